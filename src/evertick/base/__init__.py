@@ -1,0 +1,1 @@
+"""Base: the words everything else is written in: errors, instants, ids, durations, clocks, chance, JSON values."""

@@ -1,0 +1,197 @@
+"""Every error that Evertick raises itself, as one tree.
+
+    EvertickError
+    ├── Misuse            fix the call: it can never work as it stands
+    │   ├── InvalidSpec          a rule of times that does not parse, or can never fire
+    │   ├── InvalidArguments     arguments that the function's signature does not take
+    │   ├── InvalidDelay         a delay or moment that is negative, naive, not finite or too far away
+    │   ├── RegistrationError    a function, table or cron that cannot be registered
+    │   ├── LimitExceeded        a named limit: too many jobs, too many bytes
+    │   └── InvalidDatabaseUrl
+    ├── NotFound          what the call names does not exist (any more)
+    │   ├── FunctionNotFound
+    │   ├── JobNotFound
+    │   ├── DocumentNotFound
+    │   └── ScheduleNotFound
+    ├── Conflict          somebody else was first: read again, then decide
+    │   ├── WriteConflict        a transaction that could not be serialized
+    │   ├── IdempotencyConflict  the key was used with another function or other arguments
+    │   ├── NotUnique            `unique()` found more than one document
+    │   ├── AlreadyExists
+    │   └── VersionConflict
+    └── Unavailable       wait, then try again: nothing is wrong with the call
+        ├── DatabaseUnavailable
+        ├── OutcomeUnknown       the connection broke during COMMIT
+        ├── DatabaseLocked       another engine holds the file
+        └── SchemaMismatch       the database is older or newer than this code
+
+The branch says what the caller can do. `code` never changes: clients match on it.
+How a *user's* function ended is no error of this tree but a value: see `evertick.base.outcomes`.
+"""
+
+from typing import ClassVar
+
+
+class EvertickError(Exception):
+    """The root: catch it to catch everything Evertick raises on purpose."""
+
+    code: ClassVar[str] = "evertick_error"
+
+
+class Misuse(EvertickError):
+    """The call can never work as it stands; the message says what to change."""
+
+    code = "misuse"
+
+
+class InvalidSpec(Misuse):
+    """A rule of times that does not parse or that can never fire."""
+
+    code = "invalid_spec"
+
+
+class InvalidArguments(Misuse):
+    """Arguments that the function's signature does not take."""
+
+    code = "invalid_arguments"
+
+
+class InvalidDelay(Misuse):
+    """A delay or moment that is negative, not finite, without a time zone, or beyond the horizon of five years."""
+
+    code = "invalid_delay"
+
+
+class RegistrationError(Misuse):
+    """A function, table, index or cron that cannot be registered, and why."""
+
+    code = "registration_error"
+
+
+class LimitExceeded(Misuse):
+    """A limit with a name was reached; the message holds the figure and the limit."""
+
+    code = "limit_exceeded"
+
+
+class TooManyJobs(LimitExceeded):
+    """One function call scheduled more jobs than are allowed."""
+
+    code = "too_many_jobs"
+
+
+class ArgumentsTooLarge(LimitExceeded):
+    """Arguments of one job, or of all jobs of one function call, are larger than allowed."""
+
+    code = "arguments_too_large"
+
+
+class ValueTooLarge(LimitExceeded):
+    """A document, a result or an index key is larger than allowed."""
+
+    code = "value_too_large"
+
+
+class InvalidDatabaseUrl(Misuse):
+    """A database address that is neither `sqlite:///FILE` nor `postgresql://...`."""
+
+    code = "invalid_database_url"
+
+
+class NotFound(EvertickError):
+    """What the call names does not exist, or does not exist any more."""
+
+    code = "not_found"
+
+
+class FunctionNotFound(NotFound):
+    """No function of that name is registered."""
+
+    code = "function_not_found"
+
+
+class JobNotFound(NotFound):
+    """No job of that id: it never existed, or its retention is over."""
+
+    code = "job_not_found"
+
+
+class DocumentNotFound(NotFound):
+    """Update of a document that does not exist."""
+
+    code = "document_not_found"
+
+
+class ScheduleNotFound(NotFound):
+    """No schedule of that id."""
+
+    code = "schedule_not_found"
+
+
+class Conflict(EvertickError):
+    """Somebody else was first: read again, then decide."""
+
+    code = "conflict"
+
+
+class WriteConflict(Conflict):
+    """The transaction could not be serialized with another one; running it again is safe."""
+
+    code = "write_conflict"
+
+
+class IdempotencyConflict(Conflict):
+    """The idempotency key was used before, with another function or with other arguments."""
+
+    code = "idempotency_conflict"
+
+
+class NotUnique(Conflict):
+    """`unique()` found more than one document."""
+
+    code = "not_unique"
+
+
+class AlreadyExists(Conflict):
+    """Something of that id or key exists already."""
+
+    code = "already_exists"
+
+
+class VersionConflict(Conflict):
+    """The thing changed since it was read; nothing was written."""
+
+    code = "version_conflict"
+
+
+class Unavailable(EvertickError):
+    """Wait, then try again: nothing is wrong with the call itself."""
+
+    code = "unavailable"
+
+
+class DatabaseUnavailable(Unavailable):
+    """The database does not answer."""
+
+    code = "database_unavailable"
+
+
+class OutcomeUnknown(Unavailable):
+    """The connection broke during COMMIT: the transaction was applied or it was not.
+
+    Nothing may be repeated blindly. A mutation called with an idempotency key can be called again with that key.
+    """
+
+    code = "outcome_unknown"
+
+
+class DatabaseLocked(Unavailable):
+    """Another engine holds this SQLite file."""
+
+    code = "database_locked"
+
+
+class SchemaMismatch(Unavailable):
+    """The database's schema is older or newer than this code."""
+
+    code = "schema_mismatch"

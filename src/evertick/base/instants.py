@@ -1,0 +1,67 @@
+"""Instants and durations: integers of milliseconds, UTC. The only times inside Evertick.
+
+`datetime` and `timedelta` appear at the edges alone; the functions here are the border crossing.
+"""
+
+import math
+from datetime import UTC, datetime, timedelta
+from typing import Final, NewType
+
+from evertick.base.errors import InvalidDelay
+
+Instant = NewType("Instant", int)
+"""A moment: milliseconds since 1970-01-01T00:00:00Z. Names of instants end in `_at`; the present is `now`."""
+
+SECOND_MS: Final = 1_000
+MINUTE_MS: Final = 60 * SECOND_MS
+HOUR_MS: Final = 60 * MINUTE_MS
+DAY_MS: Final = 24 * HOUR_MS
+
+HORIZON_MS: Final = 5 * 366 * DAY_MS
+"""How far from now a job may be requested, either way: five years."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
+
+
+def to_datetime(instant: Instant) -> datetime:
+    """The instant as an aware `datetime` in UTC."""
+    return _EPOCH + timedelta(milliseconds=instant)
+
+
+def to_iso(instant: Instant) -> str:
+    """The instant in RFC 3339: `2026-03-29T00:55:00Z`, with milliseconds only where there are any."""
+    moment = to_datetime(instant)
+    return moment.isoformat(timespec="milliseconds" if instant % 1000 else "seconds").replace("+00:00", "Z")
+
+
+def from_datetime(moment: datetime) -> Instant:
+    """An aware `datetime` as an instant (rounded down to the millisecond).
+
+    Raises InvalidDelay if `moment` has no time zone, and says how to give it one.
+    """
+    if moment.tzinfo is None or moment.utcoffset() is None:
+        raise InvalidDelay(
+            f"{moment.isoformat(sep=' ')} has no time zone, so it names no moment; "
+            'write datetime(..., tzinfo=ZoneInfo("Europe/Berlin")) or datetime(..., tzinfo=UTC)'
+        )
+    return Instant((moment - _EPOCH) // _MILLISECOND)
+
+
+def duration_ms(value: float | timedelta, *, name: str) -> int:
+    """A duration given as seconds or as `timedelta`, in whole milliseconds (rounded half to even).
+
+    `name` is the parameter the message talks about.
+    Raises InvalidDelay if it is negative, not finite, or neither a number nor a `timedelta`.
+    """
+    if isinstance(value, timedelta):
+        milliseconds = value // _MILLISECOND
+    elif isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidDelay(f"{name} must be seconds (a number) or a timedelta, not {type(value).__name__}")
+    elif not math.isfinite(value):
+        raise InvalidDelay(f"{name} must be a finite number of seconds, not {value}")
+    else:
+        milliseconds = round(value * 1000)
+    if milliseconds < 0:
+        raise InvalidDelay(f"{name} must not be negative, got {value}")
+    return milliseconds

@@ -1,0 +1,35 @@
+"""Outcomes: how a user's function ended. A value, never an error of ours."""
+
+from dataclasses import dataclass
+from typing import Final
+
+LOST_WORKER: Final = "LostWorker"
+"""Error type of an action whose worker died while it ran: it may have happened or not, so it is not repeated."""
+TIMED_OUT: Final = "TimedOut"
+QUARANTINED: Final = "Quarantined"
+"""Error type of a job that was claimed again and again and whose workers died each time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """It returned; `result` is the JSON text of what it returned."""
+
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """It raised, timed out or was lost: the error's type, its message and, where there is one, the traceback."""
+
+    type: str
+    message: str
+    traceback: str = ""
+    retryable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Canceled:
+    """It was canceled before it could end by itself."""
+
+
+Outcome = Returned | Raised | Canceled
