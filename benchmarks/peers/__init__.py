@@ -1,0 +1,1 @@
+"""Benchmarks of the peers, side by side on one machine in one run."""

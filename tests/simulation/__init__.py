@@ -1,0 +1,1 @@
+"""Simulation: the real engine on a deterministic loop, from a seed."""
