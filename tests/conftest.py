@@ -1,0 +1,83 @@
+"""Fixtures that all tests share.
+
+PostgreSQL: one server for a whole run of pytest, however many workers it has. The process that was started
+first holds a lock for as long as it lives; the first worker that needs the server starts it; the server's
+guard (`tests.postgres_guard`) removes it when the lock is free. A run that needs no PostgreSQL starts none.
+EVERTICK_TEST_DATABASE_URL names another server to use instead; its user must be allowed to create databases.
+"""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.postgres import Databases, PostgresServer, hold_lock
+
+EXTERNAL = "EVERTICK_TEST_DATABASE_URL"
+RUN_DIRECTORY = "EVERTICK_TEST_RUN_DIRECTORY"  # set by the first process for the workers that it starts
+CLEANUP_SECONDS = 60.0
+STARTED = pytest.StashKey[PostgresServer]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """In the first process: make the run's directory and hold its lock."""
+    if hasattr(config, "workerinput"):
+        return
+    directory = Path(tempfile.mkdtemp(prefix="evertick-tests-"))
+    directory.chmod(0o755)  # the server may run as another user, below this directory
+    os.environ[RUN_DIRECTORY] = str(directory)
+    lock = hold_lock(directory / "owner.lock")
+
+    def leave_nothing() -> None:
+        lock.close()  # the guard takes over
+        deadline = time.monotonic() + CLEANUP_SECONDS
+        while (directory / "postgres").exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        shutil.rmtree(directory, ignore_errors=True)
+        os.environ.pop(RUN_DIRECTORY, None)
+
+    config.add_cleanup(leave_nothing)
+
+
+def shared_server_url(config: pytest.Config) -> str:
+    """The URL of the run's server, which is started here if nobody has started it yet."""
+    directory = Path(os.environ[RUN_DIRECTORY])
+    url_file = directory / "postgres.url"
+    with (directory / "start.lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with contextlib.suppress(FileNotFoundError):
+            return url_file.read_text()
+        server = PostgresServer(directory / "postgres", owner=directory / "owner.lock")
+        server.start()
+        config.stash[STARTED] = server  # kept, so that nobody mistakes its process for a forgotten one
+        url_file.touch(mode=0o600)
+        url_file.write_text(server.url())
+        return server.url()
+
+
+@pytest.fixture(scope="session")
+def postgres_databases(pytestconfig: pytest.Config) -> Databases:
+    """Creates and drops databases on the run's PostgreSQL, which it starts if need be."""
+    return Databases(os.environ.get(EXTERNAL) or shared_server_url(pytestconfig))
+
+
+@pytest.fixture
+def postgres_url(postgres_databases: Databases) -> Iterator[str]:
+    """The URL of an empty database of this test's own."""
+    url = postgres_databases.create()
+    yield url
+    postgres_databases.drop(url)
+
+
+@pytest.fixture(scope="module")
+def postgres_module_url(postgres_databases: Databases) -> Iterator[str]:
+    """The URL of an empty database that the tests of one module share."""
+    url = postgres_databases.create()
+    yield url
+    postgres_databases.drop(url)

