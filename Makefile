@@ -1,0 +1,69 @@
+# Evertick: everything one does with it, by name. `make help` lists what there is.
+#
+# Needs Python 3.11 or newer, make and a package index. The first call builds a virtual environment; later calls
+# build it again only when pyproject.toml has changed.
+#
+#   make test PYTHON=python3.12     another Python; it gets an environment of its own (.venv-python3.12)
+
+PYTHON ?= python3
+VENV ?= $(if $(filter file default undefined,$(origin PYTHON)),.venv,.venv-$(notdir $(PYTHON)))
+BIN := $(VENV)/bin
+WORKERS ?= logical
+PEERS ?=
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check lint types bench bench-peers clean python
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: $(VENV)/.installed ## Watch a message being written, scheduled, and deleted five seconds later
+	$(BIN)/python examples/chat/app.py
+
+test: lint types ## Lint, check types and layers, run every test
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+
+lint: $(VENV)/.installed-dev ## Look for mistakes and unusual formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.installed-dev ## Check the types and that each floor imports only floors below it
+	$(BIN)/mypy --strict
+	$(BIN)/lint-imports
+
+check: ## What CI runs: the tests, then simulation, kills and fuzzing (up to an hour)
+	PYTHON='$(PYTHON)' VENV='$(VENV)' bash .ci/run
+
+bench: $(VENV)/.installed-dev ## Measure speed beside the physical limit of the same work
+	$(BIN)/python -m benchmarks.run $(ARGS)
+
+bench-peers: $(VENV)/.installed-dev ## Measure other schedulers in the same run (PEERS="huey pgqueuer" for some)
+	$(BIN)/python -m benchmarks.peers.run $(ARGS) $(PEERS)
+
+clean: ## Remove what make has built, the environments included
+	rm -rf .venv .venv-* build dist benchmarks/results
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The environments. A stamp is newer than pyproject.toml when what it names is installed.
+
+python:
+	@command -v '$(PYTHON)' >/dev/null || { \
+	  echo "make: there is no '$(PYTHON)' on this machine; name a Python 3.11 or newer: make ... PYTHON=python3.12"; \
+	  exit 1; }
+	@'$(PYTHON)' -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "make: Evertick needs Python 3.11 or newer; '$(PYTHON)' answers: $$('$(PYTHON)' -V 2>&1 | head -n 1)"; \
+	  echo "make: name a newer one: make ... PYTHON=python3.12"; \
+	  exit 1; } 2>/dev/null
+
+$(BIN)/python: | python
+	'$(PYTHON)' -m venv '$(VENV)'
+
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@ $(VENV)/.installed
