@@ -1,0 +1,136 @@
+"""The life of a job: which states follow which, and what becomes of an attempt that ended.
+
+Pure: the engine hands in what happened, gets the row's next values, and writes them under the fence.
+
+    pending ──claimed──> in_progress ──returned──> success
+       ^                      │ ├──gave up───────> failed
+       └──── will retry ──────┘ └──canceled──────> canceled       (pending ──canceled──> canceled)
+"""
+
+import json
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from evertick.base.ids import Entropy
+from evertick.base.instants import Instant
+from evertick.base.outcomes import LOST_WORKER, QUARANTINED, Canceled, Outcome, Raised, Returned
+from evertick.base.records import Claim, FunctionKind, JobEnd, JobState
+from evertick.rules.retry import RetryPolicy, next_attempt_at
+
+CRASHES_MAX: Final = 5
+"""A job whose worker died this often while holding it is quarantined: it probably kills its workers."""
+
+ERROR_CHARS_MAX: Final = 16_384
+"""Messages and tracebacks longer than this are cut in the middle."""
+
+
+class JobEvent(StrEnum):
+    """What can happen to a job."""
+
+    CLAIMED = "claimed"
+    RETURNED = "returned"
+    WILL_RETRY = "will_retry"
+    GAVE_UP = "gave_up"
+    CANCELED = "canceled"
+
+
+TRANSITIONS: Final[Mapping[JobState, Mapping[JobEvent, JobState]]] = MappingProxyType(
+    {
+        JobState.PENDING: {
+            JobEvent.CLAIMED: JobState.IN_PROGRESS,
+            JobEvent.CANCELED: JobState.CANCELED,
+        },
+        JobState.IN_PROGRESS: {
+            JobEvent.RETURNED: JobState.SUCCESS,
+            JobEvent.WILL_RETRY: JobState.PENDING,
+            JobEvent.GAVE_UP: JobState.FAILED,
+            JobEvent.CANCELED: JobState.CANCELED,
+        },
+        JobState.SUCCESS: {},  # an empty row is a promise: nothing leaves this state
+        JobState.FAILED: {},
+        JobState.CANCELED: {},
+    }
+)
+
+
+def ended(claim: Claim, outcome: Outcome, *, now: Instant, entropy: Entropy, logs: str | None = None) -> JobEnd:
+    """What to write for a claimed job whose attempt ended with `outcome`."""
+    if isinstance(outcome, Returned):
+        return JobEnd(
+            claim.id, claim.attempt, JobState.SUCCESS, now, claim.due_at,
+            claim.failures, claim.crashes, outcome.result, None, logs,
+        )  # fmt: skip
+    if isinstance(outcome, Canceled):
+        return JobEnd(
+            claim.id, claim.attempt, JobState.CANCELED, now, claim.due_at,
+            claim.failures, claim.crashes, None, None, logs,
+        )  # fmt: skip
+    failures = claim.failures + 1
+    if claim.retry is not None and outcome.retryable:
+        again_at = next_attempt_at(failures, RetryPolicy.from_json(claim.retry), now, entropy)
+        if again_at is not None:
+            return _pending_again(claim, again_at, outcome, failures=failures, crashes=claim.crashes, logs=logs)
+    return _failed(claim, outcome, now=now, failures=failures, crashes=claim.crashes, logs=logs)
+
+
+def lost(claim: Claim, *, now: Instant, entropy: Entropy) -> JobEnd:
+    """What to write for a claimed job whose worker died.
+
+    Nothing of a mutation has happened, so it simply becomes pending again, unless it has been there too often. An
+    action may have happened, so it fails, unless its retry policy allows another attempt.
+    """
+    crashes = claim.crashes + 1
+    if crashes >= CRASHES_MAX:
+        message = f"its worker died {crashes} times while running it; it will not be tried again"
+        return _failed(
+            claim, Raised(QUARANTINED, message), now=now, failures=claim.failures, crashes=crashes, logs=None
+        )
+    outcome = Raised(
+        LOST_WORKER, "lost worker: its process died while the function ran, so it may have happened or not"
+    )
+    if claim.kind is FunctionKind.MUTATION:
+        return _pending_again(claim, claim.due_at, None, failures=claim.failures, crashes=crashes, logs=None)
+    failures = claim.failures + 1
+    if claim.retry is not None:
+        again_at = next_attempt_at(failures, RetryPolicy.from_json(claim.retry), now, entropy)
+        if again_at is not None:
+            return _pending_again(claim, again_at, outcome, failures=failures, crashes=crashes, logs=None)
+    return _failed(claim, outcome, now=now, failures=failures, crashes=crashes, logs=None)
+
+
+def released(claim: Claim) -> JobEnd:
+    """What to write for a claimed job that its worker hands back unstarted."""
+    return _pending_again(claim, claim.due_at, None, failures=claim.failures, crashes=claim.crashes, logs=None)
+
+
+def error_json(raised: Raised) -> str:
+    """The error as it is kept with a job."""
+    return json.dumps(
+        {"type": raised.type, "message": _cut(raised.message), "traceback": _cut(raised.traceback)},
+        ensure_ascii=True,  # a lone surrogate in a message must not make the row unwritable
+    )
+
+
+def _pending_again(
+    claim: Claim, due_at: Instant, outcome: Raised | None, *, failures: int, crashes: int, logs: str | None
+) -> JobEnd:
+    error = None if outcome is None else error_json(outcome)
+    return JobEnd(
+        claim.id, claim.attempt, JobState.PENDING, None, due_at, failures, crashes, None, error, logs
+    )  # fmt: skip
+
+
+def _failed(claim: Claim, outcome: Raised, *, now: Instant, failures: int, crashes: int, logs: str | None) -> JobEnd:
+    return JobEnd(
+        claim.id, claim.attempt, JobState.FAILED, now, claim.due_at,
+        failures, crashes, None, error_json(outcome), logs,
+    )  # fmt: skip
+
+
+def _cut(text: str) -> str:
+    if len(text) <= ERROR_CHARS_MAX:
+        return text
+    half = ERROR_CHARS_MAX // 2
+    return f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"

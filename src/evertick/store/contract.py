@@ -1,0 +1,264 @@
+"""The contract every store keeps: what the floors above may ask, and what they may rely on.
+
+A `Store` runs *work*: a plain function over a `Transaction`. Everything the work did is there after it returned, or
+nothing of it is. `write` makes one attempt; it raises
+
+* `WriteConflict` when the transaction could not be serialized: nothing was written, running it again is safe;
+* `DatabaseUnavailable` when the database did not answer: nothing was written;
+* `OutcomeUnknown` when the connection broke during COMMIT: look the fact up (`lock_claim`, `find_call`), never repeat;
+* whatever the work itself raised: nothing was written.
+
+Every transition repeats, in its `where`, the state it moves from, and answers what it found; so a zombie's write
+changes nothing and is told so.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, Protocol, TypeVar
+
+from evertick.base.ids import JobId, TenantId, WorkerId
+from evertick.base.instants import Instant
+from evertick.base.records import (
+    Call,
+    Claim,
+    FunctionKind,
+    Job,
+    JobEnd,
+    JobFilter,
+    NewJob,
+    StoredDocument,
+    Worker,
+)
+
+T = TypeVar("T")
+Listener = Callable[[], None]
+
+
+class Isolation(StrEnum):
+    """How transactions see each other. SQLite's writers are always alone, so there both mean the same."""
+
+    SERIALIZABLE = "serializable"
+    READ_COMMITTED = "read committed"  # claims and leases: they lock the rows they change
+
+
+class Transaction(Protocol):
+    """One transaction. Methods are grouped by what they are about; none waits for anything but the database."""
+
+    # -- jobs
+
+    def insert_jobs(self, jobs: Sequence[NewJob]) -> None:
+        """Write scheduled calls. Raises WriteConflict if another unfinished job holds one of their keys."""
+        ...
+
+    def claim_jobs(
+        self, *, kind: FunctionKind, tenant: TenantId, worker_id: WorkerId, now: Instant, limit: int
+    ) -> list[Claim]:
+        """Lease up to `limit` due jobs to `worker_id`, earliest due first; what others are claiming is skipped."""
+        ...
+
+    def waiting_tenants(self, kind: FunctionKind, *, limit: int) -> list[tuple[TenantId, Instant]]:
+        """Tenants with pending jobs of `kind`, and when the earliest of each is due."""
+        ...
+
+    def finish_jobs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId) -> set[JobId]:
+        """Write how attempts ended. Answers the jobs that `worker_id` still held; the others are unchanged."""
+        ...
+
+    def is_held(self, job_id: JobId, *, worker_id: WorkerId, attempt: int) -> bool:
+        """Whether the job is in progress under (worker, attempt). Waits for a COMMIT that is still under way."""
+        ...
+
+    def block_job(self, job_id: JobId, *, worker_id: WorkerId, attempt: int) -> None:
+        """Hand back a claimed job whose function this worker does not know."""
+        ...
+
+    def blocked_names(self) -> set[str]:
+        """Functions that blocked jobs wait for."""
+        ...
+
+    def unblock_jobs(self, name: str) -> int:
+        """Let the blocked jobs of a function be claimed again; answers how many."""
+        ...
+
+    def held_jobs(self, worker_id: WorkerId, *, limit: int) -> list[Claim]:
+        """What a worker holds."""
+        ...
+
+    def get_job(self, job_id: JobId, *, tenant: TenantId) -> Job | None:
+        """One job, or None."""
+        ...
+
+    def list_jobs(
+        self, where: JobFilter, *, limit: int, after: str | None = None, newest_first: bool = False
+    ) -> list[Job]:
+        """Jobs in the order of their creation, beyond the id `after`."""
+        ...
+
+    def count_jobs(self, tenant: TenantId) -> dict[str, int]:
+        """How many jobs a tenant has, by visible state."""
+        ...
+
+    def cancel_job(self, job_id: JobId, *, tenant: TenantId, now: Instant) -> tuple[bool, str | None]:
+        """End an unfinished job: whether it was unfinished, and its `on_complete`."""
+        ...
+
+    def find_unfinished_key(self, key: str, *, tenant: TenantId) -> JobId | None:
+        """The unfinished job that holds `key`."""
+        ...
+
+    def prune_jobs(self, *, before: Instant, limit: int) -> int:
+        """Remove jobs that ended before `before`; answers how many."""
+        ...
+
+    # -- workers
+
+    def register_worker(self, worker: Worker) -> None:
+        """A process starts to run jobs."""
+        ...
+
+    def renew_lease(self, worker_id: WorkerId, *, leased_until: Instant) -> bool:
+        """The worker lives. False once its lease was taken away: then it must stop at once."""
+        ...
+
+    def remove_worker(self, worker_id: WorkerId) -> None:
+        """The worker is gone."""
+        ...
+
+    def expired_workers(self, now: Instant, *, limit: int) -> list[Worker]:
+        """Workers whose lease ran out, locked against other reapers."""
+        ...
+
+    def list_workers(self) -> list[Worker]:
+        """Every worker, oldest first."""
+        ...
+
+    # -- documents
+
+    def get_document(self, document_id: str, *, tenant: TenantId) -> str | None:
+        """A document's JSON text, or None."""
+        ...
+
+    def put_documents(self, tenant: TenantId, documents: Sequence[StoredDocument]) -> None:
+        """Write documents, new or changed."""
+        ...
+
+    def delete_documents(self, tenant: TenantId, ids: Sequence[str]) -> None:
+        """Remove documents; unknown ids are ignored."""
+        ...
+
+    def scan_documents(
+        self, tenant: TenantId, *, low: str, high: str, limit: int, descending: bool
+    ) -> list[StoredDocument]:
+        """Documents with `low < id < high`, by id, which is by creation time."""
+        ...
+
+    def put_index_entries(self, tenant: TenantId, entries: Sequence[tuple[str, bytes, str]]) -> None:
+        """Write (index, key, document id) triples."""
+        ...
+
+    def delete_index_entries(self, tenant: TenantId, entries: Sequence[tuple[str, bytes, str]]) -> None:
+        """Remove (index, key, document id) triples."""
+        ...
+
+    def scan_index(
+        self,
+        tenant: TenantId,
+        index_name: str,
+        *,
+        low: bytes,
+        high: bytes,
+        after: tuple[bytes, str],
+        limit: int,
+        descending: bool,
+    ) -> list[tuple[bytes, StoredDocument]]:
+        """Documents in index order, keys in [low, high), beyond the position `after`."""
+        ...
+
+    def document_indexes(self, tenant: TenantId) -> dict[str, str]:
+        """The indexes that are built: name to JSON list of fields."""
+        ...
+
+    def save_document_index(self, tenant: TenantId, index_name: str, fields: str) -> None:
+        """An index is built now."""
+        ...
+
+    def drop_document_index(self, tenant: TenantId, index_name: str) -> None:
+        """Remove an index with all its entries."""
+        ...
+
+    # -- remembered calls
+
+    def find_call(self, key: str, *, tenant: TenantId) -> Call | None:
+        """What a mutation called with this idempotency key answered."""
+        ...
+
+    def save_call(self, key: str, call: Call, *, tenant: TenantId, now: Instant) -> None:
+        """Remember an answer. Raises WriteConflict if the key was saved meanwhile."""
+        ...
+
+    def prune_calls(self, *, before: Instant, limit: int) -> int:
+        """Forget calls made before `before`; answers how many."""
+        ...
+
+    # -- the transaction itself
+
+    def savepoint(self, name: str) -> None:
+        """Mark a place to come back to."""
+        ...
+
+    def rollback_to(self, name: str) -> None:
+        """Undo everything since the savepoint, and forget it."""
+        ...
+
+    def release(self, name: str) -> None:
+        """Forget the savepoint and keep what was done."""
+        ...
+
+    @property
+    def connection(self) -> Any:
+        """The driver's connection, for statements of the user's own in the same commit."""
+        ...
+
+
+class Store(Protocol):
+    """A database: runs work in transactions, and tells who else changed something."""
+
+    url: str
+    dialect: str
+
+    def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
+        """Run `work` in one writing transaction, once, and commit."""
+        ...
+
+    def read(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` in one transaction that sees a single state and changes nothing."""
+        ...
+
+    def migrate(self) -> list[str]:
+        """Bring the schema up to this code's version; answers the names of the steps taken."""
+        ...
+
+    def check_schema(self) -> None:
+        """Raise SchemaMismatch if the schema is older or newer than this code."""
+        ...
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` (from any thread) after commits that make a job due soon. A hint: it may be late, lost or
+        repeated. Answers a function that ends it.
+        """
+        ...
+
+    def now_offset_ms(self) -> int:
+        """How far the database's clock is ahead of this machine's; 0 where they are the same clock."""
+        ...
+
+    def lock_engine(self) -> None:
+        """Claim the right to run an engine on this database, where only one may. Raises DatabaseLocked."""
+        ...
+
+    def close(self) -> None:
+        """Close every connection; further calls raise DatabaseUnavailable."""
+        ...
+
+
+Params = Mapping[str, Any]

@@ -1,0 +1,30 @@
+"""Opening: from a database's address to its store."""
+
+from typing import Final
+
+from evertick.base.errors import InvalidDatabaseUrl
+from evertick.store.contract import Store
+from evertick.store.sqlite import SqliteStore
+
+_EXAMPLES: Final = "sqlite:///FILE or postgresql://USER@HOST/DATABASE"
+
+
+def open_store(url: str) -> Store:
+    """The store behind an address. Nothing is created or migrated yet, but SQLite's file.
+
+    Raises InvalidDatabaseUrl if the address is not understood or its driver is not installed.
+    """
+    scheme, separator, _ = url.partition("://")
+    if not separator:
+        raise InvalidDatabaseUrl(f"{url!r} is no database address; write {_EXAMPLES}")
+    if scheme == "sqlite":
+        return SqliteStore(url)
+    if scheme in ("postgresql", "postgres"):
+        try:
+            from evertick.store.postgres import PostgresStore
+        except ImportError as error:
+            raise InvalidDatabaseUrl(
+                f"PostgreSQL needs its driver ({error}); install it with: pip install 'evertick[postgres]'"
+            ) from error
+        return PostgresStore(url)
+    raise InvalidDatabaseUrl(f"no database of the kind {scheme!r}; write {_EXAMPLES}")

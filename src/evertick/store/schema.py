@@ -1,0 +1,69 @@
+"""Migrations: numbered files that take the schema from any earlier version to this one.
+
+The version is the number of the last step, kept in the table `meta`. A worker never changes the schema by itself in
+a fleet: it refuses to run and says what to do.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+from evertick.base.errors import SchemaMismatch
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One migration: its number, its name, and its SQL."""
+
+    number: int
+    name: str
+    text: str
+
+
+@cache
+def steps(dialect: str) -> tuple[Step, ...]:
+    """Every migration of a dialect, in order."""
+    folder = files("evertick.store") / "migrations" / dialect
+    found = []
+    for entry in folder.iterdir():
+        if entry.name.endswith(".sql"):
+            number, _, _ = entry.name.partition("_")
+            found.append(Step(int(number), entry.name.removesuffix(".sql"), entry.read_text(encoding="utf-8")))
+    return tuple(sorted(found, key=lambda step: step.number))
+
+
+def pending(dialect: str, version: int) -> tuple[Step, ...]:
+    """The steps from `version` to this code's version.
+
+    Raises SchemaMismatch if the database is ahead of this code.
+    """
+    newest = steps(dialect)[-1].number
+    if version > newest:
+        raise SchemaMismatch(
+            f"the database's schema is version {version}, this evertick knows versions up to {newest}; "
+            "it was migrated by a newer release: upgrade this installation"
+        )
+    return tuple(step for step in steps(dialect) if step.number > version)
+
+
+def require_current(dialect: str, version: int, cure: str) -> None:
+    """Raise SchemaMismatch unless the database is at this code's version; `cure` says what to run."""
+    missing = pending(dialect, version)
+    if missing:
+        raise SchemaMismatch(
+            f"the database's schema is version {version}, this evertick needs version {missing[-1].number}; {cure}"
+        )
+
+
+MIGRATE_CURE: Final = "run `evertick migrate`"
+
+
+def migrate(dialect: str, version: int, apply: Callable[[Step], None]) -> list[str]:
+    """Apply every missing step; answers their names."""
+    done = []
+    for step in pending(dialect, version):
+        apply(step)
+        done.append(step.name)
+    return done

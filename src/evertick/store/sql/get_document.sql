@@ -1,0 +1,4 @@
+-- get_document: one document's JSON.
+select body
+  from documents
+ where tenant = :tenant and id = :id

@@ -1,0 +1,340 @@
+"""The contract's transaction, over SQL: names the statement, hands in the parameters, gives rows their shape.
+
+What differs between the databases is four small methods, which `sqlite.py` and `postgres.py` add: run one statement
+and fetch, run one and count, run one for many rows, and finish many jobs.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from evertick.base.ids import JobId, TenantId, WorkerId
+from evertick.base.instants import Instant
+from evertick.base.records import (
+    Call,
+    Claim,
+    FunctionKind,
+    Job,
+    JobEnd,
+    JobFilter,
+    JobState,
+    NewJob,
+    StoredDocument,
+    Worker,
+)
+
+Row = tuple[Any, ...]
+_KINDS: Final = {kind.value: kind for kind in FunctionKind}
+_STATES: Final = {state.value: state for state in JobState}
+_HIGHEST_ID: Final = "\x7f"
+
+HINT_WINDOW_MS: Final = 5_000
+"""Workers look by themselves at least this often, so only jobs due sooner are worth a hint."""
+
+NEW_JOB_COLUMNS: Final = (
+    "id", "tenant", "kind", "name", "args", "state", "requested_at", "due_at", "created_at", "completed_at",
+    "parent_id", "key", "retry", "on_complete",
+)  # fmt: skip
+END_COLUMNS: Final = (
+    "id", "attempt", "state", "completed_at", "due_at", "failures", "crashes", "result", "error", "logs",
+)  # fmt: skip
+
+
+class SqlTransaction(ABC):
+    """One transaction on a SQL database."""
+
+    def __init__(self) -> None:
+        self.hint = False
+        """Whether this transaction made a job due soon, so that workers should be poked after the commit."""
+
+    # -- what a database adds
+
+    @abstractmethod
+    def _fetch(self, name: str, params: Mapping[str, Any]) -> list[Row]: ...
+
+    @abstractmethod
+    def _run(self, name: str, params: Mapping[str, Any]) -> int: ...
+
+    @abstractmethod
+    def _run_many(self, name: str, columns: Sequence[str], rows: Sequence[Row]) -> None: ...
+
+    @abstractmethod
+    def _command(self, text: str) -> None: ...
+
+    @abstractmethod
+    def finish_jobs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId) -> set[JobId]:
+        """See `Transaction.finish_jobs`."""
+
+    @property
+    @abstractmethod
+    def connection(self) -> Any:
+        """See `Transaction.connection`."""
+
+    # -- jobs
+
+    def insert_jobs(self, jobs: Sequence[NewJob]) -> None:
+        """See `Transaction.insert_jobs`."""
+        if not jobs:
+            return
+        rows = []
+        for job in jobs:
+            canceled = job.state is JobState.CANCELED
+            if not canceled and job.due_at < job.created_at + HINT_WINDOW_MS:
+                self.hint = True
+            rows.append((
+                job.id, job.tenant, job.kind.value, job.name, job.args, job.state.value, job.requested_at, job.due_at,
+                job.created_at, job.created_at if canceled else None, job.parent_id, job.key, job.retry,
+                job.on_complete,
+            ))  # fmt: skip
+        self._run_many("insert_jobs", NEW_JOB_COLUMNS, rows)
+
+    def claim_jobs(
+        self, *, kind: FunctionKind, tenant: TenantId, worker_id: WorkerId, now: Instant, limit: int
+    ) -> list[Claim]:
+        """See `Transaction.claim_jobs`."""
+        params = {"kind": kind.value, "tenant": tenant, "worker_id": worker_id, "now": now, "limit": limit}
+        claims = [Claim(r[0], r[1], kind, *r[3:]) for r in self._fetch("claim_jobs", params)]
+        claims.sort(key=_by_due)  # `returning` promises no order
+        return claims
+
+    def waiting_tenants(self, kind: FunctionKind, *, limit: int) -> list[tuple[TenantId, Instant]]:
+        """See `Transaction.waiting_tenants`."""
+        return [(r[0], r[1]) for r in self._fetch("waiting_tenants", {"kind": kind.value, "limit": limit})]
+
+    def is_held(self, job_id: JobId, *, worker_id: WorkerId, attempt: int) -> bool:
+        """See `Transaction.is_held`."""
+        return bool(self._fetch("lock_claim", {"id": job_id, "worker_id": worker_id, "attempt": attempt}))
+
+    def block_job(self, job_id: JobId, *, worker_id: WorkerId, attempt: int) -> None:
+        """See `Transaction.block_job`."""
+        self._run("block_job", {"id": job_id, "worker_id": worker_id, "attempt": attempt})
+
+    def blocked_names(self) -> set[str]:
+        """See `Transaction.blocked_names`."""
+        return {r[0] for r in self._fetch("blocked_names", {})}
+
+    def unblock_jobs(self, name: str) -> int:
+        """See `Transaction.unblock_jobs`."""
+        count = self._run("unblock_jobs", {"name": name})
+        self.hint = self.hint or count > 0
+        return count
+
+    def held_jobs(self, worker_id: WorkerId, *, limit: int) -> list[Claim]:
+        """See `Transaction.held_jobs`."""
+        rows = self._fetch("held_jobs", {"worker_id": worker_id, "limit": limit})
+        return [Claim(r[0], r[1], _KINDS[r[2]], *r[3:]) for r in rows]
+
+    def get_job(self, job_id: JobId, *, tenant: TenantId) -> Job | None:
+        """See `Transaction.get_job`."""
+        rows = self._fetch("get_job", {"id": job_id, "tenant": tenant})
+        return _job(rows[0]) if rows else None
+
+    def list_jobs(
+        self, where: JobFilter, *, limit: int, after: str | None = None, newest_first: bool = False
+    ) -> list[Job]:
+        """See `Transaction.list_jobs`."""
+        params = {
+            "tenant": where.tenant,
+            "states": f",{','.join(where.states)}," if where.states else None,
+            "name": where.name,
+            "due_from": where.due_from,
+            "due_until": where.due_until,
+            "limit": limit,
+        }
+        if newest_first:
+            rows = self._fetch("list_jobs_newest", params | {"before": after or _HIGHEST_ID})
+        else:
+            rows = self._fetch("list_jobs", params | {"after": after or ""})
+        return [_job(row) for row in rows]
+
+    def count_jobs(self, tenant: TenantId) -> dict[str, int]:
+        """See `Transaction.count_jobs`."""
+        counts = dict.fromkeys(_STATES, 0)
+        for state, kind, count in self._fetch("count_jobs", {"tenant": tenant}):
+            hidden = state == JobState.IN_PROGRESS and kind == FunctionKind.MUTATION
+            counts[JobState.PENDING.value if hidden else state] += count
+        return counts
+
+    def cancel_job(self, job_id: JobId, *, tenant: TenantId, now: Instant) -> tuple[bool, str | None]:
+        """See `Transaction.cancel_job`."""
+        rows = self._fetch("cancel_job", {"id": job_id, "tenant": tenant, "now": now})
+        return (True, rows[0][0]) if rows else (False, None)
+
+    def find_unfinished_key(self, key: str, *, tenant: TenantId) -> JobId | None:
+        """See `Transaction.find_unfinished_key`."""
+        rows = self._fetch("find_unfinished_key", {"key": key, "tenant": tenant})
+        return rows[0][0] if rows else None
+
+    def prune_jobs(self, *, before: Instant, limit: int) -> int:
+        """See `Transaction.prune_jobs`."""
+        return self._run("prune_jobs", {"before": before, "limit": limit})
+
+    # -- workers
+
+    def register_worker(self, worker: Worker) -> None:
+        """See `Transaction.register_worker`."""
+        self._run(
+            "register_worker",
+            {
+                "id": worker.id,
+                "started_at": worker.started_at,
+                "leased_until": worker.leased_until,
+                "host": worker.host,
+                "pid": worker.pid,
+            },
+        )
+
+    def renew_lease(self, worker_id: WorkerId, *, leased_until: Instant) -> bool:
+        """See `Transaction.renew_lease`."""
+        return self._run("renew_lease", {"id": worker_id, "leased_until": leased_until}) == 1
+
+    def remove_worker(self, worker_id: WorkerId) -> None:
+        """See `Transaction.remove_worker`."""
+        self._run("remove_worker", {"id": worker_id})
+
+    def expired_workers(self, now: Instant, *, limit: int) -> list[Worker]:
+        """See `Transaction.expired_workers`."""
+        return [Worker(*row) for row in self._fetch("expired_workers", {"now": now, "limit": limit})]
+
+    def list_workers(self) -> list[Worker]:
+        """See `Transaction.list_workers`."""
+        return [Worker(*row) for row in self._fetch("list_workers", {})]
+
+    # -- documents
+
+    def get_document(self, document_id: str, *, tenant: TenantId) -> str | None:
+        """See `Transaction.get_document`."""
+        rows = self._fetch("get_document", {"id": document_id, "tenant": tenant})
+        return rows[0][0] if rows else None
+
+    def put_documents(self, tenant: TenantId, documents: Sequence[StoredDocument]) -> None:
+        """See `Transaction.put_documents`."""
+        if documents:
+            rows = [(tenant, document.id, document.body) for document in documents]
+            self._run_many("put_documents", ("tenant", "id", "body"), rows)
+
+    def delete_documents(self, tenant: TenantId, ids: Sequence[str]) -> None:
+        """See `Transaction.delete_documents`."""
+        if ids:
+            self._run_many("delete_documents", ("tenant", "id"), [(tenant, document_id) for document_id in ids])
+
+    def scan_documents(
+        self, tenant: TenantId, *, low: str, high: str, limit: int, descending: bool
+    ) -> list[StoredDocument]:
+        """See `Transaction.scan_documents`."""
+        name = "scan_documents_desc" if descending else "scan_documents_asc"
+        rows = self._fetch(name, {"tenant": tenant, "low": low, "high": high, "limit": limit})
+        return [StoredDocument(*row) for row in rows]
+
+    def put_index_entries(self, tenant: TenantId, entries: Sequence[tuple[str, bytes, str]]) -> None:
+        """See `Transaction.put_index_entries`."""
+        self._change_index_entries("put_index_entries", tenant, entries)
+
+    def delete_index_entries(self, tenant: TenantId, entries: Sequence[tuple[str, bytes, str]]) -> None:
+        """See `Transaction.delete_index_entries`."""
+        self._change_index_entries("delete_index_entries", tenant, entries)
+
+    def _change_index_entries(self, name: str, tenant: TenantId, entries: Sequence[tuple[str, bytes, str]]) -> None:
+        if entries:
+            columns = ("tenant", "index_name", "key", "document_id")
+            self._run_many(name, columns, [(tenant, *entry) for entry in entries])
+
+    def scan_index(
+        self,
+        tenant: TenantId,
+        index_name: str,
+        *,
+        low: bytes,
+        high: bytes,
+        after: tuple[bytes, str],
+        limit: int,
+        descending: bool,
+    ) -> list[tuple[bytes, StoredDocument]]:
+        """See `Transaction.scan_index`."""
+        rows = self._fetch(
+            "scan_index_desc" if descending else "scan_index_asc",
+            {
+                "tenant": tenant,
+                "index_name": index_name,
+                "low": low,
+                "high": high,
+                "key": after[0],
+                "document_id": after[1],
+                "limit": limit,
+            },
+        )
+        return [(bytes(key), StoredDocument(document_id, body)) for key, document_id, body in rows]
+
+    def document_indexes(self, tenant: TenantId) -> dict[str, str]:
+        """See `Transaction.document_indexes`."""
+        return dict(self._fetch("list_document_indexes", {"tenant": tenant}))
+
+    def save_document_index(self, tenant: TenantId, index_name: str, fields: str) -> None:
+        """See `Transaction.save_document_index`."""
+        self._run("save_document_index", {"tenant": tenant, "index_name": index_name, "fields": fields})
+
+    def drop_document_index(self, tenant: TenantId, index_name: str) -> None:
+        """See `Transaction.drop_document_index`."""
+        self._run("clear_index_entries", {"tenant": tenant, "index_name": index_name})
+        self._run("drop_document_index", {"tenant": tenant, "index_name": index_name})
+
+    # -- remembered calls
+
+    def find_call(self, key: str, *, tenant: TenantId) -> Call | None:
+        """See `Transaction.find_call`."""
+        rows = self._fetch("find_call", {"key": key, "tenant": tenant})
+        return Call(*rows[0]) if rows else None
+
+    def save_call(self, key: str, call: Call, *, tenant: TenantId, now: Instant) -> None:
+        """See `Transaction.save_call`."""
+        self._run(
+            "save_call",
+            {
+                "tenant": tenant,
+                "key": key,
+                "name": call.name,
+                "fingerprint": call.fingerprint,
+                "result": call.result,
+                "created_at": now,
+            },
+        )
+
+    def prune_calls(self, *, before: Instant, limit: int) -> int:
+        """See `Transaction.prune_calls`."""
+        return self._run("prune_calls", {"before": before, "limit": limit})
+
+    # -- the transaction itself
+
+    def savepoint(self, name: str) -> None:
+        """See `Transaction.savepoint`."""
+        self._command(f"savepoint {name}")
+
+    def rollback_to(self, name: str) -> None:
+        """See `Transaction.rollback_to`."""
+        self._command(f"rollback to savepoint {name}")
+        self._command(f"release savepoint {name}")
+
+    def release(self, name: str) -> None:
+        """See `Transaction.release`."""
+        self._command(f"release savepoint {name}")
+
+
+def end_row(end: JobEnd) -> Row:
+    """A JobEnd in the order of END_COLUMNS."""
+    return (
+        end.id, end.attempt, end.state.value, end.completed_at, end.due_at,
+        end.failures, end.crashes, end.result, end.error, end.logs,
+    )  # fmt: skip
+
+
+def _by_due(claim: Claim) -> tuple[int, str]:
+    return (claim.due_at, claim.id)
+
+
+def _job(r: Row) -> Job:
+    return Job(
+        id=r[0], tenant=r[1], kind=_KINDS[r[2]], name=r[3], args=r[4], state=_STATES[r[5]],
+        requested_at=r[6], due_at=r[7], created_at=r[8], completed_at=r[9],
+        attempt=r[10], failures=r[11], crashes=r[12], worker_id=r[13], parent_id=r[14], key=r[15],
+        retry=r[16], on_complete=r[17], result=r[18], error=r[19], logs=r[20], blocked=bool(r[21]),
+    )  # fmt: skip

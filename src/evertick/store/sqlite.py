@@ -1,0 +1,347 @@
+"""SQLite: one file, one writing connection, WAL with `synchronous=FULL`.
+
+One process writes at a time and every writing transaction begins with `begin immediate`, so a transaction never
+meets SQLITE_BUSY_SNAPSHOT half-way. Only the process that runs the engine checkpoints (the WAL-reset race of SQLite
+before 3.51.3 needs two checkpointers). Other processes of the machine may read, and may schedule into the file; the
+engine notices their commits by `pragma data_version`, a look that costs some microseconds.
+"""
+
+import fcntl
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from evertick.base.errors import (
+    DatabaseLocked,
+    DatabaseUnavailable,
+    EvertickError,
+    InvalidDatabaseUrl,
+    Misuse,
+    WriteConflict,
+)
+from evertick.base.ids import JobId, WorkerId
+from evertick.base.records import JobEnd
+from evertick.store import schema
+from evertick.store.contract import Isolation, Listener, Transaction
+from evertick.store.sql_transaction import Row, SqlTransaction
+from evertick.store.statements import load_statements
+
+T = TypeVar("T")
+
+SCHEME: Final = "sqlite://"
+BUSY_TIMEOUT_MS: Final = 5_000
+WAL_BYTES_MAX: Final = 64 * 1024 * 1024
+CHECKPOINT_PAGES: Final = 1_000
+LOOK_BUSY_S: Final = 0.002
+LOOK_IDLE_S: Final = 0.010
+BUSY_FOR_S: Final = 1.0
+"""How long after a foreign commit the watcher keeps looking often."""
+
+
+class SqliteTransaction(SqlTransaction):
+    """One transaction on a sqlite3 connection."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        super().__init__()
+        self._connection = connection
+        self._statements = load_statements("sqlite")
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The connection this transaction runs on."""
+        return self._connection
+
+    def _fetch(self, name: str, params: Mapping[str, Any]) -> list[Row]:
+        try:
+            return self._connection.execute(self._statements[name], params).fetchall()
+        except sqlite3.Error as error:
+            raise ours(error) from error
+
+    def _run(self, name: str, params: Mapping[str, Any]) -> int:
+        try:
+            return self._connection.execute(self._statements[name], params).rowcount
+        except sqlite3.Error as error:
+            raise ours(error) from error
+
+    def _run_many(self, name: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        try:
+            self._connection.executemany(self._statements[name], rows)
+        except sqlite3.Error as error:
+            raise ours(error) from error
+
+    def _command(self, text: str) -> None:
+        try:
+            self._connection.execute(text)
+        except sqlite3.Error as error:
+            raise ours(error) from error
+
+    def finish_jobs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId) -> set[JobId]:
+        """See `Transaction.finish_jobs`."""
+        execute, statement = self._connection.execute, self._statements["finish_job"]
+        held = set()
+        try:
+            for e in ends:
+                row = (
+                    e.state.value, e.completed_at, e.due_at, e.failures, e.crashes,
+                    e.result, e.error, e.logs, e.id, worker_id, e.attempt,
+                )  # fmt: skip
+                if execute(statement, row).rowcount:
+                    held.add(e.id)
+        except sqlite3.Error as error:
+            raise ours(error) from error
+        return held
+
+
+class SqliteStore:
+    """A SQLite database as a `Store`. `sqlite://` alone is a database in memory."""
+
+    dialect = "sqlite"
+
+    def __init__(self, url: str, *, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> None:
+        self.url = url
+        self.path = path_of(url)
+        self._busy_timeout_ms = busy_timeout_ms
+        self._pid = os.getpid()
+        self._write_lock = threading.Lock()
+        self._writing_thread: int | None = None
+        self._readers: list[sqlite3.Connection] = []
+        self._listeners: list[Listener] = []
+        self._engine_lock: int | None = None
+        self._watcher: threading.Thread | None = None
+        self._closed = threading.Event()
+        if self.path is not None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._writer = self._connect()
+
+    def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
+        """See `Store.write`. A SQLite writer is always alone, so `isolation` changes nothing."""
+        with self._writing() as connection:
+            transaction = SqliteTransaction(connection)
+            self._begin(connection)
+            try:
+                result = work(transaction)
+                self._commit(connection)
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("rollback")
+                raise
+        if transaction.hint:
+            self._tell_listeners()
+        return result
+
+    def read(self, work: Callable[[Transaction], T]) -> T:
+        """See `Store.read`. Readers see the last commit and do not wait for the writer."""
+        if self.path is None:
+            with self._writing() as connection:
+                return self._reading(connection, work)
+        self._check_usable()
+        connection = self._readers.pop() if self._readers else self._connect(reader=True)
+        try:
+            return self._reading(connection, work)
+        finally:
+            self._readers.append(connection)
+
+    def migrate(self) -> list[str]:
+        """See `Store.migrate`."""
+        return schema.migrate(self.dialect, self._version(), self._apply)
+
+    def check_schema(self) -> None:
+        """See `Store.check_schema`."""
+        schema.require_current(self.dialect, self._version(), schema.MIGRATE_CURE)
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """See `Store.listen`. Commits of this process call at once, those of others when they are noticed."""
+        self._listeners.append(listener)
+        if self._watcher is None and self.path is not None:
+            self._watcher = threading.Thread(target=self._watch, name="evertick-sqlite-watch", daemon=True)
+            self._watcher.start()
+
+        def stop() -> None:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+        return stop
+
+    def now_offset_ms(self) -> int:
+        """See `Store.now_offset_ms`: the file is on this machine."""
+        return 0
+
+    def lock_engine(self) -> None:
+        """See `Store.lock_engine`. The lock is the operating system's, so it ends with the process, however it ends."""
+        if self.path is None or self._engine_lock is not None:
+            return
+        lock_path = self.path.with_name(self.path.name + ".engine")
+        handle = os.open(lock_path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            holder = os.read(handle, 64).decode(errors="replace").strip() or "unknown"
+            os.close(handle)
+            raise DatabaseLocked(
+                f"another evertick (process {holder}) already runs the engine on {self.path}; "
+                "stop it, or use another folder or EVERTICK_DATABASE_URL"
+            ) from None
+        os.ftruncate(handle, 0)
+        os.write(handle, f"{os.getpid()}\n".encode())
+        self._engine_lock = handle
+        self._writer.execute(f"pragma wal_autocheckpoint = {CHECKPOINT_PAGES}")
+
+    def close(self) -> None:
+        """See `Store.close`."""
+        if self._closed.is_set():
+            return
+        self._closed.set()
+        if self._watcher is not None:
+            self._watcher.join()
+        with self._write_lock:
+            for connection in (*self._readers, self._writer):
+                connection.close()
+            self._readers.clear()
+        if self._engine_lock is not None:
+            os.close(self._engine_lock)
+            self._engine_lock = None
+
+    # -- helpers
+
+    def _connect(self, *, reader: bool = False) -> sqlite3.Connection:
+        target = ":memory:" if self.path is None else str(self.path)
+        try:
+            connection = sqlite3.connect(target, isolation_level=None, check_same_thread=False, cached_statements=256)
+            connection.execute(f"pragma busy_timeout = {self._busy_timeout_ms}")
+            if reader:
+                connection.execute("pragma query_only = on")
+            elif self.path is not None:
+                connection.execute("pragma journal_mode = wal")
+                connection.execute(f"pragma journal_size_limit = {WAL_BYTES_MAX}")
+                connection.execute("pragma wal_autocheckpoint = 0")  # until this process runs the engine
+            connection.execute("pragma synchronous = full")
+            connection.execute("pragma temp_store = memory")
+        except sqlite3.Error as error:
+            raise DatabaseUnavailable(f"cannot open {target}: {error}") from error
+        return connection
+
+    def _check_usable(self) -> None:
+        if self._closed.is_set():
+            raise DatabaseUnavailable(f"{self.url} is closed")
+        if os.getpid() != self._pid:
+            raise Misuse("a SQLite store must not be used after a fork; open it in the new process")
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        self._check_usable()
+        me = threading.get_ident()
+        if self._writing_thread == me:
+            raise Misuse(
+                "this thread is already inside a transaction of this database; "
+                "inside a mutation call others with ctx.run_mutation or ctx.run_query"
+            )
+        with self._write_lock:
+            self._writing_thread = me
+            try:
+                yield self._writer
+            finally:
+                self._writing_thread = None
+
+    def _begin(self, connection: sqlite3.Connection) -> None:
+        try:
+            connection.execute("begin immediate")
+        except sqlite3.Error as error:
+            raise ours(error) from error
+
+    def _commit(self, connection: sqlite3.Connection) -> None:
+        try:
+            connection.execute("commit")
+        except sqlite3.Error as error:
+            raise ours(error) from error
+
+    def _reading(self, connection: sqlite3.Connection, work: Callable[[Transaction], T]) -> T:
+        connection.execute("begin")
+        try:
+            return work(SqliteTransaction(connection))
+        finally:
+            if connection.in_transaction:
+                connection.execute("rollback")
+
+    def _version(self) -> int:
+        with self._writing() as connection:
+            return int(connection.execute("pragma user_version").fetchone()[0])
+
+    def _apply(self, step: schema.Step) -> None:
+        with self._writing() as connection:
+            self._begin(connection)
+            try:
+                if int(connection.execute("pragma user_version").fetchone()[0]) < step.number:
+                    for statement in statements_of(step.text):
+                        connection.execute(statement)
+                    connection.execute(f"pragma user_version = {step.number}")
+                self._commit(connection)
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("rollback")
+                raise
+
+    def _tell_listeners(self) -> None:
+        for listener in tuple(self._listeners):
+            listener()
+
+    def _watch(self) -> None:
+        """Look for commits of other processes: often while they come, seldom while they do not."""
+        seen: int | None = None
+        busy_until = 0.0
+        while not self._closed.wait(LOOK_BUSY_S if time.monotonic() < busy_until else LOOK_IDLE_S):
+            # On the writing connection, because there the version changes by the commits of others alone. When the
+            # connection is at work there is nothing to find out: its own work comes round again.
+            if not self._write_lock.acquire(blocking=False):
+                continue
+            try:
+                version = self._writer.execute("pragma data_version").fetchone()[0]
+            except sqlite3.Error:
+                continue
+            finally:
+                self._write_lock.release()
+            if seen is not None and version != seen:
+                busy_until = time.monotonic() + BUSY_FOR_S
+                self._tell_listeners()
+            seen = version
+
+
+def path_of(url: str) -> Path | None:
+    """The file of `sqlite:///FILE` (None for `sqlite://`, a database in memory).
+
+    Raises InvalidDatabaseUrl if it is not such an address.
+    """
+    if url in (SCHEME, "sqlite:///:memory:"):
+        return None
+    if not url.startswith("sqlite:///") or len(url) == len("sqlite:///"):
+        raise InvalidDatabaseUrl(f"{url!r} is no SQLite address; write sqlite:///FILE, or sqlite:////ABSOLUTE/FILE")
+    path = Path(url.removeprefix("sqlite:///")).expanduser()
+    if path.is_dir():
+        raise InvalidDatabaseUrl(f"{path} is a folder; name the database file inside it")
+    return path
+
+
+def statements_of(text: str) -> Iterator[str]:
+    """The statements of a migration, one by one (`executescript` would commit in between)."""
+    pending = ""
+    for line in text.splitlines(keepends=True):
+        pending += line
+        if sqlite3.complete_statement(pending):
+            yield pending
+            pending = ""
+
+
+def ours(error: sqlite3.Error) -> EvertickError:
+    """The error of our tree that says what a driver's error means for the caller."""
+    name = getattr(error, "sqlite_errorname", "")
+    if isinstance(error, sqlite3.IntegrityError) and "unique" in str(error).lower():
+        return WriteConflict(f"somebody else wrote the same key first: {error}")
+    if name.startswith("SQLITE_FULL"):
+        return DatabaseUnavailable(f"the disk is full ({error}); nothing was written, free some space")
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return DatabaseUnavailable(f"another process holds the database's write lock ({error}); try again")
+    return DatabaseUnavailable(f"SQLite refused: {error} ({name})" if name else f"SQLite refused: {error}")

@@ -1,0 +1,1 @@
+"""Testing: a world whose clock jumps."""
