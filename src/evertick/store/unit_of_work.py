@@ -1,0 +1,273 @@
+"""The unit of work: what mutations wrote but the database has not seen yet.
+
+Most of a mutation's cost would be round trips. So its writes are kept in a log, its reads see the log first, and the
+log goes to the database in bulk: once for a whole batch of mutations that share a commit. A mutation that raises
+takes its own part of the log back, and costs no statement at all.
+
+Some work must happen in the database itself: the user's own SQL, a cancel, a look at the system tables. Before it,
+`touch` writes the log down and opens a savepoint for every frame (mutation, or mutation inside a mutation) that has
+none yet; from then on the frame is undone by the savepoint. A frame that is never touched never costs a savepoint.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Final
+
+from evertick.base.ids import TenantId
+from evertick.base.records import NewJob, StoredDocument
+from evertick.store.contract import Transaction
+from evertick.store.keys import HIGHEST
+
+PAGE: Final = 256
+"""Documents read from the database at a time."""
+OVERLAY_MAX: Final = 512
+"""With more unwritten changes than this, a scan writes them down first instead of merging them in."""
+
+_ABSENT: Final = object()
+_ABOVE_EVERY_ID: Final = "\x7f"
+
+IndexPosition = tuple[bytes, str]
+Change = tuple[dict[Any, Any], Any, Any, Any]
+"""A table of the overlay, a key in it, its value before and its value after."""
+
+
+@dataclass(slots=True)
+class _Frame:
+    """One mutation that is running, or one inside it."""
+
+    mark: int
+    jobs_mark: int
+    savepoint: str | None = None
+
+
+class UnitOfWork:
+    """Writes that wait, over one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+        self._documents: dict[tuple[TenantId, str], str | None] = {}
+        self._entries: dict[tuple[TenantId, str, bytes, str], bool] = {}
+        self._jobs: list[NewJob] = []
+        self._log: list[Change] = []
+        self._frames: list[_Frame] = []
+        self._names = count(1)
+
+    # -- frames
+
+    def begin(self) -> None:
+        """A mutation starts; `keep` or `undo` ends it."""
+        self._frames.append(_Frame(len(self._log), len(self._jobs)))
+
+    def keep(self) -> None:
+        """The innermost mutation succeeded: its writes belong to what surrounds it."""
+        frame = self._frames.pop()
+        if frame.savepoint is not None:
+            self._transaction.release(frame.savepoint)
+
+    def undo(self) -> None:
+        """The innermost mutation failed: its writes never were."""
+        frame = self._frames.pop()
+        while len(self._log) > frame.mark:
+            table, key, previous, _ = self._log.pop()
+            if previous is _ABSENT:
+                del table[key]
+            else:
+                table[key] = previous
+        del self._jobs[frame.jobs_mark :]
+        if frame.savepoint is not None:
+            self._transaction.rollback_to(frame.savepoint)
+
+    def touch(self) -> Transaction:
+        """Make the database see everything, undoable frame by frame; answers the transaction to work on."""
+        for frame in self._frames:
+            if frame.savepoint is None:
+                self._write_down(frame.mark, frame.jobs_mark)
+                frame.savepoint = f"frame_{next(self._names)}"
+                self._transaction.savepoint(frame.savepoint)
+        self._write_down(len(self._log), len(self._jobs))
+        return self._transaction
+
+    def flush(self) -> None:
+        """Write everything down, at the end of the transaction."""
+        self._write_down(len(self._log), len(self._jobs))
+
+    # -- documents
+
+    def get(self, tenant: TenantId, document_id: str) -> str | None:
+        """A document's JSON text as this transaction sees it."""
+        body = self._documents.get((tenant, document_id), _ABSENT)
+        if body is not _ABSENT:
+            return body  # type: ignore[return-value]
+        return self._transaction.get_document(document_id, tenant=tenant)
+
+    def put(self, tenant: TenantId, document_id: str, body: str) -> None:
+        """Write a document, new or changed."""
+        self._change(self._documents, (tenant, document_id), body)
+
+    def remove(self, tenant: TenantId, document_id: str) -> None:
+        """Remove a document."""
+        self._change(self._documents, (tenant, document_id), None)
+
+    def put_entry(self, tenant: TenantId, index_name: str, key: bytes, document_id: str) -> None:
+        """Write an index entry."""
+        self._change(self._entries, (tenant, index_name, key, document_id), True)
+
+    def remove_entry(self, tenant: TenantId, index_name: str, key: bytes, document_id: str) -> None:
+        """Remove an index entry."""
+        self._change(self._entries, (tenant, index_name, key, document_id), False)
+
+    def scan_table(
+        self, tenant: TenantId, prefix: str, *, after: str | None, descending: bool, page: int = PAGE
+    ) -> Iterator[StoredDocument]:
+        """Documents whose id begins with `prefix`, by creation time, beyond the id `after`."""
+        self._shrink_overlay()
+        low, high = prefix, prefix + _ABOVE_EVERY_ID
+        if after is not None:
+            low, high = (low, after) if descending else (after, high)
+        waiting = sorted(
+            (
+                (document_id, body)
+                for (owner, document_id), body in self._documents.items()
+                if owner == tenant and low < document_id < high
+            ),
+            reverse=descending,
+        )
+
+        def read(position: str | None) -> list[tuple[str, StoredDocument]]:
+            lower, upper = low, high
+            if position is not None:
+                lower, upper = (low, position) if descending else (position, high)
+            found = self._transaction.scan_documents(tenant, low=lower, high=upper, limit=page, descending=descending)
+            return [(document.id, document) for document in found]
+
+        overlay = [(i, None if body is None else StoredDocument(i, body)) for i, body in waiting]
+        for _, document in _merged(read, overlay, page, descending):
+            yield document
+
+    def scan_index(
+        self,
+        tenant: TenantId,
+        index_name: str,
+        *,
+        low: bytes,
+        high: bytes,
+        after: IndexPosition | None,
+        descending: bool,
+        page: int = PAGE,
+    ) -> Iterator[tuple[bytes, StoredDocument]]:
+        """Documents in index order with keys in [low, high), beyond the position `after`."""
+        self._shrink_overlay()
+        start: IndexPosition = (HIGHEST * 2, "") if descending else (b"", "")
+        waiting = sorted(
+            (
+                ((key, document_id), present)
+                for (owner, name, key, document_id), present in self._entries.items()
+                if owner == tenant and name == index_name and low <= key < high
+            ),
+            reverse=descending,
+        )
+        if after is not None:
+            start = after
+            waiting = [item for item in waiting if (item[0] < after if descending else item[0] > after)]
+
+        def read(position: IndexPosition | None) -> list[tuple[IndexPosition, StoredDocument]]:
+            found = self._transaction.scan_index(
+                tenant,
+                index_name,
+                low=low,
+                high=high,
+                after=start if position is None else position,
+                limit=page,
+                descending=descending,
+            )
+            return [((key, document.id), self._current(tenant, document)) for key, document in found]
+
+        overlay: list[tuple[IndexPosition, StoredDocument | None]] = []
+        for position, present in waiting:
+            body = self.get(tenant, position[1]) if present else None
+            overlay.append((position, None if body is None else StoredDocument(position[1], body)))
+        for position, document in _merged(read, overlay, page, descending):
+            yield position[0], document
+
+    # -- jobs
+
+    def schedule(self, job: NewJob) -> None:
+        """Write a job, with everything else of this mutation or not at all."""
+        self._jobs.append(job)
+
+    # -- helpers
+
+    def _change(self, table: dict[Any, Any], key: Any, value: Any) -> None:
+        self._log.append((table, key, table.get(key, _ABSENT), value))
+        table[key] = value
+
+    def _current(self, tenant: TenantId, document: StoredDocument) -> StoredDocument:
+        body = self._documents.get((tenant, document.id))
+        return document if body is None else StoredDocument(document.id, body)
+
+    def _shrink_overlay(self) -> None:
+        if len(self._documents) + len(self._entries) > OVERLAY_MAX:
+            self.touch()
+
+    def _write_down(self, log_end: int, jobs_end: int) -> None:
+        """Write the log's beginning to the database; what comes after it keeps waiting."""
+        if log_end:
+            self._write_changes(log_end)
+        if jobs_end:
+            self._transaction.insert_jobs(self._jobs[:jobs_end])
+            del self._jobs[:jobs_end]
+        if log_end or jobs_end:
+            for frame in self._frames:
+                frame.mark = max(0, frame.mark - log_end)
+                frame.jobs_mark = max(0, frame.jobs_mark - jobs_end)
+
+    def _write_changes(self, log_end: int) -> None:
+        later = self._log[log_end:]
+        for table, key, previous, _ in reversed(later):  # back to the state at `log_end`
+            if previous is _ABSENT:
+                del table[key]
+            else:
+                table[key] = previous
+        for tenant in {key[0] for key in self._documents} | {key[0] for key in self._entries}:
+            documents = [(key[1], body) for key, body in self._documents.items() if key[0] == tenant]
+            entries = [(key[1:], present) for key, present in self._entries.items() if key[0] == tenant]
+            write = self._transaction
+            write.delete_documents(tenant, [i for i, body in documents if body is None])
+            write.put_documents(tenant, [StoredDocument(i, body) for i, body in documents if body is not None])
+            write.delete_index_entries(tenant, [entry for entry, present in entries if not present])
+            write.put_index_entries(tenant, [entry for entry, present in entries if present])
+        self._documents.clear()
+        self._entries.clear()
+        self._log.clear()
+        for table, key, _, value in later:
+            self._change(table, key, value)
+
+
+def _merged(
+    read: Any, overlay: list[tuple[Any, StoredDocument | None]], page: int, descending: bool
+) -> Iterator[tuple[Any, StoredDocument]]:
+    """What the database has and what waits, in one order; what waits wins, and None hides."""
+    waiting = iter(overlay)
+    next_waiting = next(waiting, None)
+    position = None
+    while True:
+        found = read(position)
+        for place, document in found:
+            while next_waiting is not None and (next_waiting[0] > place if descending else next_waiting[0] < place):
+                if next_waiting[1] is not None:
+                    yield next_waiting[0], next_waiting[1]
+                next_waiting = next(waiting, None)
+            if next_waiting is not None and next_waiting[0] == place:
+                if next_waiting[1] is not None:
+                    yield place, next_waiting[1]
+                next_waiting = next(waiting, None)
+            else:
+                yield place, document
+        if len(found) < page:
+            break
+        position = found[-1][0]
+    while next_waiting is not None:
+        if next_waiting[1] is not None:
+            yield next_waiting[0], next_waiting[1]
+        next_waiting = next(waiting, None)
