@@ -1,0 +1,381 @@
+"""Schedule: the words of the policies, as frozen values.
+
+A schedule names times. Each time it names is an **occurrence**, and each occurrence gets a **fate** with a **reason**:
+that pair is a row of the ledger. A **run** is a started occurrence that has not ended. What a schedule is asked to do
+about collision, lateness and failure are its **policies**; what has happened to it so far is its **state**.
+
+This file only holds words and their limits. `evertick.rules.decide` says how a state changes. The store adds what is
+its own (ids, versions, the spec, the target); nothing here reads a clock or a database.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from evertick.base.errors import LimitExceeded, Misuse
+from evertick.base.instants import DAY_MS, SECOND_MS, Instant
+
+CATCH_UP_WINDOW_DEFAULT_MS: Final = 365 * DAY_MS
+CATCH_UP_WINDOW_MIN_MS: Final = 10 * SECOND_MS
+"""Temporal's least window. It is also the lateness up to which an occurrence still counts as on time."""
+
+BUFFER_MAX: Final = 1_000
+"""Occurrences that may wait at once; further ones are missed with the reason `buffer_full`."""
+
+RUNS_MAX: Final = 10_000
+"""Runs of one schedule that may be open at once, whatever its policy; further ones are missed: `runs_full`."""
+
+BACKFILLS_MAX: Final = 100
+"""Backfills of one schedule that may be under way at once."""
+
+BACKFILL_TIMES_MAX: Final = 100_000
+"""Occurrences one backfill may ask for: ten years of hours fit, ten years of minutes do not."""
+
+OCCURRENCES_PER_ROUND: Final = 1_000
+"""Due times the evaluator hands over in one event; if more are due it says so and looks again at once."""
+
+NOTE_BYTES_MAX: Final = 1_000
+"""Length of a note in UTF-8; longer ones are cut, because a note must never stop a schedule."""
+
+
+class Overlap(StrEnum):
+    """What becomes of an occurrence that arrives while earlier runs take all the room."""
+
+    SKIP = "skip"
+    BUFFER_ONE = "buffer_one"
+    BUFFER_ALL = "buffer_all"
+    CANCEL_OTHER = "cancel_other"
+    TERMINATE_OTHER = "terminate_other"
+    ALLOW_ALL = "allow_all"
+
+
+class CatchUp(StrEnum):
+    """Which of the times that passed unseen (an outage) still run, inside the catch-up window."""
+
+    ALL = "all"
+    LATEST = "latest"
+    NONE = "none"
+
+
+class Origin(StrEnum):
+    """Who asked for an occurrence: the schedule's own spec, a trigger by hand, or a backfill."""
+
+    SCHEDULE = "schedule"
+    TRIGGER = "trigger"
+    BACKFILL = "backfill"
+
+
+class Fate(StrEnum):
+    """What became of an occurrence. `buffered` is the only one that can still change."""
+
+    STARTED = "started"
+    BUFFERED = "buffered"
+    SKIPPED = "skipped"
+    MISSED = "missed"
+
+
+class Reason(StrEnum):
+    """Why an occurrence has its fate: one word for programs, never changed. `FATE_OF` gives the fate of each."""
+
+    ON_TIME = "on_time"
+    CAUGHT_UP = "caught_up"
+    AFTER_WAIT = "after_wait"
+    TRIGGERED = "triggered"
+    BACKFILLED = "backfilled"
+
+    BEHIND_RUN = "behind_run"
+    STOPPING_RUN = "stopping_run"
+
+    OVERLAP = "overlap"
+    SUPERSEDED = "superseded"
+    PAUSED = "paused"
+    LIMIT = "limit"
+    TARGET_INELIGIBLE = "target_ineligible"
+    BACKFILL_CANCELED = "backfill_canceled"
+    DELETED = "deleted"
+
+    CATCH_UP_WINDOW = "catch_up_window"
+    CATCH_UP_LATEST = "catch_up_latest"
+    CATCH_UP_NONE = "catch_up_none"
+    BUFFER_FULL = "buffer_full"
+    RUNS_FULL = "runs_full"
+    START_REFUSED = "start_refused"
+
+
+FATE_OF: Final[Mapping[Reason, Fate]] = MappingProxyType(
+    {
+        Reason.ON_TIME: Fate.STARTED,
+        Reason.CAUGHT_UP: Fate.STARTED,  # late, because nobody looked in time
+        Reason.AFTER_WAIT: Fate.STARTED,  # it had waited for an earlier run
+        Reason.TRIGGERED: Fate.STARTED,
+        Reason.BACKFILLED: Fate.STARTED,
+        Reason.BEHIND_RUN: Fate.BUFFERED,
+        Reason.STOPPING_RUN: Fate.BUFFERED,  # earlier runs are asked to stop for it
+        # A policy decided against it ...
+        Reason.OVERLAP: Fate.SKIPPED,
+        Reason.SUPERSEDED: Fate.SKIPPED,  # a newer cancel_other or terminate_other occurrence took its place
+        Reason.PAUSED: Fate.SKIPPED,
+        Reason.LIMIT: Fate.SKIPPED,
+        Reason.TARGET_INELIGIBLE: Fate.SKIPPED,
+        Reason.BACKFILL_CANCELED: Fate.SKIPPED,
+        Reason.DELETED: Fate.SKIPPED,
+        # ... or it should have run and did not.
+        Reason.CATCH_UP_WINDOW: Fate.MISSED,
+        Reason.CATCH_UP_LATEST: Fate.MISSED,
+        Reason.CATCH_UP_NONE: Fate.MISSED,
+        Reason.BUFFER_FULL: Fate.MISSED,
+        Reason.RUNS_FULL: Fate.MISSED,
+        Reason.START_REFUSED: Fate.MISSED,
+    }
+)
+
+
+class RunOutcome(StrEnum):
+    """How a run ended, after all its retries."""
+
+    SUCCESS = "success"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    CANCELED = "canceled"
+    TERMINATED = "terminated"
+
+
+FAILURES: Final = frozenset({RunOutcome.FAILED, RunOutcome.TIMED_OUT})
+"""The outcomes that are a failure of the run itself; being stopped by somebody is none."""
+
+
+class Stop(StrEnum):
+    """What a run in the way was asked to do; `terminate` is the stronger."""
+
+    CANCEL = "cancel"
+    TERMINATE = "terminate"
+
+
+class Ending(StrEnum):
+    """Why no further time will come."""
+
+    LIMIT = "limit"
+    SPEC = "spec"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policies:
+    """What to do about collision, lateness and failure.
+
+    `concurrency_limit` is how many runs may be open before `overlap` is asked: 1 as in Temporal. `allow_all` never
+    asks, so it takes no limit. `catch_up_window_ms` comes from `catch_up.window_ms`, which fills in and lifts it.
+
+    Raises Misuse or LimitExceeded for values that can never work.
+    """
+
+    overlap: Overlap = Overlap.SKIP
+    concurrency_limit: int = 1
+    catch_up: CatchUp = CatchUp.ALL
+    catch_up_window_ms: int = CATCH_UP_WINDOW_DEFAULT_MS
+    pause_on_failure: bool = False
+    buffer_limit: int = BUFFER_MAX
+
+    def __post_init__(self) -> None:
+        """Refuse what the rules could not honour."""
+        if self.concurrency_limit < 1:
+            raise Misuse(f"concurrency limit must be at least 1, not {self.concurrency_limit}")
+        if self.concurrency_limit > RUNS_MAX:
+            raise LimitExceeded(f"concurrency limit {self.concurrency_limit} is above {RUNS_MAX}")
+        if self.overlap is Overlap.ALLOW_ALL and self.concurrency_limit != 1:
+            raise Misuse("allow_all knows no concurrency limit; give the limit to skip, buffer_one or buffer_all")
+        if self.catch_up_window_ms < CATCH_UP_WINDOW_MIN_MS:
+            raise Misuse(f"a catch-up window of {self.catch_up_window_ms} ms is below {CATCH_UP_WINDOW_MIN_MS} ms")
+        if not 0 <= self.buffer_limit <= BUFFER_MAX:
+            raise LimitExceeded(f"buffer limit {self.buffer_limit} is not between 0 and {BUFFER_MAX}")
+
+
+class FireTime(NamedTuple):
+    """A time the spec names: what it says, and that plus its jitter."""
+
+    nominal_at: Instant
+    actual_at: Instant
+
+
+class OccurrenceKey(NamedTuple):
+    """What the ledger's unique index holds beside the schedule: one occurrence, once.
+
+    `request` is the trigger's or backfill's id, and empty for the spec's own times.
+    """
+
+    origin: Origin
+    request: str
+    nominal_at: Instant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occurrence:
+    """One time to act. `nominal_at` names the run; `actual_at` decides when it is due and whether it is late.
+
+    `overlap` is fixed when the occurrence arrives, so that a later change of policies leaves waiting ones alone.
+    """
+
+    nominal_at: Instant
+    actual_at: Instant
+    overlap: Overlap
+    origin: Origin = Origin.SCHEDULE
+    request: str = ""
+
+    @property
+    def key(self) -> OccurrenceKey:
+        """Its identity within the schedule."""
+        return OccurrenceKey(self.origin, self.request, self.nominal_at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A started occurrence that has not ended, how it came to start, and whether it was asked to stop."""
+
+    occurrence: Occurrence
+    run_id: str
+    why: Reason
+    started_at: Instant
+    stop: Stop | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnd:
+    """The end of a run that later runs may ask about.
+
+    `ref` says where the store keeps the result or the failure; `message` is the failure in a line, else empty.
+    """
+
+    key: OccurrenceKey
+    ended_at: Instant
+    ref: str | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """Since when, by whom and why a schedule rests; `until` is when it goes on by itself, if ever."""
+
+    at: Instant
+    by: str
+    note: str
+    until: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backfill:
+    """A request to run what the spec names in [start_at, end_at], both inclusive, by actual time.
+
+    `done_until` is the actual time up to which its occurrences were handed over; `added` is how many those were.
+    """
+
+    id: str
+    start_at: Instant
+    end_at: Instant
+    overlap: Overlap | None = None
+    done_until: Instant | None = None
+    added: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """How many occurrences ended up with each reason, since the schedule exists. Waiting ones are in none of them."""
+
+    by_reason: Mapping[Reason, int] = field(default_factory=dict)
+
+    def of(self, reason: Reason) -> int:
+        """How many had this reason."""
+        return self.by_reason.get(reason, 0)
+
+    def fated(self, fate: Fate) -> int:
+        """How many had this fate."""
+        return sum(count for reason, count in self.by_reason.items() if FATE_OF[reason] is fate)
+
+    @property
+    def actions(self) -> int:
+        """Runs started, by whomever they were asked for."""
+        return self.fated(Fate.STARTED)
+
+    @property
+    def skipped(self) -> int:
+        """Occurrences a policy decided against."""
+        return self.fated(Fate.SKIPPED)
+
+    @property
+    def missed(self) -> int:
+        """Occurrences that should have run and did not."""
+        return self.fated(Fate.MISSED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleState:
+    """Everything the rules need to know about a schedule, and everything they change.
+
+    - `seen_until`: every nominal time up to here has its fate (or is in `ahead`); it never moves back.
+    - `touched_at`: the last creation, update, resumption or start; the retention of an ended schedule counts from here.
+    - `note`: the text of the last pause or resumption, also after it.
+    - `obstacle`: why the target may not run now ("workflow is paused"), else None.
+    - `remaining`: scheduled actions left, None for no limit.
+    - `running` in the order of starting, `waiting` in the order of arriving.
+    - `ahead`: occurrences of a spec that was replaced after their nominal and before their actual time.
+    """
+
+    policies: Policies
+    run_id_template: str
+    seen_until: Instant
+    touched_at: Instant
+    pause: Pause | None = None
+    note: str = ""
+    obstacle: str | None = None
+    remaining: int | None = None
+    spec_ended: bool = False
+    running: tuple[Run, ...] = ()
+    waiting: tuple[Occurrence, ...] = ()
+    ahead: tuple[Occurrence, ...] = ()
+    backfills: tuple[Backfill, ...] = ()
+    counters: Counters = field(default_factory=Counters)
+    last_result: RunEnd | None = None
+    last_failure: RunEnd | None = None
+
+    @property
+    def paused(self) -> bool:
+        """Does it take no scheduled action now? Triggers and backfills run all the same."""
+        return self.pause is not None
+
+    @property
+    def ending(self) -> Ending | None:
+        """Why no further scheduled time will be acted on, or None while some may."""
+        if self.remaining == 0:
+            return Ending.LIMIT
+        return Ending.SPEC if self.spec_ended else None
+
+    @property
+    def completed(self) -> bool:
+        """Has it ended, with nothing left running, waiting or to be backfilled?"""
+        busy = self.running or self.waiting or self.ahead or self.backfills
+        return self.ending is not None and not busy
+
+
+def new_state(
+    *,
+    now: Instant,
+    policies: Policies | None = None,
+    run_id_template: str,
+    remaining: int | None = None,
+    pause: Pause | None = None,
+) -> ScheduleState:
+    """The state of a schedule created at `now`: only times after its creation count.
+
+    Raises Misuse if `remaining` is negative.
+    """
+    if remaining is not None and remaining < 0:
+        raise Misuse(f"remaining actions must not be negative, got {remaining}")
+    return ScheduleState(
+        policies=policies or Policies(),
+        run_id_template=run_id_template,
+        seen_until=now,
+        touched_at=now,
+        pause=pause,
+        note=pause.note if pause else "",
+        remaining=remaining,
+    )
