@@ -1,0 +1,24 @@
+"""Text from strangers: how much of it is looked at, and how it is quoted back in a message."""
+
+from typing import Final
+
+from evertick.base.errors import InvalidSpec
+
+TEXT_MAX: Final = 8_192
+"""Longest text of one rule. Anything longer is refused before it is parsed."""
+
+
+def shown(text: object, limit: int = 60) -> str:
+    """The text quoted for a message, control characters escaped, cut when long."""
+    if not isinstance(text, str):
+        return repr(text)[:limit]
+    return repr(text) if len(text) <= limit else f"{text[:limit]!r}... ({len(text)} characters)"
+
+
+def bounded(text: str, what: str, limit: int = TEXT_MAX) -> str:
+    """The text itself, or InvalidSpec when it is no text or is longer than `limit`."""
+    if not isinstance(text, str):
+        raise InvalidSpec(f"{what} must be text, not {type(text).__name__}")
+    if len(text) > limit:
+        raise InvalidSpec(f"{what} has {len(text)} characters; at most {limit} are read")
+    return text

@@ -1,0 +1,293 @@
+"""Time zones: TZif files (RFC 8536) read into two tuples, transitions and offsets.
+
+A zone comes by name from the directories of `PYTHONTZPATH` or the system, else from the `tzdata` package, or
+as bytes that travel inside a spec. Transitions that the file does not list follow from its POSIX footer and
+are filled in as far as somebody asks. Nothing here looks at the machine's own zone.
+"""
+
+import hashlib
+import re
+import struct
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+from evertick.base.errors import InvalidSpec
+from evertick.rules.recurrence.civil import DAY, YEAR_MAX, day_number, is_leap, jan1, month_length, weekday_of, year_of
+from evertick.rules.recurrence.text import shown
+
+FOREVER: Final = 1 << 62
+"""Later than any instant; its negative is earlier than any."""
+NAME_MAX: Final = 64
+DATA_MAX: Final = 128 * 1024
+"""Largest TZif data of one zone."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*")
+_NO_ZONES: Final = {"localtime", "posixrules", "Factory", "leapseconds"}
+_ABBREVIATIONS: Final = {"EST": "America/Panama", "MST": "America/Phoenix", "HST": "Pacific/Honolulu"}
+_COVERED_AT_FIRST: Final = 2100
+
+
+class Zone:
+    """One time zone: offsets from UTC in seconds, and the instants from which they hold.
+
+    `offsets[i]` holds from `starts[i]` until just before `starts[i + 1]`. The first start is before
+    everything; the last one ends the part of the table that is filled in, see `covering`.
+    """
+
+    __slots__ = ("_footer", "data", "name", "table")
+
+    def __init__(self, name: str, data: bytes) -> None:
+        self.name = name
+        self.data = data
+        starts, offsets, footer = _read_tzif(data, name)
+        self._footer = footer
+        self.table: tuple[tuple[int, ...], tuple[int, ...]] = _filled(starts, offsets, footer, _COVERED_AT_FIRST)
+
+    @property
+    def digest(self) -> str:
+        """A fingerprint of the zone's rules: store it with computed times, recompute them when it changes."""
+        return hashlib.sha256(self.data).hexdigest()[:16]
+
+    def covering(self, instant: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """`(starts, offsets)`, filled in beyond `instant` and at least two years more."""
+        table = self.table
+        if instant + 800 * DAY >= table[0][-1]:
+            year = min(year_of(min(instant // DAY, jan1(YEAR_MAX))) + 50, YEAR_MAX + 2)
+            starts, offsets = table
+            table = self.table = _filled(list(starts[:-1]), list(offsets), self._footer, year)
+        return table
+
+    def offset_at(self, instant: int) -> int:
+        """Seconds east of UTC at that instant."""
+        starts, offsets = self.covering(instant)
+        low, high = 0, len(offsets)
+        while high - low > 1:
+            middle = (low + high) // 2
+            if starts[middle] <= instant:
+                low = middle
+            else:
+                high = middle
+        return offsets[low]
+
+
+# --- where zones come from
+# -----------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1024)
+def zone_named(name: str) -> Zone:
+    """The zone of an IANA name, from the system or the `tzdata` package.
+
+    Raises InvalidSpec for anything that is not the exact name of a zone, with the nearest names.
+    """
+    problem = _name_problem(name)
+    if problem is None:
+        data = _find(name)
+        if data is not None:
+            return Zone(name, data)
+        problem = "no such time zone"
+    near = _nearest(name)
+    hint = f"; did you mean {' or '.join(near)}?" if near else "; zones have names such as Europe/Berlin or UTC"
+    raise InvalidSpec(f"time zone {shown(name)}: {problem}{hint}")
+
+
+def zone_from_data(data: bytes, name: str | None = None) -> Zone:
+    """A zone from TZif bytes. Raises InvalidSpec if they are none."""
+    if len(data) > DATA_MAX:
+        raise InvalidSpec(f"time zone data of {len(data)} bytes; at most {DATA_MAX} are read")
+    return Zone(name or "embedded", bytes(data))
+
+
+def zone_names() -> tuple[str, ...]:
+    """Every name the `tzdata` package knows, in alphabetical order."""
+    listing = resources.files("tzdata").joinpath("zones").read_text("ascii")
+    return tuple(sorted(set(listing.split()) - _NO_ZONES - _ABBREVIATIONS.keys()))
+
+
+def _name_problem(name: str) -> str | None:
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > NAME_MAX:
+        return "not the name of a time zone"
+    if name in _ABBREVIATIONS:
+        return f"abbreviations are ambiguous, use the place ({_ABBREVIATIONS[name]})"
+    if name in _NO_ZONES or name.startswith(("right/", "posix/")):
+        return "a data file, not a time zone"
+    return None
+
+
+def _find(name: str) -> bytes | None:
+    import zoneinfo  # here, because it costs a few milliseconds and UTC does not need it
+
+    parts = name.split("/")
+    if name == "UTC":
+        return _UTC
+    for root in zoneinfo.TZPATH:
+        data = _read_exact(Path(root), parts)
+        if data is not None:
+            return data
+    try:
+        packaged = resources.files("tzdata").joinpath("zoneinfo", *parts)
+        data = packaged.read_bytes() if packaged.is_file() else None
+    except (ModuleNotFoundError, OSError):
+        return None
+    return data if data is not None and data[:4] == b"TZif" and name in zone_names() else None
+
+
+def _read_exact(directory: Path, parts: list[str]) -> bytes | None:
+    """The TZif bytes below `directory`, or None; upper and lower case count even on disks where they do not."""
+    path = directory.joinpath(*parts)
+    try:
+        if not path.is_file():
+            return None
+        for part in parts:
+            if part not in {entry.name for entry in directory.iterdir()}:
+                return None
+            directory = directory / part
+        data = path.read_bytes()
+    except OSError:
+        return None
+    return data if data[:4] == b"TZif" and len(data) <= DATA_MAX else None
+
+
+def _nearest(name: object) -> list[str]:
+    if not isinstance(name, str) or not name or len(name) > NAME_MAX:
+        return []
+    try:
+        names = zone_names()
+    except (ModuleNotFoundError, OSError):
+        return []
+    wanted = name.strip().replace(" ", "_").lower()
+    same = [known for known in names if known.lower() == wanted]
+    same = same or [known for known in names if known.lower().rsplit("/", 1)[-1] == wanted]
+    if same:
+        return same[:2]
+    import difflib
+
+    return difflib.get_close_matches(name, names, n=2, cutoff=0.75)
+
+
+# --- TZif
+# ----------------------------------------------------------------------------------------------------
+
+
+def _read_tzif(data: bytes, name: str) -> tuple[list[int], list[int], "_Footer | None"]:
+    """Transitions, offsets and footer of a TZif file of version 2 or later."""
+    try:
+        version, counts = _header(data, 0)
+        if version < b"2":
+            raise InvalidSpec(f"time zone {shown(name)}: its data is TZif version 1; version 2 or later is needed")
+        isut, isstd, leaps, times, types, chars = counts
+        second = 44 + times * 5 + types * 6 + chars + leaps * 8 + isstd + isut
+        _, (isut, isstd, leaps, times, types, chars) = _header(data, second)
+        at = second + 44
+        transitions = struct.unpack_from(f">{times}q", data, at)
+        indexes = data[at + times * 8 : at + times * 9]
+        at += times * 9
+        kinds = [struct.unpack_from(">i", data, at + n * 6)[0] for n in range(types)]
+        at += types * 6 + chars + leaps * 12 + isstd + isut
+        ends = data.index(b"\n", at + 1)
+        footer = data[at + 1 : ends].decode("ascii")
+        starts, offsets = [-FOREVER], [kinds[0]]
+        for transition, index in zip(transitions, indexes, strict=True):
+            if transition <= starts[-1] or abs(kinds[index]) > 26 * 3600:
+                raise ValueError
+            if kinds[index] != offsets[-1]:
+                starts.append(transition)
+                offsets.append(kinds[index])
+    except (struct.error, IndexError, ValueError):
+        raise InvalidSpec(f"time zone {shown(name)}: its data is not a valid TZif file") from None
+    return starts, offsets, _Footer.parse(footer, name) if footer else None
+
+
+def _header(data: bytes, at: int) -> tuple[bytes, tuple[int, int, int, int, int, int]]:
+    magic, version, isut, isstd, leaps, times, types, chars = struct.unpack_from(">4sc15x6I", data, at)
+    if magic != b"TZif" or not types or max(isut, isstd, leaps, times, types, chars) > DATA_MAX:
+        raise ValueError
+    return version, (isut, isstd, leaps, times, types, chars)
+
+
+def _filled(
+    starts: list[int] | tuple[int, ...], offsets: list[int] | tuple[int, ...], footer: "_Footer | None", year: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The table with the footer's transitions up to the end of `year`, closed by its end."""
+    begun, held = list(starts), list(offsets)
+    if footer is None or footer.dst_start is None:
+        if footer is not None and footer.std != held[-1]:
+            raise InvalidSpec("time zone data: its footer contradicts its last transition")
+        return (*begun, FOREVER), tuple(held)
+    last = begun[-1]
+    first_year = 1970 if last == -FOREVER else year_of(last // DAY)
+    for at, offset in footer.transitions(first_year, year):
+        if at > last and offset != held[-1]:
+            begun.append(at)
+            held.append(offset)
+    return (*begun, jan1(year + 1) * DAY), tuple(held)
+
+
+_POSIX_NAME: Final = r"(?:[A-Za-z]{3,}|<[A-Za-z0-9+-]{3,}>)"
+_POSIX_TIME: Final = r"[+-]?[0-9]{1,3}(?::[0-9]{2}){0,2}"
+_POSIX_RULE: Final = rf"(?:M[0-9]{{1,2}}\.[1-5]\.[0-6]|J[0-9]{{1,3}}|[0-9]{{1,3}})(?:/{_POSIX_TIME})?"
+_POSIX: Final = re.compile(
+    rf"{_POSIX_NAME}({_POSIX_TIME})(?:{_POSIX_NAME}({_POSIX_TIME})?(?:,({_POSIX_RULE}),({_POSIX_RULE}))?)?"
+)
+
+
+class _Footer:
+    """The POSIX TZ string at the end of a TZif file: what holds after its last transition."""
+
+    __slots__ = ("dst", "dst_end", "dst_start", "std")
+
+    def __init__(self, std: int, dst: int, dst_start: str | None, dst_end: str | None) -> None:
+        self.std, self.dst, self.dst_start, self.dst_end = std, dst, dst_start, dst_end
+
+    @classmethod
+    def parse(cls, text: str, name: str) -> "_Footer":
+        found = _POSIX.fullmatch(text)
+        if found is None:
+            raise InvalidSpec(f"time zone {shown(name)}: its footer {shown(text)} is not understood")
+        std = -_posix_seconds(found[1])
+        dst = -_posix_seconds(found[2]) if found[2] else std + 3600
+        return cls(std, dst, found[3], found[4])
+
+    def transitions(self, first_year: int, last_year: int) -> list[tuple[int, int]]:
+        """(instant, offset from then on) for every year asked for, in order."""
+        found = []
+        for year in range(first_year, last_year + 1):
+            if self.dst_start is not None and self.dst_end is not None:
+                found.append((_posix_instant(self.dst_start, year) - self.std, self.dst))
+                found.append((_posix_instant(self.dst_end, year) - self.dst, self.std))
+        found.sort()
+        return found
+
+
+def _posix_seconds(text: str) -> int:
+    negative = text.startswith("-")
+    hours, minutes, seconds = ([int(part) for part in text.lstrip("+-").split(":")] + [0, 0])[:3]
+    total = hours * 3600 + minutes * 60 + seconds
+    return -total if negative else total
+
+
+def _posix_instant(rule: str, year: int) -> int:
+    """The local time, in that year, that a rule such as `M3.2.0/2` names."""
+    date, slash, time = rule.partition("/")
+    second = _posix_seconds(time) if slash else 7200
+    if date[0] == "M":
+        month, week, weekday = (int(part) for part in date[1:].split("."))
+        first = day_number(year, month, 1)
+        day = first + (weekday - weekday_of(first)) % 7 + 7 * (week - 1)
+        if day >= first + month_length(year, month):
+            day -= 7
+    elif date[0] == "J":  # 1 to 365, 29 February never counted
+        number = int(date[1:])
+        day = jan1(year) + number - 1 + (is_leap(year) and number > 59)
+    else:
+        day = jan1(year) + int(date)
+    return day * DAY + second
+
+
+_UTC: Final = (
+    b"TZif2" + bytes(15) + struct.pack(">6I", 1, 1, 0, 0, 1, 4) + struct.pack(">i2x", 0) + b"UTC\0\0\0"
+    b"TZif2" + bytes(15) + struct.pack(">6I", 1, 1, 0, 0, 1, 4) + struct.pack(">i2x", 0) + b"UTC\0\0\0"
+    b"\nUTC0\n"
+)  # fmt: skip
