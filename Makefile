@@ -39,7 +39,7 @@ bench: $(VENV)/.installed-dev ## Measure speed beside the physical limit of the 
 	$(BIN)/python -m benchmarks.run $(ARGS)
 
 bench-peers: $(VENV)/.installed-dev ## Measure other schedulers in the same run (PEERS="huey pgqueuer" for some)
-	$(BIN)/python -m benchmarks.peers.run $(ARGS) $(PEERS)
+	$(BIN)/python -m benchmarks.peers.run $(PEERS) $(ARGS)
 
 clean: ## Remove what make has built, the environments included
 	rm -rf .venv .venv-* build dist benchmarks/results
