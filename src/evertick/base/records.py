@@ -123,7 +123,10 @@ class JobEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFilter:
-    """Which jobs to list or to cancel. Every field that is set narrows the choice."""
+    """Which jobs to list. Every field that is set narrows the choice.
+
+    `states` are visible states; `due_from` is inside the range of moments, `due_until` is not.
+    """
 
     tenant: TenantId = DEFAULT_TENANT
     states: tuple[JobState, ...] = ()

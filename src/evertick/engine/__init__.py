@@ -1,0 +1,1 @@
+"""Engine: what moves. Loops of one shape over the store: claim, run, finish, reap, prune."""

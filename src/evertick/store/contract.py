@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Protocol, TypeVar
 
+from evertick.base.errors import EvertickError
 from evertick.base.ids import JobId, TenantId, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.records import (
@@ -31,7 +32,7 @@ from evertick.base.records import (
 )
 
 T = TypeVar("T")
-Listener = Callable[[], None]
+Listener = Callable[[], object]
 
 
 class Isolation(StrEnum):
@@ -128,6 +129,10 @@ class Transaction(Protocol):
         """Workers whose lease ran out, locked against other reapers."""
         ...
 
+    def holders_without_row(self) -> list[WorkerId]:
+        """Identities that hold jobs but are no workers any more: they claimed while they were being reaped."""
+        ...
+
     def list_workers(self) -> list[Worker]:
         """Every worker, oldest first."""
         ...
@@ -214,6 +219,10 @@ class Transaction(Protocol):
         """Forget the savepoint and keep what was done."""
         ...
 
+    def explain(self, error: BaseException) -> EvertickError | None:
+        """What a driver's error means when it is none of the user's: a conflict, or a database that went away."""
+        ...
+
     @property
     def connection(self) -> Any:
         """The driver's connection, for statements of the user's own in the same commit."""
@@ -225,6 +234,8 @@ class Store(Protocol):
 
     url: str
     dialect: str
+    single_engine: bool
+    """Whether at most one engine runs on this database: then no leases are needed, `lock_engine` is enough."""
 
     def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
         """Run `work` in one writing transaction, once, and commit."""

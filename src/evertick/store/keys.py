@@ -7,6 +7,7 @@ Each value begins with a byte for its type. Text and bytes escape 0x00 as 0x00 0
 sorts before what it begins; lists end with 0x00 and dicts are lists of their sorted items.
 """
 
+import math
 import struct
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -84,7 +85,7 @@ def _number(value: float) -> bytes:
         nearest = float(value)
     except OverflowError:
         raise ValueTooLarge("an integer beyond 1.8e308 cannot stand in an index") from None
-    if nearest != nearest:
+    if math.isnan(nearest):
         bits = _ALL_BITS  # NaN sorts last among numbers, and equals itself
     else:
         bits = struct.unpack(">Q", struct.pack(">d", nearest + 0.0))[0]  # + 0.0 makes -0.0 equal to 0.0

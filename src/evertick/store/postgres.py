@@ -54,6 +54,13 @@ class PostgresTransaction(SqlTransaction):
         """The connection this transaction runs on."""
         return self._connection
 
+    def explain(self, error: BaseException) -> EvertickError | None:
+        """See `Transaction.explain`. SQLAlchemy wraps the driver's error."""
+        cause = getattr(error, "orig", None) or error
+        gone = isinstance(cause, psycopg.OperationalError) and self._connection.broken
+        conflict = isinstance(cause, pg_errors.SerializationFailure | pg_errors.DeadlockDetected)
+        return ours(cause) if isinstance(cause, psycopg.Error) and (gone or conflict) else None
+
     def _fetch(self, name: str, params: Mapping[str, Any]) -> list[Row]:
         try:
             return self._cursor.execute(self._statements[name].encode(), params).fetchall()
@@ -89,6 +96,7 @@ class PostgresStore:
     """A PostgreSQL database as a `Store`."""
 
     dialect = "postgres"
+    single_engine = False
 
     def __init__(self, url: str) -> None:
         self.url = url

@@ -196,6 +196,10 @@ class SqlTransaction(ABC):
         """See `Transaction.expired_workers`."""
         return [Worker(*row) for row in self._fetch("expired_workers", {"now": now, "limit": limit})]
 
+    def holders_without_row(self) -> list[WorkerId]:
+        """See `Transaction.holders_without_row`."""
+        return [r[0] for r in self._fetch("holders_without_row", {})]
+
     def list_workers(self) -> list[Worker]:
         """See `Transaction.list_workers`."""
         return [Worker(*row) for row in self._fetch("list_workers", {})]

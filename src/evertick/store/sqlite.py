@@ -56,6 +56,13 @@ class SqliteTransaction(SqlTransaction):
         """The connection this transaction runs on."""
         return self._connection
 
+    def explain(self, error: BaseException) -> EvertickError | None:
+        """See `Transaction.explain`."""
+        name = getattr(error, "sqlite_errorname", "")
+        if isinstance(error, sqlite3.Error) and name.startswith(("SQLITE_FULL", "SQLITE_BUSY", "SQLITE_IOERR")):
+            return ours(error)
+        return None
+
     def _fetch(self, name: str, params: Mapping[str, Any]) -> list[Row]:
         try:
             return self._connection.execute(self._statements[name], params).fetchall()
@@ -101,6 +108,7 @@ class SqliteStore:
     """A SQLite database as a `Store`. `sqlite://` alone is a database in memory."""
 
     dialect = "sqlite"
+    single_engine = True
 
     def __init__(self, url: str, *, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> None:
         self.url = url

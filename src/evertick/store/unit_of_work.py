@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
 
+from evertick.base.errors import EvertickError
 from evertick.base.ids import TenantId
 from evertick.base.records import NewJob, StoredDocument
 from evertick.store.contract import Transaction
@@ -87,6 +88,10 @@ class UnitOfWork:
                 self._transaction.savepoint(frame.savepoint)
         self._write_down(len(self._log), len(self._jobs))
         return self._transaction
+
+    def explain(self, error: BaseException) -> EvertickError | None:
+        """If `error` came from the database's side of the user's own SQL, the error of ours that says so."""
+        return self._transaction.explain(error)
 
     def flush(self) -> None:
         """Write everything down, at the end of the transaction."""

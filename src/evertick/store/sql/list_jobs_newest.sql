@@ -3,7 +3,9 @@ select id, tenant, kind, name, args, state, requested_at, due_at, created_at, co
        attempt, failures, crashes, worker_id, parent_id, key, retry, on_complete, result, error, logs, blocked
   from jobs
  where tenant = :tenant and id < :before
-   and (cast(:states as text) is null or cast(:states as text) like '%,' || state || ',%')
+   and (cast(:states as text) is null
+        or cast(:states as text) like '%,' || case when kind = 'mutation' and state = 'in_progress'
+                                                   then 'pending' else state end || ',%')
    and (cast(:name as text) is null or name = :name)
    and (cast(:due_from as bigint) is null or due_at >= :due_from)
    and (cast(:due_until as bigint) is null or due_at < :due_until)

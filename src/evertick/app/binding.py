@@ -1,0 +1,71 @@
+"""Binding: schedule inside a transaction that is somebody else's: sqlite3, psycopg or SQLAlchemy.
+
+The job's row is written through that very connection, so it is there exactly if the rest of the transaction is.
+"""
+
+import sqlite3
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from evertick.base.errors import EvertickError, Misuse
+from evertick.store.contract import Transaction
+from evertick.store.sqlite import SqliteTransaction
+
+T = TypeVar("T")
+
+
+def bound(target: Any) -> Callable[[Callable[[Transaction], T]], T]:
+    """A way to run work on the connection behind `target`.
+
+    Raises Misuse if `target` is no connection or session that can be used.
+    """
+    connection = _driver_connection(target)
+    if isinstance(connection, sqlite3.Connection):
+        return lambda work: _on_sqlite(connection, work)
+    if type(connection).__module__.split(".")[0] == "psycopg":
+        return lambda work: _on_postgres(connection, work)
+    raise Misuse(
+        f"cannot schedule on a {type(target).__module__}.{type(target).__name__}; "
+        "give a sqlite3 or psycopg connection, or a SQLAlchemy Connection or Session"
+    )
+
+
+def _driver_connection(target: Any) -> Any:
+    """The driver's connection under a SQLAlchemy Session or Connection; anything else as it is."""
+    if type(target).__module__.startswith("sqlalchemy."):
+        if hasattr(target, "sync_session") or hasattr(target, "sync_connection"):
+            raise Misuse("app.bind takes a synchronous session; inside session.run_sync(...) bind what it hands you")
+        if hasattr(target, "get_bind"):
+            target = target.connection()
+        return target.connection.driver_connection
+    return target
+
+
+def _on_sqlite(connection: sqlite3.Connection, work: Callable[[Transaction], T]) -> T:
+    # In sqlite3's legacy mode a transaction begins only before the driver sees a change coming, so begin it by hand;
+    # in autocommit mode the caller wants each statement for itself.
+    if connection.isolation_level is not None and not connection.in_transaction:
+        connection.execute("begin")
+    return _explained(work, SqliteTransaction(connection))
+
+
+def _on_postgres(connection: Any, work: Callable[[Transaction], T]) -> T:
+    from evertick.store.postgres import CHANNEL, PostgresTransaction
+
+    transaction = PostgresTransaction(connection)
+    result = _explained(work, transaction)
+    if transaction.hint:
+        connection.execute("select pg_notify(%s, '')", (CHANNEL,))  # sent when the transaction commits
+    return result
+
+
+def _explained(work: Callable[[Transaction], T], transaction: Transaction) -> T:
+    try:
+        return work(transaction)
+    except EvertickError as error:
+        if "no such table" in str(error) or 'relation "jobs" does not exist' in str(error):
+            raise Misuse(
+                "this connection's database has no Evertick tables: bind a connection to the app's own database, "
+                "and run `evertick migrate` there first"
+            ) from error
+        raise

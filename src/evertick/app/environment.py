@@ -1,0 +1,51 @@
+"""The environment: what every call of a function needs and shares."""
+
+from dataclasses import dataclass, field
+
+from evertick.app.budget import Budget
+from evertick.app.database import Tables
+from evertick.app.logs import RunLog
+from evertick.app.scheduling import Drafter, Functions
+from evertick.base.clock import Clock
+from evertick.base.ids import Entropy, IdMaker, JobId, TenantId
+from evertick.base.instants import Instant
+from evertick.engine.lanes import Lanes
+from evertick.engine.settings import Settings
+from evertick.engine.timer import Timer
+from evertick.store.contract import Store
+from evertick.store.unit_of_work import UnitOfWork
+
+
+@dataclass(slots=True, kw_only=True)
+class Environment:
+    """One app, on one database, in one process."""
+
+    functions: Functions
+    tables: Tables
+    store: Store
+    lanes: Lanes
+    clock: Clock
+    ids: IdMaker
+    entropy: Entropy
+    drafter: Drafter
+    settings: Settings
+    timer: Timer = field(default_factory=Timer)
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """One run of a function, and of everything it calls inside the same transaction.
+
+    `job_id` is the job this run is, if it is one; `origin_id` is the action's job on whose behalf it runs.
+    """
+
+    environment: Environment
+    name: str
+    tenant: TenantId
+    now: Instant
+    log: RunLog
+    unit: UnitOfWork | None = None
+    job_id: JobId | None = None
+    origin_id: JobId | None = None
+    attempt: int = 1
+    budget: Budget = field(default_factory=Budget)

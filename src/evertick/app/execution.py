@@ -1,0 +1,293 @@
+"""Execution: runs registered functions, for jobs (the engine's `Runner`) and for calls from outside.
+
+Whatever a user's function raises is an outcome of the job, or the caller's exception. Errors of the database are
+neither: they pass through, so that the engine runs the function again and the user never sees them as his.
+"""
+
+import asyncio
+import hashlib
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from evertick.app.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx, call_plain, run_in_frame
+from evertick.app.environment import Environment, Run
+from evertick.app.functions import Action, Function, Mutation
+from evertick.app.logs import RunLog
+from evertick.app.options import NonRetryable
+from evertick.app.schedulers import AsyncScheduler, Scheduler
+from evertick.base.errors import (
+    FunctionNotFound,
+    IdempotencyConflict,
+    InvalidArguments,
+    Misuse,
+    OutcomeUnknown,
+    Unavailable,
+    WriteConflict,
+)
+from evertick.base.ids import DEFAULT_TENANT, TenantId
+from evertick.base.instants import Instant
+from evertick.base.outcomes import TIMED_OUT, Outcome, Raised, Returned
+from evertick.base.records import Call, Claim, FunctionKind
+from evertick.engine.runner import Ran
+from evertick.engine.timer import FunctionTimeout
+from evertick.rules.retry import RetryPolicy, retry_delay_ms
+from evertick.store.contract import Transaction
+from evertick.store.unit_of_work import UnitOfWork
+
+T = TypeVar("T")
+
+CALL_CONFLICTS: Final = RetryPolicy(attempts_max=10, first_ms=10, factor=2.0, cap_ms=1_000, jitter=0.5)
+"""How often a call from outside is run again when it meets conflicts, before its caller is told."""
+
+INTERNAL: Final = (WriteConflict, Unavailable)
+"""Errors that are ours or the database's, never the user's."""
+
+
+class Execution:
+    """Runs the functions of one environment."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._e = environment
+
+    # -- jobs: the engine's Runner
+
+    def knows(self, name: str, kind: FunctionKind, /) -> bool:
+        """See `Runner.knows`."""
+        try:
+            return self._e.functions.resolve(name).kind is kind
+        except FunctionNotFound:
+            return False
+
+    def run_mutation(self, unit: UnitOfWork, claim: Claim, /, *, now: Instant) -> Ran:
+        """See `Runner.run_mutation`."""
+        function = self._e.functions.resolve(claim.name)
+        log = RunLog(claim.name, self._e.clock)
+        run = Run(
+            environment=self._e, name=claim.name, tenant=claim.tenant, now=now, log=log, unit=unit,
+            job_id=claim.id, attempt=claim.failures + 1,
+        )  # fmt: skip
+        ctx = MutationCtx(run)
+        unit.begin()
+        try:
+            args, kwargs = function.decode_args(claim.args)
+            result = self._e.timer.call(self._limit_ms(function), lambda: function.handler(ctx, *args, **kwargs))
+            outcome: Outcome = Returned(function.encode_result(result))
+            ctx.end_session(keep=True)
+        except INTERNAL:
+            raise
+        except (KeyboardInterrupt, asyncio.CancelledError):
+            raise
+        except BaseException as error:  # SystemExit too: a function must not end the worker
+            internal = unit.explain(error)
+            if internal is not None:
+                raise internal from error
+            ctx.end_session(keep=False)
+            unit.undo()
+            return Ran(self._raised(error, function), log.to_json())
+        unit.keep()
+        return Ran(outcome, log.to_json())
+
+    async def run_action(self, claim: Claim, /) -> Ran:
+        """See `Runner.run_action`."""
+        function = self._e.functions.resolve(claim.name)
+        log = RunLog(claim.name, self._e.clock)
+        run = Run(
+            environment=self._e, name=claim.name, tenant=claim.tenant, now=self._e.clock.now(), log=log,
+            origin_id=claim.id, attempt=claim.failures + 1,
+        )  # fmt: skip
+        limit_ms = self._limit_ms(function)
+        try:
+            args, kwargs = function.decode_args(claim.args)
+            if function.is_async:
+                async with asyncio.timeout(limit_ms / 1000) as timeout:
+                    result = await function.handler(self._action_ctx(run), *args, **kwargs)
+            else:
+                timeout = None
+                ctx = self._sync_action_ctx(run)
+                result = await self._e.lanes.call(
+                    self._e.timer.call, limit_ms, lambda: function.handler(ctx, *args, **kwargs)
+                )
+            return Ran(Returned(function.encode_result(result)), log.to_json())
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            if isinstance(error, TimeoutError) and timeout is not None and timeout.expired():
+                error = FunctionTimeout()
+            return Ran(self._raised(error, function), log.to_json())
+
+    # -- calls from outside
+
+    def call_now(self, function: Function[..., Any], args: Any, kwargs: Any, run: Run | None = None, /) -> Any:
+        """Call a function in this thread; `run` is the action that calls, if one does."""
+        if isinstance(function, Action):
+            return self._call_action_now(function, args, kwargs, run)
+        encoded = function.encode_args(args, kwargs)
+        if isinstance(function, Mutation):
+            return self.transact(self._mutation_work(function, encoded, run))
+        return self._e.store.read(self._query_work(function, encoded, run))
+
+    async def call(self, function: Function[..., Any], args: Any, kwargs: Any, run: Run | None = None, /) -> Any:
+        """Call a function without blocking the event loop; `run` is the action that calls, if one does."""
+        if isinstance(function, Action):
+            inner = run or self._outside_run(function)
+            positional, keyword = function.decode_args(function.encode_args(args, kwargs))
+            if function.is_async:
+                return await function.handler(self._action_ctx(inner), *positional, **keyword)
+            ctx = self._sync_action_ctx(inner)
+            return await self._e.lanes.call(lambda: function.handler(ctx, *positional, **keyword))
+        encoded = function.encode_args(args, kwargs)
+        if isinstance(function, Mutation):
+            return await self.transact_async(self._mutation_work(function, encoded, run))
+        return await self._e.lanes.read(self._query_work(function, encoded, run))
+
+    def call_once(self, function: Mutation[..., Any], args: Any, kwargs: Any, *, key: str, tenant: TenantId) -> Any:
+        """Call a mutation under an idempotency key: called again with the key, it answers what it answered.
+
+        Raises IdempotencyConflict if the key was used with another function or other arguments.
+        """
+        if not 1 <= len(key) <= 512:
+            raise Misuse(f"an idempotency key has 1 to 512 characters, not {len(key)}")
+        encoded = function.encode_args(args, kwargs)
+        fingerprint = hashlib.sha256(f"{function.name}\0{encoded}".encode()).hexdigest()
+        plain = self._mutation_work(function, encoded, None)
+
+        def work(transaction: Transaction) -> str:
+            known = transaction.find_call(key, tenant=tenant)
+            if known is not None:
+                if known.fingerprint != fingerprint:
+                    raise IdempotencyConflict(
+                        f"the idempotency key {key!r} was used for {known.name} with other arguments; use a new key"
+                    )
+                return known.result
+            result = function.encode_result(plain(transaction))
+            call = Call(function.name, fingerprint, result)
+            transaction.save_call(key, call, tenant=tenant, now=self._e.clock.now())
+            return result
+
+        try:
+            return function.decode_result(self.transact(work))
+        except OutcomeUnknown:
+            return function.decode_result(self.transact(work))  # with a key, asking again is safe
+
+    def transact(self, work: Callable[[Transaction], T]) -> T:
+        """Run work in a transaction of its own, again if it meets a conflict."""
+        failures = 0
+        while True:
+            try:
+                return self._e.store.write(work)
+            except WriteConflict:
+                failures += 1
+                if failures >= CALL_CONFLICTS.attempts_max:
+                    raise
+                time.sleep(retry_delay_ms(failures, CALL_CONFLICTS, self._e.entropy) / 1000)
+
+    async def transact_async(self, work: Callable[[Transaction], T]) -> T:
+        """As `transact`, without blocking the event loop."""
+        failures = 0
+        while True:
+            try:
+                return await self._e.lanes.write(work)
+            except WriteConflict:
+                failures += 1
+                if failures >= CALL_CONFLICTS.attempts_max:
+                    raise
+                await asyncio.sleep(retry_delay_ms(failures, CALL_CONFLICTS, self._e.entropy) / 1000)
+
+    # -- helpers
+
+    def _mutation_work(
+        self, function: Function[..., Any], encoded: str, origin: Run | None
+    ) -> Callable[[Transaction], Any]:
+        def work(transaction: Transaction) -> Any:
+            unit = UnitOfWork(transaction)
+            ctx = MutationCtx(self._inner_run(function, origin, unit))
+            args, kwargs = function.decode_args(encoded)
+            try:
+                result = self._e.timer.call(self._limit_ms(function), lambda: run_in_frame(function, ctx, args, kwargs))
+            except FunctionTimeout:
+                raise TimeoutError(self._over_time(function)) from None
+            except Exception as error:
+                internal = unit.explain(error)
+                if internal is not None:
+                    raise internal from error
+                raise
+            unit.flush()
+            return result
+
+        return work
+
+    def _query_work(
+        self, function: Function[..., Any], encoded: str, origin: Run | None
+    ) -> Callable[[Transaction], Any]:
+        def work(transaction: Transaction) -> Any:
+            ctx = QueryCtx(self._inner_run(function, origin, UnitOfWork(transaction)))
+            args, kwargs = function.decode_args(encoded)
+            try:
+                return self._e.timer.call(
+                    self._limit_ms(function), lambda: call_plain(function, ctx, FunctionKind.QUERY, args, kwargs)
+                )
+            except FunctionTimeout:
+                raise TimeoutError(self._over_time(function)) from None
+
+        return work
+
+    def _call_action_now(self, function: Action[..., Any], args: Any, kwargs: Any, run: Run | None) -> Any:
+        inner = run or self._outside_run(function)
+        positional, keyword = function.decode_args(function.encode_args(args, kwargs))
+        if function.is_async:
+            return asyncio.run(function.handler(self._action_ctx(inner), *positional, **keyword))
+        return function.handler(self._sync_action_ctx(inner), *positional, **keyword)
+
+    def _action_ctx(self, run: Run) -> ActionCtx:
+        scheduler = AsyncScheduler(self._e.drafter, run.tenant, self.transact_async, origin_id=run.origin_id)
+        return ActionCtx(run, self, scheduler)
+
+    def _sync_action_ctx(self, run: Run) -> SyncActionCtx:
+        scheduler = Scheduler(self._e.drafter, run.tenant, self.transact, origin_id=run.origin_id)
+        return SyncActionCtx(run, self, scheduler)
+
+    def _outside_run(self, function: Function[..., Any]) -> Run:
+        return self._inner_run(function, None, None)
+
+    def _inner_run(self, function: Function[..., Any], origin: Run | None, unit: UnitOfWork | None) -> Run:
+        return Run(
+            environment=self._e,
+            name=function.name,
+            tenant=DEFAULT_TENANT if origin is None else origin.tenant,
+            now=self._e.clock.now(),
+            log=RunLog(function.name, self._e.clock) if origin is None else origin.log,
+            unit=unit,
+            origin_id=None if origin is None else origin.origin_id,
+            attempt=1 if origin is None else origin.attempt,
+        )
+
+    def _limit_ms(self, function: Function[..., Any]) -> int:
+        if function.timeout_ms is not None:
+            return function.timeout_ms
+        settings = self._e.settings
+        return settings.action_timeout_ms if function.kind is FunctionKind.ACTION else settings.mutation_timeout_ms
+
+    def _over_time(self, function: Function[..., Any]) -> str:
+        limit_s = self._limit_ms(function) / 1000
+        return (
+            f"{function.name} took longer than {limit_s:g} s; give it more with @app.{function.kind.value}(timeout=...)"
+        )
+
+    def _raised(self, error: BaseException, function: Function[..., Any]) -> Raised:
+        if isinstance(error, FunctionTimeout):
+            return Raised(TIMED_OUT, self._over_time(function))
+        text = "".join(traceback.format_exception(type(error), error, _users_part(error)))
+        hopeless = isinstance(error, NonRetryable | InvalidArguments)
+        return Raised(type(error).__name__, str(error), text, retryable=not hopeless)
+
+
+def _users_part(error: BaseException) -> Any:
+    """The traceback from the first frame that is not Evertick's own."""
+    frame = error.__traceback__
+    while frame is not None and "/evertick/" in frame.tb_frame.f_code.co_filename.replace("\\", "/"):
+        frame = frame.tb_next
+    return frame or error.__traceback__

@@ -1,0 +1,285 @@
+"""Functions: what the decorators make of a user's function, and how its arguments travel.
+
+A function is known by its name, `module.function`, so that a job finds the code that is deployed when it runs. Its
+arguments are kept as a JSON object by parameter name, checked against the signature with pydantic when the call is
+scheduled and again when it runs (old rows may meet new code). Types such as datetime, Decimal, UUID, bytes and enums
+come back as what the annotations say.
+"""
+
+import inspect
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, update_wrapper
+from pathlib import Path
+from typing import Any, Final, Generic, NotRequired, ParamSpec, Protocol, TypeVar, cast, get_type_hints
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError
+from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
+
+from evertick.base.errors import InvalidArguments, RegistrationError, ValueTooLarge
+from evertick.base.records import FunctionKind
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+RESULT_BYTES_MAX: Final = 1024 * 1024
+_JSON: Final = ConfigDict(
+    extra="forbid", ser_json_bytes="base64", val_json_bytes="base64", ser_json_inf_nan="constants"
+)
+_LOOSE: Final = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64", ser_json_inf_nan="constants")
+_NULL: Final = "null"
+
+
+class Adapter(Protocol):
+    """The part of pydantic's TypeAdapter that is used here."""
+
+    def validate_python(self, value: Any, /) -> Any: ...
+    def validate_json(self, text: str, /) -> Any: ...
+    def dump_json(self, value: Any, /) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """A function with the arguments of one call, checked and encoded: what is scheduled in bulk."""
+
+    function: "Function[..., Any]"
+    args: str
+
+
+class Function(Generic[P, R]):
+    """A registered function. Calling it calls the plain function underneath, with a context of the caller's."""
+
+    kind: FunctionKind
+
+    def __init__(
+        self, handler: Callable[..., Any], *, name: str | None, internal: bool, timeout_ms: int | None, app_name: str
+    ) -> None:
+        update_wrapper(cast("Callable[..., Any]", self), handler)
+        self.handler = handler
+        self.name = name or default_name(handler)
+        self.internal = internal
+        self.timeout_ms = timeout_ms
+        self.app_name = app_name
+        self.is_async = inspect.iscoroutinefunction(handler)
+        self._parameters = _parameters_of(handler, self.name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the plain function: `fn(ctx, ...)`, inside whatever transaction `ctx` belongs to."""
+        return self.handler(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<{self.kind.value} {self.name}>"
+
+    def args(self, *args: P.args, **kwargs: P.kwargs) -> FunctionCall:
+        """One call of this function, to be scheduled in bulk."""
+        return FunctionCall(self, self.encode_args(args, kwargs))
+
+    # -- arguments
+
+    @cached_property
+    def _codec(self) -> Adapter:
+        """The signature as a pydantic validator; built on first use, because forward references resolve late."""
+        try:
+            hints = get_type_hints(self.handler, include_extras=True)
+        except Exception as error:
+            raise RegistrationError(f"{self.name}: its annotations cannot be resolved: {error}") from error
+        fields: dict[str, Any] = {}
+        hint: Any
+        for parameter in self._parameters:
+            hint = hints.get(parameter.name, Any)
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                fields[parameter.name] = NotRequired[list.__class_getitem__(hint)]
+            elif parameter.kind is parameter.VAR_KEYWORD:
+                fields[parameter.name] = NotRequired[dict.__class_getitem__((str, hint))]
+            else:
+                fields[parameter.name] = hint if parameter.default is parameter.empty else NotRequired[hint]
+        shape = TypedDict("Arguments", fields)  # type: ignore[misc]
+        shape.__pydantic_config__ = _JSON  # type: ignore[attr-defined]
+        try:
+            return TypeAdapter(shape)
+        except Exception as error:
+            raise RegistrationError(f"{self.name}: pydantic cannot check its arguments: {error}") from error
+
+    @cached_property
+    def _result_codec(self) -> Adapter | None:
+        hint = get_type_hints(self.handler, include_extras=True).get("return", Any)
+        if hint is None or hint is type(None):
+            return None
+        try:
+            return TypeAdapter(hint, config=_LOOSE)
+        except Exception:  # pydantic models carry a configuration of their own and refuse another
+            return TypeAdapter(hint)
+
+    def check(self) -> None:
+        """Build everything that is built on first use, so that what is wrong shows at start.
+
+        Raises RegistrationError.
+        """
+        _ = self._codec, self._result_codec
+
+    def encode_args(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+        """The JSON text of one call's arguments.
+
+        Raises InvalidArguments if they do not fit the signature.
+        """
+        bound = self._bind(args, kwargs)
+        try:
+            return self._codec.dump_json(self._codec.validate_python(bound)).decode()
+        except ValidationError as error:
+            raise InvalidArguments(self._explain(error)) from error
+        except (PydanticSerializationError, UnicodeEncodeError) as error:
+            raise InvalidArguments(f"{self.name}: its arguments cannot be stored as JSON: {error}") from error
+
+    def encode_words(self, words: Mapping[str, str]) -> str:
+        """As `encode_args`, for arguments typed as text: each is read as JSON where that fits, else as text."""
+        bound: dict[str, Any] = {}
+        for name, word in words.items():
+            try:
+                bound[name] = json.loads(word)
+            except ValueError:
+                bound[name] = word
+        try:
+            return self.encode_args((), bound)
+        except InvalidArguments:
+            return self.encode_args((), words)
+
+    def decode_args(self, text: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """A stored call's positional and keyword arguments.
+
+        Raises InvalidArguments if they do not fit the signature (any more).
+        """
+        try:
+            values: dict[str, Any] = self._codec.validate_json(text)
+        except ValidationError as error:
+            raise InvalidArguments(self._explain(error)) from error
+        if self._plain:
+            return (), values
+        positional: list[Any] = []
+        for parameter in self._parameters:
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                positional.extend(values.pop(parameter.name, ()))
+            elif parameter.kind is parameter.VAR_KEYWORD:
+                values |= values.pop(parameter.name, {})
+            elif parameter.name in values and (
+                parameter.kind is parameter.POSITIONAL_ONLY
+                or (self._has_var_positional and parameter.kind is parameter.POSITIONAL_OR_KEYWORD)
+            ):
+                positional.append(values.pop(parameter.name))
+        return tuple(positional), values
+
+    def encode_result(self, value: Any) -> str:
+        """The JSON text of what the function returned.
+
+        Raises InvalidArguments if it cannot be written as JSON, ValueTooLarge above RESULT_BYTES_MAX.
+        """
+        if value is None:
+            return _NULL
+        try:
+            text = (self._result_codec or _ANY).dump_json(value).decode()
+        except (PydanticSerializationError, UnicodeEncodeError, ValueError) as error:
+            raise InvalidArguments(f"{self.name}: what it returned cannot be stored as JSON: {error}") from error
+        if len(text) > RESULT_BYTES_MAX:
+            raise ValueTooLarge(f"{self.name}: it returned {len(text)} bytes; the limit is {RESULT_BYTES_MAX}")
+        return text
+
+    def decode_result(self, text: str) -> R:
+        """What the function returned, from its JSON text."""
+        if text == _NULL:
+            return cast("R", None)
+        return cast("R", (self._result_codec or _ANY).validate_json(text))
+
+    @property
+    def parameter_names(self) -> list[str]:
+        """The names of the parameters after the context."""
+        return [parameter.name for parameter in self._parameters]
+
+    @cached_property
+    def _plain(self) -> bool:
+        ordinary = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        return all(parameter.kind in ordinary for parameter in self._parameters)
+
+    @cached_property
+    def _has_var_positional(self) -> bool:
+        return any(parameter.kind is parameter.VAR_POSITIONAL for parameter in self._parameters)
+
+    @cached_property
+    def _positional_names(self) -> tuple[str, ...]:
+        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        return tuple(parameter.name for parameter in self._parameters if parameter.kind in kinds)
+
+    def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        if not args and self._plain:
+            return dict(kwargs)
+        names = self._positional_names
+        bound = dict(zip(names, args, strict=False))
+        twice = bound.keys() & kwargs.keys()
+        if twice:
+            raise InvalidArguments(f"{self.name}: {', '.join(sorted(twice))} given twice")
+        extra = args[len(names) :]
+        for parameter in self._parameters:
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                bound[parameter.name] = list(extra)
+                extra = ()
+            elif parameter.kind is parameter.VAR_KEYWORD:
+                known = {p.name for p in self._parameters}
+                bound[parameter.name] = {key: value for key, value in kwargs.items() if key not in known}
+                kwargs = {key: value for key, value in kwargs.items() if key in known}
+        if extra:
+            raise InvalidArguments(
+                f"{self.name} takes {len(names)} positional argument(s) after the context, got {len(args)}"
+            )
+        return bound | dict(kwargs)
+
+    def _explain(self, error: ValidationError) -> str:
+        problems = "; ".join(
+            f"{'.'.join(map(str, item['loc'])) or 'arguments'}: {item['msg'][:1].lower()}{item['msg'][1:]}"
+            + ("" if item["type"] in ("missing", "extra_forbidden") else f" (got {_short(item['input'])})")
+            for item in error.errors(include_url=False)[:5]
+        )
+        return f"ArgumentValidationError: {self.name}({', '.join(self.parameter_names)}): {problems}"
+
+
+class Query(Function[P, R]):
+    """Reads, and changes nothing."""
+
+    kind = FunctionKind.QUERY
+
+
+class Mutation(Function[P, R]):
+    """One transaction: all of its writes and scheduled jobs, or none."""
+
+    kind = FunctionKind.MUTATION
+
+
+class Action(Function[P, R]):
+    """Side effects: starts at most once unless its retry policy says otherwise."""
+
+    kind = FunctionKind.ACTION
+
+
+_ANY: Final[Adapter] = TypeAdapter(Any, config=_LOOSE)
+
+
+def default_name(handler: Callable[..., Any]) -> str:
+    """`module.function`; for a program that is run directly, the file's name stands for the module."""
+    module = handler.__module__
+    if module == "__main__":
+        file = getattr(sys.modules.get("__main__"), "__file__", None)
+        module = Path(file).stem if file else "main"
+    return f"{module}.{handler.__name__}"
+
+
+def _parameters_of(handler: Callable[..., Any], name: str) -> list[inspect.Parameter]:
+    parameters = list(inspect.signature(handler).parameters.values())
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    if not parameters or parameters[0].kind not in positional:
+        raise RegistrationError(f"{name} needs a first parameter for its context: def {handler.__name__}(ctx, ...)")
+    return parameters[1:]
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return f"{text[:60]}… ({type(value).__name__})" if len(text) > 60 else f"{text} ({type(value).__name__})"

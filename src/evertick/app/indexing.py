@@ -1,0 +1,43 @@
+"""Indexing: brings the built indexes in line with the declared ones.
+
+A declared index that is missing, or whose fields changed, is built from the documents in one transaction; one that is
+declared no more is dropped, because nobody would keep it true. Tables this app does not declare are left alone.
+"""
+
+from evertick.app.tables import Index, Table
+from evertick.app.values import decode_document
+from evertick.base.ids import TenantId, table_of
+from evertick.store.contract import Transaction
+from evertick.store.unit_of_work import PAGE
+
+
+def build_indexes(transaction: Transaction, tenant: TenantId, tables: list[Table]) -> list[str]:
+    """Build and drop what is needed; answers the names of what was built."""
+    built = transaction.document_indexes(tenant)
+    done = []
+    for table in tables:
+        declared = {index.name: index for index in table.indexes.values()}
+        for name in [n for n in built if n.startswith(f"{table.name}.") and n not in declared]:
+            transaction.drop_document_index(tenant, name)
+        for index in declared.values():
+            if built.get(index.name) != index.fields_json:
+                transaction.drop_document_index(tenant, index.name)
+                _build(transaction, tenant, table.name, index)
+                transaction.save_document_index(tenant, index.name, index.fields_json)
+                done.append(index.name)
+    return done
+
+
+def _build(transaction: Transaction, tenant: TenantId, table: str, index: Index) -> None:
+    low, high = f"{table}_", f"{table}_\x7f"
+    while True:
+        documents = transaction.scan_documents(tenant, low=low, high=high, limit=PAGE, descending=False)
+        entries = [
+            (index.name, index.key(decode_document(document.body)), document.id)
+            for document in documents
+            if table_of(document.id) == table
+        ]
+        transaction.put_index_entries(tenant, entries)
+        if len(documents) < PAGE:
+            return
+        low = documents[-1].id

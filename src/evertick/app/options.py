@@ -1,0 +1,60 @@
+"""Options of scheduled calls: how to retry, and what to do when a key is taken."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any, Literal
+
+from evertick.base.instants import duration_ms
+from evertick.rules.retry import RetryPolicy
+
+
+class OnConflict(StrEnum):
+    """What to do when an unfinished job holds the same key."""
+
+    KEEP = "keep"
+    """Keep the unfinished job and answer its id."""
+    REPLACE = "replace"
+    """Cancel the unfinished job and schedule the new one."""
+    ERROR = "error"
+    """Raise AlreadyExists."""
+
+
+class Retry(RetryPolicy):
+    """How often to try, and how far apart: `Retry(5, first=timedelta(milliseconds=250))`.
+
+    `attempts` counts the first try. The wait after failure n is `first * factor ** (n - 1)`, at most `cap`, spread by
+    `jitter` (0.5: between half and one and a half times of it). Durations are seconds or timedeltas.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        attempts: int,
+        *,
+        first: float | timedelta = 0.25,
+        factor: float = 2.0,
+        cap: float | timedelta = timedelta(days=1),
+        jitter: float = 0.5,
+    ) -> None:
+        super().__init__(
+            attempts_max=attempts,
+            first_ms=duration_ms(first, name="first"),
+            factor=factor,
+            cap_ms=duration_ms(cap, name="cap"),
+            jitter=jitter,
+        )
+
+
+class NonRetryable(Exception):
+    """Raise it (or a subclass) in a function to end its retries: the job fails at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobResult:
+    """What an `on_complete` function is told: how the job ended, and with what."""
+
+    kind: Literal["success", "failed", "canceled"]
+    value: Any = None
+    error: str | None = None

@@ -1,0 +1,236 @@
+"""Queries: the chain `query(t).with_index(...).filter(...).order(...)` and the ways to end it.
+
+A chain only describes; nothing is read before `first`, `unique`, `take`, `collect`, `paginate` or iteration. The
+order is that of creation, or that of the index, ascending unless told otherwise; a filter runs after the index's
+range, so what it drops was still read.
+"""
+
+import base64
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol, Self
+
+from evertick.app.tables import Index
+from evertick.base.errors import InvalidArguments, Misuse, NotUnique
+from evertick.store.keys import HIGHEST, after_prefix, encode_key
+
+Document = dict[str, Any]
+Predicate = Callable[[Document], bool]
+PAGE_MAX: Final = 4_096
+
+
+class IndexRange:
+    """Which part of an index to read: `eq` on leading fields, then bounds on the next one."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._prefix: list[Any] = []
+        self._low: bytes | None = None
+        self._high: bytes | None = None
+
+    def eq(self, field: str, value: Any) -> Self:
+        """The field equals `value`. Fields come in the index's order, before any bound."""
+        self._expect(field)
+        if self._low is not None or self._high is not None:
+            raise Misuse(f"index {self._index.name}: eq({field!r}) cannot follow a bound")
+        self._prefix.append(value)
+        return self
+
+    def gt(self, field: str, value: Any) -> Self:
+        """The field is greater than `value`."""
+        self._lower(field, after_prefix(encode_key([*self._prefix, value])))
+        return self
+
+    def gte(self, field: str, value: Any) -> Self:
+        """The field is at least `value`."""
+        self._lower(field, encode_key([*self._prefix, value]))
+        return self
+
+    def lt(self, field: str, value: Any) -> Self:
+        """The field is less than `value`."""
+        self._upper(field, encode_key([*self._prefix, value]))
+        return self
+
+    def lte(self, field: str, value: Any) -> Self:
+        """The field is at most `value`."""
+        self._upper(field, after_prefix(encode_key([*self._prefix, value])))
+        return self
+
+    def bounds(self) -> tuple[bytes, bytes]:
+        """The keys of the range: from the first, up to and without the second."""
+        prefix = encode_key(self._prefix)
+        return self._low or prefix, self._high or (after_prefix(prefix) if prefix else HIGHEST)
+
+    def _lower(self, field: str, key: bytes) -> None:
+        self._expect(field)
+        if self._low is not None:
+            raise Misuse(f"index {self._index.name}: {field!r} has a lower bound already")
+        self._low = key
+
+    def _upper(self, field: str, key: bytes) -> None:
+        self._expect(field)
+        if self._high is not None:
+            raise Misuse(f"index {self._index.name}: {field!r} has an upper bound already")
+        self._high = key
+
+    def _expect(self, field: str) -> None:
+        fields = self._index.fields
+        expected = fields[len(self._prefix)] if len(self._prefix) < len(fields) else None
+        if field != expected:
+            order = ", ".join(fields)
+            raise Misuse(f"index {self._index.name} is over ({order}): expected {expected!r} next, got {field!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page: its documents, whether it is the last, and where the next begins."""
+
+    page: list[Document]
+    is_done: bool
+    continue_cursor: str
+
+
+class Source(Protocol):
+    """Where documents come from, in order."""
+
+    def read(
+        self, index: Index | None, bounds: tuple[bytes, bytes], after: list[str] | None, descending: bool, page: int
+    ) -> Iterator[tuple[list[str], Document]]:
+        """Documents with their positions, by creation time or in the order of `index` within `bounds`, beyond
+        `after`; at most about `page` are fetched ahead.
+        """
+        ...
+
+    def index(self, name: str) -> Index:
+        """The declared index of that name."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentQuery:
+    """A chain that describes which documents to read."""
+
+    _source: Source
+    _index: Index | None = None
+    _bounds: tuple[bytes, bytes] = (b"", HIGHEST)
+    _filters: tuple[Predicate, ...] = ()
+    _order: str | None = None
+
+    def with_index(
+        self, name: str, where: Callable[[IndexRange], IndexRange] | None = None, **equals: Any
+    ) -> "DocumentQuery":
+        """Read in the order of a declared index.
+
+        `with_index("by_author", author="ada")` takes the documents whose leading fields equal the values;
+        `with_index("by_score", lambda r: r.eq("author", "ada").gte("score", 5))` takes a range.
+
+        Raises Misuse if the index is not declared or the range does not follow its fields.
+        """
+        if self._index is not None:
+            raise Misuse("a query reads one index")
+        index = self._source.index(name)
+        chosen = IndexRange(index)
+        for field in index.fields[: len(equals)]:
+            if field not in equals:
+                raise Misuse(f"index {index.name} is over ({', '.join(index.fields)}): {field!r} must be given first")
+            chosen = chosen.eq(field, equals[field])
+        unknown = equals.keys() - set(index.fields)
+        if unknown:
+            raise Misuse(f"index {index.name} has no field {sorted(unknown)[0]!r}")
+        if where is not None:
+            chosen = where(chosen)
+        return replace(self, _index=index, _bounds=chosen.bounds())
+
+    def filter(self, predicate: Predicate) -> "DocumentQuery":
+        """Keep only documents for which `predicate(document)` is true."""
+        return replace(self, _filters=(*self._filters, predicate))
+
+    def order(self, direction: str) -> "DocumentQuery":
+        """`"asc"` or `"desc"`, once."""
+        if self._order is not None:
+            raise Misuse("a query is ordered once")
+        if direction not in ("asc", "desc"):
+            raise Misuse(f"order is 'asc' or 'desc', not {direction!r}")
+        return replace(self, _order=direction)
+
+    def __iter__(self) -> Iterator[Document]:
+        for _, document in self._read(None, 256):
+            yield document
+
+    def first(self) -> Document | None:
+        """The first document, or None."""
+        for _, document in self._read(None, 1 if not self._filters else 64):
+            return document
+        return None
+
+    def unique(self) -> Document | None:
+        """The only document, or None if there is none.
+
+        Raises NotUnique, with their ids, if there are more.
+        """
+        found = self.take(2)
+        if len(found) > 1:
+            ids = ", ".join(str(document["_id"]) for document in found)
+            raise NotUnique(f"unique() on table {self._source.name!r} found more than one document: {ids}")
+        return found[0] if found else None
+
+    def take(self, n: int) -> list[Document]:
+        """The first `n` documents."""
+        if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+            raise Misuse(f"take() needs a number of documents from 0, not {n!r}")
+        found: list[Document] = []
+        if n:
+            for _, document in self._read(None, min(n, 256)):
+                found.append(document)
+                if len(found) == n:
+                    break
+        return found
+
+    def collect(self) -> list[Document]:
+        """All documents. Bounded by the limit of documents one function may read."""
+        return list(self)
+
+    def paginate(self, *, num_items: int, cursor: str | None = None) -> Page:
+        """One page of `num_items` documents, from the start or from the cursor of the page before.
+
+        Raises InvalidArguments for a cursor that is none of this query's.
+        """
+        if isinstance(num_items, bool) or not isinstance(num_items, int) or not 1 <= num_items <= PAGE_MAX:
+            raise Misuse(f"num_items must be from 1 to {PAGE_MAX}, not {num_items!r}")
+        position = None if cursor is None else self._position_of(cursor)
+        page: list[Document] = []
+        for place, document in self._read(position, min(num_items + 1, 256)):
+            if len(page) == num_items:
+                return Page(page, False, self._cursor_of(position))
+            page.append(document)
+            position = place
+        return Page(page, True, self._cursor_of(position))
+
+    def _read(self, after: list[str] | None, page: int) -> Iterator[tuple[list[str], Document]]:
+        descending = self._order == "desc"
+        for position, document in self._source.read(self._index, self._bounds, after, descending, page):
+            if all(keep(document) for keep in self._filters):
+                yield position, document
+
+    @property
+    def _identity(self) -> str:
+        return f"{self._source.name}/{self._index.name if self._index else ''}/{self._order or 'asc'}"
+
+    def _cursor_of(self, position: list[str] | None) -> str:
+        text = json.dumps([self._identity, position])
+        return base64.urlsafe_b64encode(text.encode()).decode()
+
+    def _position_of(self, cursor: str) -> list[str] | None:
+        try:
+            identity, position = json.loads(base64.urlsafe_b64decode(cursor.encode()))
+        except ValueError as error:
+            raise InvalidArguments(f"{cursor!r} is no cursor of a page") from error
+        if identity != self._identity:
+            raise InvalidArguments(f"this cursor belongs to another query ({identity}), not to {self._identity}")
+        return position  # type: ignore[no-any-return]

@@ -1,0 +1,75 @@
+"""The registry: what an app consists of: its functions and its tables."""
+
+import difflib
+from collections.abc import Iterator
+from typing import Any
+
+from evertick.app.functions import Function
+from evertick.app.scheduling import Target
+from evertick.app.tables import Table
+from evertick.base.errors import FunctionNotFound, Misuse, RegistrationError
+
+
+class Registry:
+    """Functions by name."""
+
+    def __init__(self) -> None:
+        self._functions: dict[str, Function[..., Any]] = {}
+
+    def add(self, function: Function[..., Any]) -> None:
+        """Register a function. Raises RegistrationError if its name is taken."""
+        taken = self._functions.get(function.name)
+        if taken is not None:
+            raise RegistrationError(
+                f"{function.name!r} is registered twice: {_place(taken)} and {_place(function)}; "
+                "rename one, or give it a name of its own with name=..."
+            )
+        self._functions[function.name] = function
+
+    def resolve(self, target: Target) -> Function[..., Any]:
+        """A registered function, given itself or its name.
+
+        Raises FunctionNotFound, with the nearest names, or Misuse if it is no function of an app.
+        """
+        if isinstance(target, Function):
+            if self._functions.get(target.name) is not target:
+                raise FunctionNotFound(
+                    f"{target.name!r} is registered with the app {target.app_name!r}, not with this one"
+                )
+            return target
+        if not isinstance(target, str):
+            raise Misuse(f"{target!r} is no registered function; decorate it with @app.mutation or @app.action")
+        function = self._functions.get(target)
+        if function is None:
+            near = difflib.get_close_matches(target, self._functions, n=3, cutoff=0.5)
+            hint = f"; did you mean {' or '.join(near)}?" if near else ""
+            raise FunctionNotFound(f"no function {target!r} is registered{hint}")
+        return function
+
+    def __iter__(self) -> Iterator[Function[..., Any]]:
+        return iter(self._functions.values())
+
+
+class TableRegistry:
+    """Declared tables by name."""
+
+    def __init__(self) -> None:
+        self._tables: dict[str, Table] = {}
+
+    def add(self, table: Table) -> None:
+        """Register a table. Raises RegistrationError if it was declared before."""
+        if table.name in self._tables:
+            raise RegistrationError(f"table {table.name!r} is declared twice")
+        self._tables[table.name] = table
+
+    def get(self, name: str, /) -> Table | None:
+        """The declaration of a table, or None."""
+        return self._tables.get(name)
+
+    def __iter__(self) -> Iterator[Table]:
+        return iter(self._tables.values())
+
+
+def _place(function: Function[..., Any]) -> str:
+    code = function.handler.__code__ if hasattr(function.handler, "__code__") else None
+    return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(function.handler)

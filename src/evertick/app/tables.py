@@ -1,0 +1,71 @@
+"""Tables: what an app says about its documents: a table's name and its declared indexes."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from evertick.base.errors import RegistrationError
+from evertick.store.keys import MISSING, encode_key
+
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+INDEXES_MAX: Final = 32
+FIELDS_MAX: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """A declared index: documents in the order of these fields, then of their creation."""
+
+    name: str
+    fields: tuple[str, ...]
+
+    def key(self, document: Mapping[str, Any]) -> bytes:
+        """Where a document stands in this index."""
+        return encode_key([document.get(field, MISSING) for field in self.fields])
+
+    @property
+    def fields_json(self) -> str:
+        """The fields as the store keeps them, to see when a declaration changed."""
+        return json.dumps(self.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A declared table."""
+
+    name: str
+    indexes: Mapping[str, Index]
+
+
+def declare_table(name: str, indexes: Mapping[str, Sequence[str]]) -> Table:
+    """A table from its declaration.
+
+    Raises RegistrationError for names and fields that cannot be.
+    """
+    check_name(name)
+    if len(indexes) > INDEXES_MAX:
+        raise RegistrationError(f"table {name!r} has {len(indexes)} indexes; the limit is {INDEXES_MAX}")
+    declared = {}
+    for index_name, fields in indexes.items():
+        if not _NAME.fullmatch(index_name):
+            raise RegistrationError(f"table {name!r}: {index_name!r} is no name for an index: {_RULE}")
+        if isinstance(fields, str) or not 1 <= len(fields) <= FIELDS_MAX:
+            raise RegistrationError(f"index {name}.{index_name} takes a list of 1 to {FIELDS_MAX} fields")
+        if len(set(fields)) < len(fields) or any(field.startswith(("_", "$")) for field in fields):
+            raise RegistrationError(
+                f"index {name}.{index_name}: fields must be different and must not begin with _ or $; "
+                "creation time stands at the end of every index by itself"
+            )
+        declared[index_name] = Index(f"{name}.{index_name}", tuple(fields))
+    return Table(name, declared)
+
+
+def check_name(name: str) -> None:
+    """Raise RegistrationError unless `name` can be a table's."""
+    if not _NAME.fullmatch(name) or name == "job":
+        raise RegistrationError(f"{name!r} is no name for a table: {_RULE}, and not 'job'")
+
+
+_RULE: Final = "letters, digits and _, beginning with a letter, at most 64"

@@ -1,0 +1,106 @@
+"""Values: documents as JSON text, and back, without loss.
+
+JSON has no bytes, instants, decimals or UUIDs, so these are written as an object with one reserved key, such as
+`{"$bytes": "aGVsbG8="}`. Keys that begin with `$` are therefore reserved in documents. Integers of any size and all
+floats keep their value. The text is plain ASCII, because neither NUL nor a lone surrogate fits into a text column.
+"""
+
+import base64
+import json
+import math
+from collections.abc import Callable, Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+
+from evertick.base.errors import InvalidArguments, ValueTooLarge
+
+DOCUMENT_BYTES_MAX: Final = 1024 * 1024
+DEPTH_MAX: Final = 64
+
+_TAGS: Final[Mapping[str, Callable[[str], Any]]] = {
+    "$bytes": base64.b64decode,
+    "$datetime": datetime.fromisoformat,
+    "$date": date.fromisoformat,
+    "$decimal": Decimal,
+    "$uuid": UUID,
+    "$float": float,
+}
+
+
+def encode_document(fields: Mapping[str, Any]) -> str:
+    """The JSON text of a document's own fields.
+
+    Raises InvalidArguments for a value or key that cannot be stored, ValueTooLarge above DOCUMENT_BYTES_MAX.
+    """
+    for key in fields:
+        if not isinstance(key, str):
+            raise InvalidArguments(f"keys of documents are text, not {type(key).__name__}: {key!r}")
+        if key.startswith(("_", "$")):
+            raise InvalidArguments(f"the field {key!r} is reserved: names that begin with _ or $ are Evertick's own")
+    try:
+        text = json.dumps(fields, default=_tagged, separators=(",", ":"), allow_nan=False)
+    except (ValueError, RecursionError):  # NaN or infinity, or a structure without end
+        text = json.dumps(_plain(fields, 0), separators=(",", ":"), allow_nan=False)
+    else:
+        if '"$' in text:
+            _plain(fields, 0)  # a key of the user's must not read as one of ours
+    if len(text) > DOCUMENT_BYTES_MAX:
+        raise ValueTooLarge(f"a document of {len(text)} bytes; the limit is {DOCUMENT_BYTES_MAX}")
+    return text
+
+
+def decode_document(text: str) -> dict[str, Any]:
+    """The fields of a stored document."""
+    if '"$' in text:
+        return json.loads(text, object_hook=_untagged)  # type: ignore[no-any-return]
+    return json.loads(text)  # type: ignore[no-any-return]
+
+
+def _tagged(value: Any) -> dict[str, str]:
+    if isinstance(value, bytes):
+        return {"$bytes": base64.b64encode(value).decode("ascii")}
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise InvalidArguments(f"{value} has no time zone; documents hold moments, so give it one")
+        return {"$datetime": value.isoformat()}
+    if isinstance(value, date):
+        return {"$date": value.isoformat()}
+    if isinstance(value, Decimal):
+        return {"$decimal": str(value)}
+    if isinstance(value, UUID):
+        return {"$uuid": str(value)}
+    raise InvalidArguments(
+        f"a document cannot hold a {type(value).__name__}; it holds None, bool, int, float, str, bytes, datetime, "
+        "date, Decimal, UUID, lists and dicts of these"
+    )
+
+
+def _plain(value: Any, depth: int) -> Any:
+    """As `_tagged`, by hand: it sees every key and every float, and counts the depth."""
+    if depth > DEPTH_MAX:
+        raise ValueTooLarge(f"a document nested deeper than {DEPTH_MAX} levels")
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise InvalidArguments(f"keys of documents are text, not {type(key).__name__}: {key!r}")
+            if key.startswith("$"):
+                raise InvalidArguments(f"the key {key!r} is reserved: names that begin with $ are Evertick's own")
+        return {key: _plain(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item, depth + 1) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"$float": repr(value)}
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return _tagged(value)
+
+
+def _untagged(item: dict[str, Any]) -> Any:
+    if len(item) == 1:
+        key = next(iter(item))
+        read = _TAGS.get(key)
+        if read is not None:
+            return read(item[key])
+    return item

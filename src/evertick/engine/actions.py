@@ -1,0 +1,184 @@
+"""Actions: side effects, each started at most once per claim.
+
+Claiming an action marks it in progress and commits, before it starts. So when anything dies afterwards, the row says
+that it may have happened, and it is not repeated (unless its retry policy says so). How actions ended is written in
+batches by a loop of its own: while the database is away the ends wait, and their functions are not run again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from evertick.base.clock import Clock
+from evertick.base.ids import Entropy, IdMaker, JobId, WorkerId
+from evertick.base.instants import Instant
+from evertick.base.records import Claim, FunctionKind, JobEnd
+from evertick.engine.claims import Claimed, claim_due
+from evertick.engine.events import Counters, JobEnded
+from evertick.engine.finish import finish
+from evertick.engine.lanes import Lanes
+from evertick.engine.loops import Loop
+from evertick.engine.runner import Runner
+from evertick.engine.settings import Settings
+from evertick.rules.jobs import ended, lost
+from evertick.store.contract import Isolation, Transaction
+
+_logger: Final = logging.getLogger("evertick.engine")
+
+ENDS_MAX: Final = 500
+"""Ends written in one transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    claim: Claim
+    end: JobEnd
+    worker_id: WorkerId
+    started_at: Instant
+
+
+class ActionEnds(Loop):
+    """Writes how actions ended. An end leaves the list only when it is written."""
+
+    name = "action ends"
+
+    def __init__(
+        self,
+        lanes: Lanes,
+        clock: Clock,
+        ids: IdMaker,
+        settings: Settings,
+        counters: Counters,
+        *,
+        freed: Callable[[JobId], None],
+    ) -> None:
+        super().__init__(clock, poll_ms=settings.poll_ms)
+        self._lanes = lanes
+        self._ids = ids
+        self._counters = counters
+        self._freed = freed
+        self._waiting: list[_Ended] = []
+
+    def add(self, ended: _Ended) -> None:
+        """Let an end be written soon."""
+        self._waiting.append(ended)
+        self.poke()
+
+    @property
+    def empty(self) -> bool:
+        """Whether every end is written."""
+        return not self._waiting
+
+    async def round(self) -> Instant | None:
+        """Write what waits, in one transaction for each worker identity (there are two only after a lost lease)."""
+        if not self._waiting:
+            return None
+        batch = [item for item in self._waiting if item.worker_id == self._waiting[0].worker_id][:ENDS_MAX]
+        claims = {item.claim.id: item.claim for item in batch}
+        ends = [item.end for item in batch]
+        now = self._clock.now()
+
+        def work(transaction: Transaction) -> set[JobId]:
+            return finish(transaction, claims, ends, worker_id=batch[0].worker_id, now=now, make_id=self._ids.make)
+
+        # READ COMMITTED: every row is named by its id and fenced. If the reply is lost, writing again is harmless:
+        # what was written is no longer held, so it changes nothing and is followed by nothing.
+        held = await self._lanes.write(work, isolation=Isolation.READ_COMMITTED)
+        written = {id(item) for item in batch}
+        self._waiting = [item for item in self._waiting if id(item) not in written]
+        for item in batch:
+            self._freed(item.claim.id)
+            if item.claim.id in held:
+                self._counters.job_ended(JobEnded(item.claim, item.end, item.started_at, now))
+            else:
+                self._counters.add("actions_taken")
+        return self._clock.now()
+
+
+class ActionLoop(Loop):
+    """Claims due actions for its free slots and runs them as tasks."""
+
+    name = "actions"
+
+    def __init__(
+        self,
+        lanes: Lanes,
+        clock: Clock,
+        runner: Runner,
+        ids: IdMaker,
+        entropy: Entropy,
+        settings: Settings,
+        counters: Counters,
+        *,
+        worker_id: Callable[[], WorkerId],
+    ) -> None:
+        super().__init__(clock, poll_ms=settings.poll_ms)
+        self._lanes = lanes
+        self._runner = runner
+        self._entropy = entropy
+        self._settings = settings
+        self._counters = counters
+        self._worker_id = worker_id
+        self._tasks: dict[JobId, asyncio.Task[None]] = {}
+        self.ends = ActionEnds(lanes, clock, ids, settings, counters, freed=self._free)
+
+    @property
+    def running(self) -> int:
+        """Actions that hold a slot: until their end is written."""
+        return len(self._tasks)
+
+    async def round(self) -> Instant | None:
+        """Claim what fits the free slots and start it."""
+        free = self._settings.action_slots - len(self._tasks)
+        if free <= 0:
+            return None  # a freed slot pokes
+        worker_id = self._worker_id()
+
+        def work(transaction: Transaction) -> Claimed:
+            return claim_due(
+                transaction,
+                kind=FunctionKind.ACTION,
+                worker_id=worker_id,
+                runner=self._runner,
+                now=self._clock.now(),
+                limit=free,
+                tenants_max=self._settings.tenants,
+            )
+
+        claimed = await self._lanes.write(work, isolation=Isolation.READ_COMMITTED)
+        if claimed.blocked:
+            self._counters.add("jobs_blocked", claimed.blocked)
+        for claim in claimed.claims:
+            task = asyncio.create_task(self._run(claim, worker_id), name=f"action {claim.name} {claim.id}")
+            self._tasks[claim.id] = task
+        return claimed.next_due_at
+
+    async def drain(self, within_ms: int) -> None:
+        """Wait until running actions have ended; cancel those that take longer, and wait for their ends."""
+        if self._tasks:
+            _logger.info("waiting up to %.0f s for %d running actions", within_ms / 1000, len(self._tasks))
+            await asyncio.wait(self._tasks.values(), timeout=within_ms / 1000)
+        self.cancel_all()
+        if self._tasks:
+            await asyncio.wait(self._tasks.values())
+
+    def cancel_all(self) -> None:
+        """Stop running actions: the worker stops, or its lease was taken away."""
+        for task in self._tasks.values():
+            task.cancel()
+
+    async def _run(self, claim: Claim, worker_id: WorkerId) -> None:
+        started_at = self._clock.now()
+        try:
+            ran = await self._runner.run_action(claim)
+        except asyncio.CancelledError:
+            end = lost(claim, now=self._clock.now(), entropy=self._entropy)
+        else:
+            end = ended(claim, ran.outcome, now=self._clock.now(), entropy=self._entropy, logs=ran.logs)
+        self.ends.add(_Ended(claim, end, worker_id, started_at))
+
+    def _free(self, job_id: JobId) -> None:
+        self._tasks.pop(job_id, None)
+        self.poke()

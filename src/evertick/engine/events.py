@@ -1,0 +1,49 @@
+"""Events: what the engine tells those who watch it: counters, logs, the output of `evertick dev`."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Protocol
+
+from evertick.base.instants import Instant
+from evertick.base.records import Claim, JobEnd, JobState
+
+
+@dataclass(frozen=True, slots=True)
+class JobEnded:
+    """An attempt ended and its end is committed."""
+
+    claim: Claim
+    end: JobEnd
+    started_at: Instant
+    ended_at: Instant
+
+
+class Observer(Protocol):
+    """Somebody who watches. Called in the engine's threads: it must be quick and must not raise."""
+
+    def job_ended(self, event: JobEnded, /) -> None:
+        """An attempt ended."""
+        ...
+
+
+class Counters:
+    """How often what happened since the process started; a metrics page can read them at any time."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self.observers: list[Observer] = []
+
+    def add(self, name: str, count: int = 1) -> None:
+        """Count something that happened."""
+        self._counts[name] += count
+
+    def job_ended(self, event: JobEnded) -> None:
+        """Count an ended attempt and tell those who watch."""
+        state = event.end.state
+        self._counts["jobs_retried" if state is JobState.PENDING else f"jobs_{state.value}"] += 1
+        for observer in self.observers:
+            observer.job_ended(event)
+
+    def snapshot(self) -> dict[str, int]:
+        """All counts by name."""
+        return dict(self._counts)

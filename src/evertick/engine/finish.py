@@ -1,0 +1,78 @@
+"""Finishing: what belongs into the transaction in which a job ends, however it ends.
+
+A job that ended for good tells its `on_complete` function: a job of its own, written together with the end. So the
+notice is neither lost nor given twice.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from evertick.base.ids import JOB_PREFIX, JobId, TenantId, WorkerId
+from evertick.base.instants import Instant
+from evertick.base.records import Claim, FunctionKind, JobEnd, JobState, NewJob
+from evertick.store.contract import Transaction
+
+MakeId = Callable[[str, Instant], str]
+
+
+def finish(
+    transaction: Transaction,
+    claims: Mapping[JobId, Claim],
+    ends: list[JobEnd],
+    *,
+    worker_id: WorkerId,
+    now: Instant,
+    make_id: MakeId,
+) -> set[JobId]:
+    """Write how claimed jobs ended, and what follows from it; answers those that were still held."""
+    held = transaction.finish_jobs(ends, worker_id=worker_id)
+    followers = [
+        _completion(claims[end.id].on_complete, end.id, claims[end.id].tenant, _result_of(end), now, make_id)
+        for end in ends
+        if end.state is not JobState.PENDING and end.id in held and claims[end.id].on_complete is not None
+    ]
+    transaction.insert_jobs(followers)
+    return held
+
+
+def cancel(transaction: Transaction, job_id: JobId, *, tenant: TenantId, now: Instant, make_id: MakeId) -> bool:
+    """Cancel an unfinished job, and what follows from it; answers whether it was unfinished."""
+    was_unfinished, on_complete = transaction.cancel_job(job_id, tenant=tenant, now=now)
+    if on_complete is not None:
+        transaction.insert_jobs([_completion(on_complete, job_id, tenant, {"kind": "canceled"}, now, make_id)])
+    return was_unfinished
+
+
+def cancel_many(
+    transaction: Transaction, ids: Iterable[JobId], *, tenant: TenantId, now: Instant, make_id: MakeId
+) -> int:
+    """Cancel unfinished jobs; answers how many there were."""
+    return sum(cancel(transaction, job_id, tenant=tenant, now=now, make_id=make_id) for job_id in ids)
+
+
+def _completion(
+    on_complete: str | None, job_id: JobId, tenant: TenantId, result: dict[str, Any], now: Instant, make_id: MakeId
+) -> NewJob:
+    target = json.loads(on_complete or "{}")
+    values = (job_id, target["context"], result)
+    return NewJob(
+        id=JobId(make_id(JOB_PREFIX, now)),
+        tenant=tenant,
+        kind=FunctionKind(target["kind"]),
+        name=target["name"],
+        args=json.dumps(dict(zip(target["parameters"], values, strict=True))),
+        requested_at=now,
+        due_at=now,
+        created_at=now,
+        parent_id=job_id,
+    )
+
+
+def _result_of(end: JobEnd) -> dict[str, Any]:
+    if end.state is JobState.SUCCESS:
+        return {"kind": "success", "value": json.loads(end.result or "null")}
+    if end.state is JobState.FAILED:
+        error = json.loads(end.error or '{"type": "", "message": ""}')
+        return {"kind": "failed", "error": f"{error['type']}: {error['message']}"}
+    return {"kind": "canceled"}

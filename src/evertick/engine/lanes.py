@@ -1,0 +1,86 @@
+"""Lanes: where transactions and blocking functions run, so that the event loop never waits for them.
+
+`ThreadLanes` has threads; `InlineLanes` runs everything at once in the caller's thread, which makes tests and
+simulations deterministic.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol, TypeVar
+
+from evertick.store.contract import Isolation, Store, Transaction
+
+T = TypeVar("T")
+
+
+class Lanes(Protocol):
+    """Runs work elsewhere and lets the caller await it."""
+
+    async def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
+        """`Store.write`, one attempt."""
+        ...
+
+    async def read(self, work: Callable[[Transaction], T]) -> T:
+        """`Store.read`."""
+        ...
+
+    async def call(self, function: Callable[..., T], *args: Any) -> T:
+        """A blocking function of the user's."""
+        ...
+
+    def close(self) -> None:
+        """Give the threads back."""
+        ...
+
+
+class ThreadLanes:
+    """Threads: one for SQLite's writer, several for PostgreSQL, and some for users' blocking functions."""
+
+    def __init__(self, store: Store, *, writers: int, callers: int) -> None:
+        self._store = store
+        self._writers = ThreadPoolExecutor(writers, thread_name_prefix="evertick-lane")
+        self._callers = ThreadPoolExecutor(callers, thread_name_prefix="evertick-call")
+
+    async def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
+        """See `Lanes.write`."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._writers, lambda: self._store.write(work, isolation=isolation))
+
+    async def read(self, work: Callable[[Transaction], T]) -> T:
+        """See `Lanes.read`."""
+        return await asyncio.get_running_loop().run_in_executor(self._callers, self._store.read, work)
+
+    async def call(self, function: Callable[..., T], *args: Any) -> T:
+        """See `Lanes.call`."""
+        return await asyncio.get_running_loop().run_in_executor(self._callers, function, *args)
+
+    def close(self) -> None:
+        """See `Lanes.close`. A function that still runs keeps its thread, not the process."""
+        self._writers.shutdown(wait=True)
+        self._callers.shutdown(wait=False, cancel_futures=True)
+
+
+class InlineLanes:
+    """No threads: work runs where it is awaited, after every other task had its turn."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
+        """See `Lanes.write`."""
+        await asyncio.sleep(0)
+        return self._store.write(work, isolation=isolation)
+
+    async def read(self, work: Callable[[Transaction], T]) -> T:
+        """See `Lanes.read`."""
+        await asyncio.sleep(0)
+        return self._store.read(work)
+
+    async def call(self, function: Callable[..., T], *args: Any) -> T:
+        """See `Lanes.call`."""
+        await asyncio.sleep(0)
+        return function(*args)
+
+    def close(self) -> None:
+        """See `Lanes.close`: there is nothing to give back."""

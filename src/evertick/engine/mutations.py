@@ -1,0 +1,185 @@
+"""The mutation loop: due mutations, many in one commit, each exactly once.
+
+A round claims a batch (first commit), runs it and writes how each ended (second commit). The writes of a mutation and
+its end are in that same second commit, so either both are there or neither. If the commit meets a conflict, or one of
+the jobs was taken away meanwhile (canceled, or reaped from a worker that seemed dead), nothing was written, and the
+batch is run again one by one. If the connection breaks during the commit, the job's row, read under a lock, tells
+whether it was applied.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from evertick.base.clock import Clock
+from evertick.base.errors import Conflict, OutcomeUnknown, Unavailable
+from evertick.base.ids import Entropy, IdMaker, WorkerId
+from evertick.base.instants import Instant
+from evertick.base.records import Claim, FunctionKind, JobEnd
+from evertick.engine.claims import Claimed, claim_due
+from evertick.engine.events import Counters, JobEnded
+from evertick.engine.finish import finish
+from evertick.engine.lanes import Lanes
+from evertick.engine.loops import Loop
+from evertick.engine.runner import Runner
+from evertick.engine.settings import Settings
+from evertick.rules.jobs import ended
+from evertick.rules.retry import RetryPolicy, retry_delay_ms
+from evertick.store.contract import Isolation, Transaction
+from evertick.store.unit_of_work import UnitOfWork
+
+_logger: Final = logging.getLogger("evertick.engine")
+
+CONFLICT_BACKOFF: Final = RetryPolicy(attempts_max=1_000, first_ms=5, factor=2.0, cap_ms=1_000, jitter=0.5)
+"""Waits between runs of a mutation that meets conflicts. There is no last one: internal errors are retried for ever."""
+
+
+class _Taken(Exception):
+    """One of the batch's jobs is not held any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """Claims that must be run again: in one commit, or (after a conflict) each in its own."""
+
+    claims: list[Claim]
+    together: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    claim: Claim
+    end: JobEnd
+    started_at: Instant
+
+
+class MutationLoop(Loop):
+    """Runs due mutations."""
+
+    name = "mutations"
+
+    def __init__(
+        self,
+        lanes: Lanes,
+        clock: Clock,
+        runner: Runner,
+        ids: IdMaker,
+        entropy: Entropy,
+        settings: Settings,
+        counters: Counters,
+        *,
+        worker_id: Callable[[], WorkerId],
+    ) -> None:
+        super().__init__(clock, poll_ms=settings.poll_ms)
+        self._lanes = lanes
+        self._runner = runner
+        self._ids = ids
+        self._entropy = entropy
+        self._settings = settings
+        self._counters = counters
+        self._worker_id = worker_id
+
+    async def round(self) -> Instant | None:
+        """Claim a batch of due mutations, run them, write their ends."""
+        worker_id = self._worker_id()
+        claimed = await self._claim(worker_id)
+        if claimed.blocked:
+            self._counters.add("jobs_blocked", claimed.blocked)
+        if claimed.claims:
+            await self._run_to_the_end(claimed.claims, worker_id)
+        return claimed.next_due_at
+
+    async def _claim(self, worker_id: WorkerId) -> Claimed:
+        def work(transaction: Transaction) -> Claimed:
+            return claim_due(
+                transaction,
+                kind=FunctionKind.MUTATION,
+                worker_id=worker_id,
+                runner=self._runner,
+                now=self._clock.now(),
+                limit=self._settings.batch,
+                tenants_max=self._settings.tenants,
+            )
+
+        return await self._lanes.write(work, isolation=Isolation.READ_COMMITTED)
+
+    async def _run_to_the_end(self, claims: list[Claim], worker_id: WorkerId) -> None:
+        """Run claimed mutations until the end of each is written. While the database is away, wait and go on."""
+        rest = _Rest(claims, together=True)
+        while rest.claims and rest.together:
+            rest = await self._attempt(rest.claims, worker_id)
+        for claim in rest.claims:
+            await self._run_alone(claim, worker_id)
+
+    async def _run_alone(self, claim: Claim, worker_id: WorkerId) -> None:
+        failures = 0
+        while (await self._attempt([claim], worker_id)).claims:
+            failures += 1
+            await asyncio.sleep(retry_delay_ms(failures, CONFLICT_BACKOFF, self._entropy) / 1000)
+
+    async def _attempt(self, claims: list[Claim], worker_id: WorkerId) -> _Rest:
+        """Run claims in one commit; answers those that must be run again."""
+        alone = len(claims) == 1
+        try:
+            results = await self._lanes.write(lambda transaction: self._run_batch(transaction, claims, worker_id))
+        except _Taken:
+            self._counters.add("mutations_taken")
+            return _Rest([] if alone else claims, together=False)
+        except Conflict as error:
+            self._counters.add("mutation_conflicts")
+            if alone:
+                _logger.info("%s met a conflict and will be retried: %s", claims[0].name, error,
+                             extra={"job_id": claims[0].id, "will_retry": True})  # fmt: skip
+            return _Rest(claims, together=False)
+        except Unavailable as error:
+            self._counters.add("outcomes_unknown" if isinstance(error, OutcomeUnknown) else "database_unavailable")
+            _logger.warning("mutations: %s; looking up what became of %d jobs", error, len(claims))
+            return _Rest(await self._still_held(claims, worker_id), together=not alone)
+        now = self._clock.now()
+        for result in results:
+            self._counters.job_ended(JobEnded(result.claim, result.end, result.started_at, now))
+        done = {result.claim.id for result in results}
+        return _Rest([claim for claim in claims if claim.id not in done], together=True)
+
+    def _run_batch(self, transaction: Transaction, claims: list[Claim], worker_id: WorkerId) -> list[_Result]:
+        unit = UnitOfWork(transaction)
+        alone = len(claims) == 1
+        if alone and not transaction.is_held(claims[0].id, worker_id=worker_id, attempt=claims[0].attempt):
+            raise _Taken
+        results: list[_Result] = []
+        begun_at = self._clock.now()
+        for claim in claims:
+            now = self._clock.now()
+            if now - begun_at > self._settings.batch_ms and results:
+                break
+            ran = self._runner.run_mutation(unit, claim, now=now)
+            end = ended(claim, ran.outcome, now=now, entropy=self._entropy, logs=ran.logs)
+            results.append(_Result(claim, end, now))
+        unit.flush()
+        held = finish(
+            transaction,
+            {result.claim.id: result.claim for result in results},
+            [result.end for result in results],
+            worker_id=worker_id,
+            now=self._clock.now(),
+            make_id=self._ids.make,
+        )
+        if len(held) < len(results):
+            raise _Taken
+        return results
+
+    async def _still_held(self, claims: list[Claim], worker_id: WorkerId) -> list[Claim]:
+        """Which claims are still ours to run, asked until the database answers."""
+
+        def work(transaction: Transaction) -> list[Claim]:
+            return [c for c in claims if transaction.is_held(c.id, worker_id=worker_id, attempt=c.attempt)]
+
+        failures = 0
+        while True:
+            try:
+                return await self._lanes.write(work, isolation=Isolation.READ_COMMITTED)
+            except (Unavailable, Conflict):
+                failures += 1
+                await asyncio.sleep(retry_delay_ms(failures, CONFLICT_BACKOFF, self._entropy) / 1000)

@@ -1,0 +1,44 @@
+"""Settings: every size, limit and waiting time of the engine, by name."""
+
+from dataclasses import dataclass
+
+from evertick.base.instants import DAY_MS, MINUTE_MS, SECOND_MS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How the engine works. The defaults suit one small machine; all of them may be changed."""
+
+    batch: int = 256
+    """Mutations that share one commit."""
+    batch_ms: int = 200
+    """A batch is committed early once its functions have taken this long, so that others are not kept waiting."""
+    action_slots: int = 64
+    """Actions that one worker runs at a time."""
+    action_threads: int = 16
+    """Threads for actions that are plain functions."""
+    poll_ms: int = 5 * SECOND_MS
+    """Longest time between two looks at the store, whatever hints were lost."""
+    lease_ms: int = 10 * SECOND_MS
+    """How long a worker counts as alive after its last sign of life."""
+    mutation_timeout_ms: int = 1 * SECOND_MS
+    """Time one mutation or query may take, unless the function says otherwise."""
+    action_timeout_ms: int = 10 * MINUTE_MS
+    """Time one action may take, unless the function says otherwise."""
+    drain_ms: int = 30 * SECOND_MS
+    """Time that running actions have to end when the worker is told to stop."""
+    retention_ms: int = 7 * DAY_MS
+    """How long a job can be read after it ended."""
+    prune_batch: int = 1_000
+    """Rows removed in one transaction."""
+    prune_every_ms: int = MINUTE_MS
+    """Time between two rounds of the pruner."""
+    unblock_every_ms: int = 10 * SECOND_MS
+    """Time between two looks for jobs that waited for a function this worker knows."""
+    tenants: int = 1_000
+    """Tenants looked at in one round."""
+
+    @property
+    def renew_every_ms(self) -> int:
+        """Time between two signs of life."""
+        return max(1, self.lease_ms // 3)

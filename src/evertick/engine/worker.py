@@ -1,0 +1,196 @@
+"""The worker: one process's engine: all loops, their start, their hints and their end.
+
+A worker registers under a random identity, runs its loops, and on `stop` drains: it claims nothing more, lets running
+actions end within a deadline, writes every end, and gives its identity back. If its lease is lost it drops what runs
+and goes on under a new identity.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Sequence
+from typing import Final
+
+from evertick.base.clock import Clock, SystemClock
+from evertick.base.errors import Unavailable
+from evertick.base.ids import WORKER_PREFIX, Entropy, IdMaker, WorkerId
+from evertick.base.instants import Instant
+from evertick.base.records import Worker as WorkerRow
+from evertick.engine.actions import ActionLoop
+from evertick.engine.events import Counters
+from evertick.engine.lanes import Lanes
+from evertick.engine.lease import LeaseThread
+from evertick.engine.loops import Loop
+from evertick.engine.mutations import MutationLoop
+from evertick.engine.runner import Runner
+from evertick.engine.settings import Settings
+from evertick.engine.upkeep import ClockLoop, Pruner, Reaper, Unblocker, recover
+from evertick.store.contract import Isolation, Store, Transaction
+
+_logger: Final = logging.getLogger("evertick.engine")
+
+
+class Worker:
+    """Runs jobs until it is stopped."""
+
+    def __init__(
+        self,
+        store: Store,
+        lanes: Lanes,
+        clock: Clock,
+        runner: Runner,
+        ids: IdMaker,
+        entropy: Entropy,
+        settings: Settings,
+        counters: Counters,
+    ) -> None:
+        self._store = store
+        self._lanes = lanes
+        self._clock = clock
+        self._runner = runner
+        self._ids = ids
+        self._entropy = entropy
+        self._settings = settings
+        self._counters = counters
+        self._worker_id = WorkerId(ids.make(WORKER_PREFIX, clock.now()))
+        self._lease: LeaseThread | None = None
+        self._stop_now = False
+        self.actions = ActionLoop(lanes, clock, runner, ids, entropy, settings, counters, worker_id=self.current_id)
+        self._claiming: list[Loop] = [
+            MutationLoop(lanes, clock, runner, ids, entropy, settings, counters, worker_id=self.current_id),
+            self.actions,
+        ]
+        self._upkeep: list[Loop] = [
+            Pruner(lanes, clock, settings, counters),
+            Unblocker(lanes, clock, runner, settings),
+        ]
+        if not store.single_engine:
+            self._upkeep.append(Reaper(lanes, clock, ids, entropy, settings, counters))
+            if isinstance(clock, SystemClock):
+                self._upkeep.append(ClockLoop(lanes, clock, store))
+        self._stopped = asyncio.Event()
+
+    def current_id(self) -> WorkerId:
+        """The identity under which jobs are claimed just now."""
+        return self._worker_id
+
+    @property
+    def claiming(self) -> Sequence[Loop]:
+        """The loops that take work, which hints poke."""
+        return self._claiming
+
+    def add_loop(self, loop: Loop) -> None:
+        """Run one more loop that takes work. Before `run`."""
+        self._claiming.append(loop)
+
+    async def run(self) -> None:
+        """Run until `stop`. Raises what ended a loop unexpectedly, after stopping the others."""
+        loop = asyncio.get_running_loop()
+        await self._begin()
+        unlisten = self._store.listen(lambda: loop.call_soon_threadsafe(self.poke))
+        loops = [*self._claiming, self.actions.ends, *self._upkeep]
+        tasks = [asyncio.create_task(each.run(), name=f"loop {each.name}") for each in loops]
+        stopped = asyncio.create_task(self._stopped.wait(), name="stop")
+        try:
+            await asyncio.wait([*tasks, stopped], return_when=asyncio.FIRST_COMPLETED)
+            await self._end(tasks)
+        finally:
+            unlisten()
+            stopped.cancel()
+            for task in tasks:
+                task.cancel()
+            if self._lease is not None:
+                self._lease.stop()
+            self._lanes.close()
+        for task in tasks:
+            if task.done() and not task.cancelled() and (error := task.exception()) is not None:
+                raise error
+
+    def poke(self) -> None:
+        """Something may be due: look now."""
+        for loop in self._claiming:
+            loop.poke()
+
+    def stop(self, *, now: bool = False) -> None:
+        """Drain and end; with `now`, do not wait for running actions. Call it in the loop's own thread."""
+        self._stop_now = self._stop_now or now
+        if now and self._stopped.is_set():
+            self.actions.cancel_all()
+        self._stopped.set()
+
+    # -- helpers
+
+    async def _begin(self) -> None:
+        now = self._clock.now()
+        if self._store.single_engine:
+            await self._lanes.write(lambda transaction: self._recover_predecessors(transaction, now))
+        await self._register()
+        if not self._store.single_engine:
+            self._renew_in_thread()
+
+    def _recover_predecessors(self, transaction: Transaction, now: Instant) -> None:
+        """Nobody else holds the file, so every worker found in it is dead."""
+        for worker_id in [row.id for row in transaction.list_workers()] + transaction.holders_without_row():
+            while recover(
+                transaction, worker_id, now=now, ids=self._ids, entropy=self._entropy, counters=self._counters
+            ):
+                pass
+
+    async def _register(self) -> None:
+        now = self._clock.now()
+        row = WorkerRow(self._worker_id, now, Instant(now + self._settings.lease_ms), socket.gethostname(), os.getpid())
+        await self._lanes.write(
+            lambda transaction: transaction.register_worker(row), isolation=Isolation.READ_COMMITTED
+        )
+
+    def _renew_in_thread(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._lease = LeaseThread(
+            self._store,
+            self._clock,
+            self._worker_id,
+            lease_ms=self._settings.lease_ms,
+            every_ms=self._settings.renew_every_ms,
+            on_lost=lambda: loop.call_soon_threadsafe(self.lease_lost),
+        )
+        self._lease.start()
+
+    def lease_lost(self) -> None:
+        """Another worker gave our jobs away: drop them, and go on under a new identity."""
+        _logger.error("worker %s lost its lease; its running actions are cancelled", self._worker_id)
+        self._counters.add("leases_lost")
+        self.actions.cancel_all()
+        self._worker_id = WorkerId(self._ids.make(WORKER_PREFIX, self._clock.now()))
+        self._reborn = asyncio.create_task(self._be_reborn(), name="register again")
+
+    async def _be_reborn(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                await self._register()
+            except Unavailable:
+                await asyncio.sleep(self._settings.renew_every_ms / 1000)
+            else:
+                self._renew_in_thread()
+                return
+
+    async def _end(self, tasks: list[asyncio.Task[None]]) -> None:
+        """Stop claiming, let actions end, write their ends, leave."""
+        for loop in (*self._claiming, *self._upkeep):
+            loop.stop()
+        await self.actions.drain(0 if self._stop_now else self._settings.drain_ms)
+        deadline = self._clock.now() + self._settings.drain_ms
+        while not self.actions.ends.empty and self._clock.now() < deadline:
+            self.actions.ends.poke()
+            await asyncio.sleep(0.01)
+        self.actions.ends.stop()
+        await asyncio.wait(tasks, timeout=self._settings.drain_ms / 1000)
+        try:
+            worker_id = self._worker_id
+            await self._lanes.write(
+                lambda transaction: (
+                    None if transaction.held_jobs(worker_id, limit=1) else transaction.remove_worker(worker_id)
+                )
+            )
+        except Unavailable as error:
+            _logger.warning("could not sign off: %s; others will notice by the lease", error)
