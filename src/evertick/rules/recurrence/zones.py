@@ -222,7 +222,8 @@ def _filled(
         if at > last and offset != held[-1]:
             begun.append(at)
             held.append(offset)
-    return (*begun, jan1(year + 1) * DAY), tuple(held)
+    # Past the last year that a spec can name nobody asks any more.
+    return (*begun, FOREVER if year > YEAR_MAX + 1 else jan1(year + 1) * DAY), tuple(held)
 
 
 _POSIX_NAME: Final = r"(?:[A-Za-z]{3,}|<[A-Za-z0-9+-]{3,}>)"

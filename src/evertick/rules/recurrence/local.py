@@ -1,0 +1,240 @@
+"""A rule on the wall clock: days and times of day, searched without any zone.
+
+Each year becomes a *plan*: its matching days as one mask, and the classes of days that share their times.
+Exclusions are subtracted from the plan when it is made, so a search never meets a time it may not return, and
+a year without times is passed over at the price of one look. Plans are made when first asked for; years of
+one shape share them.
+"""
+
+from bisect import bisect_right
+from collections.abc import Hashable
+from math import lcm
+from typing import Protocol
+
+from evertick.rules.recurrence.civil import (
+    DAY,
+    DAY_MAX,
+    DAY_MIN,
+    SECOND_MAX,
+    SECOND_MIN,
+    YEAR_MAX,
+    YEAR_MIN,
+    jan1,
+    year_of,
+)
+from evertick.rules.recurrence.times import Classes, TimeSet
+
+Plan = tuple[int, int, int, tuple[int, ...] | None, int, Classes]
+"""First day, day after the last, mask of days, times of every day (None: see the classes), earliest time, classes."""
+
+_PLANS_MAX = 1_024
+
+
+class Days(Protocol):
+    """What says which days match and at which times."""
+
+    @property
+    def cycle(self) -> int:
+        """After `settled`, keys repeat every so many years."""
+
+    @property
+    def settled(self) -> int:
+        """The last year with something of its own."""
+
+    def key(self, year: int) -> Hashable:
+        """What the classes of a year depend on; None if it has none."""
+
+    def classes(self, year: int) -> Classes:
+        """The matching days of a year, with their times."""
+
+
+class Subtraction(Protocol):
+    """What takes times away from a year's classes; see `exclusions`."""
+
+    @property
+    def cycle(self) -> int:
+        """As for `Days`."""
+
+    @property
+    def settled(self) -> int:
+        """As for `Days`."""
+
+    def key(self, year: int) -> Hashable:
+        """What is taken away depends on this alone."""
+
+    def subtract(self, classes: Classes, year: int) -> Classes:
+        """What remains."""
+
+
+class LocalRule:
+    """The local times of a rule, in order. All arguments and answers are local times."""
+
+    __slots__ = ("_by_key", "_days", "_exclusions", "_plan", "_plans", "_span")
+
+    def __init__(self, days: Days, exclusions: Subtraction | None = None) -> None:
+        self._days = days
+        self._exclusions = exclusions
+        self._by_key: dict[Hashable, tuple[int, tuple[int, ...] | None, int, Classes]] = {}
+        self._plans: dict[int, Plan] = {}
+        self._plan: Plan = (0, 0, 0, None, 0, ())
+        cycle, settled = days.cycle, days.settled
+        if exclusions is not None:
+            cycle, settled = lcm(cycle, exclusions.cycle), max(settled, exclusions.settled)
+        self._span = (settled, cycle)
+
+    def next_local(self, local: int) -> int | None:
+        """The first time after `local`, or None if there is none before the year 10000."""
+        day, second = divmod(local, DAY)
+        first, end, mask, times, earliest, classes = self._plan
+        if not first <= day < end:
+            if not DAY_MIN <= day <= DAY_MAX:
+                if day > DAY_MAX:
+                    return None
+                day, second = DAY_MIN, -1
+            first, end, mask, times, earliest, classes = self._plan = self.plan(year_of(day))
+        rest = mask >> (day - first)
+        if times is not None:
+            if rest & 1 and second < times[-1]:
+                return day * DAY + times[bisect_right(times, second)]
+            rest >>= 1
+            if rest:
+                return (day + (rest & -rest).bit_length()) * DAY + earliest
+        else:
+            if rest & 1 and (found := _times_of(classes, day - first).after(second)) >= 0:
+                return day * DAY + found
+            rest >>= 1
+            if rest:
+                day += (rest & -rest).bit_length()
+                return day * DAY + _times_of(classes, day - first).first
+        return self._next_year(first, end)
+
+    def _next_year(self, first: int, end: int) -> int | None:
+        """The first time of the years that follow the one [first, end)."""
+        year = year_of(first) + 1
+        settled, cycle = self._span
+        last = min(YEAR_MAX, max(year, settled) + cycle)
+        plans = self._plans
+        while year <= last:
+            plan = plans.get(year) or self.plan(year)
+            if mask := plan[2]:
+                self._plan = plan
+                day = (mask & -mask).bit_length() - 1
+                earliest = plan[4] if plan[3] is not None else _times_of(plan[5], day).first
+                return (plan[0] + day) * DAY + earliest
+            year += 1
+        return None
+
+    def prev_local(self, local: int) -> int | None:
+        """The last time before `local`, or None if there is none since the year 1."""
+        day, second = divmod(local, DAY)
+        if day < DAY_MIN:
+            return None
+        if day > DAY_MAX:
+            day, second = DAY_MAX, DAY
+        year = year_of(day)
+        first, _, mask, _, _, classes = self.plan(year)
+        if mask >> (day - first) & 1 and (found := _times_of(classes, day - first).before(second)) >= 0:
+            return day * DAY + found
+        mask &= (1 << (day - first)) - 1
+        settled, cycle = self._span
+        # Below the years with something of their own the past repeats as the future does.
+        lowest = max(YEAR_MIN, year - cycle - max(0, settled - 1))
+        while not mask:
+            year -= 1
+            if year < lowest:
+                return None
+            first, _, mask, _, _, classes = self.plan(year)
+        day = mask.bit_length() - 1
+        return (first + day) * DAY + _times_of(classes, day).last
+
+    def count_local(self, begin: int, end: int) -> int:
+        """How many times lie in [begin, end)."""
+        begin, end = max(begin, SECOND_MIN), min(end, SECOND_MAX + 1)
+        if begin >= end:
+            return 0
+        first, last = year_of(begin // DAY), year_of((end - 1) // DAY)
+        whole = sum(_total(self.plan(year)[5]) for year in range(first, last))
+        return whole + self._below(end - 1) + self.has_local(end - 1) - self._below(begin)
+
+    def nth_local(self, begin: int, number: int) -> int | None:
+        """The time that is the `number`-th (from 1) of those at or after `begin`; None if there are fewer."""
+        year = year_of(begin // DAY)
+        number += self._below(begin)
+        while year <= YEAR_MAX:
+            first, _, mask, _, _, classes = self.plan(year)
+            total = _total(classes)
+            if number <= total:
+                while mask:
+                    low = mask & -mask
+                    times = _times_of(classes, low.bit_length() - 1)
+                    if number <= times.count:
+                        second = times.first
+                        for _ in range(number - 1):
+                            second = times.after(second)
+                        return (first + low.bit_length() - 1) * DAY + second
+                    number -= times.count
+                    mask ^= low
+            number -= total
+            year += 1
+        return None
+
+    def _below(self, local: int) -> int:
+        """How many times of its year lie before `local`."""
+        day, second = divmod(local, DAY)
+        first, _, _, _, _, classes = self.plan(year_of(day))
+        total, bit = 0, day - first
+        for mask, times in classes:
+            total += (mask & ((1 << bit) - 1)).bit_count() * times.count
+            if mask >> bit & 1:
+                total += times.below(second)
+        return total
+
+    def has_local(self, local: int) -> bool:
+        """Whether the rule names exactly this time."""
+        day, second = divmod(local, DAY)
+        if not DAY_MIN <= day <= DAY_MAX:
+            return False
+        first, _, mask, _, _, classes = self.plan(year_of(day))
+        return bool(mask >> (day - first) & 1) and second in _times_of(classes, day - first)
+
+    def plan(self, year: int) -> Plan:
+        """The plan of a year."""
+        plan = self._plans.get(year)
+        if plan is None:
+            if len(self._plans) >= _PLANS_MAX:
+                self._plans.clear()
+            plan = self._plans[year] = (jan1(year), jan1(year + 1), *self._content(year))
+        return plan
+
+    def _content(self, year: int) -> tuple[int, tuple[int, ...] | None, int, Classes]:
+        key = self._days.key(year)
+        if key is None:
+            return 0, None, 0, ()
+        if self._exclusions is not None:
+            key = (key, self._exclusions.key(year))
+        content = self._by_key.get(key)
+        if content is None:
+            classes = self._days.classes(year)
+            if self._exclusions is not None:
+                classes = self._exclusions.subtract(classes, year)
+            mask = 0
+            for days, _ in classes:
+                mask |= days
+            times = classes[0][1].listed if len(classes) == 1 else None
+            if len(self._by_key) >= _PLANS_MAX:
+                self._by_key.clear()
+            content = self._by_key[key] = (mask, times, times[0] if times else 0, classes)
+        return content
+
+
+def _times_of(classes: Classes, day: int) -> TimeSet:
+    """The times of a day of the year that is known to match."""
+    for mask, times in classes:
+        if mask >> day & 1:
+            return times
+    raise AssertionError("a matching day lies in a class")
+
+
+def _total(classes: Classes) -> int:
+    """How many times a year has."""
+    return sum(mask.bit_count() * times.count for mask, times in classes)

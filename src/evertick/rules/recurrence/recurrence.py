@@ -1,0 +1,96 @@
+"""The compiled form of a spec: ask it for times.
+
+Instants are integers of seconds since the Unix epoch. `next` and `prev` are strict, so iterating never
+repeats a time and never stands still; both answer None only when nothing is left between the years 1 and
+9999. Jitter is not applied here: these are nominal times (see `jitter`).
+"""
+
+from collections.abc import Callable, Iterator
+
+from evertick.rules.recurrence.civil import SECOND_MIN
+from evertick.rules.recurrence.exclusions import Exclusions
+from evertick.rules.recurrence.instants import Bounded, InstantRule, Instants, Union
+from evertick.rules.recurrence.source import Spec
+from evertick.rules.recurrence.zones import Zone
+
+
+class Recurrence:
+    """All the times of a spec."""
+
+    __slots__ = ("_empty", "_whole", "exclusions", "next", "prev", "rules", "spec", "zone")
+
+    next: Callable[[int], int | None]
+    """`next(after)`: the first time later than the instant `after`, or None."""
+
+    prev: Callable[[int], int | None]
+    """`prev(before)`: the last time earlier than the instant `before`, or None."""
+
+    def __init__(self, spec: Spec, zone: Zone, rules: tuple[InstantRule, ...], exclusions: Exclusions | None) -> None:
+        self.spec = spec
+        self.zone = zone
+        self.rules = rules
+        self.exclusions = exclusions
+        whole: InstantRule = Instants(()) if not rules else rules[0] if len(rules) == 1 else Union(rules)
+        if spec.start is not None or spec.end is not None:
+            whole = Bounded(whole, spec.start, spec.end)
+        self._whole = whole
+        self._empty: bool | None = None
+        # The search itself, not a method around it: a call less on the way to every time.
+        self.next = whole.next
+        self.prev = whole.prev
+
+    def iterate(self, after: int) -> Iterator[int]:
+        """Every time later than `after`, in order."""
+        following = self.next
+        at = following(after)
+        while at is not None:
+            yield at
+            at = following(at)
+
+    def preview(self, number: int, after: int) -> list[int]:
+        """The next `number` times later than `after`; fewer when there are no more."""
+        times: list[int] = []
+        following = self.next
+        at = following(after) if number > 0 else None
+        while at is not None:
+            times.append(at)
+            if len(times) == number:
+                break
+            at = following(at)
+        return times
+
+    def between(self, begin: int, end: int, limit: int | None = None) -> list[int]:
+        """The times in [begin, end), at most `limit` of them."""
+        times: list[int] = []
+        if limit is not None and limit <= 0:
+            return times
+        following = self.next
+        at = following(begin - 1)
+        while at is not None and at < end:
+            times.append(at)
+            if len(times) == limit:
+                break
+            at = following(at)
+        return times
+
+    def count(self, begin: int, end: int) -> int:
+        """How many times lie in [begin, end). A single source is counted without visiting each."""
+        return self._whole.count(begin, end)
+
+    def matches(self, instant: int) -> bool:
+        """Whether the instant is one of the times."""
+        return self.next(instant - 1) == instant
+
+    def following_nominal(self, instant: int) -> int | None:
+        """The next time of the sources later than `instant`, start and end aside: what jitter must not pass."""
+        return Union(self.rules).next(instant)
+
+    def is_empty(self) -> bool:
+        """Whether the spec never fires, not in the past and not in the future. Exact."""
+        if self._empty is None:
+            self._empty = self.next(SECOND_MIN - 1) is None
+        return self._empty
+
+    def has_ended(self, after: int) -> bool:
+        """Whether the spec fired once, or more, but never will after the instant `after`."""
+        return self.next(after) is None and not self.is_empty()

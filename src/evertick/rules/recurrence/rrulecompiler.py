@@ -1,0 +1,265 @@
+"""From a recurrence set to a rule that can be searched: RFC 5545 turned into days, times, steps and instants.
+
+DAILY and up become wall-clock rules (the days of `rruledays` at fixed times). HOURLY and below are steps of
+real time from DTSTART, kept where their local time passes the BY parts. COUNT becomes the instant of the last
+occurrence, once, here; exclusions do not change it.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from evertick.base.errors import InvalidSpec
+from evertick.rules.recurrence.civil import DAY, SECOND_MAX, jan1, time_of
+from evertick.rules.recurrence.exclusions import BoundedDays, Exclusions, PlainDays
+from evertick.rules.recurrence.instants import Bounded, InstantRule, Instants, Union
+from evertick.rules.recurrence.local import Days, LocalRule
+from evertick.rules.recurrence.rruledays import RRuleDays
+from evertick.rules.recurrence.source import Frequency, Gap, Moment, MomentKind, Overlap, Recur, RRule, Skip
+from evertick.rules.recurrence.steps import FilteredSteps, Steps
+from evertick.rules.recurrence.times import ALL_DAY, TimeSet, times_of_fields, times_of_steps
+from evertick.rules.recurrence.walls import instant_of, local_of, moment_instant
+from evertick.rules.recurrence.zoned import SteppedRule, ZonedRule
+from evertick.rules.recurrence.zones import Zone
+
+COUNTED_MAX: Final = 10_000
+"""Largest COUNT of a rule whose occurrences can only be counted one by one."""
+
+_UNITS: Final = {Frequency.HOURLY: 3600, Frequency.MINUTELY: 60, Frequency.SECONDLY: 1}
+_ALL_60: Final = (1 << 60) - 1
+_ALL_24: Final = (1 << 24) - 1
+
+
+class RRuleCompiler:
+    """Compiles recurrence sets for one zone, one DST policy and one set of exclusions."""
+
+    def __init__(self, zone: Zone, gap: Gap, overlap: Overlap, excluded: tuple[Days, ...]) -> None:
+        self._zone = zone
+        self._gap, self._overlap = gap, overlap
+        self._excluded = excluded
+
+    def compile(self, rrule: RRule) -> InstantRule:
+        """The rule of a recurrence set. Raises InvalidSpec for what cannot be computed exactly."""
+        zone = self._zone
+        first = moment_instant(zone, rrule.dtstart)
+        local = rrule.dtstart.value if rrule.dtstart.kind is MomentKind.LOCAL else local_of(zone, first)
+        if rrule.recur is not None and rrule.recur.skip is Skip.FORWARD and rrule.recur.by_year_day:
+            raise InvalidSpec("SKIP=FORWARD beside BYYEARDAY is not supported; name the month and its day instead")
+        removed_days = [(day.value, day.value) for day in rrule.exdates if day.kind is MomentKind.DATE]
+        excluded = list(self._excluded)
+        if removed_days:
+            excluded.append(PlainDays(removed_days))
+        excluded += [self._exrule(exrule, first, local) for exrule in rrule.exrules]
+        exclusions = Exclusions(excluded) if excluded else None
+        members: list[InstantRule] = []
+        if rrule.recur is None:
+            members.append(self._instants([first], exclusions))
+        else:
+            rule, last = self._rule(rrule.recur, first, local, exclusions)
+            members.append(Bounded(rule, first, last))
+        if rrule.rdates:
+            second = local % DAY
+            dates = [
+                instant_of(zone, day.value * DAY + second) if day.kind is MomentKind.DATE else moment_instant(zone, day)
+                for day in rrule.rdates
+            ]
+            members.append(self._instants(dates, exclusions))
+        removed = [moment_instant(zone, day) for day in rrule.exdates if day.kind is not MomentKind.DATE]
+        whole = members[0] if len(members) == 1 else Union(members)
+        return Bounded(whole, None, None, removed) if removed else whole
+
+    def _instants(self, instants: list[int], exclusions: Exclusions | None) -> Instants:
+        if exclusions is None:
+            return Instants(instants)
+        return Instants(at for at in instants if not exclusions.covers(local_of(self._zone, at)))
+
+    def _exrule(self, exrule: Recur, first: int, local: int) -> Days:
+        if exrule.frequency in _UNITS:
+            raise InvalidSpec(f"EXRULE of FREQ={exrule.frequency} is not supported; it takes DAILY and up")
+        days = _days(exrule, local)
+        _, last = self._rule(exrule, first, local, None)
+        return BoundedDays(days, local, None if last is None else local_of(self._zone, last))
+
+    def _rule(
+        self, recur: Recur, first: int, local: int, exclusions: Exclusions | None
+    ) -> tuple[InstantRule, int | None]:
+        """The unbounded rule of one RRULE, and the instant of its last occurrence if UNTIL or COUNT ends it."""
+        if recur.frequency in _UNITS:
+            rule, counted = self._real_time(recur, first, local, exclusions)
+        else:
+            days = _days(recur, local)
+            covers = exclusions.covers if exclusions is not None else None
+            rule = ZonedRule(LocalRule(days, exclusions), self._zone, self._gap, self._overlap, covers)
+            counted = self._nth_wall
+        last: int | None = None
+        if recur.until is not None:
+            last = self._until(recur.until)
+        elif recur.count is not None:
+            last = counted(recur, first, local, recur.count)
+        return rule, last
+
+    def _until(self, until: Moment) -> int:
+        if until.kind is MomentKind.DATE:  # the whole of that local day
+            return instant_of(self._zone, (until.value + 1) * DAY) - 1
+        return moment_instant(self._zone, until)
+
+    # --- COUNT
+
+    def _nth_wall(self, recur: Recur, first: int, local: int, count: int) -> int | None:
+        rule = LocalRule(_days(recur, local))
+        last = rule.nth_local(local, count)
+        if self._gap is Gap.SKIP and last is not None:
+            # What a gap drops does not use up COUNT: count what really happens until the number is right.
+            zoned = ZonedRule(rule, self._zone, self._gap, Overlap.FIRST)
+            missing = count - zoned.count(first, instant_of(self._zone, last) + 1)
+            while missing > 0 and last is not None:
+                last = rule.nth_local(last + 1, missing)
+                missing = 0 if last is None else count - zoned.count(first, instant_of(self._zone, last) + 1)
+        return None if last is None else instant_of(self._zone, last)
+
+    # --- HOURLY, MINUTELY, SECONDLY
+
+    def _real_time(
+        self, recur: Recur, first: int, local: int, exclusions: Exclusions | None
+    ) -> tuple[InstantRule, "_Counter"]:
+        unit = _UNITS[recur.frequency]
+        step, parts = unit * recur.interval, _parts(recur, local)
+        base = first - local % unit
+        times, filtered = _real_time_filter(recur)
+        days = RRuleDays(replace(recur, frequency=Frequency.DAILY, interval=1, by_set_pos=()), local // DAY, times)
+        if not parts:
+            return Instants(()), lambda *_: None
+        if not filtered and exclusions is None:
+            return Steps(base, step, parts), lambda _r, begin, _l, count: _nth_step(base, step, parts, begin, count)
+        if DAY % step == 0:
+            return self._dividing(recur, base, step, parts, local, times, exclusions)
+        if exclusions is None:
+            rule: InstantRule = FilteredSteps(base, step, LocalRule(days), self._zone, parts)
+        else:
+            kept = LocalRule(days, exclusions)
+            rule = Union([FilteredSteps(base + part, step, kept, self._zone) for part in parts])
+        plain = FilteredSteps(base, step, LocalRule(days), self._zone, parts)
+        if not filtered:
+            return rule, lambda _r, begin, _l, count: _nth_step(base, step, parts, begin, count)
+        return rule, lambda _r, begin, _l, count: _nth_visited(plain, begin, count)
+
+    def _dividing(
+        self,
+        recur: Recur,
+        base: int,
+        step: int,
+        parts: tuple[int, ...],
+        local: int,
+        times: TimeSet,
+        exclusions: Exclusions | None,
+    ) -> tuple[InstantRule, "_Counter"]:
+        """Steps that divide the day: the same times every day, as long as the offset holds."""
+        daily = replace(recur, frequency=Frequency.DAILY, interval=1, by_set_pos=())
+
+        def make(residue: int, kept: Exclusions | None = exclusions) -> LocalRule:
+            steps = times_of_steps(step, [base + residue + part for part in parts])
+            return LocalRule(RRuleDays(daily, local // DAY, steps.both(times)), kept)
+
+        def nth(_recur: Recur, begin: int, _local: int, count: int) -> int | None:
+            plain = SteppedRule(lambda residue: make(residue, None), step, self._zone)
+            return _nth_counted(plain, begin, count)
+
+        return SteppedRule(make, step, self._zone), nth
+
+
+_Counter = Callable[[Recur, int, int, int], int | None]
+
+
+def _days(recur: Recur, local: int) -> RRuleDays:
+    """Days and times of a rule of DAILY and up; times that it leaves unsaid come from DTSTART."""
+    hour, minute, second = time_of(local % DAY)
+    hours = _bits(recur.by_hour) if recur.by_hour else 1 << hour
+    minutes = _bits(recur.by_minute) if recur.by_minute else 1 << minute
+    seconds = _bits(recur.by_second) if recur.by_second else 1 << second
+    times = times_of_fields(hours, minutes, seconds)
+    if recur.by_set_pos and times.listed is None:
+        raise InvalidSpec(f"BYSETPOS over {times.count} times a day is not supported")
+    return RRuleDays(recur, local // DAY, times)
+
+
+def _parts(recur: Recur, local: int) -> tuple[int, ...]:
+    """The seconds after the start of each hour (or minute) at which an HOURLY (or MINUTELY) rule fires."""
+    _, minute, second = time_of(local % DAY)
+    seconds = sorted({min(s, 59) for s in recur.by_second}) or [second]
+    if recur.frequency is Frequency.SECONDLY:
+        parts = [0]
+    elif recur.frequency is Frequency.MINUTELY:
+        parts = seconds
+    else:
+        parts = [60 * m + s for m in sorted(recur.by_minute) or [minute] for s in seconds]
+    if recur.by_set_pos:
+        size = len(parts)
+        chosen = {p - 1 if p > 0 else size + p for p in recur.by_set_pos if abs(p) <= size}
+        parts = [parts[at] for at in sorted(chosen)]
+    return tuple(parts)
+
+
+def _real_time_filter(recur: Recur) -> tuple[TimeSet, bool]:
+    """The times of day that the BY parts allow, and whether any part restricts days or times at all."""
+    hours = _bits(recur.by_hour) if recur.by_hour else _ALL_24
+    minutes = seconds = _ALL_60
+    if recur.frequency is not Frequency.HOURLY and recur.by_minute:
+        minutes = _bits(recur.by_minute)
+    if recur.frequency is Frequency.SECONDLY and recur.by_second:
+        seconds = _bits(recur.by_second)
+    everything = hours == _ALL_24 and minutes == seconds == _ALL_60
+    times = ALL_DAY if everything else times_of_fields(hours, minutes, seconds)
+    by_days = recur.by_day or recur.by_month or recur.by_month_day or recur.by_year_day
+    return times, bool(by_days) or not everything
+
+
+def _bits(values: tuple[int, ...]) -> int:
+    mask = 0
+    for value in values:
+        mask |= 1 << min(value, 59)  # a leap second is read as the second before it
+    return mask
+
+
+def _nth_step(base: int, step: int, parts: tuple[int, ...], begin: int, count: int) -> int:
+    """The count-th instant of a bare progression from `begin` on."""
+    periods, into = divmod(begin - base, step)
+    index = periods * len(parts) + sum(1 for part in parts if part < into) + count - 1
+    period, part = divmod(index, len(parts))
+    return base + period * step + parts[part]
+
+
+def _nth_visited(rule: InstantRule, begin: int, count: int) -> int | None:
+    if count > COUNTED_MAX:
+        raise InvalidSpec(
+            f"COUNT={count}: a rule whose steps do not divide the day is counted one by one, up to {COUNTED_MAX}; "
+            "use UNTIL"
+        )
+    at: int | None = begin - 1
+    for _ in range(count):
+        if at is None:
+            return None
+        at = rule.next(at)
+    return at
+
+
+def _nth_counted(rule: SteppedRule, begin: int, count: int) -> int | None:
+    """The count-th firing from `begin` on: doubling spans are counted whole, then halved."""
+    low, span = begin, 400 * DAY
+    while True:
+        high = low + span
+        found = rule.count(low, high)
+        if found >= count:
+            break
+        count -= found
+        low, span = high, span * 2
+        if low > SECOND_MAX or (low > jan1(2400) * DAY and found * 32 < count):
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        found = rule.count(low, middle)
+        if found >= count:
+            high = middle
+        else:
+            count -= found
+            low = middle
+    return low

@@ -1,0 +1,229 @@
+"""The days of an RRULE of DAILY and up: RFC 5545's table of expansions and limits, as masks of a year's days.
+
+A rule's periods (every second month, every third week ...) are cut out of the year by arithmetic from
+DTSTART, so no year is looked at to know another. BYSETPOS picks from whole periods, also from the one DTSTART
+lies in.
+"""
+
+from collections.abc import Hashable, Iterator
+from math import gcd
+
+from evertick.rules.recurrence.civil import CYCLE_YEARS, MONTH_STARTS, date_of, is_leap, jan1, weekday_of
+from evertick.rules.recurrence.source import ByDay, Frequency, Recur, Skip
+from evertick.rules.recurrence.times import Classes, TimeSet, times_of_seconds
+from evertick.rules.recurrence.yearmask import FULL, MONTHS, nth_weekday, shape, weekdays
+
+
+class RRuleDays:
+    """Which days match, and at which times, year by year. Years with the same key have the same classes."""
+
+    __slots__ = (
+        "_anchor", "_by_day", "_by_month", "_by_month_day", "_by_week_no", "_by_year_day", "_frequency", "_interval",
+        "_positions", "_skip", "_times", "_week_start", "cycle", "settled",
+    )  # fmt: skip
+
+    def __init__(self, recur: Recur, start_day: int, times: TimeSet) -> None:
+        year, month, day = date_of(start_day)
+        frequency = recur.frequency
+        self._frequency, self._interval, self._times = frequency, recur.interval, times
+        self._positions, self._skip, self._week_start = recur.by_set_pos, recur.skip, recur.week_start
+        self._by_month = recur.by_month or tuple(range(1, 13))
+        self._by_month_day, self._by_year_day = recur.by_month_day, recur.by_year_day
+        self._by_week_no, self._by_day = recur.by_week_no, recur.by_day
+        if not (recur.by_month_day or recur.by_year_day or recur.by_day):
+            # What the rule leaves unsaid comes from DTSTART.
+            if frequency is Frequency.WEEKLY or recur.by_week_no:
+                self._by_day = (ByDay(weekday=weekday_of(start_day)),)
+            elif frequency in (Frequency.MONTHLY, Frequency.YEARLY):
+                self._by_month_day = (day,)
+                if frequency is Frequency.YEARLY and not recur.by_month:
+                    self._by_month = (month,)
+        interval = recur.interval
+        match frequency:
+            case Frequency.YEARLY:
+                self._anchor = year
+                cycle = CYCLE_YEARS // gcd(CYCLE_YEARS, interval) * interval
+            case Frequency.MONTHLY:
+                self._anchor = year * 12 + month - 1
+                cycle = CYCLE_YEARS * interval // gcd(4_800, interval)
+            case Frequency.WEEKLY:
+                self._anchor = start_day - (weekday_of(start_day) - recur.week_start) % 7
+                cycle = CYCLE_YEARS * interval // gcd(20_871, interval)
+            case _:
+                self._anchor = start_day
+                cycle = CYCLE_YEARS * interval // gcd(146_097, interval)
+        self.cycle, self.settled = max(cycle, CYCLE_YEARS), 0
+
+    def key(self, year: int) -> Hashable:
+        """What the classes of a year depend on; None if it has none."""
+        leap, first = shape(year)
+        match self._frequency:
+            case Frequency.YEARLY:
+                if (year - self._anchor) % self._interval:
+                    return None
+                return leap, first, self._by_week_no and is_leap(year - 1)
+            case Frequency.MONTHLY:
+                phase = (year * 12 - self._anchor) % self._interval
+                return leap, first, phase
+            case Frequency.WEEKLY:
+                phase = (jan1(year) - self._anchor) % (7 * self._interval)
+                return leap, first, phase, self._positions and is_leap(year - 1)
+            case _:
+                return leap, first, (jan1(year) - self._anchor) % self._interval
+
+    def classes(self, year: int) -> Classes:
+        """The matching days of a year with their times, BYSETPOS applied."""
+        if self._frequency is Frequency.YEARLY and (year - self._anchor) % self._interval:
+            return ()
+        if not self._positions:
+            mask = self._mask(year)
+            return ((mask, self._times),) if mask and self._times.count else ()
+        picked: dict[int, list[int]] = {}
+        begin = jan1(year)
+        end = jan1(year + 1)
+        for days in self._periods(year):
+            for day, second in self._pick(days):
+                if begin <= day < end:
+                    picked.setdefault(day - begin, []).append(second)
+        by_times: dict[tuple[int, ...], int] = {}
+        for day, seconds in picked.items():
+            times = tuple(seconds)
+            by_times[times] = by_times.get(times, 0) | 1 << day
+        return tuple((mask, times_of_seconds(list(times))) for times, mask in by_times.items())
+
+    def _pick(self, days: list[int]) -> Iterator[tuple[int, int]]:
+        """The members of one period's set that BYSETPOS names."""
+        times = self._times.listed or ()
+        size = len(days) * len(times)
+        positions = {p - 1 if p > 0 else size + p for p in self._positions if abs(p) <= size}
+        for position in sorted(positions):
+            day, time = divmod(position, len(times))
+            yield days[day], times[time]
+
+    def _periods(self, year: int) -> Iterator[list[int]]:
+        """The matching days of each period that touches the year, as day numbers."""
+        begin = jan1(year)
+        match self._frequency:
+            case Frequency.YEARLY:
+                yield _numbers(self._mask(year), begin)
+            case Frequency.MONTHLY:
+                for month in self._months(year):
+                    yield _numbers(self._mask(year, (month,)), begin)
+            case Frequency.WEEKLY:
+                around = [*_numbers(self._mask(year - 1), jan1(year - 1))[-7:], *_numbers(self._mask(year), begin)]
+                around += _numbers(self._mask(year + 1), jan1(year + 1))[:7]
+                weeks: dict[int, list[int]] = {}
+                for day in around:
+                    weeks.setdefault((day - self._anchor) // 7, []).append(day)
+                yield from weeks.values()
+            case _:
+                for day in _numbers(self._mask(year), begin):
+                    yield [day]
+
+    def _months(self, year: int) -> list[int]:
+        """The months of BYMONTH that lie in one of the rule's periods."""
+        if self._frequency is not Frequency.MONTHLY or self._interval == 1:
+            return list(self._by_month)
+        first = year * 12 - 1 - self._anchor
+        return sorted(month for month in self._by_month if (first + month) % self._interval == 0)
+
+    # --- the parts, in the order of the RFC's table
+
+    def _mask(self, year: int, months: tuple[int, ...] | None = None) -> int:
+        """The days that all BY parts allow in the periods of a year."""
+        leap, first = shape(year)
+        chosen = months if months is not None else self._months(year)
+        mask = 0
+        for month in chosen:
+            mask |= MONTHS[leap][month]
+        if self._by_year_day:
+            mask &= self._year_days(leap)
+        if self._by_month_day:
+            by_day = self._month_days(leap, chosen)
+            mask = mask & by_day if self._skip in (None, Skip.OMIT) else by_day
+        if self._by_week_no:
+            mask &= self._weeks(year)
+        if self._by_day:
+            mask &= self._week_days(leap, first)
+        if self._frequency is Frequency.WEEKLY and self._interval > 1:
+            mask &= self._every_so_many(year, 7 * self._interval, width=7)
+        elif self._frequency is Frequency.DAILY and self._interval > 1:
+            mask &= self._every_so_many(year, self._interval, width=1)
+        return mask & FULL[leap]
+
+    def _year_days(self, leap: bool) -> int:
+        length, mask = 365 + leap, 0
+        for number in self._by_year_day:
+            day = number - 1 if number > 0 else length + number
+            if 0 <= day < length:
+                mask |= 1 << day
+            elif self._skip is Skip.BACKWARD and number > 0:
+                mask |= 1 << length - 1
+        return mask
+
+    def _month_days(self, leap: bool, months: list[int] | tuple[int, ...]) -> int:
+        starts, mask = MONTH_STARTS[leap], 0
+        for month in months:
+            start, end = starts[month - 1], starts[month]
+            for number in self._by_month_day:
+                day = start + number - 1 if number > 0 else end + number
+                if start <= day < end:
+                    mask |= 1 << day
+                elif number > 0 and self._skip is Skip.BACKWARD:
+                    mask |= 1 << end - 1
+                elif number > 0 and self._skip is Skip.FORWARD:
+                    mask |= 1 << end
+        return mask
+
+    def _weeks(self, year: int) -> int:
+        """The days of this year that lie in a week of BYWEEKNO, be it a week of this year or of a neighbour."""
+        mask, begin = 0, jan1(year)
+        for week_year in (year - 1, year, year + 1):
+            first, following = self._first_week(week_year), self._first_week(week_year + 1)
+            count = (following - first) // 7
+            for number in self._by_week_no:
+                week = number if number > 0 else count + 1 + number
+                if 1 <= week <= count:
+                    shift = first + 7 * (week - 1) - begin
+                    mask |= 0x7F << shift if shift >= 0 else 0x7F >> -shift
+        return mask
+
+    def _first_week(self, year: int) -> int:
+        """The day on which week 1 begins: the first week with at least four days in the year."""
+        day = jan1(year)
+        into = (weekday_of(day) - self._week_start) % 7
+        return day - into if into <= 3 else day - into + 7
+
+    def _week_days(self, leap: bool, first: int) -> int:
+        mask, plain = 0, 0
+        in_months = self._frequency is Frequency.MONTHLY or len(self._by_month) < 12
+        starts = MONTH_STARTS[leap]
+        spans = [(starts[m - 1], starts[m]) for m in range(1, 13)] if in_months else [(0, 365 + leap)]
+        for day in self._by_day:
+            if day.ordinal == 0:
+                plain |= 1 << day.weekday
+            else:
+                for start, end in spans:
+                    mask |= nth_weekday(first, day.weekday, day.ordinal, start, end)
+        return mask | weekdays(first, plain) if plain else mask
+
+    def _every_so_many(self, year: int, stride: int, width: int) -> int:
+        """The days that lie in the first `width` days of each `stride` days counted from the anchor."""
+        begin = jan1(year)
+        into = (begin - self._anchor) % stride
+        mask, block = 0, (1 << width) - 1
+        if into < width:
+            mask = block >> into
+        for day in range(stride - into, 366, stride):
+            mask |= block << day
+        return mask
+
+
+def _numbers(mask: int, begin: int) -> list[int]:
+    """The day numbers of a year's mask, in order."""
+    days = []
+    while mask:
+        low = mask & -mask
+        days.append(begin + low.bit_length() - 1)
+        mask ^= low
+    return days

@@ -1,0 +1,342 @@
+"""A wall-clock rule in a zone: which instants its local times become, clock changes included.
+
+Most of the time the zone's offset holds still and an instant is a local time minus an offset. That case is
+answered from a *calm* stretch that is remembered: an interval of instants in which the offset is one number
+and no clock change is near enough to matter. Around a change the zone is walked segment by segment (a segment
+is the time between two changes) and each segment yields two kinds of firing:
+
+- local times that really occur in it, except those that the overlap policy gives to another segment, and
+- what the gap policy makes of the local times that were skipped where the segment began.
+
+`gap=skip, overlap=both` is real time: every local time that occurs, as often as it occurs.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable
+
+from evertick.rules.recurrence.civil import DAY, SECOND_MIN
+from evertick.rules.recurrence.local import LocalRule
+from evertick.rules.recurrence.source import Gap, Overlap
+from evertick.rules.recurrence.zones import Zone
+
+_SLACK = 2 * DAY
+"""More than any two offsets differ by."""
+
+
+class ZonedRule:
+    """The instants of a wall-clock rule in a zone, in order."""
+
+    __slots__ = ("_calm", "_covers", "_gap", "_local", "_overlap", "_zone")
+
+    _uniform = True
+    """Whether all offsets share one local rule."""
+
+    def __init__(
+        self,
+        local: LocalRule,
+        zone: Zone,
+        gap: Gap,
+        overlap: Overlap,
+        covers: Callable[[int], bool] | None = None,
+    ) -> None:
+        """`covers` says whether a local time is excluded; it is asked about firings that a clock change has moved."""
+        self._local = local
+        self._zone = zone
+        self._gap = gap
+        self._overlap = overlap
+        self._covers = covers
+        self._calm: tuple[int, int, int, LocalRule] = (0, 0, 0, local)
+
+    def local_rule(self, offset: int) -> LocalRule:
+        """The local times of the rule while `offset` holds; the same for all offsets unless a subclass says so."""
+        return self._local
+
+    # --- forwards
+
+    def next(self, after: int) -> int | None:
+        """The first firing later than the instant `after`, or None."""
+        begin, end, offset, local = self._calm
+        if begin <= after < end:
+            found = local.next_local(after + offset)
+            if found is not None and found - offset < end:
+                return found - offset
+        return self._next_slowly(after)
+
+    def _next_slowly(self, after: int) -> int | None:
+        starts, offsets = self._zone.covering(after)
+        segment = bisect_right(starts, after) - 1
+        begin, end = self._calm_part(starts, offsets, segment)
+        if begin <= after < end:
+            offset = offsets[segment]
+            local = self.local_rule(offset)
+            self._calm = (begin, end, offset, local)
+            found = local.next_local(after + offset)
+            if found is not None:
+                if found - offset < end:
+                    return found - offset
+                if after < starts[segment + 1] - _SLACK and (leap := self._leap(found, offset)) is not None:
+                    return leap
+            elif after < starts[segment + 1] - _SLACK and self._is_exhausted(offsets):
+                return None
+        return self._next_carefully(after, segment)
+
+    def _leap(self, local: int, offset: int) -> int | None:
+        """The instant of a local time that lies past some clock changes, if nothing is peculiar about it."""
+        starts, offsets = self._zone.covering(local - offset)
+        segment = bisect_right(starts, local - offset) - 1
+        begin, end = self._calm_part(starts, offsets, segment)
+        offset = offsets[segment]
+        if begin <= local - offset < end:
+            self._calm = (begin, end, offset, self._local)
+            return local - offset
+        return None
+
+    def _is_exhausted(self, offsets: tuple[int, ...]) -> bool:
+        """Whether no local time is left, given that none is left under one offset."""
+        return True
+
+    def _next_carefully(self, after: int, origin: int) -> int | None:
+        best: int | None = None
+        starts, offsets = self._zone.covering(after)
+        segment = max(0, origin - 2)  # an earlier gap may have shifted times into this segment
+        while segment < len(offsets):
+            firing, coming = self._gap_after(starts, offsets, segment, after), None
+            if segment >= origin:
+                real, coming = self._real_after(starts, offsets, segment, after)
+                firing = _earlier(firing, real)
+            best = _earlier(best, firing)
+            end = starts[segment + 1]
+            if segment >= origin and best is not None and best < end:
+                return best
+            if segment > origin and end - starts[segment] > _SLACK:
+                if coming is None and best is None:
+                    if self._is_exhausted(offsets):
+                        return None
+                elif coming is not None and self._uniform:
+                    # Nothing happens before `coming`: pass over the segments that end well before it.
+                    starts, offsets = self._zone.covering(coming)
+                    segment = max(segment, bisect_right(starts, coming - _SLACK) - 2)
+            segment += 1
+            starts, offsets = self._zone.covering(max(after, starts[segment - 1]))
+        return best
+
+    def _real_after(
+        self, starts: tuple[int, ...], offsets: tuple[int, ...], segment: int, after: int
+    ) -> tuple[int | None, int | None]:
+        """The first firing of a segment that is no product of a gap, and the first local time past its end."""
+        offset, end = offsets[segment], starts[segment + 1]
+        local = self.local_rule(offset)
+        elsewhere = self._given_away(starts, offsets, segment)
+        found = local.next_local(max(after, starts[segment] - 1) + offset)
+        while found is not None and found - offset < end:
+            hop = next((high for low, high in elsewhere if low <= found < high), None)
+            if hop is None:
+                return found - offset, None
+            found = local.next_local(hop - 1)
+        return None, found if found is None else found - offset
+
+    def _gap_after(self, starts: tuple[int, ...], offsets: tuple[int, ...], segment: int, after: int) -> int | None:
+        """The first firing later than `after` among those that the gap before a segment moves."""
+        if segment == 0 or self._gap is Gap.SKIP or offsets[segment] <= offsets[segment - 1]:
+            return None
+        start, before = starts[segment], offsets[segment - 1]
+        low, high = start + before, start + offsets[segment]
+        local = self._local
+        if self._gap is Gap.NEXT:
+            if after >= start or self._is_covered(high):
+                return None
+            found = self._skipped(local.next_local(low - 1), high, starts, offsets, segment)
+            return None if found is None else start
+        found = self._skipped(local.next_local(max(low - 1, after + before)), high, starts, offsets, segment)
+        while found is not None and self._is_covered(found - low + high):
+            found = self._skipped(local.next_local(found), high, starts, offsets, segment)
+        return None if found is None else found - before
+
+    def _skipped(
+        self, found: int | None, high: int, starts: tuple[int, ...], offsets: tuple[int, ...], segment: int
+    ) -> int | None:
+        """`found` or the next local time below `high` that no neighbouring segment really has."""
+        real = [
+            (starts[k] + offsets[k], starts[k + 1] + offsets[k])
+            for k in range(max(0, segment - 3), min(len(offsets), segment + 3))
+        ]
+        while found is not None and found < high:
+            hop = next((end for begin, end in real if begin <= found < end), None)
+            if hop is None:
+                return found
+            found = self._local.next_local(hop - 1)
+        return None
+
+    # --- backwards
+
+    def prev(self, before: int) -> int | None:
+        """The last firing earlier than the instant `before`, or None."""
+        begin, end, offset, local = self._calm
+        if begin < before <= end:
+            found = local.prev_local(before + offset)
+            if found is not None and found - offset >= begin:
+                return found - offset
+        return self._prev_slowly(before)
+
+    def _prev_slowly(self, before: int) -> int | None:
+        starts, offsets = self._zone.covering(before)
+        segment = bisect_right(starts, before - 1) - 1
+        begin, end = self._calm_part(starts, offsets, segment)
+        if begin < before <= end:
+            offset = offsets[segment]
+            local = self.local_rule(offset)
+            self._calm = (begin, end, offset, local)
+            found = local.prev_local(before + offset)
+            if found is not None and found - offset >= begin:
+                return found - offset
+        return self._prev_carefully(before, segment, starts, offsets)
+
+    def _prev_carefully(
+        self, before: int, segment: int, starts: tuple[int, ...], offsets: tuple[int, ...]
+    ) -> int | None:
+        best: int | None = None
+        origin = segment
+        while segment >= 0:
+            firing, coming = self._real_before(starts, offsets, segment, before)
+            for earlier in (segment, segment - 1, segment - 2):
+                if earlier > 0:
+                    firing = _later(firing, self._gap_before(starts, offsets, earlier, before))
+            best = _later(best, firing)
+            begin = starts[segment]
+            if best is not None and best >= begin:
+                return best
+            if segment < origin and starts[segment + 1] - begin > _SLACK and best is None:
+                if coming is None:
+                    if self._is_exhausted(offsets):
+                        return None
+                elif self._uniform:
+                    segment = min(segment, bisect_right(starts, coming + _SLACK) + 1)
+            segment -= 1
+        return best
+
+    def _real_before(
+        self, starts: tuple[int, ...], offsets: tuple[int, ...], segment: int, before: int
+    ) -> tuple[int | None, int | None]:
+        offset, begin = offsets[segment], starts[segment]
+        local = self.local_rule(offset)
+        elsewhere = self._given_away(starts, offsets, segment)
+        found = local.prev_local(min(before, starts[segment + 1]) + offset)
+        while found is not None and found - offset >= begin:
+            hop = next((low for low, high in elsewhere if low <= found < high), None)
+            if hop is None:
+                return found - offset, None
+            found = local.prev_local(hop)
+        return None, found if found is None else found - offset
+
+    def _gap_before(self, starts: tuple[int, ...], offsets: tuple[int, ...], segment: int, before: int) -> int | None:
+        """The last firing earlier than `before` among those that the gap before a segment moves."""
+        start = starts[segment]
+        if self._gap is Gap.SKIP or offsets[segment] <= offsets[segment - 1] or before <= start:
+            return None
+        if self._gap is Gap.NEXT:
+            return self._gap_after(starts, offsets, segment, start - 1)
+        gap = offsets[segment] - offsets[segment - 1]
+        found, answer = self._gap_after(starts, offsets, segment, start - 1), None
+        if before >= start + gap:  # the usual case: ask for the last one straight away
+            last = self._local.prev_local(start + offsets[segment])
+            if last is not None and last >= start + offsets[segment - 1]:
+                candidate = last - offsets[segment - 1]
+                if self._gap_after(starts, offsets, segment, candidate - 1) == candidate:
+                    return candidate
+        while found is not None and found < before:
+            answer = found
+            found = self._gap_after(starts, offsets, segment, found)
+        return answer
+
+    # --- counting
+
+    def count(self, begin: int, end: int) -> int:
+        """How many firings lie in [begin, end)."""
+        total = 0
+        while begin < end:
+            starts, offsets = self._zone.covering(begin)
+            segment = bisect_right(starts, begin) - 1
+            calm_begin, calm_end = self._calm_part(starts, offsets, segment)
+            if calm_begin <= begin < calm_end:
+                stop = min(calm_end, end)
+                offset = offsets[segment]
+                total += self.local_rule(offset).count_local(begin + offset, stop + offset)
+            else:
+                stop = min(calm_begin if begin < calm_begin else starts[segment + 1], end)
+                firing = self.next(begin - 1)
+                while firing is not None and firing < stop:
+                    total += 1
+                    firing = self.next(firing)
+            begin = stop
+        return total
+
+    # --- segments
+
+    def _calm_part(self, starts: tuple[int, ...], offsets: tuple[int, ...], segment: int) -> tuple[int, int]:
+        """The instants [begin, end) of a segment in which neither of its two changes matters."""
+        begin, end = starts[segment], starts[segment + 1]
+        if self._gap is Gap.SKIP and self._overlap is Overlap.BOTH:
+            return begin, end
+        offset = offsets[segment]
+        for k in range(segment, max(0, segment - 3), -1):
+            begin = max(begin, starts[k] + abs(offsets[k] - offsets[k - 1]), starts[k] + offsets[k - 1] - offset)
+        if self._overlap is Overlap.LAST:
+            for k in range(segment + 1, min(len(offsets), segment + 3)):
+                end = min(end, starts[k] + offsets[k] - offset)
+        return begin, end
+
+    def _given_away(self, starts: tuple[int, ...], offsets: tuple[int, ...], segment: int) -> list[tuple[int, int]]:
+        """The ranges of local time that the overlap policy leaves to an earlier, or to a later segment."""
+        if self._overlap is Overlap.BOTH:
+            return []
+        if self._overlap is Overlap.FIRST:
+            others = range(max(0, segment - 3), segment)
+        else:
+            others = range(segment + 1, min(len(offsets), segment + 4))
+        return [(starts[k] + offsets[k], starts[k + 1] + offsets[k]) for k in others]
+
+    def _is_covered(self, local: int) -> bool:
+        return self._covers is not None and self._covers(local)
+
+
+class SteppedRule(ZonedRule):
+    """Steps of real time that divide the day, seen as wall-clock times that depend on the offset.
+
+    "Every two hours" is 00:00, 02:00 ... under one offset and 01:00, 03:00 ... under another. `make` builds
+    the local rule for the remainder that an offset leaves.
+    """
+
+    __slots__ = ("_by_residue", "_make", "_step")
+
+    _uniform = False
+
+    def __init__(self, make: Callable[[int], LocalRule], step: int, zone: Zone) -> None:
+        self._make, self._step = make, step
+        self._by_residue: dict[int, LocalRule] = {}
+        super().__init__(self.local_rule(0), zone, Gap.SKIP, Overlap.BOTH)
+
+    def local_rule(self, offset: int) -> LocalRule:
+        """The local times while `offset` holds."""
+        residue = offset % self._step
+        rule = self._by_residue.get(residue)
+        if rule is None:
+            rule = self._by_residue[residue] = self._make(residue)
+        return rule
+
+    def _leap(self, local: int, offset: int) -> int | None:
+        return None
+
+    def _is_exhausted(self, offsets: tuple[int, ...]) -> bool:
+        return all(self.local_rule(offset).next_local(SECOND_MIN - 1) is None for offset in set(offsets))
+
+
+def _earlier(one: int | None, other: int | None) -> int | None:
+    if one is None or (other is not None and other < one):
+        return other
+    return one
+
+
+def _later(one: int | None, other: int | None) -> int | None:
+    if one is None or (other is not None and other > one):
+        return other
+    return one
