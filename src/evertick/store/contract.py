@@ -5,8 +5,12 @@ nothing of it is. `write` makes one attempt; it raises
 
 * `WriteConflict` when the transaction could not be serialized: nothing was written, running it again is safe;
 * `DatabaseUnavailable` when the database did not answer: nothing was written;
-* `OutcomeUnknown` when the connection broke during COMMIT: look the fact up (`lock_claim`, `find_call`), never repeat;
+* `OutcomeUnknown` when the connection broke during COMMIT: look the fact up (`is_held`, `find_call`), never repeat;
+* `SchemaMismatch` when a table is missing, `Misuse` for a value that the database cannot keep: nothing was written;
 * whatever the work itself raised: nothing was written.
+
+A statement that fails spoils its transaction until `rollback_to` a savepoint made before it. A spoiled transaction
+does not commit: `write` raises that failure again even if the work hid it.
 
 Every transition repeats, in its `where`, the state it moves from, and answers what it found; so a zombie's write
 changes nothing and is told so.
@@ -66,7 +70,10 @@ class Transaction(Protocol):
         ...
 
     def is_held(self, job_id: JobId, *, worker_id: WorkerId, attempt: int) -> bool:
-        """Whether the job is in progress under (worker, attempt). Waits for a COMMIT that is still under way."""
+        """Whether the job is in progress under (worker, attempt). Waits for a COMMIT that is still under way.
+
+        For `write` only. Ask at READ_COMMITTED: a SERIALIZABLE transaction that had to wait ends in a WriteConflict.
+        """
         ...
 
     def block_job(self, job_id: JobId, *, worker_id: WorkerId, attempt: int) -> None:
@@ -126,7 +133,7 @@ class Transaction(Protocol):
         ...
 
     def expired_workers(self, now: Instant, *, limit: int) -> list[Worker]:
-        """Workers whose lease ran out, locked against other reapers."""
+        """Workers whose lease ran out, the longest dead first, locked against other reapers. For `write` only."""
         ...
 
     def holders_without_row(self) -> list[WorkerId]:
@@ -242,7 +249,11 @@ class Store(Protocol):
         ...
 
     def read(self, work: Callable[[Transaction], T]) -> T:
-        """Run `work` in one transaction that sees a single state and changes nothing."""
+        """Run `work` in one transaction that sees a single state and changes nothing.
+
+        Raises Misuse if the work writes, and WriteConflict (rarely: then read again) if what it saw is no state that
+        serializable transactions agree on.
+        """
         ...
 
     def migrate(self) -> list[str]:

@@ -6,17 +6,30 @@ one round trip. `NOTIFY` is a hint from a connection of its own, sent at most ev
 writing transactions it would serialize their commits.
 """
 
+import os
+import select
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import psycopg
 from psycopg import IsolationLevel
 from psycopg import errors as pg_errors
+from psycopg.pq import TransactionStatus
 
-from evertick.base.errors import DatabaseUnavailable, EvertickError, InvalidDatabaseUrl, OutcomeUnknown, WriteConflict
+from evertick.base.errors import (
+    DatabaseUnavailable,
+    EvertickError,
+    InvalidDatabaseUrl,
+    Misuse,
+    OutcomeUnknown,
+    SchemaMismatch,
+    ValueTooLarge,
+    WriteConflict,
+)
 from evertick.base.ids import JobId, WorkerId
 from evertick.base.records import JobEnd
 from evertick.store import schema
@@ -65,13 +78,13 @@ class PostgresTransaction(SqlTransaction):
         try:
             return self._cursor.execute(self._statements[name].encode(), params).fetchall()
         except psycopg.Error as error:
-            raise ours(error) from error
+            raise self._failed(ours(error)) from error
 
     def _run(self, name: str, params: Mapping[str, Any]) -> int:
         try:
             return self._cursor.execute(self._statements[name].encode(), params).rowcount
         except psycopg.Error as error:
-            raise ours(error) from error
+            raise self._failed(ours(error)) from error
 
     def _run_many(self, name: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         arrays = (list(column) for column in zip(*rows, strict=True))
@@ -81,7 +94,7 @@ class PostgresTransaction(SqlTransaction):
         try:
             self._cursor.execute(text.encode())
         except psycopg.Error as error:
-            raise ours(error) from error
+            raise self._failed(ours(error)) from error
 
     def finish_jobs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId) -> set[JobId]:
         """See `Transaction.finish_jobs`."""
@@ -101,6 +114,7 @@ class PostgresStore:
     def __init__(self, url: str) -> None:
         self.url = url
         self._conninfo, self._through_pgbouncer = conninfo_of(url)
+        self._pid = os.getpid()
         self._idle: list[psycopg.Connection[Any]] = []
         self._lock = threading.Lock()
         self._listeners: list[Listener] = []
@@ -110,33 +124,31 @@ class PostgresStore:
 
     def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
         """See `Store.write`."""
-        connection = self._take()
-        try:
+        with self._connection() as connection:
             connection.read_only = None
             connection.isolation_level = _LEVELS[isolation]
             transaction = PostgresTransaction(connection)
             result = work(transaction)
+            self._check_whole(transaction)
             self._commit(connection)
-        except BaseException as error:
-            self._give_back_after(error, connection)
-            raise
-        self._give_back(connection)
         if transaction.hint:
             self._hint()
         return result
 
     def read(self, work: Callable[[Transaction], T]) -> T:
-        """See `Store.read`."""
-        connection = self._take()
-        try:
+        """See `Store.read`. It ends with a COMMIT, because only then is what a serializable transaction saw true."""
+        with self._connection() as connection:
             connection.isolation_level = IsolationLevel.SERIALIZABLE
             connection.read_only = True
-            result = work(PostgresTransaction(connection))
-            connection.rollback()
-        except BaseException as error:
-            self._give_back_after(error, connection)
-            raise
-        self._give_back(connection)
+            transaction = PostgresTransaction(connection)
+            try:
+                result = work(transaction)
+                self._check_whole(transaction)
+                connection.commit()
+            except (psycopg.Error, EvertickError) as error:
+                if isinstance(error.__cause__ or error, pg_errors.ReadOnlySqlTransaction):
+                    raise Misuse("a read must not write; run it as a write (a mutation instead of a query)") from error
+                raise
         return result
 
     def migrate(self) -> list[str]:
@@ -162,16 +174,10 @@ class PostgresStore:
 
     def now_offset_ms(self) -> int:
         """See `Store.now_offset_ms`. An offset within the time of the round trip counts as none."""
-        connection = self._take()
-        try:
+        with self._asking() as connection:
             before = time.time_ns()
             row = connection.execute("select (extract(epoch from clock_timestamp()) * 1000)::bigint").fetchone()
             after = time.time_ns()
-            connection.rollback()
-        except BaseException as error:
-            self._give_back_after(error, connection)
-            raise
-        self._give_back(connection)
         offset_ms = int(row[0]) - (before + after) // 2_000_000 if row else 0
         return 0 if abs(offset_ms) <= (after - before) // 1_000_000 + 1 else offset_ms
 
@@ -182,9 +188,11 @@ class PostgresStore:
         """See `Store.close`."""
         if self._closed.is_set():
             return
-        if self._notifier is not None:
-            self._notifier.close()
         self._closed.set()
+        if self._hearer is not None and self._notifier is None:
+            self._notifier = _Notifier(self._connect)
+        if self._notifier is not None:
+            self._notifier.close()  # its last notification also wakes our own hearer, who then sees the end
         if self._hearer is not None:
             self._hearer.join()
         with self._lock:
@@ -206,16 +214,42 @@ class PostgresStore:
                 f"cannot reach PostgreSQL at {shown(self.url)}: {str(error).strip()}; "
                 "check that it runs and that the address is right"
             ) from error
+        except psycopg.ProgrammingError as error:
+            raise InvalidDatabaseUrl(f"{shown(self.url)} is no PostgreSQL address: {str(error).strip()}") from error
 
     def _take(self) -> "psycopg.Connection[Any]":
         if self._closed.is_set():
             raise DatabaseUnavailable(f"{shown(self.url)} is closed")
+        if os.getpid() != self._pid:
+            raise Misuse("a PostgreSQL store must not be used after a fork; open it in the new process")
         with self._lock:
             while self._idle:
                 connection = self._idle.pop()
-                if not connection.closed:
+                if not _was_left(connection):
                     return connection
+                connection.close()
         return self._connect()
+
+    @contextmanager
+    def _connection(self) -> "Iterator[psycopg.Connection[Any]]":
+        """A connection with no transaction on it, for one transaction; afterwards it is kept if it is still good."""
+        connection = self._take()
+        try:
+            yield connection
+        except BaseException as error:
+            self._give_back_after(error, connection)
+            raise
+        self._give_back(connection)
+
+    @contextmanager
+    def _asking(self) -> "Iterator[psycopg.Connection[Any]]":
+        """A connection for the store's own statements; what is not committed inside is rolled back."""
+        with self._connection() as connection:
+            try:
+                yield connection
+            except psycopg.Error as error:
+                raise ours(error) from error
+            connection.rollback()
 
     def _give_back(self, connection: "psycopg.Connection[Any]") -> None:
         with self._lock:
@@ -240,41 +274,45 @@ class PostgresStore:
                 idle.close()
             self._idle.clear()
 
+    def _check_whole(self, transaction: PostgresTransaction) -> None:
+        """Refuse to commit what PostgreSQL would silently roll back: it answers such a COMMIT without an error."""
+        if transaction.failure is not None:
+            raise transaction.failure
+        connection = transaction.connection
+        if connection.closed:
+            raise DatabaseUnavailable("the connection to PostgreSQL was lost before the commit")
+        if connection.info.transaction_status is TransactionStatus.INERROR:
+            raise Misuse(
+                "a statement of the function's own failed and its error was hidden, so PostgreSQL has undone the "
+                "whole transaction; let the error out, or put that statement into a savepoint"
+            )
+
     def _commit(self, connection: "psycopg.Connection[Any]") -> None:
         try:
             connection.commit()
-        except psycopg.OperationalError as error:
-            if isinstance(error, pg_errors.SerializationFailure | pg_errors.DeadlockDetected):
-                raise ours(error) from error
-            raise OutcomeUnknown(f"the connection broke during COMMIT: {str(error).strip()}") from error
         except psycopg.Error as error:
-            raise ours(error) from error
+            if connection.closed:
+                raise OutcomeUnknown(f"the connection broke during COMMIT: {str(error).strip()}") from error
+            raise ours(error) from error  # the server answered: it has rolled back
 
     # -- schema
 
     def _version(self) -> int:
-        connection = self._take()
-        try:
+        with self._asking() as connection:
             if connection.execute("select to_regclass('meta')").fetchone() == (None,):
-                row = None
-            else:
-                row = connection.execute("select value from meta where key = 'schema_version'").fetchone()
-            connection.rollback()
-        except BaseException as error:
-            self._give_back_after(error, connection)
-            raise
-        self._give_back(connection)
+                return 0
+            row = connection.execute("select value from meta where key = 'schema_version'").fetchone()
         return int(row[0]) if row else 0
 
-    def _apply(self, step: schema.Step) -> None:
-        connection = self._take()
-        try:
+    def _apply(self, step: schema.Step) -> bool:
+        with self._asking() as connection:
             connection.isolation_level = IsolationLevel.READ_COMMITTED
             connection.read_only = None
             connection.execute("select pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
             connection.execute("create table if not exists meta (key text not null primary key, value text not null)")
             row = connection.execute("select value from meta where key = 'schema_version'").fetchone()
-            if row is None or int(row[0]) < step.number:
+            missing = row is None or int(row[0]) < step.number
+            if missing:
                 connection.execute(step.text.encode())
                 connection.execute(
                     "insert into meta (key, value) values ('schema_version', %s) "
@@ -282,10 +320,7 @@ class PostgresStore:
                     (str(step.number),),
                 )
             connection.commit()
-        except BaseException as error:
-            self._give_back_after(error, connection)
-            raise
-        self._give_back(connection)
+        return missing
 
     # -- hints
 
@@ -354,6 +389,15 @@ class _Notifier:
             connection.close()
 
 
+def _was_left(connection: "psycopg.Connection[Any]") -> bool:
+    """Whether the server has closed an idle connection: only then is there something to read on it."""
+    if connection.closed:
+        return True
+    look = select.poll()
+    look.register(connection.fileno(), select.POLLIN)
+    return bool(look.poll(0))
+
+
 def conninfo_of(url: str) -> tuple[str, bool]:
     """The address for the driver, and whether `pgbouncer=true` stands in it.
 
@@ -390,6 +434,12 @@ def shown(url: str) -> str:
 def ours(error: psycopg.Error) -> EvertickError:
     """The error of our tree that says what a driver's error means for the caller."""
     text = str(error).strip()
+    if isinstance(error, pg_errors.UndefinedTable | pg_errors.UndefinedColumn):
+        return SchemaMismatch(f"the database is not of this version of evertick ({text}); {schema.MIGRATE_CURE}")
+    if isinstance(error, pg_errors.ProgramLimitExceeded):
+        return ValueTooLarge(f"PostgreSQL cannot keep a value of this size: {text}")
+    if isinstance(error, psycopg.DataError):
+        return Misuse(f"PostgreSQL cannot keep such a value: {text}")
     if isinstance(
         error,
         pg_errors.SerializationFailure

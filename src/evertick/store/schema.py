@@ -60,10 +60,6 @@ def require_current(dialect: str, version: int, cure: str) -> None:
 MIGRATE_CURE: Final = "run `evertick migrate`"
 
 
-def migrate(dialect: str, version: int, apply: Callable[[Step], None]) -> list[str]:
-    """Apply every missing step; answers their names."""
-    done = []
-    for step in pending(dialect, version):
-        apply(step)
-        done.append(step.name)
-    return done
+def migrate(dialect: str, version: int, apply: Callable[[Step], bool]) -> list[str]:
+    """Apply every missing step; answers the names of those that `apply` did and nobody else had done meanwhile."""
+    return [step.name for step in pending(dialect, version) if apply(step)]

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from evertick.base.errors import EvertickError
 from evertick.base.ids import JobId, TenantId, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.records import (
@@ -46,6 +47,8 @@ class SqlTransaction(ABC):
     def __init__(self) -> None:
         self.hint = False
         """Whether this transaction made a job due soon, so that workers should be poked after the commit."""
+        self.failure: EvertickError | None = None
+        """Why this transaction cannot commit: a statement failed, and nobody rolled back to before it."""
 
     # -- what a database adds
 
@@ -311,16 +314,24 @@ class SqlTransaction(ABC):
 
     def savepoint(self, name: str) -> None:
         """See `Transaction.savepoint`."""
-        self._command(f"savepoint {name}")
+        if self.failure is not None:
+            raise self.failure  # or a return to this savepoint would seem to mend what broke before it
+        self._command(f'savepoint "{name}"')
 
     def rollback_to(self, name: str) -> None:
         """See `Transaction.rollback_to`."""
-        self._command(f"rollback to savepoint {name}")
-        self._command(f"release savepoint {name}")
+        self._command(f'rollback to savepoint "{name}"')
+        self.failure = None
+        self._command(f'release savepoint "{name}"')
 
     def release(self, name: str) -> None:
         """See `Transaction.release`."""
-        self._command(f"release savepoint {name}")
+        self._command(f'release savepoint "{name}"')
+
+    def _failed(self, error: EvertickError) -> EvertickError:
+        """Note that a statement failed. On PostgreSQL nothing can follow it; so be it on SQLite, too."""
+        self.failure = self.failure or error
+        return error
 
 
 def end_row(end: JobEnd) -> Row:

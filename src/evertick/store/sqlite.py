@@ -11,6 +11,7 @@ import os
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,7 @@ from evertick.base.errors import (
     EvertickError,
     InvalidDatabaseUrl,
     Misuse,
+    SchemaMismatch,
     WriteConflict,
 )
 from evertick.base.ids import JobId, WorkerId
@@ -67,25 +69,25 @@ class SqliteTransaction(SqlTransaction):
         try:
             return self._connection.execute(self._statements[name], params).fetchall()
         except sqlite3.Error as error:
-            raise ours(error) from error
+            raise self._failed(ours(error)) from error
 
     def _run(self, name: str, params: Mapping[str, Any]) -> int:
         try:
             return self._connection.execute(self._statements[name], params).rowcount
         except sqlite3.Error as error:
-            raise ours(error) from error
+            raise self._failed(ours(error)) from error
 
     def _run_many(self, name: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         try:
             self._connection.executemany(self._statements[name], rows)
         except sqlite3.Error as error:
-            raise ours(error) from error
+            raise self._failed(ours(error)) from error
 
     def _command(self, text: str) -> None:
         try:
             self._connection.execute(text)
         except sqlite3.Error as error:
-            raise ours(error) from error
+            raise self._failed(ours(error)) from error
 
     def finish_jobs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId) -> set[JobId]:
         """See `Transaction.finish_jobs`."""
@@ -100,7 +102,7 @@ class SqliteTransaction(SqlTransaction):
                 if execute(statement, row).rowcount:
                     held.add(e.id)
         except sqlite3.Error as error:
-            raise ours(error) from error
+            raise self._failed(ours(error)) from error
         return held
 
 
@@ -133,6 +135,8 @@ class SqliteStore:
             self._begin(connection)
             try:
                 result = work(transaction)
+                if transaction.failure is not None:
+                    raise transaction.failure
                 self._commit(connection)
             except BaseException:
                 if connection.in_transaction:
@@ -148,11 +152,17 @@ class SqliteStore:
             with self._writing() as connection:
                 return self._reading(connection, work)
         self._check_usable()
-        connection = self._readers.pop() if self._readers else self._connect(reader=True)
+        try:
+            connection = self._readers.pop()
+        except IndexError:
+            connection = self._connect(reader=True)
         try:
             return self._reading(connection, work)
         finally:
-            self._readers.append(connection)
+            if self._closed.is_set():
+                connection.close()
+            else:
+                self._readers.append(connection)
 
     def migrate(self) -> list[str]:
         """See `Store.migrate`."""
@@ -166,7 +176,11 @@ class SqliteStore:
         """See `Store.listen`. Commits of this process call at once, those of others when they are noticed."""
         self._listeners.append(listener)
         if self._watcher is None and self.path is not None:
-            self._watcher = threading.Thread(target=self._watch, name="evertick-sqlite-watch", daemon=True)
+            with self._writing() as connection:  # seen now, so that nothing from now on is missed
+                seen = connection.execute("pragma data_version").fetchone()[0]
+            self._watcher = threading.Thread(
+                target=self._watch, args=(seen,), name="evertick-sqlite-watch", daemon=True
+            )
             self._watcher.start()
 
         def stop() -> None:
@@ -197,6 +211,7 @@ class SqliteStore:
         os.ftruncate(handle, 0)
         os.write(handle, f"{os.getpid()}\n".encode())
         self._engine_lock = handle
+        _engine_locks.add(self)
         self._writer.execute(f"pragma wal_autocheckpoint = {CHECKPOINT_PAGES}")
 
     def close(self) -> None:
@@ -210,6 +225,10 @@ class SqliteStore:
             for connection in (*self._readers, self._writer):
                 connection.close()
             self._readers.clear()
+        self.forget_engine_lock()
+
+    def forget_engine_lock(self) -> None:
+        """Close this process's hold on the engine's lock, which is free when nobody holds it any more."""
         if self._engine_lock is not None:
             os.close(self._engine_lock)
             self._engine_lock = None
@@ -268,22 +287,34 @@ class SqliteStore:
             raise ours(error) from error
 
     def _reading(self, connection: sqlite3.Connection, work: Callable[[Transaction], T]) -> T:
-        connection.execute("begin")
+        transaction = SqliteTransaction(connection)
         try:
-            return work(SqliteTransaction(connection))
+            connection.execute("pragma query_only = on")  # the connection of a database in memory also writes
+            connection.execute("begin")
+            result = work(transaction)
+            if transaction.failure is not None:
+                raise transaction.failure
+            return result
+        except (sqlite3.Error, EvertickError) as error:
+            if getattr(error.__cause__ or error, "sqlite_errorname", "") == "SQLITE_READONLY":
+                raise Misuse("a read must not write; run it as a write (a mutation instead of a query)") from error
+            raise
         finally:
             if connection.in_transaction:
                 connection.execute("rollback")
+            if self.path is None:
+                connection.execute("pragma query_only = off")
 
     def _version(self) -> int:
         with self._writing() as connection:
             return int(connection.execute("pragma user_version").fetchone()[0])
 
-    def _apply(self, step: schema.Step) -> None:
+    def _apply(self, step: schema.Step) -> bool:
         with self._writing() as connection:
             self._begin(connection)
             try:
-                if int(connection.execute("pragma user_version").fetchone()[0]) < step.number:
+                missing = int(connection.execute("pragma user_version").fetchone()[0]) < step.number
+                if missing:
                     for statement in statements_of(step.text):
                         connection.execute(statement)
                     connection.execute(f"pragma user_version = {step.number}")
@@ -292,14 +323,14 @@ class SqliteStore:
                 if connection.in_transaction:
                     connection.execute("rollback")
                 raise
+        return missing
 
     def _tell_listeners(self) -> None:
         for listener in tuple(self._listeners):
             listener()
 
-    def _watch(self) -> None:
+    def _watch(self, seen: int) -> None:
         """Look for commits of other processes: often while they come, seldom while they do not."""
-        seen: int | None = None
         busy_until = 0.0
         while not self._closed.wait(LOOK_BUSY_S if time.monotonic() < busy_until else LOOK_IDLE_S):
             # On the writing connection, because there the version changes by the commits of others alone. When the
@@ -312,10 +343,22 @@ class SqliteStore:
                 continue
             finally:
                 self._write_lock.release()
-            if seen is not None and version != seen:
+            if version != seen:
                 busy_until = time.monotonic() + BUSY_FOR_S
                 self._tell_listeners()
             seen = version
+
+
+_engine_locks: "weakref.WeakSet[SqliteStore]" = weakref.WeakSet()
+
+
+def _let_go_after_fork() -> None:
+    """A forked child shares its parent's engine locks, and would keep them when the parent dies."""
+    for store in _engine_locks:
+        store.forget_engine_lock()
+
+
+os.register_at_fork(after_in_child=_let_go_after_fork)
 
 
 def path_of(url: str) -> Path | None:
@@ -341,6 +384,8 @@ def statements_of(text: str) -> Iterator[str]:
         if sqlite3.complete_statement(pending):
             yield pending
             pending = ""
+    if pending.strip():
+        yield pending  # a comment, or a statement whose semicolon was forgotten
 
 
 def ours(error: sqlite3.Error) -> EvertickError:
@@ -352,4 +397,6 @@ def ours(error: sqlite3.Error) -> EvertickError:
         return DatabaseUnavailable(f"the disk is full ({error}); nothing was written, free some space")
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return DatabaseUnavailable(f"another process holds the database's write lock ({error}); try again")
+    if str(error).startswith("no such "):
+        return SchemaMismatch(f"the database is not of this version of evertick ({error}); {schema.MIGRATE_CURE}")
     return DatabaseUnavailable(f"SQLite refused: {error} ({name})" if name else f"SQLite refused: {error}")

@@ -1,0 +1,80 @@
+"""The databases the contract suite runs over: SQLite in memory, SQLite in a file, PostgreSQL."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from evertick.store.contract import Store
+from evertick.store.open import open_store
+
+TABLES = "jobs, workers, documents, index_entries, document_indexes, calls"
+OpenStore = Callable[[], Store]
+
+
+@pytest.fixture(scope="module")
+def migrated_postgres_url(postgres_module_url: str) -> str:
+    """The URL of a PostgreSQL database with the schema, which the tests of a module share one after another."""
+    store = open_store(postgres_module_url)
+    store.migrate()
+    store.close()
+    return postgres_module_url
+
+
+@pytest.fixture
+def clean_postgres_url(migrated_postgres_url: str) -> str:
+    """The same, with empty tables."""
+    with psycopg.connect(migrated_postgres_url) as connection:
+        connection.execute(f"truncate {TABLES}".encode())
+    return migrated_postgres_url
+
+
+def address(kind: str, request: pytest.FixtureRequest) -> str:
+    """The URL of an empty database of one kind; PostgreSQL's has the schema."""
+    if kind == "memory":
+        return "sqlite://"
+    if kind == "file":
+        tmp_path: Path = request.getfixturevalue("tmp_path")
+        return f"sqlite:///{tmp_path}/evertick.db"
+    url: str = request.getfixturevalue("clean_postgres_url")
+    return url
+
+
+def stores_at(url: str) -> Iterator[OpenStore]:
+    """A function that opens stores on one database; they are closed at the end."""
+    opened: list[Store] = []
+
+    def open_one() -> Store:
+        opened.append(open_store(url))
+        return opened[-1]
+
+    yield open_one
+    for store in opened:
+        store.close()
+
+
+@pytest.fixture(params=["memory", "file", pytest.param("postgres", marks=pytest.mark.postgres)])
+def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+    """An empty store with the schema, of every kind."""
+    for open_one in stores_at(address(request.param, request)):
+        store = open_one()
+        store.migrate()
+        yield store
+
+
+@pytest.fixture(params=["file", pytest.param("postgres", marks=pytest.mark.postgres)])
+def open_shared(request: pytest.FixtureRequest) -> Iterator[OpenStore]:
+    """Opens stores on one and the same database with the schema: what several processes do."""
+    for open_one in stores_at(address(request.param, request)):
+        open_one().migrate()
+        yield open_one
+
+
+@pytest.fixture(params=["memory", "file", pytest.param("postgres", marks=pytest.mark.postgres)])
+def bare_url(request: pytest.FixtureRequest) -> str:
+    """The URL of a database without a schema."""
+    if request.param == "postgres":
+        url: str = request.getfixturevalue("postgres_url")
+        return url
+    return address(request.param, request)

@@ -1,0 +1,127 @@
+"""Rows for the store's tests: everything has a value, and a test names only what it is about."""
+
+import dataclasses
+from typing import Any, Final
+
+from evertick.base.ids import DEFAULT_TENANT, JobId, TenantId, WorkerId
+from evertick.base.instants import Instant
+from evertick.base.records import Claim, FunctionKind, Job, JobEnd, JobState, NewJob, Worker
+from evertick.store.contract import Isolation, Store, Transaction
+
+NOW: Final = Instant(1_000_000)
+ANN: Final = WorkerId("worker_ann")
+BEN: Final = WorkerId("worker_ben")
+OTHER: Final = TenantId("other")
+MUTATION: Final = FunctionKind.MUTATION
+ACTION: Final = FunctionKind.ACTION
+ENDED: Final = (JobState.SUCCESS, JobState.FAILED, JobState.CANCELED)
+
+
+def at(offset_ms: int) -> Instant:
+    """A moment by its distance from NOW."""
+    return Instant(NOW + offset_ms)
+
+
+def job_id(number: int) -> JobId:
+    """The id of job number `number`; ids grow with their numbers."""
+    return JobId(f"job_{number:028x}")
+
+
+def new_job(number: int = 1, **changes: Any) -> NewJob:
+    """A mutation that is due at NOW, with `changes`."""
+    job = NewJob(
+        id=job_id(number),
+        kind=MUTATION,
+        name="app.destruct",
+        args='{"message_id":"m1"}',
+        requested_at=NOW,
+        due_at=NOW,
+        created_at=NOW,
+    )
+    return dataclasses.replace(job, **changes)
+
+
+def worker(worker_id: WorkerId = ANN, **changes: Any) -> Worker:
+    """A worker that started at NOW and is leased for 30 seconds, with `changes`."""
+    return dataclasses.replace(Worker(worker_id, NOW, at(30_000), "host", 42), **changes)
+
+
+def end_of(claim: Claim, state: JobState = JobState.SUCCESS, **changes: Any) -> JobEnd:
+    """The end of a claimed attempt, with `changes`."""
+    end = JobEnd(
+        id=claim.id,
+        attempt=claim.attempt,
+        state=state,
+        completed_at=None if state is JobState.PENDING else at(5),
+        due_at=claim.due_at,
+        failures=claim.failures,
+        crashes=claim.crashes,
+        result=None,
+        error=None,
+        logs=None,
+    )
+    return dataclasses.replace(end, **changes)
+
+
+def insert(store: Store, *jobs: NewJob) -> None:
+    """Write jobs in a transaction of their own."""
+    store.write(lambda tx: tx.insert_jobs(jobs))
+
+
+def claim(
+    store: Store,
+    *,
+    kind: FunctionKind = MUTATION,
+    tenant: TenantId = DEFAULT_TENANT,
+    worker_id: WorkerId = ANN,
+    now: Instant = NOW,
+    limit: int = 100,
+) -> list[Claim]:
+    """Claim in a transaction of its own, isolated as the engine does it."""
+
+    def work(tx: Transaction) -> list[Claim]:
+        return tx.claim_jobs(kind=kind, tenant=tenant, worker_id=worker_id, now=now, limit=limit)
+
+    return store.write(work, isolation=Isolation.READ_COMMITTED)
+
+
+def claim_one(store: Store, **changes: Any) -> Claim:
+    """Write one job, and claim it."""
+    insert(store, new_job(**changes))
+    (claimed,) = claim(store, kind=changes.get("kind", MUTATION), tenant=changes.get("tenant", DEFAULT_TENANT))
+    return claimed
+
+
+def finish(store: Store, *ends: JobEnd, worker_id: WorkerId = ANN) -> set[JobId]:
+    """End attempts in a transaction of their own."""
+    return store.write(lambda tx: tx.finish_jobs(ends, worker_id=worker_id))
+
+
+def cancel(store: Store, number: int = 1, *, tenant: TenantId = DEFAULT_TENANT) -> tuple[bool, str | None]:
+    """Cancel in a transaction of its own, at NOW + 7."""
+    return store.write(lambda tx: tx.cancel_job(job_id(number), tenant=tenant, now=at(7)))
+
+
+def is_held(store: Store, claimed: Claim, *, worker_id: WorkerId = ANN) -> bool:
+    """Whether a claim still holds, asked as one asks after an unknown outcome."""
+    return store.write(
+        lambda tx: tx.is_held(claimed.id, worker_id=worker_id, attempt=claimed.attempt),
+        isolation=Isolation.READ_COMMITTED,
+    )
+
+
+def find(store: Store, number: int = 1, *, tenant: TenantId = DEFAULT_TENANT) -> Job | None:
+    """A job, or None."""
+    return store.read(lambda tx: tx.get_job(job_id(number), tenant=tenant))
+
+
+def get(store: Store, number: int = 1, *, tenant: TenantId = DEFAULT_TENANT) -> Job:
+    """A job that is there."""
+    job = find(store, number, tenant=tenant)
+    assert job is not None
+    return job
+
+
+def numbers(rows: list[Claim] | list[Job]) -> list[int]:
+    """The numbers in the ids of `rows`."""
+    return [int(row.id.removeprefix("job_"), 16) for row in rows]

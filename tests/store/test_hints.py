@@ -1,0 +1,113 @@
+"""Hints: who listens is told of commits that make a job due soon, whoever made them."""
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from evertick.store.contract import Store, Transaction
+from tests.store.conftest import OpenStore
+from tests.store.rows import ANN, at, claim_one, insert, new_job
+
+INSERT = """
+import sys
+from evertick.store.open import open_store
+from tests.store.rows import insert, new_job
+store = open_store(sys.argv[1])
+insert(store, new_job())
+store.close()
+"""
+PATIENCE_S = 30.0
+
+
+class Counter:
+    """A listener that counts, and that one can wait for."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._changed = threading.Condition()
+
+    def __call__(self) -> None:
+        with self._changed:
+            self.count += 1
+            self._changed.notify_all()
+
+    def wait_for(self, count: int) -> bool:
+        """Whether the listener was called `count` times in all before patience ends."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self.count >= count, PATIENCE_S)
+
+
+def listening(store: Store) -> tuple[Counter, Callable[[], None]]:
+    """A listener that is ready to hear others: PostgreSQL calls it once when it is."""
+    counter = Counter()
+    stop = store.listen(counter)
+    if store.dialect == "postgres":
+        assert counter.wait_for(1)
+    return counter, stop
+
+
+def test_a_commit_of_ones_own_is_told_at_once(store: Store) -> None:
+    counter, _ = listening(store)
+    before = counter.count
+
+    insert(store, new_job())
+
+    assert counter.count > before
+
+
+def test_what_makes_no_job_due_soon_is_not_told(store: Store) -> None:
+    claimed = claim_one(store)
+    told: list[bool] = []
+    stop = store.listen(lambda: told.append(True))
+    if store.dialect == "postgres":
+        stop()  # what PostgreSQL's server repeats comes at its own time; see what this process tells itself
+        store._listeners.append(lambda: told.append(True))  # type: ignore[attr-defined]
+
+    def failing(tx: Transaction) -> None:
+        tx.insert_jobs([new_job(5)])
+        raise ZeroDivisionError
+
+    store.write(lambda tx: tx.block_job(claimed.id, worker_id=ANN, attempt=1))
+    told.clear()
+    insert(store, new_job(2, due_at=at(3_600_000)))
+    store.write(lambda tx: tx.unblock_jobs("app.unheard"))
+    with pytest.raises(ZeroDivisionError):
+        store.write(failing)
+
+    assert told == []
+    store.write(lambda tx: tx.unblock_jobs("app.destruct"))
+    assert len(told) >= 1
+
+
+def test_who_stopped_listening_is_not_told(store: Store) -> None:
+    counter, stop = listening(store)
+    stop()
+    stop()
+    before = counter.count
+
+    insert(store, new_job())
+
+    assert counter.count == before
+
+
+def test_a_commit_of_another_connection_is_told(open_shared: OpenStore) -> None:
+    store, other = open_shared(), open_shared()
+    counter, _ = listening(store)
+    for number in range(1, 4):
+        before = counter.count
+        insert(other, new_job(number))
+        assert counter.wait_for(before + 1)
+
+
+@pytest.mark.processes
+def test_a_commit_of_another_process_is_told(open_shared: OpenStore) -> None:
+    store = open_shared()
+    counter, _ = listening(store)
+    before = counter.count
+
+    subprocess.run([sys.executable, "-c", INSERT, store.url], check=True, timeout=60)
+
+    assert counter.wait_for(before + 1)

@@ -1,0 +1,175 @@
+"""Looking at jobs: one, a list, counts; and removing old ones."""
+
+from typing import Any
+
+import pytest
+
+from evertick.base.ids import DEFAULT_TENANT
+from evertick.base.records import JobFilter, JobState
+from evertick.store.contract import Store
+from tests.store.rows import (
+    ACTION,
+    ANN,
+    NOW,
+    OTHER,
+    at,
+    cancel,
+    claim,
+    claim_one,
+    end_of,
+    find,
+    finish,
+    get,
+    insert,
+    job_id,
+    new_job,
+    numbers,
+)
+
+
+def listed(
+    store: Store, *, limit: int = 100, after: int | None = None, newest: bool = False, **where: Any
+) -> list[int]:
+    """The numbers of the jobs that a list shows."""
+    position = None if after is None else job_id(after)
+    found = store.read(lambda tx: tx.list_jobs(JobFilter(**where), limit=limit, after=position, newest_first=newest))
+    return numbers(found)
+
+
+def test_a_job_reads_back_as_it_was_written(store: Store) -> None:
+    insert(
+        store,
+        new_job(
+            kind=ACTION,
+            name="app.send",
+            args='{"to":"Ω"}',
+            requested_at=at(-500),
+            due_at=at(1),
+            created_at=at(2),
+            parent_id=job_id(9),
+            key="k",
+            retry='{"max":3}',
+            on_complete="{}",
+        ),
+    )
+
+    job = get(store)
+
+    assert (job.id, job.tenant, job.kind, job.name, job.args) == (
+        job_id(1),
+        DEFAULT_TENANT,
+        ACTION,
+        "app.send",
+        '{"to":"Ω"}',
+    )
+    assert (job.requested_at, job.due_at, job.created_at, job.completed_at) == (at(-500), at(1), at(2), None)
+    assert (job.state, job.attempt, job.failures, job.crashes) == (JobState.PENDING, 0, 0, 0)
+    assert (job.parent_id, job.key, job.retry, job.on_complete) == (job_id(9), "k", '{"max":3}', "{}")
+    assert (job.worker_id, job.result, job.error, job.logs, job.blocked) == (None, None, None, None, False)
+
+
+def test_a_tenant_sees_its_own_jobs_only(store: Store) -> None:
+    insert(store, new_job(1), new_job(2, tenant=OTHER))
+
+    assert find(store, 2) is None
+    assert get(store, 2, tenant=OTHER).tenant == OTHER
+    assert listed(store) == [1]
+    assert listed(store, tenant=OTHER) == [2]
+
+
+def test_a_list_goes_by_creation_and_continues_after_a_job(store: Store) -> None:
+    insert(store, *(new_job(number, due_at=at(-number)) for number in (5, 2, 4, 1, 3)))
+
+    assert listed(store, limit=2) == [1, 2]
+    assert listed(store, limit=2, after=2) == [3, 4]
+    assert listed(store, limit=2, after=4) == [5]
+    assert listed(store, limit=2, after=5) == []
+    assert listed(store, limit=2, newest=True) == [5, 4]
+    assert listed(store, limit=9, newest=True, after=4) == [3, 2, 1]
+    assert listed(store, limit=9, newest=True, after=1) == []
+    assert listed(store, limit=0) == []
+
+
+def test_every_field_of_a_filter_narrows_the_list(store: Store) -> None:
+    insert(
+        store,
+        new_job(1, name="app.a", due_at=at(10)),
+        new_job(2, name="app.b", due_at=at(10)),
+        new_job(3, name="app.a", due_at=at(20)),
+        new_job(4, name="app.a", due_at=at(30)),
+    )
+
+    assert listed(store, name="app.a") == [1, 3, 4]
+    assert listed(store, name="app._") == []
+    assert listed(store, due_from=at(20)) == [3, 4]
+    assert listed(store, due_until=at(20)) == [1, 2]
+    assert listed(store, due_from=at(10), due_until=at(30), name="app.a") == [1, 3]
+    assert listed(store, due_from=at(10), due_until=at(30), name="app.a", newest=True) == [3, 1]
+    assert listed(store, states=(JobState.SUCCESS,)) == []
+
+
+@pytest.mark.parametrize("newest", [False, True])
+def test_a_filter_by_state_means_the_state_that_is_shown(store: Store, newest: bool) -> None:
+    insert(store, *(new_job(number) for number in (1, 2, 3)), new_job(4, kind=ACTION), new_job(5, due_at=at(99)))
+    one, two, _ = claim(store)
+    claim(store, kind=ACTION)
+    finish(store, end_of(one), end_of(two, JobState.FAILED))
+    insert(store, new_job(6))
+    cancel(store, 6)
+
+    def shown(*states: JobState) -> list[int]:
+        return sorted(listed(store, states=states, newest=newest))
+
+    assert shown(JobState.PENDING) == [3, 5]
+    assert shown(JobState.IN_PROGRESS) == [4]
+    assert shown(JobState.SUCCESS) == [1]
+    assert shown(JobState.FAILED, JobState.CANCELED) == [2, 6]
+    assert shown() == [1, 2, 3, 4, 5, 6]
+
+
+def test_counts_go_by_the_state_that_is_shown(store: Store) -> None:
+    assert store.read(lambda tx: tx.count_jobs(DEFAULT_TENANT)) == dict.fromkeys(map(str, JobState), 0)
+    insert(store, *(new_job(number) for number in (1, 2, 3)), new_job(4, kind=ACTION), new_job(5, tenant=OTHER))
+    one, *_ = claim(store)
+    claim(store, kind=ACTION)
+    finish(store, end_of(one, JobState.FAILED))
+
+    counts = store.read(lambda tx: tx.count_jobs(DEFAULT_TENANT))
+
+    assert counts == {"pending": 2, "in_progress": 1, "success": 0, "failed": 1, "canceled": 0}
+
+
+def test_pruning_removes_what_ended_before_a_moment_oldest_first(store: Store) -> None:
+    insert(store, *(new_job(number) for number in range(1, 6)))
+    ends = [at(50), at(10), at(30), at(20), at(40)]
+    finish(store, *(end_of(c, completed_at=moment) for c, moment in zip(claim(store), ends, strict=True)))
+
+    assert store.write(lambda tx: tx.prune_jobs(before=at(40), limit=2)) == 2
+    assert listed(store) == [1, 3, 5]
+    assert store.write(lambda tx: tx.prune_jobs(before=at(40), limit=2)) == 1
+    assert listed(store) == [1, 5]
+    assert store.write(lambda tx: tx.prune_jobs(before=at(40), limit=2)) == 0
+
+
+def test_pruning_never_removes_what_has_not_ended(store: Store) -> None:
+    insert(store, new_job(1), new_job(2, due_at=at(-1_000)), new_job(3, state=JobState.CANCELED))
+    claim(store, limit=1)
+    blocked = claim(store)[0]
+    store.write(lambda tx: tx.block_job(blocked.id, worker_id=ANN, attempt=1))
+
+    assert store.write(lambda tx: tx.prune_jobs(before=at(10**9), limit=10)) == 1
+    assert listed(store) == [1, 2]
+
+
+def test_a_job_canceled_at_its_birth_ended_then(store: Store) -> None:
+    insert(store, new_job(state=JobState.CANCELED))
+
+    assert get(store).completed_at == NOW
+    assert store.write(lambda tx: tx.prune_jobs(before=NOW, limit=10)) == 0
+    assert store.write(lambda tx: tx.prune_jobs(before=at(1), limit=10)) == 1
+
+
+def test_an_attempt_that_was_put_back_is_not_pruned(store: Store) -> None:
+    finish(store, end_of(claim_one(store), JobState.PENDING))
+
+    assert store.write(lambda tx: tx.prune_jobs(before=at(10**9), limit=10)) == 0
