@@ -100,11 +100,6 @@ def lost(claim: Claim, *, now: Instant, entropy: Entropy) -> JobEnd:
     return _failed(claim, outcome, now=now, failures=failures, crashes=crashes, logs=None)
 
 
-def released(claim: Claim) -> JobEnd:
-    """What to write for a claimed job that its worker hands back unstarted."""
-    return _pending_again(claim, claim.due_at, None, failures=claim.failures, crashes=claim.crashes, logs=None)
-
-
 def error_json(raised: Raised) -> str:
     """The error as it is kept with a job."""
     return json.dumps(
