@@ -33,7 +33,8 @@ ROW: Final = struct.Struct("<dd")
 class Peer(Protocol):
     """One scheduler under measurement. Methods may be plain or async, except those that say otherwise.
 
-    Times are seconds since the epoch. `enqueue_bulk` is left out by a peer that has no bulk call.
+    Times are seconds since the epoch. `enqueue_bulk` is left out by a peer that has no bulk call. A peer that
+    breaks down under many due jobs says so with `drain_max`, a number: it is drained of so many at most.
     """
 
     name: ClassVar[str]

@@ -27,6 +27,7 @@ import signal
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -75,7 +76,7 @@ class Worker:
             [sys.executable, "-m", "benchmarks.peers.measure", module, "--worker", mode],
             stdout=self._output,
             stderr=self._output,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,  # whose end tells the worker that we are gone
             env={**os.environ, "EVERTICK_BENCH_LOG": str(log.path)},
             start_new_session=True,
         )
@@ -109,7 +110,25 @@ class Worker:
             os.killpg(self._process.pid, signal.SIGKILL)  # children that outlived their parent
         except ProcessLookupError:
             pass
+        assert self._process.stdin is not None
+        self._process.stdin.close()
         self._output.close()
+
+
+def leave_with_parent() -> None:
+    """End this process when the one that started it is gone, so that no worker is left behind to load the
+    machine.
+
+    Standard input is a pipe that the parent holds open and never writes to.
+    """
+
+    def wait() -> None:
+        os.read(0, 1)
+        if os.getpgrp() == os.getpid():  # started in a group of its own: nobody else is hit
+            os.killpg(0, signal.SIGKILL)
+        os._exit(1)
+
+    threading.Thread(target=wait, name="leave with parent", daemon=True).start()
 
 
 def server_cpu_seconds() -> float:
@@ -206,7 +225,7 @@ class Measurement:
 
     async def drain(self) -> Figures:
         """Rate of working off due jobs."""
-        n = self.options.n
+        n = min(self.options.n, getattr(self.peer, "drain_max", self.options.n))
         put = getattr(self.peer, "enqueue_bulk", self.peer.enqueue_one)
         rates: list[float] = []
         worker_us: list[float] = []
@@ -364,6 +383,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="where the figures go, as JSON")
     add_options(parser)
     options = parser.parse_args()
+    leave_with_parent()
     peer = cast(Peer, importlib.import_module(f"benchmarks.peers.{options.module}").PEER())
     if options.worker:
         working = peer.worker(options.worker)

@@ -14,6 +14,7 @@ disk out of it.
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -88,10 +89,11 @@ def measured(
     fsyncs = fsyncs_per_second(scratch)
     print(f"\n== {environment.name} on {database} ({fsyncs} fsyncs/s)", flush=True)
     out.unlink(missing_ok=True)
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [str(python), "-m", "benchmarks.peers.measure", environment.module, "--out", str(out), *arguments],
         cwd=scratch,
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE,  # whose end tells it, and its worker, that we are gone
+        start_new_session=True,
         env={
             **os.environ,
             "PYTHONPATH": str(ROOT),
@@ -101,13 +103,13 @@ def measured(
             "EVERTICK_BENCH_POSTGRES_PID": str(server.pid),
             "EVERTICK_BENCH_PSQL": str(wheel_programs() / "psql"),
         },
-    )
-    try:
-        code = process.wait(PEER_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-        code = -1
+    ) as process:
+        try:
+            code = process.wait(PEER_SECONDS)
+        except subprocess.TimeoutExpired:
+            code = -1
+        finally:
+            process.kill()
     if code or not out.exists():
         log = scratch / "worker.log"
         tail = log.read_text(errors="replace")[-2000:] if log.exists() else ""
@@ -129,6 +131,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="small numbers, to see that everything works")
     measure.add_options(parser)
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # through the `with` blocks, which clear up
     unknown = set(options.peers) - set(names)
     if unknown:
         parser.error(f"no such peer: {', '.join(sorted(unknown))}; there are {', '.join(names)}")
