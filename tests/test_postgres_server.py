@@ -121,9 +121,7 @@ def test_a_dropped_database_throws_its_clients_out(postgres_databases: Databases
 
 def test_the_url_fixture_gives_an_empty_database(postgres_url: str, postgres_module_url: str) -> None:
     """Nothing of ours is in it, and the module's database is another one."""
-    assert rows(
-        postgres_url, "select count(*) from pg_class where relnamespace = 'public'::regnamespace"
-    ) == [(0,)]
+    assert rows(postgres_url, "select count(*) from pg_class where relnamespace = 'public'::regnamespace") == [(0,)]
     assert postgres_url != postgres_module_url
 
 
