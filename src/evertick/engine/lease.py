@@ -7,7 +7,7 @@ gone, another worker has already given our jobs away: everything that runs here 
 import logging
 import threading
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from evertick.base.clock import Clock
 from evertick.base.errors import Conflict, Unavailable
@@ -24,6 +24,33 @@ def renew(store: Store, worker_id: WorkerId, *, now: Instant, lease_ms: int) -> 
     return store.write(
         lambda transaction: transaction.renew_lease(worker_id, leased_until=until), isolation=Isolation.READ_COMMITTED
     )
+
+
+class Lease(Protocol):
+    """Somebody who renews a worker's lease beside its event loop."""
+
+    def start(self) -> None:
+        """Begin to renew."""
+        ...
+
+    def stop(self) -> None:
+        """End, without giving the lease up."""
+        ...
+
+
+class MakeLease(Protocol):
+    """Makes who renews. `on_lost` may be called from any thread."""
+
+    def __call__(
+        self,
+        store: Store,
+        clock: Clock,
+        worker_id: WorkerId,
+        *,
+        lease_ms: int,
+        every_ms: int,
+        on_lost: Callable[[], object],
+    ) -> Lease: ...
 
 
 class LeaseThread:

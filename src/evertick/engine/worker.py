@@ -20,7 +20,7 @@ from evertick.base.records import Worker as WorkerRow
 from evertick.engine.actions import ActionLoop
 from evertick.engine.events import Counters
 from evertick.engine.lanes import Lanes
-from evertick.engine.lease import LeaseThread
+from evertick.engine.lease import Lease, LeaseThread, MakeLease
 from evertick.engine.loops import Loop
 from evertick.engine.mutations import MutationLoop
 from evertick.engine.runner import Runner
@@ -44,8 +44,11 @@ class Worker:
         entropy: Entropy,
         settings: Settings,
         counters: Counters,
+        *,
+        make_lease: MakeLease = LeaseThread,
     ) -> None:
         self._store = store
+        self._make_lease = make_lease
         self._lanes = lanes
         self._clock = clock
         self._runner = runner
@@ -54,7 +57,7 @@ class Worker:
         self._settings = settings
         self._counters = counters
         self._worker_id = WorkerId(ids.make(WORKER_PREFIX, clock.now()))
-        self._lease: LeaseThread | None = None
+        self._lease: Lease | None = None
         self._stop_now = False
         self.actions = ActionLoop(lanes, clock, runner, ids, entropy, settings, counters, worker_id=self.current_id)
         self._claiming: list[Loop] = [
@@ -127,7 +130,7 @@ class Worker:
             await self._lanes.write(lambda transaction: self._recover_predecessors(transaction, now))
         await self._register()
         if not self._store.single_engine:
-            self._renew_in_thread()
+            self._renew()
 
     def _recover_predecessors(self, transaction: Transaction, now: Instant) -> None:
         """Nobody else holds the file, so every worker found in it is dead."""
@@ -144,9 +147,9 @@ class Worker:
             lambda transaction: transaction.register_worker(row), isolation=Isolation.READ_COMMITTED
         )
 
-    def _renew_in_thread(self) -> None:
+    def _renew(self) -> None:
         loop = asyncio.get_running_loop()
-        self._lease = LeaseThread(
+        self._lease = self._make_lease(
             self._store,
             self._clock,
             self._worker_id,
@@ -171,7 +174,7 @@ class Worker:
             except Unavailable:
                 await asyncio.sleep(self._settings.renew_every_ms / 1000)
             else:
-                self._renew_in_thread()
+                self._renew()
                 return
 
     async def _end(self, tasks: list[asyncio.Task[None]]) -> None:
