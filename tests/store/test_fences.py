@@ -27,20 +27,34 @@ from tests.store.rows import (
 )
 
 
+@pytest.mark.parametrize("logs", ["[2]", None])
 @pytest.mark.parametrize("state", ENDED)
-def test_an_attempt_ends_with_everything_that_is_known_of_it(store: Store, state: JobState) -> None:
+def test_an_attempt_ends_with_everything_that_is_known_of_it(store: Store, state: JobState, logs: str | None) -> None:
     claimed = claim_one(store, kind=ACTION, on_complete="[]")
-
-    held = finish(
-        store,
-        end_of(claimed, state, completed_at=at(9), failures=2, crashes=1, result="1", error='{"e":"ä"}', logs="[2]"),
+    failed = state is not JobState.SUCCESS
+    failures, crashes, error = (2, 1, '{"e":"ä"}') if failed else (0, 0, None)
+    end = end_of(
+        claimed, state, completed_at=at(9), failures=failures, crashes=crashes, result="1", error=error, logs=logs
     )
+
+    held = finish(store, end)
 
     job = get(store)
     assert held == {job_id(1)}
     assert (job.state, job.visible_state, job.completed_at, job.worker_id) == (state, state, at(9), None)
-    assert (job.attempt, job.failures, job.crashes) == (1, 2, 1)
-    assert (job.result, job.error, job.logs, job.on_complete) == ("1", '{"e":"ä"}', "[2]", "[]")
+    assert (job.attempt, job.failures, job.crashes) == (1, failures, crashes)
+    assert (job.result, job.error, job.logs, job.on_complete) == ("1", error, logs, "[]")
+
+
+def test_nothing_of_an_earlier_attempt_is_left_in_a_success(store: Store) -> None:
+    finish(store, end_of(claim_one(store), JobState.PENDING, failures=1, error="boom", logs="[1]", result="1"))
+    (again,) = claim(store)
+
+    finish(store, end_of(again))
+
+    job = get(store)
+    assert (job.state, job.attempt, job.failures) == (JobState.SUCCESS, 2, 1)
+    assert (job.result, job.error, job.logs) == (None, None, None)
 
 
 def test_a_retry_waits_for_its_new_moment_and_counts_the_attempt(store: Store) -> None:

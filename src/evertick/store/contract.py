@@ -66,7 +66,10 @@ class Transaction(Protocol):
         ...
 
     def finish_jobs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId) -> set[JobId]:
-        """Write how attempts ended. Answers the jobs that `worker_id` still held; the others are unchanged."""
+        """Write how attempts ended. Answers the jobs that `worker_id` still held; the others are unchanged.
+
+        A job stands in `ends` once. A success repeats its claim's `due_at`, `failures` and `crashes`, and has no error.
+        """
         ...
 
     def is_held(self, job_id: JobId, *, worker_id: WorkerId, attempt: int) -> bool:
@@ -151,7 +154,7 @@ class Transaction(Protocol):
         ...
 
     def put_documents(self, tenant: TenantId, documents: Sequence[StoredDocument]) -> None:
-        """Write documents, new or changed."""
+        """Write documents, new or changed. An id stands in `documents` once."""
         ...
 
     def delete_documents(self, tenant: TenantId, ids: Sequence[str]) -> None:

@@ -100,7 +100,7 @@ class PostgresTransaction(SqlTransaction):
                 for row in rows:
                     copy.write_row(row)
         except psycopg.Error as error:
-            raise ours(error) from error
+            raise self._failed(ours(error)) from error
 
     def _command(self, text: str) -> None:
         try:

@@ -1,0 +1,300 @@
+"""The model: the store's contract over plain dicts, small enough to believe by reading.
+
+It answers what a store must answer; `tests/store/test_differential.py` compares both step by step. It knows one
+transaction at a time, and nothing of locks, lost connections or performance.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import TypeVar
+
+from evertick.base.errors import WriteConflict
+from evertick.base.ids import JobId, TenantId, WorkerId
+from evertick.base.instants import Instant
+from evertick.base.records import (
+    UNFINISHED,
+    Call,
+    Claim,
+    FunctionKind,
+    Job,
+    JobEnd,
+    JobFilter,
+    JobState,
+    NewJob,
+    StoredDocument,
+    Worker,
+)
+
+T = TypeVar("T")
+Entry = tuple[TenantId, str, bytes, str]
+PENDING, IN_PROGRESS, CANCELED = JobState.PENDING, JobState.IN_PROGRESS, JobState.CANCELED
+
+
+@dataclass
+class Tables:
+    """Everything that is true. Rows are frozen, so copying the containers copies the state."""
+
+    jobs: dict[JobId, Job] = field(default_factory=dict)
+    workers: dict[WorkerId, Worker] = field(default_factory=dict)
+    documents: dict[tuple[TenantId, str], str] = field(default_factory=dict)
+    entries: set[Entry] = field(default_factory=set)
+    indexes: dict[tuple[TenantId, str], str] = field(default_factory=dict)
+    calls: dict[tuple[TenantId, str], tuple[Call, Instant]] = field(default_factory=dict)
+
+    def copy(self) -> "Tables":
+        """The same state, to come back to."""
+        return Tables(**{table.name: getattr(self, table.name).copy() for table in fields(self)})
+
+
+class ModelStore:
+    """A store that is nothing but its tables."""
+
+    def __init__(self) -> None:
+        self.tables = Tables()
+
+    def write(self, work: "Callable[[ModelTransaction], T]") -> T:
+        """Run `work`; what it did counts only if it returns."""
+        transaction = ModelTransaction(self.tables.copy())
+        result = work(transaction)
+        self.tables = transaction.tables
+        return result
+
+
+class ModelTransaction:
+    """The contract's transaction, method by method."""
+
+    def __init__(self, tables: Tables) -> None:
+        self.tables = tables
+        self._savepoints: list[tuple[str, Tables]] = []
+
+    # -- jobs
+
+    def insert_jobs(self, jobs: Sequence[NewJob]) -> None:
+        for job in jobs:
+            held = job.key is not None and job.state in UNFINISHED and self._holder(job.key, job.tenant)
+            if held or job.id in self.tables.jobs:
+                raise WriteConflict("an id or a key is taken")
+            self._save(
+                Job(
+                    id=job.id, tenant=job.tenant, kind=job.kind, name=job.name, args=job.args, state=job.state,
+                    requested_at=job.requested_at, due_at=job.due_at, created_at=job.created_at,
+                    completed_at=job.created_at if job.state is CANCELED else None,
+                    attempt=0, failures=0, crashes=0, worker_id=None, parent_id=job.parent_id, key=job.key,
+                    retry=job.retry, on_complete=job.on_complete, result=None, error=None, logs=None, blocked=False,
+                )
+            )  # fmt: skip
+
+    def claim_jobs(
+        self, *, kind: FunctionKind, tenant: TenantId, worker_id: WorkerId, now: Instant, limit: int
+    ) -> list[Claim]:
+        due = [job for job in self._waiting(kind) if job.tenant == tenant and job.due_at <= now]
+        chosen = sorted(due, key=lambda job: (job.due_at, job.id))[:limit]
+        claimed = [replace(job, state=IN_PROGRESS, attempt=job.attempt + 1, worker_id=worker_id) for job in chosen]
+        for job in claimed:
+            self._save(job)
+        return [claim_of(job) for job in claimed]
+
+    def waiting_tenants(self, kind: FunctionKind, *, limit: int) -> list[tuple[TenantId, Instant]]:
+        tenants = sorted({job.tenant for job in self._waiting(kind)})[:limit]
+        return [(tenant, min(j.due_at for j in self._waiting(kind) if j.tenant == tenant)) for tenant in tenants]
+
+    def finish_jobs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId) -> set[JobId]:
+        held = {end.id for end in ends if self.is_held(end.id, worker_id=worker_id, attempt=end.attempt)}
+        for end in ends:
+            if end.id in held:
+                changes = {name: getattr(end, name) for name in JobEnd.__slots__ if name not in ("id", "attempt")}
+                self._save(replace(self.tables.jobs[end.id], worker_id=None, **changes))
+        return held
+
+    def is_held(self, job_id: JobId, *, worker_id: WorkerId, attempt: int) -> bool:
+        job = self.tables.jobs.get(job_id)
+        return job is not None and (job.state, job.worker_id, job.attempt) == (IN_PROGRESS, worker_id, attempt)
+
+    def block_job(self, job_id: JobId, *, worker_id: WorkerId, attempt: int) -> None:
+        if self.is_held(job_id, worker_id=worker_id, attempt=attempt):
+            self._save(replace(self.tables.jobs[job_id], state=PENDING, worker_id=None, blocked=True))
+
+    def blocked_names(self) -> set[str]:
+        return {job.name for job in self.tables.jobs.values() if job.blocked}
+
+    def unblock_jobs(self, name: str) -> int:
+        blocked = [job for job in self.tables.jobs.values() if job.blocked and job.name == name]
+        for job in blocked:
+            self._save(replace(job, blocked=False))
+        return len(blocked)
+
+    def held_jobs(self, worker_id: WorkerId, *, limit: int) -> list[Claim]:
+        return [claim_of(job) for job in self._sorted() if job.worker_id == worker_id][:limit]
+
+    def get_job(self, job_id: JobId, *, tenant: TenantId) -> Job | None:
+        job = self.tables.jobs.get(job_id)
+        return job if job is not None and job.tenant == tenant else None
+
+    def list_jobs(
+        self, where: JobFilter, *, limit: int, after: str | None = None, newest_first: bool = False
+    ) -> list[Job]:
+        found = [
+            job
+            for job in self._sorted()
+            if job.tenant == where.tenant
+            and (not where.states or job.visible_state in where.states)
+            and where.name in (None, job.name)
+            and (where.due_from is None or job.due_at >= where.due_from)
+            and (where.due_until is None or job.due_at < where.due_until)
+            and (after is None or (job.id < after if newest_first else job.id > after))
+        ]
+        return (found[::-1] if newest_first else found)[:limit]
+
+    def count_jobs(self, tenant: TenantId) -> dict[str, int]:
+        shown = [job.visible_state for job in self.tables.jobs.values() if job.tenant == tenant]
+        return {state.value: shown.count(state) for state in JobState}
+
+    def cancel_job(self, job_id: JobId, *, tenant: TenantId, now: Instant) -> tuple[bool, str | None]:
+        job = self.get_job(job_id, tenant=tenant)
+        if job is None or job.state not in UNFINISHED:
+            return False, None
+        self._save(replace(job, state=CANCELED, completed_at=now, worker_id=None, blocked=False))
+        return True, job.on_complete
+
+    def find_unfinished_key(self, key: str, *, tenant: TenantId) -> JobId | None:
+        return self._holder(key, tenant)
+
+    def prune_jobs(self, *, before: Instant, limit: int) -> int:
+        ended = [(j.completed_at, j.id) for j in self.tables.jobs.values() if j.completed_at is not None]
+        old = sorted(item for item in ended if item[0] < before)[:limit]
+        for _, job_id in old:
+            del self.tables.jobs[job_id]
+        return len(old)
+
+    # -- workers
+
+    def register_worker(self, worker: Worker) -> None:
+        if worker.id in self.tables.workers:
+            raise WriteConflict("the worker is registered")
+        self.tables.workers[worker.id] = worker
+
+    def renew_lease(self, worker_id: WorkerId, *, leased_until: Instant) -> bool:
+        worker = self.tables.workers.get(worker_id)
+        if worker is not None:
+            self.tables.workers[worker_id] = replace(worker, leased_until=leased_until)
+        return worker is not None
+
+    def remove_worker(self, worker_id: WorkerId) -> None:
+        self.tables.workers.pop(worker_id, None)
+
+    def expired_workers(self, now: Instant, *, limit: int) -> list[Worker]:
+        gone = [worker for worker in self.tables.workers.values() if worker.leased_until <= now]
+        return sorted(gone, key=lambda worker: (worker.leased_until, worker.id))[:limit]
+
+    def holders_without_row(self) -> list[WorkerId]:
+        holders = {job.worker_id for job in self.tables.jobs.values() if job.worker_id is not None}
+        return sorted(holders - self.tables.workers.keys())
+
+    def list_workers(self) -> list[Worker]:
+        return sorted(self.tables.workers.values(), key=lambda worker: (worker.started_at, worker.id))
+
+    # -- documents
+
+    def get_document(self, document_id: str, *, tenant: TenantId) -> str | None:
+        return self.tables.documents.get((tenant, document_id))
+
+    def put_documents(self, tenant: TenantId, documents: Sequence[StoredDocument]) -> None:
+        self.tables.documents.update({(tenant, document.id): document.body for document in documents})
+
+    def delete_documents(self, tenant: TenantId, ids: Sequence[str]) -> None:
+        for document_id in ids:
+            self.tables.documents.pop((tenant, document_id), None)
+
+    def scan_documents(
+        self, tenant: TenantId, *, low: str, high: str, limit: int, descending: bool
+    ) -> list[StoredDocument]:
+        ids = sorted(i for owner, i in self.tables.documents if owner == tenant and low < i < high)
+        return [StoredDocument(i, self.tables.documents[tenant, i]) for i in _directed(ids, descending)[:limit]]
+
+    def put_index_entries(self, tenant: TenantId, entries: Sequence[tuple[str, bytes, str]]) -> None:
+        self.tables.entries.update((tenant, *entry) for entry in entries)
+
+    def delete_index_entries(self, tenant: TenantId, entries: Sequence[tuple[str, bytes, str]]) -> None:
+        self.tables.entries.difference_update((tenant, *entry) for entry in entries)
+
+    def scan_index(
+        self, tenant: TenantId, index_name: str, *, low: bytes, high: bytes, after: tuple[bytes, str], limit: int,
+        descending: bool,
+    ) -> list[tuple[bytes, StoredDocument]]:  # fmt: skip
+        positions = sorted(
+            (key, i)
+            for owner, name, key, i in self.tables.entries
+            if (owner, name) == (tenant, index_name)
+            and low <= key < high
+            and ((key, i) < after if descending else (key, i) > after)
+            and (tenant, i) in self.tables.documents
+        )
+        chosen = _directed(positions, descending)[:limit]
+        return [(key, StoredDocument(i, self.tables.documents[tenant, i])) for key, i in chosen]
+
+    def document_indexes(self, tenant: TenantId) -> dict[str, str]:
+        return {name: text for (owner, name), text in self.tables.indexes.items() if owner == tenant}
+
+    def save_document_index(self, tenant: TenantId, index_name: str, fields: str) -> None:
+        self.tables.indexes[tenant, index_name] = fields
+
+    def drop_document_index(self, tenant: TenantId, index_name: str) -> None:
+        self.tables.indexes.pop((tenant, index_name), None)
+        self.tables.entries = {e for e in self.tables.entries if e[:2] != (tenant, index_name)}
+
+    # -- remembered calls
+
+    def find_call(self, key: str, *, tenant: TenantId) -> Call | None:
+        found = self.tables.calls.get((tenant, key))
+        return found[0] if found else None
+
+    def save_call(self, key: str, call: Call, *, tenant: TenantId, now: Instant) -> None:
+        if (tenant, key) in self.tables.calls:
+            raise WriteConflict("the key was saved")
+        self.tables.calls[tenant, key] = (call, now)
+
+    def prune_calls(self, *, before: Instant, limit: int) -> int:
+        old = sorted((made, place) for place, (_, made) in self.tables.calls.items() if made < before)[:limit]
+        for _, place in old:
+            del self.tables.calls[place]
+        return len(old)
+
+    # -- the transaction itself
+
+    def savepoint(self, name: str) -> None:
+        self._savepoints.append((name, self.tables.copy()))
+
+    def rollback_to(self, name: str) -> None:
+        while True:
+            last, self.tables = self._savepoints.pop()
+            if last == name:
+                return
+
+    def release(self, name: str) -> None:
+        while self._savepoints.pop()[0] != name:
+            pass
+
+    # -- helpers
+
+    def _save(self, job: Job) -> None:
+        self.tables.jobs[job.id] = job
+
+    def _sorted(self) -> list[Job]:
+        return sorted(self.tables.jobs.values(), key=lambda job: job.id)
+
+    def _waiting(self, kind: FunctionKind) -> list[Job]:
+        return [j for j in self.tables.jobs.values() if j.kind is kind and j.state is PENDING and not j.blocked]
+
+    def _holder(self, key: str, tenant: TenantId) -> JobId | None:
+        holders = (j for j in self.tables.jobs.values() if (j.key, j.tenant) == (key, tenant) and j.state in UNFINISHED)
+        return next((job.id for job in holders), None)
+
+
+def claim_of(job: Job) -> Claim:
+    """What a worker is told of a job."""
+    return Claim(*(getattr(job, name) for name in Claim.__slots__))
+
+
+def _directed(rows: Iterable[T], descending: bool) -> list[T]:
+    ordered = list(rows)
+    return ordered[::-1] if descending else ordered

@@ -1,0 +1,132 @@
+"""The same random histories through the model, SQLite and PostgreSQL: equal replies and equal tables at every step.
+
+A failure names its seed; EVERTICK_STORE_SEED=<seed> runs that history alone, EVERTICK_STORE_STEPS lengthens it.
+"""
+
+import os
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+
+from evertick.base.errors import WriteConflict
+from evertick.base.records import JobFilter
+from evertick.store.contract import Store, Transaction
+from evertick.store.open import open_store
+from tests.store.histories import TENANTS, WORKERS, History, NotCommitted, Step
+from tests.store.model import Tables, claim_of
+
+SEEDS: Final = tuple(map(int, filter(None, os.environ.get("EVERTICK_STORE_SEED", "").split(",")))) or (1, 2, 3)
+STEPS: Final = int(os.environ.get("EVERTICK_STORE_STEPS", "250"))
+FLOOR: Final = 5
+"""How often each kind of operation must have succeeded in a history of 250 steps."""
+RARE: Final = (
+    "insert_jobs: conflict",
+    "save_call: conflict",
+    "register_worker: conflict",
+    "finish_jobs: pending",
+    "finish_jobs: success",
+    "finish_jobs: failed",
+    "finish_jobs: canceled",
+)
+
+
+@pytest.fixture
+def stores(clean_postgres_url: str) -> Iterator[list[Store]]:
+    """Both databases, empty."""
+    opened = [open_store("sqlite://"), open_store(clean_postgres_url)]
+    opened[0].migrate()
+    yield opened
+    for store in opened:
+        store.close()
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_random_history_reads_alike_in_the_model_and_in_every_store(seed: int, stores: list[Store]) -> None:
+    history = History(seed)
+    for number in range(STEPS):
+        step = history.step()
+        expected = snapshot_of_model(history.model.tables)
+        for store in stores:
+            where = f"EVERTICK_STORE_SEED={seed}, step {number}, {store.dialect}"
+            replay(store, step, where)
+            differing = difference(snapshot(store), expected)
+            assert not differing, f"{where}: {differing} after {names(step)}"
+
+    wanted = {*RARE, *(name for name in dir(Transaction) if is_operation(name))}
+    seldom = {name: history.succeeded[name] for name in wanted if history.succeeded[name] < FLOOR * STEPS // 250}
+    assert not seldom, f"EVERTICK_STORE_SEED={seed}: too seldom to mean anything: {seldom}"
+
+
+def is_operation(name: str) -> bool:
+    """Whether a method of the contract is drawn by histories."""
+    return not name.startswith("_") and name not in ("connection", "explain")
+
+
+def difference(found: dict[str, list[Any]], expected: dict[str, list[Any]]) -> dict[str, tuple[list[Any], list[Any]]]:
+    """Rows that only the store has, and rows that only the model has, by table."""
+    return {
+        table: ([row for row in found[table] if row not in rows], [row for row in rows if row not in found[table]])
+        for table, rows in expected.items()
+        if found[table] != rows
+    }
+
+
+def names(step: Step) -> list[str]:
+    """What a step did."""
+    return [f"{operation.name}{operation.arguments}{operation.named}" for operation in step.operations]
+
+
+def replay(store: Store, step: Step, where: str) -> None:
+    """Run a step on a store; every reply must be the model's."""
+
+    def work(transaction: Transaction) -> None:
+        for operation in step.operations:
+            reply = operation.repeat(transaction)
+            told = f"{where}: {operation.name}{operation.arguments}{operation.named}, after {names(step)}"
+            assert reply == operation.reply, told
+        if not step.commits:
+            raise NotCommitted
+
+    if step.commits:
+        store.write(work)
+    else:
+        with pytest.raises((NotCommitted, WriteConflict)):
+            store.write(work)
+
+
+def snapshot(store: Store) -> dict[str, list[Any]]:
+    """Everything a store holds, in one order."""
+
+    def rows(transaction: Transaction, text: str) -> list[tuple[Any, ...]]:
+        return sorted(map(tuple, transaction.connection.execute(text).fetchall()))
+
+    def work(tx: Transaction) -> dict[str, list[Any]]:
+        return {
+            "jobs": [job for tenant in TENANTS for job in tx.list_jobs(JobFilter(tenant=tenant), limit=10**6)],
+            "workers": tx.list_workers(),
+            "documents": rows(tx, "select tenant, id, body from documents"),
+            "entries": rows(tx, "select tenant, index_name, key, document_id from index_entries"),
+            "indexes": rows(tx, "select tenant, index_name, fields from document_indexes"),
+            "calls": rows(tx, "select tenant, key, name, fingerprint, result, created_at from calls"),
+            "held": [claim for worker in WORKERS for claim in tx.held_jobs(worker, limit=10**6)],
+        }
+
+    return store.read(work)
+
+
+def snapshot_of_model(tables: Tables) -> dict[str, list[Any]]:
+    """The same of the model."""
+    jobs = sorted(tables.jobs.values(), key=lambda job: (TENANTS.index(job.tenant), job.id))
+    calls = [(*place, call.name, call.fingerprint, call.result, made) for place, (call, made) in tables.calls.items()]
+    held = sorted((job for job in jobs if job.worker_id), key=lambda job: (job.worker_id, job.id))
+    return {
+        "jobs": list(jobs),
+        "workers": sorted(tables.workers.values(), key=lambda worker: (worker.started_at, worker.id)),
+        "documents": sorted((*place, body) for place, body in tables.documents.items()),
+        "entries": sorted(tables.entries),
+        "indexes": sorted((*place, text) for place, text in tables.indexes.items()),
+        "calls": sorted(calls),
+        "held": [claim_of(job) for job in held],
+    }
