@@ -13,7 +13,18 @@ from typing import Any, Final
 from evertick.base.errors import WriteConflict
 from evertick.base.ids import DEFAULT_TENANT, JobId, TenantId, WorkerId
 from evertick.base.instants import Instant
-from evertick.base.records import Call, FunctionKind, Job, JobEnd, JobFilter, JobState, NewJob, StoredDocument, Worker
+from evertick.base.records import (
+    UNFINISHED,
+    Call,
+    FunctionKind,
+    Job,
+    JobEnd,
+    JobFilter,
+    JobState,
+    NewJob,
+    StoredDocument,
+    Worker,
+)
 from tests.store.model import ModelStore, ModelTransaction, Tables
 
 TENANTS: Final = (DEFAULT_TENANT, TenantId("other"))
@@ -72,7 +83,7 @@ class History:
         self._jobs = 0
         self._names = sorted(name.removeprefix("draw_") for name in dir(self) if name.startswith("draw_"))
         self._names += 3 * ["insert_jobs", "claim_jobs", "finish_jobs"]  # these feed all others
-        self._names += 2 * ["put_documents", "put_index_entries", "scan_index"]
+        self._names += 2 * ["put_documents", "put_index_entries", "scan_index", "save_call"]
 
     def step(self) -> Step:
         """Draw one transaction and run it on the model."""
@@ -196,7 +207,8 @@ class History:
         return (), {}
 
     def draw_unblock_jobs(self, tables: Tables) -> Any:
-        return (self._pick(NAMES),), {}
+        blocked = [job.name for job in tables.jobs.values() if job.blocked]
+        return (self._pick(blocked or NAMES),), {}
 
     def draw_held_jobs(self, tables: Tables) -> Any:
         return (self._pick(WORKERS),), {"limit": self._random.randint(1, 5)}
@@ -220,6 +232,10 @@ class History:
         return (self._pick(TENANTS),), {}
 
     def draw_cancel_job(self, tables: Tables) -> Any:
+        unfinished = [job for job in tables.jobs.values() if job.state in UNFINISHED]
+        if unfinished and self._maybe(0.5):
+            job = self._pick(unfinished)
+            return (job.id,), {"tenant": job.tenant, "now": self._moment()}
         return (self._some_id(tables),), {"tenant": self._pick(TENANTS), "now": self._moment()}
 
     def draw_find_unfinished_key(self, tables: Tables) -> Any:
@@ -311,7 +327,7 @@ class History:
         return (self._pick(KEYS), call), {"tenant": self._pick(TENANTS), "now": self._moment()}
 
     def draw_prune_calls(self, tables: Tables) -> Any:
-        return (), {"before": Instant(self._now - self._random.randint(0, 100)), "limit": self._random.randint(1, 3)}
+        return (), {"before": Instant(self._now - self._random.randint(0, 200)), "limit": 1}
 
     # -- draws
 
