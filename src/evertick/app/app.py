@@ -167,7 +167,8 @@ class App:
         `connection` is a sqlite3 or psycopg connection, or a SQLAlchemy Connection or Session, to the app's database.
         Jobs are there exactly if you commit.
         """
-        drafter = Drafter(self.functions, self._ids, self._clock)
+        environment = self._environment
+        drafter = Drafter(self.functions, self._ids, self._clock) if environment is None else environment.drafter
         return BoundScheduler(drafter, tenant, bound(connection))
 
     # -- running
@@ -177,7 +178,7 @@ class App:
         self.check()
         e = self.environment
         e.store.lock_engine()
-        return Worker(e.store, lanes or e.lanes, e.clock, self._execution, e.ids, e.entropy, e.settings, self.counters)
+        return Worker(e.store, lanes or e.lanes, e.clock, Execution(e), e.ids, e.entropy, e.settings, self.counters)
 
     def check(self) -> None:
         """Raise RegistrationError if a registered function cannot work."""
@@ -221,12 +222,28 @@ class App:
                     self._environment = self._open()
         return self._environment
 
-    def open_on(self, store: Store, *, inline: bool = False) -> Environment:
-        """Use an open store, instead of the one behind `database_url`; `inline` uses no threads."""
+    def enter(self, environment: Environment) -> Callable[[], None]:
+        """Run on an environment made elsewhere, such as a test's world, until the answered function is called."""
+        self.prepare(environment.store)
+        with self._opening:
+            previous, self._environment = self._environment, environment
+
+        def leave() -> None:
+            with self._opening:
+                self._environment = previous
+
+        return leave
+
+    def prepare(self, store: Store) -> None:
+        """Make a store fit for this app's tables. Raises SchemaMismatch."""
         store.check_schema()
         tables = list(self.tables)
         if tables:
             store.write(lambda transaction: build_indexes(transaction, DEFAULT_TENANT, tables))
+
+    def open_on(self, store: Store, *, inline: bool = False) -> Environment:
+        """Use an open store, instead of the one behind `database_url`; `inline` uses no threads."""
+        self.prepare(store)
         lanes: Lanes
         if inline:
             lanes = InlineLanes(store)

@@ -1,5 +1,7 @@
 """The environment: what every call of a function needs and shares."""
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from evertick.app.budget import Budget
@@ -30,6 +32,8 @@ class Environment:
     drafter: Drafter
     settings: Settings
     timer: Timer = field(default_factory=Timer)
+    sleep: Callable[[float], None] = time.sleep
+    """How a caller waits before it runs a mutation again that met a conflict."""
 
 
 @dataclass(slots=True, kw_only=True)

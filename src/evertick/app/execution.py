@@ -6,7 +6,6 @@ neither: they pass through, so that the engine runs the function again and the u
 
 import asyncio
 import hashlib
-import time
 import traceback
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
@@ -183,7 +182,7 @@ class Execution:
                 failures += 1
                 if failures >= CALL_CONFLICTS.attempts_max:
                     raise
-                time.sleep(retry_delay_ms(failures, CALL_CONFLICTS, self._e.entropy) / 1000)
+                self._e.sleep(retry_delay_ms(failures, CALL_CONFLICTS, self._e.entropy) / 1000)
 
     async def transact_async(self, work: Callable[[Transaction], T]) -> T:
         """As `transact`, without blocking the event loop."""

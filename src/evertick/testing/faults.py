@@ -1,0 +1,102 @@
+"""Faults: what a test lets go wrong, once each, at a place it names.
+
+The faults of a function are put around its handler while a world lives, so that they strike wherever it is called: as
+a job, from outside, or from another function.
+"""
+
+import functools
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from evertick.app.functions import Function
+from evertick.base.errors import WriteConflict
+from evertick.testing.loop import Process, ProcessKilled, current_process
+
+
+class Faults:
+    """The faults of one world."""
+
+    def __init__(self, kill: Callable[[Process], None]) -> None:
+        self._kill = kill
+        self._handlers: dict[Function[..., Any], Callable[..., Any]] = {}
+        self._errors: dict[Function[..., Any], deque[BaseException]] = {}
+        self._crashes: set[Function[..., Any]] = set()
+        self._conflicts: dict[Function[..., Any], int] = {}
+        self._doomed: Process | None = None
+        self._conflicting: str | None = None
+
+    def fail(self, function: Function[..., Any], error: BaseException) -> None:
+        """Let the next run of the function raise `error` instead of running."""
+        self._watch(function)
+        self._errors.setdefault(function, deque()).append(error)
+
+    def crash(self, function: Function[..., Any]) -> None:
+        """Let the worker die when the function has run as a job, before anything of it is committed."""
+        self._watch(function)
+        self._crashes.add(function)
+
+    def conflict(self, function: Function[..., Any], times: int) -> None:
+        """Let the next `times` transactions in which the function runs meet a write conflict when they commit."""
+        self._watch(function)
+        self._conflicts[function] = self._conflicts.get(function, 0) + times
+
+    def before_work(self) -> None:
+        """A transaction begins."""
+        process = current_process()
+        if process is not None and not process.alive:
+            raise ProcessKilled
+        self._conflicting = None
+
+    def before_commit(self) -> None:
+        """A transaction is about to commit. Raises what was arranged for it."""
+        if self._doomed is not None and current_process() is self._doomed:
+            doomed, self._doomed = self._doomed, None
+            self._kill(doomed)
+            raise ProcessKilled
+        if self._conflicting is not None:
+            name, self._conflicting = self._conflicting, None
+            raise WriteConflict(f"{name} met a write conflict that the test arranged")
+
+    def close(self) -> None:
+        """Give every function its own handler back."""
+        for function, handler in self._handlers.items():
+            function.handler = handler
+        self._handlers.clear()
+
+    def _watch(self, function: Function[..., Any]) -> None:
+        if function in self._handlers:
+            return
+        handler = self._handlers[function] = function.handler
+
+        if function.is_async:
+
+            @functools.wraps(handler)
+            async def watched(*args: Any, **kwargs: Any) -> Any:
+                self._before(function)
+                result = await handler(*args, **kwargs)
+                self._after(function)
+                return result
+        else:
+
+            @functools.wraps(handler)
+            def watched(*args: Any, **kwargs: Any) -> Any:
+                self._before(function)
+                result = handler(*args, **kwargs)
+                self._after(function)
+                return result
+
+        function.handler = watched
+
+    def _before(self, function: Function[..., Any]) -> None:
+        errors = self._errors.get(function)
+        if errors:
+            raise errors.popleft()
+
+    def _after(self, function: Function[..., Any]) -> None:
+        if function in self._crashes and current_process() is not None:
+            self._crashes.remove(function)
+            self._doomed = current_process()
+        if self._conflicts.get(function):
+            self._conflicts[function] -= 1
+            self._conflicting = function.name

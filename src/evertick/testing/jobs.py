@@ -1,0 +1,71 @@
+"""What a test sees of a job."""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from evertick.base.ids import JobId
+from evertick.base.instants import Instant, to_datetime
+from evertick.base.records import FunctionKind, Job, JobState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobView:
+    """A job as it stood when it was looked at. Moments are aware datetimes in UTC."""
+
+    id: JobId
+    name: str
+    kind: FunctionKind
+    state: JobState
+    args: dict[str, Any]
+    """Arguments by parameter name, as JSON."""
+    scheduled_for: datetime
+    """The moment that was asked for."""
+    due: datetime
+    """When it may run (again)."""
+    created: datetime
+    completed: datetime | None
+    attempts: int
+    """How often it was started."""
+    failures: int
+    crashes: int
+    result: Any
+    error: str | None
+    """`Type: message` of the last failure."""
+    traceback: str | None
+    logs: list[str]
+    """`level: text`, line by line, of the last attempt."""
+    logs_truncated: bool
+    key: str | None
+    parent_id: JobId | None
+    blocked: bool
+    """No worker knows its function."""
+
+
+def view(job: Job) -> JobView:
+    """What a test sees of `job`."""
+    error = None if job.error is None else json.loads(job.error)
+    logs = json.loads(job.logs or '{"lines": [], "is_truncated": false}')
+    return JobView(
+        id=job.id,
+        name=job.name,
+        kind=job.kind,
+        state=job.visible_state,
+        args=json.loads(job.args),
+        scheduled_for=to_datetime(job.requested_at),
+        due=to_datetime(job.due_at),
+        created=to_datetime(job.created_at),
+        completed=None if job.completed_at is None else to_datetime(Instant(job.completed_at)),
+        attempts=job.attempt,
+        failures=job.failures,
+        crashes=job.crashes,
+        result=None if job.result is None else json.loads(job.result),
+        error=None if error is None else f"{error['type']}: {error['message']}",
+        traceback=None if error is None else error["traceback"],
+        logs=[f"{level}: {text}" for _, level, text in logs["lines"]],
+        logs_truncated=logs["is_truncated"],
+        key=job.key,
+        parent_id=job.parent_id,
+        blocked=job.blocked,
+    )

@@ -1,0 +1,191 @@
+"""A jumping event loop: asyncio as it is, but nobody waits for time to pass.
+
+`loop.time()` is virtual seconds from 0. When nothing can run, the loop does not sleep until its next timer but moves
+its time there at once. So the real engine runs on it unmodified, with its loops and timers, and so do `asyncio.sleep`
+and `asyncio.timeout` of the code under test. It runs in one thread: `run_in_executor` (hence `asyncio.to_thread`)
+runs the function at once. Real sockets work, but no time passes while they wait.
+
+A `Process` is what tasks inherit from the task that started it. `kill` means SIGKILL: none of the process's callbacks
+runs again, so no `finally` and no `except` gets a say. Its coroutines are thrown away when the loop is closed.
+"""
+
+import asyncio
+import contextlib
+import contextvars
+import selectors
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, TypeVar, TypeVarTuple
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+H = TypeVar("H", bound=asyncio.Handle)
+
+RESOLUTION_S: Final = 1e-6
+"""Timers closer than this are the same moment; after years, floats of seconds are no finer than a tenth of it."""
+
+
+class Process:
+    """A simulated process: alive until it is killed."""
+
+    __slots__ = ("alive", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.alive = True
+
+
+class ProcessKilled(BaseException):
+    """Leaves synchronous code of a process that was killed in the middle of it. Nothing of the process goes on."""
+
+
+_PROCESS: Final[contextvars.ContextVar[Process | None]] = contextvars.ContextVar("process", default=None)
+
+
+def current_process() -> Process | None:
+    """The process to which the running code belongs, or None for the test itself."""
+    return _PROCESS.get()
+
+
+class _Selector(selectors.DefaultSelector):
+    """Looks at sockets without waiting; when there is nothing to do, it says so instead."""
+
+    idle: Callable[[float | None], None]
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = super().select(0)
+        if not ready and (timeout is None or timeout > 0):
+            self.idle(timeout)
+        return ready
+
+
+class JumpingLoop(asyncio.SelectorEventLoop):
+    """The loop; the module says what it is."""
+
+    def __init__(self) -> None:
+        selector = _Selector()
+        selector.idle = self._idle
+        self._now_s = 0.0
+        self._until_s = 0.0
+        self._enough: Callable[[], bool] | None = None
+        self._dead: set[Process] = set()
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._tasks_max = 1_000
+        super().__init__(selector)
+        self._clock_resolution = RESOLUTION_S  # asyncio's own name for "timers this close are due"
+
+    def time(self) -> float:
+        """Virtual seconds since the loop was made."""
+        return self._now_s
+
+    # -- running
+
+    def run_until(self, until_s: float, *, enough: Callable[[], bool] | None = None) -> None:
+        """Run everything up to and including the moment `until_s`, and let it be that moment.
+
+        `enough` is asked whenever nothing can run; once it answers true, time stops there.
+        """
+        self._until_s, self._enough = until_s, enough
+        outer = asyncio._get_running_loop()
+        asyncio._set_running_loop(None)  # a test may itself run on an event loop
+        try:
+            self.run_forever()
+        finally:
+            asyncio._set_running_loop(outer)
+            self._enough = None
+
+    def run_task(self, coroutine: Coroutine[Any, Any, T], *, until_s: float) -> T:
+        """Run until a coroutine is done and answer its result. Raises TimeoutError at the moment `until_s`."""
+        task: asyncio.Task[T] = self.create_task(coroutine)
+        self.run_until(until_s, enough=task.done)
+        if not task.done():
+            task.cancel()
+            self.run_until(self._now_s, enough=task.done)
+            raise TimeoutError("it was still running when its simulated time was over, so it was cancelled")
+        return task.result()
+
+    def start(self, process: Process, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """A task that belongs, with everything it starts, to `process`."""
+        context = contextvars.copy_context()
+        context.run(_PROCESS.set, process)
+        return self.create_task(coroutine, context=context)
+
+    def kill(self, process: Process) -> None:
+        """SIGKILL: nothing of the process runs any more."""
+        process.alive = False
+        self._dead.add(process)
+        for handle in (*self._ready, *self._scheduled):  # type: ignore[attr-defined]
+            if handle._context.get(_PROCESS) is process:
+                handle.cancel()
+
+    def close(self) -> None:
+        """Close the loop and throw away what still waits in it."""
+        if not self.is_closed():
+            for task in self._tasks:
+                self._abandon(task)
+            self._tasks.clear()
+            super().close()
+
+    # -- what asyncio calls
+
+    def create_task(self, coro: Any, **options: Any) -> asyncio.Task[Any]:
+        """As in asyncio; keeps the task, so that nothing of it outlives the loop."""
+        task: asyncio.Task[Any] = super().create_task(coro, **options)
+        self._tasks.append(task)
+        if len(self._tasks) > self._tasks_max:
+            self._tasks = [one for one in self._tasks if not one.done()]
+            self._tasks_max = 1_000 + 2 * len(self._tasks)
+        return task
+
+    def call_soon(
+        self, callback: Callable[[*Ts], object], *args: *Ts, context: contextvars.Context | None = None
+    ) -> asyncio.Handle:
+        """As in asyncio, but nothing for the dead."""
+        return self._unless_dead(super().call_soon(callback, *args, context=context))
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[*Ts], object],
+        *args: *Ts,
+        context: contextvars.Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """As in asyncio, but nothing for the dead."""
+        return self._unless_dead(super().call_at(when, callback, *args, context=context))
+
+    def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
+        """Run the function here and now: there are no threads in a simulated world."""
+        future: asyncio.Future[T] = self.create_future()
+        try:
+            future.set_result(func(*args))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+    # -- helpers
+
+    def _idle(self, timeout: float | None) -> None:
+        """Nothing can run: jump to the next timer, or end the run where it is time to."""
+        if self._enough is not None and self._enough():
+            self.stop()
+        elif timeout is None or self._now_s + timeout > self._until_s + RESOLUTION_S:
+            self._now_s = max(self._now_s, self._until_s)
+            self.stop()
+        else:
+            self._now_s += timeout
+
+    def _unless_dead(self, handle: H) -> H:
+        if self._dead and handle._context.get(_PROCESS) in self._dead:  # type: ignore[attr-defined]
+            handle.cancel()
+        return handle
+
+    def _abandon(self, task: asyncio.Task[Any]) -> None:
+        """Forget a task without a word about what it did not do."""
+        if task.done():
+            if not task.cancelled():
+                task.exception()  # or asyncio would complain that nobody looked
+            return
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
+        coroutine = task.get_coro()
+        with contextlib.suppress(BaseException):  # what its `finally` blocks say does not matter any more
+            if coroutine is not None:
+                coroutine.close()

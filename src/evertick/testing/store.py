@@ -1,0 +1,75 @@
+"""The world's store: SQLite in memory, which tells of every change at once and lets commits fail on demand.
+
+The real store hints only at jobs that are due within seconds, because workers look by themselves every few seconds.
+A world's workers look seldom, so that months pass quickly; so here every commit that changed something is a hint.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from evertick.store.contract import Isolation, Listener, Store, Transaction
+from evertick.testing.faults import Faults
+
+T = TypeVar("T")
+
+
+class WorldStore:
+    """A `Store` around a SQLite database in memory."""
+
+    dialect = "sqlite"
+    single_engine = True
+
+    def __init__(self, inner: Store, faults: Faults) -> None:
+        self.url = inner.url
+        self._inner = inner
+        self._faults = faults
+        self._listeners: list[Listener] = []
+
+    def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
+        """See `Store.write`. Raises what the test arranged, too."""
+
+        def watched(transaction: Transaction) -> tuple[T, bool]:
+            self._faults.before_work()
+            before = transaction.connection.total_changes
+            result = work(transaction)
+            self._faults.before_commit()
+            return result, transaction.connection.total_changes != before
+
+        result, changed = self._inner.write(watched, isolation=isolation)
+        if changed:
+            for listener in tuple(self._listeners):
+                listener()
+        return result
+
+    def read(self, work: Callable[[Transaction], T]) -> T:
+        """See `Store.read`."""
+        self._faults.before_work()
+        return self._inner.read(work)
+
+    def migrate(self) -> list[str]:
+        """See `Store.migrate`."""
+        return self._inner.migrate()
+
+    def check_schema(self) -> None:
+        """See `Store.check_schema`."""
+        self._inner.check_schema()
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """See `Store.listen`."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def forget_listeners(self) -> None:
+        """Who listened is dead."""
+        self._listeners.clear()
+
+    def now_offset_ms(self) -> int:
+        """See `Store.now_offset_ms`."""
+        return 0
+
+    def lock_engine(self) -> None:
+        """See `Store.lock_engine`: a database in memory has no other process to be locked against."""
+
+    def close(self) -> None:
+        """See `Store.close`."""
+        self._inner.close()
