@@ -17,6 +17,9 @@ class InstantRule(Protocol):
     def count(self, begin: int, end: int) -> int:
         """How many firings lie in [begin, end)."""
 
+    def moved_from(self, instant: int) -> list[int]:
+        """The local times that a clock change skipped and that therefore fire at this instant."""
+
 
 class Instants:
     """A finite list of instants."""
@@ -39,6 +42,10 @@ class Instants:
     def count(self, begin: int, end: int) -> int:
         """How many instants lie in [begin, end)."""
         return max(0, bisect_left(self._instants, end) - bisect_left(self._instants, begin))
+
+    def moved_from(self, instant: int) -> list[int]:
+        """Nothing: instants do not follow the wall clock."""
+        return []
 
 
 class Union:
@@ -70,6 +77,10 @@ class Union:
     def count(self, begin: int, end: int) -> int:
         """How many firings lie in [begin, end), one by one, because rules may share some."""
         return walk(self, begin, end)
+
+    def moved_from(self, instant: int) -> list[int]:
+        """The skipped local times that fire at this instant, of all rules."""
+        return [local for rule in self._rules for local in rule.moved_from(instant)]
 
 
 class Bounded:
@@ -110,6 +121,10 @@ class Bounded:
             return 0
         gone = sum(1 for at in self._removed if begin <= at < end and self._rule.next(at - 1) == at)
         return self._rule.count(begin, end) - gone
+
+    def moved_from(self, instant: int) -> list[int]:
+        """The skipped local times that fire at this instant, if it is within the bounds."""
+        return self._rule.moved_from(instant) if self.next(instant - 1) == instant else []
 
 
 def walk(rule: InstantRule, begin: int, end: int) -> int:

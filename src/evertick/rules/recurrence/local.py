@@ -9,7 +9,7 @@ one shape share them.
 from bisect import bisect_right
 from collections.abc import Hashable
 from math import lcm
-from typing import Protocol
+from typing import Final, Protocol
 
 from evertick.rules.recurrence.civil import (
     DAY,
@@ -27,7 +27,10 @@ from evertick.rules.recurrence.times import Classes, TimeSet
 Plan = tuple[int, int, int, tuple[int, ...] | None, int, Classes]
 """First day, day after the last, mask of days, times of every day (None: see the classes), earliest time, classes."""
 
-_PLANS_MAX = 1_024
+_Content = tuple[int, tuple[int, ...] | None, int, Classes]
+
+_EMPTY: Final[_Content] = (0, None, 0, ())
+_PLANS_MAX: Final = 1_024
 
 
 class Days(Protocol):
@@ -69,18 +72,21 @@ class Subtraction(Protocol):
 class LocalRule:
     """The local times of a rule, in order. All arguments and answers are local times."""
 
-    __slots__ = ("_by_key", "_days", "_exclusions", "_plan", "_plans", "_span")
+    __slots__ = ("_by_key", "_days", "_exclusions", "_later", "_nothing_after", "_plan", "_plans", "span")
 
     def __init__(self, days: Days, exclusions: Subtraction | None = None) -> None:
         self._days = days
         self._exclusions = exclusions
-        self._by_key: dict[Hashable, tuple[int, tuple[int, ...] | None, int, Classes]] = {}
+        self._by_key: dict[Hashable, _Content] = {}
         self._plans: dict[int, Plan] = {}
+        self._later: dict[int, Plan] = {}
         self._plan: Plan = (0, 0, 0, None, 0, ())
         cycle, settled = days.cycle, days.settled
         if exclusions is not None:
             cycle, settled = lcm(cycle, exclusions.cycle), max(settled, exclusions.settled)
-        self._span = (settled, cycle)
+        self.span = (settled, cycle)
+        """(settled, cycle): after the year `settled`, plans repeat every `cycle` years."""
+        self._nothing_after = YEAR_MAX
 
     def next_local(self, local: int) -> int | None:
         """The first time after `local`, or None if there is none before the year 10000."""
@@ -106,22 +112,31 @@ class LocalRule:
             if rest:
                 day += (rest & -rest).bit_length()
                 return day * DAY + _times_of(classes, day - first).first
-        return self._next_year(first, end)
+        return self._next_year(end)
 
-    def _next_year(self, first: int, end: int) -> int | None:
-        """The first time of the years that follow the one [first, end)."""
-        year = year_of(first) + 1
-        settled, cycle = self._span
-        last = min(YEAR_MAX, max(year, settled) + cycle)
-        plans = self._plans
-        while year <= last:
-            plan = plans.get(year) or self.plan(year)
-            if mask := plan[2]:
-                self._plan = plan
-                day = (mask & -mask).bit_length() - 1
-                earliest = plan[4] if plan[3] is not None else _times_of(plan[5], day).first
-                return (plan[0] + day) * DAY + earliest
-            year += 1
+    def _next_year(self, end: int) -> int | None:
+        """The first time of the years that begin with the day `end`."""
+        plan = self._later.get(end) or self._find_year(end)
+        if plan is None:
+            return None
+        self._plan = plan
+        first, _, mask, times, earliest, classes = plan
+        day = (mask & -mask).bit_length() - 1
+        return (first + day) * DAY + (earliest if times is not None else _times_of(classes, day).first)
+
+    def _find_year(self, end: int) -> Plan | None:
+        """The plan of the first year from the day `end` on that has any time."""
+        year = year_of(end)
+        settled, cycle = self.span
+        # A cycle without any time says that none will ever come; that is remembered.
+        for later in range(year, min(self._nothing_after, max(year, settled) + cycle) + 1):
+            content = self._content(later)
+            if content[0]:
+                if len(self._later) >= _PLANS_MAX:
+                    self._later.clear()
+                plan = self._later[end] = (jan1(later), jan1(later + 1), *content)
+                return plan
+        self._nothing_after = min(self._nothing_after, year - 1)
         return None
 
     def prev_local(self, local: int) -> int | None:
@@ -136,7 +151,7 @@ class LocalRule:
         if mask >> (day - first) & 1 and (found := _times_of(classes, day - first).before(second)) >= 0:
             return day * DAY + found
         mask &= (1 << (day - first)) - 1
-        settled, cycle = self._span
+        settled, cycle = self.span
         # Below the years with something of their own the past repeats as the future does.
         lowest = max(YEAR_MIN, year - cycle - max(0, settled - 1))
         while not mask:
@@ -206,12 +221,17 @@ class LocalRule:
             plan = self._plans[year] = (jan1(year), jan1(year + 1), *self._content(year))
         return plan
 
-    def _content(self, year: int) -> tuple[int, tuple[int, ...] | None, int, Classes]:
+    def key(self, year: int) -> Hashable:
+        """What the plan of a year depends on, apart from where the year lies; None if it is empty."""
         key = self._days.key(year)
+        if key is None or self._exclusions is None:
+            return key
+        return key, self._exclusions.key(year)
+
+    def _content(self, year: int) -> _Content:
+        key = self.key(year)
         if key is None:
-            return 0, None, 0, ()
-        if self._exclusions is not None:
-            key = (key, self._exclusions.key(year))
+            return _EMPTY
         content = self._by_key.get(key)
         if content is None:
             classes = self._days.classes(year)

@@ -7,9 +7,10 @@ zone.
 """
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Hashable, Iterable
 from math import gcd
 
-from evertick.rules.recurrence.civil import DAY, DAY_MAX, DAY_MIN, SECOND_MAX, YEAR_MAX, jan1, year_of
+from evertick.rules.recurrence.civil import DAY, DAY_MIN, SECOND_MAX, YEAR_MAX, YEAR_MIN, jan1, year_of
 from evertick.rules.recurrence.fields import values_of
 from evertick.rules.recurrence.local import LocalRule
 from evertick.rules.recurrence.times import ALL_DAY, TimeSet
@@ -47,27 +48,74 @@ class Steps:
         """How many instants lie in [begin, end)."""
         return max(0, self._below(end) - self._below(begin))
 
+    def moved_from(self, instant: int) -> list[int]:
+        """Nothing: real time skips nothing."""
+        return []
+
     def _below(self, instant: int) -> int:
         periods, into = divmod(instant - self._base, self._step)
         return periods * len(self._parts) + bisect_left(self._parts, into)
 
 
-# For one year and one offset: the days that hold an allowed step, and for each class of days its times with
-# the mask of allowed steps (0 where every step is allowed).
-_Content = tuple[int, int, int, tuple[tuple[int, TimeSet, int], ...]]
+_CHUNK = 1_024
+
+
+class StepMask:
+    """Which steps of a period are allowed: a bit mask in chunks, with a mask of the chunks that hold any."""
+
+    __slots__ = ("chunks", "filled", "period")
+
+    def __init__(self, allowed: Iterable[int], period: int) -> None:
+        self.period = period
+        self.chunks = [0] * (period // _CHUNK + 1)
+        self.filled = 0
+        for k in allowed:
+            self.chunks[k // _CHUNK] |= 1 << k % _CHUNK
+            self.filled |= 1 << k // _CHUNK
+
+    def from_on(self, k: int) -> int:
+        """The first allowed step from number k on."""
+        chunk, bit = divmod(k % self.period, _CHUNK)
+        start = k - k % self.period
+        if rest := self.chunks[chunk] >> bit:
+            return k + (rest & -rest).bit_length() - 1
+        later = self.filled >> (chunk + 1)
+        if not later:
+            start, later, chunk = start + self.period, self.filled, -1
+        chunk += (later & -later).bit_length()
+        mask = self.chunks[chunk]
+        return start + chunk * _CHUNK + (mask & -mask).bit_length() - 1
+
+    def up_to(self, k: int) -> int:
+        """The last allowed step up to number k."""
+        chunk, bit = divmod(k % self.period, _CHUNK)
+        start = k - k % self.period
+        if rest := self.chunks[chunk] & ((2 << bit) - 1):
+            return start + chunk * _CHUNK + rest.bit_length() - 1
+        earlier = self.filled & ((1 << chunk) - 1)
+        if not earlier:
+            start, earlier = start - self.period, self.filled
+        chunk = earlier.bit_length() - 1
+        return start + chunk * _CHUNK + self.chunks[chunk].bit_length() - 1
+
+
+# For one kind of year and one offset: the days that hold an allowed step, and for each class of days the mask of
+# allowed steps, None where every step is allowed.
+_Content = tuple[int, tuple[tuple[int, StepMask | None], ...]]
 
 
 class FilteredSteps:
     """Steps from `base` on whose local time the rule `allowed` has, each followed by its parts."""
 
-    __slots__ = ("_allowed", "_base", "_contents", "_masks", "_parts", "_period", "_step", "_zone")
+    __slots__ = ("_allowed", "_barren", "_base", "_contents", "_masks", "_parts", "_period", "_step", "_zone")
 
     def __init__(self, base: int, step: int, allowed: LocalRule, zone: Zone, parts: tuple[int, ...] = (0,)) -> None:
         self._base, self._step, self._parts = base, step, parts
         self._allowed, self._zone = allowed, zone
         self._period = DAY // gcd(step, DAY)
-        self._masks: dict[tuple[TimeSet, int], int] = {}
-        self._contents: dict[tuple[int, int], _Content] = {}
+        self._masks: dict[tuple[TimeSet, int], tuple[StepMask | None, int] | None] = {}
+        self._contents: dict[tuple[Hashable, int], _Content] = {}
+        self._barren: dict[int, bool] = {}
 
     def next(self, after: int) -> int | None:
         """The first instant later than `after`, or None."""
@@ -97,63 +145,56 @@ class FilteredSteps:
             firing = self.next(firing)
         return total
 
+    def moved_from(self, instant: int) -> list[int]:
+        """Nothing: real time skips nothing."""
+        return []
+
     def _next_step(self, k: int) -> int | None:
         """The first allowed step from number k on."""
         base, step = self._base, self._step
         while True:
             instant = base + k * step
-            starts, offsets = self._zone.covering(instant)
+            if instant > SECOND_MAX:
+                return None
+            starts, offsets, _, _ = self._zone.covering(instant)
             segment = bisect_right(starts, instant) - 1
             offset, end = offsets[segment], starts[segment + 1]
             day = (instant + offset) // DAY
-            if day > DAY_MAX:
-                return None
-            first, _, mask, classes = self._content(year_of(day), offset)
-            if mask >> (day - first) & 1:
-                found, skip_day = self._step_of_day(k, day - first, offset, classes)
+            year = year_of(day)
+            mask, classes = self._content(year, offset)
+            number = day - jan1(year)
+            if mask >> number & 1:
+                steps = _steps_of(classes, number)
+                found = k if steps is None else steps.from_on(k)
                 instant = base + found * step
                 if (instant + offset) // DAY == day and instant < end:
                     return found
-                target = (day + 1) * DAY - offset if skip_day else instant
+                # Only where all days are alike does the mask speak for the days that follow.
+                target = instant if len(classes) == 1 else (day + 1) * DAY - offset
             else:
-                next_day = self._next_day(day, offset)
+                next_day = self._next_day(year, number, offset)
                 if next_day is None and self._is_barren(offsets):
                     return None
                 target = end if next_day is None else next_day * DAY - offset
             k = max(k + 1, -((base - min(target, end)) // step))
-            if base + k * step > SECOND_MAX:
-                return None
-
-    def _step_of_day(
-        self, k: int, day: int, offset: int, classes: tuple[tuple[int, TimeSet, int], ...]
-    ) -> tuple[int, bool]:
-        """The first step from k on that the times of this day allow, were all days like it; and whether they differ."""
-        for days, _, mask in classes:
-            if days >> day & 1:
-                if not mask:
-                    return k, False
-                into = k % self._period
-                rest = mask >> into
-                if rest:
-                    return k + (rest & -rest).bit_length() - 1, len(classes) > 1
-                return k - into + self._period + (mask & -mask).bit_length() - 1, len(classes) > 1
-        raise AssertionError("an allowed day lies in a class")
 
     def _prev_step(self, k: int) -> int | None:
         """The last allowed step up to number k."""
         base, step = self._base, self._step
         while k >= 0:
             instant = base + k * step
-            starts, offsets = self._zone.covering(instant)
+            starts, offsets, _, _ = self._zone.covering(instant)
             segment = bisect_right(starts, instant) - 1
             offset, begin = offsets[segment], starts[segment]
             day = (instant + offset) // DAY
             if day < DAY_MIN:
                 return None
-            first, _, mask, classes = self._content(year_of(day), offset)
-            times, steps = next(((t, m) for days, t, m in classes if days >> (day - first) & 1), (None, 0))
-            if times is not None:
-                found = k if not steps else self._step_before(k, steps)
+            year = year_of(day)
+            first = jan1(year)
+            mask, classes = self._content(year, offset)
+            if mask >> (day - first) & 1:
+                steps = _steps_of(classes, day - first)
+                found = k if steps is None else steps.up_to(k)
                 instant = base + found * step
                 if (instant + offset) // DAY == day and instant >= begin:
                     return found
@@ -166,77 +207,88 @@ class FilteredSteps:
             k = min(k - 1, (max(target, begin) - 1 - base) // step)
         return None
 
-    def _step_before(self, k: int, mask: int) -> int:
-        into = k % self._period
-        rest = mask & ((1 << (into + 1)) - 1)
+    def _next_day(self, year: int, number: int, offset: int) -> int | None:
+        """The first day after day `number` of the year that holds an allowed step while `offset` holds."""
+        rest = self._content(year, offset)[0] >> (number + 1)
         if rest:
-            return k - into + rest.bit_length() - 1
-        return k - into - self._period + mask.bit_length() - 1
-
-    def _next_day(self, day: int, offset: int) -> int | None:
-        """The first day after `day` that holds an allowed step while `offset` holds."""
-        year = year_of(day)
-        first, _, mask, _ = self._content(year, offset)
-        rest = mask >> (day - first + 1)
-        if rest:
-            return day + (rest & -rest).bit_length()
-        for later in range(year + 1, YEAR_MAX + 1):
-            first, _, mask, _ = self._content(later, offset)
-            if mask:
-                return first + (mask & -mask).bit_length() - 1
+            return jan1(year) + number + (rest & -rest).bit_length()
+        settled, cycle = self._allowed.span
+        for later in range(year + 1, min(YEAR_MAX, max(year, settled) + cycle) + 1):
+            if mask := self._content(later, offset)[0]:
+                return jan1(later) + (mask & -mask).bit_length() - 1
         return None
 
     def _is_barren(self, offsets: tuple[int, ...]) -> bool:
-        """Whether no day of a whole cycle holds an allowed step, under any offset."""
-        return all(self._next_day(jan1(2000), offset) is None for offset in set(offsets))
+        """Whether no year at all holds an allowed step, under any offset."""
+        return all(self._is_barren_under(offset) for offset in set(offsets))
+
+    def _is_barren_under(self, offset: int) -> bool:
+        if offset not in self._barren:
+            settled, cycle = self._allowed.span
+            years = range(YEAR_MIN if settled else 2000, min(YEAR_MAX, max(2000, settled) + cycle) + 1)
+            self._barren[offset] = not any(self._content(year, offset)[0] for year in years)
+        return self._barren[offset]
 
     def _content(self, year: int, offset: int) -> _Content:
-        content = self._contents.get((year, offset))
+        key = self._allowed.key(year)
+        if key is None:
+            return 0, ()
+        content = self._contents.get((key, offset))
         if content is None:
+            union, kept = 0, []
+            for days, times in self._allowed.plan(year)[5]:
+                found = self._mask(times, offset)
+                if found is None:
+                    continue
+                steps, reached = found
+                if days := days & weekdays(shape(year)[1], reached):
+                    kept.append((days, steps))
+                    union |= days
             if len(self._contents) >= _KEPT_MAX:
                 self._contents.clear()
-            first, end, _, _, _, classes = self._allowed.plan(year)
-            kept = []
-            for days, times in classes:
-                mask = 0 if times is ALL_DAY else self._mask(times, offset)
-                if times is ALL_DAY or mask:
-                    if self._step % 7 == 0 and self._step >= DAY:
-                        days &= weekdays(shape(year)[1], self._weekdays(mask, offset))
-                    if days:
-                        kept.append((days, times, mask))
-            union = 0
-            for days, _, _ in kept:
-                union |= days
-            content = self._contents[(year, offset)] = (first, end, union, tuple(kept))
+            content = self._contents[(key, offset)] = (union, tuple(kept))
         return content
 
-    def _mask(self, times: TimeSet, offset: int) -> int:
-        """Which steps, counted modulo the period, fall on these times of day."""
-        origin = (self._base + offset) % DAY
-        mask = self._masks.get((times, origin))
-        if mask is None:
-            mask, step, period = 0, self._step, self._period
-            if times.count < period:
-                common = gcd(step, DAY)
-                inverse = pow(step // common, -1, period) if period > 1 else 0
-                for hour, seconds in enumerate(times.hours):
-                    for second in values_of(seconds) if seconds else ():
-                        distance = hour * 3600 + second - origin
-                        if distance % common == 0:
-                            mask |= 1 << distance // common * inverse % period
-            else:
-                for k in range(period):
-                    if (origin + k * step) % DAY in times:
-                        mask |= 1 << k
-            self._masks[(times, origin)] = mask
-        return mask
+    def _mask(self, times: TimeSet, offset: int) -> tuple[StepMask | None, int] | None:
+        """Which steps, modulo the period, fall on these times, and on which weekdays; None if none does.
 
-    def _weekdays(self, mask: int, offset: int) -> int:
-        """The weekdays on which allowed steps can fall at all; a multiple of seven binds time of day to weekday."""
+        A step that is a multiple of seven binds the time of day to the weekday: every 168 hours is always Monday.
+        """
         origin = self._base + offset
-        found = 0
-        for k in values_of(mask) if mask else range(self._period):
-            found |= 1 << ((origin + k * self._step) // DAY + 4) % 7
-            if found == 0x7F:
-                break
-        return found
+        key = (times, origin % _WEEK)
+        if key not in self._masks:
+            step, period = self._step, self._period
+            allowed = range(period) if times is ALL_DAY else self._allowed_steps(times, origin % DAY)
+            steps = None if times is ALL_DAY else StepMask(allowed, period)
+            reached = 0x7F
+            if step % 7 == 0:
+                reached = 0
+                for k in allowed:
+                    reached |= 1 << ((origin + k * step) // DAY + 4) % 7
+                    if reached == 0x7F:
+                        break
+            self._masks[key] = (steps, reached) if allowed else None
+        return self._masks[key]
+
+    def _allowed_steps(self, times: TimeSet, origin: int) -> list[int]:
+        """The steps of one period, counted from `origin` seconds into the day, that fall on these times."""
+        step, period = self._step, self._period
+        if times.count >= period:
+            return [k for k in range(period) if (origin + k * step) % DAY in times]
+        # Fewer times than steps: solve origin + k * step = time (mod one day) for k.
+        common = gcd(step, DAY)
+        inverse = pow(step // common, -1, period) if period > 1 else 0
+        distances = (
+            hour * 3600 + second - origin
+            for hour, seconds in enumerate(times.hours)
+            for second in (values_of(seconds) if seconds else ())
+        )
+        return [distance // common * inverse % period for distance in distances if distance % common == 0]
+
+
+def _steps_of(classes: tuple[tuple[int, StepMask | None], ...], day: int) -> StepMask | None:
+    """The mask of a day that is known to hold an allowed step."""
+    for days, steps in classes:
+        if days >> day & 1:
+            return steps
+    raise AssertionError("an allowed day lies in a class")

@@ -125,10 +125,13 @@ def times_of_seconds(seconds: list[int]) -> TimeSet:
 
 def times_of_steps(step: int, residues: list[int]) -> TimeSet:
     """The seconds of the day that leave one of these remainders when divided by `step`, a divisor of the day."""
-    lattice = ((1 << DAY) - 1) // ((1 << step) - 1)  # bits 0, step, 2 * step ...
+    span = 3600 if 3600 % step == 0 else DAY  # steps that divide the hour make all hours alike
+    lattice = ((1 << span) - 1) // ((1 << step) - 1)  # bits 0, step, 2 * step ...
     mask = 0
-    for residue in residues:
-        mask |= lattice << residue % step
+    for residue in {residue % step for residue in residues}:
+        mask |= lattice << residue
+    if span == 3600:
+        return TimeSet((mask,) * 24)
     return TimeSet(tuple(mask >> 3600 * hour & _HOUR_FULL for hour in range(24)))
 
 

@@ -34,9 +34,12 @@ def weekdays(first: int, wanted: int) -> int:
     return mask
 
 
+_SHAPES: Final = tuple((is_leap(year), weekday_of(jan1(year))) for year in range(2000, 2400))
+
+
 def shape(year: int) -> tuple[bool, int]:
     """(leap, weekday of 1 January): all that a year's calendar depends on."""
-    return is_leap(year), weekday_of(jan1(year))
+    return _SHAPES[year % 400]
 
 
 def nth_weekday(first: int, weekday: int, nth: int, start: int, end: int) -> int:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from evertick.rules.recurrence.civil import DAY, SECOND_MIN
 from evertick.rules.recurrence.local import LocalRule
 from evertick.rules.recurrence.source import Gap, Overlap
-from evertick.rules.recurrence.zones import Zone
+from evertick.rules.recurrence.zones import Table, Zone
 
 _SLACK = 2 * DAY
 """More than any two offsets differ by."""
@@ -26,7 +26,7 @@ _SLACK = 2 * DAY
 class ZonedRule:
     """The instants of a wall-clock rule in a zone, in order."""
 
-    __slots__ = ("_calm", "_covers", "_gap", "_local", "_overlap", "_zone")
+    __slots__ = ("_calm", "_covers", "_gap", "_is_real_time", "_local", "_overlap", "_zone")
 
     _uniform = True
     """Whether all offsets share one local rule."""
@@ -44,6 +44,7 @@ class ZonedRule:
         self._zone = zone
         self._gap = gap
         self._overlap = overlap
+        self._is_real_time = gap is Gap.SKIP and overlap is Overlap.BOTH
         self._covers = covers
         self._calm: tuple[int, int, int, LocalRule] = (0, 0, 0, local)
 
@@ -58,38 +59,41 @@ class ZonedRule:
         begin, end, offset, local = self._calm
         if begin <= after < end:
             found = local.next_local(after + offset)
-            if found is not None and found - offset < end:
-                return found - offset
+            if found is not None:
+                if found - offset < end:
+                    return found - offset
+                if after < end - _SLACK and (leap := self._leap(found)) is not None:
+                    return leap
         return self._next_slowly(after)
 
+    def _leap(self, local: int) -> int | None:
+        """The instant of a local time that lies past some clock changes, if nothing is peculiar about it."""
+        table = self._zone.covering(local)
+        segment = bisect_right(table.starts, local) - 1  # as if local time were UTC: wrong only near a change
+        offset = table.offsets[segment]
+        begin, end = self._calm_part(table, segment)
+        if table.settled[segment] <= local - offset < end:
+            self._calm = (begin, end, offset, self._local)
+            return local - offset
+        return None
+
     def _next_slowly(self, after: int) -> int | None:
-        starts, offsets = self._zone.covering(after)
-        segment = bisect_right(starts, after) - 1
-        begin, end = self._calm_part(starts, offsets, segment)
+        table = self._zone.covering(after)
+        segment = bisect_right(table.starts, after) - 1
+        begin, end = self._calm_part(table, segment)
         if begin <= after < end:
-            offset = offsets[segment]
+            offset = table.offsets[segment]
             local = self.local_rule(offset)
             self._calm = (begin, end, offset, local)
             found = local.next_local(after + offset)
             if found is not None:
                 if found - offset < end:
                     return found - offset
-                if after < starts[segment + 1] - _SLACK and (leap := self._leap(found, offset)) is not None:
+                if after < end - _SLACK and (leap := self._leap(found)) is not None:
                     return leap
-            elif after < starts[segment + 1] - _SLACK and self._is_exhausted(offsets):
+            elif after < end - _SLACK and self._is_exhausted(table.offsets):
                 return None
         return self._next_carefully(after, segment)
-
-    def _leap(self, local: int, offset: int) -> int | None:
-        """The instant of a local time that lies past some clock changes, if nothing is peculiar about it."""
-        starts, offsets = self._zone.covering(local - offset)
-        segment = bisect_right(starts, local - offset) - 1
-        begin, end = self._calm_part(starts, offsets, segment)
-        offset = offsets[segment]
-        if begin <= local - offset < end:
-            self._calm = (begin, end, offset, self._local)
-            return local - offset
-        return None
 
     def _is_exhausted(self, offsets: tuple[int, ...]) -> bool:
         """Whether no local time is left, given that none is left under one offset."""
@@ -97,7 +101,7 @@ class ZonedRule:
 
     def _next_carefully(self, after: int, origin: int) -> int | None:
         best: int | None = None
-        starts, offsets = self._zone.covering(after)
+        starts, offsets, _, _ = self._zone.covering(after)
         segment = max(0, origin - 2)  # an earlier gap may have shifted times into this segment
         while segment < len(offsets):
             firing, coming = self._gap_after(starts, offsets, segment, after), None
@@ -114,10 +118,10 @@ class ZonedRule:
                         return None
                 elif coming is not None and self._uniform:
                     # Nothing happens before `coming`: pass over the segments that end well before it.
-                    starts, offsets = self._zone.covering(coming)
+                    starts, offsets, _, _ = self._zone.covering(coming)
                     segment = max(segment, bisect_right(starts, coming - _SLACK) - 2)
             segment += 1
-            starts, offsets = self._zone.covering(max(after, starts[segment - 1]))
+            starts, offsets, _, _ = self._zone.covering(max(after, starts[segment - 1]))
         return best
 
     def _real_after(
@@ -179,17 +183,17 @@ class ZonedRule:
         return self._prev_slowly(before)
 
     def _prev_slowly(self, before: int) -> int | None:
-        starts, offsets = self._zone.covering(before)
-        segment = bisect_right(starts, before - 1) - 1
-        begin, end = self._calm_part(starts, offsets, segment)
+        table = self._zone.covering(before)
+        segment = bisect_right(table.starts, before - 1) - 1
+        begin, end = self._calm_part(table, segment)
         if begin < before <= end:
-            offset = offsets[segment]
+            offset = table.offsets[segment]
             local = self.local_rule(offset)
             self._calm = (begin, end, offset, local)
             found = local.prev_local(before + offset)
             if found is not None and found - offset >= begin:
                 return found - offset
-        return self._prev_carefully(before, segment, starts, offsets)
+        return self._prev_carefully(before, segment, table.starts, table.offsets)
 
     def _prev_carefully(
         self, before: int, segment: int, starts: tuple[int, ...], offsets: tuple[int, ...]
@@ -254,9 +258,10 @@ class ZonedRule:
         """How many firings lie in [begin, end)."""
         total = 0
         while begin < end:
-            starts, offsets = self._zone.covering(begin)
+            table = self._zone.covering(begin)
+            starts, offsets = table.starts, table.offsets
             segment = bisect_right(starts, begin) - 1
-            calm_begin, calm_end = self._calm_part(starts, offsets, segment)
+            calm_begin, calm_end = self._calm_part(table, segment)
             if calm_begin <= begin < calm_end:
                 stop = min(calm_end, end)
                 offset = offsets[segment]
@@ -270,20 +275,30 @@ class ZonedRule:
             begin = stop
         return total
 
+    # --- explaining
+
+    def moved_from(self, instant: int) -> list[int]:
+        """The local times that a gap skipped and that therefore fire at this instant."""
+        starts, offsets, _, _ = self._zone.covering(instant)
+        segment = bisect_right(starts, instant) - 1
+        for k in range(segment, max(0, segment - 3), -1):
+            if self._gap_after(starts, offsets, k, instant - 1) == instant:
+                before, high = offsets[k - 1], starts[k] + offsets[k]
+                if self._gap is Gap.SHIFT:
+                    return [instant + before]
+                low = starts[k] + before
+                found = self._skipped(self._local.next_local(low - 1), high, starts, offsets, k)
+                return [] if found is None else [found]
+        return []
+
     # --- segments
 
-    def _calm_part(self, starts: tuple[int, ...], offsets: tuple[int, ...], segment: int) -> tuple[int, int]:
+    def _calm_part(self, table: Table, segment: int) -> tuple[int, int]:
         """The instants [begin, end) of a segment in which neither of its two changes matters."""
-        begin, end = starts[segment], starts[segment + 1]
-        if self._gap is Gap.SKIP and self._overlap is Overlap.BOTH:
-            return begin, end
-        offset = offsets[segment]
-        for k in range(segment, max(0, segment - 3), -1):
-            begin = max(begin, starts[k] + abs(offsets[k] - offsets[k - 1]), starts[k] + offsets[k - 1] - offset)
+        begin = table.starts[segment] if self._is_real_time else table.settled[segment]
         if self._overlap is Overlap.LAST:
-            for k in range(segment + 1, min(len(offsets), segment + 3)):
-                end = min(end, starts[k] + offsets[k] - offset)
-        return begin, end
+            return begin, table.unsettled[segment]
+        return begin, table.starts[segment + 1]
 
     def _given_away(self, starts: tuple[int, ...], offsets: tuple[int, ...], segment: int) -> list[tuple[int, int]]:
         """The ranges of local time that the overlap policy leaves to an earlier, or to a later segment."""
@@ -323,8 +338,8 @@ class SteppedRule(ZonedRule):
             rule = self._by_residue[residue] = self._make(residue)
         return rule
 
-    def _leap(self, local: int, offset: int) -> int | None:
-        return None
+    def _leap(self, local: int) -> int | None:
+        return None  # another offset has other times
 
     def _is_exhausted(self, offsets: tuple[int, ...]) -> bool:
         return all(self.local_rule(offset).next_local(SECOND_MIN - 1) is None for offset in set(offsets))

@@ -9,9 +9,8 @@ import hashlib
 import re
 import struct
 from functools import lru_cache
-from importlib import resources
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from evertick.base.errors import InvalidSpec
 from evertick.rules.recurrence.civil import DAY, YEAR_MAX, day_number, is_leap, jan1, month_length, weekday_of, year_of
@@ -29,12 +28,22 @@ _ABBREVIATIONS: Final = {"EST": "America/Panama", "MST": "America/Phoenix", "HST
 _COVERED_AT_FIRST: Final = 2100
 
 
-class Zone:
-    """One time zone: offsets from UTC in seconds, and the instants from which they hold.
+class Table(NamedTuple):
+    """Offsets from UTC in seconds, and the instants from which they hold.
 
-    `offsets[i]` holds from `starts[i]` until just before `starts[i + 1]`. The first start is before
-    everything; the last one ends the part of the table that is filled in, see `covering`.
+    `offsets[i]` holds from `starts[i]` until just before `starts[i + 1]`; that is a segment. The first start is
+    before everything; the last one ends the part of the table that is filled in. From `settled[i]` on no local
+    time of the segment has occurred, or been moved, by an earlier one; up to `unsettled[i]` none occurs again.
     """
+
+    starts: tuple[int, ...]
+    offsets: tuple[int, ...]
+    settled: tuple[int, ...]
+    unsettled: tuple[int, ...]
+
+
+class Zone:
+    """One time zone. Its table is filled in as far as somebody asks, see `covering`."""
 
     __slots__ = ("_footer", "data", "name", "table")
 
@@ -43,25 +52,24 @@ class Zone:
         self.data = data
         starts, offsets, footer = _read_tzif(data, name)
         self._footer = footer
-        self.table: tuple[tuple[int, ...], tuple[int, ...]] = _filled(starts, offsets, footer, _COVERED_AT_FIRST)
+        self.table = _filled(starts, offsets, footer, _COVERED_AT_FIRST)
 
     @property
     def digest(self) -> str:
         """A fingerprint of the zone's rules: store it with computed times, recompute them when it changes."""
         return hashlib.sha256(self.data).hexdigest()[:16]
 
-    def covering(self, instant: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """`(starts, offsets)`, filled in beyond `instant` and at least two years more."""
+    def covering(self, instant: int) -> Table:
+        """The table, filled in beyond `instant` and at least two years more."""
         table = self.table
-        if instant + 800 * DAY >= table[0][-1]:
+        if instant + 800 * DAY >= table.starts[-1]:
             year = min(year_of(min(instant // DAY, jan1(YEAR_MAX))) + 50, YEAR_MAX + 2)
-            starts, offsets = table
-            table = self.table = _filled(list(starts[:-1]), list(offsets), self._footer, year)
+            table = self.table = _filled(table.starts[:-1], table.offsets, self._footer, year)
         return table
 
     def offset_at(self, instant: int) -> int:
         """Seconds east of UTC at that instant."""
-        starts, offsets = self.covering(instant)
+        starts, offsets, _, _ = self.covering(instant)
         low, high = 0, len(offsets)
         while high - low > 1:
             middle = (low + high) // 2
@@ -102,6 +110,8 @@ def zone_from_data(data: bytes, name: str | None = None) -> Zone:
 
 def zone_names() -> tuple[str, ...]:
     """Every name the `tzdata` package knows, in alphabetical order."""
+    from importlib import resources  # as zoneinfo below: slow to import, and UTC needs neither
+
     listing = resources.files("tzdata").joinpath("zones").read_text("ascii")
     return tuple(sorted(set(listing.split()) - _NO_ZONES - _ABBREVIATIONS.keys()))
 
@@ -117,7 +127,8 @@ def _name_problem(name: str) -> str | None:
 
 
 def _find(name: str) -> bytes | None:
-    import zoneinfo  # here, because it costs a few milliseconds and UTC does not need it
+    import zoneinfo
+    from importlib import resources
 
     parts = name.split("/")
     if name == "UTC":
@@ -209,13 +220,13 @@ def _header(data: bytes, at: int) -> tuple[bytes, tuple[int, int, int, int, int,
 
 def _filled(
     starts: list[int] | tuple[int, ...], offsets: list[int] | tuple[int, ...], footer: "_Footer | None", year: int
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
+) -> Table:
     """The table with the footer's transitions up to the end of `year`, closed by its end."""
-    begun, held = list(starts), list(offsets)
+    if footer is not None and footer.dst_start is None and footer.std != offsets[-1]:
+        raise InvalidSpec("time zone data: its footer contradicts its last transition")
     if footer is None or footer.dst_start is None:
-        if footer is not None and footer.std != held[-1]:
-            raise InvalidSpec("time zone data: its footer contradicts its last transition")
-        return (*begun, FOREVER), tuple(held)
+        return _table([*starts, FOREVER], list(offsets))
+    begun, held = list(starts), list(offsets)
     last = begun[-1]
     first_year = 1970 if last == -FOREVER else year_of(last // DAY)
     for at, offset in footer.transitions(first_year, year):
@@ -223,7 +234,22 @@ def _filled(
             begun.append(at)
             held.append(offset)
     # Past the last year that a spec can name nobody asks any more.
-    return (*begun, FOREVER if year > YEAR_MAX + 1 else jan1(year + 1) * DAY), tuple(held)
+    return _table([*begun, FOREVER if year > YEAR_MAX + 1 else jan1(year + 1) * DAY], held)
+
+
+def _table(starts: list[int], offsets: list[int]) -> Table:
+    """The table with the calm part of each segment worked out; three neighbours are more than ever matter."""
+    settled, unsettled = [], []
+    for i, offset in enumerate(offsets):
+        begin, end = starts[i], starts[i + 1]
+        for k in range(max(1, i - 2), i + 1):
+            before = offsets[k - 1]
+            begin = max(begin, starts[k] + abs(offsets[k] - before), starts[k] + before - offset)
+        for k in range(i + 1, min(len(offsets), i + 3)):
+            end = min(end, starts[k] + offsets[k] - offset)
+        settled.append(begin)
+        unsettled.append(end)
+    return Table(tuple(starts), tuple(offsets), tuple(settled), tuple(unsettled))
 
 
 _POSIX_NAME: Final = r"(?:[A-Za-z]{3,}|<[A-Za-z0-9+-]{3,}>)"

@@ -1,0 +1,184 @@
+"""The flags that say when: shared by `schedule preview`, `schedule create` and `schedule update`.
+
+    @click.command()
+    @spec_options
+    def create(spec_flags: SpecFlags, ...) -> None:
+        spec = spec_flags.spec()
+
+Every flag that names a source can be repeated; together they are a union. `--spec` takes the whole wire form at once.
+"""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import click
+
+from evertick.base.errors import InvalidSpec
+from evertick.rules.recurrence.duration import parse_duration
+from evertick.rules.recurrence.moments import format_instant, parse_moment
+from evertick.rules.recurrence.source import Spec
+from evertick.rules.recurrence.text import shown
+from evertick.rules.recurrence.walls import moment_instant
+from evertick.rules.recurrence.wire import spec_from_wire
+from evertick.rules.recurrence.zones import Zone, zone_named
+
+SPEC_FILE_MAX = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpecFlags:
+    """What the flags said, unread."""
+
+    intervals: tuple[str, ...] = ()
+    calendars: tuple[str, ...] = ()
+    crons: tuple[str, ...] = ()
+    rrules: tuple[str, ...] = ()
+    times: tuple[str, ...] = ()
+    excepted: tuple[str, ...] = ()
+    time_zone: str | None = None
+    start_time: str | None = None
+    end_time: str | None = None
+    jitter: str | None = None
+    dialect: str | None = None
+    whole: str | None = None
+
+    @property
+    def given(self) -> bool:
+        """Whether any flag was given."""
+        return self != SpecFlags()
+
+    def wire(self) -> dict[str, Any]:
+        """The wire form of the spec. Raises InvalidSpec where a flag does not hold JSON or a time."""
+        wire: dict[str, Any] = {}
+        if self.whole is not None:
+            whole = _json(_text_or_file(self.whole), "--spec")
+            if not isinstance(whole, dict):
+                raise InvalidSpec("--spec must be a JSON object")
+            wire.update(whole)
+        for key, added in (
+            ("crons", list(self.crons)),
+            ("intervals", list(self.intervals)),
+            ("calendars", [_json(text, "--calendar") for text in self.calendars]),
+            ("rrules", [_json(text, "--rrule") if text.lstrip().startswith("{") else text for text in self.rrules]),
+            ("times", list(self.times)),
+            ("except", [_json(text, "--except") for text in self.excepted]),
+        ):
+            if added:
+                wire[key] = [*(wire.get(key) or []), *added]
+        for name, value in (("time_zone", self.time_zone), ("jitter", self.jitter), ("dialect", self.dialect)):
+            if value is not None:
+                wire[name] = value
+        zone = zone_named(str(wire.get("time_zone") or "UTC")) if self.start_time or self.end_time else None
+        if zone is not None and self.start_time:
+            wire["start"] = format_instant(parse_when(self.start_time, zone, "--start-time"))
+        if zone is not None and self.end_time:
+            wire["end"] = format_instant(parse_when(self.end_time, zone, "--end-time"))
+        return wire
+
+    def spec(self) -> Spec:
+        """The spec. Raises InvalidSpec."""
+        return spec_from_wire(self.wire())
+
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.option(
+        "--interval", "intervals", multiple=True, metavar="EVERY[/OFFSET]", help="Such as 5h/15m. Repeatable."
+    ),
+    click.option(
+        "--calendar",
+        "--cal",
+        "calendars",
+        multiple=True,
+        metavar="JSON",
+        help='As {"dayOfWeek":"Fri","hour":"11"}.',
+    ),
+    click.option("--cron", "crons", multiple=True, metavar="LINE", help="Such as '0 9 * * 1-5'."),
+    click.option(
+        "--rrule",
+        "rrules",
+        multiple=True,
+        metavar="TEXT|JSON",
+        help="DTSTART and RRULE lines, or JSON.",
+    ),
+    click.option("--at", "times", multiple=True, metavar="TIME", help="A single moment."),
+    click.option(
+        "--except",
+        "excepted",
+        multiple=True,
+        metavar="JSON",
+        help='As {"dates":["2027-01-01"]} or {"calendar":{...}}.',
+    ),
+    click.option("--time-zone", "--tz", "time_zone", metavar="ZONE", help="Such as Europe/Berlin; UTC unless given."),
+    click.option("--start-time", metavar="TIME", help="No occurrence before this moment."),
+    click.option("--end-time", metavar="TIME", help="No occurrence after this moment."),
+    click.option("--jitter", metavar="DURATION", help="The most an occurrence may be delayed, such as 30s."),
+    click.option(
+        "--dialect", type=click.Choice(["evertick", "temporal"]), help="Whose rules crons and calendars are read by."
+    ),
+    click.option("--spec", "whole", metavar="JSON|@FILE", help="The whole spec in the wire form."),
+)
+
+
+def spec_options(command: Command) -> Command:
+    """Give a command the flags; it receives them as one `spec_flags: SpecFlags`."""
+
+    @wraps(command)
+    def gathered(*args: Any, **options: Any) -> Any:
+        named = {name: options.pop(name) for name in SpecFlags.__dataclass_fields__}
+        return command(*args, spec_flags=SpecFlags(**named), **options)
+
+    wrapped: Callable[..., Any] = gathered
+    for option in reversed(_OPTIONS):
+        wrapped = option(wrapped)
+    return cast("Command", wrapped)
+
+
+def parse_when(text: str, zone: Zone, what: str) -> int:
+    """A moment on the command line, as an instant: RFC 3339, a local time or date in `zone`, or `now`, `now-2h`.
+
+    Raises InvalidSpec.
+    """
+    if text.startswith("now"):
+        now, rest = int(time.time()), text[3:]
+        if not rest:
+            return now
+        if rest[0] in "+-" and len(rest) > 1:
+            length = parse_duration(rest[1:])
+            return now + length if rest[0] == "+" else now - length
+    return moment_instant(zone, parse_moment(text, what))
+
+
+def parse_json(text: str) -> Any:
+    """JSON, with every way of failing turned into InvalidSpec: also nesting that is too deep."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise InvalidSpec("JSON nested too deeply") from None
+    except ValueError as problem:
+        raise InvalidSpec(f"not JSON: {str(problem)[:200]}") from None
+
+
+def _json(text: str, flag: str) -> Any:
+    try:
+        return parse_json(text)
+    except InvalidSpec as problem:
+        raise InvalidSpec(f"{flag} {shown(text)}: {problem}") from None
+
+
+def _text_or_file(text: str) -> str:
+    if not text.startswith("@"):
+        return text
+    path = Path(text[1:])
+    try:
+        if path.stat().st_size > SPEC_FILE_MAX:
+            raise InvalidSpec(f"{path} is larger than {SPEC_FILE_MAX} bytes")
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise InvalidSpec(f"--spec {text}: {problem}") from None

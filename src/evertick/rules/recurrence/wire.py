@@ -1,0 +1,385 @@
+"""The wire form: a spec as JSON, for REST, files, the command line and the database.
+
+Every key is optional, sources add up, unknown keys are refused. What is written is kept: reading a spec and
+writing it back gives the same texts in the same order, in one spelling of the keys. Temporal's spellings are
+understood (`dayOfWeek`, `5h/15m`, lists of `{start, end, step}`).
+
+    {"crons": ["0 9 * * 1-5"], "intervals": [{"every": "5h", "offset": "15m"}],
+     "calendars": [{"day_of_week": "Fri", "hour": "11", "minute": "3"}],
+     "rrules": [{"dtstart": "1997-09-02T09:00:00", "rrule": "FREQ=DAILY;COUNT=10"}],
+     "except": [{"calendar": {"month": "12", "day_of_month": "24-26"}}, {"holidays": {"country": "US"}}],
+     "jitter": "30s", "time_zone": "America/New_York"}
+"""
+
+import base64
+import binascii
+import json
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError, model_validator
+
+from evertick.base.errors import InvalidSpec
+from evertick.rules.recurrence import holidays
+from evertick.rules.recurrence.calendar import CALENDAR_FIELDS, Written, parse_calendar
+from evertick.rules.recurrence.cron import parse_cron, parse_temporal_cron
+from evertick.rules.recurrence.duration import format_duration, format_milliseconds, parse_milliseconds
+from evertick.rules.recurrence.interval import ANCHOR_START, make_interval, parse_interval
+from evertick.rules.recurrence.moments import format_day, format_instant, parse_day, parse_instant, parse_moment
+from evertick.rules.recurrence.rrule import parse_properties, parse_rrule
+from evertick.rules.recurrence.source import (
+    Calendar,
+    Cron,
+    Dialect,
+    Dst,
+    ExcludeCalendar,
+    ExcludeCron,
+    ExcludeDateRange,
+    ExcludeDates,
+    ExcludeHolidays,
+    Exclusion,
+    Gap,
+    Holiday,
+    Interval,
+    Overlap,
+    Range,
+    RRule,
+    Spec,
+    Value,
+)
+from evertick.rules.recurrence.source import Field as SourceField
+from evertick.rules.recurrence.text import shown
+from evertick.rules.recurrence.zones import DATA_MAX
+
+LIST_MAX: Final = 10_000
+"""Longest list of a spec."""
+
+
+class _Wire(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+_Texts = Annotated[list[StrictStr], Field(max_length=LIST_MAX)]
+
+
+class RangeWire(_Wire):
+    """From `start` to `end` by `step`; an end of 0 or none is the start itself, a step of 0 or none is 1."""
+
+    start: StrictInt = 0
+    end: StrictInt = 0
+    step: StrictInt = 0
+
+
+_FieldWire = StrictStr | StrictInt | Annotated[list[RangeWire], Field(max_length=500)] | None
+
+
+class CalendarWire(_Wire):
+    """Named fields that must all match; see `calendar`."""
+
+    second: _FieldWire = None
+    minute: _FieldWire = None
+    hour: _FieldWire = None
+    day_of_month: _FieldWire = Field(None, validation_alias=AliasChoices("day_of_month", "dayOfMonth"))
+    month: _FieldWire = None
+    year: _FieldWire = None
+    day_of_week: _FieldWire = Field(None, validation_alias=AliasChoices("day_of_week", "dayOfWeek"))
+    comment: StrictStr | None = None
+
+
+class IntervalWire(_Wire):
+    """Every so often: durations such as "5h" or whole seconds; `anchor` is "epoch", "start" or a moment."""
+
+    every: StrictStr | StrictInt
+    offset: StrictStr | StrictInt | None = Field(None, validation_alias=AliasChoices("offset", "phase"))
+    anchor: StrictStr | None = None
+
+
+class RRuleWire(_Wire):
+    """A recurrence set of RFC 5545; `rrule` may be left out when there are only dates."""
+
+    dtstart: StrictStr
+    rrule: StrictStr | None = None
+    rdate: _Texts = []
+    exdate: _Texts = []
+    exrule: _Texts = []
+
+
+class HolidaysWire(_Wire):
+    """Holidays by name; `resolved` (pairs of day and name) is filled in when a spec is first read."""
+
+    country: StrictStr
+    subdivision: StrictStr | None = None
+    categories: _Texts = []
+    years: Annotated[list[StrictInt], Field(min_length=2, max_length=2)] | None = None
+    resolved: Annotated[list[tuple[StrictStr, StrictStr]], Field(max_length=LIST_MAX)] | None = None
+    source: StrictStr | None = None
+
+
+class ExclusionWire(_Wire):
+    """Exactly one of its keys."""
+
+    calendar: CalendarWire | None = None
+    cron: StrictStr | None = None
+    dates: _Texts | None = None
+    date_range: Annotated[list[StrictStr], Field(min_length=2, max_length=2)] | None = None
+    holidays: HolidaysWire | None = None
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> "ExclusionWire":
+        if len(self.model_fields_set) != 1 or getattr(self, next(iter(self.model_fields_set))) is None:
+            raise ValueError("an exclusion has exactly one of calendar, cron, dates, date_range, holidays")
+        return self
+
+
+class DstWire(_Wire):
+    """The policy for clock changes; what is left out follows the source."""
+
+    gap: Gap | None = None
+    overlap: Overlap | None = None
+
+
+class SpecWire(_Wire):
+    """A whole spec."""
+
+    crons: _Texts = []
+    intervals: Annotated[list[IntervalWire | StrictStr], Field(max_length=LIST_MAX)] = []
+    calendars: Annotated[list[CalendarWire], Field(max_length=LIST_MAX)] = []
+    rrules: Annotated[list[RRuleWire | StrictStr], Field(max_length=LIST_MAX)] = []
+    times: _Texts = []
+    except_: Annotated[list[ExclusionWire], Field(max_length=LIST_MAX)] = Field([], alias="except")
+    start: StrictStr | None = None
+    end: StrictStr | None = None
+    jitter: StrictStr | StrictInt | None = None
+    time_zone: StrictStr | None = None
+    time_zone_data: StrictStr | None = None
+    dst: DstWire | None = None
+    dialect: Literal["evertick", "temporal"] = "evertick"
+
+
+# --- reading
+# -------------------------------------------------------------------------------------------------
+
+
+def spec_from_wire(wire: Any) -> Spec:
+    """Read a spec from its wire form (parsed JSON). Raises InvalidSpec, which says where and what.
+
+    Holidays that are only named are resolved here, once; see `holidays`.
+    """
+    try:
+        return _spec(SpecWire.model_validate(wire))
+    except ValidationError as problem:
+        first = problem.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"] if not str(part).endswith("Wire"))
+        raise InvalidSpec(f"{shown(where, 200)}: {first['msg']}" if where else str(first["msg"])) from None
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of the wire form."""
+    return SpecWire.model_json_schema(by_alias=True)
+
+
+def _spec(wire: SpecWire) -> Spec:
+    dialect = Dialect(wire.dialect)
+    rrules, zone = _rrules(wire)
+    return Spec(
+        crons=tuple(_cron(text, dialect) for text in wire.crons),
+        intervals=tuple(_interval(interval, dialect) for interval in wire.intervals),
+        calendars=tuple(_calendar(calendar) for calendar in wire.calendars),
+        rrules=rrules,
+        times=tuple(parse_moment(text) for text in wire.times),
+        excludes=tuple(_exclusion(exclusion, dialect) for exclusion in wire.except_),
+        start=None if wire.start is None else parse_instant(wire.start, "start", round_up=True),
+        end=None if wire.end is None else parse_instant(wire.end, "end"),
+        jitter_ms=0 if wire.jitter is None else _jitter(wire.jitter),
+        time_zone=zone,
+        time_zone_data=None if wire.time_zone_data is None else _data(wire.time_zone_data),
+        dst=None if wire.dst is None else Dst(gap=wire.dst.gap, overlap=wire.dst.overlap),
+        dialect=dialect,
+    )
+
+
+def _cron(text: str, dialect: Dialect) -> Cron:
+    return parse_temporal_cron(text) if dialect is Dialect.TEMPORAL else parse_cron(text)
+
+
+def _interval(wire: IntervalWire | str, dialect: Dialect) -> Interval:
+    cut = dialect is Dialect.TEMPORAL
+    if isinstance(wire, str):
+        return parse_interval(wire, cut_fractions=cut)
+    anchor = wire.anchor
+    at = None if anchor in (None, "epoch") else ANCHOR_START if anchor == ANCHOR_START else parse_instant(anchor or "")
+    offset = None if wire.offset is None else _duration(wire.offset)
+    return make_interval(_duration(wire.every), offset, anchor=at, cut_fractions=cut)
+
+
+def _duration(value: str | int) -> str:
+    return f"{value}s" if isinstance(value, int) else value
+
+
+def _calendar(wire: CalendarWire) -> Calendar:
+    fields: dict[str, Written] = {}
+    for name in CALENDAR_FIELDS:
+        value = getattr(wire, name)
+        if isinstance(value, list):
+            fields[name] = [(one.start, one.end, one.step) for one in value]
+        elif value is not None and value != "":
+            fields[name] = value
+    return parse_calendar(fields, wire.comment)
+
+
+def _rrules(wire: SpecWire) -> tuple[tuple[RRule, ...], str | None]:
+    """The recurrence sets, and the spec's zone, which the TZID of a set may name."""
+    rrules: list[RRule] = []
+    zone = wire.time_zone
+    for one in wire.rrules:
+        if isinstance(one, str):
+            rrule, tzid = parse_properties(one)
+            if tzid is not None and zone not in (None, tzid):
+                raise InvalidSpec(f"TZID={shown(tzid)} contradicts the time zone {shown(zone)}")
+            zone = zone or tzid
+        else:
+            rrule = parse_rrule(
+                parse_moment(one.dtstart, "dtstart"),
+                one.rrule,
+                tuple(parse_moment(text, "rdate") for text in one.rdate),
+                tuple(parse_moment(text, "exdate") for text in one.exdate),
+                tuple(one.exrule),
+            )
+        rrules.append(rrule)
+    return tuple(rrules), zone
+
+
+def _exclusion(wire: ExclusionWire, dialect: Dialect) -> Exclusion:
+    if wire.calendar is not None:
+        return ExcludeCalendar(calendar=_calendar(wire.calendar))
+    if wire.cron is not None:
+        return ExcludeCron(cron=_cron(wire.cron, dialect))
+    if wire.dates is not None:
+        return ExcludeDates(days=tuple(parse_day(text) for text in wire.dates))
+    if wire.date_range is not None:
+        first, last = (parse_day(text) for text in wire.date_range)
+        return ExcludeDateRange(first=first, last=last)
+    if wire.holidays is not None:
+        return _holidays(wire.holidays)
+    raise InvalidSpec("an exclusion says nothing")
+
+
+def _holidays(wire: HolidaysWire) -> ExcludeHolidays:
+    categories = tuple(wire.categories)
+    if wire.resolved is None:
+        years = holidays.YEARS_DEFAULT if wire.years is None else range(wire.years[0], wire.years[1] + 1)
+        return holidays.resolve(wire.country, wire.subdivision, categories=categories, years=years)
+    return ExcludeHolidays(
+        country=wire.country,
+        subdivision=wire.subdivision,
+        categories=categories,
+        resolved=tuple(Holiday(day=parse_day(day), name=name) for day, name in wire.resolved),
+        source=wire.source,
+    )
+
+
+def _jitter(value: str | int) -> int:
+    jitter = value * 1000 if isinstance(value, int) else parse_milliseconds(value)
+    if jitter < 0:
+        raise InvalidSpec("jitter must not be negative")
+    return jitter
+
+
+def _data(text: str) -> bytes:
+    if len(text) > 2 * DATA_MAX:
+        raise InvalidSpec(f"time_zone_data has {len(text)} characters; at most {2 * DATA_MAX} are read")
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidSpec("time_zone_data must be the bytes of a TZif file in base64") from None
+
+
+# --- writing
+# -------------------------------------------------------------------------------------------------
+
+
+def spec_to_wire(spec: Spec) -> dict[str, Any]:
+    """The wire form of a spec: only what it says, in one spelling. `spec_from_wire` reads it back."""
+    wire: dict[str, Any] = {
+        "crons": [cron.text for cron in spec.crons],
+        "intervals": [_interval_wire(interval) for interval in spec.intervals],
+        "calendars": [_calendar_wire(calendar) for calendar in spec.calendars],
+        "rrules": [_rrule_wire(rrule) for rrule in spec.rrules],
+        "times": [moment.text for moment in spec.times],
+        "except": [_exclusion_wire(exclusion) for exclusion in spec.excludes],
+        "start": None if spec.start is None else format_instant(spec.start),
+        "end": None if spec.end is None else format_instant(spec.end),
+        "jitter": format_milliseconds(spec.jitter_ms) if spec.jitter_ms else None,
+        "time_zone": spec.time_zone,
+        "time_zone_data": None if spec.time_zone_data is None else base64.b64encode(spec.time_zone_data).decode(),
+        "dst": None if spec.dst is None else _without_empty({"gap": spec.dst.gap, "overlap": spec.dst.overlap}),
+        "dialect": None if spec.dialect is Dialect.EVERTICK else str(spec.dialect),
+    }
+    return _without_empty(wire)
+
+
+def canonical(spec: Spec) -> str:
+    """The wire form as one text that is the same for the same spec: compact JSON with sorted keys, made for hashing."""
+    return json.dumps(spec_to_wire(spec), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def _without_empty(wire: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in wire.items() if value is not None and value != []}
+
+
+def _interval_wire(interval: Interval) -> dict[str, Any]:
+    anchor = interval.anchor
+    return _without_empty(
+        {
+            "every": interval.every_text or format_duration(interval.every),
+            "offset": interval.offset_text or (format_duration(interval.offset) if interval.offset else None),
+            "anchor": format_instant(anchor) if isinstance(anchor, int) else anchor,
+        }
+    )
+
+
+def _calendar_wire(calendar: Calendar) -> dict[str, Any]:
+    wire: dict[str, Any] = {}
+    for name in CALENDAR_FIELDS:
+        written: SourceField | None = getattr(calendar, name)
+        if written is not None:
+            wire[name] = written.text if written.text is not None else _ranges_wire(written)
+    return _without_empty({**wire, "comment": calendar.comment})
+
+
+def _ranges_wire(written: SourceField) -> list[dict[str, int]]:
+    ranges = []
+    for item in written.items:
+        if isinstance(item, Value):
+            ranges.append({"start": item.value})
+        elif isinstance(item, Range):
+            ranges.append({"start": item.first, "end": item.last, "step": item.step})
+    return ranges
+
+
+def _rrule_wire(rrule: RRule) -> dict[str, Any]:
+    return _without_empty(
+        {
+            "dtstart": rrule.dtstart.text,
+            "rrule": None if rrule.recur is None else rrule.recur.text,
+            "rdate": [moment.text for moment in rrule.rdates],
+            "exdate": [moment.text for moment in rrule.exdates],
+            "exrule": [recur.text for recur in rrule.exrules],
+        }
+    )
+
+
+def _exclusion_wire(exclusion: Exclusion) -> dict[str, Any]:
+    match exclusion:
+        case ExcludeCalendar(calendar=calendar):
+            return {"calendar": _calendar_wire(calendar)}
+        case ExcludeCron(cron=cron):
+            return {"cron": cron.text}
+        case ExcludeDates(days=days):
+            return {"dates": [format_day(day) for day in days]}
+        case ExcludeDateRange(first=first, last=last):
+            return {"date_range": [format_day(first), format_day(last)]}
+        case ExcludeHolidays(resolved=resolved):
+            listed = None if resolved is None else [[format_day(one.day), one.name] for one in resolved]
+            named = {"country": exclusion.country, "subdivision": exclusion.subdivision}
+            kept = {"categories": list(exclusion.categories), "resolved": listed, "source": exclusion.source}
+            return {"holidays": _without_empty({**named, **kept})}
