@@ -1,6 +1,7 @@
 """What holds for every history of a schedule, whatever its policies: random events, folded one by one and at once."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,7 +26,7 @@ from evertick.rules.events import (
     Triggered,
     Updated,
 )
-from evertick.rules.plan import Plan, Verdict
+from evertick.rules.plan import Note, Plan, Start, Verdict
 from evertick.rules.schedule import (
     FATE_OF,
     Backfill,
@@ -46,7 +47,7 @@ SLOTTED = [overlap for overlap in Overlap if overlap is not Overlap.ALLOW_ALL]
 
 
 @st.composite
-def policies(draw: st.DrawFn, overlaps: list[Overlap] | None = None) -> Policies:
+def policies(draw: st.DrawFn, overlaps: Sequence[Overlap] | None = None) -> Policies:
     overlap = draw(st.sampled_from(overlaps or list(Overlap)))
     return Policies(
         overlap=overlap,
@@ -154,7 +155,7 @@ class History:
 
 
 @st.composite
-def histories(draw: st.DrawFn, overlaps: list[Overlap] | None = None, by_hand: bool = True) -> History:
+def histories(draw: st.DrawFn, overlaps: Sequence[Overlap] | None = None, by_hand: bool = True) -> History:
     history = History(draw, draw(policies(overlaps)), by_hand=by_hand)
     history.live(draw(st.integers(1, 12)))
     return history
@@ -188,7 +189,10 @@ def test_the_counters_are_the_number_of_final_fates(history: History) -> None:
 def test_folding_at_once_is_deciding_one_by_one(history: History) -> None:
     for before, events, now, plan in history.rounds:
         state = before
-        starts, cancels, terminates, notes = [], [], [], []
+        starts: list[Start] = []
+        cancels: list[OccurrenceKey] = []
+        terminates: list[OccurrenceKey] = []
+        notes: list[Note] = []
         fates: dict[OccurrenceKey, Verdict] = {}
         for event in events:
             step = decide(state, event, now)
