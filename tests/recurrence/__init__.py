@@ -1,0 +1,1 @@
+"""Recurrence: held against vectors, brute force, other libraries and hostile text."""
