@@ -1,0 +1,241 @@
+"""A simulated cluster: worker processes and clients around one database, and who disturbs them.
+
+Workers run the real engine: `Worker` with all its loops, over `SimulatedStore`. A worker that dies or ends is started
+again after a while, under a new identity, as a supervisor does it. Clients schedule, call and cancel through the
+public API, and note what they were told.
+"""
+
+import asyncio
+import random
+from dataclasses import dataclass
+from typing import Final
+
+from evertick.app.app import App
+from evertick.app.functions import Function
+from evertick.app.registry import Registry
+from evertick.app.schedulers import AsyncScheduler
+from evertick.base.errors import Conflict, OutcomeUnknown, Unavailable
+from evertick.base.ids import TenantId
+from evertick.engine.settings import Settings
+from evertick.engine.worker import Worker
+from tests.simulation.database import LeaseTask, SimulatedLanes, SimulatedStore
+from tests.simulation.functions import FUNCTIONS, KINDS, Planned, Spec, schedule, work
+from tests.simulation.loop import SimulatedClock
+from tests.simulation.processes import Process, ProcessState, current_process
+from tests.simulation.world import START, World
+
+SKEWS_MS: Final = (0.0, 300.0, -300.0, 5_000.0, -5_000.0, 120_000.0, -120_000.0)
+RESTARTS_S: Final = (0.0, 0.5, 3.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """What kind of run a seed is. Extreme mixes find more than one average mix."""
+
+    workers: int
+    clients: int
+    roots: int
+    poison: bool
+    old_workers: int
+    """How many of the workers do not know `newer` until the faults end."""
+    batch: int
+    slots: int
+    lease_ms: int
+    retention_ms: int
+    skewed: bool
+    latencies: tuple[float, ...]
+    rates: dict[str, float]
+
+
+class InstantTimer:
+    """Calls at once: the limit of a function's time needs a thread and a real clock."""
+
+    def call(self, limit_ms: int, function: object) -> object:
+        """As `Timer.call`, without a limit."""
+        return function()  # type: ignore[operator]
+
+
+class Cluster:
+    """The processes of one run."""
+
+    def __init__(self, world: World, profile: Profile, work_to_do: list[Spec]) -> None:
+        self.world = world
+        self.profile = profile
+        self.clocks: dict[str, SimulatedClock] = {}
+        self.settings = Settings(
+            batch=profile.batch,
+            action_slots=profile.slots,
+            poll_ms=1_000,
+            lease_ms=profile.lease_ms,
+            drain_ms=3_000,
+            retention_ms=profile.retention_ms,
+            prune_batch=5,
+            prune_every_ms=2_000,
+            unblock_every_ms=1_000,
+        )
+        self._to_do = work_to_do
+        self._boots: dict[str, int] = {}
+        self._stores: dict[str, SimulatedStore] = {}
+        self._workers: dict[str, Worker] = {}
+        world.store.listen(self._tell_everybody)
+        world.loop.on_end.append(self._ended)
+
+    def start(self) -> None:
+        """Start every process."""
+        for number in range(self.profile.workers):
+            self._spawn(f"worker-{number}")
+        for number in range(self.profile.clients):
+            self._spawn(f"client-{number}")
+
+    @property
+    def everything_asked(self) -> bool:
+        """Whether the clients have nothing more to ask for."""
+        return not self._to_do
+
+    async def disturb(self, seconds: float) -> None:
+        """Set clocks and stop workers, now and then, for a while."""
+        loop = self.world.loop
+        end = loop.time() + seconds
+        while loop.time() < end:
+            await asyncio.sleep(0.7)
+            for process in list(loop.processes):
+                role = process.name.partition("#")[0]
+                jump = loop.faults.strikes(f"jump/{role}", SKEWS_MS)
+                if jump is not None:
+                    self.world.rare["clock_jump"] += 1
+                    self.clocks[role].skew_ms = int(jump.value)
+                worker = self._workers.get(process.name)
+                if worker is not None and loop.faults.strikes(f"stop/{role}"):
+                    self.world.rare["told_to_stop"] += 1
+                    loop.deliver(process, worker.stop)
+
+    def calm(self) -> None:
+        """No more faults: clocks are right, the database answers, everybody runs the newest program."""
+        self.world.loop.faults.calm()
+        self.world.away_until = 0.0
+        for clock in self.clocks.values():
+            clock.skew_ms = 0
+        for process in list(self.world.loop.processes):
+            process.paused_until = None
+            if self._is_old(process.name):
+                self.world.loop.kill(process)
+        self.world.calm_at_ms = self.world.now_ms()
+
+    # -- processes
+
+    def _spawn(self, role: str) -> None:
+        self._boots[role] = self._boots.get(role, 0) + 1
+        name = f"{role}#{self._boots[role]}"
+        target = self._run_worker if role.startswith("worker") else self._run_client
+        self.world.loop.spawn(name, target, role)
+
+    def _ended(self, process: Process) -> None:
+        role = process.name.partition("#")[0]
+        self._stores.pop(process.name, None)
+        self._workers.pop(process.name, None)
+        error = process.exception
+        if error is not None and not isinstance(error, Unavailable | Conflict):
+            self.world.complaints.append(f"crash: {process.name} ended with {type(error).__name__}: {error}")
+        if role.startswith("worker") or process.state is ProcessState.KILLED or error is not None:
+            self.world.loop.call_later(self.world.loop.random.choice(RESTARTS_S), self._spawn, role)
+
+    def _tell_everybody(self) -> None:
+        for store in self._stores.values():
+            store.hear()
+
+    def _is_old(self, name: str) -> bool:
+        role = name.partition("#")[0]
+        return role.startswith("worker") and int(role.partition("-")[2]) < self.profile.old_workers
+
+    def _open(self, role: str) -> App:
+        """An app of this process's own, on the shared database."""
+        process, world = current_process(), self.world
+        if role not in self.clocks:
+            skew = world.loop.random.choice(SKEWS_MS) if self.profile.skewed else 0
+            self.clocks[role] = SimulatedClock(world.loop, START, skew_ms=int(skew))
+        entropy = random.Random(f"{world.loop.seed}/{process.name}")
+        app = App("simulation", settings=self.settings, clock=self.clocks[role], entropy=entropy)
+        app.functions = FUNCTIONS.functions
+        app.tables = FUNCTIONS.tables
+        if self._is_old(process.name) and not world.calm_at_ms:
+            app.functions = without(FUNCTIONS.functions, "newer")
+        store = SimulatedStore(world, process)
+        self._stores[process.name] = store
+        environment = app.open_on(store, inline=True)
+        environment.timer = InstantTimer()  # type: ignore[assignment]
+        environment.sleep = lambda seconds: None  # a call from outside blocks its process between conflicts
+        environment.lanes = SimulatedLanes(store, world, self.profile.latencies)
+        world.counters.append(app.counters.snapshot)
+        return app
+
+    async def _run_worker(self, role: str) -> None:
+        app = self._open(role)
+        e = app.environment
+        worker = Worker(
+            e.store, e.lanes, e.clock, app._execution, e.ids, e.entropy, e.settings, app.counters, make_lease=LeaseTask
+        )
+        self._workers[current_process().name] = worker
+        await worker.run()
+
+    async def _run_client(self, role: str) -> None:
+        app = self._open(role)
+        while self._to_do:
+            await asyncio.sleep(self.world.loop.random.choice((0.0, 0.05, 0.4, 1.0)))
+            if self._to_do:
+                await self._ask(app, self._to_do.pop(0))
+
+    async def _ask(self, app: App, spec: Spec) -> None:
+        """One request, and a note of what came back."""
+        world, how, tag = self.world, spec["how"], spec["tag"]
+        execution = app._execution
+        scheduler = AsyncScheduler(app.environment.drafter, TenantId(spec["tenant"]), execution.transact_async)
+        if how in ("call", "once"):
+            world.note(tag)
+        try:
+            if how == "once":
+                await self._call_until_answered(app, spec)
+                return
+            if how == "call":
+                await app.call_async(work, spec)
+                world.note(tag, least=1)
+                return
+            if how == "cancel":
+                other = world.some_job()
+                if other is not None:
+                    await scheduler.cancel(other)
+                    world.note_cancel(other, spec["tenant"])
+                return
+            world.acknowledged.add(await schedule(scheduler, spec))
+        except Planned:
+            world.note(tag, most=0)
+        except OutcomeUnknown:
+            world.rare["caller_left_unsure"] += 1
+        except (Unavailable, Conflict):
+            world.note(tag, most=0)
+
+    async def _call_until_answered(self, app: App, spec: Spec) -> None:
+        """A call under an idempotency key may be repeated as often as one likes."""
+        while True:
+            try:
+                app.call_once(f"once-{spec['tag']}", work, spec)
+            except (Unavailable, Conflict):
+                await asyncio.sleep(0.3)
+            except Planned:
+                self.world.note(spec["tag"], most=0)
+                return
+            else:
+                self.world.note(spec["tag"], least=1)
+                return
+
+
+def without(registry: Registry, name: str) -> Registry:
+    """The same functions but one: an older version of the program."""
+    older = Registry()
+    function: Function[..., object]
+    for function in registry:
+        if function.name != name:
+            older.add(function)
+    return older
+
+
+assert set(KINDS) >= {"newer"}

@@ -1,0 +1,223 @@
+"""What a simulated process sees of the shared database: the same store, behind faults.
+
+Every write passes labelled points, `mutations.run.before_commit` and the like, at which the process may die. And it may
+meet what PostgreSQL does to its clients:
+
+    unavailable   the database does not answer; nothing was written
+    conflict      the transaction could not be serialized; nothing was written
+    lost          the connection broke during COMMIT, which was not applied
+    unheard       the connection broke during COMMIT, which was applied
+    outage        nobody reaches the database for a while
+    deaf          a hint that a job is due got lost
+
+A lane takes its time, before the transaction and on the way back. Work that was handed to a lane is done even if
+nobody waits for it any more, as in a thread.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from evertick.base.clock import Clock
+from evertick.base.errors import Conflict, DatabaseUnavailable, OutcomeUnknown, Unavailable, WriteConflict
+from evertick.base.ids import WorkerId
+from evertick.engine.lease import renew
+from evertick.store.contract import Isolation, Listener, Store, Transaction
+from tests.simulation.processes import Process, current_process
+from tests.simulation.world import World
+
+T = TypeVar("T")
+
+LABELS: Final = {
+    "MutationLoop._claim": "mutations.claim",
+    "MutationLoop._attempt": "mutations.run",
+    "MutationLoop._still_held": "mutations.look_up",
+    "MutationLoop._abandoned": "mutations.look_up",
+    "ActionLoop.round": "actions.claim",
+    "ActionLoop._abandoned": "actions.look_up",
+    "ActionEnds.round": "actions.end",
+    "Reaper.round": "reaper",
+    "Pruner.round": "pruner",
+    "Unblocker.round": "unblocker",
+    "Worker._register": "register",
+    "Worker._end": "sign_off",
+    "renew": "renew",
+    "_Base._place_work": "schedule",
+    "_Base._cancel_work": "cancel",
+    "Execution._mutation_work": "call",
+    "Execution.call_once": "call_once",
+}
+"""Whose work a transaction is, by the name of the function that made it."""
+
+
+def label_of(work: Callable[..., Any]) -> str:
+    """A short, stable name for a transaction's work."""
+    return LABELS.get(work.__qualname__.partition(".<locals>")[0], "other")
+
+
+class SimulatedStore:
+    """The shared store as one process reaches it."""
+
+    url = "sqlite://"
+    dialect = "sqlite"
+    single_engine = False
+
+    def __init__(self, world: World, process: Process) -> None:
+        self._world = world
+        self._process = process
+        self.listeners: list[Listener] = []
+
+    def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
+        """See `Store.write`: as it is, unless a fault strikes."""
+        loop, label = self._world.loop, label_of(work)
+        loop.point(f"{label}.before")
+        self._reach(label)
+
+        def with_faults(transaction: Transaction) -> T:
+            result = work(transaction)
+            loop.point(f"{label}.before_commit")
+            if isolation is Isolation.SERIALIZABLE and loop.faults.strikes(f"conflict/{label}"):
+                raise WriteConflict("simulated: could not be serialized")
+            if loop.faults.strikes(f"lost/{label}"):
+                self._world.rare["unknown_not_applied"] += 1
+                raise OutcomeUnknown("simulated: the connection broke, nothing was applied")
+            return result
+
+        result = self._world.commit(with_faults)
+        loop.point(f"{label}.after_commit")
+        if loop.faults.strikes(f"unheard/{label}"):
+            self._world.rare["unknown_applied"] += 1
+            raise OutcomeUnknown("simulated: the connection broke, all was applied")
+        return result
+
+    def read(self, work: Callable[[Transaction], T]) -> T:
+        """See `Store.read`."""
+        self._reach("read")
+        return self._world.store.read(work)
+
+    def migrate(self) -> list[str]:
+        """See `Store.migrate`: the world did it."""
+        return []
+
+    def check_schema(self) -> None:
+        """See `Store.check_schema`: the world saw to it."""
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """See `Store.listen`."""
+        self.listeners.append(listener)
+        return lambda: self.listeners.remove(listener)
+
+    def hear(self) -> None:
+        """Somebody committed a job: tell this process soon, if the hint does not get lost."""
+        loop = self._world.loop
+        for listener in self.listeners:
+            if not loop.faults.strikes("deaf"):
+                loop.deliver(self._process, listener, delay=loop.random.choice((0.0, 0.001, 0.1)))
+
+    def now_offset_ms(self) -> int:
+        """See `Store.now_offset_ms`."""
+        return 0
+
+    def lock_engine(self) -> None:
+        """See `Store.lock_engine`."""
+
+    def close(self) -> None:
+        """See `Store.close`."""
+
+    def _reach(self, label: str) -> None:
+        world = self._world
+        outage = world.loop.faults.strikes("outage", (0.3, 2.0, 8.0))
+        if outage is not None:
+            world.away_until = world.loop.time() + outage.value
+            world.rare["outage"] += 1
+        if world.loop.time() < world.away_until or world.loop.faults.strikes(f"unavailable/{label}"):
+            raise DatabaseUnavailable("simulated: no answer")
+
+
+class SimulatedLanes:
+    """Lanes without threads: work runs inline, after a while, and its answer takes a while too."""
+
+    def __init__(self, store: Store, world: World, latencies: tuple[float, ...]) -> None:
+        self._store = store
+        self._loop = world.loop
+        self._latencies = latencies
+        self._under_way: set[asyncio.Task[Any]] = set()
+
+    async def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
+        """See `Lanes.write`."""
+        return await self._elsewhere(lambda: self._store.write(work, isolation=isolation))
+
+    async def read(self, work: Callable[[Transaction], T]) -> T:
+        """See `Lanes.read`."""
+        return await self._elsewhere(lambda: self._store.read(work))
+
+    async def call(self, function: Callable[..., T], *args: Any) -> T:
+        """See `Lanes.call`."""
+        return await self._elsewhere(lambda: function(*args))
+
+    def close(self) -> None:
+        """See `Lanes.close`."""
+
+    async def _elsewhere(self, work: Callable[[], T]) -> T:
+        task = asyncio.create_task(self._lane(work), name=f"{current_process().name}/lane")
+        self._under_way.add(task)
+        task.add_done_callback(self._done)
+        result, error = await asyncio.shield(task)
+        if error is not None:
+            raise error
+        return result  # type: ignore[return-value]  # there is no error
+
+    async def _lane(self, work: Callable[[], T]) -> tuple[T | None, BaseException | None]:
+        await asyncio.sleep(self._loop.random.choice(self._latencies))
+        result: T | None = None
+        error: BaseException | None = None
+        try:
+            result = work()
+        except Exception as raised:
+            error = raised
+        await asyncio.sleep(self._loop.random.choice(self._latencies))
+        return result, error
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._under_way.discard(task)
+
+
+class LeaseTask:
+    """Renews a simulated worker's lease, in place of the thread of a real one."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        worker_id: WorkerId,
+        *,
+        lease_ms: int,
+        every_ms: int,
+        on_lost: Callable[[], object],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._worker_id = worker_id
+        self._lease_ms = lease_ms
+        self._every_ms = every_ms
+        self._on_lost = on_lost
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """See `Lease.start`."""
+        self._task = asyncio.create_task(self._run(), name=f"{current_process().name}/lease")
+
+    def stop(self) -> None:
+        """See `Lease.stop`."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(self._every_ms / 1000)
+            try:
+                if not renew(self._store, self._worker_id, now=self._clock.now(), lease_ms=self._lease_ms):
+                    self._on_lost()
+                    return
+            except (Unavailable, Conflict):
+                pass

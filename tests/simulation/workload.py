@@ -1,0 +1,102 @@
+"""What is asked of a simulated cluster: trees of jobs, drawn from the seed."""
+
+import random
+from typing import Any, Final
+
+from tests.simulation.functions import Spec
+
+KINDS_AND_WEIGHTS: Final = (
+    ("mutation", 10),
+    ("action", 6),
+    ("push", 3),
+    ("newer", 2),
+    ("renew_self", 1),
+)
+DELAYS: Final = (0, 0, 0, 0.05, 0.5, 2.0, 6.0)
+DEPTH_MAX: Final = 3
+
+
+class Workload:
+    """Draws specs; every tag it gives is unlike every other."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self._roots = 0
+
+    def roots(self, count: int) -> list[Spec]:
+        """That many roots, each with whatever grows on it."""
+        return [self._root() for _ in range(count)]
+
+    def _root(self) -> Spec:
+        self._roots += 1
+        spec = self._spec(f"t{self._roots}", DEPTH_MAX)
+        draw = self._chance.random()
+        if draw < 0.15:
+            spec = {**self._mutation(f"t{self._roots}", 1), "how": "once"}
+        elif draw < 0.3:
+            spec = {**self._mutation(f"t{self._roots}", 2), "how": "call"}
+        elif draw < 0.36:
+            spec["how"] = "cancel"
+        else:
+            spec["how"] = "schedule"
+        spec["tenant"] = self._chance.choice(("default", "default", "red", "blue"))
+        return spec
+
+    def poison(self) -> Spec:
+        """A job that kills whoever runs it."""
+        self._roots += 1
+        return {"tag": f"t{self._roots}", "kind": "poison", "how": "schedule", "tenant": "default"}
+
+    def _spec(self, tag: str, depth: int) -> Spec:
+        kinds, weights = zip(*KINDS_AND_WEIGHTS, strict=True)
+        kind = self._chance.choices(kinds, weights)[0]
+        if kind == "action":
+            spec = self._action(tag, depth)
+        elif kind == "push":
+            spec = {"tag": tag, "kind": kind}
+        elif kind == "renew_self":
+            spec = {"tag": tag, "kind": kind, "key": f"self-{tag}"}
+        else:
+            spec = {**self._mutation(tag, depth), "kind": kind}
+        return self._options(spec)
+
+    def _options(self, spec: Spec) -> Spec:
+        chance = self._chance
+        spec["delay"] = chance.choice(DELAYS)
+        if chance.random() < 0.25:
+            spec["tell"] = True
+        if chance.random() < 0.3:
+            spec["retry"] = chance.choice((2, 3))
+        if chance.random() < 0.1 and "key" not in spec:
+            spec["key"] = chance.choice(("k1", "k2"))
+            spec["on_conflict"] = chance.choice(("keep", "replace"))
+        return spec
+
+    def _mutation(self, tag: str, depth: int) -> Spec:
+        chance = self._chance
+        spec: dict[str, Any] = {"tag": tag, "kind": "mutation", "count": chance.random() < 0.5}
+        if depth > 0:
+            spec["children"] = [self._spec(f"{tag}.{n}", depth - 1) for n in range(chance.choice((0, 0, 1, 2)))]
+        if chance.random() < 0.2:
+            spec["fail"] = chance.choice((1, 1, 99))
+        if depth > 0 and chance.random() < 0.25:
+            spec["nested"] = {**self._mutation(f"{tag}.n", depth - 1), "fail": chance.choice((0, 99))}
+        if chance.random() < 0.08:
+            spec["cancel"] = True
+        return spec
+
+    def _action(self, tag: str, depth: int) -> Spec:
+        chance = self._chance
+        spec: dict[str, Any] = {"tag": tag, "kind": "action", "takes": chance.choice((0, 0.1, 1.0, 4.0, 9.0))}
+        if depth > 0:
+            spec["children"] = [
+                {**self._mutation(f"{tag}.{n}", depth - 2), "call": True}
+                if chance.random() < 0.4
+                else self._spec(f"{tag}.{n}", depth - 2)
+                for n in range(chance.choice((0, 1, 2)))
+            ]
+        if chance.random() < 0.2:
+            spec["fail"] = chance.choice((1, 99))
+        if chance.random() < 0.15:
+            spec["cancel"] = True
+        return spec

@@ -1,0 +1,174 @@
+"""The world of a simulated run: the one database that survives everything, and the ground truth about it.
+
+The database is the real SQLite store, in memory, shared by all simulated processes as PostgreSQL would be. Triggers
+write every committed change of a job, and every document, into the table `history`: in the order of the commits, with
+the transaction, the virtual time and the process. What is rolled back leaves no trace there, so the history is what
+really happened, and the checker (`tests.simulation.checker`) reads nothing else of the database.
+
+Beside it stands what the database cannot know: the outside calls that actions made, and what callers were told.
+"""
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from evertick.base.instants import Instant
+from evertick.store.contract import Transaction
+from evertick.store.sqlite import SqliteStore
+from tests.simulation.loop import SimulationLoop
+from tests.simulation.processes import PROCESS
+
+T = TypeVar("T")
+
+START: Final = Instant(1_800_000_000_000)
+
+HISTORY: Final = """
+create table history (
+    seq integer primary key, txn integer, at_ms integer, process text, what text, id text, tenant text,
+    old_state text, new_state text, old_attempt integer, new_attempt integer, old_worker text, new_worker text
+);
+create trigger job_new after insert on jobs begin
+  insert into history (txn, at_ms, process, what, id, tenant, new_state, new_attempt)
+  values (sim_txn(), sim_now(), sim_process(), 'insert', new.id, new.tenant, new.state, new.attempt);
+end;
+create trigger job_changed after update on jobs begin
+  insert into history (txn, at_ms, process, what, id, tenant, old_state, new_state, old_attempt, new_attempt,
+                       old_worker, new_worker)
+  values (sim_txn(), sim_now(), sim_process(), 'update', new.id, new.tenant, old.state, new.state, old.attempt,
+          new.attempt, old.worker_id, new.worker_id);
+end;
+create trigger job_gone after delete on jobs begin
+  insert into history (txn, at_ms, process, what, id, tenant, old_state, new_attempt)
+  values (sim_txn(), sim_now(), sim_process(), 'delete', old.id, old.tenant, old.state, old.completed_at);
+end;
+create table job_facts (id text primary key, tenant text, kind text, name text, args text, parent_id text, key text,
+                        retry text, on_complete text, state text, due_at integer, crashes integer, error text,
+                        txn integer);
+create trigger job_fact after insert on jobs begin
+  insert into job_facts values (new.id, new.tenant, new.kind, new.name, new.args, new.parent_id, new.key, new.retry,
+                                new.on_complete, new.state, new.due_at, new.crashes, new.error, sim_txn());
+end;
+create trigger job_fact_changed after update on jobs begin
+  update job_facts set state = new.state, due_at = new.due_at, crashes = new.crashes, error = new.error
+   where id = new.id;
+end;
+create trigger document_new after insert on documents begin
+  insert into history (txn, at_ms, process, what, id, tenant, new_state)
+  values (sim_txn(), sim_now(), sim_process(), 'document', new.id, new.tenant, new.body);
+end;
+"""
+"""`job_facts` keeps the last state of every job that ever was, also of those that were removed after retention."""
+
+
+@dataclass(slots=True)
+class Told:
+    """What callers know of a tag: how often its effect must be there at the least and may be there at the most."""
+
+    least: int = 0
+    most: int = 0
+
+
+@dataclass(slots=True)
+class OutsideCall:
+    """A call that an action made to the outside world, which no rollback takes back."""
+
+    job_id: str
+    attempt: int
+    tag: str
+    at_seq: int
+    state: str
+    claims: int
+
+
+@dataclass(slots=True)
+class World:
+    """What survives, and what is true. One for each run."""
+
+    loop: SimulationLoop
+    store: SqliteStore = field(init=False)
+    database: sqlite3.Connection = field(init=False)
+    calls: list[OutsideCall] = field(default_factory=list)
+    told: dict[str, Told] = field(default_factory=dict)
+    acknowledged: set[str] = field(default_factory=set)
+    """Ids of jobs whose scheduling was confirmed to the caller."""
+    cancels: list[tuple[str, int]] = field(default_factory=list)
+    """Job ids whose cancel was confirmed, and the last entry of the history then."""
+    rare: Counter[str] = field(default_factory=Counter)
+    counters: list[Callable[[], dict[str, int]]] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+    """Broken promises that were seen while the run went on."""
+    away_until: float = 0.0
+    calm_at_ms: int = 0
+    _txn: int = 0
+
+    def __post_init__(self) -> None:
+        self.store = SqliteStore("sqlite://")
+        self.store.migrate()
+        self.database = self.store.write(lambda transaction: transaction.connection)
+        for name, function in (
+            ("sim_txn", lambda: self._txn),
+            ("sim_now", self.now_ms),
+            ("sim_process", lambda: PROCESS.get(None).name if PROCESS.get(None) else "world"),
+        ):
+            self.database.create_function(name, 0, function)
+        self.database.executescript(HISTORY)
+
+    def now_ms(self) -> int:
+        """The true time, in virtual milliseconds since the start."""
+        return int(self.loop.time() * 1000)
+
+    def commit(self, work: Callable[[Transaction], T]) -> T:
+        """Run work in one transaction of the shared database."""
+        self._txn += 1
+        return self.store.write(work)
+
+    # -- what the functions under test tell the outside
+
+    def call_outside(self, job_id: str, attempt: int, tag: str) -> None:
+        """An action calls the outside world, now and irrevocably."""
+        row = self.database.execute("select state, attempt from jobs where id = ?", (job_id,)).fetchone()
+        state, claims = row if row else ("gone", 0)
+        self.calls.append(OutsideCall(job_id, attempt, tag, self.last_seq(), state, claims))
+
+    def note(self, tag: str, *, least: int = 0, most: int = 1) -> None:
+        """Somebody learned how often the effect `tag` may be there."""
+        self.told[tag] = Told(least, most)
+
+    def note_cancel(self, job_id: str, tenant: str) -> None:
+        """Somebody of a tenant was told that a job is canceled, or had ended. Of others' jobs that says nothing."""
+        if self.rows("select 1 from job_facts where id = ? and tenant = ?", job_id, tenant):
+            self.cancels.append((job_id, self.last_seq()))
+
+    # -- looks at the truth
+
+    def last_seq(self) -> int:
+        """The newest entry of the history."""
+        return int(self.database.execute("select coalesce(max(seq), 0) from history").fetchone()[0])
+
+    def rows(self, query: str, *params: Any) -> list[tuple[Any, ...]]:
+        """Rows of the shared database, outside of every transaction of the engine's."""
+        return self.database.execute(query, params).fetchall()
+
+    def some_job(self) -> str | None:
+        """Any job there is, for whoever wants to cancel one; newer ones more often."""
+        rows = self.rows("select id from jobs order by id desc limit 12")
+        return rows[self.loop.random.randrange(len(rows))][0] if rows else None
+
+    def unfinished(self) -> list[tuple[str, str, str, int]]:
+        """Jobs that have not ended: id, name, state, due_at."""
+        return self.rows("select id, name, state, due_at from jobs where state in ('pending', 'in_progress')")
+
+    def documents(self, table: str) -> list[dict[str, Any]]:
+        """The documents of a table as they are now."""
+        rows = self.rows("select body from documents where id like ? order by id", f"{table}_%")
+        return [json.loads(body) for (body,) in rows]
+
+    def totals(self) -> Counter[str]:
+        """The counters of every process that ever ran, together with the rare states seen here."""
+        total = Counter(self.rare)
+        for snapshot in self.counters:
+            total.update(snapshot())
+        return total
