@@ -14,16 +14,19 @@ READS_MAX: Final = 32_000
 """Documents that one function call may read, including those a filter drops."""
 WRITES_MAX: Final = 16_000
 """Documents that one function call may write."""
+WARN_FROM: Final = 0.8
+"""Above this part of a limit a call is warned in its log."""
 
 
 class Budget:
     """What one call has used so far. A failed inner call gives nothing back: the work was done."""
 
-    __slots__ = ("_bytes", "_jobs", "_reads", "_writes")
+    __slots__ = ("_bytes", "_jobs", "_largest", "_reads", "_writes")
 
     def __init__(self) -> None:
         self._jobs = 0
         self._bytes = 0
+        self._largest = 0
         self._reads = 0
         self._writes = 0
 
@@ -32,6 +35,7 @@ class Budget:
         check_args_size(size)
         self._jobs += 1
         self._bytes += size
+        self._largest = max(self._largest, size)
         if self._jobs > JOBS_MAX:
             raise TooManyJobs(f"too many functions scheduled by this call (limit: {JOBS_MAX})")
         if self._bytes > JOB_BYTES_MAX:
@@ -51,6 +55,21 @@ class Budget:
         self._writes += 1
         if self._writes > WRITES_MAX:
             raise LimitExceeded(f"too many documents written in one call (limit: {WRITES_MAX}); split the work")
+
+    def warnings(self) -> list[str]:
+        """A line for every limit of which more than WARN_FROM is used up."""
+        figures = (
+            ("functions scheduled by this call", self._jobs, JOBS_MAX),
+            ("bytes of arguments of functions scheduled by this call", self._bytes, JOB_BYTES_MAX),
+            ("bytes of arguments of one scheduled function", self._largest, ARGS_BYTES_MAX),
+            ("documents read by this call", self._reads, READS_MAX),
+            ("documents written by this call", self._writes, WRITES_MAX),
+        )
+        return [
+            f"many {what} (actual: {actual}, limit: {limit})"
+            for what, actual, limit in figures
+            if actual > WARN_FROM * limit
+        ]
 
 
 def check_args_size(size: int) -> None:

@@ -72,6 +72,7 @@ class Execution:
         try:
             args, kwargs = function.decode_args(claim.args)
             result = self._e.timer.call(self._limit_ms(function), lambda: function.handler(ctx, *args, **kwargs))
+            _warn(run)
             outcome: Outcome = Returned(function.encode_result(result))
             ctx.end_session(keep=True)
         except INTERNAL:
@@ -84,6 +85,7 @@ class Execution:
                 raise internal from error
             ctx.end_session(keep=False)
             unit.undo()
+            _warn(run)
             return Ran(self._raised(error, function), log.to_json())
         unit.keep()
         return Ran(outcome, log.to_json())
@@ -203,7 +205,8 @@ class Execution:
     ) -> Callable[[Transaction], Any]:
         def work(transaction: Transaction) -> Any:
             unit = UnitOfWork(transaction)
-            ctx = MutationCtx(self._inner_run(function, origin, unit))
+            run = self._inner_run(function, origin, unit)
+            ctx = MutationCtx(run)
             args, kwargs = function.decode_args(encoded)
             try:
                 result = self._e.timer.call(self._limit_ms(function), lambda: run_in_frame(function, ctx, args, kwargs))
@@ -215,6 +218,7 @@ class Execution:
                     raise internal from error
                 raise
             unit.flush()
+            _warn(run)
             return result
 
         return work
@@ -223,14 +227,17 @@ class Execution:
         self, function: Function[..., Any], encoded: str, origin: Run | None
     ) -> Callable[[Transaction], Any]:
         def work(transaction: Transaction) -> Any:
-            ctx = QueryCtx(self._inner_run(function, origin, UnitOfWork(transaction)))
+            run = self._inner_run(function, origin, UnitOfWork(transaction))
+            ctx = QueryCtx(run)
             args, kwargs = function.decode_args(encoded)
             try:
-                return self._e.timer.call(
+                result = self._e.timer.call(
                     self._limit_ms(function), lambda: call_plain(function, ctx, FunctionKind.QUERY, args, kwargs)
                 )
             except FunctionTimeout:
                 raise TimeoutError(self._over_time(function)) from None
+            _warn(run)
+            return result
 
         return work
 
@@ -282,6 +289,12 @@ class Execution:
         text = "".join(traceback.format_exception(type(error), error, _users_part(error)))
         hopeless = isinstance(error, NonRetryable | InvalidArguments)
         return Raised(type(error).__name__, str(error), text, retryable=not hopeless)
+
+
+def _warn(run: Run) -> None:
+    """Say in the run's log which limits it came near."""
+    for line in run.budget.warnings():
+        run.log.warning(line)
 
 
 def _users_part(error: BaseException) -> Any:

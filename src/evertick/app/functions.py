@@ -11,13 +11,11 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, update_wrapper
+from functools import cache, cached_property, update_wrapper
 from pathlib import Path
 from typing import Any, Final, Generic, NotRequired, ParamSpec, Protocol, TypeVar, cast, get_type_hints
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
-from pydantic_core import PydanticSerializationError
-from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
+from pydantic_core import PydanticSerializationError, ValidationError
 
 from evertick.base.errors import InvalidArguments, RegistrationError, ValueTooLarge
 from evertick.base.records import FunctionKind
@@ -26,10 +24,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 RESULT_BYTES_MAX: Final = 1024 * 1024
-_JSON: Final = ConfigDict(
-    extra="forbid", ser_json_bytes="base64", val_json_bytes="base64", ser_json_inf_nan="constants"
-)
-_LOOSE: Final = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64", ser_json_inf_nan="constants")
+_LOOSE: Final[dict[str, Any]] = {
+    "ser_json_bytes": "base64",
+    "val_json_bytes": "base64",
+    "ser_json_inf_nan": "constants",
+}
 _NULL: Final = "null"
 
 
@@ -96,10 +95,8 @@ class Function(Generic[P, R]):
                 fields[parameter.name] = NotRequired[dict.__class_getitem__((str, hint))]
             else:
                 fields[parameter.name] = hint if parameter.default is parameter.empty else NotRequired[hint]
-        shape = TypedDict("Arguments", fields)  # type: ignore[misc]
-        shape.__pydantic_config__ = _JSON  # type: ignore[attr-defined]
         try:
-            return TypeAdapter(shape)
+            return _arguments_adapter(fields)
         except Exception as error:
             raise RegistrationError(f"{self.name}: pydantic cannot check its arguments: {error}") from error
 
@@ -108,10 +105,7 @@ class Function(Generic[P, R]):
         hint = get_type_hints(self.handler, include_extras=True).get("return", Any)
         if hint is None or hint is type(None):
             return None
-        try:
-            return TypeAdapter(hint, config=_LOOSE)
-        except Exception:  # pydantic models carry a configuration of their own and refuse another
-            return TypeAdapter(hint)
+        return _adapter(hint)
 
     def check(self) -> None:
         """Build everything that is built on first use, so that what is wrong shows at start.
@@ -178,7 +172,7 @@ class Function(Generic[P, R]):
         if value is None:
             return _NULL
         try:
-            text = (self._result_codec or _ANY).dump_json(value).decode()
+            text = (self._result_codec or _any_adapter()).dump_json(value).decode()
         except (PydanticSerializationError, UnicodeEncodeError, ValueError) as error:
             raise InvalidArguments(f"{self.name}: what it returned cannot be stored as JSON: {error}") from error
         if len(text) > RESULT_BYTES_MAX:
@@ -189,7 +183,7 @@ class Function(Generic[P, R]):
         """What the function returned, from its JSON text."""
         if text == _NULL:
             return cast("R", None)
-        return cast("R", (self._result_codec or _ANY).validate_json(text))
+        return cast("R", (self._result_codec or _any_adapter()).validate_json(text))
 
     @property
     def parameter_names(self) -> list[str]:
@@ -260,7 +254,29 @@ class Action(Function[P, R]):
     kind = FunctionKind.ACTION
 
 
-_ANY: Final[Adapter] = TypeAdapter(Any, config=_LOOSE)
+@cache
+def _any_adapter() -> Adapter:
+    return _adapter(Any)
+
+
+def _adapter(hint: Any) -> Adapter:
+    """Pydantic's adapter of a type. Pydantic is loaded here, on first use: it is a third of the time of an import."""
+    from pydantic import TypeAdapter
+
+    try:
+        return TypeAdapter(hint, config=cast("Any", _LOOSE))
+    except Exception:  # pydantic's models carry a configuration of their own and refuse another
+        return TypeAdapter(hint)
+
+
+def _arguments_adapter(fields: dict[str, Any]) -> Adapter:
+    """Pydantic's adapter of a signature: an object with these fields and no others."""
+    from pydantic import TypeAdapter
+    from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
+
+    shape = TypedDict("Arguments", fields)  # type: ignore[misc]
+    shape.__pydantic_config__ = {"extra": "forbid", **_LOOSE}  # type: ignore[attr-defined]
+    return TypeAdapter(shape)
 
 
 def default_name(handler: Callable[..., Any]) -> str:

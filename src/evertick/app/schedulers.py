@@ -7,7 +7,7 @@ transaction of its own. On somebody else's connection the jobs belong to whateve
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, ParamSpec, Protocol, Self, TypeVar
+from typing import Any, Final, ParamSpec, Protocol, Self, TypeVar
 
 from evertick.app.budget import Budget
 from evertick.app.database import require_job_id
@@ -17,13 +17,16 @@ from evertick.app.scheduling import Drafter, Options, after, moment, place
 from evertick.base.errors import Misuse
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import Instant
-from evertick.base.records import JobState, NewJob
-from evertick.engine.finish import cancel
+from evertick.base.records import JobFilter, JobState, NewJob
+from evertick.engine.finish import cancel, cancel_many
 from evertick.store.contract import Transaction
 from evertick.store.unit_of_work import UnitOfWork
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+CANCEL_PAGE: Final = 1_000
+"""Jobs that `cancel_all` cancels in one transaction."""
 
 
 class Transact(Protocol):
@@ -91,6 +94,34 @@ class _Base:
             cancel(transaction, job_id, tenant=self._tenant, now=self._drafter.now(), make_id=make_id)
 
         return work
+
+    def _cancel_page_work(
+        self, where: JobFilter, after_id: JobId | None
+    ) -> Callable[[Transaction], tuple[int, JobId | None]]:
+        """Cancel a page of jobs; answers how many there were, and the last one's id unless it was the last page."""
+
+        def work(transaction: Transaction) -> tuple[int, JobId | None]:
+            ids = [job.id for job in transaction.list_jobs(where, limit=CANCEL_PAGE, after=after_id)]
+            count = cancel_many(
+                transaction, ids, tenant=self._tenant, now=self._drafter.now(), make_id=self._drafter.make_id
+            )
+            return count, ids[-1] if len(ids) == CANCEL_PAGE else None
+
+        return work
+
+    def _unfinished(
+        self,
+        function: Function[..., Any] | str | None,
+        due_from: datetime | float | None,
+        due_until: datetime | float | None,
+    ) -> JobFilter:
+        return JobFilter(
+            tenant=self._tenant,
+            states=(JobState.PENDING, JobState.IN_PROGRESS),
+            name=function.name if isinstance(function, Function) else function,
+            due_from=None if due_from is None else moment(due_from),
+            due_until=None if due_until is None else moment(due_until),
+        )
 
     def _place_work(
         self, jobs: list[NewJob], origin_id: JobId | None, now: Instant
@@ -203,6 +234,23 @@ class Scheduler(_Blocking):
         """Cancel a job; see `MutationScheduler.cancel`."""
         self._transact(self._cancel_work(require_job_id(job_id)))
 
+    def cancel_all(
+        self,
+        function: Function[..., Any] | str | None = None,
+        *,
+        due_from: datetime | float | None = None,
+        due_until: datetime | float | None = None,
+    ) -> int:
+        """Cancel every unfinished job, or those of one function (by name also of one that is gone), or those due from
+        a moment on and before another; answers how many. Works in pages, each a transaction of its own.
+        """
+        where = self._unfinished(function, due_from, due_until)
+        canceled, last_id = self._transact(self._cancel_page_work(where, None))
+        while last_id is not None:
+            count, last_id = self._transact(self._cancel_page_work(where, last_id))
+            canceled += count
+        return canceled
+
     def _write(self, calls: list[FunctionCall], requested_at: Instant, now: Instant) -> list[JobId]:
         jobs = self._draft(calls, requested_at, now)
         return self._transact(self._place_work(jobs, self._origin_id, now))
@@ -244,6 +292,21 @@ class AsyncScheduler(_Base):
     async def cancel(self, job_id: JobId | str) -> None:
         """Cancel a job; see `MutationScheduler.cancel`."""
         await self._transact(self._cancel_work(require_job_id(job_id)))
+
+    async def cancel_all(
+        self,
+        function: Function[..., Any] | str | None = None,
+        *,
+        due_from: datetime | float | None = None,
+        due_until: datetime | float | None = None,
+    ) -> int:
+        """Cancel every unfinished job, or a choice of them; see `Scheduler.cancel_all`."""
+        where = self._unfinished(function, due_from, due_until)
+        canceled, last_id = await self._transact(self._cancel_page_work(where, None))
+        while last_id is not None:
+            count, last_id = await self._transact(self._cancel_page_work(where, last_id))
+            canceled += count
+        return canceled
 
     async def _write(self, calls: list[FunctionCall], requested_at: Instant, now: Instant) -> list[JobId]:
         jobs = self._draft(calls, requested_at, now)

@@ -44,8 +44,8 @@ def encode_document(fields: Mapping[str, Any]) -> str:
     except (ValueError, RecursionError):  # NaN or infinity, or a structure without end
         text = json.dumps(_plain(fields, 0), separators=(",", ":"), allow_nan=False)
     else:
-        if '"$' in text:
-            _plain(fields, 0)  # a key of the user's must not read as one of ours
+        if '"$' in text or text.count("{") + text.count("[") > DEPTH_MAX:
+            _plain(fields, 0)  # a key of the user's must not read as one of ours; nor may it be nested too deep
     if len(text) > DOCUMENT_BYTES_MAX:
         raise ValueTooLarge(f"a document of {len(text)} bytes; the limit is {DOCUMENT_BYTES_MAX}")
     return text

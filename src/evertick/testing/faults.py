@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from evertick.app.functions import Function
-from evertick.base.errors import WriteConflict
+from evertick.base.errors import DatabaseUnavailable, WriteConflict
 from evertick.testing.loop import Process, ProcessKilled, current_process
 
 
@@ -25,6 +25,7 @@ class Faults:
         self._conflicts: dict[Function[..., Any], int] = {}
         self._doomed: Process | None = None
         self._conflicting: str | None = None
+        self.database_is_away = False
 
     def fail(self, function: Function[..., Any], error: BaseException) -> None:
         """Let the next run of the function raise `error` instead of running."""
@@ -46,6 +47,8 @@ class Faults:
         process = current_process()
         if process is not None and not process.alive:
             raise ProcessKilled
+        if self.database_is_away:
+            raise DatabaseUnavailable("the database does not answer: the test took it away")
         self._conflicting = None
 
     def before_commit(self) -> None:

@@ -15,7 +15,8 @@ worlds, one after the other; while it lives in one, `app.call` and `app.schedule
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from types import TracebackType
@@ -233,6 +234,15 @@ class World:
         From then on nothing runs until `restart`.
         """
         self._faults.crash(self.app.functions.resolve(function))
+
+    @contextmanager
+    def outage(self) -> Iterator[None]:
+        """While the `with` block runs, the database does not answer anybody, not even the test."""
+        self._faults.database_is_away = True
+        try:
+            yield
+        finally:
+            self._faults.database_is_away = False
 
     def kill(self) -> None:
         """The worker process dies at once, as by SIGKILL: no `finally` of what it runs gets a say."""
