@@ -1,10 +1,10 @@
 """The mutation loop: due mutations, many in one commit, each exactly once.
 
-A round claims a batch (first commit), runs it and writes how each ended (second commit). The writes of a mutation and
-its end are in that same second commit, so either both are there or neither. If the commit meets a conflict, or one of
-the jobs was taken away meanwhile (canceled, or reaped from a worker that seemed dead), nothing was written, and the
-batch is run again one by one. If the connection breaks during the commit, the job's row, read under a lock, tells
-whether it was applied.
+A round claims a batch (first commit; it need not reach the disk, since a forgotten claim is a job still pending), runs
+it, and writes how each ended (second commit). The writes of a mutation and its end are in that same second commit, so
+either both are there or neither. If the commit meets a conflict, or one of the jobs was taken away meanwhile
+(canceled, or reaped from a worker that seemed dead), nothing was written, and the batch is run again one by one. If
+the connection breaks during the commit, the job's row, read under a lock, tells whether it was applied.
 """
 
 import asyncio
@@ -103,7 +103,7 @@ class MutationLoop(Loop):
                 tenants_max=self._settings.tenants,
             )
 
-        return await self._lanes.write(work, isolation=Isolation.READ_COMMITTED)
+        return await self._lanes.write(work, isolation=Isolation.RELAXED)
 
     async def _run_to_the_end(self, claims: list[Claim], worker_id: WorkerId) -> None:
         """Run claimed mutations until the end of each is written. While the database is away, wait and go on."""

@@ -40,10 +40,15 @@ Listener = Callable[[], object]
 
 
 class Isolation(StrEnum):
-    """How transactions see each other. SQLite's writers are always alone, so there both mean the same."""
+    """How transactions see each other. SQLite's writers are always alone, so there all are serializable."""
 
     SERIALIZABLE = "serializable"
-    READ_COMMITTED = "read committed"  # claims and leases: they lock the rows they change
+    READ_COMMITTED = "read committed"
+    """For claims and leases: they lock the rows they change."""
+    RELAXED = "relaxed"
+    """READ COMMITTED, and the commit does not wait for the disk. A power cut may forget it, never half of it and never
+    without what came after it. For claims of mutations: a forgotten one is a job that is still pending.
+    """
 
 
 class Transaction(Protocol):

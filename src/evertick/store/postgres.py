@@ -51,7 +51,10 @@ MIGRATION_LOCK: Final = 0x65766572
 _LEVELS: Final = {
     Isolation.SERIALIZABLE: IsolationLevel.SERIALIZABLE,
     Isolation.READ_COMMITTED: IsolationLevel.READ_COMMITTED,
+    Isolation.RELAXED: IsolationLevel.READ_COMMITTED,
 }
+_NOTIFY: Final = f"notify {CHANNEL}".encode()
+_RELAXED: Final = " -c synchronous_commit=off"
 _SESSION: Final = "-c lock_timeout=10s -c idle_in_transaction_session_timeout=60s"
 
 
@@ -132,17 +135,20 @@ class PostgresStore:
     def __init__(self, url: str) -> None:
         self.url = url
         self._conninfo, self._through_pgbouncer = conninfo_of(url)
+        self._relaxed_conninfo = conninfo_of(url, relaxed=True)[0]
         self._pid = os.getpid()
-        self._idle: list[psycopg.Connection[Any]] = []
+        # A session whose commits do not wait for the disk is a connection of another kind.
+        self._idle: dict[bool, list[psycopg.Connection[Any]]] = {False: [], True: []}
         self._lock = threading.Lock()
         self._listeners: list[Listener] = []
         self._closed = threading.Event()
         self._notifier: _Notifier | None = None
+        self._notified_at = 0.0
         self._hearer: threading.Thread | None = None
 
     def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
         """See `Store.write`."""
-        with self._connection() as connection:
+        with self._connection(relaxed=isolation is Isolation.RELAXED) as connection:
             connection.read_only = None
             connection.isolation_level = _LEVELS[isolation]
             transaction = PostgresTransaction(connection)
@@ -213,17 +219,14 @@ class PostgresStore:
             self._notifier.close()  # its last notification also wakes our own hearer, who then sees the end
         if self._hearer is not None:
             self._hearer.join()
-        with self._lock:
-            for connection in self._idle:
-                connection.close()
-            self._idle.clear()
+        self._close_idle()
 
     # -- connections
 
-    def _connect(self, *, autocommit: bool = False) -> "psycopg.Connection[Any]":
+    def _connect(self, *, autocommit: bool = False, relaxed: bool = False) -> "psycopg.Connection[Any]":
         try:
             return psycopg.connect(
-                self._conninfo,
+                self._relaxed_conninfo if relaxed else self._conninfo,
                 autocommit=autocommit,
                 prepare_threshold=None if self._through_pgbouncer else 5,
             )
@@ -235,29 +238,29 @@ class PostgresStore:
         except psycopg.ProgrammingError as error:
             raise InvalidDatabaseUrl(f"{shown(self.url)} is no PostgreSQL address: {str(error).strip()}") from error
 
-    def _take(self) -> "psycopg.Connection[Any]":
+    def _take(self, *, relaxed: bool) -> "psycopg.Connection[Any]":
         if self._closed.is_set():
             raise DatabaseUnavailable(f"{shown(self.url)} is closed")
         if os.getpid() != self._pid:
             raise Misuse("a PostgreSQL store must not be used after a fork; open it in the new process")
         with self._lock:
-            while self._idle:
-                connection = self._idle.pop()
+            while self._idle[relaxed]:
+                connection = self._idle[relaxed].pop()
                 if not _was_left(connection):
                     return connection
                 connection.close()
-        return self._connect()
+        return self._connect(relaxed=relaxed)
 
     @contextmanager
-    def _connection(self) -> "Iterator[psycopg.Connection[Any]]":
+    def _connection(self, *, relaxed: bool = False) -> "Iterator[psycopg.Connection[Any]]":
         """A connection with no transaction on it, for one transaction; afterwards it is kept if it is still good."""
-        connection = self._take()
+        connection = self._take(relaxed=relaxed)
         try:
             yield connection
         except BaseException as error:
-            self._give_back_after(error, connection)
+            self._give_back_after(error, connection, relaxed=relaxed)
             raise
-        self._give_back(connection)
+        self._give_back(connection, relaxed=relaxed)
 
     @contextmanager
     def _asking(self) -> "Iterator[psycopg.Connection[Any]]":
@@ -269,14 +272,14 @@ class PostgresStore:
                 raise ours(error) from error
             connection.rollback()
 
-    def _give_back(self, connection: "psycopg.Connection[Any]") -> None:
+    def _give_back(self, connection: "psycopg.Connection[Any]", *, relaxed: bool) -> None:
         with self._lock:
-            if len(self._idle) < IDLE_CONNECTIONS_MAX and not self._closed.is_set():
-                self._idle.append(connection)
+            if len(self._idle[relaxed]) < IDLE_CONNECTIONS_MAX and not self._closed.is_set():
+                self._idle[relaxed].append(connection)
                 return
         connection.close()
 
-    def _give_back_after(self, error: BaseException, connection: "psycopg.Connection[Any]") -> None:
+    def _give_back_after(self, error: BaseException, connection: "psycopg.Connection[Any]", *, relaxed: bool) -> None:
         """After a failure a connection is reused only if it can still roll back; otherwise it is thrown away."""
         if not connection.closed and not isinstance(error, OutcomeUnknown):
             try:
@@ -284,13 +287,17 @@ class PostgresStore:
             except psycopg.Error:
                 connection.close()
             else:
-                self._give_back(connection)
+                self._give_back(connection, relaxed=relaxed)
                 return
         connection.close()
-        with self._lock:  # the server went away: its other connections are gone as well
-            for idle in self._idle:
-                idle.close()
-            self._idle.clear()
+        self._close_idle()  # the server went away: its other connections are gone as well
+
+    def _close_idle(self) -> None:
+        with self._lock:
+            for stack in self._idle.values():
+                for connection in stack:
+                    connection.close()
+                stack.clear()
 
     def _check_whole(self, transaction: PostgresTransaction) -> None:
         """Refuse to commit what PostgreSQL would silently roll back: it answers such a COMMIT without an error."""
@@ -343,8 +350,20 @@ class PostgresStore:
     # -- hints
 
     def _hint(self) -> None:
+        """Tell this process at once and the others at most every NOTIFY_EVERY_S; a late hint leaves it to a thread."""
         for listener in tuple(self._listeners):
             listener()
+        now = time.monotonic()
+        if now - self._notified_at >= NOTIFY_EVERY_S:
+            self._notified_at = now
+            try:
+                with self._connection(relaxed=True) as connection:
+                    connection.autocommit = True
+                    connection.execute(_NOTIFY)
+                    connection.autocommit = False
+            except (psycopg.Error, DatabaseUnavailable):
+                pass  # only a hint: the commit stands, and workers look by themselves
+            return
         if self._notifier is None:
             with self._lock:
                 if self._notifier is None:
@@ -396,8 +415,8 @@ class _Notifier:
             self._wanted.clear()
             try:
                 if connection is None:
-                    connection = self._connect(autocommit=True)
-                connection.execute(f"notify {CHANNEL}".encode())
+                    connection = self._connect(autocommit=True, relaxed=True)
+                connection.execute(_NOTIFY)
             except (psycopg.Error, DatabaseUnavailable):
                 connection = None  # only a hint: workers look by themselves
             if closing:
@@ -421,8 +440,10 @@ def _records(columns: Sequence[str], rows: Sequence[Row]) -> str:
     return json.dumps([dict(zip(columns, row, strict=True)) for row in rows], default=bytes.hex)
 
 
-def conninfo_of(url: str) -> tuple[str, bool]:
-    """The address for the driver, and whether `pgbouncer=true` stands in it.
+def conninfo_of(url: str, *, relaxed: bool = False) -> tuple[str, bool]:
+    """The address for the driver, and whether `pgbouncer=true` stands in it (it knows no session options).
+
+    With `relaxed`, commits do not wait for the disk.
 
     Raises InvalidDatabaseUrl if it is not `postgresql://...`.
     """
@@ -441,7 +462,7 @@ def conninfo_of(url: str) -> tuple[str, bool]:
         "keepalives_count": "3",
     }
     if not through_pgbouncer:
-        defaults["options"] = _SESSION
+        defaults["options"] = _SESSION + (_RELAXED if relaxed else "")
     merged = urlencode(defaults | query).replace("+", "%20")
     return urlunsplit(parts._replace(query=merged)), through_pgbouncer
 
