@@ -24,11 +24,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from tests.postgres import PostgresServer, wheel_programs
-
 from benchmarks.peers import measure, table
 from benchmarks.peers.common import Database
 from benchmarks.peers.environments import ENVIRONMENTS, ROOT, Environment, NoEnvironment, python_of
+from tests.postgres import PostgresServer, wheel_programs
 
 RESULTS: Final = ROOT / "benchmarks" / "results"
 MEMORY: Final = Path("/dev/shm")  # where Linux keeps files in memory
