@@ -11,12 +11,13 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property, update_wrapper
+from functools import cached_property, update_wrapper
 from pathlib import Path
-from typing import Any, Final, Generic, NotRequired, ParamSpec, Protocol, TypeVar, cast, get_type_hints
+from typing import Any, Final, Generic, NotRequired, ParamSpec, TypeVar, cast, get_type_hints
 
 from pydantic_core import PydanticSerializationError, ValidationError
 
+from evertick.app.codec import Codec, ListCodec, codec_of_signature, codec_of_type
 from evertick.base.errors import InvalidArguments, RegistrationError, ValueTooLarge
 from evertick.base.records import FunctionKind
 
@@ -24,20 +25,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 RESULT_BYTES_MAX: Final = 1024 * 1024
-_LOOSE: Final[dict[str, Any]] = {
-    "ser_json_bytes": "base64",
-    "val_json_bytes": "base64",
-    "ser_json_inf_nan": "constants",
-}
 _NULL: Final = "null"
-
-
-class Adapter(Protocol):
-    """The part of pydantic's TypeAdapter that is used here."""
-
-    def validate_python(self, value: Any, /) -> Any: ...
-    def validate_json(self, text: str, /) -> Any: ...
-    def dump_json(self, value: Any, /) -> bytes: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +67,7 @@ class Function(Generic[P, R]):
     # -- arguments
 
     @cached_property
-    def _codec(self) -> Adapter:
+    def _codec(self) -> Codec:
         """The signature as a pydantic validator; built on first use, because forward references resolve late."""
         try:
             hints = get_type_hints(self.handler, include_extras=True)
@@ -96,16 +84,13 @@ class Function(Generic[P, R]):
             else:
                 fields[parameter.name] = hint if parameter.default is parameter.empty else NotRequired[hint]
         try:
-            return _arguments_adapter(fields)
+            return codec_of_signature(fields)
         except Exception as error:
             raise RegistrationError(f"{self.name}: pydantic cannot check its arguments: {error}") from error
 
     @cached_property
-    def _result_codec(self) -> Adapter | None:
-        hint = get_type_hints(self.handler, include_extras=True).get("return", Any)
-        if hint is None or hint is type(None):
-            return None
-        return _adapter(hint)
+    def _result_codec(self) -> ListCodec:
+        return codec_of_type(get_type_hints(self.handler, include_extras=True).get("return", Any))
 
     def check(self) -> None:
         """Build everything that is built on first use, so that what is wrong shows at start.
@@ -121,7 +106,7 @@ class Function(Generic[P, R]):
         """
         bound = self._bind(args, kwargs)
         try:
-            return self._codec.dump_json(self._codec.validate_python(bound)).decode()
+            return self._codec.write(self._codec.check(bound))
         except ValidationError as error:
             raise InvalidArguments(self._explain(error)) from error
         except (PydanticSerializationError, UnicodeEncodeError) as error:
@@ -146,7 +131,7 @@ class Function(Generic[P, R]):
         Raises InvalidArguments if they do not fit the signature (any more).
         """
         try:
-            values: dict[str, Any] = self._codec.validate_json(text)
+            values: dict[str, Any] = self._codec.read(text)
         except ValidationError as error:
             raise InvalidArguments(self._explain(error)) from error
         if self._plain:
@@ -172,7 +157,7 @@ class Function(Generic[P, R]):
         if value is None:
             return _NULL
         try:
-            text = (self._result_codec or _any_adapter()).dump_json(value).decode()
+            text = self._result_codec.write_one(value)
         except (PydanticSerializationError, UnicodeEncodeError, ValueError) as error:
             raise InvalidArguments(f"{self.name}: what it returned cannot be stored as JSON: {error}") from error
         if len(text) > RESULT_BYTES_MAX:
@@ -183,7 +168,7 @@ class Function(Generic[P, R]):
         """What the function returned, from its JSON text."""
         if text == _NULL:
             return cast("R", None)
-        return cast("R", (self._result_codec or _any_adapter()).validate_json(text))
+        return cast("R", self._result_codec.read_one(text))
 
     @property
     def parameter_names(self) -> list[str]:
@@ -252,31 +237,6 @@ class Action(Function[P, R]):
     """Side effects: starts at most once unless its retry policy says otherwise."""
 
     kind = FunctionKind.ACTION
-
-
-@cache
-def _any_adapter() -> Adapter:
-    return _adapter(Any)
-
-
-def _adapter(hint: Any) -> Adapter:
-    """Pydantic's adapter of a type. Pydantic is loaded here, on first use: it is a third of the time of an import."""
-    from pydantic import TypeAdapter
-
-    try:
-        return TypeAdapter(hint, config=cast("Any", _LOOSE))
-    except Exception:  # pydantic's models carry a configuration of their own and refuse another
-        return TypeAdapter(hint)
-
-
-def _arguments_adapter(fields: dict[str, Any]) -> Adapter:
-    """Pydantic's adapter of a signature: an object with these fields and no others."""
-    from pydantic import TypeAdapter
-    from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
-
-    shape = TypedDict("Arguments", fields)  # type: ignore[misc]
-    shape.__pydantic_config__ = {"extra": "forbid", **_LOOSE}  # type: ignore[attr-defined]
-    return TypeAdapter(shape)
 
 
 def default_name(handler: Callable[..., Any]) -> str:
