@@ -144,7 +144,8 @@ def _is_single(spec: Spec) -> bool:
 
 def _interval(interval: Interval, spec: Spec, scope: Scope) -> str:
     every, offset, anchor = interval.every, interval.offset, interval.anchor
-    said = "every " + say_duration(every).removeprefix("1 ")
+    length = say_duration(every)
+    said = f"every {length.removeprefix('1 ') if length.count(' ') == 1 else length}"
     if every == 86_400:
         said = "every 24 hours"
     if anchor == "start" and spec.start is not None:

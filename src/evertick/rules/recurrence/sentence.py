@@ -47,7 +47,7 @@ __all__ = ["FORMS", "TEXT_MAX", "parse_sentence"]
 
 CLAUSES_MAX: Final = 100
 EXCLUSIONS_MAX: Final = 100
-_CATEGORIES_MAX: Final = 8
+_NO_CATEGORIES: Final = frozenset("holidays every each on at from in the except daily hourly".split())
 _WHOLE_DAY: Final = (1 << 86_400) - 1
 
 FORMS: Final = (
@@ -258,7 +258,7 @@ def _read_holidays(reader: Reader) -> ExcludeHolidays | None:
     """`holidays in Germany`, `bank and public holidays in New York`."""
     place = reader.at
     categories: list[str] = []
-    while reader.word.replace("_", "").isalpha() and len(categories) < _CATEGORIES_MAX and reader.word != "holidays":
+    while reader.word.replace("_", "").isalpha() and reader.word not in _NO_CATEGORIES:
         categories.append(reader.word)
         reader.advance()
         reader.take(",", "and")

@@ -74,7 +74,7 @@ def read_clause(reader: Reader, *, inside: bool = False) -> Clause | None:
         taken = (_read_rule_part(reader, clause, inside=inside) or _read_interval_part(reader, clause)) if (
             here > place
         ) else False  # fmt: skip
-        if not (taken or _read_frequency(reader, clause) or _read_times(reader, clause) or _read_days(reader, clause)):
+        if not (taken or _read_times(reader, clause) or _read_frequency(reader, clause) or _read_days(reader, clause)):
             reader.at = here
             break
         if comma and reader.at == here + 1:

@@ -232,16 +232,17 @@ def read_times(reader: Reader, implied: int = ON_THE_MINUTE) -> ReadTimes | None
 
 def read_numbers(reader: Reader, highest: int) -> int | None:
     """A list of small numbers, `0, 15 and 30 through 40`, as a mask. None, nothing taken, if it is none."""
-    place, mask = reader.at, 0
-    while True:
-        first = reader.number()
-        last = reader.number() if first is not None and reader.take("through", "to") else first
-        if first is None or last is None or not first <= last <= highest:
-            reader.at = place
-            return None
+    mask, after = 0, reader.at
+    while (first := reader.number()) is not None:
+        last = reader.number() if reader.take("through", "to") else first
+        if last is None or not first <= last <= highest:
+            break
         mask |= (1 << last + 1) - (1 << first)
-        if not (reader.take(", and", ",", "and")):
-            return mask
+        after = reader.at
+        if not reader.take(", and", ",", "and"):
+            break
+    reader.at = after
+    return mask or None
 
 
 def _read_period(reader: Reader) -> tuple[int | None, str | None]:

@@ -27,7 +27,8 @@ VT=Vermont VA=Virginia WA=Washington WV=West_Virginia WI=Wisconsin WY=Wyoming
 """
 _COUNTRIES: Final = """
 AE=the_United_Arab_Emirates AL=Albania AR=Argentina AM=Armenia AU=Australia AT=Austria AZ=Azerbaijan
-BA=Bosnia_and_Herzegovina BD=Bangladesh BE=Belgium BG=Bulgaria BO=Bolivia BR=Brazil BY=Belarus CA=Canada CH=Switzerland CL=Chile CN=China
+BA=Bosnia_and_Herzegovina
+BD=Bangladesh BE=Belgium BG=Bulgaria BO=Bolivia BR=Brazil BY=Belarus CA=Canada CH=Switzerland CL=Chile CN=China
 CO=Colombia CR=Costa_Rica CU=Cuba CY=Cyprus CZ=Czechia DE=Germany DK=Denmark DO=the_Dominican_Republic DZ=Algeria
 EC=Ecuador EE=Estonia EG=Egypt ES=Spain ET=Ethiopia FI=Finland FR=France GB=the_United_Kingdom GH=Ghana GR=Greece
 GT=Guatemala HK=Hong_Kong HN=Honduras HR=Croatia HU=Hungary ID=Indonesia IE=Ireland IL=Israel IN=India IR=Iran
