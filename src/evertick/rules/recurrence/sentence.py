@@ -47,7 +47,9 @@ __all__ = ["FORMS", "TEXT_MAX", "parse_sentence"]
 
 CLAUSES_MAX: Final = 100
 EXCLUSIONS_MAX: Final = 100
-_NO_CATEGORIES: Final = frozenset("holidays every each on at from in the except daily hourly".split())
+_NO_CATEGORIES: Final = frozenset(
+    ["holidays", "every", "each", "on", "at", "from", "in", "the", "except", "daily", "hourly"]
+)
 _WHOLE_DAY: Final = (1 << 86_400) - 1
 
 FORMS: Final = (

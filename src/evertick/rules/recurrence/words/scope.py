@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from evertick.rules.recurrence.civil import DAY
+from evertick.rules.recurrence.moments import format_instant
 from evertick.rules.recurrence.source import Moment, MomentKind, Spec
 from evertick.rules.recurrence.walls import instant_of, local_of, moment_instant
 from evertick.rules.recurrence.words.dates import say_seconds
@@ -31,6 +32,10 @@ class Scope:
     def has_plain_day(self, day: int) -> bool:
         """Whether the clocks do not change on that day."""
         return instant_of(self.zone, (day + 1) * DAY) - instant_of(self.zone, day * DAY) == DAY
+
+    def say_utc(self, moment: Moment) -> str:
+        """The moment as iCalendar writes it in UTC: `20260105T090000Z`."""
+        return format_instant(self.instant(moment)).replace("-", "").replace(":", "")
 
     def say(self, instant: int) -> str:
         """An instant on the wall clock, or in UTC where the wall clock would not lead back to it."""
