@@ -24,7 +24,7 @@ from evertick.rules.schedule import (
 
 def minute(number: float) -> Instant:
     """The instant `number` minutes after the epoch."""
-    return Instant(int(number * MINUTE_MS))
+    return Instant(round(number * MINUTE_MS))
 
 
 def key(number: float, origin: Origin = Origin.SCHEDULE, request: str = "") -> OccurrenceKey:

@@ -80,3 +80,11 @@ def test_triggers_know_no_window() -> None:
 )
 def test_the_window_a_request_means(requested_ms: int | None, window: int) -> None:
     assert window_ms(requested_ms) == window
+
+
+@pytest.mark.parametrize(("late_ms", "reason"), [(60_000, "caught_up"), (60_001, "catch_up_window")])
+def test_the_window_ends_with_its_last_millisecond(late_ms: int, reason: str) -> None:
+    scene = Scene(catch_up_window_ms=60_000)
+    scene.at(1 + late_ms / 60_000, due(1))
+
+    assert scene.reasons() == [reason]

@@ -3,9 +3,11 @@
 from collections import Counter
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evertick.base.errors import SchemaMismatch
 from evertick.base.instants import Instant
 from evertick.rules.backfill import room
 from evertick.rules.decide import decide, fold
@@ -42,6 +44,7 @@ from evertick.rules.schedule import (
     ScheduleState,
     new_state,
 )
+from evertick.rules.state_text import from_text, to_text
 
 SLOTTED = [overlap for overlap in Overlap if overlap is not Overlap.ALLOW_ALL]
 
@@ -287,3 +290,17 @@ def test_a_backfill_that_keeps_to_its_room_loses_nothing_for_want_of_room(histor
     plan = decide(state, BackfillTimes(at=history.now, backfill_id="big", times=times, done=True), history.now)
 
     assert not [verdict for verdict in plan.fates if verdict.reason is Reason.BUFFER_FULL]
+
+
+@given(histories())
+@settings(max_examples=200, deadline=None)
+def test_a_state_written_as_text_reads_back_the_same(history: History) -> None:
+    text = to_text(history.state)
+
+    assert from_text(text) == history.state
+    assert to_text(from_text(text)) == text
+
+
+def test_a_state_of_a_newer_version_is_refused() -> None:
+    with pytest.raises(SchemaMismatch, match="version 99"):
+        from_text('{"v": 99}')

@@ -2,7 +2,7 @@
 
 import pytest
 
-from evertick.rules.events import Updated
+from evertick.rules.events import Paused, Updated
 from evertick.rules.schedule import Origin, Overlap, Policies, Reason
 from tests.rules.scenes import Scene, backfill, due, ended, key, minute, trigger
 
@@ -116,6 +116,28 @@ def test_a_cancel_asks_every_run_that_stands_in_the_way() -> None:
     assert scene.started == [1, 1, 1]
     scene.at(4, ended(4, triggers[1]))
     assert scene.started == [1, 1, 1, 2]
+
+
+def test_one_that_cancels_displaces_what_was_chosen_a_moment_before() -> None:
+    scene = Scene(overlap=Overlap.CANCEL_OTHER)
+    scene.at(1, due(1))
+    scene.at(2, trigger(2, Overlap.BUFFER_ALL))
+    scene.at(3, due(3))
+    scene.at(4, ended(4, 1))
+
+    assert scene.started == [1, 3]
+    assert scene.ledger[key(2, Origin.TRIGGER, "t")][1] is Reason.SUPERSEDED
+    assert scene.state.counters.of(Reason.SUPERSEDED) == 1
+
+
+def test_one_that_may_not_start_displaces_nothing() -> None:
+    scene = Scene(overlap=Overlap.CANCEL_OTHER)
+    scene.at(1, due(1))
+    scene.at(2, trigger(2, Overlap.BUFFER_ALL))
+    scene.at(3, due(3), Paused(at=minute(3), note="x"), ended(3, 1))
+
+    assert scene.started == [1, 2]
+    assert scene.ledger[key(3)][1] is Reason.PAUSED
 
 
 def test_times_that_come_together_meet_the_policy_together() -> None:
