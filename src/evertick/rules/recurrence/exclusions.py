@@ -71,9 +71,12 @@ class PlainDays:
         self.settled = max((year_of(last) for _, last in ranges), default=0)
 
     def key(self, year: int) -> Hashable:
-        """The year itself if any of the days lies in it, else None."""
+        """None if no day of the year is among them, True if all are, else the year itself."""
         begin, end = jan1(year), jan1(year + 1)
-        return year if any(first < end and last >= begin for first, last in self._ranges) else None
+        touching = [one for one in self._ranges if one[0] < end and one[1] >= begin]
+        if not touching:
+            return None
+        return True if any(first <= begin and last >= end - 1 for first, last in touching) else year
 
     def classes(self, year: int) -> Classes:
         """The days of a year, with all of their times."""

@@ -8,12 +8,23 @@ are filled in as far as somebody asks. Nothing here looks at the machine's own z
 import hashlib
 import re
 import struct
+from bisect import bisect_left, bisect_right
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from evertick.base.errors import InvalidSpec
-from evertick.rules.recurrence.civil import DAY, YEAR_MAX, day_number, is_leap, jan1, month_length, weekday_of, year_of
+from evertick.rules.recurrence.civil import (
+    CYCLE_YEARS,
+    DAY,
+    YEAR_MAX,
+    day_number,
+    is_leap,
+    jan1,
+    month_length,
+    weekday_of,
+    year_of,
+)
 from evertick.rules.recurrence.text import shown
 
 FOREVER: Final = 1 << 62
@@ -26,6 +37,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*")
 _NO_ZONES: Final = {"localtime", "posixrules", "Factory", "leapseconds"}
 _ABBREVIATIONS: Final = {"EST": "America/Panama", "MST": "America/Phoenix", "HST": "Pacific/Honolulu"}
 _COVERED_AT_FIRST: Final = 2100
+_CYCLE: Final = 146_097 * DAY
 
 
 class Table(NamedTuple):
@@ -69,15 +81,8 @@ class Zone:
 
     def offset_at(self, instant: int) -> int:
         """Seconds east of UTC at that instant."""
-        starts, offsets, _, _ = self.covering(instant)
-        low, high = 0, len(offsets)
-        while high - low > 1:
-            middle = (low + high) // 2
-            if starts[middle] <= instant:
-                low = middle
-            else:
-                high = middle
-        return offsets[low]
+        table = self.covering(instant)
+        return table.offsets[bisect_right(table.starts, instant) - 1]
 
 
 # --- where zones come from
@@ -229,12 +234,28 @@ def _filled(
     begun, held = list(starts), list(offsets)
     last = begun[-1]
     first_year = 1970 if last == -FOREVER else year_of(last // DAY)
-    for at, offset in footer.transitions(first_year, year):
+    # A footer says the same every 400 years: what lies further than one such cycle is a copy of it.
+    for at, offset in footer.transitions(first_year, min(year, first_year + CYCLE_YEARS + 2)):
         if at > last and offset != held[-1]:
             begun.append(at)
             held.append(offset)
     # Past the last year that a spec can name nobody asks any more.
-    return _table([*begun, FOREVER if year > YEAR_MAX + 1 else jan1(year + 1) * DAY], held)
+    end = FOREVER if year > YEAR_MAX + 1 else jan1(year + 1) * DAY
+    table = _table([*begun, end], held)
+    return _copied(table, first_year, year, end) if year > first_year + CYCLE_YEARS + 2 else table
+
+
+def _copied(table: Table, first_year: int, year: int, end: int) -> Table:
+    """The table with its first full cycle of 400 years repeated up to `year`."""
+    low = bisect_left(table.starts, jan1(first_year + 1) * DAY)
+    high = bisect_left(table.starts, jan1(first_year + 1 + CYCLE_YEARS) * DAY)
+    shifts = [n * _CYCLE for n in range((year - first_year) // CYCLE_YEARS + 1)]
+    starts = [*table.starts[:low], *(at + shift for shift in shifts for at in table.starts[low:high])]
+    kept = bisect_left(starts, jan1(year + 1) * DAY)
+    settled = [*table.settled[:low], *(at + shift for shift in shifts for at in table.settled[low:high])]
+    unsettled = [*table.unsettled[:low], *(at + shift for shift in shifts for at in table.unsettled[low:high])]
+    offsets = [*table.offsets[:low], *(table.offsets[low:high] * len(shifts))]
+    return Table((*starts[:kept], end), tuple(offsets[:kept]), tuple(settled[:kept]), tuple(unsettled[:kept]))
 
 
 def _table(starts: list[int], offsets: list[int]) -> Table:

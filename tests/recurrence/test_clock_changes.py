@@ -1,0 +1,140 @@
+"""Clock changes in every zone: the engine against brute force, and the invariants that hold everywhere.
+
+Every zone is visited around some of its changes on each run; EVERTICK_TEST_DEPTH=full visits all of them, 1970-2037.
+"""
+
+import random
+import zoneinfo
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evertick.rules.recurrence import Recurrence
+from evertick.rules.recurrence.zones import zone_named, zone_names
+from tests.recurrence import brute
+from tests.recurrence.asking import FULL_DEPTH, at, cron, local, recurrence
+
+BEGIN, END = at("1970-01-01T00:00:00Z"), at("2038-01-01T00:00:00Z")
+ZONES = sorted(set(zone_names()))
+POLICIES = [(gap, overlap) for gap in ("next", "shift", "skip") for overlap in ("first", "both", "last")]
+CHANGES_PER_ZONE = 10_000 if FULL_DEPTH else 2
+
+
+def changes(name: str) -> list[int]:
+    """The instants at which a zone's offset changes, from the engine's own table (compared with zoneinfo below)."""
+    table = zone_named(name).covering(END)
+    return [start for start in table.starts[1:-1] if BEGIN <= start < END]
+
+
+def check_around(rule: Recurrence, wanted: list[int], begin: int, end: int) -> None:
+    """Every way of asking gives the wanted times of [begin, end)."""
+    got = rule.between(begin, end)
+    assert local(rule, got) == local(rule, wanted)
+    backwards, before = [], end
+    while (before := rule.prev(before) or begin - 1) >= begin:
+        backwards.append(before)
+    assert backwards[::-1] == wanted
+    assert rule.count(begin, end) == len(wanted)
+    for time in wanted:
+        assert rule.matches(time)
+        assert rule.next(time - 1) == time
+        assert rule.prev(time + 1) == time
+
+
+@pytest.mark.parametrize("name", ZONES)
+def test_fixed_times_follow_their_policy_around_the_changes_of_every_zone(name: str) -> None:
+    """Several times of day, among them ones inside the change, under all policies in turn."""
+    chance = random.Random(name)
+    zone = zoneinfo.ZoneInfo(name)
+    found = changes(name)
+    for change in chance.sample(found, min(len(found), CHANGES_PER_ZONE)):
+        around = [(change + brute.offset_at(zone, change + side)) % 86_400 // 60 for side in (-1, 0)]
+        inside = chance.randint(min(around), max(around)) if max(around) - min(around) < 400 else around[0]
+        minutes = sorted({inside, around[0], around[1], chance.randrange(1440)})
+        gap, overlap = chance.choice(POLICIES)
+        rule = recurrence(
+            crons=[f"{minute % 60} {minute // 60} * * *" for minute in minutes],
+            time_zone=name,
+            dst={"gap": gap, "overlap": overlap},
+        )
+        begin, end = change - 100_000, change + 100_000
+        wanted = brute.expected([minute * 60 for minute in minutes], zone, begin, end, gap, overlap)
+        check_around(rule, wanted, begin, end)
+
+
+@pytest.mark.parametrize("name", ZONES[:: 1 if FULL_DEPTH else 7])
+def test_patterns_that_start_with_a_star_follow_real_time(name: str) -> None:
+    """`*/20 * * * *` fires at every local time that occurs, as often as it occurs."""
+    chance = random.Random(name)
+    zone = zoneinfo.ZoneInfo(name)
+    found = changes(name)
+    for change in chance.sample(found, min(len(found), CHANGES_PER_ZONE)):
+        step = chance.choice([10, 15, 20, 30])
+        rule = cron(f"*/{step} * * * *", name, dst={"gap": "next", "overlap": "first"})
+        begin, end = change - 10_000, change + 10_000
+        wanted = brute.expected(range(0, 86_400, step * 60), zone, begin, end, "skip", "both")
+        check_around(rule, wanted, begin, end)
+
+
+@pytest.mark.parametrize("name", ZONES[:: 1 if FULL_DEPTH else 5])
+def test_a_fixed_daily_rule_fires_once_for_every_day(name: str) -> None:
+    """Also for the day that a zone left out: it fires right after the gap."""
+    minute = random.Random(name).randrange(1440)
+    rule = cron(f"{minute % 60} {minute // 60} * * *", name)
+    for change in changes(name)[-4:]:
+        around = rule.between(change - 20 * 86_400, change + 20 * 86_400)
+        gaps = [later - earlier for earlier, later in pairwise(around)]
+        shown = [(time + rule.zone.offset_at(time)) // 86_400 for time in around]
+        assert all(gap > 0 for gap in gaps)
+        assert len(around) - 1 <= shown[-1] - shown[0] + 1
+        assert max(gaps) <= 86_400 + 26 * 3600
+        assert shown == sorted(set(shown)) or len(shown) - len(set(shown)) == 1
+
+
+@given(st.data())
+@settings(max_examples=600 if FULL_DEPTH else 120, deadline=None)
+def test_any_question_in_any_order_gets_the_same_answer(data: st.DataObject) -> None:
+    """The engine remembers where it was; asking in another order must not change what it says."""
+    name = data.draw(st.sampled_from(["America/New_York", "Europe/Berlin", "Australia/Lord_Howe", "Pacific/Apia"]))
+    line = data.draw(st.sampled_from(["30 2 * * *", "*/7 1-3 * * *", "0 0 29 2 *", "15 1 1 * *", "5 4 L * 5L"]))
+    fresh, used = cron(line, name), cron(line, name)
+    moments = data.draw(st.lists(st.integers(BEGIN, END), min_size=1, max_size=12))
+    near = [change + data.draw(st.integers(-9000, 9000)) for change in changes(name)[:3]]
+    for moment in moments + near:
+        assert used.next(moment) == fresh.next(moment) == cron(line, name).next(moment)
+        assert used.prev(moment) == cron(line, name).prev(moment)
+        following = used.next(moment)
+        if following is not None:
+            assert following > moment
+            assert used.prev(following + 1) == following
+            previous = used.prev(moment)
+            assert previous is None or (previous < moment and used.next(previous) is not None)
+
+
+def test_our_zones_change_when_the_standard_librarys_do() -> None:
+    for name in ZONES:
+        zone, ours = zoneinfo.ZoneInfo(name), zone_named(name)
+        for change in changes(name):
+            for instant in (change - 1, change):
+                assert ours.offset_at(instant) == brute.offset_at(zone, instant), (name, instant)
+
+
+@pytest.mark.parametrize(
+    ("line", "tz", "after"),
+    [
+        ("0 9 30 12 *", "Pacific/Apia", "2011-12-01T12:00:00-10:00"),
+        ("56 */2 * * *", "America/St_Johns", "1992-10-24T23:31:00-03:30"),
+        ("30 1 * * *", "America/New_York", "2025-11-02T01:10:00-05:00"),
+        ("0,30 2 * * *", "America/New_York", "2025-03-08T12:00:00-05:00"),
+        ("0 0 * * *", "Asia/Beirut", "2023-03-24T12:00:00+02:00"),
+    ],
+)
+def test_cases_in_which_other_engines_stand_still_or_go_back(line: str, tz: str, after: str) -> None:
+    rule, moment = cron(line, tz), at(after)
+    for _ in range(400):
+        following = rule.next(moment)
+        assert following is not None
+        assert following > moment
+        moment = following
