@@ -83,7 +83,15 @@ class History:
         self._jobs = 0
         self._names = sorted(name.removeprefix("draw_") for name in dir(self) if name.startswith("draw_"))
         self._names += 3 * ["insert_jobs", "claim_jobs", "finish_jobs"]  # these feed all others
-        self._names += 2 * ["put_documents", "put_index_entries", "scan_index", "save_call"]
+        self._names += 2 * [
+            "put_documents",
+            "put_index_entries",
+            "scan_index",
+            "save_call",
+            "block_job",
+            "release_job",
+            "register_worker",
+        ]
 
     def step(self) -> Step:
         """Draw one transaction and run it on the model."""
@@ -202,6 +210,9 @@ class History:
             return (self._some_id(tables),), {"worker_id": self._pick(WORKERS), "attempt": 1}
         job = self._pick(held)
         return (job.id,), {"worker_id": job.worker_id, "attempt": job.attempt}
+
+    def draw_release_job(self, tables: Tables) -> Any:
+        return self.draw_block_job(tables)
 
     def draw_blocked_names(self, tables: Tables) -> Any:
         return (), {}

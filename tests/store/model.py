@@ -14,6 +14,7 @@ from evertick.base.instants import Instant
 from evertick.base.records import (
     UNFINISHED,
     Call,
+    CanceledJob,
     Claim,
     FunctionKind,
     Job,
@@ -114,6 +115,10 @@ class ModelTransaction:
         if self.is_held(job_id, worker_id=worker_id, attempt=attempt):
             self._save(replace(self.tables.jobs[job_id], state=PENDING, worker_id=None, blocked=True))
 
+    def release_job(self, job_id: JobId, *, worker_id: WorkerId, attempt: int) -> None:
+        if self.is_held(job_id, worker_id=worker_id, attempt=attempt):
+            self._save(replace(self.tables.jobs[job_id], state=PENDING, worker_id=None))
+
     def blocked_names(self) -> set[str]:
         return {job.name for job in self.tables.jobs.values() if job.blocked}
 
@@ -149,12 +154,12 @@ class ModelTransaction:
         shown = [job.visible_state for job in self.tables.jobs.values() if job.tenant == tenant]
         return {state.value: shown.count(state) for state in JobState}
 
-    def cancel_job(self, job_id: JobId, *, tenant: TenantId, now: Instant) -> tuple[bool, str | None]:
+    def cancel_job(self, job_id: JobId, *, tenant: TenantId, now: Instant) -> CanceledJob | None:
         job = self.get_job(job_id, tenant=tenant)
         if job is None or job.state not in UNFINISHED:
-            return False, None
+            return None
         self._save(replace(job, state=CANCELED, completed_at=now, worker_id=None, blocked=False))
-        return True, job.on_complete
+        return CanceledJob(job.on_complete, job.schedule)
 
     def find_unfinished_key(self, key: str, *, tenant: TenantId) -> JobId | None:
         return self._holder(key, tenant)

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from evertick.base.ids import DEFAULT_TENANT, JobId, TenantId, WorkerId
 from evertick.base.instants import Instant
-from evertick.base.records import Claim, FunctionKind, Job, JobEnd, JobState, NewJob, Worker
+from evertick.base.records import CanceledJob, Claim, FunctionKind, Job, JobEnd, JobState, NewJob, Worker
 from evertick.store.contract import Isolation, Store, Transaction
 
 NOW: Final = Instant(1_000_000)
@@ -97,7 +97,7 @@ def finish(store: Store, *ends: JobEnd, worker_id: WorkerId = ANN) -> set[JobId]
     return store.write(lambda tx: tx.finish_jobs(ends, worker_id=worker_id))
 
 
-def cancel(store: Store, number: int = 1, *, tenant: TenantId = DEFAULT_TENANT) -> tuple[bool, str | None]:
+def cancel(store: Store, number: int = 1, *, tenant: TenantId = DEFAULT_TENANT) -> CanceledJob | None:
     """Cancel in a transaction of its own, at NOW + 7."""
     return store.write(lambda tx: tx.cancel_job(job_id(number), tenant=tenant, now=at(7)))
 

@@ -4,7 +4,7 @@ import pytest
 
 from evertick.base.errors import WriteConflict
 from evertick.base.ids import DEFAULT_TENANT, JobId, TenantId
-from evertick.base.records import JobState
+from evertick.base.records import CanceledJob, JobState
 from evertick.store.contract import Store
 from tests.store.rows import (
     ANN,
@@ -34,7 +34,7 @@ def holder(store: Store, key: str = "k", *, tenant: TenantId = DEFAULT_TENANT) -
 def test_a_pending_job_is_canceled_at_once(store: Store) -> None:
     insert(store, new_job(on_complete='{"name":"f"}'))
 
-    assert cancel(store) == (True, '{"name":"f"}')
+    assert cancel(store) == CanceledJob('{"name":"f"}')
 
     job = get(store)
     assert (job.state, job.completed_at) == (JobState.CANCELED, at(7))
@@ -43,7 +43,7 @@ def test_a_pending_job_is_canceled_at_once(store: Store) -> None:
 def test_a_running_job_is_canceled_and_its_worker_holds_nothing(store: Store) -> None:
     claimed = claim_one(store)
 
-    assert cancel(store) == (True, None)
+    assert cancel(store) == CanceledJob(None)
 
     assert (get(store).state, get(store).worker_id, get(store).attempt) == (JobState.CANCELED, None, 1)
     assert finish(store, end_of(claimed)) == set()
@@ -53,7 +53,7 @@ def test_a_blocked_job_can_be_canceled_and_blocks_nobody(store: Store) -> None:
     claimed = claim_one(store)
     store.write(lambda tx: tx.block_job(claimed.id, worker_id=ANN, attempt=1))
 
-    assert cancel(store) == (True, None)
+    assert cancel(store) == CanceledJob(None)
 
     assert not get(store).blocked
     assert store.read(lambda tx: tx.blocked_names()) == set()
@@ -65,15 +65,15 @@ def test_canceling_what_has_ended_changes_nothing(store: Store, state: JobState)
     finish(store, end_of(claim_one(store, on_complete="[]"), state))
     before = get(store)
 
-    assert cancel(store) == (False, None)
+    assert cancel(store) is None
     assert get(store) == before
 
 
 def test_nobody_cancels_an_unknown_job_or_one_of_another_tenant(store: Store) -> None:
     insert(store, new_job())
 
-    assert cancel(store, 2) == (False, None)
-    assert cancel(store, 1, tenant=OTHER) == (False, None)
+    assert cancel(store, 2) is None
+    assert cancel(store, 1, tenant=OTHER) is None
     assert get(store).state is JobState.PENDING
 
 

@@ -18,7 +18,7 @@ from tests.store.model import Tables, claim_of
 
 SEEDS: Final = tuple(map(int, filter(None, os.environ.get("EVERTICK_STORE_SEED", "").split(",")))) or (1, 2, 3)
 STEPS: Final = int(os.environ.get("EVERTICK_STORE_STEPS", "250"))
-FLOOR: Final = 5
+FLOOR: Final = 2
 """How often each kind of operation must have succeeded in a history of 250 steps."""
 RARE: Final = (
     "insert_jobs: conflict",

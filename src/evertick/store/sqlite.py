@@ -30,7 +30,8 @@ from evertick.base.ids import JobId, WorkerId
 from evertick.base.records import JobEnd
 from evertick.store import schema
 from evertick.store.contract import Isolation, Listener, Transaction
-from evertick.store.sql_transaction import Row, SqlTransaction
+from evertick.store.driver import Row
+from evertick.store.sql_transaction import SqlTransaction
 from evertick.store.statements import load_statements
 
 T = TypeVar("T")
@@ -77,9 +78,9 @@ class SqliteTransaction(SqlTransaction):
         except sqlite3.Error as error:
             raise self._failed(ours(error)) from error
 
-    def _run_many(self, name: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+    def _run_many(self, name: str, columns: Sequence[str], rows: Sequence[Row]) -> int:
         try:
-            self._connection.executemany(self._statements[name], rows)
+            return self._connection.executemany(self._statements[name], rows).rowcount
         except sqlite3.Error as error:
             raise self._failed(ours(error)) from error
 

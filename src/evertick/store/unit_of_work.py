@@ -9,7 +9,7 @@ Some work must happen in the database itself: the user's own SQL, a cancel, a lo
 none yet; from then on the frame is undone by the savepoint. A frame that is never touched never costs a savepoint.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
@@ -39,17 +39,24 @@ class _Frame:
 
     mark: int
     jobs_mark: int
+    successors: tuple[NewJob, ...]
     savepoint: str | None = None
 
 
 class UnitOfWork:
-    """Writes that wait, over one transaction."""
+    """Writes that wait, over one transaction.
 
-    def __init__(self, transaction: Transaction) -> None:
+    `settle` is called before a mutation works in the database itself: whoever runs many mutations in one transaction
+    writes there how the earlier ones ended, so that the later ones do not find them unfinished.
+    """
+
+    def __init__(self, transaction: Transaction, *, settle: Callable[[], None] | None = None) -> None:
         self._transaction = transaction
+        self._settle = settle
         self._documents: dict[tuple[TenantId, str], str | None] = {}
         self._entries: dict[tuple[TenantId, str, bytes, str], bool] = {}
         self._jobs: list[NewJob] = []
+        self._successors: tuple[NewJob, ...] = ()
         self._log: list[Change] = []
         self._frames: list[_Frame] = []
         self._names = count(1)
@@ -58,7 +65,7 @@ class UnitOfWork:
 
     def begin(self) -> None:
         """A mutation starts; `keep` or `undo` ends it."""
-        self._frames.append(_Frame(len(self._log), len(self._jobs)))
+        self._frames.append(_Frame(len(self._log), len(self._jobs), self._successors))
 
     def keep(self) -> None:
         """The innermost mutation succeeded: its writes belong to what surrounds it."""
@@ -76,11 +83,14 @@ class UnitOfWork:
             else:
                 table[key] = previous
         del self._jobs[frame.jobs_mark :]
+        self._successors = frame.successors
         if frame.savepoint is not None:
             self._transaction.rollback_to(frame.savepoint)
 
     def touch(self) -> Transaction:
         """Make the database see everything, undoable frame by frame; answers the transaction to work on."""
+        if self._settle is not None:
+            self._settle()
         for frame in self._frames:
             if frame.savepoint is None:
                 self._write_down(frame.mark, frame.jobs_mark)
@@ -200,6 +210,24 @@ class UnitOfWork:
     def schedule(self, job: NewJob) -> None:
         """Write a job, with everything else of this mutation or not at all."""
         self._jobs.append(job)
+
+    def schedule_successor(self, job: NewJob) -> None:
+        """Write a job under the key of the job that runs: after that one's end, because a key is held by one job.
+
+        It replaces the successor that held the key before.
+        """
+        self._successors = (*(other for other in self._successors if other.key != job.key), job)
+
+    def successor(self, key: str) -> NewJob | None:
+        """The job that will hold `key` when the running one has ended."""
+        return next((job for job in self._successors if job.key == key), None)
+
+    def take_successors(self) -> tuple[NewJob, ...]:
+        """Successors whose time has come: the ends of the mutations that scheduled them are written."""
+        taken, self._successors = self._successors, ()
+        for frame in self._frames:
+            frame.successors = ()
+        return taken
 
     # -- helpers
 

@@ -2,4 +2,4 @@
 update jobs
    set state = 'canceled', completed_at = :now, worker_id = null, blocked = 0
  where id = :id and tenant = :tenant and state in ('pending', 'in_progress')
-returning on_complete
+returning on_complete, schedule

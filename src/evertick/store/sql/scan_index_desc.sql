@@ -1,10 +1,8 @@
--- scan_index_desc: documents in the order of a declared index, downwards, from (:key, :document_id) exclusive, inside the
--- half-open range of keys [:low, :high), at most :limit.
+-- scan_index_desc: as scan_index_asc, downwards, with keys from :low on.
 select e.key, e.document_id, d.body
   from index_entries e
   join documents d on d.tenant = e.tenant and d.id = e.document_id
  where e.tenant = :tenant and e.index_name = :index_name
-   and e.key >= :low and e.key < :high
-   and (e.key, e.document_id) < (:key, :document_id)
+   and (e.key, e.document_id) < (:key, :document_id) and e.key >= :low
  order by e.key desc, e.document_id desc
  limit :limit

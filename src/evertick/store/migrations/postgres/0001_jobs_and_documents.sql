@@ -1,6 +1,7 @@
 -- The first schema: jobs, workers, documents with their index entries, and remembered calls.
 -- Ids and keys compare by bytes (collate "C"): their order is their meaning. Rows of `jobs` are updated twice in
--- their lives, so pages keep room and vacuum comes early.
+-- their lives, so pages keep room and vacuum comes early. Pages of `documents` keep room, too: a changed
+-- document that stays on its page touches no index, where it would conflict with readers of its neighbours.
 
 create table jobs (
     id           text     collate "C" not null primary key,
@@ -33,7 +34,7 @@ create table jobs (
 );
 
 create index jobs_due on jobs (kind, tenant, due_at, id) where state = 'pending' and blocked = 0;
-create index jobs_running on jobs (worker_id) where state = 'in_progress';
+create index jobs_running on jobs (worker_id, id) where state = 'in_progress';
 create index jobs_completed on jobs (completed_at) where completed_at is not null;
 create unique index jobs_key on jobs (tenant, key) where key is not null and state in ('pending', 'in_progress');
 create index jobs_blocked on jobs (name) where blocked = 1;
@@ -46,12 +47,14 @@ create table workers (
     pid          integer not null
 );
 
+create index workers_lease on workers (leased_until);
+
 create table documents (
     tenant text collate "C" not null,
     id     text collate "C" not null,
     body   text not null,
     primary key (tenant, id)
-);
+) with (fillfactor = 80);
 
 create table index_entries (
     tenant      text  collate "C" not null,

@@ -45,6 +45,8 @@ create table workers (
     pid          integer not null
 ) without rowid;
 
+create index workers_lease on workers (leased_until);
+
 create table documents (
     tenant text not null,
     id     text not null,

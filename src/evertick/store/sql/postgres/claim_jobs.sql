@@ -9,4 +9,4 @@ update jobs
                         order by due_at, id
                         limit :limit
                           for update skip locked))
-returning id, tenant, kind, name, args, due_at, attempt, failures, crashes, key, retry, on_complete
+returning id, tenant, kind, name, args, due_at, attempt, failures, crashes, key, retry, on_complete, schedule

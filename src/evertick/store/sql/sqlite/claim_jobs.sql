@@ -8,4 +8,4 @@ update jobs
                where kind = :kind and tenant = :tenant and state = 'pending' and blocked = 0 and due_at <= :now
                order by due_at, id
                limit :limit)
-returning id, tenant, kind, name, args, due_at, attempt, failures, crashes, key, retry, on_complete
+returning id, tenant, kind, name, args, due_at, attempt, failures, crashes, key, retry, on_complete, schedule

@@ -1,0 +1,27 @@
+"""What a database adds to the shared SQL: how one statement is run. Everything else is the same for all of them."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Row = tuple[Any, ...]
+
+
+class Driver(ABC):
+    """Runs statements by their names."""
+
+    @abstractmethod
+    def _fetch(self, name: str, params: Mapping[str, Any]) -> list[Row]:
+        """Run a statement and answer its rows."""
+
+    @abstractmethod
+    def _run(self, name: str, params: Mapping[str, Any]) -> int:
+        """Run a statement; answers how many rows it changed."""
+
+    @abstractmethod
+    def _run_many(self, name: str, columns: Sequence[str], rows: Sequence[Row]) -> int:
+        """Run a statement for many rows; answers how many rows it changed."""
+
+    @abstractmethod
+    def _command(self, text: str) -> None:
+        """Run a statement about the transaction itself."""

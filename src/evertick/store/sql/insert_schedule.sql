@@ -1,0 +1,5 @@
+-- insert_schedule: a new schedule. An id exists once in a tenant.
+insert into schedules (tenant, id, kind, spec, target, function, state, status, note, memo, seen_until, wake_at, next_at,
+                       last_at, last_result, last_failure, version, revision, created_at, updated_at)
+values (:tenant, :id, :kind, :spec, :target, :function, :state, :status, :note, :memo, :seen_until, :wake_at, :next_at,
+        :last_at, :last_result, :last_failure, :version, :revision, :created_at, :updated_at)

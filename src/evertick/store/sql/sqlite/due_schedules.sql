@@ -1,0 +1,7 @@
+-- due_schedules: schedules that want to be looked at, longest waiting first. Reads the index schedules_wake.
+select tenant, id, kind, spec, target, function, state, status, note, memo, seen_until, wake_at, next_at, last_at,
+       last_result, last_failure, version, revision, created_at, updated_at
+  from schedules
+ where wake_at <= :now
+ order by wake_at, tenant, id
+ limit :limit

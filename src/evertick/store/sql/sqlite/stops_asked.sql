@@ -1,0 +1,4 @@
+-- stops_asked: which of these jobs were asked to stop. :ids is a JSON list.
+select id, stop
+  from jobs
+ where id in (select value from json_each(:ids)) and stop > 0
