@@ -23,6 +23,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final
 
 from evertick.rules.jobs import CRASHES_MAX
@@ -254,7 +255,7 @@ def _cancels(e: Evidence) -> Iterator[str]:
         parent = e.jobs.get(job.parent_id or "")
         if parent is None or job.name == "tell" or parent.kind != "action" or parent.state != "canceled":
             continue
-        if job.born_seq > parent.end_seq and not job.born_canceled:
+        if job.born_txn > parent.end_txn and not job.born_canceled:
             yield f"cancel: {job.tag} was born of the canceled {parent.tag} and lives"
 
 
@@ -266,7 +267,7 @@ def _keys(e: Evidence) -> Iterator[str]:
             spans[job.tenant, job.key].append(job)
     for key, jobs in spans.items():
         jobs.sort(key=lambda job: job.born_seq)
-        for earlier, later in zip(jobs, jobs[1:], strict=False):
+        for earlier, later in pairwise(jobs):
             # Within one transaction the order of the statements is nobody's business.
             if earlier.end_txn == 0 or earlier.end_txn > later.born_txn:
                 yield f"key: {earlier.id} and {later.id} held {key} at a time"

@@ -143,4 +143,3 @@ async def _come_to_rest(world: World, cluster: Cluster, profile: Profile) -> Non
             world.complaints.append(f"endless: {len(unfinished)} jobs go on for ever: {unfinished[:3]}")
             return
         await asyncio.sleep(1.0)
-
