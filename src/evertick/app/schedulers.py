@@ -14,7 +14,7 @@ from evertick.app.database import require_job_id
 from evertick.app.functions import Function, FunctionCall
 from evertick.app.options import OnConflict, Retry
 from evertick.app.scheduling import Drafter, Options, after, moment, place
-from evertick.base.errors import Misuse
+from evertick.base.errors import AlreadyExists, Misuse
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records import JobFilter, JobState, NewJob
@@ -214,10 +214,25 @@ class MutationScheduler(_Blocking):
         if self._origin_canceled:
             jobs = [replace(job, state=JobState.CANCELED) for job in jobs]
         if self._options.key is not None:
-            return place(self._unit.touch(), jobs, self._options.on_conflict, now=now, make_id=self._drafter.make_id)
+            return self._write_under_key(jobs, self._options.key, now)
         for job in jobs:
             self._unit.schedule(job)
         return [job.id for job in jobs]
+
+    def _write_under_key(self, jobs: list[NewJob], key: str, now: Instant) -> list[JobId]:
+        """A key is held by one unfinished job. The mutation that runs does not count: with this commit it has ended."""
+        transaction = self._unit.touch()
+        on_conflict = self._options.on_conflict
+        holder = transaction.find_unfinished_key(key, tenant=self._tenant)
+        if holder is None or holder != self._own_id or self._origin_canceled or not jobs:
+            return place(transaction, jobs, on_conflict, now=now, make_id=self._drafter.make_id)
+        successor = self._unit.successor(key)
+        if successor is not None and on_conflict is OnConflict.KEEP:
+            return [successor.id]
+        if successor is not None and on_conflict is OnConflict.ERROR:
+            raise AlreadyExists(f"this function has scheduled {successor.id} with the key {key!r} already")
+        self._unit.schedule_successor(jobs[0])
+        return [jobs[0].id]
 
 
 class Scheduler(_Blocking):

@@ -15,7 +15,7 @@ from evertick.base.clock import Clock
 from evertick.base.ids import Entropy, IdMaker, JobId, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.records import Claim, FunctionKind, JobEnd
-from evertick.engine.claims import Claimed, claim_due
+from evertick.engine.claims import Abandoned, Attempt, Claimed, claim_due
 from evertick.engine.events import Counters, JobEnded
 from evertick.engine.finish import finish
 from evertick.engine.lanes import Lanes
@@ -52,7 +52,7 @@ class ActionEnds(Loop):
         settings: Settings,
         counters: Counters,
         *,
-        freed: Callable[[JobId], None],
+        freed: Callable[[Claim], None],
     ) -> None:
         super().__init__(clock, poll_ms=settings.poll_ms)
         self._lanes = lanes
@@ -89,7 +89,7 @@ class ActionEnds(Loop):
         written = {id(item) for item in batch}
         self._waiting = [item for item in self._waiting if id(item) not in written]
         for item in batch:
-            self._freed(item.claim.id)
+            self._freed(item.claim)
             if item.claim.id in held:
                 self._counters.job_ended(JobEnded(item.claim, item.end, item.started_at, now))
             else:
@@ -112,7 +112,7 @@ class ActionLoop(Loop):
         settings: Settings,
         counters: Counters,
         *,
-        worker_id: Callable[[], WorkerId],
+        worker_id: Callable[[], WorkerId | None],
     ) -> None:
         super().__init__(clock, poll_ms=settings.poll_ms)
         self._lanes = lanes
@@ -121,7 +121,8 @@ class ActionLoop(Loop):
         self._settings = settings
         self._counters = counters
         self._worker_id = worker_id
-        self._tasks: dict[JobId, asyncio.Task[None]] = {}
+        self._tasks: dict[Attempt, asyncio.Task[None]] = {}
+        self._abandoned = Abandoned(lanes, clock, settings, FunctionKind.ACTION)
         self.ends = ActionEnds(lanes, clock, ids, settings, counters, freed=self._free)
 
     @property
@@ -135,6 +136,9 @@ class ActionLoop(Loop):
         if free <= 0:
             return None  # a freed slot pokes
         worker_id = self._worker_id()
+        if worker_id is None:
+            return None  # whoever gives us an identity again will poke
+        self._start(await self._abandoned.look(worker_id, known=set(self._tasks)), worker_id)
 
         def work(transaction: Transaction) -> Claimed:
             return claim_due(
@@ -147,12 +151,11 @@ class ActionLoop(Loop):
                 tenants_max=self._settings.tenants,
             )
 
-        claimed = await self._lanes.write(work, isolation=Isolation.READ_COMMITTED)
+        with self._abandoned.watching():
+            claimed = await self._lanes.write(work, isolation=Isolation.READ_COMMITTED)
         if claimed.blocked:
             self._counters.add("jobs_blocked", claimed.blocked)
-        for claim in claimed.claims:
-            task = asyncio.create_task(self._run(claim, worker_id), name=f"action {claim.name} {claim.id}")
-            self._tasks[claim.id] = task
+        self._start(claimed.claims, worker_id)
         return claimed.next_due_at
 
     async def drain(self, within_ms: int) -> None:
@@ -169,6 +172,13 @@ class ActionLoop(Loop):
         for task in self._tasks.values():
             task.cancel()
 
+    def _start(self, claims: list[Claim], worker_id: WorkerId) -> None:
+        if worker_id != self._worker_id():
+            return  # the lease was lost meanwhile, so these were given away: what has not begun need not begin
+        for claim in claims:
+            task = asyncio.create_task(self._run(claim, worker_id), name=f"action {claim.name} {claim.id}")
+            self._tasks[claim.id, claim.attempt] = task
+
     async def _run(self, claim: Claim, worker_id: WorkerId) -> None:
         started_at = self._clock.now()
         try:
@@ -179,6 +189,6 @@ class ActionLoop(Loop):
             end = ended(claim, ran.outcome, now=self._clock.now(), entropy=self._entropy, logs=ran.logs)
         self.ends.add(_Ended(claim, end, worker_id, started_at))
 
-    def _free(self, job_id: JobId) -> None:
-        self._tasks.pop(job_id, None)
+    def _free(self, claim: Claim) -> None:
+        self._tasks.pop((claim.id, claim.attempt), None)
         self.poke()

@@ -3,15 +3,32 @@
 Each tenant that has due jobs gets an equal share of what there is room for; what one leaves over goes to the others.
 A job whose function this worker does not know is handed back and marked as blocked, so it burdens no later claim
 until a worker comes that knows it.
+
+The reply to a claim can get lost although the claim was committed. Then the jobs belong to a worker that does not know
+of them, and its lease keeps them from everybody else. So each claiming loop looks, after a claim that failed and now
+and then anyway, what it holds according to the database.
 """
 
+import logging
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Final
 
-from evertick.base.ids import WorkerId
+from evertick.base.clock import Clock
+from evertick.base.errors import Conflict, Unavailable
+from evertick.base.ids import JobId, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.records import Claim, FunctionKind
+from evertick.engine.lanes import Lanes
 from evertick.engine.runner import Runner
+from evertick.engine.settings import Settings
 from evertick.store.contract import Transaction
+
+_logger: Final = logging.getLogger("evertick.engine")
+
+Attempt = tuple[JobId, int]
+"""A job under one of its claims."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +73,40 @@ def claim_due(
     # Having claimed anything, look again at once: only an empty look knows what is due next.
     next_due_at = now if claims or more_is_due else min(later, default=None)
     return Claimed(known, next_due_at, len(claims) - len(known))
+
+
+class Abandoned:
+    """Finds the claims of one loop that were committed and never heard of."""
+
+    def __init__(self, lanes: Lanes, clock: Clock, settings: Settings, kind: FunctionKind) -> None:
+        self._lanes = lanes
+        self._clock = clock
+        self._every_ms = settings.lease_ms
+        self._limit = settings.batch + settings.action_slots
+        self._kind = kind
+        self._looked_at = clock.now()
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Around a claim: if it fails, look at once what became of it."""
+        try:
+            yield
+        except (Unavailable, Conflict):
+            self._looked_at = Instant(0)
+            raise
+
+    async def look(self, worker_id: WorkerId, known: Collection[Attempt] = ()) -> list[Claim]:
+        """What `worker_id` holds and nobody works on, if it is time to look; call it while no claim is under way.
+
+        `known` must be what was worked on before the look began: a job that ends meanwhile is still among it.
+        """
+        now = self._clock.now()
+        # A COMMIT whose reply was lost may still be under way when we look at once, so look later as well.
+        if 0 <= now - self._looked_at < self._every_ms:
+            return []
+        held = await self._lanes.read(lambda transaction: transaction.held_jobs(worker_id, limit=self._limit))
+        self._looked_at = now
+        found = [c for c in held if c.kind is self._kind and (c.id, c.attempt) not in known]
+        if found:
+            _logger.warning("%d jobs were claimed here although the reply said otherwise; they run now", len(found))
+        return found

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from evertick.base.clock import Clock
-from evertick.base.errors import Conflict, OutcomeUnknown, Unavailable
+from evertick.base.errors import Conflict, OutcomeUnknown, Unavailable, WriteConflict
 from evertick.base.ids import Entropy, IdMaker, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.records import Claim, FunctionKind, JobEnd
-from evertick.engine.claims import Claimed, claim_due
+from evertick.engine.claims import Abandoned, Claimed, claim_due
 from evertick.engine.events import Counters, JobEnded
 from evertick.engine.finish import finish
 from evertick.engine.lanes import Lanes
@@ -36,7 +36,7 @@ CONFLICT_BACKOFF: Final = RetryPolicy(attempts_max=1_000, first_ms=5, factor=2.0
 """Waits between runs of a mutation that meets conflicts. There is no last one: internal errors are retried for ever."""
 
 
-class _Taken(Exception):
+class _Taken(WriteConflict):
     """One of the batch's jobs is not held any more."""
 
 
@@ -55,6 +55,50 @@ class _Result:
     started_at: Instant
 
 
+class _Batch:
+    """Mutations that run in one transaction, and what is written of their ends so far."""
+
+    def __init__(self, transaction: Transaction, worker_id: WorkerId, clock: Clock, ids: IdMaker) -> None:
+        self.unit = UnitOfWork(transaction, settle=self.settle)
+        self.results: list[_Result] = []
+        self._transaction = transaction
+        self._worker_id = worker_id
+        self._clock = clock
+        self._ids = ids
+        self._settled = 0
+        self._taken = False
+
+    def settle(self) -> None:
+        """Write the ends that are not written yet: a later mutation is about to look at the database.
+
+        Raises _Taken if a job is not held any more, and again from then on: a function may have caught the first.
+        """
+        if self._taken:
+            raise _Taken
+        results = self.results[self._settled :]
+        if not results:
+            return
+        self._settled = len(self.results)
+        held = finish(
+            self._transaction,
+            {result.claim.id: result.claim for result in results},
+            [result.end for result in results],
+            worker_id=self._worker_id,
+            now=self._clock.now(),
+            make_id=self._ids.make,
+        )
+        if len(held) < len(results):
+            self._taken = True
+            raise _Taken
+        self._transaction.insert_jobs(self.unit.take_successors())
+
+    def finish(self) -> list[_Result]:
+        """Write everything that waits, and the ends with it."""
+        self.unit.flush()
+        self.settle()
+        return self.results
+
+
 class MutationLoop(Loop):
     """Runs due mutations."""
 
@@ -70,7 +114,7 @@ class MutationLoop(Loop):
         settings: Settings,
         counters: Counters,
         *,
-        worker_id: Callable[[], WorkerId],
+        worker_id: Callable[[], WorkerId | None],
     ) -> None:
         super().__init__(clock, poll_ms=settings.poll_ms)
         self._lanes = lanes
@@ -80,16 +124,51 @@ class MutationLoop(Loop):
         self._settings = settings
         self._counters = counters
         self._worker_id = worker_id
+        self._abandoned = Abandoned(lanes, clock, settings, FunctionKind.MUTATION)
+        self._room = settings.batch
+        self._failures = 0
 
     async def round(self) -> Instant | None:
         """Claim a batch of due mutations, run them, write their ends."""
         worker_id = self._worker_id()
-        claimed = await self._claim(worker_id)
-        if claimed.blocked:
-            self._counters.add("jobs_blocked", claimed.blocked)
-        if claimed.claims:
-            await self._run_to_the_end(claimed.claims, worker_id)
-        return claimed.next_due_at
+        if worker_id is None:
+            return None  # whoever gives us an identity again will poke
+        claims = await self._abandoned.look(worker_id)
+        next_due_at: Instant | None = self._clock.now()
+        if not claims:
+            with self._abandoned.watching():
+                claimed = await self._claim(worker_id)
+            if claimed.blocked:
+                self._counters.add("jobs_blocked", claimed.blocked)
+            claims, next_due_at = claimed.claims, claimed.next_due_at
+        company = self._company(claims)
+        if len(company) < len(claims):
+            await self._release(claims[len(company) :], worker_id)
+        await self._run_to_the_end(company, worker_id)
+        return next_due_at
+
+    def _company(self, claims: list[Claim]) -> list[Claim]:
+        """The first of these claims that may run together.
+
+        When a worker dies, everything it held counts a crash, the innocent too. So what has crashed is run in ever
+        smaller company, in the end alone: then only the job that kills its workers goes on to count.
+        """
+        room, taken = self._settings.batch, 0
+        for claim in claims:
+            room = min(room, max(1, self._settings.batch >> (2 * claim.crashes)))
+            if taken >= room:
+                break
+            taken += 1
+        self._room = room  # do not claim more than that next time; what has not crashed makes room again
+        return claims[:taken]
+
+    async def _release(self, claims: list[Claim], worker_id: WorkerId) -> None:
+        def work(transaction: Transaction) -> None:
+            for claim in claims:
+                transaction.release_job(claim.id, worker_id=worker_id, attempt=claim.attempt)
+
+        with self._abandoned.watching():
+            await self._lanes.write(work, isolation=Isolation.READ_COMMITTED)
 
     async def _claim(self, worker_id: WorkerId) -> Claimed:
         def work(transaction: Transaction) -> Claimed:
@@ -99,7 +178,7 @@ class MutationLoop(Loop):
                 worker_id=worker_id,
                 runner=self._runner,
                 now=self._clock.now(),
-                limit=self._settings.batch,
+                limit=self._room,
                 tenants_max=self._settings.tenants,
             )
 
@@ -136,7 +215,11 @@ class MutationLoop(Loop):
         except Unavailable as error:
             self._counters.add("outcomes_unknown" if isinstance(error, OutcomeUnknown) else "database_unavailable")
             _logger.warning("mutations: %s; looking up what became of %d jobs", error, len(claims))
+            # What does not commit but can be read (a full disk, say) must not make us spin.
+            self._failures += 1
+            await asyncio.sleep(retry_delay_ms(self._failures, CONFLICT_BACKOFF, self._entropy) / 1000)
             return _Rest(await self._still_held(claims, worker_id), together=not alone)
+        self._failures = 0
         now = self._clock.now()
         for result in results:
             self._counters.job_ended(JobEnded(result.claim, result.end, result.started_at, now))
@@ -144,31 +227,20 @@ class MutationLoop(Loop):
         return _Rest([claim for claim in claims if claim.id not in done], together=True)
 
     def _run_batch(self, transaction: Transaction, claims: list[Claim], worker_id: WorkerId) -> list[_Result]:
-        unit = UnitOfWork(transaction)
-        alone = len(claims) == 1
-        if alone and not transaction.is_held(claims[0].id, worker_id=worker_id, attempt=claims[0].attempt):
-            raise _Taken
-        results: list[_Result] = []
+        if len(claims) == 1:
+            claim = claims[0]
+            if not transaction.is_held(claim.id, worker_id=worker_id, attempt=claim.attempt):
+                raise _Taken
+        batch = _Batch(transaction, worker_id, self._clock, self._ids)
         begun_at = self._clock.now()
         for claim in claims:
             now = self._clock.now()
-            if now - begun_at > self._settings.batch_ms and results:
+            if now - begun_at > self._settings.batch_ms and batch.results:
                 break
-            ran = self._runner.run_mutation(unit, claim, now=now)
+            ran = self._runner.run_mutation(batch.unit, claim, now=now)
             end = ended(claim, ran.outcome, now=now, entropy=self._entropy, logs=ran.logs)
-            results.append(_Result(claim, end, now))
-        unit.flush()
-        held = finish(
-            transaction,
-            {result.claim.id: result.claim for result in results},
-            [result.end for result in results],
-            worker_id=worker_id,
-            now=self._clock.now(),
-            make_id=self._ids.make,
-        )
-        if len(held) < len(results):
-            raise _Taken
-        return results
+            batch.results.append(_Result(claim, end, now))
+        return batch.finish()
 
     async def _still_held(self, claims: list[Claim], worker_id: WorkerId) -> list[Claim]:
         """Which claims are still ours to run, asked until the database answers."""

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from evertick.base.clock import Clock, SystemClock
-from evertick.base.errors import Unavailable
+from evertick.base.errors import Conflict, Unavailable
 from evertick.base.ids import WORKER_PREFIX, Entropy, IdMaker, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.records import Worker as WorkerRow
@@ -57,6 +57,7 @@ class Worker:
         self._settings = settings
         self._counters = counters
         self._worker_id = WorkerId(ids.make(WORKER_PREFIX, clock.now()))
+        self._registered = False
         self._lease: Lease | None = None
         self._stop_now = False
         self.actions = ActionLoop(lanes, clock, runner, ids, entropy, settings, counters, worker_id=self.current_id)
@@ -74,9 +75,9 @@ class Worker:
                 self._upkeep.append(ClockLoop(lanes, clock, store))
         self._stopped = asyncio.Event()
 
-    def current_id(self) -> WorkerId:
-        """The identity under which jobs are claimed just now."""
-        return self._worker_id
+    def current_id(self) -> WorkerId | None:
+        """The identity under which jobs are claimed just now; None between a lost lease and the next identity."""
+        return self._worker_id if self._registered else None
 
     @property
     def claiming(self) -> Sequence[Loop]:
@@ -146,6 +147,7 @@ class Worker:
         await self._lanes.write(
             lambda transaction: transaction.register_worker(row), isolation=Isolation.READ_COMMITTED
         )
+        self._registered = True
 
     def _renew(self) -> None:
         loop = asyncio.get_running_loop()
@@ -163,18 +165,21 @@ class Worker:
         """Another worker gave our jobs away: drop them, and go on under a new identity."""
         _logger.error("worker %s lost its lease; its running actions are cancelled", self._worker_id)
         self._counters.add("leases_lost")
+        self._registered = False
         self.actions.cancel_all()
-        self._worker_id = WorkerId(self._ids.make(WORKER_PREFIX, self._clock.now()))
         self._reborn = asyncio.create_task(self._be_reborn(), name="register again")
 
     async def _be_reborn(self) -> None:
         while not self._stopped.is_set():
+            # A new one for each try: if the reply to a registration was lost, the row may be there.
+            self._worker_id = WorkerId(self._ids.make(WORKER_PREFIX, self._clock.now()))
             try:
                 await self._register()
-            except Unavailable:
+            except (Unavailable, Conflict):
                 await asyncio.sleep(self._settings.renew_every_ms / 1000)
             else:
                 self._renew()
+                self.poke()
                 return
 
     async def _end(self, tasks: list[asyncio.Task[None]]) -> None:
@@ -193,7 +198,8 @@ class Worker:
             await self._lanes.write(
                 lambda transaction: (
                     None if transaction.held_jobs(worker_id, limit=1) else transaction.remove_worker(worker_id)
-                )
+                ),
+                isolation=Isolation.READ_COMMITTED,
             )
-        except Unavailable as error:
+        except (Unavailable, Conflict) as error:
             _logger.warning("could not sign off: %s; others will notice by the lease", error)
