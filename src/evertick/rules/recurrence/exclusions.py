@@ -71,12 +71,13 @@ class PlainDays:
         self.settled = max((year_of(last) for _, last in ranges), default=0)
 
     def key(self, year: int) -> Hashable:
-        """None if no day of the year is among them, True if all are, else the year itself."""
+        """None if no day of the year is among them, its length if all are, else the year itself."""
         begin, end = jan1(year), jan1(year + 1)
         touching = [one for one in self._ranges if one[0] < end and one[1] >= begin]
         if not touching:
             return None
-        return True if any(first <= begin and last >= end - 1 for first, last in touching) else year
+        whole = any(first <= begin and last >= end - 1 for first, last in touching)
+        return ("whole", end - begin) if whole else year
 
     def classes(self, year: int) -> Classes:
         """The days of a year, with all of their times."""

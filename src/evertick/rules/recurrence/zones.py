@@ -132,12 +132,12 @@ def _name_problem(name: str) -> str | None:
 
 
 def _find(name: str) -> bytes | None:
+    if name == "UTC":
+        return _UTC
     import zoneinfo
     from importlib import resources
 
     parts = name.split("/")
-    if name == "UTC":
-        return _UTC
     for root in zoneinfo.TZPATH:
         data = _read_exact(Path(root), parts)
         if data is not None:
@@ -204,10 +204,11 @@ def _read_tzif(data: bytes, name: str) -> tuple[list[int], list[int], "_Footer |
         at += types * 6 + chars + leaps * 12 + isstd + isut
         ends = data.index(b"\n", at + 1)
         footer = data[at + 1 : ends].decode("ascii")
-        starts, offsets = [-FOREVER], [kinds[0]]
+        starts, offsets, last = [-FOREVER], [kinds[0]], -FOREVER
         for transition, index in zip(transitions, indexes, strict=True):
-            if transition <= starts[-1] or abs(kinds[index]) > 26 * 3600:
+            if not last < transition < FOREVER or abs(kinds[index]) > 26 * 3600:
                 raise ValueError
+            last = transition
             if kinds[index] != offsets[-1]:
                 starts.append(transition)
                 offsets.append(kinds[index])

@@ -1,0 +1,1 @@
+"""Fuzzing: scripts that throw arbitrary bytes at the parsers."""

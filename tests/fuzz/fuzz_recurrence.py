@@ -1,0 +1,109 @@
+"""Fuzz every parser of recurrence with atheris: an answer or an error of ours, never a foreign exception.
+
+    python tests/fuzz/fuzz_recurrence.py --runs 1000000
+
+Exits with a status other than 0, and the offending input on the terminal, at the first foreign exception or at an
+answer that breaks a promise: that `next` is later than what was asked, and that a spec survives its wire form.
+"""
+
+import argparse
+import sys
+
+import atheris
+
+with atheris.instrument_imports(include=["evertick"]):
+    from evertick.base.errors import InvalidSpec
+    from evertick.rules.recurrence import compile_spec
+    from evertick.rules.recurrence.cron import parse_cron
+    from evertick.rules.recurrence.duration import parse_duration
+    from evertick.rules.recurrence.moments import parse_moment
+    from evertick.rules.recurrence.rrule import parse_recur
+    from evertick.rules.recurrence.source import Spec
+    from evertick.rules.recurrence.wire import spec_from_wire, spec_to_wire
+    from evertick.rules.recurrence.zones import zone_from_data
+
+INSTANTS = (-3_000_000_000, 0, 1_762_062_600, 1_900_000_000)
+ZONES = ("UTC", "America/New_York", "Australia/Lord_Howe", "Pacific/Apia")
+FREQUENCIES = ("YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY", "MINUTELY", "SECONDLY")
+
+
+def fuzz_cron(data: atheris.FuzzedDataProvider) -> None:
+    line = data.ConsumeUnicodeNoSurrogates(60)
+    ask(Spec(crons=(parse_cron(line),), time_zone=data.PickValueInList(list(ZONES))))
+
+
+def fuzz_rrule(data: atheris.FuzzedDataProvider) -> None:
+    text = data.ConsumeUnicodeNoSurrogates(80)
+    rule = f"FREQ={data.PickValueInList(list(FREQUENCIES))};{text}" if data.ConsumeBool() else text
+    recur = parse_recur(rule)
+    if recur.count is not None and recur.count > 1_000:
+        return  # counting is bounded, but a million inputs should not spend their time on it
+    wire = {"rrules": [{"dtstart": "2020-02-29T09:30:15", "rrule": rule}]}
+    ask(spec_from_wire({**wire, "time_zone": data.PickValueInList(list(ZONES))}))
+
+
+def fuzz_wire(data: atheris.FuzzedDataProvider) -> None:
+    names = ("second", "minute", "hour", "day_of_month", "month", "year", "dayOfWeek")
+    calendar = {data.PickValueInList(list(names)): data.ConsumeUnicodeNoSurrogates(12) for _ in range(3)}
+    wire = {
+        "calendars": [calendar],
+        "intervals": [data.ConsumeUnicodeNoSurrogates(12)] if data.ConsumeBool() else [],
+        "except": [{"calendar": calendar}] if data.ConsumeBool() else [{"cron": data.ConsumeUnicodeNoSurrogates(20)}],
+        "dialect": data.PickValueInList(["evertick", "temporal"]),
+        "time_zone": data.PickValueInList([*ZONES, data.ConsumeUnicodeNoSurrogates(20)]),
+    }
+    ask(spec_from_wire(wire))
+
+
+def fuzz_small(data: atheris.FuzzedDataProvider) -> None:
+    text = data.ConsumeUnicodeNoSurrogates(40)
+    for parse in (parse_duration, parse_moment):
+        try:
+            parse(text)
+        except InvalidSpec:
+            pass
+    spec_from_wire({"rrules": [text]})
+
+
+def fuzz_zone(data: atheris.FuzzedDataProvider) -> None:
+    zone_from_data(data.ConsumeBytes(400))
+
+
+TARGETS = (fuzz_cron, fuzz_rrule, fuzz_wire, fuzz_small, fuzz_zone)
+
+
+def ask(spec: Spec) -> None:
+    """The promises: strictly later, strictly earlier, and the same spec out as in."""
+    rule = compile_spec(spec)
+    for instant in INSTANTS:
+        following, previous = rule.next(instant), rule.prev(instant)
+        if (following is not None and following <= instant) or (previous is not None and previous >= instant):
+            raise RuntimeError(f"{spec}: next({instant}) = {following}, prev = {previous}")
+    if spec_from_wire(spec_to_wire(spec)) != spec:
+        raise RuntimeError(f"{spec} does not survive its wire form")
+
+
+def one_input(raw: bytes) -> None:
+    """One input: its first byte picks the parser."""
+    data = atheris.FuzzedDataProvider(raw)
+    try:
+        TARGETS[data.ConsumeIntInRange(0, len(TARGETS) - 1)](data)
+    except InvalidSpec:
+        pass
+
+
+def main() -> None:
+    """Run until `--runs` inputs were tried."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--runs", type=int, default=100_000, help="how many inputs to try")
+    parser.add_argument("--seed", type=int, default=1, help="where chance begins")
+    options = parser.parse_args()
+    atheris.Setup(
+        [sys.argv[0], f"-runs={options.runs}", f"-seed={options.seed}", "-max_len=512", "-timeout=20", "-verbosity=0"],
+        one_input,
+    )
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""Named holidays: looked up once, kept as plain days with their source."""
+
+import builtins
+from typing import Any
+
+import pytest
+
+from evertick.base.errors import InvalidSpec
+from evertick.rules.recurrence import Spec, compile_spec, holidays
+from evertick.rules.recurrence.source import ExcludeHolidays
+from evertick.rules.recurrence.vocabulary import weekly
+from evertick.rules.recurrence.wire import spec_from_wire, spec_to_wire
+from tests.recurrence.asking import at, local
+
+
+def test_each_monday_at_noon_except_for_holidays() -> None:
+    spec = weekly(day_of_week="monday", hour=12, tz="America/New_York", except_=holidays.resolve("US", "NY"))
+    rule = compile_spec(spec)
+    days = [text[5:10] for text in local(rule, rule.preview(4, at("2026-05-15T00:00:00Z")))]
+    assert days == ["05-18", "06-01", "06-08", "06-15"]  # 25 May is Memorial Day
+
+
+def test_named_holidays_are_resolved_when_a_spec_is_read_and_then_stay() -> None:
+    spec = spec_from_wire({"crons": ["0 9 * * *"], "except": [{"holidays": {"country": "DE", "years": [2026, 2027]}}]})
+    kept = spec.excludes[0]
+    assert isinstance(kept, ExcludeHolidays)
+    assert kept.resolved is not None
+    assert len(kept.resolved) == 18
+    assert kept.source is not None
+    assert kept.source.startswith("holidays ")
+    assert spec_from_wire(spec_to_wire(spec)) == spec
+    rule = compile_spec(spec)
+    assert not rule.matches(at("2026-12-25T09:00:00Z"))
+    assert rule.matches(at("2028-12-25T09:00:00Z"))  # outside the years that were looked up
+
+
+@pytest.mark.parametrize("place", [("ZZ", None), ("US", "Nowhere"), ("", None), ("../..", None)])
+def test_unknown_places_are_refused(place: tuple[str, str | None]) -> None:
+    with pytest.raises(InvalidSpec):
+        holidays.resolve(*place)
+    with pytest.raises(InvalidSpec, match="years"):
+        holidays.resolve("US", years=range(1, 9999))
+
+
+def test_without_the_package_the_cure_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any, **named: Any) -> Any:
+        if name == "holidays":
+            raise ImportError(name)
+        return real(name, *rest, **named)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(InvalidSpec, match=r"evertick\[holidays\]"):
+        holidays.resolve("US")
+
+
+def test_holidays_that_were_never_resolved_are_not_guessed() -> None:
+    with pytest.raises(InvalidSpec, match="not resolved"):
+        compile_spec(Spec(excludes=(ExcludeHolidays(country="US"),)))

@@ -1,0 +1,117 @@
+"""The Python words of time: what they say, and how they refuse."""
+
+import doctest
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from types import ModuleType
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from evertick.base.errors import InvalidSpec
+from evertick.rules.recurrence import Dst, Gap, Spec, compile_spec, duration, interval, vocabulary
+from evertick.rules.recurrence.source import ExcludeDateRange, ExcludeDates
+from evertick.rules.recurrence.vocabulary import at, calendar, cron, daily, every, hourly, monthly, rrule, weekly
+from evertick.rules.recurrence.wire import spec_from_wire, spec_to_wire
+from tests.recurrence import asking
+
+
+@pytest.mark.parametrize("module", [vocabulary, duration, interval])
+def test_the_examples_in_the_docstrings_are_true(module: ModuleType) -> None:
+    failed, tried = doctest.testmod(module)
+    assert (failed, tried > 0) == (0, True)
+
+
+def first(spec: Spec, after: str = "2026-05-20T12:00:00Z") -> str:
+    rule = compile_spec(spec)
+    return asking.local(rule, rule.preview(1, asking.at(after)))[0]
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        (every(minutes=1), "2026-05-20T12:01:00+00:00"),
+        (every(hours=5, offset=timedelta(minutes=15)), "2026-05-20T13:15:00+00:00"),
+        (every(weeks=1, anchor=datetime(2026, 1, 5, tzinfo=UTC)), "2026-05-25T00:00:00+00:00"),
+        (hourly(minute=5), "2026-05-20T12:05:00+00:00"),
+        (daily(hour=9, tz="Europe/Berlin"), "2026-05-21T09:00:00+02:00"),
+        (daily(hour=9, tz=ZoneInfo("Europe/Berlin")), "2026-05-21T09:00:00+02:00"),
+        (weekly(day_of_week="monday", hour=9, minute=30), "2026-05-25T09:30:00+00:00"),
+        (weekly(day_of_week=["thursday", "Fri"], hour=9), "2026-05-21T09:00:00+00:00"),
+        (monthly(day=1, hour=16), "2026-06-01T16:00:00+00:00"),
+        (monthly(day="last", hour=16), "2026-05-31T16:00:00+00:00"),
+        (calendar(day_of_week="Fri", hour=11, minute=3), "2026-05-22T11:03:00+00:00"),
+        (calendar(month=12, day="24-26", hour=8), "2026-12-24T08:00:00+00:00"),
+        (cron("0 9 * * 1-5", tz="America/New_York"), "2026-05-20T09:00:00-04:00"),
+        (
+            rrule("FREQ=MONTHLY;BYDAY=-1FR", dtstart=datetime(2026, 1, 1, 9), tz="Europe/Paris"),
+            "2026-05-29T09:00:00+02:00",
+        ),
+        (rrule("DTSTART;TZID=Asia/Tokyo:20260101T090000\nRRULE:FREQ=DAILY"), "2026-05-21T09:00:00+09:00"),
+        (at(datetime(2026, 12, 24, 9, tzinfo=ZoneInfo("Europe/Berlin"))), "2026-12-24T08:00:00+00:00"),
+    ],
+)
+def test_each_word_says_when(spec: Spec, expected: str) -> None:
+    assert first(spec) == expected
+    assert spec_from_wire(spec_to_wire(spec)) == spec
+
+
+def test_the_common_keywords_are_kept() -> None:
+    spec = daily(
+        hour=9,
+        tz="America/New_York",
+        except_=[calendar(month=12, day="24-26"), date(2027, 1, 1), (date(2026, 8, 1), date(2026, 8, 31))],
+        start=datetime(2026, 1, 1, tzinfo=UTC),
+        end=datetime(2027, 1, 1, tzinfo=UTC),
+        jitter=timedelta(seconds=90),
+        dst=Dst(gap=Gap.SHIFT),
+    )
+    assert (spec.time_zone, spec.jitter_ms, spec.dst) == ("America/New_York", 90_000, Dst(gap=Gap.SHIFT))
+    assert [type(one).__name__ for one in spec.excludes] == ["ExcludeCalendar", "ExcludeDates", "ExcludeDateRange"]
+    assert isinstance(spec.excludes[1], ExcludeDates)
+    assert isinstance(spec.excludes[2], ExcludeDateRange)
+    assert first(spec, "2026-07-31T14:00:00Z") == "2026-09-01T09:00:00-04:00"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (every, "length greater than 0"),
+        (lambda: every(minutes=0), "length greater than 0"),
+        (lambda: every(minutes=-1), "greater than 0"),
+        (lambda: every(minutes=1.5), "whole number"),
+        (lambda: every(minutes=True), "whole number"),
+        (lambda: every(hours=1, offset=timedelta(hours=1)), "less than the interval"),
+        (lambda: every(hours=1, offset=90), "timedelta"),
+        (lambda: hourly(minute=60), "minute must be a whole number from 0 to 59"),
+        (lambda: daily(hour=24), "hour must be a whole number from 0 to 23"),
+        (lambda: daily(hour="9"), "hour must be a whole number"),
+        (lambda: weekly(day_of_week="someday", hour=9), 'a string like "monday"'),
+        (lambda: weekly(day_of_week=1, hour=9), 'a string like "monday"'),
+        (lambda: weekly(day_of_week=[], hour=9), 'a string like "monday"'),
+        (lambda: monthly(day=0, hour=9), "day must be a whole number from 1 to 31"),
+        (lambda: monthly(day=32, hour=9), "day must be a whole number from 1 to 31"),
+        (lambda: cron("61 * * * *"), "minute must lie between 0 and 59"),
+        (lambda: cron("* * * * * 2027"), "looks like a year"),
+        (lambda: cron("0 9 * * *", tz="Mars/Phobos"), "no such time zone"),
+        (lambda: cron("0 9 * * *", tz=timedelta(0)), "tz must be the name"),
+        (lambda: cron("0 9 * * *", zone="UTC"), "unknown keyword zone"),
+        (lambda: cron("0 9 * * *", start=datetime(2026, 1, 1)), "no time zone"),
+        (lambda: cron("0 9 * * *", jitter=timedelta(seconds=-1)), "must not be negative"),
+        (lambda: cron("0 9 * * *", jitter="30s"), "timedelta or whole seconds"),
+        (lambda: cron("0 9 * * *", except_=every(hours=1)), "except_ takes"),
+        (lambda: cron("0 9 * * *", except_="2026-01-01"), "except_ takes"),
+        (lambda: cron("0 9 * * *", except_=datetime(2026, 1, 1, 9, tzinfo=UTC)), "a date without a time"),
+        (lambda: calendar(hour=9.5), "a number or text"),
+        (lambda: calendar(day=1, day_of_month=1), "not both"),
+        (lambda: calendar(hour="25"), "hour must lie between 0 and 23"),
+        (lambda: calendar(hours=9), "no field 'hours'"),
+        (lambda: rrule("FREQ=DAILY"), "DTSTART"),
+        (at, "at least one"),
+        (lambda: at(datetime(2026, 1, 1)), "no time zone"),
+    ],
+)
+def test_a_mistake_is_refused_where_it_is_made(wrong: Callable[[], Spec], message: str) -> None:
+    with pytest.raises(InvalidSpec) as refused:
+        wrong()
+    assert message in str(refused.value)
