@@ -1,0 +1,362 @@
+"""`evertick dev`: an app on this machine, reloaded when its code changes.
+
+Two processes. This one watches the files and the terminal; its child (`evertick.cli.dev_child`) imports the app and
+runs it. When a file changes, a fresh child imports the new code beside the running one. Only if that works is the
+running one drained and replaced; otherwise the error is shown and the last good version goes on. A job is in the
+database all the time, so nothing is lost in between. A child that dies by itself is started again.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Coroutine, Iterable
+from importlib.util import cache_from_source
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from evertick.cli.databases import db_option
+from evertick.cli.dev_lines import say
+from evertick.cli.exits import Exit
+from evertick.cli.loading import FILE_DEFAULT, parse_target, shown_path
+from evertick.cli.printable import one_line
+from evertick.cli.root import fail
+from evertick.cli.serving import once_per_keypress
+from evertick.cli.words import wall_clock
+
+DRAIN_DEFAULT_S: Final = 10.0
+AFTER_DRAIN_S: Final = 10.0
+"""How long a child may outlive its deadline before it is killed."""
+QUIET_MS: Final = 50
+"""A change is acted on when nothing has changed for this long."""
+RESTART_FIRST_S: Final = 0.25
+RESTART_MAX_S: Final = 10.0
+STEADY_S: Final = 10.0
+"""A child that lived this long has started well."""
+
+T = TypeVar("T")
+
+
+@click.command()
+@click.argument("file", default=FILE_DEFAULT)
+@db_option
+@click.option(
+    "--drain",
+    type=click.FloatRange(0),
+    default=DRAIN_DEFAULT_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time for running actions to end before a reload and at the end.",
+)
+@click.option("--reload/--no-reload", default=True, show_default=True, help="Whether to watch the code.")
+def dev(file: str, db: str | None, drain: float, reload: bool) -> int:  # fmt: skip
+    """Run the app in FILE (app.py unless given) on this machine, and show what happens.
+
+    The database is --db, else EVERTICK_DATABASE_URL, else .evertick/<app>.db in this folder; it is created and
+    migrated as needed. Ctrl-C ends it when running actions have ended; a second Ctrl-C ends it at once.
+    """
+    parse_target(file)
+    return asyncio.run(Supervisor(file, db, drain, watch=reload).run())
+
+
+class Child:
+    """A child process, and the pipes to it."""
+
+    def __init__(self, process: asyncio.subprocess.Process, orders: int, reports: asyncio.StreamReader) -> None:
+        self._process = process
+        self._orders = orders
+        self._reports = reports
+        self.files: dict[str, int] = {}
+        self.functions: list[str] = []
+        self.since = wall_clock()
+        self.started_at = time.monotonic()
+
+    @classmethod
+    async def start(cls, file: str, db: str | None, drain: float) -> "Child":
+        """Start a child that imports the app and then waits for `run`."""
+        orders_out, orders_in = os.pipe()
+        reports_out, reports_in = os.pipe()
+        asked = json.dumps({"file": file, "db": db, "drain": drain, "orders": orders_out, "reports": reports_in})
+        # Ctrl-C reaches the child too, and would end it before it can say that only the parent obeys.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            # -P: a `calendar.py` of the user's must not take the place of Python's before ours is imported.
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-P", "-m", "evertick.cli.dev_child", asked, pass_fds=(orders_out, reports_in)
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+            os.close(orders_out)
+            os.close(reports_in)
+        reports = asyncio.StreamReader(limit=64 * 1024 * 1024)
+        loop = asyncio.get_running_loop()
+        pipe = os.fdopen(reports_out, "rb")
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reports), pipe)
+        return cls(process, orders_in, reports)
+
+    async def report(self) -> dict[str, Any]:
+        """The next report. A child that ends without one is a failure."""
+        line = await self._reports.readline()
+        if not line:
+            code = await self._process.wait()
+            return {"failed": {"error": f"its process {ending(code)}", "code": Exit.FAILED, "files": {}}}
+        answer: dict[str, Any] = json.loads(line)
+        for value in answer.values():
+            if isinstance(value, dict):
+                self.files = value.get("files", self.files)
+                self.functions = value.get("functions", self.functions)
+        return answer
+
+    def order(self, what: str, value: Any) -> None:
+        """Tell the child something. One that is gone cannot be told."""
+        with contextlib.suppress(OSError):
+            os.write(self._orders, (json.dumps({what: value}) + "\n").encode())
+
+    async def ended(self) -> int:
+        """Wait for its end; answers the exit code, negative for a signal."""
+        return await self._process.wait()
+
+    def kill(self) -> None:
+        """End it now, if it has not ended, and close the pipe."""
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+        with contextlib.suppress(OSError):
+            os.close(self._orders)
+        self._orders = -1
+
+
+class Supervisor:
+    """Starts, replaces and ends children."""
+
+    def __init__(self, file: str, db: str | None, drain: float, *, watch: bool) -> None:
+        self._file = file
+        self._db = db
+        self._drain = drain
+        self._watching = watch
+        self._stops = 0
+        self._stop = asyncio.Event()
+        self._stop_now = asyncio.Event()
+        self._changes: set[str] = set()
+        self._changed = asyncio.Event()
+        self._watched: frozenset[Path] = frozenset()
+        self._known: frozenset[str] = frozenset()
+        self._watcher: asyncio.Task[None] | None = None
+        self._good = True
+        self._restart_s = RESTART_FIRST_S
+
+    async def run(self) -> int:
+        """Go on until stopped; answers the exit code."""
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, self._asked_to_stop)
+        loop.add_signal_handler(signal.SIGINT, once_per_keypress(self._asked_to_stop))
+        child, failure = await self._start({"first": True})
+        if child is None:
+            return Exit.OK if self._stop.is_set() else fail(failure["error"], failure["code"])
+        try:
+            while not self._stop.is_set():
+                self._watch(child.files)
+                await first(child.ended(), self._stop.wait(), self._changed.wait())
+                if self._stop.is_set():
+                    break
+                if self._changed.is_set():
+                    replaced = await self._reload(child)
+                else:
+                    replaced = await self._revive(child)
+                if isinstance(replaced, int):
+                    return replaced
+                child = replaced
+            return await self._end(child)
+        finally:
+            child.kill()
+            if self._watcher is not None:
+                self._watcher.cancel()
+
+    # -- helpers
+
+    def _asked_to_stop(self) -> None:
+        self._stops += 1
+        self._stop.set()
+        if self._stops > 1:
+            self._stop_now.set()
+
+    async def _start(self, reason: dict[str, Any]) -> tuple[Child | None, dict[str, Any]]:
+        """A child that runs, or what went wrong."""
+        fresh = await Child.start(self._file, self._db, self._drain)
+        answer = await self._unless_stopped(fresh.report())
+        if answer is not None and "loaded" in answer:
+            fresh.order("run", reason)
+            answer = await self._unless_stopped(fresh.report())
+        if answer is not None and "running" in answer:
+            return fresh, {}
+        fresh.kill()
+        await fresh.ended()
+        return None, answer["failed"] if answer else {"error": "interrupted", "code": Exit.INTERRUPTED}
+
+    async def _reload(self, running: Child) -> Child | int:
+        """Import the new code; if that works let it take over. Answers the child that runs, or an exit code."""
+        began = time.time()
+        changed, self._changes = self._changes, set()
+        self._changed.clear()
+        forget_bytecode(changed)
+        stamps = stamps_of({*running.files, *changed})
+        fresh = await Child.start(self._file, self._db, self._drain)
+        importing = asyncio.ensure_future(fresh.report())
+        await first(importing, self._stop.wait(), self._changed.wait())
+        if not importing.done():  # stopped, or changed once more: then that is what counts
+            importing.cancel()
+            fresh.kill()
+            await fresh.ended()
+            self._changes |= changed if self._changed.is_set() else set()
+            return running
+        answer = importing.result()
+        self._good = "loaded" in answer
+        if not self._good:
+            say("!", f"{answer['failed']['error']}; still running the version of {running.since}")
+            await fresh.ended()
+            fresh.kill()
+            running.files = stamps | fresh.files
+            return running
+        what = f"reloaded {', '.join(sorted(map(shown_path, changed))[:3])}"
+        code = await self._end(running)
+        if self._stop.is_set():
+            fresh.kill()
+            await fresh.ended()
+            return code
+        fresh.order("run", {"first": False, "what": what, "began": began, "functions": running.functions})
+        answer = await fresh.report()
+        if "running" in answer:
+            return fresh
+        await fresh.ended()
+        return fail(answer["failed"]["error"], answer["failed"]["code"])
+
+    async def _revive(self, dead: Child) -> Child | int:
+        """Start a child again that ended by itself, unless it was told to end by somebody else."""
+        code = await dead.ended()
+        dead.kill()
+        if code in (Exit.OK, Exit.INTERRUPTED):
+            return code
+        say("!", f"the process that runs the app {ending(code)}; starting it again")
+        if time.monotonic() - dead.started_at > STEADY_S:
+            self._restart_s = RESTART_FIRST_S
+        began = time.time()
+        while not self._stop.is_set():
+            await first(self._stop.wait(), self._changed.wait(), asyncio.sleep(self._restart_s))
+            self._restart_s = min(self._restart_s * 2, RESTART_MAX_S)
+            self._changes.clear()
+            self._changed.clear()
+            reason = {"first": False, "what": "started again", "began": began, "functions": dead.functions}
+            child, failure = await self._start(reason)
+            if child is not None:
+                return child
+            if not self._stop.is_set():
+                say("!", failure["error"])
+        return Exit.OK
+
+    async def _end(self, child: Child) -> int:
+        """Drain a child and wait for its end; a second request to stop, or a missed deadline, ends it at once."""
+        child.order("stop", True)
+        ended = asyncio.ensure_future(child.ended())
+        await first(ended, self._stop_now.wait(), asyncio.sleep(self._drain + AFTER_DRAIN_S))
+        if not ended.done():
+            child.order("stop", True)
+            await first(ended, asyncio.sleep(AFTER_DRAIN_S))
+        if not ended.done():
+            child.kill()
+        code = await ended
+        child.kill()
+        if self._stop_now.is_set():
+            return Exit.INTERRUPTED
+        return Exit.OK if code == Exit.OK else Exit.FAILED
+
+    async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T | None:
+        task = asyncio.ensure_future(work)
+        await first(task, self._stop.wait())
+        if task.done():
+            return task.result()
+        task.cancel()
+        return None
+
+    # -- files
+
+    def _watch(self, files: dict[str, int]) -> None:
+        """See to it that the folders of `files` are watched. A change since they were imported counts already."""
+        if not self._watching:
+            return
+        folders = frozenset(Path(file).parent for file in files)
+        if folders - self._watched:
+            self._watched |= folders
+            if self._watcher is not None:
+                self._watcher.cancel()
+            self._watcher = asyncio.create_task(self._follow(sorted(self._watched)), name="watch")
+        self._known = frozenset(files)
+        now = stamps_of(files)
+        self._note(file for file, changed_at in files.items() if now.get(file, changed_at) != changed_at)
+
+    async def _follow(self, folders: list[Path]) -> None:
+        try:
+            async for paths in changes_in(folders):
+                self._note(paths)
+        except (OSError, RuntimeError) as error:
+            say("!", f"the code is not watched any more: {one_line(str(error))}")
+
+    def _note(self, paths: Iterable[str]) -> None:
+        """Remember changed files that matter: imported ones, and after a failed import any, as one may be missing."""
+        matter = {path for path in paths if path in self._known or not self._good}
+        if matter:
+            self._changes |= matter
+            self._changed.set()
+
+
+async def changes_in(folders: list[Path]) -> AsyncIterator[set[str]]:
+    """Python files in these folders as they change."""
+    from watchfiles import PythonFilter, awatch
+
+    existing = [folder for folder in folders if folder.is_dir()]  # real paths, as the files in them then are
+    watching = awatch(
+        *existing, watch_filter=PythonFilter(), debounce=400, step=QUIET_MS, recursive=False, raise_interrupt=False
+    )
+    async for changes in watching:
+        yield {path for _, path in changes}
+
+
+async def first(*waits: Coroutine[Any, Any, Any] | asyncio.Future[Any]) -> None:
+    """Wait until one is done, and cancel the coroutines among the others."""
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait, task in zip(waits, tasks, strict=True):
+            if task is not wait:
+                task.cancel()
+
+
+def forget_bytecode(files: Iterable[str]) -> None:
+    """Remove compiled forms. Python tells versions apart by seconds and size, which is too coarse for an editor."""
+    for file in files:
+        with contextlib.suppress(OSError, NotImplementedError):
+            Path(cache_from_source(file)).unlink()
+
+
+def stamps_of(files: Iterable[str]) -> dict[str, int]:
+    """When each of the files that exist was changed last (ns)."""
+    stamps = {}
+    for file in files:
+        with contextlib.suppress(OSError):
+            stamps[file] = Path(file).stat().st_mtime_ns
+    return stamps
+
+
+def ending(code: int) -> str:
+    """How a process ended, in words."""
+    if code >= 0:
+        return f"ended with code {code}"
+    try:
+        return f"was killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was killed by signal {-code}"

@@ -1,0 +1,167 @@
+"""The child of `evertick dev`: one version of the user's code, from its import to its end.
+
+The parent starts it, reads its reports from one pipe and writes its orders into another, a line of JSON each:
+
+    child  {"loaded": {...}} or {"failed": {...}}        the code was imported, or was not
+    parent {"run": {...}}                                take the database and run
+    child  {"running": true} or {"failed": {...}}
+    parent {"stop": true}                                drain; once more: end at once
+
+When the parent dies its pipe ends, and the child drains and goes. Ctrl-C reaches both; only the parent obeys it.
+"""
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+import click
+
+from evertick._version import __version__
+from evertick.app.app import App
+from evertick.app.functions import Function
+from evertick.base.errors import DatabaseLocked, EvertickError
+from evertick.cli.databases import shown_url
+from evertick.cli.dev_lines import DevHandler, DevLines, say
+from evertick.cli.ending import end
+from evertick.cli.exits import Exit, exit_code_of
+from evertick.cli.loading import load_app, local_files, parse_target
+from evertick.cli.printable import one_line, printable
+from evertick.cli.serving import Stopper, close, serve, use_drain
+from evertick.cli.words import length
+from evertick.store.contract import Store
+from evertick.store.open import open_store
+
+LOCK_WAIT_S = 2.0
+"""A parent that was killed leaves a child behind, which needs a moment to notice and to let the file go."""
+
+
+@dataclass(slots=True)
+class Pipes:
+    """The two pipes to the parent."""
+
+    orders: TextIO
+    reports: TextIO
+
+    def report(self, what: str, value: Any) -> None:
+        """Tell the parent something."""
+        self.reports.write(json.dumps({what: value}) + "\n")
+        self.reports.flush()
+
+    def fail(self, error: EvertickError) -> int:
+        """Tell the parent what went wrong; answers the exit code for it."""
+        code = exit_code_of(error)
+        files = local_files(error.__cause__)
+        self.report("failed", {"error": one_line(str(error)), "code": code, "files": files})
+        return code
+
+
+def main(arguments: str) -> int:
+    """Be the child that `arguments` (JSON) describes; answers the exit code."""
+    asked = json.loads(arguments)
+    pipes = Pipes(os.fdopen(asked["orders"], encoding="utf-8"), os.fdopen(asked["reports"], "w", encoding="utf-8"))
+    signal.signal(signal.SIGINT, lambda *_: None)  # no SIG_IGN: programs that the user's code starts would inherit it
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    logging.basicConfig(level=logging.WARNING, handlers=[DevHandler()], force=True)
+    logging.getLogger("evertick.functions").setLevel(logging.DEBUG)
+    logging.getLogger("evertick.engine").setLevel(logging.INFO)
+    try:
+        app = load_app(parse_target(asked["file"])).app
+    except EvertickError as error:
+        return pipes.fail(error)
+    pipes.report("loaded", {"files": local_files(), "functions": [f.name for f in app.functions]})
+    order = pipes.orders.readline()
+    if not order:
+        return Exit.OK
+    drain_ms = use_drain(app, asked["drain"])
+    try:
+        store = open_store(asked["db"] or app.database_url)
+    except EvertickError as error:
+        return pipes.fail(error)
+    try:
+        return _run(app, store, drain_ms, pipes, json.loads(order)["run"])
+    except EvertickError as error:
+        return pipes.fail(error)
+    finally:
+        close(app, store)
+
+
+def _run(app: App, store: Store, drain_ms: int, pipes: Pipes, reason: dict[str, Any]) -> int:
+    _lock(store)
+    steps = store.migrate()
+    app.open_on(store)
+    functions = list(app.functions)
+    if reason["first"]:
+        _introduce(app, functions, store, created=len(steps) > 0)
+    else:
+        _say_what_changed(functions, reason)
+    lines = DevLines(store, app.environment.clock, name_width=max((len(f.name) for f in functions), default=0))
+    app.counters.observers.append(lines)
+    lines.start()
+
+    def started(stopper: Stopper) -> None:
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, stopper.ask)
+        descriptor = pipes.orders.fileno()
+
+        def ordered() -> None:
+            text = os.read(descriptor, 4096)
+            if not text:
+                loop.remove_reader(descriptor)
+            for _ in text.splitlines() or [text]:
+                stopper.ask()
+
+        loop.add_reader(descriptor, ordered)
+        pipes.report("running", True)
+
+    try:
+        asyncio.run(serve(app, drain_ms, started=started))
+    finally:
+        lines.stop()
+    return Exit.OK
+
+
+def _lock(store: Store) -> None:
+    deadline = time.monotonic() + LOCK_WAIT_S
+    while True:
+        try:
+            return store.lock_engine()
+        except DatabaseLocked:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
+def _introduce(app: App, functions: list[Function[..., Any]], store: Store, *, created: bool) -> None:
+    """Say what runs: the app, its database, its functions, and how to call one."""
+    new = " (new)" if created else ""
+    lines = [f"  evertick {__version__}   app {printable(app.name)}   database {printable(shown_url(store.url))}{new}"]
+    width = max((len(function.name) for function in functions), default=0)
+    for position, function in enumerate(functions):
+        title = "functions" if position == 0 else ""
+        internal = "internal" if function.internal else ""
+        lines.append(f"  {title:<9}  {printable(function.name):<{width}}  {function.kind:<8}  {internal}".rstrip())
+    if not functions:
+        lines.append("  functions  none yet: decorate one with @app.mutation")
+    example = next((f for f in functions if not f.internal and f.kind == "mutation"), None)
+    if example is not None:
+        words = "".join(f" {name}=..." for name in example.parameter_names)
+        lines.append(f"  try        evertick run {printable(example.name)}{words}")
+    click.echo("\n".join(lines))
+
+
+def _say_what_changed(functions: list[Function[..., Any]], reason: dict[str, Any]) -> None:
+    before, after = set(reason["functions"]), {function.name for function in functions}
+    changes = [f"+{name}" for name in sorted(after - before)] + [f"-{name}" for name in sorted(before - after)]
+    took = length(round((time.time() - reason["began"]) * 1000))
+    words = f"{reason['what']} in {took}: {len(after)} function{'' if len(after) == 1 else 's'}"
+    say("↻", printable(f"{words} ({', '.join(changes)})" if changes else words))
+
+
+if __name__ == "__main__":
+    sys.exit(end(main(sys.argv[1])))

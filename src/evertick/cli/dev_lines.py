@@ -1,0 +1,212 @@
+"""What `evertick dev` says: one line for each thing that happens.
+
+    14:03:21 + app.destruct   in 5 s, at 14:03:26
+    14:03:26 ✓ app.destruct   1 ms, late 3 ms
+    14:03:30 ✕ app.charge     12 ms, late 2 ms   ValueError: no such card (app.py:31)
+    14:03:30 ↻ app.charge     12 ms, late 2 ms   again in 1.2 s   ConnectionError: ... (app.py:29)
+
+Ends are told by the engine. What was scheduled is read from the database, so it is shown whoever scheduled it: this
+process, a command beside it, or a program of the user's.
+The lines are written by a thread of their own, because the engine must not wait for a terminal.
+"""
+
+import json
+import logging
+import os
+import sys
+import threading
+import time
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable
+from typing import Final
+
+import click
+
+from evertick.base.clock import Clock
+from evertick.base.errors import EvertickError
+from evertick.base.ids import JOB_PREFIX
+from evertick.base.instants import Instant
+from evertick.base.records import Job, JobFilter, JobState
+from evertick.cli.loading import is_users, shown_path
+from evertick.cli.printable import one_line, printable
+from evertick.cli.words import clock_time, distance, length, wall_clock
+from evertick.engine.events import JobEnded
+from evertick.store.contract import Store, Transaction
+
+LINES_MAX: Final = 10
+"""Lines of one kind about one function in one second; what goes beyond is counted."""
+SOON_MS: Final = 1_000
+"""A job that is due so soon is not announced: its end follows."""
+LOOK_EVERY_S: Final = 1.0
+LOOK_BACK_MS: Final = 2_000
+"""Ids are made before their commit, so one that is smaller than the newest seen may still appear."""
+PAGE: Final = 500
+SIGNS: Final = {JobState.SUCCESS: "✓", JobState.FAILED: "✕", JobState.CANCELED: "✕", JobState.PENDING: "↻"}
+
+COLORS: Final = {"✓": "green", "✕": "red", "!": "red", "↻": "yellow", "+": "cyan"}
+
+
+def say(sign: str, words: str) -> None:
+    """One line, at once: the wall clock, a sign, words."""
+    color = COLORS.get(sign)
+    shown = click.style(sign, fg=color) if color and "NO_COLOR" not in os.environ and sys.stdout.isatty() else sign
+    sys.stdout.write(f"  {wall_clock()} {shown} {words}\n")
+    sys.stdout.flush()
+
+
+class DevHandler(logging.Handler):
+    """Log lines of functions, and warnings of everybody."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the record as a line."""
+        words = printable(record.getMessage())
+        if record.name == "evertick.functions":
+            say(" ", f"{getattr(record, 'function', '')}: {words}")
+        else:
+            say("!" if record.levelno >= logging.WARNING else " ", words)
+        if record.exc_info:
+            sys.stdout.write(f"{logging.Formatter().formatException(record.exc_info)}\n")
+
+
+class DevLines(threading.Thread):
+    """Writes what happens to the jobs of one store. An observer of the engine, and a reader of the database."""
+
+    def __init__(self, store: Store, clock: Clock, *, name_width: int) -> None:
+        super().__init__(name="evertick-dev-lines", daemon=True)
+        self._store = store
+        self._clock = clock
+        self._name_width = min(name_width, 40)
+        self._ends: deque[JobEnded] = deque()
+        self._wake = threading.Event()
+        self._stopping = False
+        self._cursor = ""  # the newest job seen
+        self._floor = ""  # jobs up to here are not looked at again
+        self._seen: set[str] = set()
+        self._second = 0.0
+        self._written: Counter[tuple[str, str]] = Counter()
+        self._unlisten = store.listen(self._wake.set)
+        for job in store.read(lambda transaction: _newest(transaction, 1)):
+            self._cursor = self._floor = job.id
+
+    def job_ended(self, event: JobEnded, /) -> None:
+        """See `Observer.job_ended`."""
+        self._ends.append(event)
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Write what is left, and end."""
+        self._stopping = True
+        self._wake.set()
+        self.join()
+        self._unlisten()
+
+    def run(self) -> None:
+        """Write lines until stopped."""
+        while not self._stopping:
+            self._wake.wait(LOOK_EVERY_S)
+            self._wake.clear()
+            self._look()
+        self._look()
+        self._count_left_out(force=True)
+
+    # -- helpers
+
+    def _look(self) -> None:
+        ends = [self._ends.popleft() for _ in range(len(self._ends))]
+        try:
+            scheduled = self._scheduled()
+        except EvertickError:
+            scheduled = []  # the engine says that the database is away
+        children: dict[str, list[Job]] = defaultdict(list)
+        ended = {event.claim.id for event in ends}
+        for job in scheduled:
+            if job.parent_id in ended:
+                children[job.parent_id or ""].append(job)
+            elif job.due_at - job.created_at >= SOON_MS:
+                self._write("+", job.name, _announcement(job))
+        for event in ends:
+            self._write(SIGNS[event.end.state], event.claim.name, _end(event, children[event.claim.id]))
+        self._count_left_out(force=False)
+
+    def _scheduled(self) -> list[Job]:
+        """Jobs that were written since the last look. More than a page of them is skipped over: it is too much."""
+        now = self._clock.now()
+        after = max(self._floor, min(self._cursor, f"{JOB_PREFIX}_{max(0, now - LOOK_BACK_MS):012x}"))
+        jobs = self._store.read(lambda transaction: transaction.list_jobs(JobFilter(), limit=PAGE, after=after))
+        if len(jobs) == PAGE:
+            last = self._store.read(lambda transaction: _newest(transaction, PAGE))
+            self._floor = last[0].id
+            jobs += last
+        new = {job.id: job for job in jobs if job.id not in self._seen}
+        self._seen = {job.id for job in jobs}
+        self._cursor = max([self._cursor, *new])
+        return [new[job_id] for job_id in sorted(new)]
+
+    def _write(self, sign: str, name: str, words: str) -> None:
+        written = self._written[sign, name] = self._written[sign, name] + 1
+        if written <= LINES_MAX:
+            say(sign, f"{printable(name):<{self._name_width}}   {words}")
+
+    def _count_left_out(self, *, force: bool) -> None:
+        if force or time.monotonic() - self._second >= 1.0:
+            for (sign, name), written in self._written.items():
+                if written > LINES_MAX:
+                    say(sign, f"{printable(name):<{self._name_width}}   and {written - LINES_MAX:,} more")
+            self._second = time.monotonic()
+            self._written.clear()
+
+
+def error_line(error_json: str) -> str:
+    """A job's error in one line: its type, its message, and where in the user's code it was raised."""
+    error = json.loads(error_json)
+    place = place_in(error.get("traceback", ""))
+    message = one_line(error["message"])
+    if len(message) > 200:
+        message = f"{message[:200]}…"
+    return f"{error['type']}: {message}" + (f" ({place})" if place else "")
+
+
+def place_in(traceback_text: str) -> str | None:
+    """The last place of the user's own code in a traceback: `app.py:31`."""
+    place = None
+    for line in traceback_text.splitlines():
+        if line.startswith('  File "'):
+            file, _, rest = line.removeprefix('  File "').partition('", line ')
+            number = rest.partition(",")[0]
+            if not file.startswith("<") and is_users(file):
+                place = f"{shown_path(file)}:{number}"
+    return place
+
+
+def _newest(transaction: Transaction, limit: int) -> list[Job]:
+    return transaction.list_jobs(JobFilter(), limit=limit, newest_first=True)
+
+
+def _announcement(job: Job) -> str:
+    state = "   canceled" if job.state is JobState.CANCELED else ""
+    return f"{distance(job.due_at, job.created_at)}, at {clock_time(job.due_at, job.created_at)}{state}"
+
+
+def _end(event: JobEnded, children: list[Job]) -> str:
+    claim, end = event.claim, event.end
+    late_ms = max(0, event.started_at - claim.due_at)
+    parts = [f"{length(max(0, event.ended_at - event.started_at))}, late {length(late_ms)}"]
+    if end.state is JobState.PENDING:
+        parts.append(f"again {distance(end.due_at, event.ended_at)}")
+    if end.state is JobState.CANCELED:
+        parts.append("canceled")
+    if end.error is not None:
+        parts.append(error_line(end.error))
+    if children:
+        parts.append(f"scheduled {_listed(children, event.ended_at)}")
+    return "   ".join(parts)
+
+
+def _listed(jobs: Iterable[Job], now: Instant) -> str:
+    """Up to three jobs in words, and how many more."""
+    jobs = list(jobs)
+    words = [
+        f"{printable(job.name)} {'now' if job.due_at <= job.created_at else f'for {clock_time(job.due_at, now)}'}"
+        for job in jobs[:3]
+    ]
+    return ", ".join(words) + (f" and {len(jobs) - 3:,} more" if len(jobs) > 3 else "")

@@ -1,0 +1,50 @@
+"""Exit codes: what a script can tell from how a command ended. They never change.
+
+0 ok · 1 failed · 2 usage · 3 not found · 4 not allowed · 5 conflict (exists, changed, finished) · 6 partly done
+7 the database is unavailable: it does not answer, another engine holds it, or its schema is of another version
+8 checked and not fulfilled · 130 interrupted
+"""
+
+from enum import IntEnum
+
+from evertick.base.errors import Conflict, EvertickError, Misuse, NotFound, Unavailable
+
+
+class Exit(IntEnum):
+    """The exit codes by name."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    NOT_FOUND = 3
+    NOT_ALLOWED = 4
+    CONFLICT = 5
+    PARTLY = 6
+    UNAVAILABLE = 7
+    NOT_FULFILLED = 8
+    INTERRUPTED = 130
+
+
+class AppImportFailed(EvertickError):
+    """The user's own code did not import; the message begins with the place, `app.py:31:`."""
+
+    code = "app_import_failed"
+
+
+class FunctionRaised(EvertickError):
+    """A function that was called from the command line raised."""
+
+    code = "function_raised"
+
+
+def exit_code_of(error: EvertickError) -> Exit:
+    """The exit code for a branch of the tree of errors."""
+    for branch, code in (
+        (Misuse, Exit.USAGE),
+        (NotFound, Exit.NOT_FOUND),
+        (Conflict, Exit.CONFLICT),
+        (Unavailable, Exit.UNAVAILABLE),
+    ):
+        if isinstance(error, branch):
+            return code
+    return Exit.FAILED

@@ -1,0 +1,21 @@
+"""`evertick`: the program. It answers `--version` by itself, because everything else costs an import."""
+
+import sys
+
+from evertick._version import __version__
+
+
+def main() -> int:
+    """Run the command line; answers the exit code."""
+    arguments = sys.argv[1:]
+    if arguments == ["--version"]:
+        print(f"evertick {__version__}")
+        return 0
+    from evertick.cli.ending import end
+    from evertick.cli.root import run
+
+    return end(run(arguments))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

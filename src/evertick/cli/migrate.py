@@ -1,0 +1,27 @@
+"""`evertick migrate`: bring a database's schema up to this version. Safe to run again, and from several places."""
+
+import click
+
+from evertick.cli.databases import database_url, db_option, shown_url
+from evertick.cli.loading import load_app, parse_target
+from evertick.store.open import open_store
+
+
+@click.command()
+@click.argument("file", required=False)
+@db_option
+def migrate(file: str | None, db: str | None) -> None:
+    """Bring the schema of a database up to this version of Evertick.
+
+    The database is --db, or the one of the app in FILE, or EVERTICK_DATABASE_URL, or the only one in .evertick/.
+    """
+    url = db or load_app(parse_target(file)).app.database_url if file is not None else database_url(db)
+    store = open_store(url)
+    try:
+        steps = store.migrate()
+    finally:
+        store.close()
+    for step in steps:
+        click.echo(f"{step}")
+    words = f"{len(steps)} step{'s' if len(steps) > 1 else ''} taken" if steps else "nothing to do"
+    click.echo(f"{shown_url(url)}: {words}", err=True)

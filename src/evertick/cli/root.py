@@ -1,0 +1,79 @@
+"""The root of the command line: the table of commands, and how every error becomes one line and an exit code."""
+
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+import click
+
+from evertick._version import __version__
+from evertick.base.errors import EvertickError
+from evertick.cli.exits import Exit, exit_code_of
+from evertick.cli.lazy import Lazy, LazyGroup
+from evertick.cli.printable import one_line
+
+COMMANDS: Final = {
+    "dev": Lazy("evertick.cli.dev:dev", "Run an app on this machine, reloading it when its code changes"),
+    "run": Lazy("evertick.cli.run:run", "Call a function, or schedule it with --after or --at"),
+    "job": Lazy("evertick.cli.job:job", "Scheduled functions: list, get, cancel, logs"),
+    "schedule": Lazy("evertick.cli.schedule:schedule", "Rules of times: preview"),
+    "worker": Lazy("evertick.cli.worker:worker", "Run an app's jobs in production"),
+    "migrate": Lazy("evertick.cli.migrate:migrate", "Bring a database's schema up to this version"),
+    "version": Lazy("evertick.cli.version:version", "Show the versions of everything that matters"),
+    "completion": Lazy("evertick.cli.completion:completion", "Print the completion script for a shell"),
+}
+
+EPILOG: Final = (
+    "Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 5 conflict, 6 partly done, 7 database unavailable, "
+    "130 interrupted."
+)
+
+
+@click.group(
+    cls=LazyGroup,
+    table=COMMANDS,
+    epilog=EPILOG,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, message="evertick %(version)s")
+@click.pass_context
+def root(ctx: click.Context) -> None:
+    """Durable scheduling: functions that run later, committed together with your data."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command line `arguments`; answers the exit code. What went wrong is one line on stderr."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, ValueError):
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        result: Any = root.main(list(arguments), prog_name="evertick", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.NoArgsIsHelpError as problem:
+        problem.show()
+        return Exit.USAGE
+    except click.UsageError as problem:
+        where = f" (see {problem.ctx.command_path} --help)" if problem.ctx is not None else ""
+        return fail(f"{problem.format_message()}{where}", Exit.USAGE)
+    except click.ClickException as problem:
+        return fail(problem.format_message(), problem.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        return fail("interrupted", Exit.INTERRUPTED)
+    except EvertickError as problem:
+        return fail(str(problem), exit_code_of(problem))
+    except BrokenPipeError:
+        # Whoever read the output has seen enough. Nothing may be written at exit any more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.OK
+    return result if isinstance(result, int) else Exit.OK
+
+
+def fail(message: str, code: int) -> int:
+    """Say what went wrong, in one line; answers the exit code."""
+    click.echo(f"error: {one_line(message)}", err=True)
+    return code

@@ -1,0 +1,41 @@
+"""Times and durations in few words: `in 5 s`, `3 min ago`, `1.2 s`, and the wall clock of this machine."""
+
+from datetime import datetime
+from typing import Final
+
+from evertick.base.instants import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Instant, to_datetime
+
+_UNITS: Final = ((DAY_MS, "d"), (HOUR_MS, "h"), (MINUTE_MS, "min"), (SECOND_MS, "s"))
+
+
+def length(duration_ms: int) -> str:
+    """A duration: `7 ms`, `1.2 s`, `5 min`, `3 d`; never more than two digits that matter less than the unit."""
+    size = abs(duration_ms)
+    if size < SECOND_MS:
+        return f"{size} ms"
+    if size < 10 * SECOND_MS and size % SECOND_MS:
+        return f"{size / SECOND_MS:.1f}".removesuffix(".0") + " s"
+    for unit_ms, unit in _UNITS:
+        if size >= unit_ms:
+            return f"{round(size / unit_ms)} {unit}"
+    raise AssertionError("a second is the smallest unit here")
+
+
+def distance(at: Instant, now: Instant) -> str:
+    """How far `at` is from `now`: `in 5 s`, `3 min ago`, `now`."""
+    if abs(at - now) < SECOND_MS:
+        return "now"
+    return f"in {length(at - now)}" if at > now else f"{length(now - at)} ago"
+
+
+def clock_time(at: Instant, now: Instant) -> str:
+    """The wall clock of this machine at `at`, with the date where it is another day than `now`'s."""
+    local, today = to_datetime(at).astimezone(), to_datetime(now).astimezone()
+    if local.date() == today.date():
+        return f"{local:%H:%M:%S}"
+    return f"{local:%Y-%m-%d %H:%M:%S}"
+
+
+def wall_clock() -> str:
+    """The time of day now, as it stands before every line of `evertick dev`."""
+    return f"{datetime.now().astimezone():%H:%M:%S}"

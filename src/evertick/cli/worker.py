@@ -1,0 +1,58 @@
+"""`evertick worker`: runs an app's jobs in production. No reload; logs to stderr; SIGTERM and SIGINT drain."""
+
+import asyncio
+import logging
+import signal
+from typing import Final
+
+import click
+
+from evertick._version import __version__
+from evertick.cli.databases import db_option, shown_url
+from evertick.cli.exits import Exit
+from evertick.cli.loading import FILE_DEFAULT, load_app, parse_target
+from evertick.cli.logs import JobLog, set_up
+from evertick.cli.serving import Stopper, close, once_per_keypress, serve, use_drain
+from evertick.store.open import open_store
+
+_logger: Final = logging.getLogger("evertick.cli")
+LEVELS: Final = ("debug", "info", "warning", "error")
+
+
+@click.command()
+@click.argument("file", default=FILE_DEFAULT)
+@db_option
+@click.option(
+    "--drain", type=click.FloatRange(0), metavar="SECONDS", help="Time for running actions to end when told to stop."
+)
+@click.option("--log-format", type=click.Choice(("text", "json")), default="text", show_default=True)
+@click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
+def worker(file: str, db: str | None, drain: float | None, log_format: str, log_level: str) -> int:
+    """Run the jobs of the app in FILE (app.py unless given) until told to stop.
+
+    The database must be migrated: `evertick migrate` does it. SIGTERM or Ctrl-C drains: nothing more is claimed, and
+    running actions have --drain seconds to end; a second one ends at once.
+    """
+    set_up(log_format, log_level)
+    app = load_app(parse_target(file)).app
+    drain_ms = use_drain(app, drain)
+    store = open_store(db or app.database_url)
+    try:
+        store.check_schema()
+        app.open_on(store)
+        app.counters.observers.append(JobLog())
+
+        def started(stopper: Stopper) -> None:
+            loop = asyncio.get_running_loop()
+            loop.add_signal_handler(signal.SIGTERM, stopper.ask)
+            loop.add_signal_handler(signal.SIGINT, once_per_keypress(stopper.ask))
+            _logger.info(
+                "evertick %s runs the jobs of %s", __version__, app.name,
+                extra={"app": app.name, "database": shown_url(store.url), "functions": len(list(app.functions))},
+            )  # fmt: skip
+
+        at_once = asyncio.run(serve(app, drain_ms, started=started))
+    finally:
+        close(app, store)
+    _logger.info("stopped", extra=dict(sorted(app.counters.snapshot().items())))
+    return Exit.INTERRUPTED if at_once else Exit.OK
