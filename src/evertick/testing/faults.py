@@ -21,7 +21,7 @@ class Faults:
         self._kill = kill
         self._handlers: dict[Function[..., Any], Callable[..., Any]] = {}
         self._errors: dict[Function[..., Any], deque[BaseException]] = {}
-        self._crashes: set[Function[..., Any]] = set()
+        self._crashes: dict[Function[..., Any], int] = {}
         self._conflicts: dict[Function[..., Any], int] = {}
         self._doomed: Process | None = None
         self._conflicting: str | None = None
@@ -32,10 +32,10 @@ class Faults:
         self._watch(function)
         self._errors.setdefault(function, deque()).append(error)
 
-    def crash(self, function: Function[..., Any]) -> None:
+    def crash(self, function: Function[..., Any], times: int) -> None:
         """Let the worker die when the function has run as a job, before anything of it is committed."""
         self._watch(function)
-        self._crashes.add(function)
+        self._crashes[function] = self._crashes.get(function, 0) + times
 
     def conflict(self, function: Function[..., Any], times: int) -> None:
         """Let the next `times` transactions in which the function runs meet a write conflict when they commit."""
@@ -97,8 +97,8 @@ class Faults:
             raise errors.popleft()
 
     def _after(self, function: Function[..., Any]) -> None:
-        if function in self._crashes and current_process() is not None:
-            self._crashes.remove(function)
+        if self._crashes.get(function) and current_process() is not None:
+            self._crashes[function] -= 1
             self._doomed = current_process()
         if self._conflicts.get(function):
             self._conflicts[function] -= 1

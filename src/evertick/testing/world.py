@@ -58,6 +58,8 @@ CALL_DAYS: Final = 30
 DRAIN_DAYS: Final = 5 * 366
 DRAIN_JOBS: Final = 10_000
 PAGE: Final = 1_000
+PRUNE_MS: Final = 3 * HOUR_MS
+"""How long after its retention a job may still be found."""
 
 _inhabited: "WeakSet[App]" = WeakSet()
 """Apps that live in a world just now."""
@@ -228,12 +230,12 @@ class World:
         """Let the next transaction in which a mutation runs meet a write conflict at its commit."""
         self._faults.conflict(self.app.functions.resolve(function), times)
 
-    def crash_before_commit(self, function: Function[..., Any]) -> None:
+    def crash_before_commit(self, function: Function[..., Any], *, times: int = 1) -> None:
         """Let the worker die after the function's next run as a job, before anything of that run is committed.
 
-        From then on nothing runs until `restart`.
+        From then on nothing runs until `restart`. With `times`, the workers after it die there, too.
         """
-        self._faults.crash(self.app.functions.resolve(function))
+        self._faults.crash(self.app.functions.resolve(function), times)
 
     @contextmanager
     def outage(self) -> Iterator[None]:
@@ -251,7 +253,10 @@ class World:
         self._store.forget_listeners()
 
     def restart(self) -> None:
-        """Start a worker process; one that still lives is killed before. It finds what the dead one held."""
+        """Start a worker process; one that still lives is killed before.
+
+        It gives back what the dead one held, and runs at once what is due.
+        """
         self.kill()
         self._boots += 1
         self._process = Process(f"worker {self._boots}")
@@ -259,6 +264,7 @@ class World:
         worker = Worker(e.store, e.lanes, e.clock, Execution(e), e.ids, e.entropy, e.settings, self.counters)
         self._worker = worker
         self._working = self._loop.start(self._process, worker.run())
+        self._run_until(self._clock.now())
 
     def deploy(self, app: App) -> None:
         """Replace the code: a worker with the functions and tables of another app goes on with the same database."""
@@ -293,8 +299,8 @@ class World:
             settings=replace(
                 settings,
                 poll_ms=max(settings.poll_ms, DAY_MS),
-                prune_every_ms=max(settings.prune_every_ms, HOUR_MS),
-                unblock_every_ms=max(settings.unblock_every_ms, HOUR_MS),
+                prune_every_ms=max(settings.prune_every_ms, PRUNE_MS),
+                unblock_every_ms=max(settings.unblock_every_ms, DAY_MS),  # code changes by `deploy` alone
             ),
             timer=_NoTimer(),
             sleep=_no_sleep,
@@ -320,10 +326,15 @@ class World:
     def _is_drained(self) -> bool:
         if self._worker.actions.running:
             return False
-        kinds = (FunctionKind.MUTATION, FunctionKind.ACTION)
-        return not self._store.read(
-            lambda transaction: any(transaction.waiting_tenants(kind, limit=1) for kind in kinds)
-        )
+        worker_id = self._worker.current_id()
+
+        def is_waiting(transaction: Transaction) -> bool:
+            if worker_id is not None and transaction.held_jobs(worker_id, limit=1):
+                return True  # a mutation between two conflicts
+            kinds = (FunctionKind.MUTATION, FunctionKind.ACTION)
+            return any(transaction.waiting_tenants(kind, limit=1) for kind in kinds)
+
+        return not self._store.read(is_waiting)
 
 
 class _WorldClock:
