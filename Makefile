@@ -19,7 +19,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(VENV)/.installed ## Watch a message being written, scheduled, and deleted five seconds later
-	$(BIN)/python examples/chat/app.py
+	@$(BIN)/python examples/chat/demo.py
 
 test: lint types ## Lint, check types and layers, run every test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)

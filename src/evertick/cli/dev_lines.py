@@ -48,10 +48,15 @@ COLORS: Final = {"✓": "green", "✕": "red", "!": "red", "↻": "yellow", "+":
 
 def say(sign: str, words: str) -> None:
     """One line, at once: the wall clock, a sign, words."""
-    color = COLORS.get(sign)
-    shown = click.style(sign, fg=color) if color and "NO_COLOR" not in os.environ and sys.stdout.isatty() else sign
+    shown = click.style(sign, fg=COLORS[sign]) if sign in COLORS and _colorful() else sign
     sys.stdout.write(f"  {wall_clock()} {shown} {words}\n")
     sys.stdout.flush()
+
+
+def _colorful() -> bool:
+    if "NO_COLOR" in os.environ:
+        return False
+    return "FORCE_COLOR" in os.environ or sys.stdout.isatty()
 
 
 class DevHandler(logging.Handler):

@@ -60,7 +60,7 @@ def list_jobs(
     write_rows([row_of(each) for each in jobs], [[cells[f] for f in chosen] for cells in shown], chosen, output)
     if not jobs and output in (None, "table"):
         click.echo("no jobs", err=True)
-    if more and output != "none":
+    if more and limit == LIMIT_DEFAULT and output != "none":
         click.echo(f"these are the newest {limit}; there are more: --limit", err=True)
 
 
