@@ -58,6 +58,7 @@ class Fact:
     error: str | None
     born_txn: int
     born_seq: int = 0
+    born_at_ms: int = 0
     born_canceled: bool = False
     end_txn: int = 0
     end_seq: int = 0
@@ -103,16 +104,22 @@ def _gather(world: World, profile: Profile) -> Evidence:
         jobs[row[0]] = Fact(*row[:4], json.loads(row[4]), *row[5:])
     effects: dict[str, list[tuple[int, str]]] = defaultdict(list)
     complaints: list[str] = []
-    columns = "seq, txn, at_ms, what, id, tenant, old_state, new_state, old_attempt, new_attempt, old_worker"
+    gone: dict[str, int] = {}
+    columns = (
+        "seq, txn, at_ms, what, id, tenant, old_state, new_state, old_attempt, new_attempt, old_worker, new_worker"
+    )
     for row in world.rows(f"select {columns} from history order by seq"):
-        seq, txn, at_ms, what, row_id, tenant, old, new, old_attempt, new_attempt, old_worker = row
+        seq, txn, at_ms, what, row_id, tenant, old, new, old_attempt, new_attempt, old_worker, new_worker = row
+        if what == "worker":
+            gone[row_id] = at_ms
+            continue
         if what == "document":
             if row_id.startswith("effects_"):
                 effects[json.loads(new)["tag"]].append((txn, tenant))
             continue
         job = jobs[row_id]
         if what == "insert":
-            job.born_seq, job.born_canceled = seq, new == "canceled"
+            job.born_seq, job.born_at_ms, job.born_canceled = seq, at_ms, new == "canceled"
             if job.born_canceled:
                 job.end_seq, job.end_txn = seq, txn
         elif what == "delete":
@@ -121,6 +128,8 @@ def _gather(world: World, profile: Profile) -> Evidence:
             complaints += _changed(job, old, new, old_attempt, new_attempt, old_worker)
             if new == "in_progress":
                 job.claims.append(seq)
+                if new_worker in gone and at_ms > max(world.quiet_at_ms, gone[new_worker] + profile.lease_ms):
+                    complaints.append(f"unrest: {new_worker} claims {job.name} {job.id} and is no worker any more")
             if new in ENDS:
                 job.end_txn, job.end_seq, job.end_at_ms = txn, seq, at_ms
                 job.success_txn = txn if new == "success" else 0
@@ -334,10 +343,10 @@ def _isolation(e: Evidence) -> Iterator[str]:
 
 def _unrest(e: Evidence) -> Iterator[str]:
     """Once the dead are buried, nobody takes a job from a worker that lives."""
-    quiet_from = e.world.calm_at_ms + 2 * e.profile.lease_ms + 150_000
+    quiet_at = e.world.quiet_at_ms
     for job in e.jobs.values():
-        if job.error and "LostWorker" in job.error and job.end_at_ms > quiet_from and not e.profile.poison:
-            yield f"unrest: {job.tag} lost its worker {job.end_at_ms - e.world.calm_at_ms} ms after the last fault"
+        if quiet_at and job.error and "LostWorker" in job.error and job.born_at_ms > quiet_at and not e.profile.poison:
+            yield f"unrest: {job.tag} lost its worker {job.end_at_ms - quiet_at} ms after all had become quiet"
     for job in e.jobs.values():
         if job.error and "Quarantined" in job.error and job.crashes < CRASHES_MAX:
             yield f"unrest: {job.tag} was quarantined after {job.crashes} crashes"

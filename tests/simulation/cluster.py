@@ -7,6 +7,7 @@ public API, and note what they were told.
 
 import asyncio
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,10 +15,12 @@ from evertick.app.app import App
 from evertick.app.functions import Function
 from evertick.app.registry import Registry
 from evertick.app.schedulers import AsyncScheduler
+from evertick.base.clock import Clock
 from evertick.base.errors import Conflict, OutcomeUnknown, Unavailable
-from evertick.base.ids import TenantId
+from evertick.base.ids import TenantId, WorkerId
 from evertick.engine.settings import Settings
 from evertick.engine.worker import Worker
+from evertick.store.contract import Store
 from tests.simulation.database import LeaseTask, SimulatedLanes, SimulatedStore
 from tests.simulation.functions import FUNCTIONS, KINDS, Planned, Spec, schedule, work
 from tests.simulation.loop import SimulatedClock
@@ -121,6 +124,12 @@ class Cluster:
                 self.world.loop.kill(process)
         self.world.calm_at_ms = self.world.now_ms()
 
+    def ask_more(self, specs: list[Spec]) -> None:
+        """More work for the clients: also a cluster that has seen faults must still do it."""
+        self._to_do += specs
+        if not any(process.name.startswith("client") for process in self.world.loop.processes):
+            self._spawn("client-0")
+
     # -- processes
 
     def _spawn(self, role: str) -> None:
@@ -171,8 +180,25 @@ class Cluster:
     async def _run_worker(self, role: str) -> None:
         app = self._open(role)
         e = app.environment
+
+        def make_lease(
+            store: Store,
+            clock: Clock,
+            worker_id: WorkerId,
+            *,
+            lease_ms: int,
+            every_ms: int,
+            on_lost: Callable[[], object],
+        ) -> LeaseTask:
+            def lost() -> None:
+                if worker.actions.running:
+                    self.world.rare["lease_lost_in_an_action"] += 1
+                on_lost()
+
+            return LeaseTask(store, clock, worker_id, lease_ms=lease_ms, every_ms=every_ms, on_lost=lost)
+
         worker = Worker(
-            e.store, e.lanes, e.clock, app._execution, e.ids, e.entropy, e.settings, app.counters, make_lease=LeaseTask
+            e.store, e.lanes, e.clock, app._execution, e.ids, e.entropy, e.settings, app.counters, make_lease=make_lease
         )
         self._workers[current_process().name] = worker
         await worker.run()

@@ -5,6 +5,7 @@ meet what PostgreSQL does to its clients:
 
     unavailable   the database does not answer; nothing was written
     conflict      the transaction could not be serialized; nothing was written
+    forgotten     the commit was applied without reaching the disk, and the database crashed (RELAXED writes only)
     lost          the connection broke during COMMIT, which was not applied
     unheard       the connection broke during COMMIT, which was applied
     outage        nobody reaches the database for a while
@@ -83,8 +84,14 @@ class SimulatedStore:
                 raise OutcomeUnknown("simulated: the connection broke, nothing was applied")
             return result
 
-        result = self._world.commit(with_faults)
+        if isolation is Isolation.RELAXED and loop.faults.strikes(f"forgotten/{label}"):
+            self._world.rare["relaxed_commit_forgotten"] += 1
+            result = self._world.forget(with_faults)
+        else:
+            result = self._world.commit(with_faults)
         loop.point(f"{label}.after_commit")
+        for afterthought in self._world.take_afterthoughts():
+            self._world.commit(afterthought)
         if loop.faults.strikes(f"unheard/{label}"):
             self._world.rare["unknown_applied"] += 1
             raise OutcomeUnknown("simulated: the connection broke, all was applied")

@@ -68,6 +68,7 @@ def profile_of(seed: int) -> Profile:
             "pause": rough * chance.choice((0.0, 0.0005, 0.002)),
             "unavailable": rough * chance.choice((0.0, 0.01)),
             "conflict": rough * chance.choice((0.0, 0.02, 0.2)),
+            "forgotten": rough * chance.choice((0.0, 0.02)),
             "lost": rough * chance.choice((0.0, 0.01, 0.05)),
             "unheard": rough * chance.choice((0.0, 0.01, 0.05)),
             "outage": rough * chance.choice((0.0, 0.0, 0.001)),
@@ -119,6 +120,9 @@ async def _scenario(world: World, profile: Profile) -> None:
         await asyncio.sleep(0.5)
     disturbing.cancel()
     cluster.calm()
+    await asyncio.sleep(2 * profile.lease_ms / 1000)
+    world.quiet_at_ms = world.now_ms()
+    cluster.ask_more(workload.simple(takes=2 * profile.lease_ms / 1000))
     await _come_to_rest(world, cluster, profile)
 
 

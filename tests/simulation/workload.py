@@ -47,6 +47,15 @@ class Workload:
         self._roots += 1
         return {"tag": f"t{self._roots}", "kind": "poison", "how": "schedule", "tenant": "default"}
 
+    def simple(self, *, takes: float) -> list[Spec]:
+        """A few jobs without any trick; the actions take that many seconds."""
+        specs: list[Spec] = []
+        for kind in ("mutation", "action", "push", "newer", "action"):
+            self._roots += 1
+            spec = {"tag": f"t{self._roots}", "kind": kind, "how": "schedule", "tenant": "default", "tell": True}
+            specs.append(spec | ({"takes": takes} if kind == "action" else {}))
+        return specs
+
     def _spec(self, tag: str, depth: int) -> Spec:
         kinds, weights = zip(*KINDS_AND_WEIGHTS, strict=True)
         kind = self._chance.choices(kinds, weights)[0]

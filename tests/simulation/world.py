@@ -55,12 +55,19 @@ create trigger job_fact_changed after update on jobs begin
   update job_facts set state = new.state, due_at = new.due_at, crashes = new.crashes, error = new.error
    where id = new.id;
 end;
+create trigger worker_gone after delete on workers begin
+  insert into history (txn, at_ms, process, what, id) values (sim_txn(), sim_now(), sim_process(), 'worker', old.id);
+end;
 create trigger document_new after insert on documents begin
   insert into history (txn, at_ms, process, what, id, tenant, new_state)
   values (sim_txn(), sim_now(), sim_process(), 'document', new.id, new.tenant, new.body);
 end;
 """
 """`job_facts` keeps the last state of every job that ever was, also of those that were removed after retention."""
+
+
+class _Forgotten(Exception):
+    """Undoes a transaction."""
 
 
 @dataclass(slots=True)
@@ -100,8 +107,12 @@ class World:
     counters: list[Callable[[], dict[str, int]]] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
     """Broken promises that were seen while the run went on."""
+    afterthoughts: list[Callable[[Transaction], object]] = field(default_factory=list)
+    """What planted bugs do in a second transaction that belongs into the first."""
     away_until: float = 0.0
     calm_at_ms: int = 0
+    quiet_at_ms: int = 0
+    """From here on nobody who lives may be taken for dead."""
     _txn: int = 0
 
     def __post_init__(self) -> None:
@@ -124,6 +135,25 @@ class World:
         """Run work in one transaction of the shared database."""
         self._txn += 1
         return self.store.write(work)
+
+    def forget(self, work: Callable[[Transaction], T]) -> T:
+        """Run work in a transaction that the database forgets after it has answered."""
+        result: list[T] = []
+
+        def to_be_undone(transaction: Transaction) -> None:
+            result.append(work(transaction))
+            raise _Forgotten
+
+        try:
+            self.commit(to_be_undone)
+        except _Forgotten:
+            pass
+        return result[0]
+
+    def take_afterthoughts(self) -> list[Callable[[Transaction], object]]:
+        """The second transactions that wait."""
+        taken, self.afterthoughts = self.afterthoughts, []
+        return taken
 
     # -- what the functions under test tell the outside
 

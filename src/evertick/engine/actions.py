@@ -122,7 +122,7 @@ class ActionLoop(Loop):
         self._counters = counters
         self._worker_id = worker_id
         self._tasks: dict[Attempt, asyncio.Task[None]] = {}
-        self._abandoned = Abandoned(lanes, clock, settings, FunctionKind.ACTION)
+        self._abandoned = Abandoned(lanes, clock, settings, counters, FunctionKind.ACTION)
         self.ends = ActionEnds(lanes, clock, ids, settings, counters, freed=self._free)
 
     @property

@@ -20,6 +20,7 @@ from evertick.base.errors import Conflict, Unavailable
 from evertick.base.ids import JobId, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.records import Claim, FunctionKind
+from evertick.engine.events import Counters
 from evertick.engine.lanes import Lanes
 from evertick.engine.runner import Runner
 from evertick.engine.settings import Settings
@@ -78,11 +79,12 @@ def claim_due(
 class Abandoned:
     """Finds the claims of one loop that were committed and never heard of."""
 
-    def __init__(self, lanes: Lanes, clock: Clock, settings: Settings, kind: FunctionKind) -> None:
+    def __init__(self, lanes: Lanes, clock: Clock, settings: Settings, counters: Counters, kind: FunctionKind) -> None:
         self._lanes = lanes
         self._clock = clock
         self._every_ms = settings.lease_ms
         self._limit = settings.batch + settings.action_slots
+        self._counters = counters
         self._kind = kind
         self._looked_at = clock.now()
 
@@ -108,5 +110,6 @@ class Abandoned:
         self._looked_at = now
         found = [c for c in held if c.kind is self._kind and (c.id, c.attempt) not in known]
         if found:
+            self._counters.add("claims_found", len(found))
             _logger.warning("%d jobs were claimed here although the reply said otherwise; they run now", len(found))
         return found

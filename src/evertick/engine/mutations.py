@@ -124,7 +124,7 @@ class MutationLoop(Loop):
         self._settings = settings
         self._counters = counters
         self._worker_id = worker_id
-        self._abandoned = Abandoned(lanes, clock, settings, FunctionKind.MUTATION)
+        self._abandoned = Abandoned(lanes, clock, settings, counters, FunctionKind.MUTATION)
         self._room = settings.batch
         self._failures = 0
 
