@@ -29,6 +29,10 @@ class Settings:
     """Time that running actions have to end when the worker is told to stop."""
     retention_ms: int = 7 * DAY_MS
     """How long a job can be read after it ended."""
+    ledger_retention_ms: int = 90 * DAY_MS
+    """How long a row of a schedule's ledger can be read after its fate was decided."""
+    completed_retention_ms: int = 7 * DAY_MS
+    """How long a schedule that ended stays, as completed, after its last start or change."""
     prune_batch: int = 1_000
     """Rows removed in one transaction."""
     prune_every_ms: int = MINUTE_MS

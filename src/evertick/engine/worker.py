@@ -18,6 +18,7 @@ from evertick.base.ids import WORKER_PREFIX, Entropy, IdMaker, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.records import Worker as WorkerRow
 from evertick.engine.actions import ActionLoop
+from evertick.engine.evaluator import Evaluator
 from evertick.engine.events import Counters
 from evertick.engine.lanes import Lanes
 from evertick.engine.lease import Lease, LeaseThread, MakeLease
@@ -64,6 +65,7 @@ class Worker:
         self._claiming: list[Loop] = [
             MutationLoop(lanes, clock, runner, ids, entropy, settings, counters, worker_id=self.current_id),
             self.actions,
+            Evaluator(lanes, clock, ids, settings, counters),
         ]
         self._upkeep: list[Loop] = [
             Pruner(lanes, clock, settings, counters),

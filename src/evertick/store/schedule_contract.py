@@ -35,8 +35,12 @@ class ScheduleTransaction(Protocol):
         """Schedules that want to be looked at, locked; those somebody else is looking at are skipped."""
         ...
 
-    def reported_schedules(self, *, limit: int) -> list[ScheduleRow]:
-        """Schedules with runs that ended and were not yet heard of, locked; likewise."""
+    def reported_schedules(self, *, limit: int) -> list[tuple[TenantId, ScheduleId]]:
+        """Schedules with runs that ended and were not yet heard of."""
+        ...
+
+    def try_lock_schedule(self, schedule_id: ScheduleId, *, tenant: TenantId) -> ScheduleRow | None:
+        """As `lock_schedule`, but None also if somebody else is looking at it."""
         ...
 
     def next_wake(self) -> Instant | None:

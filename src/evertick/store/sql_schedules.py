@@ -60,14 +60,13 @@ class SqlSchedules(Driver):
         """See `ScheduleTransaction.due_schedules`."""
         return [_schedule(row) for row in self._fetch("due_schedules", {"now": now, "limit": limit})]
 
-    def reported_schedules(self, *, limit: int) -> list[ScheduleRow]:
+    def reported_schedules(self, *, limit: int) -> list[tuple[TenantId, ScheduleId]]:
         """See `ScheduleTransaction.reported_schedules`."""
-        found = []
-        for tenant, schedule_id in self._fetch("reported_schedules", {"limit": limit}):
-            row = self._one_schedule("lock_reported_schedule", schedule_id, tenant)
-            if row is not None:
-                found.append(row)
-        return found
+        return [(row[0], row[1]) for row in self._fetch("reported_schedules", {"limit": limit})]
+
+    def try_lock_schedule(self, schedule_id: ScheduleId, *, tenant: TenantId) -> ScheduleRow | None:
+        """See `ScheduleTransaction.try_lock_schedule`."""
+        return self._one_schedule("try_lock_schedule", schedule_id, tenant)
 
     def next_wake(self) -> Instant | None:
         """See `ScheduleTransaction.next_wake`."""

@@ -1,0 +1,184 @@
+"""Requests: what somebody does to a schedule, as plain functions over a transaction.
+
+Every request first lets the schedule catch up with what has happened (ends of runs, due times), then happens itself,
+all in the caller's transaction: a mutation that pauses a schedule pauses it together with its other writes, or not at
+all. Each bumps the schedule's version and leaves a line in its history.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from evertick.base.errors import AlreadyExists, ScheduleNotFound, VersionConflict
+from evertick.base.ids import ScheduleId, TenantId
+from evertick.base.instants import Instant
+from evertick.base.schedule_records import HistoryRow, ScheduleRow
+from evertick.engine.evaluation import Evaluated, evaluate, write
+from evertick.engine.finish import MakeId
+from evertick.engine.schedule_times import ScheduleTimes
+from evertick.rules.events import Deleted, Event, Updated
+from evertick.rules.schedule import FireTime, Policies
+from evertick.rules.state_text import from_text, to_text
+from evertick.store.contract import Transaction
+
+HISTORY_PREFIX = "history"
+REPORTS_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requester:
+    """Who asks, in whose name and when: what every request needs beside its own words."""
+
+    tenant: TenantId
+    actor: str
+    now: Instant
+    make_id: MakeId
+
+
+def create(
+    transaction: Transaction, row: ScheduleRow, requests: Sequence[Event], by: Requester, *, detail: str = ""
+) -> Evaluated:
+    """Write a new schedule and let its first requests (a trigger, a backfill) happen at once.
+
+    Raises AlreadyExists if the id is taken.
+    """
+    if transaction.get_schedule(row.id, tenant=row.tenant) is not None:
+        raise AlreadyExists(f"a schedule {row.id!r} exists already; update it, or choose another id")
+    transaction.insert_schedule(row)
+    item = evaluate(row, (), requests, now=by.now, make_id=by.make_id)
+    write(transaction, [item], now=by.now, make_id=by.make_id)
+    add_history(transaction, row.id, "created", detail, by)
+    return item
+
+
+def apply(
+    transaction: Transaction,
+    schedule_id: ScheduleId,
+    requests: Sequence[Event],
+    by: Requester,
+    *,
+    action: str,
+    detail: str = "",
+    if_version: int | None = None,
+    change: Callable[[ScheduleRow], ScheduleRow] | None = None,
+) -> Evaluated:
+    """Let requests happen to a schedule. `change` edits what the rules do not know (its memo).
+
+    Raises ScheduleNotFound, or VersionConflict if the schedule is not of version `if_version` any more.
+    """
+    row = locked(transaction, schedule_id, by.tenant, if_version)
+    row = replace(row if change is None else change(row), version=row.version + 1, updated_at=by.now)
+    reports = transaction.run_reports(schedule_id, tenant=by.tenant, limit=REPORTS_MAX)
+    item = evaluate(row, reports, requests, now=by.now, make_id=by.make_id)
+    write(transaction, [item], now=by.now, make_id=by.make_id)
+    add_history(transaction, schedule_id, action, detail, by)
+    return item
+
+
+def update(
+    transaction: Transaction,
+    schedule_id: ScheduleId,
+    by: Requester,
+    *,
+    spec: str | None = None,
+    target: str | None = None,
+    function: str | None = None,
+    policies: Policies | None = None,
+    run_id_template: str | None = None,
+    requests: Sequence[Event] = (),
+    detail: str = "",
+    if_version: int | None = None,
+) -> Evaluated:
+    """Change what a schedule does; what is None stays.
+
+    Runs, waiting occurrences, counters, pause and results stay too. Times before the update are never made up; a time
+    of the old spec that is between its nominal and its actual moment is kept.
+    """
+    row = locked(transaction, schedule_id, by.tenant, if_version)
+    reports = transaction.run_reports(schedule_id, tenant=by.tenant, limit=REPORTS_MAX)
+    before = evaluate(row, reports, (), now=by.now, make_id=by.make_id)
+    write(transaction, [replace_retired(before)], now=by.now, make_id=by.make_id)
+    changed = replace(
+        before.row,
+        spec=spec or row.spec,
+        target=target or row.target,
+        function=function or row.function,
+        version=row.version + 1,
+        revision=row.revision + 1,
+        updated_at=by.now,
+    )
+    spec_changed = spec is not None and spec != row.spec
+    pending: tuple[FireTime, ...] = ()
+    if spec_changed:
+        pending = _between_nominal_and_actual(row, before.plan.state.seen_until, by.now)
+        # What the new spec names before this moment is none of its times.
+        state = from_text(changed.state)
+        changed = replace(changed, state=to_text(replace(state, seen_until=max(state.seen_until, by.now))))
+    event = Updated(
+        at=by.now, policies=policies, run_id_template=run_id_template, spec_changed=spec_changed, pending=pending
+    )
+    item = evaluate(changed, (), [event, *requests], now=by.now, make_id=by.make_id)
+    write(transaction, [item], now=by.now, make_id=by.make_id)
+    add_history(transaction, schedule_id, "updated", detail, by)
+    return item
+
+
+def delete(transaction: Transaction, schedule_id: ScheduleId, by: Requester, *, if_version: int | None = None) -> None:
+    """Remove a schedule. What waits is dropped and noted in the ledger; what runs goes on."""
+    row = locked(transaction, schedule_id, by.tenant, if_version)
+    reports = transaction.run_reports(schedule_id, tenant=by.tenant, limit=REPORTS_MAX)
+    item = evaluate(row, reports, [Deleted(at=by.now)], now=by.now, make_id=by.make_id)
+    write(transaction, [item], now=by.now, make_id=by.make_id)
+    transaction.delete_schedule(schedule_id, tenant=by.tenant)
+    add_history(transaction, schedule_id, "deleted", "", by)
+
+
+def locked(
+    transaction: Transaction, schedule_id: ScheduleId, tenant: TenantId, if_version: int | None = None
+) -> ScheduleRow:
+    """The schedule, to be changed.
+
+    Raises ScheduleNotFound, or VersionConflict if it is not of version `if_version` any more.
+    """
+    row = transaction.lock_schedule(schedule_id, tenant=tenant)
+    if row is None:
+        raise ScheduleNotFound(f"no schedule {schedule_id!r}; list them with `evertick schedule list`")
+    if if_version is not None and row.version != if_version:
+        raise VersionConflict(
+            f"schedule {schedule_id!r} is at version {row.version}, not {if_version}: somebody changed it meanwhile; "
+            "read it again"
+        )
+    return row
+
+
+def add_history(transaction: Transaction, schedule_id: ScheduleId, action: str, detail: str, by: Requester) -> None:
+    """A line about what was done."""
+    transaction.add_history(
+        HistoryRow(
+            id=by.make_id(HISTORY_PREFIX, by.now),
+            tenant=by.tenant,
+            schedule_id=schedule_id,
+            at=by.now,
+            actor=by.actor,
+            action=action,
+            detail=detail,
+        )
+    )
+
+
+def with_override(row: ScheduleRow, request: str, args: str) -> ScheduleRow:
+    """The row with the arguments that a trigger brought for its own run."""
+    memo = json.loads(row.memo)
+    memo["overrides"] = memo.get("overrides", {}) | {request: args}
+    return replace(row, memo=json.dumps(memo))
+
+
+def replace_retired(item: Evaluated) -> Evaluated:
+    """The same evaluation, but a schedule that is being changed is not removed for having ended."""
+    item.retired = False
+    return item
+
+
+def _between_nominal_and_actual(row: ScheduleRow, seen_until: Instant, now: Instant) -> tuple[FireTime, ...]:
+    time = ScheduleTimes(row.spec, row.id, row.tenant).after(seen_until)
+    return (time,) if time is not None and time.nominal_at <= now < time.actual_at else ()
