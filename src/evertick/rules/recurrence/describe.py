@@ -35,7 +35,7 @@ from evertick.rules.recurrence.source import (
     Spec,
 )
 from evertick.rules.recurrence.text import shown
-from evertick.rules.recurrence.words.clock import SIXTY, say_times
+from evertick.rules.recurrence.words.clock import SIXTY, pattern_mask, say_times
 from evertick.rules.recurrence.words.dates import say_clock, say_day
 from evertick.rules.recurrence.words.days import Days, say_days
 from evertick.rules.recurrence.words.durations import say_duration, say_milliseconds
@@ -161,7 +161,7 @@ def _interval(interval: Interval, spec: Spec, scope: Scope) -> str:
         return f"{said}, {weekday}at {say_clock(second)} UTC"
     if offset:
         return f"{said}, offset by {say_duration(offset)}"
-    if not is_pattern(interval, spec, scope) and every < 3_600 and 3_600 % every == 0:
+    if not is_pattern(interval, spec, scope) and every < 3_600 and pattern_mask(every) is not None:
         return f"{said}, counted in UTC"
     return said
 

@@ -38,7 +38,7 @@ from evertick.rules.recurrence.words.dates import read_day, read_moment
 from evertick.rules.recurrence.words.days import Days
 from evertick.rules.recurrence.words.durations import read_milliseconds
 from evertick.rules.recurrence.words.phrases import GAPS, NO_SOURCES, OVERLAPS
-from evertick.rules.recurrence.words.places import country_names, read_country, read_zone
+from evertick.rules.recurrence.words.places import country_names, read_country, read_zone, zone_labels
 from evertick.rules.recurrence.words.read_days import read_days, read_span
 from evertick.rules.recurrence.words.reader import TEXT_MAX, Reader
 from evertick.rules.recurrence.words.scope import Scope, scope_named
@@ -111,7 +111,7 @@ def parse_sentence(text: str, zone: str | None = None) -> Spec:
     while reader.word and _read_tail(reader, tail):
         pass
     if reader.word or (not clauses and reader.at == 0):
-        reader.give_up(_VOCABULARY, FORMS)
+        reader.give_up(zone_labels() if reader.last_understood == "in" else _VOCABULARY, FORMS)
     named = tail.zone or zone
     scope = scope_named(named)
     sources = Sources()

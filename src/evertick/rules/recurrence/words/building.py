@@ -82,7 +82,8 @@ def _add_interval(clause: Clause, reader: Reader, scope: Scope, sources: Sources
     anchor = None if clause.anchor is None else scope.instant(clause.anchor)
     if offset >= every:
         reader.fail("the offset must be less than the interval")
-    sources.intervals.append(Interval(every=every, offset=offset, anchor=anchor))
+    text = f"{every // 3_600}h" if times is not None and times.unit == "hour" else None
+    sources.intervals.append(Interval(every=every, offset=offset, anchor=anchor, every_text=text))
     return True
 
 
@@ -131,6 +132,8 @@ def _add_crons(clause: Clause, reader: Reader, sources: Sources) -> None:
 def _framed(clause: Clause, reader: Reader) -> Days | None:
     """The days of a clause, checked against its `weekly`, `monthly` or `yearly`."""
     days, unit = clause.days, clause.frequency[0] if clause.frequency else None
+    if unit == "day" and days is not None and not days.is_every_day:
+        reader.fail("'every day' and 'on some days' contradict each other; leave out one of them")
     if unit in (None, "day"):
         return days or (Days() if unit else None)
     if days is None or days.is_every_day:

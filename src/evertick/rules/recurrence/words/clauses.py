@@ -129,7 +129,7 @@ def _read_days(reader: Reader, clause: Clause) -> bool:
     if reader.comes(*SKIPS.values()):
         return False
     if clause.days is None or (clause.each_day and clause.days.is_always and clause.frequency is None):
-        days = read_days(reader, dates_recur=clause.frequency is not None and clause.frequency[0] == "year")
+        days = read_days(reader, dates_recur=clause.frequency is not None)
         if days is not None:
             if clause.each_day:
                 clause.frequency = ("day", 1)

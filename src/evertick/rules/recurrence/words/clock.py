@@ -330,9 +330,10 @@ def _read_hours(reader: Reader) -> tuple[int, bool] | None:
         last = read_clock(reader) if first and reader.take("through", "to", "until") else None
         if first and last and first[0] <= last[0]:
             return (2 << last[0] // 3_600) - (1 << first[0] // 3_600), False
-    elif reader.take("every hour", "each hour"):
+        reader.at = place
+    if reader.take("every hour", "each hour"):
         return HOURS_ALL, True
-    elif reader.take("every"):
+    if reader.take("every"):
         step = read_ordinal(reader.word)
         if step and step > 0 and 24 % step == 0 and reader.peek() == "hour":
             reader.advance(2)

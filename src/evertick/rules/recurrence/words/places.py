@@ -83,6 +83,11 @@ def _zones_by_label() -> dict[str, str]:
     return labels | {name.lower(): name for name in names}
 
 
+def zone_labels() -> frozenset[str]:
+    """Names and labels of zones in lower case, for offering the nearest one."""
+    return frozenset(_zones_by_label())
+
+
 # --- countries ----------------------------------------------------------------------------------------------
 
 

@@ -6,7 +6,7 @@ from typing import Final
 from evertick.rules.recurrence.fields import values_of
 from evertick.rules.recurrence.source import WEEKDAYS
 from evertick.rules.recurrence.words.dates import month_named
-from evertick.rules.recurrence.words.days import EACH_DAY, WEEK, WEEKEND, WORKDAYS, Days, say_month_days
+from evertick.rules.recurrence.words.days import EACH_DAY, MONTHS_ALL, WEEK, WEEKEND, WORKDAYS, Days, say_month_days
 from evertick.rules.recurrence.words.english import joined, ordinal, read_ordinal
 from evertick.rules.recurrence.words.reader import Reader
 
@@ -54,11 +54,11 @@ def read_span(reader: Reader, days: Days) -> Days:
     """Months and years behind a phrase of days, as far as there are any."""
     while True:
         place = reader.at
-        if reader.take("of every month", "of each month", "of the month", "every month", "each month"):
+        if not days.every_month and reader.take("of every month", "of each month", "of the month", "every month"):
             days = replace(days, every_month=True)
         elif reader.take("in every", "every", "each"):
             years = _read_every_year(reader)
-            if years is None:
+            if years is None or (years and days.years):
                 reader.at = place
                 return days
             days = replace(days, years=years or days.years)
@@ -68,6 +68,8 @@ def read_span(reader: Reader, days: Days) -> Days:
             if months is None and years is None:
                 reader.at = place
                 return days
+            if (months and days.months != MONTHS_ALL) or (years and days.years):
+                reader.fail("months, or years, are named twice; make one list of them")
             days = replace(days, months=months or days.months, years=years or days.years)
         else:
             return days

@@ -106,6 +106,11 @@ class Reader:
         """Raise InvalidSpec: the words are understood, but they make no sense."""
         raise InvalidSpec(f"the sentence {shown(self.text, _SHOWN_MAX)}: {message}")
 
+    @property
+    def last_understood(self) -> str:
+        """The word before the first one that was never understood, in lower case; empty at the beginning."""
+        return self._words[self._furthest - 1] if self._furthest else ""
+
     def give_up(self, vocabulary: frozenset[str], forms: tuple[str, ...]) -> NoReturn:
         """Raise InvalidSpec that says which words were not understood, and offers the nearest ones."""
         at = max(self._at, self._furthest)

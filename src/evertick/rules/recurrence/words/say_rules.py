@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from evertick.rules.recurrence.civil import DAY
+from evertick.rules.recurrence.civil import DAY, time_of
 from evertick.rules.recurrence.source import WEEKDAYS, Frequency, MomentKind, Recur, RRule
 from evertick.rules.recurrence.words.clock import say_times
 from evertick.rules.recurrence.words.dates import say_clock, say_day
@@ -59,7 +59,7 @@ def why_rule_never(rule: RRule) -> str | None:
 def _say_recur(recur: Recur, scope: Scope, start: int | None) -> str:
     days = days_of_recur(recur)
     period = period_of(recur)
-    parts = [_say_daily(recur, days) if period is None else _say_sub_daily(recur, days)]
+    parts = [_say_daily(recur, days) if period is None else _say_sub_daily(recur, days, start)]
     if recur.by_set_pos:
         places = joined([ordinal(position) for position in recur.by_set_pos])
         parts.append(f"only the {places} of each {UNITS[recur.frequency]}")
@@ -122,7 +122,7 @@ def _singular(days: Days, said: str) -> str:
     return said
 
 
-def _say_sub_daily(recur: Recur, days: Days) -> str:
+def _say_sub_daily(recur: Recur, days: Days, start: int | None) -> str:
     """`every 15 minutes on weekdays, in hours 9 through 17`."""
     unit = UNITS[recur.frequency]
     steps = f"every {unit}" if recur.interval == 1 else f"every {plural(recur.interval, unit)}"
@@ -130,7 +130,10 @@ def _say_sub_daily(recur: Recur, days: Days) -> str:
     if days.is_every_day and not days.is_always:
         said = say_days(days).removeprefix("every day")
     parts = [f"{steps}{said}"]
-    for values, part in ((recur.by_hour, "hour"), (recur.by_minute, "minute"), (recur.by_second, "second")):
-        if values:
+    own = time_of((start or 0) % DAY)
+    filters = ((recur.by_hour, "hour"), (recur.by_minute, "minute"), (recur.by_second, "second"))
+    for at, (values, part) in enumerate(filters):
+        implied = UNITS[recur.frequency] in ("hour", "minute")[:at] and values == (own[at],)
+        if values and not implied:
             parts.append(f"in {part if len(values) == 1 else part + 's'} {joined(said_runs(values))}")
     return ", ".join(parts)
