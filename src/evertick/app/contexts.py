@@ -14,6 +14,7 @@ from evertick.app.database import Database, DatabaseReader
 from evertick.app.environment import Run
 from evertick.app.functions import Action, Function, Mutation, Query
 from evertick.app.logs import RunLog
+from evertick.app.scheduled_run import ScheduledRun
 from evertick.app.schedulers import AsyncScheduler, MutationScheduler, Scheduler
 from evertick.base.errors import Misuse
 from evertick.base.ids import JobId, TenantId
@@ -45,6 +46,11 @@ class _Context:
     def job_id(self) -> JobId | None:
         """The job this run is, or None if it was called from outside."""
         return self._run.job_id or self._run.origin_id
+
+    @property
+    def schedule(self) -> ScheduledRun | None:
+        """The occurrence this run is, if a schedule or cron started it."""
+        return self._run.schedule
 
     @property
     def attempt(self) -> int:

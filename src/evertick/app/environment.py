@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from evertick.app.budget import Budget
 from evertick.app.database import Tables
 from evertick.app.logs import RunLog
+from evertick.app.scheduled_run import ScheduledRun
 from evertick.app.scheduling import Drafter, Functions
 from evertick.base.clock import Clock
 from evertick.base.ids import Entropy, IdMaker, JobId, TenantId
@@ -52,4 +53,5 @@ class Run:
     job_id: JobId | None = None
     origin_id: JobId | None = None
     attempt: int = 1
+    schedule: ScheduledRun | None = None
     budget: Budget = field(default_factory=Budget)

@@ -15,6 +15,7 @@ from evertick.app.environment import Environment, Run
 from evertick.app.functions import Action, Function, Mutation
 from evertick.app.logs import RunLog
 from evertick.app.options import NonRetryable
+from evertick.app.scheduled_run import ScheduledRun, scheduled_run
 from evertick.app.schedulers import AsyncScheduler, Scheduler
 from evertick.base.errors import (
     FunctionNotFound,
@@ -65,7 +66,7 @@ class Execution:
         log = RunLog(claim.name, self._e.clock)
         run = Run(
             environment=self._e, name=claim.name, tenant=claim.tenant, now=now, log=log, unit=unit,
-            job_id=claim.id, attempt=claim.failures + 1,
+            job_id=claim.id, attempt=claim.failures + 1, schedule=_schedule_of(claim, function),
         )  # fmt: skip
         ctx = MutationCtx(run)
         unit.begin()
@@ -96,7 +97,7 @@ class Execution:
         log = RunLog(claim.name, self._e.clock)
         run = Run(
             environment=self._e, name=claim.name, tenant=claim.tenant, now=self._e.clock.now(), log=log,
-            origin_id=claim.id, attempt=claim.failures + 1,
+            origin_id=claim.id, attempt=claim.failures + 1, schedule=_schedule_of(claim, function),
         )  # fmt: skip
         limit_ms = self._limit_ms(function)
         try:
@@ -269,6 +270,7 @@ class Execution:
             unit=unit,
             origin_id=None if origin is None else origin.origin_id,
             attempt=1 if origin is None else origin.attempt,
+            schedule=None if origin is None else origin.schedule,
         )
 
     def _limit_ms(self, function: Function[..., Any]) -> int:
@@ -295,6 +297,10 @@ def _warn(run: Run) -> None:
     """Say in the run's log which limits it came near."""
     for line in run.budget.warnings():
         run.log.warning(line)
+
+
+def _schedule_of(claim: Claim, function: Function[..., Any]) -> ScheduledRun | None:
+    return None if claim.schedule is None else scheduled_run(claim.schedule, function.decode_result)
 
 
 def _users_part(error: BaseException) -> Any:

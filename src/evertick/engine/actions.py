@@ -14,6 +14,7 @@ from typing import Final
 from evertick.base.clock import Clock
 from evertick.base.ids import Entropy, IdMaker, JobId, WorkerId
 from evertick.base.instants import Instant
+from evertick.base.outcomes import Canceled
 from evertick.base.records import Claim, FunctionKind, JobEnd
 from evertick.engine.claims import Abandoned, Attempt, Claimed, claim_due
 from evertick.engine.events import Counters, JobEnded
@@ -122,6 +123,7 @@ class ActionLoop(Loop):
         self._counters = counters
         self._worker_id = worker_id
         self._tasks: dict[Attempt, asyncio.Task[None]] = {}
+        self._asked_to_stop: set[Attempt] = set()
         self._abandoned = Abandoned(lanes, clock, settings, counters, FunctionKind.ACTION)
         self.ends = ActionEnds(lanes, clock, ids, settings, counters, freed=self._free)
 
@@ -129,6 +131,17 @@ class ActionLoop(Loop):
     def running(self) -> int:
         """Actions that hold a slot: until their end is written."""
         return len(self._tasks)
+
+    def running_ids(self) -> list[JobId]:
+        """The jobs whose functions run just now."""
+        return [job_id for job_id, _ in self._tasks]
+
+    def stop_running(self, job_id: JobId) -> None:
+        """Cancel the function of a job that somebody wants to stop; it ends as canceled."""
+        for (running, attempt), task in self._tasks.items():
+            if running == job_id and (running, attempt) not in self._asked_to_stop:
+                self._asked_to_stop.add((running, attempt))
+                task.cancel()
 
     async def round(self) -> Instant | None:
         """Claim what fits the free slots and start it."""
@@ -184,11 +197,16 @@ class ActionLoop(Loop):
         try:
             ran = await self._runner.run_action(claim)
         except asyncio.CancelledError:
-            end = lost(claim, now=self._clock.now(), entropy=self._entropy)
+            now = self._clock.now()
+            if (claim.id, claim.attempt) in self._asked_to_stop:
+                end = ended(claim, Canceled(), now=now, entropy=self._entropy)
+            else:
+                end = lost(claim, now=now, entropy=self._entropy)
         else:
             end = ended(claim, ran.outcome, now=self._clock.now(), entropy=self._entropy, logs=ran.logs)
         self.ends.add(_Ended(claim, end, worker_id, started_at))
 
     def _free(self, claim: Claim) -> None:
         self._tasks.pop((claim.id, claim.attempt), None)
+        self._asked_to_stop.discard((claim.id, claim.attempt))
         self.poke()

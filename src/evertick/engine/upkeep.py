@@ -83,7 +83,7 @@ def recover(
 
 
 class Pruner(Loop):
-    """Removes jobs and remembered calls whose retention is over, in small batches."""
+    """Removes jobs, remembered calls and rows of the ledger whose retention is over, in small batches."""
 
     name = "pruner"
 
@@ -98,15 +98,19 @@ class Pruner(Loop):
         before = Instant(self._clock.now() - self._settings.retention_ms)
         limit = self._settings.prune_batch
 
-        def work(transaction: Transaction) -> tuple[int, int]:
-            return transaction.prune_jobs(before=before, limit=limit), transaction.prune_calls(
-                before=before, limit=limit
-            )
+        before_in_ledger = Instant(self._clock.now() - self._settings.ledger_retention_ms)
 
-        jobs, calls = await self._lanes.write(work, isolation=Isolation.READ_COMMITTED)
-        self._counters.add("jobs_pruned", jobs)
-        self._counters.add("calls_pruned", calls)
-        return self._clock.now() if limit in (jobs, calls) else None
+        def work(transaction: Transaction) -> dict[str, int]:
+            return {
+                "jobs_pruned": transaction.prune_jobs(before=before, limit=limit),
+                "calls_pruned": transaction.prune_calls(before=before, limit=limit),
+                "occurrences_pruned": transaction.prune_occurrences(before=before_in_ledger, limit=limit),
+            }
+
+        pruned = await self._lanes.write(work, isolation=Isolation.READ_COMMITTED)
+        for name, count in pruned.items():
+            self._counters.add(name, count)
+        return self._clock.now() if limit in pruned.values() else None
 
 
 class Unblocker(Loop):

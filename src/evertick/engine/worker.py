@@ -26,6 +26,7 @@ from evertick.engine.loops import Loop
 from evertick.engine.mutations import MutationLoop
 from evertick.engine.runner import Runner
 from evertick.engine.settings import Settings
+from evertick.engine.stops import StopLoop
 from evertick.engine.upkeep import ClockLoop, Pruner, Reaper, Unblocker, recover
 from evertick.store.contract import Isolation, Store, Transaction
 
@@ -66,6 +67,7 @@ class Worker:
             MutationLoop(lanes, clock, runner, ids, entropy, settings, counters, worker_id=self.current_id),
             self.actions,
             Evaluator(lanes, clock, ids, settings, counters),
+            StopLoop(lanes, clock, settings, self.actions),
         ]
         self._upkeep: list[Loop] = [
             Pruner(lanes, clock, settings, counters),

@@ -1,0 +1,41 @@
+"""`ctx.schedule`: what a run that a schedule started may ask about it."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from evertick.base.ids import ScheduleId
+from evertick.base.instants import Instant, to_datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduledRun:
+    """Which occurrence this run is, and what earlier runs had left behind at the moment it was started.
+
+    `nominal_time` is the time the schedule named, whatever jitter, waiting or an outage made of it. `last_result` is
+    what the run returned that succeeded last, None if none has; failures leave it alone. `last_failure` is the message
+    of the run that failed last, None once a later one succeeded. Both were fixed when this run was started.
+    """
+
+    schedule_id: ScheduleId
+    nominal_time: datetime
+    run_id: str
+    origin: str
+    last_result: Any
+    last_failure: str | None
+
+
+def scheduled_run(text: str, decode: Callable[[str], Any]) -> ScheduledRun:
+    """From the JSON text that the job carries; `decode` gives a stored result its type."""
+    values = json.loads(text)
+    result = values["last_result"]
+    return ScheduledRun(
+        schedule_id=ScheduleId(values["id"]),
+        nominal_time=to_datetime(Instant(values["nominal_at"])),
+        run_id=values["run_id"],
+        origin=values["origin"],
+        last_result=None if result is None else decode(result),
+        last_failure=values["last_failure"],
+    )
