@@ -103,7 +103,7 @@ def clock_note(recurrence: Recurrence, instant: int) -> Reason | None:
 
 def change_near(zone: Zone, instant: int) -> tuple[int, int, int] | None:
     """The clock change nearest to an instant, if it is close enough to move or repeat it: (when, before, after)."""
-    starts, offsets, _, _ = zone.covering(instant)
+    starts, offsets, *_ = zone.covering(instant)
     segment = bisect_right(starts, instant) - 1
     for k in (segment, segment + 1):
         if 0 < k < len(offsets):

@@ -79,46 +79,50 @@ class RRuleDays:
             mask = self._mask(year)
             return ((mask, self._times),) if mask and self._times.count else ()
         picked: dict[int, list[int]] = {}
-        begin = jan1(year)
-        end = jan1(year + 1)
-        for days in self._periods(year):
+        begin, end = jan1(year), jan1(year + 1)
+        for days, first in self._periods(year):
             for day, second in self._pick(days):
-                if begin <= day < end:
-                    picked.setdefault(day - begin, []).append(second)
+                if begin <= first + day < end:
+                    picked.setdefault(first + day - begin, []).append(second)
         by_times: dict[tuple[int, ...], int] = {}
         for day, seconds in picked.items():
             times = tuple(seconds)
             by_times[times] = by_times.get(times, 0) | 1 << day
         return tuple((mask, times_of_seconds(list(times))) for times, mask in by_times.items())
 
-    def _pick(self, days: list[int]) -> Iterator[tuple[int, int]]:
-        """The members of one period's set that BYSETPOS names."""
+    def _pick(self, days: int) -> Iterator[tuple[int, int]]:
+        """The members of one period's set that BYSETPOS names: the day (a bit of `days`) and the time."""
         times = self._times.listed or ()
-        size = len(days) * len(times)
+        size = days.bit_count() * len(times)
         positions = {p - 1 if p > 0 else size + p for p in self._positions if abs(p) <= size}
         for position in sorted(positions):
             day, time = divmod(position, len(times))
-            yield days[day], times[time]
+            yield _bit_at(days, day), times[time]
 
-    def _periods(self, year: int) -> Iterator[list[int]]:
-        """The matching days of each period that touches the year, as day numbers."""
+    def _periods(self, year: int) -> Iterator[tuple[int, int]]:
+        """The matching days of each period that touches the year: a mask, and the day its bit 0 stands for."""
         begin = jan1(year)
+        leap = is_leap(year)
         match self._frequency:
             case Frequency.YEARLY:
-                yield _numbers(self._mask(year), begin)
+                yield self._mask(year), begin
             case Frequency.MONTHLY:
+                moves = self._skip is Skip.FORWARD  # then a month's days may lie in the next one
+                whole = 0 if moves else self._mask(year)
                 for month in self._months(year):
-                    yield _numbers(self._mask(year, (month,)), begin)
+                    yield self._mask(year, (month,)) if moves else whole & MONTHS[leap][month], begin
             case Frequency.WEEKLY:
-                around = [*_numbers(self._mask(year - 1), jan1(year - 1))[-7:], *_numbers(self._mask(year), begin)]
-                around += _numbers(self._mask(year + 1), jan1(year + 1))[:7]
-                weeks: dict[int, list[int]] = {}
-                for day in around:
-                    weeks.setdefault((day - self._anchor) // 7, []).append(day)
-                yield from weeks.values()
+                length = 365 + leap
+                around = self._mask(year - 1) >> (358 + is_leap(year - 1))
+                around |= self._mask(year) << 7 | (self._mask(year + 1) & 0x7F) << (7 + length)
+                for start in range(begin - (begin - self._anchor) % 7, begin + length, 7):
+                    yield around >> (start - begin + 7) & 0x7F, start
             case _:
-                for day in _numbers(self._mask(year), begin):
-                    yield [day]
+                mask = self._mask(year)
+                while mask:
+                    low = mask & -mask
+                    yield low, begin
+                    mask ^= low
 
     def _months(self, year: int) -> list[int]:
         """The months of BYMONTH that lie in one of the rule's periods."""
@@ -219,11 +223,8 @@ class RRuleDays:
         return mask
 
 
-def _numbers(mask: int, begin: int) -> list[int]:
-    """The day numbers of a year's mask, in order."""
-    days = []
-    while mask:
-        low = mask & -mask
-        days.append(begin + low.bit_length() - 1)
-        mask ^= low
-    return days
+def _bit_at(mask: int, position: int) -> int:
+    """The number of the set bit at a position, counted from 0 at the lowest."""
+    for _ in range(position):
+        mask &= mask - 1
+    return (mask & -mask).bit_length() - 1

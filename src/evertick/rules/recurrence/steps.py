@@ -7,13 +7,13 @@ zone.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterator
 from math import gcd
 
 from evertick.rules.recurrence.civil import DAY, DAY_MIN, SECOND_MAX, YEAR_MAX, YEAR_MIN, jan1, year_of
 from evertick.rules.recurrence.fields import values_of
 from evertick.rules.recurrence.local import LocalRule
-from evertick.rules.recurrence.times import ALL_DAY, TimeSet
+from evertick.rules.recurrence.times import ALL_DAY, TimeSet, times_of_steps
 from evertick.rules.recurrence.yearmask import shape, weekdays
 from evertick.rules.recurrence.zones import Zone
 
@@ -58,62 +58,105 @@ class Steps:
 
 
 _CHUNK = 1_024
+_TRIES = 4
 
 
-class StepMask:
-    """Which steps of a period are allowed: a bit mask in chunks, with a mask of the chunks that hold any."""
+class AllowedSteps:
+    """The steps that fall on given times of day, were all days alike.
 
-    __slots__ = ("chunks", "filled", "period")
+    Usually the next allowed time is reached by a jump or two. Where steps and times meet rarely, the steps of one
+    whole period are worked out, as a bit mask in chunks with a mask of the chunks that hold any.
+    """
 
-    def __init__(self, allowed: Iterable[int], period: int) -> None:
-        self.period = period
-        self.chunks = [0] * (period // _CHUNK + 1)
-        self.filled = 0
-        for k in allowed:
-            self.chunks[k // _CHUNK] |= 1 << k % _CHUNK
-            self.filled |= 1 << k // _CHUNK
+    __slots__ = ("_chunks", "_filled", "_origin", "_period", "_step", "_times")
+
+    def __init__(self, times: TimeSet, origin: int, step: int) -> None:
+        """`origin` is the time of day of step 0."""
+        self._times, self._origin, self._step = times, origin, step
+        self._period = DAY // gcd(step, DAY)
+        self._chunks: list[int] = []
+        self._filled = 0
 
     def from_on(self, k: int) -> int:
         """The first allowed step from number k on."""
-        chunk, bit = divmod(k % self.period, _CHUNK)
-        start = k - k % self.period
-        if rest := self.chunks[chunk] >> bit:
+        times, origin, step = self._times, self._origin, self._step
+        for _ in range(_TRIES):
+            second = (origin + k * step) % DAY
+            if second in times:
+                return k
+            ahead = times.after(second)
+            k -= (second - ahead if ahead > second else second - DAY - times.first) // step  # rounded up
+        if not self._chunks:
+            self._fill()
+        chunk, bit = divmod(k % self._period, _CHUNK)
+        start = k - k % self._period
+        if rest := self._chunks[chunk] >> bit:
             return k + (rest & -rest).bit_length() - 1
-        later = self.filled >> (chunk + 1)
+        later = self._filled >> (chunk + 1)
         if not later:
-            start, later, chunk = start + self.period, self.filled, -1
+            start, later, chunk = start + self._period, self._filled, -1
         chunk += (later & -later).bit_length()
-        mask = self.chunks[chunk]
+        mask = self._chunks[chunk]
         return start + chunk * _CHUNK + (mask & -mask).bit_length() - 1
 
     def up_to(self, k: int) -> int:
         """The last allowed step up to number k."""
-        chunk, bit = divmod(k % self.period, _CHUNK)
-        start = k - k % self.period
-        if rest := self.chunks[chunk] & ((2 << bit) - 1):
+        if not self._chunks:
+            self._fill()
+        chunk, bit = divmod(k % self._period, _CHUNK)
+        start = k - k % self._period
+        if rest := self._chunks[chunk] & ((2 << bit) - 1):
             return start + chunk * _CHUNK + rest.bit_length() - 1
-        earlier = self.filled & ((1 << chunk) - 1)
+        earlier = self._filled & ((1 << chunk) - 1)
         if not earlier:
-            start, earlier = start - self.period, self.filled
+            start, earlier = start - self._period, self._filled
         chunk = earlier.bit_length() - 1
-        return start + chunk * _CHUNK + self.chunks[chunk].bit_length() - 1
+        return start + chunk * _CHUNK + self._chunks[chunk].bit_length() - 1
+
+    def _fill(self) -> None:
+        chunks = [0] * (self._period // _CHUNK + 1)
+        for k in self.numbers():
+            chunks[k // _CHUNK] |= 1 << k % _CHUNK
+        self._filled = sum(1 << chunk for chunk, mask in enumerate(chunks) if mask)
+        self._chunks = chunks
+
+    def is_empty(self) -> bool:
+        """Whether no step ever falls on the times: steps reach only the times of one remainder."""
+        common = gcd(self._step, DAY)
+        return not times_of_steps(common, [self._origin]).both(self._times).count
+
+    def numbers(self) -> Iterator[int]:
+        """The allowed steps of one period, in no order."""
+        times, origin, step, period = self._times, self._origin, self._step, self._period
+        if times is ALL_DAY:
+            yield from range(period)
+        elif times.count >= period:
+            yield from (k for k in range(period) if (origin + k * step) % DAY in times)
+        else:  # fewer times than steps: solve origin + k * step = time (mod one day) for k
+            common = gcd(step, DAY)
+            inverse = pow(step // common, -1, period) if period > 1 else 0
+            for hour, seconds in enumerate(times.hours):
+                for second in values_of(seconds) if seconds else ():
+                    distance = hour * 3600 + second - origin
+                    if distance % common == 0:
+                        yield distance // common * inverse % period
 
 
-# For one kind of year and one offset: the days that hold an allowed step, and for each class of days the mask of
-# allowed steps, None where every step is allowed.
-_Content = tuple[int, tuple[tuple[int, StepMask | None], ...]]
+# For one kind of year and one offset: the days that hold an allowed step, and for each class of days its allowed
+# steps, None where every step is allowed.
+_Content = tuple[int, tuple[tuple[int, AllowedSteps | None], ...]]
 
 
 class FilteredSteps:
     """Steps from `base` on whose local time the rule `allowed` has, each followed by its parts."""
 
-    __slots__ = ("_allowed", "_barren", "_base", "_contents", "_masks", "_parts", "_period", "_step", "_zone")
+    __slots__ = ("_allowed", "_barren", "_base", "_contents", "_found", "_parts", "_step", "_year", "_zone")
 
     def __init__(self, base: int, step: int, allowed: LocalRule, zone: Zone, parts: tuple[int, ...] = (0,)) -> None:
         self._base, self._step, self._parts = base, step, parts
         self._allowed, self._zone = allowed, zone
-        self._period = DAY // gcd(step, DAY)
-        self._masks: dict[tuple[TimeSet, int], tuple[StepMask | None, int] | None] = {}
+        self._found: dict[tuple[TimeSet, int], tuple[AllowedSteps | None, int] | None] = {}
+        self._year: tuple[int, int, int, _Content] = (0, 0, 0, (0, ()))
         self._contents: dict[tuple[Hashable, int], _Content] = {}
         self._barren: dict[int, bool] = {}
 
@@ -156,23 +199,28 @@ class FilteredSteps:
             instant = base + k * step
             if instant > SECOND_MAX:
                 return None
-            starts, offsets, _, _ = self._zone.covering(instant)
+            starts, offsets, *_ = self._zone.covering(instant)
             segment = bisect_right(starts, instant) - 1
             offset, end = offsets[segment], starts[segment + 1]
             day = (instant + offset) // DAY
-            year = year_of(day)
-            mask, classes = self._content(year, offset)
-            number = day - jan1(year)
-            if mask >> number & 1:
-                steps = _steps_of(classes, number)
+            first, following, held, (mask, classes) = self._year
+            if not (first <= day < following and held == offset):
+                year = year_of(day)
+                mask, classes = content = self._content(year, offset)
+                first, following = jan1(year), jan1(year + 1)
+                self._year = (first, following, offset, content)
+            if mask >> (day - first) & 1:
+                steps = _steps_of(classes, day - first)
                 found = k if steps is None else steps.from_on(k)
                 instant = base + found * step
-                if (instant + offset) // DAY == day and instant < end:
+                there = (instant + offset) // DAY
+                # Only where all days are alike do the steps of this day speak for the days that follow.
+                alike = there == day or (len(classes) == 1 and there < following and mask >> (there - first) & 1)
+                if alike and instant < end:
                     return found
-                # Only where all days are alike does the mask speak for the days that follow.
                 target = instant if len(classes) == 1 else (day + 1) * DAY - offset
             else:
-                next_day = self._next_day(year, number, offset)
+                next_day = self._next_day(year_of(day), day - first, offset)
                 if next_day is None and self._is_barren(offsets):
                     return None
                 target = end if next_day is None else next_day * DAY - offset
@@ -183,7 +231,7 @@ class FilteredSteps:
         base, step = self._base, self._step
         while k >= 0:
             instant = base + k * step
-            starts, offsets, _, _ = self._zone.covering(instant)
+            starts, offsets, *_ = self._zone.covering(instant)
             segment = bisect_right(starts, instant) - 1
             offset, begin = offsets[segment], starts[segment]
             day = (instant + offset) // DAY
@@ -237,7 +285,7 @@ class FilteredSteps:
         if content is None:
             union, kept = 0, []
             for days, times in self._allowed.plan(year)[5]:
-                found = self._mask(times, offset)
+                found = self._steps(times, offset)
                 if found is None:
                     continue
                 steps, reached = found
@@ -249,44 +297,27 @@ class FilteredSteps:
             content = self._contents[(key, offset)] = (union, tuple(kept))
         return content
 
-    def _mask(self, times: TimeSet, offset: int) -> tuple[StepMask | None, int] | None:
-        """Which steps, modulo the period, fall on these times, and on which weekdays; None if none does.
+    def _steps(self, times: TimeSet, offset: int) -> tuple[AllowedSteps | None, int] | None:
+        """The steps that fall on these times, and the weekdays on which they can; None if there are none.
 
         A step that is a multiple of seven binds the time of day to the weekday: every 168 hours is always Monday.
         """
         origin = self._base + offset
         key = (times, origin % _WEEK)
-        if key not in self._masks:
-            step, period = self._step, self._period
-            allowed = range(period) if times is ALL_DAY else self._allowed_steps(times, origin % DAY)
-            steps = None if times is ALL_DAY else StepMask(allowed, period)
-            reached = 0x7F
-            if step % 7 == 0:
+        if key not in self._found:
+            steps, reached = AllowedSteps(times, origin % DAY, self._step), 0x7F
+            if self._step % 7 == 0:
                 reached = 0
-                for k in allowed:
-                    reached |= 1 << ((origin + k * step) // DAY + 4) % 7
+                for k in steps.numbers():
+                    reached |= 1 << ((origin + k * self._step) // DAY + 4) % 7
                     if reached == 0x7F:
                         break
-            self._masks[key] = (steps, reached) if allowed else None
-        return self._masks[key]
-
-    def _allowed_steps(self, times: TimeSet, origin: int) -> list[int]:
-        """The steps of one period, counted from `origin` seconds into the day, that fall on these times."""
-        step, period = self._step, self._period
-        if times.count >= period:
-            return [k for k in range(period) if (origin + k * step) % DAY in times]
-        # Fewer times than steps: solve origin + k * step = time (mod one day) for k.
-        common = gcd(step, DAY)
-        inverse = pow(step // common, -1, period) if period > 1 else 0
-        distances = (
-            hour * 3600 + second - origin
-            for hour, seconds in enumerate(times.hours)
-            for second in (values_of(seconds) if seconds else ())
-        )
-        return [distance // common * inverse % period for distance in distances if distance % common == 0]
+            empty = times is not ALL_DAY and steps.is_empty()
+            self._found[key] = None if empty else (None if times is ALL_DAY else steps, reached)
+        return self._found[key]
 
 
-def _steps_of(classes: tuple[tuple[int, StepMask | None], ...], day: int) -> StepMask | None:
+def _steps_of(classes: tuple[tuple[int, AllowedSteps | None], ...], day: int) -> AllowedSteps | None:
     """The mask of a day that is known to hold an allowed step."""
     for days, steps in classes:
         if days >> day & 1:

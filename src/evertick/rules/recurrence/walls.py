@@ -13,7 +13,7 @@ from evertick.rules.recurrence.zones import Zone
 
 def instant_of(zone: Zone, local: int) -> int:
     """The instant of a local time: the first of two, or shifted by the gap if there is none."""
-    starts, offsets, _, _ = zone.covering(local + 2 * DAY)
+    starts, offsets, *_ = zone.covering(local + 2 * DAY)
     segment = max(0, bisect_right(starts, local - 2 * DAY) - 1)
     while segment + 1 < len(offsets) and local - offsets[segment] >= starts[segment + 1]:
         segment += 1

@@ -13,11 +13,12 @@ is the time between two changes) and each segment yields two kinds of firing:
 
 from bisect import bisect_right
 from collections.abc import Callable
+from typing import Literal
 
 from evertick.rules.recurrence.civil import DAY, SECOND_MIN
 from evertick.rules.recurrence.local import LocalRule
 from evertick.rules.recurrence.source import Gap, Overlap
-from evertick.rules.recurrence.zones import Table, Zone
+from evertick.rules.recurrence.zones import Zone
 
 _SLACK = 2 * DAY
 """More than any two offsets differ by."""
@@ -26,7 +27,7 @@ _SLACK = 2 * DAY
 class ZonedRule:
     """The instants of a wall-clock rule in a zone, in order."""
 
-    __slots__ = ("_calm", "_covers", "_gap", "_is_real_time", "_local", "_overlap", "_zone")
+    __slots__ = ("_begins", "_calm", "_covers", "_ends", "_gap", "_local", "_overlap", "_zone")
 
     _uniform = True
     """Whether all offsets share one local rule."""
@@ -44,7 +45,10 @@ class ZonedRule:
         self._zone = zone
         self._gap = gap
         self._overlap = overlap
-        self._is_real_time = gap is Gap.SKIP and overlap is Overlap.BOTH
+        # Which columns of the zone's table bound the calm part of a segment, in which no change matters.
+        real_time = gap is Gap.SKIP and overlap is Overlap.BOTH
+        self._begins: Literal[0, 2] = 0 if real_time else 2
+        self._ends: Literal[3, 4] = 3 if overlap is Overlap.LAST else 4
         self._covers = covers
         self._calm: tuple[int, int, int, LocalRule] = (0, 0, 0, local)
 
@@ -68,19 +72,21 @@ class ZonedRule:
 
     def _leap(self, local: int) -> int | None:
         """The instant of a local time that lies past some clock changes, if nothing is peculiar about it."""
-        table = self._zone.covering(local)
+        table = self._zone.table
+        if local + _SLACK >= table.starts[-1]:
+            table = self._zone.covering(local)
         segment = bisect_right(table.starts, local) - 1  # as if local time were UTC: wrong only near a change
         offset = table.offsets[segment]
-        begin, end = self._calm_part(table, segment)
-        if table.settled[segment] <= local - offset < end:
-            self._calm = (begin, end, offset, self._local)
-            return local - offset
+        instant, end = local - offset, table[self._ends][segment]
+        if table.settled[segment] <= instant < end:
+            self._calm = (table[self._begins][segment], end, offset, self._local)
+            return instant
         return None
 
     def _next_slowly(self, after: int) -> int | None:
         table = self._zone.covering(after)
         segment = bisect_right(table.starts, after) - 1
-        begin, end = self._calm_part(table, segment)
+        begin, end = table[self._begins][segment], table[self._ends][segment]
         if begin <= after < end:
             offset = table.offsets[segment]
             local = self.local_rule(offset)
@@ -101,7 +107,7 @@ class ZonedRule:
 
     def _next_carefully(self, after: int, origin: int) -> int | None:
         best: int | None = None
-        starts, offsets, _, _ = self._zone.covering(after)
+        starts, offsets, *_ = self._zone.covering(after)
         segment = max(0, origin - 2)  # an earlier gap may have shifted times into this segment
         while segment < len(offsets):
             firing, coming = self._gap_after(starts, offsets, segment, after), None
@@ -118,10 +124,10 @@ class ZonedRule:
                         return None
                 elif coming is not None and self._uniform:
                     # Nothing happens before `coming`: pass over the segments that end well before it.
-                    starts, offsets, _, _ = self._zone.covering(coming)
+                    starts, offsets, *_ = self._zone.covering(coming)
                     segment = max(segment, bisect_right(starts, coming - _SLACK) - 2)
             segment += 1
-            starts, offsets, _, _ = self._zone.covering(max(after, starts[segment - 1]))
+            starts, offsets, *_ = self._zone.covering(max(after, starts[segment - 1]))
         return best
 
     def _real_after(
@@ -185,7 +191,7 @@ class ZonedRule:
     def _prev_slowly(self, before: int) -> int | None:
         table = self._zone.covering(before)
         segment = bisect_right(table.starts, before - 1) - 1
-        begin, end = self._calm_part(table, segment)
+        begin, end = table[self._begins][segment], table[self._ends][segment]
         if begin < before <= end:
             offset = table.offsets[segment]
             local = self.local_rule(offset)
@@ -261,7 +267,7 @@ class ZonedRule:
             table = self._zone.covering(begin)
             starts, offsets = table.starts, table.offsets
             segment = bisect_right(starts, begin) - 1
-            calm_begin, calm_end = self._calm_part(table, segment)
+            calm_begin, calm_end = table[self._begins][segment], table[self._ends][segment]
             if calm_begin <= begin < calm_end:
                 stop = min(calm_end, end)
                 offset = offsets[segment]
@@ -279,7 +285,7 @@ class ZonedRule:
 
     def moved_from(self, instant: int) -> list[int]:
         """The local times that a gap skipped and that therefore fire at this instant."""
-        starts, offsets, _, _ = self._zone.covering(instant)
+        starts, offsets, *_ = self._zone.covering(instant)
         segment = bisect_right(starts, instant) - 1
         for k in range(segment, max(0, segment - 3), -1):
             if self._gap_after(starts, offsets, k, instant - 1) == instant:
@@ -292,13 +298,6 @@ class ZonedRule:
         return []
 
     # --- segments
-
-    def _calm_part(self, table: Table, segment: int) -> tuple[int, int]:
-        """The instants [begin, end) of a segment in which neither of its two changes matters."""
-        begin = table.starts[segment] if self._is_real_time else table.settled[segment]
-        if self._overlap is Overlap.LAST:
-            return begin, table.unsettled[segment]
-        return begin, table.starts[segment + 1]
 
     def _given_away(self, starts: tuple[int, ...], offsets: tuple[int, ...], segment: int) -> list[tuple[int, int]]:
         """The ranges of local time that the overlap policy leaves to an earlier, or to a later segment."""

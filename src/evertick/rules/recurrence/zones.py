@@ -45,13 +45,15 @@ class Table(NamedTuple):
 
     `offsets[i]` holds from `starts[i]` until just before `starts[i + 1]`; that is a segment. The first start is
     before everything; the last one ends the part of the table that is filled in. From `settled[i]` on no local
-    time of the segment has occurred, or been moved, by an earlier one; up to `unsettled[i]` none occurs again.
+    time of the segment has occurred, or been moved, by an earlier one; up to `unsettled[i]` none occurs again;
+    `ends[i]` is `starts[i + 1]`.
     """
 
     starts: tuple[int, ...]
     offsets: tuple[int, ...]
     settled: tuple[int, ...]
     unsettled: tuple[int, ...]
+    ends: tuple[int, ...]
 
 
 class Zone:
@@ -256,7 +258,8 @@ def _copied(table: Table, first_year: int, year: int, end: int) -> Table:
     settled = [*table.settled[:low], *(at + shift for shift in shifts for at in table.settled[low:high])]
     unsettled = [*table.unsettled[:low], *(at + shift for shift in shifts for at in table.unsettled[low:high])]
     offsets = [*table.offsets[:low], *(table.offsets[low:high] * len(shifts))]
-    return Table((*starts[:kept], end), tuple(offsets[:kept]), tuple(settled[:kept]), tuple(unsettled[:kept]))
+    begins = (*starts[:kept], end)
+    return Table(begins, tuple(offsets[:kept]), tuple(settled[:kept]), tuple(unsettled[:kept]), begins[1:])
 
 
 def _table(starts: list[int], offsets: list[int]) -> Table:
@@ -271,7 +274,7 @@ def _table(starts: list[int], offsets: list[int]) -> Table:
             end = min(end, starts[k] + offsets[k] - offset)
         settled.append(begin)
         unsettled.append(end)
-    return Table(tuple(starts), tuple(offsets), tuple(settled), tuple(unsettled))
+    return Table(tuple(starts), tuple(offsets), tuple(settled), tuple(unsettled), tuple(starts[1:]))
 
 
 _POSIX_NAME: Final = r"(?:[A-Za-z]{3,}|<[A-Za-z0-9+-]{3,}>)"
