@@ -116,7 +116,7 @@ CRONS = [
     ("0 9 * * 2#2,2#4", "at 09:00 on the second Tuesday and the fourth Tuesday of every month"),
     ("0 9 * * MON,FRI#1", "at 09:00 on Mondays and the first Friday of every month"),
     ("0 9 13 * 5", "at 09:00 on the 13th and on Fridays"),
-    ("0 9 13 6 5", "at 09:00 on the 13th and on Fridays of June"),
+    ("0 9 13 6 5", "at 09:00 on the 13th and on Fridays in June"),
     ("0 9 13 * +5", "at 09:00 every Friday the 13th"),
     ("0 9 1-7 * +1", "at 09:00 on Mondays falling on the 1st through 7th of every month"),
     ("0 0 */100,1-7 * MON", "at 00:00 on Mondays falling on the 1st through 7th of every month"),
@@ -126,7 +126,7 @@ CRONS = [
         "0 0 15W,L-3W * *",
         "at 00:00 on the weekday nearest the 4th-to-last day and weekday nearest the 15th of every month",
     ),
-    ("0 0 1,L 1-6 *", "at 00:00 on the 1st and last day from January through June"),
+    ("0 0 1,L 1-6 *", "at 00:00 on the 1st and last day of every month from January through June"),
     ("0 0 24-26 12 *", "at 00:00 on 24 through 26 December every year"),
     ("0 0 29 2 *", "at 00:00 on 29 February every leap year"),
     ("0 0 31 4,6 *", "never (31 April and 31 June do not exist)"),
@@ -155,7 +155,7 @@ RRULES = [
     ("FREQ=DAILY;UNTIL=20260301T083000Z", "every day at 09:00, starting 5 January 2026, until 1 March 2026 at 08:30"),
     (
         "FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1",
-        "monthly on weekdays at 09:00, only the last of each month, starting 5 January 2026",
+        "monthly on weekdays at 09:00, only the last of them in each month, starting 5 January 2026",
     ),
     (
         "FREQ=MONTHLY;BYMONTHDAY=31;RSCALE=GREGORIAN;SKIP=BACKWARD",
@@ -277,6 +277,15 @@ def test_an_unknown_locale_and_an_unknown_zone_are_refused() -> None:
         describe(Spec(), locale="fr")
     with pytest.raises(InvalidSpec, match="Mars/Phobos"):
         describe(Spec(time_zone="Mars/Phobos"))
+
+
+def test_a_spec_of_many_parts_is_cut() -> None:
+    crons = tuple(parse_cron(f"{n % 60} {n // 60} * * 1#1") for n in range(1_000))
+    excludes = tuple(ExcludeDates(days=(20_000 + n,)) for n in range(1_000))
+    said = describe(Spec(crons=crons, excludes=excludes))
+    assert ", and 900 more, except" in said
+    assert said.endswith(", and 900 more exceptions")
+    assert len(said) < 10_000
 
 
 def test_long_lists_are_cut() -> None:

@@ -14,6 +14,7 @@ from evertick.rules.recurrence.describe import describe
 from evertick.rules.recurrence.meaning import meaning_of
 from evertick.rules.recurrence.sentence import FORMS, TEXT_MAX, parse_sentence
 from evertick.rules.recurrence.source import ExcludeHolidays, Interval, Spec
+from evertick.rules.recurrence.wire import spec_from_wire, spec_to_wire
 from tests.recurrence.authors import specs
 
 SYNONYMS = [
@@ -141,6 +142,17 @@ def test_a_sentence_without_a_zone_takes_the_one_it_is_given() -> None:
 def test_times_that_are_no_product_become_several_lines() -> None:
     lines = [cron.text for cron in parse_sentence("at 09:00, 12:30 and 17:00 on weekdays").crons]
     assert lines == ["0 9,17 * * 1-5", "30 12 * * 1-5"]
+
+
+@pytest.mark.parametrize("written", [*FORMS, *(written for written, understood in SYNONYMS if understood)])
+def test_what_is_read_can_be_stored(written: str) -> None:
+    spec = parse_sentence(written)
+    assert meaning_of(spec_from_wire(spec_to_wire(spec))) == meaning_of(spec)
+
+
+def test_a_rule_says_no_more_than_it_must() -> None:
+    wire = spec_to_wire(parse_sentence("every other week on Monday at 9am, starting 5 January 2026, 10 times"))
+    assert wire == {"rrules": [{"dtstart": "2026-01-05T09:00:00", "rrule": "FREQ=WEEKLY;INTERVAL=2;COUNT=10;BYDAY=MO"}]}
 
 
 def test_plain_intervals_stay_intervals_and_steps_of_the_hour_become_crons() -> None:

@@ -7,7 +7,8 @@ dates do not exist says "never" and why; whether some other spec never fires is 
 """
 
 from collections.abc import Iterable
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
 from evertick.base.errors import InvalidSpec
 from evertick.rules.recurrence.fields import values_of
@@ -35,7 +36,7 @@ from evertick.rules.recurrence.source import (
     Spec,
 )
 from evertick.rules.recurrence.text import shown
-from evertick.rules.recurrence.words.clock import SIXTY, pattern_mask, say_times
+from evertick.rules.recurrence.words.clock import HOURS_ALL, LISTED_MAX, SIXTY, pattern_mask, say_times
 from evertick.rules.recurrence.words.dates import say_clock, say_day
 from evertick.rules.recurrence.words.days import Days, say_days
 from evertick.rules.recurrence.words.durations import say_duration, say_milliseconds
@@ -51,6 +52,8 @@ from evertick.rules.recurrence.words.sources import (
 )
 
 LOCALES: Final = ("en",)
+PARTS_MAX: Final = 100
+"""So many sources, and so many exclusions, are put into words; the rest is counted."""
 
 
 def describe(spec: Spec, locale: str = "en", zone: str | None = None) -> str:
@@ -69,7 +72,9 @@ def describe(spec: Spec, locale: str = "en", zone: str | None = None) -> str:
             return f"never ({'; '.join(dict.fromkeys(reasons))})"
         parts = [", and ".join(clauses)]
     parts += _lifted(spec, scope)
-    parts += [f"except {said}" for said in _exclusions(spec.excludes, temporal=spec.dialect is Dialect.TEMPORAL)]
+    excludes, more = spec.excludes[:PARTS_MAX], len(spec.excludes) - PARTS_MAX
+    parts += [f"except {said}" for said in _exclusions(excludes, temporal=spec.dialect is Dialect.TEMPORAL)]
+    parts += [f"and {more} more exceptions"] if more > 0 else []
     if spec.start is not None:
         parts.append(f"beginning {scope.say(spec.start)}")
     if spec.end is not None:
@@ -90,6 +95,7 @@ def describe(spec: Spec, locale: str = "en", zone: str | None = None) -> str:
 
 def _clauses(spec: Spec, scope: Scope) -> tuple[list[str], list[str]]:
     """Why some sources never fire, and what the others say; all of them say it if any does."""
+    spec, cut = _cut(spec)
     said = _patterns(spec, scope)
     said += [(None, _interval(interval, spec, scope)) for interval in intervals_of(spec)]
     rules = [plain_rrule(rrule, scope) for rrule in spec.rrules]
@@ -100,16 +106,30 @@ def _clauses(spec: Spec, scope: Scope) -> tuple[list[str], list[str]]:
         said.append((None, say_instants(sorted(set(moments)), scope)))
     if not said:
         return ["all of its dates are excluded"], []
-    if all(reason for reason, _ in said):
+    if not cut and all(reason for reason, _ in said):
         return [reason for reason, _ in said if reason], []
-    return [], [text for _, text in said if text]
+    return [], [*(text for _, text in said if text), *([f"{cut} more"] if cut else [])]
+
+
+def _cut(spec: Spec) -> tuple[Spec, int]:
+    """The spec with as many sources as are put into words, and how many that leaves out."""
+    room = count = PARTS_MAX
+    kept: list[tuple[Any, ...]] = []
+    for sources in (spec.crons, spec.intervals, spec.calendars, spec.rrules):
+        kept.append(sources[:room])
+        room -= len(kept[-1])
+        count -= len(sources)
+    if count >= 0:
+        return spec, 0
+    crons, intervals, calendars, rrules = kept
+    return replace(spec, crons=crons, intervals=intervals, calendars=calendars, rrules=rrules), -count
 
 
 def _patterns(spec: Spec, scope: Scope) -> list[tuple[str | None, str]]:
     """Crons and calendars; those that list times of the same days become one phrase."""
     matters = not scope.utc and policy_of(spec, scope) != (Gap.SKIP, Overlap.BOTH)
     said: list[tuple[str | None, str]] = []
-    shared: dict[Days, tuple[int, list[str]]] = {}
+    shared: dict[Days, tuple[int, set[str]]] = {}
     for pattern in patterns_of(spec):
         if pattern.is_nothing:
             said.append(("a field of the calendar is missing", ""))
@@ -118,9 +138,11 @@ def _patterns(spec: Spec, scope: Scope) -> list[tuple[str | None, str]]:
         text, reason = phrase.text, why_never(days)
         if phrase.listed and (pattern.times.elapsed == phrase.elapsed or not matters) and days in shared:
             place, clocks = shared[days]
-            clocks += [clock for clock in _clocks(pattern) if clock not in clocks]
-            said[place] = (reason, f"at {joined(sorted(clocks))} {say_days(days)}")
-            continue
+            together = clocks | set(_clocks(pattern))
+            if len(together) <= LISTED_MAX:
+                shared[days] = (place, together)
+                said[place] = (reason, f"at {joined(sorted(together))} {say_days(days)}")
+                continue
         if phrase.listed or not days.is_every_day:
             text = f"{text.removesuffix(', on the hour')} {say_days(days)}"
         else:
@@ -129,7 +151,7 @@ def _patterns(spec: Spec, scope: Scope) -> list[tuple[str | None, str]]:
         if matters and pattern.times.elapsed != phrase.elapsed:
             text += f", {ELAPSED if pattern.times.elapsed else FIXED}"
         elif phrase.listed and text.startswith("at ") and "past the minute" not in text:
-            shared[days] = (len(said), _clocks(pattern))
+            shared[days] = (len(said), set(_clocks(pattern)))
         said.append((reason, text))
     return said
 
@@ -204,7 +226,7 @@ def _exclusions(exclusions: Iterable[Exclusion], *, temporal: bool) -> Iterable[
 def _excluded(pattern: Pattern) -> str:
     """An exclusion by calendar or cron; whole days need no times."""
     times, days = pattern.times, pattern.days
-    if times.mask == (1 << 86_400) - 1:
+    if (times.hours, times.minutes, times.seconds) == (HOURS_ALL, SIXTY, SIXTY):
         return say_days(days)
     said = say_times(times, implied=SIXTY)
     if days.is_always:

@@ -92,7 +92,7 @@ def policy_of(spec: Spec, scope: Scope) -> tuple[Gap | None, Overlap | None]:
         return Gap.SKIP, Overlap.BOTH
     gap = spec.dst.gap if spec.dst else None
     overlap = spec.dst.overlap if spec.dst else None
-    if gap is Gap.NEXT and not spec.rrules:
+    if gap is Gap.NEXT and not any(rrule.recur for rrule in spec.rrules):
         gap = None
     if gap is Gap.SHIFT and not (spec.crons or spec.calendars):
         gap = None

@@ -8,7 +8,8 @@ compiles, apart from those that have no such sentence:
 
 - specs that `describe` calls "never", and parts of a spec that never fire on their own;
 - zone data of its own instead of a zone's name;
-- more than 50 single dates in one place, and sentences of more than `TEXT_MAX` characters;
+- more than 50 single dates in one place, more than 100 sources or exclusions, and sentences of more than
+  `TEXT_MAX` characters;
 - an EXRULE without an RRULE, or with a COUNT; BYSECOND=60, which is read as 59;
 - an RRULE whose sentence needs a DTSTART that the clocks skip.
 """

@@ -157,25 +157,39 @@ def _rrule(clause: Clause, reader: Reader, scope: Scope) -> RRule:
         reader.fail("an interval that is counted from somewhere takes no 'starting'")
     if clause.elapsed is not None:
         reader.fail("a rule with 'starting' follows the clock by its own rules")
-    recur = _recur(clause, reader, clause.start)
     start = clause.start
     if start.kind is MomentKind.DATE:
-        if recur.frequency in (Frequency.HOURLY, Frequency.MINUTELY, Frequency.SECONDLY):
+        if _is_sub_daily(clause):
             reader.fail("say at what time it starts: 'starting 5 January 2026 at 09:00'")
-        first = _first(recur)
-        start = Moment(kind=MomentKind.LOCAL, value=start.value * DAY + first, text="")
+        mask = _times_of_day(clause, reader, start)
+        start = Moment(kind=MomentKind.LOCAL, value=start.value * DAY + (mask & -mask).bit_length() - 1, text="")
     local = scope.local(start)
+    start = Moment(kind=MomentKind.LOCAL, value=local, text=format_local(local))
     return RRule(
-        dtstart=Moment(kind=MomentKind.LOCAL, value=local, text=format_local(local)),
-        recur=recur,
+        dtstart=start,
+        recur=_recur(clause, reader, start),
         rdates=tuple(_instant(moment, scope) for moment in clause.also),
         exdates=tuple(m if m.kind is MomentKind.DATE else _instant(m, scope) for m in clause.without),
         exrules=tuple(_recur(rule, reader, start) for rule in clause.without_rules),
     )
 
 
-def _first(recur: Recur) -> int:
-    return min(recur.by_hour) * 3_600 + min(recur.by_minute) * 60 + min(recur.by_second or (0,))
+def _is_sub_daily(clause: Clause) -> bool:
+    """Whether the clause steps in hours, minutes or seconds; "every day every 15 minutes" does not."""
+    stepped = clause.times is not None and clause.times.period is not None
+    return stepped and clause.frequency is None and not clause.each_day
+
+
+def _times_of_day(clause: Clause, reader: Reader, start: Moment) -> int:
+    """The times of day of a rule of days, as a mask; those of its start if it names none."""
+    times = clause.times
+    if times is not None:
+        mask = times.mask if times.period is None else pattern_mask(times.period)
+        if mask:
+            return mask
+    if times is not None or start.kind is MomentKind.DATE:
+        reader.fail("say at what time of the day: 'at 09:00'")
+    return 1 << start.value % DAY
 
 
 def _instant(moment: Moment, scope: Scope) -> Moment:
@@ -197,8 +211,8 @@ def _recur(clause: Clause, reader: Reader, start: Moment) -> Recur:
     parts += _day_parts(days, frequency, reader)
     parts += _time_parts(clause, frequency, reader, start)
     if clause.positions:
-        if clause.position_unit != frequency.value.lower().removesuffix("ly").replace("dai", "day"):
-            reader.fail(f"this rule repeats {frequency.value.lower()}, so there is no 'only ... of each' otherwise")
+        if clause.position_unit is None or _FREQUENCY_OF[clause.position_unit] is not frequency:
+            reader.fail(f"this rule repeats {frequency.value.lower()}, so 'only ... of them in each' must name that")
         parts.append(f"BYSETPOS={_numbers(clause.positions)}")
     if clause.week_start is not None:
         parts.append(f"WKST={RFC_WEEKDAYS[clause.week_start]}")
@@ -210,10 +224,10 @@ def _recur(clause: Clause, reader: Reader, start: Moment) -> Recur:
 def _frequency(clause: Clause, reader: Reader, days: Days) -> tuple[Frequency, int]:
     if clause.frequency is not None:
         return _FREQUENCY_OF[clause.frequency[0]], clause.frequency[1]
-    period = clause.times.period if clause.times is not None else None
-    if period is not None and not clause.each_day:
-        unit = clause.times.unit if clause.times is not None and clause.times.unit else "second"
-        return _FREQUENCY_OF[unit], period // _STEP_SECONDS[unit]
+    times = clause.times
+    if times is not None and times.period is not None and _is_sub_daily(clause):
+        unit = times.unit or "second"
+        return _FREQUENCY_OF[unit], times.period // _STEP_SECONDS[unit]
     if days.is_every_day:
         return Frequency.DAILY, 1
     if days.year_days or days.weeks or days.of_year:
@@ -252,14 +266,10 @@ def _time_parts(clause: Clause, frequency: Frequency, reader: Reader, start: Mom
         return [f"BY{unit.upper()}={values}" for unit, values in filters.items()]
     if clause.filters:
         reader.fail("hours and minutes are filters of 'every hour' and 'every minute' only")
-    times = clause.times
-    if times is None:
-        if start.kind is MomentKind.DATE:
-            reader.fail("say at what time of the day: 'at 09:00'")
-        mask: int | None = 1 << start.value % DAY
-    else:
-        mask = times.mask if times.period is None else pattern_mask(times.period)
-    parts = products(mask or 0)
+    mask = _times_of_day(clause, reader, start)
+    if mask == 1 << start.value % DAY:
+        return []  # implied by DTSTART
+    parts = products(mask)
     if len(parts) != 1:
         reader.fail("these times are no product of hours and minutes; make it two sentences joined by ', and'")
     hours, minutes, seconds = (_numbers(values_of(part)) for part in parts[0])

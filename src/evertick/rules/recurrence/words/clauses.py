@@ -4,9 +4,11 @@ The parts of a clause may come in any order, each at most once: `at 09:00 on wee
 9am` are the same clause.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
+from evertick.rules.recurrence.civil import DAY
+from evertick.rules.recurrence.moments import format_local
 from evertick.rules.recurrence.source import Moment, MomentKind, Skip
 from evertick.rules.recurrence.words.clock import ReadTimes, read_numbers, read_times, read_window
 from evertick.rules.recurrence.words.dates import read_moment
@@ -221,7 +223,7 @@ def _read_positions(reader: Reader, clause: Clause) -> bool:
         if not reader.take(", and", ",", "and"):
             break
         reader.take("the")
-    if positions and reader.take("of each", "of every") and reader.word in _UNITS:
+    if positions and reader.take("of them in each", "of each", "of every") and reader.word in _UNITS:
         clause.positions, clause.position_unit = tuple(positions), reader.word
         reader.advance()
         return True
@@ -294,8 +296,8 @@ def _read_moment_after_clock(reader: Reader, place: int) -> list[Moment]:
     moment = read_moment(reader)
     if moment is None or moment.kind is not MomentKind.DATE:
         return []
-    value = moment.value * 86_400 + clock.mask.bit_length() - 1
-    return [replace(moment, kind=MomentKind.LOCAL, value=value)]
+    value = moment.value * DAY + clock.mask.bit_length() - 1
+    return [Moment(kind=MomentKind.LOCAL, value=value, text=format_local(value))]
 
 
 def _read_listed_moments(reader: Reader) -> list[Moment]:

@@ -82,8 +82,10 @@ def say_days(days: Days, *, monthly: bool = False) -> str:
     of_month = bool(days.by_month_day or (days.nths and not days.of_year))
     if of_month and not days.either and days.months == MONTHS_ALL and not monthly:
         months = " of every month"
-    elif of_month and months.startswith(" in "):
+    elif of_month and not days.either and months.startswith(" in "):
         months = " of " + months[4:]
+    elif of_month and not days.either and months and not monthly:
+        months = " of every month" + months
     said = (" and on " if days.either else " falling on ").join(groups)
     if said.startswith("every ") and months == " of every month":
         return f"{said}{years}"  # every 2nd day of the month

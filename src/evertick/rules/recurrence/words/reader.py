@@ -15,7 +15,7 @@ TEXT_MAX: Final = 4_096
 """Longest sentence that is read. `describe` may write a longer one, for a spec of hundreds of parts."""
 
 _TOKEN: Final = re.compile(r"[,;()]|[^\s,;()]+")
-_NUMBER: Final = re.compile(r"[0-9]{1,9}")
+_NUMBER: Final = re.compile(r"[0-9]{1,10}")
 _COUNTED: Final = {
     "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6,
     "seven": 7, "eight": 8, "nine": 9, "ten": 10, "twelve": 12,

@@ -7,7 +7,7 @@ from evertick.rules.recurrence.source import WEEKDAYS, Frequency, MomentKind, Re
 from evertick.rules.recurrence.words.clock import say_times
 from evertick.rules.recurrence.words.dates import say_clock, say_day
 from evertick.rules.recurrence.words.days import WEEKEND, WORKDAYS, Days, say_days
-from evertick.rules.recurrence.words.english import joined, ordinal, plural, said_runs
+from evertick.rules.recurrence.words.english import joined, ordinal_word, plural, said_runs
 from evertick.rules.recurrence.words.phrases import SKIPS
 from evertick.rules.recurrence.words.scope import Scope
 from evertick.rules.recurrence.words.sources import days_of_recur, period_of, times_of_recur, why_never
@@ -61,8 +61,8 @@ def _say_recur(recur: Recur, scope: Scope, start: int | None) -> str:
     period = period_of(recur)
     parts = [_say_daily(recur, days) if period is None else _say_sub_daily(recur, days, start)]
     if recur.by_set_pos:
-        places = joined([ordinal(position) for position in recur.by_set_pos])
-        parts.append(f"only the {places} of each {UNITS[recur.frequency]}")
+        places = joined([ordinal_word(position) for position in recur.by_set_pos])
+        parts.append(f"only the {places} of them in each {UNITS[recur.frequency]}")
     if recur.week_start != 1:
         parts.append(f"weeks starting on {WEEKDAYS[recur.week_start]}")
     if recur.skip is not None and recur.skip in SKIPS:
