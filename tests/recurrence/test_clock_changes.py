@@ -5,13 +5,16 @@ Every zone is visited around some of its changes on each run; EVERTICK_TEST_DEPT
 
 import random
 import zoneinfo
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evertick.rules.recurrence import Recurrence
+from evertick.rules.recurrence.moments import format_instant
 from evertick.rules.recurrence.zones import zone_named, zone_names
 from tests.recurrence import brute
 from tests.recurrence.asking import FULL_DEPTH, at, cron, local, recurrence
@@ -111,6 +114,53 @@ def test_any_question_in_any_order_gets_the_same_answer(data: st.DataObject) -> 
             assert used.prev(following + 1) == following
             previous = used.prev(moment)
             assert previous is None or (previous < moment and used.next(previous) is not None)
+
+
+BELOW_A_DAY = [
+    # rule, step in seconds, hours, weekdays (Monday = 0), minutes that it allows
+    ("FREQ=HOURLY;INTERVAL=2;BYHOUR=0,1,2,3,4", 7_200, range(5), range(7), range(60)),
+    ("FREQ=HOURLY;INTERVAL=5;BYDAY=SU", 18_000, range(24), [6], range(60)),
+    ("FREQ=MINUTELY;INTERVAL=30;BYHOUR=1,2,3", 1_800, [1, 2, 3], range(7), range(60)),
+    ("FREQ=MINUTELY;INTERVAL=7;BYHOUR=1,2;BYDAY=SA,SU", 420, [1, 2], [5, 6], range(60)),
+    ("FREQ=SECONDLY;INTERVAL=100;BYMINUTE=0,30", 100, range(24), range(7), [0, 30]),
+    ("FREQ=SECONDLY;INTERVAL=70;BYHOUR=2", 70, [2], range(7), range(60)),
+]
+
+
+@pytest.mark.parametrize("case", BELOW_A_DAY, ids=[case[0] for case in BELOW_A_DAY])
+@pytest.mark.parametrize("name", ["America/New_York", "Australia/Lord_Howe", "Asia/Beirut", "Pacific/Apia"])
+def test_rules_below_a_day_are_steps_of_real_time_filtered_on_the_wall_clock(name: str, case: tuple[Any, ...]) -> None:
+    text, step, hours, weekdays, minutes = case
+    zone = zoneinfo.ZoneInfo(name)
+    for change in changes(name)[-2:]:
+        dtstart = change - change % 3600 - 40 * 86_400
+        moment = format_instant(dtstart)
+        rule = recurrence(rrules=[{"dtstart": moment, "rrule": text}], time_zone=name)
+        begin, end = change - 90_000, change + 90_000
+        wanted = []
+        for instant in range(dtstart + (begin - dtstart + step - 1) // step * step, end, step):
+            wall = instant + brute.offset_at(zone, instant)
+            day, second = divmod(wall, 86_400)
+            if second // 3600 in hours and (day + 3) % 7 in weekdays and second // 60 % 60 in minutes:
+                wanted.append(instant)
+        check_around(rule, wanted, begin, end)
+
+
+def test_an_occurrence_that_a_gap_moves_into_an_excluded_hour_is_dropped() -> None:
+    rule = cron("30 2 * * *", "America/New_York", except_=[{"cron": "* 3 * * *"}])
+    assert local(rule, rule.preview(2, at("2025-03-08T00:00:00Z"))) == [
+        "2025-03-08T02:30:00-05:00",
+        "2025-03-10T02:30:00-04:00",
+    ]
+
+
+def test_threads_may_share_a_recurrence() -> None:
+    rule = cron("30 1,2 * * 0-5", "America/New_York")
+    moments = [random.Random(n).randint(BEGIN, END) for n in range(300)]
+    wanted = [cron("30 1,2 * * 0-5", "America/New_York").next(moment) for moment in moments]
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(lambda _: [rule.next(moment) for moment in moments], range(8)):
+            assert found == wanted
 
 
 def test_our_zones_change_when_the_standard_librarys_do() -> None:

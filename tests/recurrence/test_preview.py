@@ -47,6 +47,13 @@ def test_the_table_has_data_on_stdout_and_words_on_stderr() -> None:
     assert "weekdays" in result.stderr
 
 
+def test_what_is_rarely_meant_is_remarked_upon() -> None:
+    result = run("--cron", "* 9 * * *", "--after", "2026-05-20T12:00:00Z", "-n", "1")
+    assert "note: crons[0]:" in result.stderr
+    shown = json.loads(run("--cron", "* 9 * * *", "-o", "json").stdout)
+    assert [warning["code"] for warning in shown["warnings"]] == ["every_minute"]
+
+
 def test_never_and_ended_are_told_apart() -> None:
     assert "never" in run("--cron", "0 0 30 2 *").stderr
     ended = run("--at", "2020-01-01T00:00:00Z", "--after", "2026-01-01", "-o", "json")

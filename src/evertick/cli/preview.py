@@ -24,6 +24,7 @@ from evertick.cli.spec_flags import SpecFlags, parse_json, parse_when, spec_opti
 from evertick.rules.recurrence import Recurrence, Spec, compile_spec, jitter_ms
 from evertick.rules.recurrence.describe import describe
 from evertick.rules.recurrence.explain import clock_note
+from evertick.rules.recurrence.lint import lint
 from evertick.rules.recurrence.moments import format_instant, parse_instant
 from evertick.rules.recurrence.wire import spec_from_wire
 
@@ -55,6 +56,8 @@ def preview(spec_flags: SpecFlags, after: str, count: int, output: str, lines: T
     except EvertickError as problem:
         raise click.UsageError(str(problem)) from None
     shown = _preview(recurrence, begin, count)
+    if output != "json":
+        _say(shown)
     if output == "json":
         click.echo(json.dumps(shown, ensure_ascii=False, indent=2))
     elif output == "jsonl":
@@ -155,16 +158,24 @@ def _preview(recurrence: Recurrence, after: int, count: int) -> dict[str, Any]:
     }
     if not rows:
         shown["never" if recurrence.is_empty() else "ended"] = True
+    if remarks := lint(recurrence.spec, after):
+        shown["warnings"] = [{"code": one.code, "where": one.where, "message": one.message} for one in remarks]
     return shown
 
 
-def _table(shown: dict[str, Any]) -> None:
-    """The sentence and warnings as words on stderr, the times as data on stdout; tabs when nobody looks."""
+def _say(shown: dict[str, Any]) -> None:
+    """The sentence and the warnings: words, so they go to stderr."""
     click.echo(shown["description"] or "", err=True)
     if shown.get("never"):
         click.echo("it never fires", err=True)
     elif shown.get("ended"):
         click.echo("it has ended: no time is left", err=True)
+    for warning in shown.get("warnings", ()):
+        click.echo(f"note: {warning['where']}: {warning['message']}", err=True)
+
+
+def _table(shown: dict[str, Any]) -> None:
+    """The times: data, so they go to stdout; with tabs when nobody looks."""
     wide = sys.stdout.isatty()
     now = int(time.time())
     for row in shown["times"]:

@@ -55,6 +55,13 @@ def parse_moment(text: str, what: str = "a time", *, round_up: bool = False) -> 
     return Moment(kind=MomentKind.INSTANT, value=value, text=text)
 
 
+def parse_icalendar(text: str, what: str) -> Moment:
+    """Read a DATE or DATE-TIME of RFC 5545: `20261224`, `20261224T090000`, `20261224T090000Z`. Raises InvalidSpec."""
+    if not _ICALENDAR.fullmatch(bounded(text, what, 64)):
+        raise InvalidSpec(f"{what}={shown(text)} must be written like 20261224, 20261224T090000 or 20261224T090000Z")
+    return parse_moment(text, what)
+
+
 def parse_instant(text: str, what: str = "a time", *, round_up: bool = False) -> int:
     """Read a date-time that carries `Z` or an offset, as an instant. Raises InvalidSpec."""
     moment = parse_moment(text, what, round_up=round_up)

@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from evertick.base.errors import InvalidSpec
-from evertick.rules.recurrence.moments import parse_moment
+from evertick.rules.recurrence.moments import parse_icalendar, parse_moment
 from evertick.rules.recurrence.source import ByDay, Frequency, Moment, Recur, RRule, Skip
 from evertick.rules.recurrence.text import bounded, shown
 
@@ -61,7 +61,7 @@ def parse_recur(text: str) -> Recur:
         frequency=_frequency(parts.get("FREQ"), text),
         interval=_counter(parts.get("INTERVAL", "1"), "INTERVAL", INTERVAL_MAX),
         count=_counter(parts["COUNT"], "COUNT", COUNT_MAX) if "COUNT" in parts else None,
-        until=parse_moment(parts["UNTIL"], "UNTIL") if "UNTIL" in parts else None,
+        until=parse_icalendar(parts["UNTIL"], "UNTIL") if "UNTIL" in parts else None,
         by_second=_numbers(parts, "BYSECOND"),
         by_minute=_numbers(parts, "BYMINUTE"),
         by_hour=_numbers(parts, "BYHOUR"),

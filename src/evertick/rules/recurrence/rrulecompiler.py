@@ -85,89 +85,81 @@ class RRuleCompiler:
     ) -> tuple[InstantRule, int | None]:
         """The unbounded rule of one RRULE, and the instant of its last occurrence if UNTIL or COUNT ends it."""
         if recur.frequency in _UNITS:
-            rule, counted = self._real_time(recur, first, local, exclusions)
+            rule, nth = self._real_time(recur, first, local, exclusions)
         else:
-            days = _days(recur, local)
-            covers = exclusions.covers if exclusions is not None else None
-            rule = ZonedRule(LocalRule(days, exclusions), self._zone, self._gap, self._overlap, covers)
-            counted = self._nth_wall
-        last: int | None = None
+            rule, nth = self._wall_clock(recur, first, local, exclusions)
         if recur.until is not None:
-            last = self._until(recur.until)
-        elif recur.count is not None:
-            last = counted(recur, first, local, recur.count)
-        return rule, last
+            return rule, self._until(recur.until)
+        return rule, None if recur.count is None else nth(recur.count)
 
     def _until(self, until: Moment) -> int:
         if until.kind is MomentKind.DATE:  # the whole of that local day
             return instant_of(self._zone, (until.value + 1) * DAY) - 1
         return moment_instant(self._zone, until)
 
-    # --- COUNT
+    # --- YEARLY, MONTHLY, WEEKLY, DAILY
 
-    def _nth_wall(self, recur: Recur, first: int, local: int, count: int) -> int | None:
-        rule = LocalRule(_days(recur, local))
-        last = rule.nth_local(local, count)
-        if self._gap is Gap.SKIP and last is not None:
-            # What a gap drops does not use up COUNT: count what really happens until the number is right.
-            zoned = ZonedRule(rule, self._zone, self._gap, Overlap.FIRST)
-            missing = count - zoned.count(first, instant_of(self._zone, last) + 1)
-            while missing > 0 and last is not None:
-                last = rule.nth_local(last + 1, missing)
-                missing = 0 if last is None else count - zoned.count(first, instant_of(self._zone, last) + 1)
-        return None if last is None else instant_of(self._zone, last)
+    def _wall_clock(
+        self, recur: Recur, first: int, local: int, exclusions: Exclusions | None
+    ) -> "tuple[InstantRule, _Nth]":
+        days = _days(recur, local)
+        covers = exclusions.covers if exclusions is not None else None
+        rule = ZonedRule(LocalRule(days, exclusions), self._zone, self._gap, self._overlap, covers)
+
+        def nth(count: int) -> int | None:
+            plain = LocalRule(days)
+            last = plain.nth_local(local, count)
+            if self._gap is Gap.SKIP and last is not None:
+                # What a gap drops does not use up COUNT: count what really happens until the number is right.
+                zoned = ZonedRule(plain, self._zone, self._gap, Overlap.FIRST)
+                missing = count - zoned.count(first, instant_of(self._zone, last) + 1)
+                while missing > 0 and last is not None:
+                    last = plain.nth_local(last + 1, missing)
+                    missing = 0 if last is None else count - zoned.count(first, instant_of(self._zone, last) + 1)
+            return None if last is None else instant_of(self._zone, last)
+
+        return rule, nth
 
     # --- HOURLY, MINUTELY, SECONDLY
 
     def _real_time(
         self, recur: Recur, first: int, local: int, exclusions: Exclusions | None
-    ) -> tuple[InstantRule, "_Counter"]:
+    ) -> "tuple[InstantRule, _Nth]":
         unit = _UNITS[recur.frequency]
-        step, parts = unit * recur.interval, _parts(recur, local)
-        base = first - local % unit
-        times, filtered = _real_time_filter(recur)
-        days = RRuleDays(replace(recur, frequency=Frequency.DAILY, interval=1, by_set_pos=()), local // DAY, times)
-        if not parts:
-            return Instants(()), lambda *_: None
-        if not filtered and exclusions is None:
-            return Steps(base, step, parts), lambda _r, begin, _l, count: _nth_step(base, step, parts, begin, count)
-        if DAY % step == 0:
-            return self._dividing(recur, base, step, parts, local, times, exclusions)
-        if exclusions is None:
-            rule: InstantRule = FilteredSteps(base, step, LocalRule(days), self._zone, parts)
-        else:
-            kept = LocalRule(days, exclusions)
-            rule = Union([FilteredSteps(base + part, step, kept, self._zone) for part in parts])
-        plain = FilteredSteps(base, step, LocalRule(days), self._zone, parts)
-        if not filtered:
-            return rule, lambda _r, begin, _l, count: _nth_step(base, step, parts, begin, count)
-        return rule, lambda _r, begin, _l, count: _nth_visited(plain, begin, count)
-
-    def _dividing(
-        self,
-        recur: Recur,
-        base: int,
-        step: int,
-        parts: tuple[int, ...],
-        local: int,
-        times: TimeSet,
-        exclusions: Exclusions | None,
-    ) -> tuple[InstantRule, "_Counter"]:
-        """Steps that divide the day: the same times every day, as long as the offset holds."""
+        base, step, parts = first - local % unit, unit * recur.interval, _parts(recur, local)
+        if not parts:  # BYSETPOS picks none
+            return Instants(()), lambda _: None
+        times = _times_allowed(recur)
+        by_days = recur.by_day or recur.by_month or recur.by_month_day or recur.by_year_day
+        bare = times is ALL_DAY and not by_days
+        if bare and exclusions is None:
+            return Steps(base, step, parts), lambda count: _nth_step(base, step, parts, first, count)
         daily = replace(recur, frequency=Frequency.DAILY, interval=1, by_set_pos=())
 
-        def make(residue: int, kept: Exclusions | None = exclusions) -> LocalRule:
-            steps = times_of_steps(step, [base + residue + part for part in parts])
-            return LocalRule(RRuleDays(daily, local // DAY, steps.both(times)), kept)
+        def allowed(times: TimeSet, exclusions: Exclusions | None) -> LocalRule:
+            return LocalRule(RRuleDays(daily, local // DAY, times), exclusions)
 
-        def nth(_recur: Recur, begin: int, _local: int, count: int) -> int | None:
-            plain = SteppedRule(lambda residue: make(residue, None), step, self._zone)
-            return _nth_counted(plain, begin, count)
+        if DAY % step == 0:  # the same times every day, as long as the offset holds
 
-        return SteppedRule(make, step, self._zone), nth
+            def stepped(exclusions: Exclusions | None) -> SteppedRule:
+                def times_under(residue: int) -> TimeSet:
+                    return times_of_steps(step, [base + residue + part for part in parts]).both(times)
+
+                return SteppedRule(lambda residue: allowed(times_under(residue), exclusions), step, self._zone)
+
+            return stepped(exclusions), lambda count: _nth_counted(stepped(None), first, count)
+        plain = FilteredSteps(base, step, allowed(times, None), self._zone, parts)
+        rule: InstantRule = plain
+        if exclusions is not None:  # they look at the time itself, not at the start of its hour or minute
+            kept = allowed(times, exclusions)
+            rule = Union([FilteredSteps(base + part, step, kept, self._zone) for part in parts])
+        if bare:
+            return rule, lambda count: _nth_step(base, step, parts, first, count)
+        return rule, lambda count: _nth_visited(plain, first, count)
 
 
-_Counter = Callable[[Recur, int, int, int], int | None]
+_Nth = Callable[[int], int | None]
+"""The instant of the occurrence with that number, from 1; None if there are fewer before the year 10000."""
 
 
 def _days(recur: Recur, local: int) -> RRuleDays:
@@ -199,8 +191,8 @@ def _parts(recur: Recur, local: int) -> tuple[int, ...]:
     return tuple(parts)
 
 
-def _real_time_filter(recur: Recur) -> tuple[TimeSet, bool]:
-    """The times of day that the BY parts allow, and whether any part restricts days or times at all."""
+def _times_allowed(recur: Recur) -> TimeSet:
+    """The times of day that the BY parts of a rule below a day leave."""
     hours = _bits(recur.by_hour) if recur.by_hour else _ALL_24
     minutes = seconds = _ALL_60
     if recur.frequency is not Frequency.HOURLY and recur.by_minute:
@@ -208,9 +200,7 @@ def _real_time_filter(recur: Recur) -> tuple[TimeSet, bool]:
     if recur.frequency is Frequency.SECONDLY and recur.by_second:
         seconds = _bits(recur.by_second)
     everything = hours == _ALL_24 and minutes == seconds == _ALL_60
-    times = ALL_DAY if everything else times_of_fields(hours, minutes, seconds)
-    by_days = recur.by_day or recur.by_month or recur.by_month_day or recur.by_year_day
-    return times, bool(by_days) or not everything
+    return ALL_DAY if everything else times_of_fields(hours, minutes, seconds)
 
 
 def _bits(values: tuple[int, ...]) -> int:
