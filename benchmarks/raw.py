@@ -1,0 +1,127 @@
+"""The physical limit: the same work by hand, in a plain loop over the driver, on the same tables and indexes.
+
+Claim a batch, commit, decode the arguments, call the function, write the states (and the documents), commit. Nothing
+of Evertick's engine runs; what it costs on top is what the ratios in `bench_jobs` show.
+"""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import psycopg
+from pydantic_core import from_json
+
+from evertick.store.statements import load_statements
+
+BATCH = 256
+FAR = 9_000_000_000_000_000
+
+
+class RawLoop(Protocol):
+    """A plain loop on one database."""
+
+    def drain(self, call: Callable[..., Any], *, kind: str, documents: bool) -> int:
+        """Work off all due jobs of a kind; how many there were."""
+        ...
+
+    def enqueue_one(self, rows: list[tuple[Any, ...]]) -> None:
+        """Write rows of jobs, one commit each."""
+        ...
+
+    def enqueue_bulk(self, rows: list[tuple[Any, ...]]) -> None:
+        """Write rows of jobs, 1,000 a commit."""
+        ...
+
+
+def claim_params(kind: str) -> dict[str, Any]:
+    """What the claim statement takes."""
+    return {"kind": kind, "tenant": "default", "now": FAR, "limit": BATCH, "worker_id": "raw"}
+
+
+class SqliteLoop:
+    """On sqlite3."""
+
+    def __init__(self, path: str) -> None:
+        self.connection = sqlite3.connect(path, isolation_level=None)
+        self.connection.execute("pragma journal_mode = wal")
+        self.connection.execute("pragma synchronous = full")
+        self.statements = load_statements("sqlite")
+
+    def drain(self, call: Callable[..., Any], *, kind: str, documents: bool) -> int:
+        connection, done = self.connection, 0
+        while True:
+            connection.execute("begin immediate")
+            rows = connection.execute(self.statements["claim_jobs"], claim_params(kind)).fetchall()
+            connection.execute("commit")
+            if not rows:
+                return done
+            connection.execute("begin immediate")
+            written = []
+            for row in rows:
+                result = call(**from_json(row[4]))
+                if documents:
+                    written.append(("default", f"raws_{row[0][4:]}", json.dumps(result)))
+            if documents:
+                connection.executemany(self.statements["put_documents"], written)
+            connection.executemany(
+                "update jobs set state = 'success', completed_at = 1, result = 'null', worker_id = null "
+                "where id = ? and state = 'in_progress' and worker_id = 'raw' and attempt = ?",
+                [(row[0], row[6]) for row in rows],
+            )
+            connection.execute("commit")
+            done += len(rows)
+
+    def enqueue_one(self, rows: list[tuple[Any, ...]]) -> None:
+        for row in rows:
+            self.connection.execute("begin immediate")
+            self.connection.execute(self.statements["insert_jobs"], row)
+            self.connection.execute("commit")
+
+    def enqueue_bulk(self, rows: list[tuple[Any, ...]]) -> None:
+        for start in range(0, len(rows), 1000):
+            self.connection.execute("begin immediate")
+            self.connection.executemany(self.statements["insert_jobs"], rows[start : start + 1000])
+            self.connection.execute("commit")
+
+
+class PostgresLoop:
+    """On psycopg."""
+
+    def __init__(self, url: str) -> None:
+        self.connection = psycopg.connect(url)
+        self.statements = {name: text.encode() for name, text in load_statements("postgres").items()}
+
+    def drain(self, call: Callable[..., Any], *, kind: str, documents: bool) -> int:
+        connection, done = self.connection, 0
+        while True:
+            rows = connection.execute(self.statements["claim_jobs"], claim_params(kind)).fetchall()
+            connection.commit()
+            if not rows:
+                return done
+            written = []
+            for row in rows:
+                result = call(**from_json(row[4]))
+                if documents:
+                    written.append({"tenant": "default", "id": f"raws_{row[0][4:]}", "body": json.dumps(result)})
+            if documents:
+                connection.execute(self.statements["put_documents"], {"rows": json.dumps(written)})
+            ends = [{"id": row[0], "attempt": row[6], "completed_at": 1, "result": "null"} for row in rows]
+            connection.execute(
+                self.statements["finish_succeeded"], {"rows": json.dumps(ends), "worker_id": "raw"}
+            ).fetchall()
+            connection.commit()
+            done += len(rows)
+
+    def enqueue_one(self, rows: list[tuple[Any, ...]]) -> None:
+        for row in rows:
+            with self.connection.cursor().copy(self.statements["insert_jobs"]) as copy:
+                copy.write_row(row)
+            self.connection.commit()
+
+    def enqueue_bulk(self, rows: list[tuple[Any, ...]]) -> None:
+        for start in range(0, len(rows), 1000):
+            with self.connection.cursor().copy(self.statements["insert_jobs"]) as copy:
+                for row in rows[start : start + 1000]:
+                    copy.write_row(row)
+            self.connection.commit()
