@@ -45,7 +45,7 @@ class Evaluator(Loop):
     name = "evaluator"
 
     def __init__(self, lanes: Lanes, clock: Clock, ids: IdMaker, settings: Settings, counters: Counters) -> None:
-        super().__init__(clock, poll_ms=min(settings.poll_ms, LOOK_AT_LEAST_EVERY_MS))
+        super().__init__(clock, poll_ms=min(settings.poll_ms, settings.evaluate_every_ms))
         self._lanes = lanes
         self._ids = ids
         self._settings = settings

@@ -33,6 +33,8 @@ class Settings:
     """How long a row of a schedule's ledger can be read after its fate was decided."""
     completed_retention_ms: int = 7 * DAY_MS
     """How long a schedule that ended stays, as completed, after its last start or change."""
+    evaluate_every_ms: int = MINUTE_MS
+    """Longest time between two looks at the schedules, whatever `poll_ms` says."""
     prune_batch: int = 1_000
     """Rows removed in one transaction."""
     prune_every_ms: int = MINUTE_MS

@@ -76,8 +76,9 @@ class World:
         `settings` are the app's unless given; the world only lets its worker look less often, so that long times pass
         quickly. Raises InvalidDelay for a moment without a time zone.
         """
+        start = _instant(at)
         self._loop = JumpingLoop()
-        self._clock = _WorldClock(_instant(at), self._loop)
+        self._clock = _WorldClock(start, self._loop)
         self._entropy = random.Random(seed)
         self._ids = IdMaker(self._entropy)
         self._faults = Faults(self._loop.kill)
@@ -299,6 +300,7 @@ class World:
             settings=replace(
                 settings,
                 poll_ms=max(settings.poll_ms, DAY_MS),
+                evaluate_every_ms=max(settings.evaluate_every_ms, DAY_MS),
                 prune_every_ms=max(settings.prune_every_ms, PRUNE_MS),
                 unblock_every_ms=max(settings.unblock_every_ms, DAY_MS),  # code changes by `deploy` alone
             ),
