@@ -112,18 +112,15 @@ class Function(Generic[P, R]):
         except (PydanticSerializationError, UnicodeEncodeError) as error:
             raise InvalidArguments(f"{self.name}: its arguments cannot be stored as JSON: {error}") from error
 
-    def encode_words(self, words: Mapping[str, str]) -> str:
-        """As `encode_args`, for arguments typed as text: each is read as JSON where that fits, else as text."""
-        bound: dict[str, Any] = {}
-        for name, word in words.items():
-            try:
-                bound[name] = json.loads(word)
-            except ValueError:
-                bound[name] = word
+    def encode_words(self, words: Mapping[str, str], given: Mapping[str, Any]) -> str:
+        """As `encode_args`, for arguments typed as text: each is read as JSON where that fits, else as text.
+
+        `given` are further arguments, as they are.
+        """
         try:
-            return self.encode_args((), bound)
+            return self.encode_args((), {**given, **{name: _read_word(word) for name, word in words.items()}})
         except InvalidArguments:
-            return self.encode_args((), words)
+            return self.encode_args((), {**given, **words})
 
     def decode_args(self, text: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """A stored call's positional and keyword arguments.
@@ -254,6 +251,15 @@ def _parameters_of(handler: Callable[..., Any], name: str) -> list[inspect.Param
     if not parameters or parameters[0].kind not in positional:
         raise RegistrationError(f"{name} needs a first parameter for its context: def {handler.__name__}(ctx, ...)")
     return parameters[1:]
+
+
+def _read_word(word: str) -> Any:
+    try:
+        value = json.loads(word)
+    except ValueError:
+        return word
+    # 1.10 as a float would be 1.1: let the signature say whether it is a Decimal.
+    return word if isinstance(value, float) and repr(value) != word else value
 
 
 def _short(value: Any) -> str:

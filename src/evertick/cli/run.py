@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from evertick.base.errors import EvertickError, InvalidArguments, Misuse
+from evertick.base.errors import EvertickError, Misuse
 from evertick.base.instants import to_iso
 from evertick.cli.databases import db_option
 from evertick.cli.exits import FunctionRaised
@@ -117,14 +117,7 @@ def encoded(function: "Function[..., Any]", given: Mapping[str, Any], words: tup
         if name in named or name in given:
             raise click.UsageError(f"the argument {printable(name)!r} is given twice")
         named[name] = value
-    if not given:
-        return function.encode_words(named)
-    if not named:
-        return function.encode_args((), given)
-    try:
-        return function.encode_args((), {**given, **{name: _as_json(text) for name, text in named.items()}})
-    except InvalidArguments:
-        return function.encode_args((), {**given, **named})
+    return function.encode_words(named, given)
 
 
 # -- helpers
@@ -154,13 +147,6 @@ def _given(json_words: str | None, json_file: Path | None) -> dict[str, Any]:
     if not isinstance(given, dict):
         raise click.UsageError(f"{what} must hold a JSON object: arguments by name")
     return given
-
-
-def _as_json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def _call(

@@ -1,0 +1,69 @@
+"""Fixtures of the command line's tests: a folder with an app in it, and programs that are ended afterwards."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.programs import Program
+
+APP = '''
+import asyncio
+
+from evertick import App
+
+app = App("chat")
+
+
+@app.mutation
+def send(ctx, body: str, author: str = "ada", delay: float = 0.05) -> str:
+    message_id = ctx.db.insert("messages", {"body": body, "author": author})
+    ctx.scheduler.run_after(delay, destruct, message_id)
+    return message_id
+
+
+@app.mutation(internal=True)
+def destruct(ctx, message_id: str) -> None:
+    ctx.log.info("deleting %s", message_id)
+    ctx.db.delete(message_id)
+
+
+@app.query
+def messages(ctx) -> list[dict]:
+    return ctx.db.query("messages").collect()
+
+
+@app.action
+async def wait(ctx, seconds: float) -> str:
+    ctx.log.info("waiting")
+    await asyncio.sleep(seconds)
+    return "waited"
+
+
+@app.mutation
+def fail(ctx, text: str = "no luck") -> None:
+    raise ValueError(text)
+'''
+
+Start = Callable[..., Program]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with an `app.py`."""
+    (tmp_path / "app.py").write_text(APP)
+    return tmp_path
+
+
+@pytest.fixture
+def start(folder: Path) -> Iterator[Start]:
+    """Starts programs in the folder; whatever still runs after the test is killed."""
+    programs: list[Program] = []
+
+    def begin(*words: str, **changes: str) -> Program:
+        programs.append(Program(folder, *words, **changes))
+        return programs[-1]
+
+    yield begin
+    for program in programs:
+        program.close()

@@ -1,0 +1,209 @@
+"""`evertick dev` as its user sees it: real processes, real files, real signals."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import APP, Start
+from tests.cli.programs import children_of, evertick
+
+pytestmark = pytest.mark.processes
+
+READY = r"  try  "
+
+
+def test_it_shows_the_functions_and_runs_what_a_command_beside_it_schedules(folder: Path, start: Start) -> None:
+    dev = start("dev", "app.py")
+    dev.wait_for(READY)
+
+    sent = evertick(folder, "run", "app.send", "body=hi", "author=ada")
+
+    dev.wait_for(r"✓ app\.destruct +\d+ ms, late \d+ ms")
+    assert sent.code == 0
+    assert sent.out.startswith('"messages_')
+    assert "evertick 0.1.0   app chat   database .evertick/chat.db (new)" in dev.text
+    assert "  functions  app.send      mutation" in dev.text
+    assert "             app.destruct  mutation  internal" in dev.text
+    assert "  app.destruct: deleting messages_" in dev.text
+    assert evertick(folder, "run", "app.messages").out == "[]\n"
+
+
+def test_a_job_for_later_is_announced_when_it_is_scheduled(folder: Path, start: Start) -> None:
+    dev = start("dev", "app.py")
+    dev.wait_for(READY)
+
+    evertick(folder, "run", "app.send", "body=hi", "delay=3600")
+
+    dev.wait_for(r"\+ app\.destruct +in 1 h, at \d\d:\d\d:\d\d")
+
+
+def test_a_failed_job_is_one_line_with_its_place(folder: Path, start: Start) -> None:
+    dev = start("dev", "app.py")
+    dev.wait_for(READY)
+
+    evertick(folder, "run", "app.fail", "text=no \x1b[31mluck\nat all", "--after", "0s")
+
+    place = APP.splitlines().index("    raise ValueError(text)") + 1
+    line = dev.wait_for(r"✕ app\.fail")
+    assert line.endswith(rf"ValueError: no \x1b[31mluck at all (app.py:{place})")
+
+
+def test_a_change_of_the_code_is_taken_over(folder: Path, start: Start) -> None:
+    dev = start("dev", "app.py")
+    dev.wait_for(READY)
+
+    (folder / "app.py").write_text(APP + "\n\n@app.mutation\ndef added(ctx) -> int:\n    return 7\n")
+
+    line = dev.wait_for(r"↻ reloaded app\.py in ")
+    assert line.endswith("6 functions (+app.added)")
+    evertick(folder, "run", "app.added", "--after", "0s")
+    dev.wait_for(r"✓ app\.added")
+
+
+def test_code_that_does_not_import_leaves_the_last_good_version_running(
+    folder: Path, start: Start, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("good")
+    (elsewhere / "app.py").write_text(APP)
+    dev = start("dev", "app.py")
+    dev.wait_for(READY)
+
+    (folder / "app.py").write_text(APP + "\nfrm\n")
+    broken = dev.wait_for(r"! app\.py:\d+: NameError: name 'frm' is not defined; still running the version of \d\d:")
+    assert f"app.py:{APP.count(chr(10)) + 2}:" in broken
+    evertick(elsewhere, "run", "app.send", "body=hi", "--db", f"sqlite:///{folder}/.evertick/chat.db")
+    dev.wait_for(r"✓ app\.destruct")
+
+    (folder / "app.py").write_text(APP)
+    dev.wait_for(r"↻ reloaded app\.py in .*: 5 functions$")
+
+
+def test_a_module_that_the_broken_code_misses_mends_it_by_appearing(folder: Path, start: Start) -> None:
+    dev = start("dev", "app.py")
+    dev.wait_for(READY)
+
+    (folder / "app.py").write_text("import later\n" + APP)
+    dev.wait_for(r"! app\.py:1: ModuleNotFoundError: No module named 'later'; still running")
+    (folder / "later.py").write_text("")
+
+    dev.wait_for(r"↻ reloaded later\.py")
+
+
+def test_an_action_that_runs_ends_before_the_new_code_takes_over(folder: Path, start: Start) -> None:
+    dev = start("dev", "app.py")
+    dev.wait_for(READY)
+    evertick(folder, "run", "app.wait", "seconds=1.5", "--after", "0s")
+    dev.wait_for(r"app\.wait: waiting")
+
+    (folder / "app.py").write_text(APP + "\n# changed\n")
+
+    dev.wait_for(r"↻ reloaded")
+    listed = evertick(folder, "job", "list", "--function", "app.wait", "--fields", "state,attempt")
+    assert listed.out == "success\t1\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_cleanly(start: Start, number: signal.Signals) -> None:
+    dev = start("dev", "app.py")
+    dev.wait_for(READY)
+
+    dev.send(number)
+
+    assert dev.end() == 0
+    assert "Traceback" not in dev.text
+
+
+def test_ctrl_c_waits_for_a_running_action(folder: Path, start: Start) -> None:
+    dev = start("dev", "app.py")
+    dev.wait_for(READY)
+    evertick(folder, "run", "app.wait", "seconds=1", "--after", "0s")
+    dev.wait_for(r"app\.wait: waiting")
+
+    dev.press_ctrl_c()
+
+    assert dev.end() == 0
+    assert evertick(folder, "job", "list", "--fields", "state").out == "success\n"
+
+
+def test_a_second_signal_ends_it_at_once(folder: Path, start: Start) -> None:
+    dev = start("dev", "app.py")
+    dev.wait_for(READY)
+    evertick(folder, "run", "app.wait", "seconds=600", "--after", "0s")
+    dev.wait_for(r"app\.wait: waiting")
+
+    dev.send(signal.SIGTERM)
+    dev.wait_for(r"waiting up to 10 s for 1 running actions")
+    dev.send(signal.SIGTERM)
+
+    assert dev.end() == 130
+    assert evertick(folder, "job", "list", "--fields", "state").out == "failed\n"
+
+
+def test_after_kill_9_of_everything_the_next_start_runs_what_was_due(folder: Path, start: Start) -> None:
+    dev = start("dev", "app.py")
+    dev.wait_for(READY)
+    evertick(folder, "run", "app.send", "body=hi", "delay=2")
+    dev.wait_for(r"\+ app\.destruct")
+
+    dev.kill_everything()
+    again = start("dev", "app.py")
+
+    again.wait_for(r"✓ app\.destruct")
+    assert evertick(folder, "run", "app.messages").out == "[]\n"
+
+
+def test_after_kill_9_of_the_parent_alone_the_file_is_free_again(start: Start) -> None:
+    dev = start("dev", "app.py")
+    dev.wait_for(READY)
+
+    dev.send(signal.SIGKILL)
+    again = start("dev", "app.py")
+
+    again.wait_for(READY)
+
+
+def test_a_killed_child_is_started_again_and_loses_nothing(folder: Path, start: Start) -> None:
+    dev = start("dev", "app.py")
+    dev.wait_for(READY)
+    evertick(folder, "run", "app.send", "body=hi", "delay=2")
+    dev.wait_for(r"\+ app\.destruct")
+
+    for child in children_of(dev.process.pid):
+        os.kill(child, signal.SIGKILL)
+
+    dev.wait_for(r"! the process that runs the app was killed by SIGKILL; starting it again")
+    dev.wait_for(r"↻ started again in ")
+    dev.wait_for(r"✓ app\.destruct")
+
+
+def test_a_second_one_in_the_same_folder_is_refused_and_names_the_process(start: Start) -> None:
+    dev = start("dev", "app.py")
+    dev.wait_for(READY)
+
+    second = start("dev", "app.py")
+
+    assert second.end() == 7
+    [child] = children_of(dev.process.pid)
+    assert second.text.startswith(f"error: another evertick (process {child}) already runs the engine on ")
+
+
+def test_it_runs_on_postgresql(folder: Path, start: Start, postgres_url: str) -> None:
+    dev = start("dev", "app.py", EVERTICK_DATABASE_URL=postgres_url)
+    dev.wait_for(READY)
+
+    evertick(folder, "run", "app.send", "body=hi", EVERTICK_DATABASE_URL=postgres_url)
+
+    dev.wait_for(r"✓ app\.destruct")
+    dev.send(signal.SIGTERM)
+    assert dev.end() == 0
+
+
+def test_code_that_does_not_import_at_the_start_is_an_error_with_its_place(folder: Path) -> None:
+    (folder / "app.py").write_text("from evertick import App\n\nimport nowhere\n")
+
+    done = evertick(folder, "dev", "app.py")
+
+    assert done.code == 1
+    assert done.err == "error: app.py:3: ModuleNotFoundError: No module named 'nowhere'\n"

@@ -1,0 +1,150 @@
+"""`evertick worker`: real processes, real signals, a database that must fit."""
+
+import json
+import signal
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Start
+from tests.cli.programs import evertick
+
+pytestmark = pytest.mark.processes
+
+READY = "runs the jobs of chat"
+
+
+@pytest.fixture
+def migrated(folder: Path) -> Path:
+    """The folder, with its database made."""
+    assert evertick(folder, "migrate", "app.py").code == 0
+    return folder
+
+
+def test_it_runs_jobs_and_logs_json(migrated: Path, start: Start) -> None:
+    worker = start("worker", "--log-format", "json", "--log-level", "debug")
+    worker.wait_for(READY)
+
+    evertick(migrated, "run", "app.fail", "--after", "0s")
+
+    entry = json.loads(worker.wait_for('"function": "app.fail"'))
+    assert entry["level"] == "warning"
+    assert entry["logger"] == "evertick.jobs"
+    assert entry["state"] == "failed"
+    assert entry["error"] == "ValueError: no luck"
+    assert entry["job_id"].startswith("job_")
+    assert {"time", "duration_ms", "late_ms", "attempt"} <= entry.keys()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_drains_it(migrated: Path, start: Start, number: signal.Signals) -> None:
+    worker = start("worker")
+    worker.wait_for(READY)
+    evertick(migrated, "run", "app.wait", "seconds=1", "--after", "0s")
+    worker.wait_for("waiting")
+
+    worker.send(number)
+
+    assert worker.end() == 0
+    assert evertick(migrated, "job", "list", "--fields", "state,result").out == 'success\t"waited"\n'
+    assert "stopped" in worker.lines[-1]
+
+
+def test_the_deadline_of_the_drain_ends_what_runs_on(migrated: Path, start: Start) -> None:
+    worker = start("worker", "--drain", "0.2")
+    worker.wait_for(READY)
+    evertick(migrated, "run", "app.wait", "seconds=600", "--after", "0s")
+    worker.wait_for("waiting")
+
+    worker.send(signal.SIGTERM)
+
+    assert worker.end() == 0
+    assert evertick(migrated, "job", "list", "--fields", "state").out == "failed\n"
+
+
+def test_a_second_signal_ends_it_at_once(migrated: Path, start: Start) -> None:
+    worker = start("worker", "--drain", "600")
+    worker.wait_for(READY)
+    evertick(migrated, "run", "app.wait", "seconds=600", "--after", "0s")
+    worker.wait_for("waiting")
+
+    worker.send(signal.SIGTERM)
+    worker.wait_for("running actions have 600 s to end")
+    worker.send(signal.SIGTERM)
+
+    assert worker.end() == 130
+    assert evertick(migrated, "job", "list", "--fields", "state").out == "failed\n"
+
+
+def test_a_thread_that_never_ends_does_not_hold_the_process(folder: Path, start: Start) -> None:
+    code = "import time\nfrom evertick import App\napp = App('chat')\n\n@app.action\ndef stuck(ctx) -> None:\n"
+    (folder / "app.py").write_text(code + "    ctx.log.info('stuck')\n    time.sleep(600)\n")
+    evertick(folder, "migrate", "app.py")
+    worker = start("worker", "--drain", "0.1")
+    worker.wait_for(READY)
+    evertick(folder, "run", "app.stuck", "--after", "0s")
+    worker.wait_for("evertick.functions: stuck")
+
+    worker.send(signal.SIGTERM)
+
+    assert worker.end() == 0
+
+
+def test_a_database_that_is_not_migrated_is_refused_with_the_cure(folder: Path) -> None:
+    done = evertick(folder, "worker", "app.py")
+
+    assert done.code == 7
+    assert done.err.startswith("error: the database's schema is version 0, this evertick needs version ")
+    assert done.err.endswith("run `evertick migrate`\n")
+
+
+def test_a_database_of_a_newer_release_is_refused_with_the_cure(migrated: Path) -> None:
+    with sqlite3.connect(migrated / ".evertick" / "chat.db") as connection:
+        connection.execute("pragma user_version = 999")
+    connection.close()
+
+    for words in (["worker", "app.py"], ["run", "app.messages"], ["job", "list"], ["migrate"], ["dev"]):
+        done = evertick(migrated, *words)
+
+        assert done.code == 7, words
+        assert done.err.count("\n") == 1
+        assert "it was migrated by a newer release: upgrade this installation" in done.err
+
+
+def test_a_second_engine_on_one_sqlite_file_is_refused(migrated: Path, start: Start) -> None:
+    worker = start("worker")
+    worker.wait_for(READY)
+
+    second = evertick(migrated, "worker")
+
+    assert second.code == 7
+    assert f"error: another evertick (process {worker.process.pid}) already runs the engine on" in second.err
+
+
+def test_an_unreachable_postgresql_is_one_line_without_the_password(folder: Path) -> None:
+    url = "postgresql://ada:secret@127.0.0.1:1/shop"
+
+    for words in (["worker"], ["dev"], ["migrate"], ["run", "app.messages"], ["job", "list"]):
+        done = evertick(folder, *words, EVERTICK_DATABASE_URL=url)
+
+        assert done.code == 7, words
+        assert done.err.count("\n") == 1
+        assert done.err.startswith("error: cannot reach PostgreSQL at postgresql://ada:***@127.0.0.1:1/shop: ")
+        assert "secret" not in done.err
+        assert "check that it runs and that the address is right" in done.err
+
+
+def test_several_workers_share_one_postgresql(folder: Path, start: Start, postgres_url: str) -> None:
+    changes = {"EVERTICK_DATABASE_URL": postgres_url}
+    assert "0001_" in evertick(folder, "migrate", **changes).out
+    workers = [start("worker", "--log-level", "debug", **changes) for _ in range(2)]
+    for worker in workers:
+        worker.wait_for(READY)
+
+    evertick(folder, "run", "app.send", "body=hi", "--after", "0s", **changes)
+    evertick(folder, "run", "app.wait", "seconds=0", "--after", "0s", **changes)
+    for worker in workers:
+        worker.send(signal.SIGTERM)
+
+    assert [worker.end() for worker in workers] == [0, 0]
