@@ -4,6 +4,7 @@ import doctest
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from types import ModuleType
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -14,6 +15,9 @@ from evertick.rules.recurrence.source import ExcludeDateRange, ExcludeDates
 from evertick.rules.recurrence.vocabulary import at, calendar, cron, daily, every, hourly, monthly, rrule, weekly
 from evertick.rules.recurrence.wire import spec_from_wire, spec_to_wire
 from tests.recurrence import asking
+
+words: Any = vocabulary
+"""The vocabulary for mistakes that a type checker would not let through."""
 
 
 @pytest.mark.parametrize("module", [vocabulary, duration, interval])
@@ -77,38 +81,38 @@ def test_the_common_keywords_are_kept() -> None:
     ("wrong", "message"),
     [
         (every, "length greater than 0"),
-        (lambda: every(minutes=0), "length greater than 0"),
-        (lambda: every(minutes=-1), "greater than 0"),
-        (lambda: every(minutes=1.5), "whole number"),
-        (lambda: every(minutes=True), "whole number"),
-        (lambda: every(hours=1, offset=timedelta(hours=1)), "less than the interval"),
-        (lambda: every(hours=1, offset=90), "timedelta"),
-        (lambda: hourly(minute=60), "minute must be a whole number from 0 to 59"),
-        (lambda: daily(hour=24), "hour must be a whole number from 0 to 23"),
-        (lambda: daily(hour="9"), "hour must be a whole number"),
-        (lambda: weekly(day_of_week="someday", hour=9), 'a string like "monday"'),
-        (lambda: weekly(day_of_week=1, hour=9), 'a string like "monday"'),
-        (lambda: weekly(day_of_week=[], hour=9), 'a string like "monday"'),
-        (lambda: monthly(day=0, hour=9), "day must be a whole number from 1 to 31"),
-        (lambda: monthly(day=32, hour=9), "day must be a whole number from 1 to 31"),
-        (lambda: cron("61 * * * *"), "minute must lie between 0 and 59"),
-        (lambda: cron("* * * * * 2027"), "looks like a year"),
-        (lambda: cron("0 9 * * *", tz="Mars/Phobos"), "no such time zone"),
-        (lambda: cron("0 9 * * *", tz=timedelta(0)), "tz must be the name"),
-        (lambda: cron("0 9 * * *", zone="UTC"), "unknown keyword zone"),
-        (lambda: cron("0 9 * * *", start=datetime(2026, 1, 1)), "no time zone"),
-        (lambda: cron("0 9 * * *", jitter=timedelta(seconds=-1)), "must not be negative"),
-        (lambda: cron("0 9 * * *", jitter="30s"), "timedelta or whole seconds"),
-        (lambda: cron("0 9 * * *", except_=every(hours=1)), "except_ takes"),
-        (lambda: cron("0 9 * * *", except_="2026-01-01"), "except_ takes"),
-        (lambda: cron("0 9 * * *", except_=datetime(2026, 1, 1, 9, tzinfo=UTC)), "a date without a time"),
-        (lambda: calendar(hour=9.5), "a number or text"),
-        (lambda: calendar(day=1, day_of_month=1), "not both"),
-        (lambda: calendar(hour="25"), "hour must lie between 0 and 23"),
-        (lambda: calendar(hours=9), "no field 'hours'"),
-        (lambda: rrule("FREQ=DAILY"), "DTSTART"),
+        (lambda: words.every(minutes=0), "length greater than 0"),
+        (lambda: words.every(minutes=-1), "greater than 0"),
+        (lambda: words.every(minutes=1.5), "whole number"),
+        (lambda: words.every(minutes=True), "whole number"),
+        (lambda: words.every(hours=1, offset=timedelta(hours=1)), "less than the interval"),
+        (lambda: words.every(hours=1, offset=90), "timedelta"),
+        (lambda: words.hourly(minute=60), "minute must be a whole number from 0 to 59"),
+        (lambda: words.daily(hour=24), "hour must be a whole number from 0 to 23"),
+        (lambda: words.daily(hour="9"), "hour must be a whole number"),
+        (lambda: words.weekly(day_of_week="someday", hour=9), 'a string like "monday"'),
+        (lambda: words.weekly(day_of_week=1, hour=9), 'a string like "monday"'),
+        (lambda: words.weekly(day_of_week=[], hour=9), 'a string like "monday"'),
+        (lambda: words.monthly(day=0, hour=9), "day must be a whole number from 1 to 31"),
+        (lambda: words.monthly(day=32, hour=9), "day must be a whole number from 1 to 31"),
+        (lambda: words.cron("61 * * * *"), "minute must lie between 0 and 59"),
+        (lambda: words.cron("* * * * * 2027"), "looks like a year"),
+        (lambda: words.cron("0 9 * * *", tz="Mars/Phobos"), "no such time zone"),
+        (lambda: words.cron("0 9 * * *", tz=timedelta(0)), "tz must be the name"),
+        (lambda: words.cron("0 9 * * *", zone="UTC"), "unknown keyword zone"),
+        (lambda: words.cron("0 9 * * *", start=datetime(2026, 1, 1)), "no time zone"),
+        (lambda: words.cron("0 9 * * *", jitter=timedelta(seconds=-1)), "must not be negative"),
+        (lambda: words.cron("0 9 * * *", jitter="30s"), "timedelta or whole seconds"),
+        (lambda: words.cron("0 9 * * *", except_=words.every(hours=1)), "except_ takes"),
+        (lambda: words.cron("0 9 * * *", except_="2026-01-01"), "except_ takes"),
+        (lambda: words.cron("0 9 * * *", except_=datetime(2026, 1, 1, 9, tzinfo=UTC)), "a date without a time"),
+        (lambda: words.calendar(hour=9.5), "a number or text"),
+        (lambda: words.calendar(day=1, day_of_month=1), "not both"),
+        (lambda: words.calendar(hour="25"), "hour must lie between 0 and 23"),
+        (lambda: words.calendar(hours=9), "no field 'hours'"),
+        (lambda: words.rrule("FREQ=DAILY"), "DTSTART"),
         (at, "at least one"),
-        (lambda: at(datetime(2026, 1, 1)), "no time zone"),
+        (lambda: words.at(datetime(2026, 1, 1)), "no time zone"),
     ],
 )
 def test_a_mistake_is_refused_where_it_is_made(wrong: Callable[[], Spec], message: str) -> None:

@@ -88,7 +88,10 @@ class RRuleDays:
         for day, seconds in picked.items():
             times = tuple(seconds)
             by_times[times] = by_times.get(times, 0) | 1 << day
-        return tuple((mask, times_of_seconds(list(times))) for times, mask in by_times.items())
+        whole = self._times.listed
+        return tuple(
+            (mask, self._times if times == whole else times_of_seconds(list(times))) for times, mask in by_times.items()
+        )
 
     def _pick(self, days: int) -> Iterator[tuple[int, int]]:
         """The members of one period's set that BYSETPOS names: the day (a bit of `days`) and the time."""
@@ -224,7 +227,12 @@ class RRuleDays:
 
 
 def _bit_at(mask: int, position: int) -> int:
-    """The number of the set bit at a position, counted from 0 at the lowest."""
+    """The number of the set bit at a position, counted from 0 at the lowest; taken from the nearer end."""
+    from_top = mask.bit_count() - 1 - position
+    if from_top < position:
+        for _ in range(from_top):
+            mask ^= 1 << mask.bit_length() - 1
+        return mask.bit_length() - 1
     for _ in range(position):
         mask &= mask - 1
     return (mask & -mask).bit_length() - 1

@@ -11,7 +11,6 @@ from collections.abc import Hashable, Iterator
 from math import gcd
 
 from evertick.rules.recurrence.civil import DAY, DAY_MIN, SECOND_MAX, YEAR_MAX, YEAR_MIN, jan1, year_of
-from evertick.rules.recurrence.fields import values_of
 from evertick.rules.recurrence.local import LocalRule
 from evertick.rules.recurrence.times import ALL_DAY, TimeSet, times_of_steps
 from evertick.rules.recurrence.yearmask import shape, weekdays
@@ -135,11 +134,10 @@ class AllowedSteps:
         else:  # fewer times than steps: solve origin + k * step = time (mod one day) for k
             common = gcd(step, DAY)
             inverse = pow(step // common, -1, period) if period > 1 else 0
-            for hour, seconds in enumerate(times.hours):
-                for second in values_of(seconds) if seconds else ():
-                    distance = hour * 3600 + second - origin
-                    if distance % common == 0:
-                        yield distance // common * inverse % period
+            for second in times:
+                distance = second - origin
+                if distance % common == 0:
+                    yield distance // common * inverse % period
 
 
 # For one kind of year and one offset: the days that hold an allowed step, and for each class of days its allowed

@@ -6,6 +6,7 @@ not those" is worked out once and never searched for.
 """
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -44,6 +45,13 @@ class TimeSet:
                     found += [start + second for second in known[hour]]
             self._listed = tuple(found)
         return self._listed
+
+    def __iter__(self) -> Iterator[int]:
+        for number, hour in enumerate(self.hours):
+            while hour:
+                low = hour & -hour
+                yield number * 3600 + low.bit_length() - 1
+                hour ^= low
 
     def __contains__(self, second: int) -> bool:
         return bool(self.hours[second // 3600] >> second % 3600 & 1)
