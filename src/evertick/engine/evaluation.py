@@ -11,15 +11,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from evertick.base.ids import JobId
-from evertick.base.instants import Instant
+from evertick.base.instants import DAY_MS, Instant
 from evertick.base.records import FunctionKind, JobState, NewJob
-from evertick.base.schedule_records import OccurrenceRow, RunReport, ScheduleRow
+from evertick.base.schedule_records import HistoryRow, OccurrenceRow, RunReport, ScheduleRow
 from evertick.engine.finish import MakeId, cancel, terminate
+from evertick.engine.schedule_standing import ELIGIBLE, Standing
 from evertick.engine.schedule_target import Target, run_job
 from evertick.engine.schedule_times import ScheduleTimes
 from evertick.rules.backfill import room
 from evertick.rules.decide import fold
-from evertick.rules.events import BackfillTimes, Due, Event, Looked, RunEnded, SpecEnded
+from evertick.rules.events import BackfillTimes, Deleted, Due, Event, Looked, RunEnded, SpecEnded, TargetChanged
 from evertick.rules.lifecycle import next_wake, retires_at
 from evertick.rules.plan import Note, Plan
 from evertick.rules.schedule import (
@@ -39,10 +40,19 @@ from evertick.store.contract import Transaction
 COMPLETED_RETENTION_MS: Final = 7 * 24 * 3600 * 1000
 """How long an ended schedule stays, as `completed`, after its last start or change."""
 
+PAUSED_LOOK_EVERY_MS: Final = DAY_MS
+"""How often the times that a paused schedule skips are written down, so that its resumption need not write years."""
+
+HISTORY_PREFIX: Final = "history"
+EVALUATOR: Final = "evaluator"
+"""Who did it, where a schedule was changed by nobody's request."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Evaluated:
-    """What is to be written for one schedule."""
+    """What is to be written for one schedule. `more` says that further times are due already, and were not judged yet;
+    `gone`, that its target is.
+    """
 
     row: ScheduleRow
     plan: Plan
@@ -53,6 +63,8 @@ class Evaluated:
     terminates: tuple[OccurrenceKey, ...] = ()
     notes: tuple[Note, ...] = ()
     retired: bool = False
+    more: bool = False
+    gone: bool = False
 
 
 def evaluate(
@@ -63,20 +75,33 @@ def evaluate(
     now: Instant,
     make_id: MakeId,
     retention_ms: int = COMPLETED_RETENTION_MS,
+    standing: Standing = ELIGIBLE,
 ) -> Evaluated:
-    """Everything that follows at `now` for a schedule; `requests` are judged after all that came before them."""
+    """Everything that follows at `now` for a schedule; `requests` are judged after all that came before them.
+
+    `standing` is that of its target: one that is gone takes the schedule with it.
+    """
     state = from_text(row.state)
     times = ScheduleTimes(row.spec, row.id, row.tenant)
     due, following = times.due(state.seen_until, now, OCCURRENCES_PER_ROUND)
     more = following is not None and following.actual_at <= now
     events = _in_order(reports, due, more=more)
-    if following is None and not state.spec_ended:
-        events.append(SpecEnded(at=now))
-    events += _backfill_portions(state, times, now)
-    plan = fold(state, [*events, *requests, Looked(at=now)], now)
+    if standing.obstacle != state.obstacle:
+        events.insert(0, TargetChanged(at=state.seen_until, obstacle=standing.obstacle))
+    events += [Deleted(at=now)] if standing.gone else _backfill_portions(state, times, now)
+    # After the requests: an update that brings a spec without further times ends the schedule, too.
+    last = [SpecEnded(at=now)] if following is None and not state.spec_ended else []
+    plan = fold(state, [*events, *requests, *last, Looked(at=now)], now)
     after = plan.state
     evaluated = Evaluated(
-        row=row, plan=plan, reports=reports, cancels=plan.cancels, terminates=plan.terminates, notes=plan.notes
+        row=row,
+        plan=plan,
+        reports=reports,
+        cancels=plan.cancels,
+        terminates=plan.terminates,
+        notes=plan.notes,
+        more=more,
+        gone=standing.gone,
     )
     target = Target.from_text(row.target)
     overrides = json.loads(row.memo).get("overrides", {})
@@ -96,6 +121,9 @@ def evaluate(
         evaluated.jobs.append(job)
     evaluated.occurrences = [_ledger_row(row, verdict.occurrence, started, verdict, now) for verdict in plan.fates]
     wake_at = now if more else next_wake(after, wake_at=plan.wake_at, next_actual_at=_actual(following))
+    if after.paused and following is not None:
+        look_at = max(following.actual_at, Instant(now + PAUSED_LOOK_EVERY_MS))
+        wake_at = look_at if wake_at is None else min(wake_at, look_at)
     retire_at = retires_at(after, retention_ms)
     evaluated.retired = retire_at is not None and retire_at <= now
     next_at = None if after.paused or after.ending is not None else _actual(following)
@@ -124,9 +152,25 @@ def write(transaction: Transaction, items: Sequence[Evaluated], *, now: Instant,
         transaction.delete_run_reports(item.reports)
         _stop(transaction, item, now=now, make_id=make_id)
     for item in items:
-        if item.retired:
+        if item.retired or item.gone:
             transaction.delete_schedule(item.row.id, tenant=item.row.tenant)
-    return transaction.save_schedules([item.row for item in items if not item.retired])
+            _note_removal(transaction, item, now=now, make_id=make_id)
+    return transaction.save_schedules([item.row for item in items if not (item.retired or item.gone)])
+
+
+def _note_removal(transaction: Transaction, item: Evaluated, *, now: Instant, make_id: MakeId) -> None:
+    row = item.row
+    transaction.add_history(
+        HistoryRow(
+            id=make_id(HISTORY_PREFIX, now),
+            tenant=row.tenant,
+            schedule_id=row.id,
+            at=now,
+            actor=EVALUATOR,
+            action="deleted",
+            detail="its target is gone" if item.gone else "it had ended, and its retention is over",
+        )
+    )
 
 
 def _stop(transaction: Transaction, item: Evaluated, *, now: Instant, make_id: MakeId) -> None:

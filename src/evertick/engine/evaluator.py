@@ -20,6 +20,7 @@ from evertick.engine.events import Counters
 from evertick.engine.lanes import Lanes
 from evertick.engine.loops import Loop
 from evertick.engine.schedule_log import log_evaluated
+from evertick.engine.schedule_standing import OPEN, Targets
 from evertick.engine.settings import Settings
 from evertick.store.contract import Isolation, Transaction
 
@@ -44,12 +45,22 @@ class Evaluator(Loop):
 
     name = "evaluator"
 
-    def __init__(self, lanes: Lanes, clock: Clock, ids: IdMaker, settings: Settings, counters: Counters) -> None:
+    def __init__(
+        self,
+        lanes: Lanes,
+        clock: Clock,
+        ids: IdMaker,
+        settings: Settings,
+        counters: Counters,
+        *,
+        targets: Targets = OPEN,
+    ) -> None:
         super().__init__(clock, poll_ms=min(settings.poll_ms, settings.evaluate_every_ms))
         self._lanes = lanes
         self._ids = ids
         self._settings = settings
         self._counters = counters
+        self._targets = targets
 
     async def round(self) -> Instant | None:
         """Evaluate one page."""
@@ -83,7 +94,13 @@ class Evaluator(Loop):
         reports = transaction.run_reports(row.id, tenant=row.tenant, limit=REPORTS_MAX) if told else []
         try:
             return evaluate(
-                row, reports, (), now=now, make_id=self._ids.make, retention_ms=self._settings.completed_retention_ms
+                row,
+                reports,
+                (),
+                now=now,
+                make_id=self._ids.make,
+                retention_ms=self._settings.completed_retention_ms,
+                standing=self._targets.standing(transaction, row),
             )
         except EvertickError as error:
             # A spec that this release cannot read must not stop the others; it is looked at again in a minute.

@@ -8,21 +8,24 @@ all. Each bumps the schedule's version and leaves a line in its history.
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
-from evertick.base.errors import AlreadyExists, ScheduleNotFound, VersionConflict
+from evertick.base.errors import AlreadyExists, ScheduleNotFound, Unavailable, VersionConflict
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.schedule_records import HistoryRow, ScheduleRow
-from evertick.engine.evaluation import Evaluated, evaluate, write
+from evertick.engine.evaluation import HISTORY_PREFIX, Evaluated, evaluate, write
 from evertick.engine.finish import MakeId
+from evertick.engine.schedule_standing import OPEN, Standing, Targets
 from evertick.engine.schedule_times import ScheduleTimes
 from evertick.rules.events import Deleted, Event, Updated
 from evertick.rules.schedule import FireTime, Policies
 from evertick.rules.state_text import from_text, to_text
 from evertick.store.contract import Transaction
 
-HISTORY_PREFIX = "history"
-REPORTS_MAX = 1_000
+REPORTS_MAX: Final = 1_000
+ROUNDS_MAX: Final = 200
+"""Pages of due times that a request judges before it happens; a schedule further behind must be caught up first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +36,7 @@ class Requester:
     actor: str
     now: Instant
     make_id: MakeId
+    targets: Targets = OPEN
 
 
 def create(
@@ -45,7 +49,7 @@ def create(
     if transaction.get_schedule(row.id, tenant=row.tenant) is not None:
         raise AlreadyExists(f"a schedule {row.id!r} exists already; update it, or choose another id")
     transaction.insert_schedule(row)
-    item = evaluate(row, (), requests, now=by.now, make_id=by.make_id)
+    item = _evaluated(transaction, row, requests, by)
     write(transaction, [item], now=by.now, make_id=by.make_id)
     add_history(transaction, row.id, "created", detail, by)
     return item
@@ -66,10 +70,9 @@ def apply(
 
     Raises ScheduleNotFound, or VersionConflict if the schedule is not of version `if_version` any more.
     """
-    row = locked(transaction, schedule_id, by.tenant, if_version)
+    row = _caught_up(transaction, locked(transaction, schedule_id, by.tenant, if_version), by)
     row = replace(row if change is None else change(row), version=row.version + 1, updated_at=by.now)
-    reports = transaction.run_reports(schedule_id, tenant=by.tenant, limit=REPORTS_MAX)
-    item = evaluate(row, reports, requests, now=by.now, make_id=by.make_id)
+    item = _evaluated(transaction, row, requests, by)
     write(transaction, [item], now=by.now, make_id=by.make_id)
     add_history(transaction, schedule_id, action, detail, by)
     return item
@@ -88,16 +91,18 @@ def update(
     requests: Sequence[Event] = (),
     detail: str = "",
     if_version: int | None = None,
+    change: Callable[[ScheduleRow], ScheduleRow] | None = None,
+    first_at: Instant | None = None,
 ) -> Evaluated:
-    """Change what a schedule does; what is None stays.
+    """Change what a schedule does; what is None stays. `change` edits what the rules do not know (its memo).
 
     Runs, waiting occurrences, counters, pause and results stay too. Times before the update are never made up; a time
-    of the old spec that is between its nominal and its actual moment is kept.
+    of the old spec that is between its nominal and its actual moment is kept. `first_at` is the first moment that may
+    be a time of the new spec, where that shall not be the one after the update.
     """
-    row = locked(transaction, schedule_id, by.tenant, if_version)
-    reports = transaction.run_reports(schedule_id, tenant=by.tenant, limit=REPORTS_MAX)
-    before = evaluate(row, reports, (), now=by.now, make_id=by.make_id)
-    write(transaction, [replace_retired(before)], now=by.now, make_id=by.make_id)
+    row = _caught_up(transaction, locked(transaction, schedule_id, by.tenant, if_version), by)
+    before = _evaluated(transaction, row, (), by)
+    write(transaction, [before], now=by.now, make_id=by.make_id)
     changed = replace(
         before.row,
         spec=spec or row.spec,
@@ -113,11 +118,15 @@ def update(
         pending = _between_nominal_and_actual(row, before.plan.state.seen_until, by.now)
         # What the new spec names before this moment is none of its times.
         state = from_text(changed.state)
-        changed = replace(changed, state=to_text(replace(state, seen_until=max(state.seen_until, by.now))))
+        over_until = by.now if first_at is None else Instant(first_at - 1)
+        seen_until = max(state.seen_until, over_until)
+        changed = replace(changed, state=to_text(replace(state, seen_until=seen_until, spec_ended=False)))
+    if change is not None:
+        changed = change(changed)
     event = Updated(
         at=by.now, policies=policies, run_id_template=run_id_template, spec_changed=spec_changed, pending=pending
     )
-    item = evaluate(changed, (), [event, *requests], now=by.now, make_id=by.make_id)
+    item = _evaluated(transaction, changed, [event, *requests], by, heard=True)
     write(transaction, [item], now=by.now, make_id=by.make_id)
     add_history(transaction, schedule_id, "updated", detail, by)
     return item
@@ -125,9 +134,9 @@ def update(
 
 def delete(transaction: Transaction, schedule_id: ScheduleId, by: Requester, *, if_version: int | None = None) -> None:
     """Remove a schedule. What waits is dropped and noted in the ledger; what runs goes on."""
-    row = locked(transaction, schedule_id, by.tenant, if_version)
-    reports = transaction.run_reports(schedule_id, tenant=by.tenant, limit=REPORTS_MAX)
-    item = evaluate(row, reports, [Deleted(at=by.now)], now=by.now, make_id=by.make_id)
+    by = replace(by, targets=OPEN)  # also what has no target any more can be deleted
+    row = _caught_up(transaction, locked(transaction, schedule_id, by.tenant, if_version), by)
+    item = _evaluated(transaction, row, [Deleted(at=by.now)], by)
     write(transaction, [item], now=by.now, make_id=by.make_id)
     transaction.delete_schedule(schedule_id, tenant=by.tenant)
     add_history(transaction, schedule_id, "deleted", "", by)
@@ -173,10 +182,34 @@ def with_override(row: ScheduleRow, request: str, args: str) -> ScheduleRow:
     return replace(row, memo=json.dumps(memo))
 
 
-def replace_retired(item: Evaluated) -> Evaluated:
-    """The same evaluation, but a schedule that is being changed is not removed for having ended."""
+def _evaluated(
+    transaction: Transaction, row: ScheduleRow, requests: Sequence[Event], by: Requester, *, heard: bool = False
+) -> Evaluated:
+    """What follows for a schedule, its requests included; `heard` if what its runs reported is written down already.
+
+    A schedule that is being changed is not removed for having ended.
+    """
+    reports = [] if heard else transaction.run_reports(row.id, tenant=by.tenant, limit=REPORTS_MAX)
+    standing: Standing = by.targets.standing(transaction, row)
+    if standing.gone:
+        raise ScheduleNotFound(f"the target of schedule {row.id!r} is gone, and the schedule goes with it")
+    item = evaluate(row, reports, requests, now=by.now, make_id=by.make_id, standing=standing)
     item.retired = False
     return item
+
+
+def _caught_up(transaction: Transaction, row: ScheduleRow, by: Requester) -> ScheduleRow:
+    """The schedule with all but its last page of due times judged and written: a request comes after all of them.
+
+    Raises Unavailable if that is more than a transaction should hold.
+    """
+    for _ in range(ROUNDS_MAX):
+        item = _evaluated(transaction, row, (), by)
+        if not item.more:
+            return row
+        write(transaction, [item], now=by.now, make_id=by.make_id)
+        row = replace(item.row, revision=row.revision + 1)
+    raise Unavailable(f"schedule {row.id!r} is being caught up with what it missed; try again in a moment")
 
 
 def _between_nominal_and_actual(row: ScheduleRow, seen_until: Instant, now: Instant) -> tuple[FireTime, ...]:

@@ -25,6 +25,7 @@ from evertick.engine.lease import Lease, LeaseThread, MakeLease
 from evertick.engine.loops import Loop
 from evertick.engine.mutations import MutationLoop
 from evertick.engine.runner import Runner
+from evertick.engine.schedule_standing import OPEN, Targets
 from evertick.engine.settings import Settings
 from evertick.engine.stops import StopLoop
 from evertick.engine.upkeep import ClockLoop, Pruner, Reaper, Unblocker, recover
@@ -48,6 +49,7 @@ class Worker:
         counters: Counters,
         *,
         make_lease: MakeLease = LeaseThread,
+        targets: Targets = OPEN,
     ) -> None:
         self._store = store
         self._make_lease = make_lease
@@ -66,7 +68,7 @@ class Worker:
         self._claiming: list[Loop] = [
             MutationLoop(lanes, clock, runner, ids, entropy, settings, counters, worker_id=self.current_id),
             self.actions,
-            Evaluator(lanes, clock, ids, settings, counters),
+            Evaluator(lanes, clock, ids, settings, counters, targets=targets),
             StopLoop(lanes, clock, settings, self.actions),
         ]
         self._upkeep: list[Loop] = [
