@@ -7,7 +7,7 @@ import pytest
 
 from tests.cli.programs import Program
 
-APP = '''
+APP = """
 import asyncio
 
 from evertick import App
@@ -43,7 +43,7 @@ async def wait(ctx, seconds: float) -> str:
 @app.mutation
 def fail(ctx, text: str = "no luck") -> None:
     raise ValueError(text)
-'''
+"""
 
 Start = Callable[..., Program]
 

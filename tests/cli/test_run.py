@@ -9,7 +9,7 @@ from tests.cli.programs import evertick
 
 pytestmark = pytest.mark.processes
 
-TYPES = '''
+TYPES = """
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -48,7 +48,7 @@ def plain_action(ctx, n: int) -> int:
 @app.action
 async def async_action(ctx, n: int) -> int:
     return await ctx.run_mutation(count) + n
-'''
+"""
 
 
 @pytest.fixture

@@ -1,0 +1,252 @@
+"""`evertick job ...` on a real database, in this process: what it shows, and what it refuses."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from evertick import App, MutationCtx
+from evertick.cli.job_rows import FIELDS
+from evertick.cli.root import run
+from evertick.engine.events import JobEnded
+
+Run = Callable[..., "Ended"]
+
+
+class Ended(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command in a folder of the test's own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("EVERTICK_DATABASE_URL", raising=False)
+
+    def ended(*words: str) -> Ended:
+        code = run(words)
+        captured = capsys.readouterr()
+        return Ended(code, captured.out, captured.err)
+
+    return ended
+
+
+@pytest.fixture
+def chat(command: Run) -> Iterator[App]:
+    """An app with a database in the folder, and functions that succeed and fail."""
+    app = App("chat")
+
+    @app.mutation(name="chat.greet")
+    def greet(ctx: MutationCtx, name: str) -> str:
+        ctx.log.info("hello %s", name)
+        ctx.log.warning("bad \x1b[2J line")
+        return f"hello {name}"
+
+    @app.mutation(name="chat.fail")
+    def fail(ctx: MutationCtx) -> None:
+        raise ValueError("no \x1b[31mluck")
+
+    yield app
+    app.close()
+
+
+def work_off(app: App, count: int) -> None:
+    """Run the app's worker until `count` jobs have ended."""
+
+    class Stop:
+        left = count
+
+        def job_ended(self, event: JobEnded, /) -> None:
+            self.left -= 1
+            if self.left == 0:
+                worker.stop()
+
+    async def main() -> None:
+        nonlocal worker
+        worker = app.worker()
+        app.counters.observers.append(Stop())
+        await worker.run()
+
+    worker = None  # type: ignore[assignment]
+    asyncio.run(main())
+    app.close()
+
+
+def test_list_shows_the_newest_first_and_filters(chat: App, command: Run) -> None:
+    done, failed = (chat.scheduler.run_after(0, name, *args) for name, *args in (("chat.greet", "ada"), ("chat.fail",)))
+    later = chat.scheduler.run_after(60, "chat.greet", "bob")
+    work_off(chat, 2)
+
+    def ids(*words: str) -> list[str]:
+        return command("job", "list", "--fields", "id", *words).out.split()
+
+    assert ids() == [later, failed, done]
+    assert ids("--state", "pending") == [later]
+    assert ids("--state", "failed", "--state", "success") == [failed, done]
+    assert ids("--function", "chat.greet") == [later, done]
+    assert ids("--limit", "1") == [later]
+    assert ids("--state", "canceled") == []
+
+
+def test_json_has_stable_fields_and_times_in_utc(chat: App, command: Run) -> None:
+    job_id = chat.scheduler.run_after(0, "chat.greet", "ada")
+    work_off(chat, 1)
+
+    [row] = json.loads(command("job", "list", "-o", "json").out)
+    line = json.loads(command("job", "list", "-o", "jsonl").out)
+    one = json.loads(command("job", "get", job_id, "-o", "json").out)
+
+    assert row == line == one
+    assert list(row) == list(FIELDS)
+    assert row["id"] == job_id
+    assert (row["function"], row["kind"], row["state"]) == ("chat.greet", "mutation", "success")
+    assert (row["args"], row["result"], row["error"]) == ({"name": "ada"}, "hello ada", None)
+    assert all(row[name].endswith("Z") for name in row if name.endswith("_at"))
+    assert command("job", "list", "-o", "none") == Ended(0, "", "")
+
+
+def test_a_table_has_a_header_and_no_control_characters(chat: App, command: Run) -> None:
+    chat.scheduler.run_after(0, "chat.fail")
+    work_off(chat, 1)
+
+    listed = command("job", "list", "-o", "table", "--fields", "function,state,error").out
+
+    assert listed.splitlines()[0].split() == ["FUNCTION", "STATE", "ERROR"]
+    assert "\x1b" not in listed
+    assert r"ValueError: no \x1b[31mluck" in listed
+
+
+def test_get_shows_where_a_job_failed(chat: App, command: Run) -> None:
+    job_id = chat.scheduler.run_after(0, "chat.fail")
+    work_off(chat, 1)
+
+    shown = command("job", "get", job_id).out
+
+    assert "\x1b" not in shown
+    assert "state\tfailed" in shown
+    assert "Traceback (most recent call last):" in shown
+    assert 'raise ValueError("no' in shown
+
+
+def test_logs_shows_the_lines_of_a_job(chat: App, command: Run) -> None:
+    job_id = chat.scheduler.run_after(0, "chat.greet", "ada")
+    work_off(chat, 1)
+
+    text = command("job", "logs", job_id).out.splitlines()
+    lines = json.loads(command("job", "logs", job_id, "-o", "json").out)
+
+    assert text[0].endswith("info     hello ada")
+    assert text[1].endswith(r"warning  bad \x1b[2J line")
+    assert [(line["level"], line["message"]) for line in lines] == [
+        ("info", "hello ada"),
+        ("warning", "bad \x1b[2J line"),
+    ]
+
+
+def test_cancel_says_what_it_did_and_what_it_could_not(chat: App, command: Run) -> None:
+    done = chat.scheduler.run_after(0, "chat.greet", "ada")
+    work_off(chat, 1)
+    pending = chat.scheduler.run_after(60, "chat.greet", "bob")
+    unknown = f"job_{'0' * 28}"
+
+    assert command("job", "cancel", pending) == Ended(0, "", f"canceled {pending}\n")
+    assert command("job", "list", "--fields", "state", "--limit", "1").out == "canceled\n"
+    again = command("job", "cancel", pending)
+    assert (again.code, again.err) == (
+        5,
+        f"error: job {pending} has ended already (canceled), so it cannot be canceled\n",
+    )
+    assert command("job", "cancel", done).code == 5
+    assert command("job", "cancel", unknown).code == 3
+    assert command("job", "cancel", "messages_1").code == 2
+    another = chat.scheduler.run_after(60, "chat.greet", "eve")
+    assert command("job", "cancel", another, done).code == 6
+
+
+def test_cancel_all_takes_pending_jobs_of_a_function_and_wants_to_be_sure(chat: App, command: Run) -> None:
+    for _ in range(1_200):
+        chat.scheduler.run_after(60, "chat.fail")
+    chat.scheduler.run_after(60, "chat.greet", "ada")
+
+    unsure = command("job", "cancel-all", "--function", "chat.fail")
+    done = command("job", "cancel-all", "--function", "chat.fail", "--yes")
+
+    assert unsure.code == 2
+    assert "give --yes" in unsure.err
+    assert done == Ended(0, "", "canceled 1,200 jobs of chat.fail\n")
+    assert command("job", "list", "--state", "pending", "--fields", "function").out == "chat.greet\n"
+    assert command("job", "cancel-all", "--yes").err == "canceled 1 job\n"
+
+
+def test_more_jobs_than_shown_are_mentioned(chat: App, command: Run) -> None:
+    for _ in range(51):
+        chat.scheduler.run_after(60, "chat.fail")
+
+    listed = command("job", "list")
+
+    assert len(listed.out.splitlines()) == 50
+    assert listed.err == "these are the newest 50; there are more: --limit\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["job", "get", "nonsense"], 2, "'nonsense' is no id of a job; `evertick job list` shows them"),
+        (["job", "get", f"job_{'0' * 28}"], 3, "no job job_0000000000000000000000000000"),
+        (["job", "logs", f"job_{'0' * 28}"], 3, "no job job_0000000000000000000000000000"),
+        (
+            ["job", "list", "--fields", "id,nope"],
+            2,
+            "no field 'nope'; the fields are id, function, kind, state, due_at",
+        ),
+        (["job", "list", "--fields", ","], 2, "no field ','"),
+        (["job", "list", "--state", "done"], 2, "'done' is not one of 'pending', 'in_progress', 'success'"),
+        (["job", "list", "--limit", "0"], 2, "0 is not in the range"),
+        (["job", "nope"], 2, "No such command 'nope'"),
+        (["job", "list", "--db", "sqlite:///nope.db"], 7, "there is no database at nope.db"),
+        (["job", "list", "--db", "sqlite:///."], 2, "is a folder; name the database file inside it"),
+    ],
+)
+def test_wrong_input_is_one_line_and_an_exit_code(
+    chat: App, command: Run, words: list[str], code: int, message: str
+) -> None:
+    chat.scheduler.run_after(60, "chat.fail")
+
+    done = command(*words)
+
+    assert done.code == code
+    assert done.out == ""
+    assert done.err.startswith("error: ")
+    assert done.err.count("\n") == 1
+    assert message in done.err
+
+
+def test_without_a_database_it_says_what_to_do(command: Run) -> None:
+    done = command("job", "list")
+
+    assert done.code == 2
+    assert "there is no database in .evertick/ of this folder; go where `evertick dev` runs" in done.err
+
+
+def test_with_several_databases_it_asks_which(command: Run) -> None:
+    for name in ("one", "two"):
+        app = App(name)
+        app.scheduler.cancel(f"job_{'0' * 28}")
+        app.close()
+
+    done = command("job", "list")
+
+    assert done.code == 2
+    assert "there are several databases in .evertick/ (one.db, two.db); choose one: --db sqlite:///" in done.err
+
+
+def test_a_look_never_creates_a_database(command: Run, tmp_path: Path) -> None:
+    command("job", "list")
+    command("job", "list", "--db", "sqlite:///sub/nope.db")
+
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,156 @@
+"""The small parts of the command line: help, versions, completion, and text that is safe on a terminal."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evertick import __version__
+from evertick.base.errors import (
+    Conflict,
+    DatabaseLocked,
+    EvertickError,
+    InvalidArguments,
+    JobNotFound,
+    Misuse,
+    NotFound,
+    Unavailable,
+)
+from evertick.base.instants import Instant
+from evertick.cli.exits import exit_code_of
+from evertick.cli.loading import AppNotFound, parse_target
+from evertick.cli.printable import json_text, one_line, printable
+from evertick.cli.root import COMMANDS, run
+from evertick.cli.words import clock_time, distance, length
+
+
+def test_version_answers_without_loading_click_or_pydantic() -> None:
+    code = (
+        "import sys; sys.argv = ['evertick', '--version']\n"
+        "from evertick.cli.main import main\n"
+        "assert main() == 0\n"
+        "assert not {'click', 'pydantic', 'sqlite3', 'asyncio'} & set(sys.modules), sorted(sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"evertick {__version__}\n", "")
+
+
+def test_help_lists_every_command_and_imports_none() -> None:
+    code = (
+        "import sys\n"
+        "from evertick.cli.root import run\n"
+        "assert run(['--help']) == 0\n"
+        "assert not {'pydantic', 'evertick.cli.dev', 'evertick.cli.run'} & set(sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+    for name, lazy in COMMANDS.items():
+        assert f"  {name} " in done.stdout
+        assert lazy.words[:40] in done.stdout
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([name, "--help"]) == 0
+    assert f"Usage: evertick {name}" in capsys.readouterr().out
+
+
+def test_schedule_preview_needs_no_database(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["schedule", "preview", "--cron", "0 9 * * *", "--after", "2026-01-01T00:00:00Z", "-n", "1"]) == 0
+    assert "2026-01-01T09:00:00" in capsys.readouterr().out
+
+
+def test_versions_are_words_or_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["version", "-o", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["evertick"] == __version__
+    assert {"schema", "python", "sqlite", "pydantic", "psycopg", "tzdata"} <= found.keys()
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_completion_prints_a_script(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["completion", shell]) == 0
+    assert "_EVERTICK_COMPLETE" in capsys.readouterr().out
+
+
+def test_an_unknown_command_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["nope"]) == 2
+    assert capsys.readouterr().err == "error: No such command 'nope'. (see evertick --help)\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (InvalidArguments, 2), (Misuse, 2), (JobNotFound, 3), (NotFound, 3), (Conflict, 5), (DatabaseLocked, 7),
+        (Unavailable, 7), (EvertickError, 1),
+    ],
+)  # fmt: skip
+def test_every_branch_of_errors_has_an_exit_code(error: type[EvertickError], code: int) -> None:
+    assert exit_code_of(error("x")) == code
+
+
+@given(st.text())
+def test_printable_text_never_holds_what_a_terminal_obeys(text: str) -> None:
+    shown = printable(text)
+
+    assert all(char.isprintable() or char in "\u00a0\u1680\u202f\u205f\u3000" or "\u2000" <= char <= "\u200a"
+               for char in shown)  # fmt: skip
+    assert not any(ord(char) < 32 or 0x7F <= ord(char) < 0xA0 for char in shown)
+    shown.encode("utf-8")
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists))
+def test_json_is_safe_and_reads_back_the_same(value: object) -> None:
+    for indent in (None, 2):
+        text = json_text(value, indent=indent)
+        assert json.loads(text) == value
+        assert not any(ord(char) < 32 and char != "\n" for char in text)
+        text.encode("utf-8")
+
+
+def test_a_message_of_several_lines_becomes_one() -> None:
+    assert one_line("no\n\troute\x07 to host") == r"no route\x07 to host"
+
+
+@pytest.mark.parametrize(
+    ("duration_ms", "words"),
+    [
+        (0, "0 ms"), (999, "999 ms"), (1_000, "1 s"), (1_499, "1.5 s"), (5_040, "5 s"), (12_400, "12 s"),
+        (60_000, "1 min"), (7_200_000, "2 h"), (86_400_000, "1 d"), (-5_000, "5 s"),
+    ],
+)  # fmt: skip
+def test_durations_in_words(duration_ms: int, words: str) -> None:
+    assert length(duration_ms) == words
+
+
+def test_distances_and_days_in_words() -> None:
+    now = Instant(1_800_000_000_000)
+
+    assert distance(Instant(now + 5_000), now) == "in 5 s"
+    assert distance(Instant(now - 120_000), now) == "2 min ago"
+    assert distance(Instant(now + 400), now) == "now"
+    assert len(clock_time(now, now)) == len("09:00:00")
+    assert len(clock_time(Instant(now + 3 * 86_400_000), now)) == len("2026-12-24 09:00:00")
+
+
+def test_a_file_is_known_by_the_name_python_gives_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pkg" / "sub").mkdir(parents=True)
+    for file in ("app.py", "pkg/__init__.py", "pkg/sub/__init__.py", "pkg/sub/main.py", "with-dash.py"):
+        (tmp_path / file).touch()
+
+    target = parse_target("pkg/sub/main.py:orders")
+
+    assert (target.root, target.module, target.variable) == (tmp_path, "pkg.sub.main", "orders")
+    assert parse_target("pkg/__init__.py").module == "pkg"
+    assert parse_target("app.py").variable is None
+    assert parse_target("some.module:x").module == "some.module"
+    for wrong in ("missing.py", "pkg/", "with-dash.py"):
+        with pytest.raises(AppNotFound):
+            parse_target(wrong)
