@@ -297,7 +297,7 @@ class ModelTransaction:
 
 def claim_of(job: Job) -> Claim:
     """What a worker is told of a job."""
-    return Claim(*(getattr(job, name) for name in Claim.__slots__))
+    return Claim(*(getattr(job, name) for name in Claim._fields))
 
 
 def _directed(rows: Iterable[T], descending: bool) -> list[T]:

@@ -60,7 +60,7 @@ def end_of(claim: Claim, state: JobState = JobState.SUCCESS, **changes: Any) -> 
         error=None,
         logs=None,
     )
-    return dataclasses.replace(end, **changes)
+    return end._replace(**changes)
 
 
 def insert(store: Store, *jobs: NewJob) -> None:
@@ -92,9 +92,11 @@ def claim_one(store: Store, **changes: Any) -> Claim:
     return claimed
 
 
-def finish(store: Store, *ends: JobEnd, worker_id: WorkerId = ANN) -> set[JobId]:
+def finish(
+    store: Store, *ends: JobEnd, worker_id: WorkerId = ANN, isolation: Isolation = Isolation.SERIALIZABLE
+) -> set[JobId]:
     """End attempts in a transaction of their own."""
-    return store.write(lambda tx: tx.finish_jobs(ends, worker_id=worker_id))
+    return store.write(lambda tx: tx.finish_jobs(ends, worker_id=worker_id), isolation=isolation)
 
 
 def cancel(store: Store, number: int = 1, *, tenant: TenantId = DEFAULT_TENANT) -> CanceledJob | None:

@@ -1,15 +1,13 @@
 """Events: what the engine tells those who watch it: counters, logs, the output of `evertick dev`."""
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from evertick.base.instants import Instant
 from evertick.base.records import Claim, JobEnd, JobState
 
 
-@dataclass(frozen=True, slots=True)
-class JobEnded:
+class JobEnded(NamedTuple):
     """An attempt ended and its end is committed."""
 
     claim: Claim

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from evertick.base.clock import Clock
 from evertick.base.errors import Conflict, OutcomeUnknown, Unavailable, WriteConflict
@@ -48,8 +48,7 @@ class _Rest:
     together: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Result:
+class _Result(NamedTuple):
     claim: Claim
     end: JobEnd
     started_at: Instant

@@ -3,8 +3,7 @@
 The app's own runner calls the registered function in this process; others may use a sandbox, a cluster or a gateway.
 """
 
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from evertick.base.instants import Instant
 from evertick.base.outcomes import Outcome
@@ -12,8 +11,7 @@ from evertick.base.records import Claim, FunctionKind
 from evertick.store.unit_of_work import UnitOfWork
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
+class Ran(NamedTuple):
     """How a function ended, and the lines it logged (JSON text)."""
 
     outcome: Outcome
