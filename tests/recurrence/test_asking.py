@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from evertick.rules.recurrence import ReasonKind, explain
+from evertick.rules.recurrence import ReasonKind, explain, jitter_ms
 from evertick.rules.recurrence.explain import clock_note
 from tests.recurrence.asking import at, cron, local, recurrence, rrule
 
@@ -159,7 +159,7 @@ def test_an_anchor_moves_the_grid_of_an_interval() -> None:
     [
         cron("*/7 9-17 * * 1-5", NEW_YORK),
         cron("30 2 1,15 * *", "Europe/Berlin"),
-        cron("* * * * * *", NEW_YORK),
+        cron("*/20 * * * * *", NEW_YORK),
         rrule("FREQ=MONTHLY;BYDAY=MO,TU;BYHOUR=9,12;BYSETPOS=1,-1", tz=NEW_YORK),
         rrule("FREQ=HOURLY;INTERVAL=2;BYDAY=MO", tz=NEW_YORK),
         rrule("FREQ=HOURLY;INTERVAL=7;BYDAY=MO,FR", tz=NEW_YORK),
@@ -175,6 +175,24 @@ def test_counting_agrees_with_visiting(rule: object) -> None:
         times = rule.between(begin, end)  # type: ignore[attr-defined]
         assert rule.count(begin, end) == len(times)  # type: ignore[attr-defined]
         assert rule.between(begin, end, 3) == times[:3]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("seed", ["", "a", "my-schedule", "tenant-" + "x" * 60])
+def test_jitter_is_steady_stays_below_its_limit_and_keeps_the_order(seed: str) -> None:
+    rule = cron("*/5 * * * *", except_=[{"cron": "* 3 * * *"}])
+    limit_ms = 3_600_000
+    actual = []
+    for nominal in rule.preview(300, at("2026-05-01T00:00:00Z")):
+        following = rule.following_nominal(nominal)
+        assert following == nominal + 300  # an excluded time counts: jitter does not reach over it
+        delay = jitter_ms(seed, nominal, following, limit_ms)
+        assert delay == jitter_ms(seed, nominal, following, limit_ms)
+        assert 0 <= delay < 300_000
+        actual.append(nominal * 1000 + delay)
+    assert actual == sorted(set(actual))
+    assert len({time % 300_000 for time in actual}) > 250
+    assert jitter_ms(seed, 0, None, 0) == 0
+    assert jitter_ms(seed, 0, None, 10**15) < 2**32
 
 
 def kinds(rule: object, moment: str) -> list[ReasonKind]:
