@@ -1,6 +1,6 @@
 """Codecs: a type as JSON text, there and back, by pydantic.
 
-Pydantic lets a type's own configuration govern how it is read, but only the outermost one how it is written; so the
+Pydantic reads an object of typed fields by that object's configuration, but writes it by the outermost one; so the
 writer is built here, beside pydantic's adapter, so that bytes (base64) and floats (NaN and infinities too) come back
 as they went. Models that carry a configuration of their own keep it.
 
@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol, cast
 
 from pydantic_core import CoreConfig, SchemaSerializer
 
-_READ: Final = {"val_json_bytes": "base64"}
+_BOTH_WAYS: Final = {"ser_json_bytes": "base64", "val_json_bytes": "base64", "ser_json_inf_nan": "constants"}
 _WRITTEN: Final = CoreConfig(ser_json_bytes="base64", ser_json_inf_nan="constants")
 
 
@@ -59,7 +59,7 @@ def codec_of_type(hint: Any) -> ListCodec:
     """The codec of what a function returns."""
     from pydantic import TypeAdapter
 
-    return ListCodec(TypeAdapter(cast("Any", list.__class_getitem__(hint)), config=cast("Any", _READ)))
+    return ListCodec(TypeAdapter(cast("Any", list.__class_getitem__(hint)), config=cast("Any", _BOTH_WAYS)))
 
 
 def codec_of_signature(fields: dict[str, Any]) -> Codec:
@@ -68,5 +68,5 @@ def codec_of_signature(fields: dict[str, Any]) -> Codec:
     from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
     shape = TypedDict("Arguments", fields)  # type: ignore[misc]
-    shape.__pydantic_config__ = {"extra": "forbid", **_READ}  # type: ignore[attr-defined]
+    shape.__pydantic_config__ = {"extra": "forbid", **_BOTH_WAYS}  # type: ignore[attr-defined]
     return Codec(TypeAdapter(shape))

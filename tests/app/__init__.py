@@ -1,0 +1,1 @@
+"""The app floor: what users write, on both databases."""

@@ -1,0 +1,96 @@
+"""A real worker in a thread, and a way to wait for what it does without sleeping."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self, TypeVar
+
+from evertick import App
+from evertick.base.ids import DEFAULT_TENANT, JobId
+from evertick.base.records import JobState
+from evertick.engine.events import JobEnded
+from evertick.engine.worker import Worker
+from evertick.testing.jobs import JobView, view
+
+T = TypeVar("T")
+
+PATIENCE_S = 60.0
+"""How long a test waits before it fails: far longer than anything should take."""
+
+
+class Engine:
+    """The engine of an app, running while the `with` block does."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._changed = threading.Condition()
+        self._ready = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._worker: Worker | None = None
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="test engine")
+
+    def __enter__(self) -> Self:
+        self._app.counters.observers.append(self)
+        self._thread.start()
+        assert self._ready.wait(PATIENCE_S)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._app.counters.observers.remove(self)
+        if self._loop is not None and self._worker is not None and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._worker.stop)
+        self._thread.join(PATIENCE_S)
+        if self._error is not None and value is None:
+            raise self._error
+
+    def job_ended(self, event: JobEnded, /) -> None:
+        """The engine calls it after every attempt."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def wait(self, job_id: str) -> JobView:
+        """The job, once it has ended."""
+        return self.until(lambda: self._ended(job_id))
+
+    def until(self, question: Callable[[], T | None]) -> T:
+        """What `question` answers, once it answers anything; it is asked again after every attempt."""
+        with self._changed:
+            answer: T | None = None
+
+            def answered() -> bool:
+                nonlocal answer
+                answer = question()
+                return answer is not None or not self._thread.is_alive()
+
+            assert self._changed.wait_for(answered, PATIENCE_S), "nothing came of it"
+        assert answer is not None, f"the engine ended: {self._error!r}"
+        return answer
+
+    def _ended(self, job_id: str) -> JobView | None:
+        job = job_of(self._app, job_id)
+        return None if job.state in (JobState.PENDING, JobState.IN_PROGRESS) else job
+
+    def _run(self) -> None:
+        async def main() -> None:
+            self._worker = self._app.worker()
+            self._loop = asyncio.get_running_loop()
+            self._ready.set()
+            await self._worker.run()
+
+        try:
+            asyncio.run(main())
+        except BaseException as error:
+            self._error = error
+        finally:
+            self._ready.set()
+
+
+def job_of(app: App, job_id: str) -> JobView:
+    """A job as it stands."""
+    job = app.environment.store.read(lambda transaction: transaction.get_job(JobId(job_id), tenant=DEFAULT_TENANT))
+    assert job is not None, job_id
+    return view(job)
