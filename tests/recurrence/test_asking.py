@@ -93,6 +93,30 @@ def test_exclusions_are_set_differences(seed: int) -> None:
     assert backwards[::-1] == wanted
 
 
+def test_an_exclusion_that_ends_with_a_year_ends_for_rare_steps_too() -> None:
+    rule = recurrence(
+        intervals=["11m"],
+        except_=[
+            {"cron": "0-59 1-23 * * *"},
+            {"date_range": ["2020-01-01", "2020-12-30"]},
+            {"calendar": {"year": "2021"}},
+        ],
+    )
+    plain = recurrence(intervals=["11m"])
+    begin, end = at("2019-12-20T00:00:00Z"), at("2022-01-20T00:00:00Z")
+    closed = (at("2020-01-01T00:00:00Z"), at("2020-12-31T00:00:00Z"), at("2021-01-01T00:00:00Z"))
+    wanted = [
+        t
+        for t in plain.between(begin, end)
+        if t % 86_400 < 3_600 and not closed[0] <= t < closed[1] and not closed[2] <= t < at("2022-01-01T00:00:00Z")
+    ]
+    assert rule.between(begin, end) == wanted
+    backwards, before = [], end
+    while (before := rule.prev(before) or begin - 1) >= begin:
+        backwards.append(before)
+    assert backwards[::-1] == wanted
+
+
 def test_exdates_and_exrules_remove_occurrences_without_touching_count() -> None:
     one = {
         "dtstart": "2026-01-05T09:00:00",

@@ -5,6 +5,7 @@ the spec's bounds. Compiling is cheap (no plan of any year is made before somebo
 cannot be read: unknown zones, crons that disagree about the zone, holidays that were never resolved.
 """
 
+from dataclasses import replace
 from typing import Final
 
 from evertick.base.errors import InvalidSpec
@@ -101,7 +102,9 @@ class _Compiler:
         if spec.times:
             times = [moment_instant(self._zone, moment) for moment in spec.times]
             rules.append(Instants(at for at in times if not self._is_excluded(at)))
-        return Recurrence(spec, self._zone, tuple(rules), self._exclusions)
+        cut = bool(spec.excludes) or spec.start is not None or spec.end is not None
+        raw = (lambda: compile_spec(replace(spec, excludes=(), start=None, end=None))) if cut else None
+        return Recurrence(spec, self._zone, tuple(rules), self._exclusions, raw)
 
     # --- sources
 

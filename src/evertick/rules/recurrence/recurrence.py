@@ -17,7 +17,7 @@ from evertick.rules.recurrence.zones import Zone
 class Recurrence:
     """All the times of a spec."""
 
-    __slots__ = ("_empty", "_whole", "exclusions", "next", "prev", "rules", "spec", "zone")
+    __slots__ = ("_empty", "_raw", "_whole", "exclusions", "next", "prev", "rules", "spec", "zone")
 
     next: Callable[[int], int | None]
     """`next(after)`: the first time later than the instant `after`, or None."""
@@ -25,7 +25,15 @@ class Recurrence:
     prev: Callable[[int], int | None]
     """`prev(before)`: the last time earlier than the instant `before`, or None."""
 
-    def __init__(self, spec: Spec, zone: Zone, rules: tuple[InstantRule, ...], exclusions: Exclusions | None) -> None:
+    def __init__(
+        self,
+        spec: Spec,
+        zone: Zone,
+        rules: tuple[InstantRule, ...],
+        exclusions: Exclusions | None,
+        raw: Callable[[], "Recurrence"] | None = None,
+    ) -> None:
+        """`raw` compiles the spec without its exclusions and bounds, for `following_nominal`; None if it has none."""
         self.spec = spec
         self.zone = zone
         self.rules = rules
@@ -34,6 +42,7 @@ class Recurrence:
         if spec.start is not None or spec.end is not None:
             whole = Bounded(whole, spec.start, spec.end)
         self._whole = whole
+        self._raw = raw
         self._empty: bool | None = None
         # The search itself, not a method around it: a call less on the way to every time.
         self.next = whole.next
@@ -82,8 +91,12 @@ class Recurrence:
         return self.next(instant - 1) == instant
 
     def following_nominal(self, instant: int) -> int | None:
-        """The next time of the sources later than `instant`, start and end aside: what jitter must not pass."""
-        return Union(self.rules).next(instant)
+        """The next time of the sources later than `instant`, exclusions, start and end aside: jitter stays below it."""
+        if self._raw is not None:
+            raw = self._raw()
+            self._raw = lambda: raw  # compiled once, and only when somebody asks
+            return raw.next(instant)
+        return self.next(instant)
 
     def is_empty(self) -> bool:
         """Whether the spec never fires, not in the past and not in the future. Exact."""

@@ -216,7 +216,8 @@ class FilteredSteps:
                 alike = there == day or (len(classes) == 1 and there < following and mask >> (there - first) & 1)
                 if alike and instant < end:
                     return found
-                target = instant if len(classes) == 1 else (day + 1) * DAY - offset
+                # And they speak for this year alone: an exclusion may end with it.
+                target = min(instant, following * DAY - offset) if len(classes) == 1 else (day + 1) * DAY - offset
             else:
                 next_day = self._next_day(year_of(day), day - first, offset)
                 if next_day is None and self._is_barren(offsets):
@@ -244,7 +245,7 @@ class FilteredSteps:
                 instant = base + found * step
                 if (instant + offset) // DAY == day and instant >= begin:
                     return found
-                target = day * DAY - offset
+                target = max(instant + 1, first * DAY - offset) if len(classes) == 1 else day * DAY - offset
             else:
                 below = mask & ((1 << (day - first)) - 1)
                 if not below and self._is_barren(offsets):

@@ -5,7 +5,6 @@ as bytes that travel inside a spec. Transitions that the file does not list foll
 are filled in as far as somebody asks. Nothing here looks at the machine's own zone.
 """
 
-import hashlib
 import re
 import struct
 from bisect import bisect_left, bisect_right
@@ -71,6 +70,8 @@ class Zone:
     @property
     def digest(self) -> str:
         """A fingerprint of the zone's rules: store it with computed times, recompute them when it changes."""
+        import hashlib  # slow to import, and only schedulers that store times ask
+
         return hashlib.sha256(self.data).hexdigest()[:16]
 
     def covering(self, instant: int) -> Table:
