@@ -71,6 +71,12 @@ def open_shared(request: pytest.FixtureRequest) -> Iterator[OpenStore]:
         yield open_one
 
 
+@pytest.fixture
+def open_postgres(clean_postgres_url: str) -> Iterator[OpenStore]:
+    """Opens stores on one PostgreSQL database with the schema."""
+    yield from stores_at(clean_postgres_url)
+
+
 @pytest.fixture(params=["memory", "file", pytest.param("postgres", marks=pytest.mark.postgres)])
 def bare_url(request: pytest.FixtureRequest) -> str:
     """The URL of a database without a schema."""

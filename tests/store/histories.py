@@ -91,6 +91,7 @@ class History:
             "block_job",
             "release_job",
             "register_worker",
+            "holders_without_row",
         ]
 
     def step(self) -> Step:

@@ -103,7 +103,7 @@ class ModelTransaction:
         held = {end.id for end in ends if self.is_held(end.id, worker_id=worker_id, attempt=end.attempt)}
         for end in ends:
             if end.id in held:
-                changes = {name: getattr(end, name) for name in JobEnd.__slots__ if name not in ("id", "attempt")}
+                changes = {name: getattr(end, name) for name in JobEnd.__match_args__ if name not in ("id", "attempt")}
                 self._save(replace(self.tables.jobs[end.id], worker_id=None, **changes))
         return held
 
@@ -297,7 +297,7 @@ class ModelTransaction:
 
 def claim_of(job: Job) -> Claim:
     """What a worker is told of a job."""
-    return Claim(*(getattr(job, name) for name in Claim._fields))
+    return Claim(*(getattr(job, name) for name in Claim.__match_args__))
 
 
 def _directed(rows: Iterable[T], descending: bool) -> list[T]:

@@ -48,19 +48,19 @@ def worker(worker_id: WorkerId = ANN, **changes: Any) -> Worker:
 
 def end_of(claim: Claim, state: JobState = JobState.SUCCESS, **changes: Any) -> JobEnd:
     """The end of a claimed attempt, with `changes`."""
-    end = JobEnd(
-        id=claim.id,
-        attempt=claim.attempt,
-        state=state,
-        completed_at=None if state is JobState.PENDING else at(5),
-        due_at=claim.due_at,
-        failures=claim.failures,
-        crashes=claim.crashes,
-        result=None,
-        error=None,
-        logs=None,
-    )
-    return end._replace(**changes)
+    end: dict[str, Any] = {
+        "id": claim.id,
+        "attempt": claim.attempt,
+        "state": state,
+        "completed_at": None if state is JobState.PENDING else at(5),
+        "due_at": claim.due_at,
+        "failures": claim.failures,
+        "crashes": claim.crashes,
+        "result": None,
+        "error": None,
+        "logs": None,
+    }
+    return JobEnd(**(end | changes))
 
 
 def insert(store: Store, *jobs: NewJob) -> None:

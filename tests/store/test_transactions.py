@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import psycopg
 import pytest
 
 from evertick.base.errors import DatabaseUnavailable, Misuse, WriteConflict
@@ -304,27 +303,3 @@ def test_a_closed_store_says_so(store: Store) -> None:
     ):
         with pytest.raises(DatabaseUnavailable, match="closed"):
             call()
-
-
-@pytest.mark.postgres
-def test_serializable_writers_that_meet_are_told_apart(clean_postgres_url: str, open_shared: OpenStore) -> None:
-    """Write skew: two transactions each read what the other writes. One of them must fail, and may be repeated."""
-    store, other = open_shared(), open_shared()
-    if store.dialect == "sqlite":
-        return  # one writer at a time: they cannot meet
-
-    def work(tx: Transaction) -> None:
-        seen = tx.scan_documents(DEFAULT_TENANT, low="", high="z", limit=9, descending=False)
-        assert seen == []
-        put(tx, "a")
-        other.write(meeting)
-
-    def meeting(tx: Transaction) -> None:
-        tx.scan_documents(DEFAULT_TENANT, low="", high="z", limit=9, descending=False)
-        put(tx, "b")
-
-    with pytest.raises(WriteConflict):
-        store.write(work)
-    assert documents(store) == ["b"]
-    with psycopg.connect(clean_postgres_url) as connection:
-        assert connection.execute("select id from documents").fetchall() == [("b",)]

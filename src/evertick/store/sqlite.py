@@ -126,7 +126,10 @@ class SqliteStore:
         self._watcher: threading.Thread | None = None
         self._closed = threading.Event()
         if self.path is not None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise DatabaseUnavailable(f"cannot make the folder of {self.path}: {error}") from error
         self._writer = self._connect()
 
     def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:

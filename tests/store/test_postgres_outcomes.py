@@ -1,0 +1,176 @@
+"""PostgreSQL behind a bad network: what `write` says when a connection breaks, and how the truth is found."""
+
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from evertick.base.errors import DatabaseUnavailable, OutcomeUnknown
+from evertick.base.ids import DEFAULT_TENANT
+from evertick.base.records import Call, Claim, JobState, StoredDocument
+from evertick.store.contract import Store, Transaction
+from tests.store.conftest import OpenStore, stores_at
+from tests.store.proxy import CommitProxy, Mode
+from tests.store.rows import ANN, NOW, claim, claim_one, end_of, finish, get, insert, is_held, new_job
+
+pytestmark = [pytest.mark.postgres, pytest.mark.timeout(120)]
+ROUNDS = 15
+
+
+@pytest.fixture
+def proxy(clean_postgres_url: str) -> Iterator[CommitProxy]:
+    """The bad network."""
+    with CommitProxy(clean_postgres_url) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def direct(open_postgres: OpenStore) -> Store:
+    """A store beside the bad network."""
+    return open_postgres()
+
+
+@pytest.fixture
+def far(proxy: CommitProxy) -> Iterator[Store]:
+    """A store behind the bad network."""
+    for open_one in stores_at(proxy.url):
+        yield open_one()
+
+
+@pytest.mark.parametrize("mode", ["before", "after"])
+def test_after_a_lost_commit_the_fence_tells_whether_it_happened(
+    proxy: CommitProxy, far: Store, direct: Store, mode: Mode
+) -> None:
+    insert(direct, *(new_job(number) for number in range(1, ROUNDS + 1)))
+    for number, claimed in enumerate(claim(direct), 1):
+        proxy.mode = mode
+        with pytest.raises(OutcomeUnknown, match="during COMMIT"):
+            finish(far, end_of(claimed))
+        proxy.mode = "pass"
+
+        assert is_held(far, claimed) is (mode == "before")
+        assert get(direct, number).state is (JobState.IN_PROGRESS if mode == "before" else JobState.SUCCESS)
+    assert proxy.cuts == ROUNDS
+
+
+@pytest.mark.parametrize("mode", ["before", "after"])
+def test_after_a_lost_commit_a_call_is_found_or_can_be_made_again(
+    proxy: CommitProxy, far: Store, direct: Store, mode: Mode
+) -> None:
+    call = Call("app.pay", "print", "1")
+    for number in range(ROUNDS):
+        proxy.mode = mode
+        with pytest.raises(OutcomeUnknown):
+            far.write(lambda tx, key=f"k{number}": tx.save_call(key, call, tenant=DEFAULT_TENANT, now=NOW))  # type: ignore[misc]
+        proxy.mode = "pass"
+
+        found = far.read(lambda tx, key=f"k{number}": tx.find_call(key, tenant=DEFAULT_TENANT))  # type: ignore[misc]
+
+        assert found == (None if mode == "before" else call)
+
+
+def asked_while_the_commit_is_under_way(store: Store, claimed: Claim, goes_on: Callable[[], None]) -> bool:
+    """What `is_held` answers when `goes_on` ends the other transaction while it waits."""
+    answers: list[bool] = []
+    asking = threading.Thread(target=lambda: answers.append(is_held(store, claimed)))
+    waiting = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    asking.start()
+    while asking.is_alive() and not count(store, waiting):
+        pass
+    assert answers == []
+    goes_on()
+    asking.join(30)
+    return answers[0]
+
+
+def count(store: Store, statement: str) -> int:
+    """The one number that a statement answers."""
+    return int(store.read(lambda tx: tx.connection.execute(statement).fetchone())[0])
+
+
+@pytest.mark.parametrize("ends", ["release", "drop"])
+def test_the_fence_waits_for_a_finish_whose_commit_is_still_under_way(
+    proxy: CommitProxy, far: Store, direct: Store, ends: str
+) -> None:
+    claimed = claim_one(direct)
+    proxy.mode = "hold"
+    with pytest.raises(OutcomeUnknown):
+        finish(far, end_of(claimed))
+
+    held = asked_while_the_commit_is_under_way(direct, claimed, getattr(proxy, ends))
+
+    assert held is (ends == "drop")
+    assert get(direct).state is (JobState.IN_PROGRESS if ends == "drop" else JobState.SUCCESS)
+
+
+@pytest.mark.parametrize("ends", ["release", "drop"])
+def test_the_fence_waits_for_a_claim_whose_commit_is_still_under_way(
+    proxy: CommitProxy, far: Store, direct: Store, ends: str
+) -> None:
+    insert(direct, new_job())
+    claims: list[Claim] = []
+    proxy.mode = "hold"
+    with pytest.raises(OutcomeUnknown):
+        far.write(lambda tx: claims.extend(claim_in(tx)))
+
+    held = asked_while_the_commit_is_under_way(direct, claims[0], getattr(proxy, ends))
+
+    assert held is (ends == "release")
+
+
+def claim_in(tx: Transaction) -> list[Claim]:
+    """Claim inside a transaction."""
+    return tx.claim_jobs(kind=new_job().kind, tenant=DEFAULT_TENANT, worker_id=ANN, now=NOW, limit=1)
+
+
+def test_a_connection_that_breaks_before_the_commit_wrote_nothing(
+    proxy: CommitProxy, far: Store, direct: Store
+) -> None:
+    def work(tx: Transaction) -> None:
+        tx.insert_jobs([new_job()])
+        proxy.cut()
+        tx.put_documents(DEFAULT_TENANT, [StoredDocument("a", "1")])
+
+    with pytest.raises(DatabaseUnavailable):
+        far.write(work)
+
+    assert direct.read(lambda tx: tx.get_job(new_job().id, tenant=DEFAULT_TENANT)) is None
+    insert(far, new_job())
+    assert get(direct).state is JobState.PENDING
+
+
+def test_work_that_hides_a_broken_connection_did_not_commit(proxy: CommitProxy, far: Store, direct: Store) -> None:
+    def work(tx: Transaction) -> str:
+        tx.insert_jobs([new_job()])
+        proxy.cut()
+        try:
+            tx.blocked_names()
+        except DatabaseUnavailable:
+            return "hidden"
+        return "not broken"
+
+    with pytest.raises(DatabaseUnavailable):
+        far.write(work)
+
+    assert direct.read(lambda tx: tx.get_job(new_job().id, tenant=DEFAULT_TENANT)) is None
+
+
+def test_a_read_whose_connection_breaks_says_so_and_the_next_one_works(proxy: CommitProxy, far: Store) -> None:
+    def work(tx: Transaction) -> None:
+        tx.blocked_names()
+        proxy.cut()
+        tx.blocked_names()
+
+    with pytest.raises(DatabaseUnavailable):
+        far.read(work)
+
+    assert far.read(lambda tx: tx.blocked_names()) == set()
+
+
+def test_idle_connections_that_were_cut_are_not_used(proxy: CommitProxy, far: Store) -> None:
+    insert(far, new_job(1))
+    proxy.cut()
+
+    insert(far, new_job(2))
+
+    assert get(far, 2).state is JobState.PENDING
