@@ -8,7 +8,7 @@ floats keep their value. The text is plain ASCII, because neither NUL nor a lone
 import base64
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Final
@@ -39,13 +39,13 @@ def encode_document(fields: Mapping[str, Any]) -> str:
             raise InvalidArguments(f"keys of documents are text, not {type(key).__name__}: {key!r}")
         if key.startswith(("_", "$")):
             raise InvalidArguments(f"the field {key!r} is reserved: names that begin with _ or $ are Evertick's own")
+    for value in fields.values():
+        if isinstance(value, dict | list | tuple):
+            _check_keys(value, 2)  # the document itself is the first level
     try:
-        text = json.dumps(fields, default=_tagged, separators=(",", ":"), allow_nan=False)
-    except (ValueError, RecursionError):  # NaN or infinity, or a structure without end
-        text = json.dumps(_plain(fields, 0), separators=(",", ":"), allow_nan=False)
-    else:
-        if '"$' in text or text.count("{") + text.count("[") > DEPTH_MAX:
-            _plain(fields, 0)  # a key of the user's must not read as one of ours; nor may it be nested too deep
+        text = json.dumps(dict(fields), default=_tagged, separators=(",", ":"), allow_nan=False)
+    except ValueError:  # NaN or infinity
+        text = json.dumps(_plain(fields), separators=(",", ":"), allow_nan=False)
     if len(text) > DOCUMENT_BYTES_MAX:
         raise ValueTooLarge(f"a document of {len(text)} bytes; the limit is {DOCUMENT_BYTES_MAX}")
     return text
@@ -77,19 +77,32 @@ def _tagged(value: Any) -> dict[str, str]:
     )
 
 
-def _plain(value: Any, depth: int) -> Any:
-    """As `_tagged`, by hand: it sees every key and every float, and counts the depth."""
+def _check_keys(value: dict[Any, Any] | list[Any] | tuple[Any, ...], depth: int) -> None:
+    """Keys of objects inside a document: `json` would write numbers as text, and a key of the user's could read as one
+    of ours.
+    """
     if depth > DEPTH_MAX:
         raise ValueTooLarge(f"a document nested deeper than {DEPTH_MAX} levels")
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         for key in value:
             if not isinstance(key, str):
                 raise InvalidArguments(f"keys of documents are text, not {type(key).__name__}: {key!r}")
             if key.startswith("$"):
                 raise InvalidArguments(f"the key {key!r} is reserved: names that begin with $ are Evertick's own")
-        return {key: _plain(item, depth + 1) for key, item in value.items()}
+        items: Iterable[Any] = value.values()
+    else:
+        items = value
+    for item in items:
+        if isinstance(item, dict | list | tuple):
+            _check_keys(item, depth + 1)
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON can hold it, floats that are no numbers included."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item, depth + 1) for item in value]
+        return [_plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return {"$float": repr(value)}
     if value is None or isinstance(value, str | int | float):
