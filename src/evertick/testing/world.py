@@ -358,9 +358,9 @@ class _WorldClock:
 class _NoTimer(Timer):
     """Functions take no simulated time, so none takes too long."""
 
-    def call(self, limit_ms: int, function: Callable[[], T]) -> T:
+    def call(self, limit_ms: int, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call `function`."""
-        return function()
+        return function(*args, **kwargs)
 
 
 def _nothing() -> None:
