@@ -37,21 +37,43 @@ class Environment:
     """How a caller waits before it runs a mutation again that met a conflict."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class Run:
     """One run of a function, and of everything it calls inside the same transaction.
 
-    `job_id` is the job this run is, if it is one; `origin_id` is the action's job on whose behalf it runs.
+    `job_id` is the job this run is, if it is one; `origin_id` is the action's job on whose behalf it runs. Its log and
+    its budget are made when they are first needed: most runs need neither.
     """
 
     environment: Environment
     name: str
     tenant: TenantId
     now: Instant
-    log: RunLog
     unit: UnitOfWork | None = None
     job_id: JobId | None = None
     origin_id: JobId | None = None
     attempt: int = 1
     schedule: ScheduledRun | None = None
-    budget: Budget = field(default_factory=Budget)
+    _log: RunLog | None = None
+    _budget: Budget | None = None
+
+    @property
+    def log(self) -> RunLog:
+        """The lines of this run."""
+        if self._log is None:
+            self._log = RunLog(self.name, self.environment.clock)
+        return self._log
+
+    @property
+    def budget(self) -> Budget:
+        """What this run has used of its limits."""
+        if self._budget is None:
+            self._budget = Budget()
+        return self._budget
+
+    def close(self) -> str | None:
+        """Say in the log which limits the run came near; answers the log as it is kept, None if it is empty."""
+        if self._budget is not None:
+            for line in self._budget.warnings():
+                self.log.warning(line)
+        return None if self._log is None else self._log.to_json()

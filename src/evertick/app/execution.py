@@ -13,9 +13,8 @@ from typing import Any, Final, TypeVar
 from evertick.app.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx, call_plain, run_in_frame
 from evertick.app.environment import Environment, Run
 from evertick.app.functions import Action, Function, Mutation
-from evertick.app.logs import RunLog
 from evertick.app.options import NonRetryable
-from evertick.app.scheduled_run import ScheduledRun, scheduled_run
+from evertick.app.scheduled_run import scheduled_run
 from evertick.app.schedulers import AsyncScheduler, Scheduler
 from evertick.base.errors import (
     FunctionNotFound,
@@ -63,17 +62,13 @@ class Execution:
     def run_mutation(self, unit: UnitOfWork, claim: Claim, /, *, now: Instant) -> Ran:
         """See `Runner.run_mutation`."""
         function = self._e.functions.resolve(claim.name)
-        log = RunLog(claim.name, self._e.clock)
-        run = Run(
-            environment=self._e, name=claim.name, tenant=claim.tenant, now=now, log=log, unit=unit,
-            job_id=claim.id, attempt=claim.failures + 1, schedule=_schedule_of(claim, function),
-        )  # fmt: skip
+        about = None if claim.schedule is None else scheduled_run(claim.schedule, function.decode_result)
+        run = Run(self._e, claim.name, claim.tenant, now, unit, claim.id, None, claim.failures + 1, about)
         ctx = MutationCtx(run)
         unit.begin()
         try:
             args, kwargs = function.decode_args(claim.args)
-            result = self._e.timer.call(self._limit_ms(function), lambda: function.handler(ctx, *args, **kwargs))
-            _warn(run)
+            result = self._e.timer.call(self._limit_ms(function), function.handler, ctx, *args, **kwargs)
             outcome: Outcome = Returned(function.encode_result(result))
             ctx.end_session(keep=True)
         except INTERNAL:
@@ -86,40 +81,35 @@ class Execution:
                 raise internal from error
             ctx.end_session(keep=False)
             unit.undo()
-            _warn(run)
-            return Ran(self._raised(error, function), log.to_json())
+            return Ran(self._raised(error, function), run.close())
         unit.keep()
-        return Ran(outcome, log.to_json())
+        return Ran(outcome, run.close())
 
     async def run_action(self, claim: Claim, /) -> Ran:
         """See `Runner.run_action`."""
         function = self._e.functions.resolve(claim.name)
-        log = RunLog(claim.name, self._e.clock)
-        run = Run(
-            environment=self._e, name=claim.name, tenant=claim.tenant, now=self._e.clock.now(), log=log,
-            origin_id=claim.id, attempt=claim.failures + 1, schedule=_schedule_of(claim, function),
-        )  # fmt: skip
+        about = None if claim.schedule is None else scheduled_run(claim.schedule, function.decode_result)
+        now = self._e.clock.now()
+        run = Run(self._e, claim.name, claim.tenant, now, None, None, claim.id, claim.failures + 1, about)
         limit_ms = self._limit_ms(function)
+        timeout = None
         try:
             args, kwargs = function.decode_args(claim.args)
             if function.is_async:
                 async with asyncio.timeout(limit_ms / 1000) as timeout:
                     result = await function.handler(self._action_ctx(run), *args, **kwargs)
             else:
-                timeout = None
                 ctx = self._sync_action_ctx(run)
                 result = await self._e.lanes.call(
-                    self._e.timer.call, limit_ms, lambda: function.handler(ctx, *args, **kwargs)
+                    lambda: self._e.timer.call(limit_ms, function.handler, ctx, *args, **kwargs)
                 )
-            return Ran(Returned(function.encode_result(result)), log.to_json())
-        except asyncio.CancelledError:
+            return Ran(Returned(function.encode_result(result)), run.close())
+        except (asyncio.CancelledError, KeyboardInterrupt):
             raise
         except BaseException as error:
-            if isinstance(error, KeyboardInterrupt):
-                raise
             if isinstance(error, TimeoutError) and timeout is not None and timeout.expired():
                 error = FunctionTimeout()
-            return Ran(self._raised(error, function), log.to_json())
+            return Ran(self._raised(error, function), run.close())
 
     # -- calls from outside
 
@@ -219,7 +209,7 @@ class Execution:
                     raise internal from error
                 raise
             unit.flush()
-            _warn(run)
+            run.close()
             return result
 
         return work
@@ -237,7 +227,7 @@ class Execution:
                 )
             except FunctionTimeout:
                 raise TimeoutError(self._over_time(function)) from None
-            _warn(run)
+            run.close()
             return result
 
         return work
@@ -261,17 +251,14 @@ class Execution:
         return self._inner_run(function, None, None)
 
     def _inner_run(self, function: Function[..., Any], origin: Run | None, unit: UnitOfWork | None) -> Run:
+        """A run of its own for a call from outside, or from the action whose run `origin` is."""
+        now = self._e.clock.now()
+        if origin is None:
+            return Run(self._e, function.name, DEFAULT_TENANT, now, unit)
         return Run(
-            environment=self._e,
-            name=function.name,
-            tenant=DEFAULT_TENANT if origin is None else origin.tenant,
-            now=self._e.clock.now(),
-            log=RunLog(function.name, self._e.clock) if origin is None else origin.log,
-            unit=unit,
-            origin_id=None if origin is None else origin.origin_id,
-            attempt=1 if origin is None else origin.attempt,
-            schedule=None if origin is None else origin.schedule,
-        )
+            self._e, function.name, origin.tenant, now, unit,
+            None, origin.origin_id, origin.attempt, origin.schedule, origin.log,
+        )  # fmt: skip
 
     def _limit_ms(self, function: Function[..., Any]) -> int:
         if function.timeout_ms is not None:
@@ -291,16 +278,6 @@ class Execution:
         text = "".join(traceback.format_exception(type(error), error, _users_part(error)))
         hopeless = isinstance(error, NonRetryable | InvalidArguments)
         return Raised(type(error).__name__, str(error), text, retryable=not hopeless)
-
-
-def _warn(run: Run) -> None:
-    """Say in the run's log which limits it came near."""
-    for line in run.budget.warnings():
-        run.log.warning(line)
-
-
-def _schedule_of(claim: Claim, function: Function[..., Any]) -> ScheduledRun | None:
-    return None if claim.schedule is None else scheduled_run(claim.schedule, function.decode_result)
 
 
 def _users_part(error: BaseException) -> Any:

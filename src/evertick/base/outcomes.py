@@ -1,7 +1,7 @@
 """Outcomes: how a user's function ended. A value, never an error of ours."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 LOST_WORKER: Final = "LostWorker"
 """Error type of an action whose worker died while it ran: it may have happened or not, so it is not repeated."""
@@ -10,9 +10,8 @@ QUARANTINED: Final = "Quarantined"
 """Error type of a job that was claimed again and again and whose workers died each time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Returned:
-    """It returned; `result` is the JSON text of what it returned."""
+class Returned(NamedTuple):
+    """It returned; `result` is the JSON text of what it returned. A named tuple: there is one for every job."""
 
     result: str
 

@@ -92,7 +92,7 @@ class ActionEnds(Loop):
         for item in batch:
             self._freed(item.claim)
             if item.claim.id in held:
-                self._counters.job_ended(JobEnded(item.claim, item.end, item.started_at, now))
+                self._counters.jobs_ended([JobEnded(item.claim, item.end, item.started_at, now)])
             else:
                 self._counters.add("actions_taken")
         return self._clock.now()

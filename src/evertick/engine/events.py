@@ -1,7 +1,8 @@
 """Events: what the engine tells those who watch it: counters, logs, the output of `evertick dev`."""
 
 from collections import Counter
-from typing import NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Final, NamedTuple, Protocol
 
 from evertick.base.instants import Instant
 from evertick.base.records import Claim, JobEnd, JobState
@@ -24,6 +25,9 @@ class Observer(Protocol):
         ...
 
 
+_COUNTED: Final = {state: f"jobs_{'retried' if state is JobState.PENDING else state.value}" for state in JobState}
+
+
 class Counters:
     """How often what happened since the process started; a metrics page can read them at any time."""
 
@@ -35,12 +39,13 @@ class Counters:
         """Count something that happened."""
         self._counts[name] += count
 
-    def job_ended(self, event: JobEnded) -> None:
-        """Count an ended attempt and tell those who watch."""
-        state = event.end.state
-        self._counts["jobs_retried" if state is JobState.PENDING else f"jobs_{state.value}"] += 1
+    def jobs_ended(self, events: Sequence[JobEnded]) -> None:
+        """Count ended attempts and tell those who watch."""
+        for state, count in Counter([event.end.state for event in events]).items():
+            self._counts[_COUNTED[state]] += count
         for observer in self.observers:
-            observer.job_ended(event)
+            for event in events:
+                observer.job_ended(event)
 
     def snapshot(self) -> dict[str, int]:
         """All counts by name."""

@@ -34,19 +34,17 @@ def finish(
 ) -> set[JobId]:
     """Write how claimed jobs ended, and what follows from it; answers those that were still held."""
     held = transaction.finish_jobs(ends, worker_id=worker_id)
-    followers = [
-        _completion(claims[end.id].on_complete, end.id, claims[end.id].tenant, _result_of(end), now, make_id)
-        for end in ends
-        if end.state is not JobState.PENDING and end.id in held and claims[end.id].on_complete is not None
-    ]
+    followers, reports = [], []
+    for end in ends:
+        claim = claims[end.id]
+        if (claim.on_complete is None and claim.schedule is None) or end.state is JobState.PENDING:
+            continue
+        if end.id in held and claim.on_complete is not None:
+            followers.append(_completion(claim.on_complete, end.id, claim.tenant, _result_of(end), now, make_id))
+        if end.id in held and claim.schedule is not None:
+            reports.append(_report(claim.schedule, end.id, claim.tenant, end, now))
     transaction.insert_jobs(followers)
-    transaction.report_runs(
-        [
-            _report(claims[end.id].schedule, end.id, claims[end.id].tenant, end, now)
-            for end in ends
-            if end.state is not JobState.PENDING and end.id in held and claims[end.id].schedule is not None
-        ]
-    )
+    transaction.report_runs(reports)
     return held
 
 
@@ -54,6 +52,13 @@ def cancel(transaction: Transaction, job_id: JobId, *, tenant: TenantId, now: In
     """Cancel an unfinished job, and what follows from it; answers whether it was unfinished."""
     return _follow_cancel(
         transaction, transaction.cancel_job(job_id, tenant=tenant, now=now), job_id, tenant, now, make_id
+    )
+
+
+def cancel_pending(transaction: Transaction, job_id: JobId, *, tenant: TenantId, now: Instant, make_id: MakeId) -> bool:
+    """As `cancel`, but only a job that nobody is running; answers whether it was one."""
+    return _follow_cancel(
+        transaction, transaction.cancel_pending_job(job_id, tenant=tenant, now=now), job_id, tenant, now, make_id
     )
 
 

@@ -220,8 +220,7 @@ class MutationLoop(Loop):
             return _Rest(await self._still_held(claims, worker_id), together=not alone)
         self._failures = 0
         now = self._clock.now()
-        for result in results:
-            self._counters.job_ended(JobEnded(result.claim, result.end, result.started_at, now))
+        self._counters.jobs_ended([JobEnded(r.claim, r.end, r.started_at, now) for r in results])
         done = {result.claim.id for result in results}
         return _Rest([claim for claim in claims if claim.id not in done], together=True)
 

@@ -27,7 +27,7 @@ from evertick.base.errors import (
     WriteConflict,
 )
 from evertick.base.ids import JobId, WorkerId
-from evertick.base.records import JobEnd
+from evertick.base.records import JobEnd, JobState
 from evertick.store import schema
 from evertick.store.contract import Isolation, Listener, Transaction
 from evertick.store.driver import Row
@@ -92,10 +92,15 @@ class SqliteTransaction(SqlTransaction):
 
     def finish_jobs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId) -> set[JobId]:
         """See `Transaction.finish_jobs`."""
-        execute, statement = self._connection.execute, self._statements["finish_job"]
-        held = set()
+        plain = [e for e in ends if e.state is JobState.SUCCESS and e.logs is None]
         try:
-            for e in ends:
+            if plain and self._all_succeeded(plain, worker_id):
+                held = {e.id for e in plain}
+                others: Sequence[JobEnd] = [e for e in ends if e.id not in held]
+            else:
+                held, others = set(), ends
+            execute, statement = self._connection.execute, self._statements["finish_job"]
+            for e in others:
                 row = (
                     e.state.value, e.completed_at, e.due_at, e.failures, e.crashes,
                     e.result, e.error, e.logs, e.id, worker_id, e.attempt,
@@ -105,6 +110,16 @@ class SqliteTransaction(SqlTransaction):
         except sqlite3.Error as error:
             raise self._failed(ours(error)) from error
         return held
+
+    def _all_succeeded(self, ends: Sequence[JobEnd], worker_id: WorkerId) -> bool:
+        """Write successes in one call; False, and nothing written, if one of them is not held any more."""
+        self._connection.execute("savepoint finishing")
+        rows = [(e.completed_at, e.result, e.id, worker_id, e.attempt) for e in ends]
+        whole = self._connection.executemany(self._statements["finish_succeeded"], rows).rowcount == len(rows)
+        if not whole:
+            self._connection.execute("rollback to finishing")
+        self._connection.execute("release finishing")
+        return whole
 
 
 class SqliteStore:
