@@ -11,25 +11,27 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from evertick.base.clock import Clock
-from evertick.base.errors import EvertickError
 from evertick.base.ids import IdMaker, ScheduleId, TenantId
 from evertick.base.instants import MINUTE_MS, Instant
-from evertick.base.schedule_records import ScheduleRow
-from evertick.engine.evaluation import Evaluated, evaluate, write
+from evertick.base.schedule_records import RunReport, ScheduleRow
+from evertick.engine.evaluation import Evaluated, evaluate
 from evertick.engine.events import Counters
 from evertick.engine.lanes import Lanes
 from evertick.engine.loops import Loop
 from evertick.engine.schedule_log import log_evaluated
 from evertick.engine.schedule_standing import OPEN, Targets
+from evertick.engine.schedule_writing import write
 from evertick.engine.settings import Settings
 from evertick.store.contract import Isolation, Transaction
 
 _logger: Final = logging.getLogger("evertick.engine")
 
 PAGE: Final = 100
-REPORTS_MAX: Final = 1_000
-"""Ends of runs of one schedule that are heard in one round."""
+REPORTS_MAX: Final = 2_000
+"""Ends of runs that are heard in one round."""
 LOOK_AT_LEAST_EVERY_MS: Final = MINUTE_MS
+STEP_ASIDE_MS: Final = 20
+"""How long to wait when all that is due is being looked at by others."""
 
 _Key = tuple[TenantId, ScheduleId]
 
@@ -74,49 +76,60 @@ class Evaluator(Loop):
         now = self._clock.now()
         due = transaction.due_schedules(now, limit=PAGE + 1)
         reported = transaction.reported_schedules(limit=PAGE + 1)
-        page: dict[_Key, ScheduleRow] = {(row.tenant, row.id): row for row in due[:PAGE]}
-        for tenant, schedule_id in reported[:PAGE]:
-            if (tenant, schedule_id) not in page:
-                self._add_reported(transaction, page, tenant, schedule_id)
-        told = set(reported)
-        items = []
+        page = {(row.tenant, row.id): row for row in (*due[:PAGE], *reported[:PAGE])}
+        reports = transaction.run_reports(list(page), limit=REPORTS_MAX)
+        more = len(due) > PAGE or len(reported) > PAGE or len(reports) == REPORTS_MAX
+        if len(reports) == REPORTS_MAX:
+            page = _heard_out(page, reports)
+        items = self._evaluate(transaction, page, reports, now)
+        write(transaction, items, now=now, make_id=self._ids.make)
+        if len(reported) <= PAGE:
+            # Their schedules were deleted; the runs went on, and the ledger still wants to know how they ended.
+            orphans = transaction.orphaned_reports(limit=REPORTS_MAX)
+            transaction.end_occurrences(orphans)
+            transaction.delete_run_reports(orphans)
+        return _Round(items, now if more else self._next_look(transaction, now, idle=not page))
+
+    def _evaluate(
+        self, transaction: Transaction, page: dict[_Key, ScheduleRow], reports: list[RunReport], now: Instant
+    ) -> list[Evaluated]:
+        told: dict[_Key, list[RunReport]] = {}
+        for report in reports:
+            told.setdefault((report.tenant, report.schedule_id), []).append(report)
+        items, broken = [], []
         for key, row in page.items():
-            item = self._evaluate(transaction, row, now, told=key in told)
-            if item is None:
-                transaction.save_schedules([replace(row, wake_at=Instant(now + LOOK_AT_LEAST_EVERY_MS))])
+            standing = self._targets.standing(transaction, row)
+            try:
+                item = evaluate(
+                    row,
+                    told.get(key, ()),
+                    (),
+                    now=now,
+                    make_id=self._ids.make,
+                    retention_ms=self._settings.completed_retention_ms,
+                    standing=standing,
+                )
+            except Exception:
+                # What this release cannot read must not stop the other schedules; it is looked at again in a minute.
+                _logger.exception("schedule %s cannot be evaluated", row.id, extra={"schedule_id": row.id})
+                self._counters.add("schedules_broken")
+                broken.append(replace(row, wake_at=Instant(now + LOOK_AT_LEAST_EVERY_MS)))
             else:
                 items.append(item)
-        write(transaction, items, now=now, make_id=self._ids.make)
-        more = len(due) > PAGE or len(reported) > PAGE or any(len(item.reports) == REPORTS_MAX for item in items)
-        return _Round(items, now if more else transaction.next_wake())
+        transaction.save_schedules(broken)
+        return items
 
-    def _evaluate(self, transaction: Transaction, row: ScheduleRow, now: Instant, *, told: bool) -> Evaluated | None:
-        reports = transaction.run_reports(row.id, tenant=row.tenant, limit=REPORTS_MAX) if told else []
-        try:
-            return evaluate(
-                row,
-                reports,
-                (),
-                now=now,
-                make_id=self._ids.make,
-                retention_ms=self._settings.completed_retention_ms,
-                standing=self._targets.standing(transaction, row),
-            )
-        except EvertickError as error:
-            # A spec that this release cannot read must not stop the others; it is looked at again in a minute.
-            _logger.error("schedule %s cannot be evaluated: %s", row.id, error, extra={"schedule_id": row.id})
-            self._counters.add("schedules_broken")
-            return None
+    def _next_look(self, transaction: Transaction, now: Instant, *, idle: bool) -> Instant | None:
+        wake_at = transaction.next_wake()
+        if idle and wake_at is not None and wake_at <= now:
+            return Instant(now + STEP_ASIDE_MS)  # another evaluator is looking at it
+        return wake_at
 
-    def _add_reported(
-        self, transaction: Transaction, page: dict[_Key, ScheduleRow], tenant: TenantId, schedule_id: ScheduleId
-    ) -> None:
-        row = transaction.try_lock_schedule(schedule_id, tenant=tenant)
-        if row is not None:
-            page[tenant, schedule_id] = row
-        elif transaction.get_schedule(schedule_id, tenant=tenant) is None:
-            # The schedule was deleted; its runs went on, and the ledger still wants to know how they ended.
-            reports = transaction.run_reports(schedule_id, tenant=tenant, limit=REPORTS_MAX)
-            for report in reports:
-                transaction.end_occurrence(report)
-            transaction.delete_run_reports(reports)
+
+def _heard_out(page: dict[_Key, ScheduleRow], reports: list[RunReport]) -> dict[_Key, ScheduleRow]:
+    """The schedules of the page whose reports are all among `reports`; if there is none, the one that has them all.
+
+    A schedule must not be judged before the ends of its runs were heard: it would find runs open that are not.
+    """
+    last = (reports[-1].tenant, reports[-1].schedule_id)
+    return {key: row for key, row in page.items() if key < last} or {last: page[last]}

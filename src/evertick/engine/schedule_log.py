@@ -29,5 +29,5 @@ def log_evaluated(item: Evaluated, counters: Counters) -> None:
                 rows[0].detail or rows[0].reason,
                 extra={"schedule_id": item.row.id, "fate": fate.value, "count": len(rows)},
             )
-    for note in item.notes:
+    for note in item.plan.notes:
         _logger.info("%s: %s", item.row.id, note.text, extra={"schedule_id": item.row.id, "note": note.code.value})

@@ -8,16 +8,18 @@ all. Each bumps the schedule's version and leaves a line in its history.
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from evertick.base.errors import AlreadyExists, ScheduleNotFound, Unavailable, VersionConflict
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import Instant
-from evertick.base.schedule_records import HistoryRow, ScheduleRow
-from evertick.engine.evaluation import HISTORY_PREFIX, Evaluated, evaluate, write
+from evertick.base.schedule_records import HistoryRow, OccurrenceFilter, ScheduleRow
+from evertick.engine.evaluation import Evaluated, evaluate
 from evertick.engine.finish import MakeId
 from evertick.engine.schedule_standing import OPEN, Standing, Targets
 from evertick.engine.schedule_times import ScheduleTimes
+from evertick.engine.schedule_writing import HISTORY_PREFIX, write
 from evertick.rules.events import Deleted, Event, Updated
 from evertick.rules.schedule import FireTime, Policies
 from evertick.rules.state_text import from_text, to_text
@@ -48,6 +50,7 @@ def create(
     """
     if transaction.get_schedule(row.id, tenant=row.tenant) is not None:
         raise AlreadyExists(f"a schedule {row.id!r} exists already; update it, or choose another id")
+    row = _beyond_ledger(transaction, row)
     transaction.insert_schedule(row)
     item = _evaluated(transaction, row, requests, by)
     write(transaction, [item], now=by.now, make_id=by.make_id)
@@ -70,7 +73,7 @@ def apply(
 
     Raises ScheduleNotFound, or VersionConflict if the schedule is not of version `if_version` any more.
     """
-    row = _caught_up(transaction, locked(transaction, schedule_id, by.tenant, if_version), by)
+    row = locked(transaction, schedule_id, by.tenant, if_version)
     row = replace(row if change is None else change(row), version=row.version + 1, updated_at=by.now)
     item = _evaluated(transaction, row, requests, by)
     write(transaction, [item], now=by.now, make_id=by.make_id)
@@ -100,7 +103,7 @@ def update(
     of the old spec that is between its nominal and its actual moment is kept. `first_at` is the first moment that may
     be a time of the new spec, where that shall not be the one after the update.
     """
-    row = _caught_up(transaction, locked(transaction, schedule_id, by.tenant, if_version), by)
+    row = locked(transaction, schedule_id, by.tenant, if_version)
     before = _evaluated(transaction, row, (), by)
     write(transaction, [before], now=by.now, make_id=by.make_id)
     changed = replace(
@@ -109,24 +112,21 @@ def update(
         target=target or row.target,
         function=function or row.function,
         version=row.version + 1,
-        revision=row.revision + 1,
+        revision=before.row.revision + 1,
         updated_at=by.now,
     )
     spec_changed = spec is not None and spec != row.spec
     pending: tuple[FireTime, ...] = ()
+    spec_since: Instant | None = None
     if spec_changed:
         pending = _between_nominal_and_actual(row, before.plan.state.seen_until, by.now)
-        # What the new spec names before this moment is none of its times.
-        state = from_text(changed.state)
-        over_until = by.now if first_at is None else Instant(first_at - 1)
-        seen_until = max(state.seen_until, over_until)
-        changed = replace(changed, state=to_text(replace(state, seen_until=seen_until, spec_ended=False)))
+        spec_since = by.now if first_at is None else Instant(first_at - 1)
     if change is not None:
         changed = change(changed)
     event = Updated(
         at=by.now, policies=policies, run_id_template=run_id_template, spec_changed=spec_changed, pending=pending
     )
-    item = _evaluated(transaction, changed, [event, *requests], by, heard=True)
+    item = _evaluated(transaction, changed, [event, *requests], by, spec_since=spec_since)
     write(transaction, [item], now=by.now, make_id=by.make_id)
     add_history(transaction, schedule_id, "updated", detail, by)
     return item
@@ -135,7 +135,7 @@ def update(
 def delete(transaction: Transaction, schedule_id: ScheduleId, by: Requester, *, if_version: int | None = None) -> None:
     """Remove a schedule. What waits is dropped and noted in the ledger; what runs goes on."""
     by = replace(by, targets=OPEN)  # also what has no target any more can be deleted
-    row = _caught_up(transaction, locked(transaction, schedule_id, by.tenant, if_version), by)
+    row = locked(transaction, schedule_id, by.tenant, if_version)
     item = _evaluated(transaction, row, [Deleted(at=by.now)], by)
     write(transaction, [item], now=by.now, make_id=by.make_id)
     transaction.delete_schedule(schedule_id, tenant=by.tenant)
@@ -183,33 +183,45 @@ def with_override(row: ScheduleRow, request: str, args: str) -> ScheduleRow:
 
 
 def _evaluated(
-    transaction: Transaction, row: ScheduleRow, requests: Sequence[Event], by: Requester, *, heard: bool = False
+    transaction: Transaction,
+    row: ScheduleRow,
+    requests: Sequence[Event],
+    by: Requester,
+    *,
+    spec_since: Instant | None = None,
 ) -> Evaluated:
-    """What follows for a schedule, its requests included; `heard` if what its runs reported is written down already.
+    """What follows for a schedule when all that came before the requests, and then the requests, have happened.
 
-    A schedule that is being changed is not removed for having ended.
-    """
-    reports = [] if heard else transaction.run_reports(row.id, tenant=by.tenant, limit=REPORTS_MAX)
-    standing: Standing = by.targets.standing(transaction, row)
-    if standing.gone:
-        raise ScheduleNotFound(f"the target of schedule {row.id!r} is gone, and the schedule goes with it")
-    item = evaluate(row, reports, requests, now=by.now, make_id=by.make_id, standing=standing)
-    item.retired = False
-    return item
-
-
-def _caught_up(transaction: Transaction, row: ScheduleRow, by: Requester) -> ScheduleRow:
-    """The schedule with all but its last page of due times judged and written: a request comes after all of them.
+    Due times that do not fit into one evaluation are judged and written here, page by page, so that the requests come
+    after all of them. A schedule that is being changed is not removed for having ended.
 
     Raises Unavailable if that is more than a transaction should hold.
     """
+    standing: Standing = by.targets.standing(transaction, row)
+    if standing.gone:
+        raise ScheduleNotFound(f"the target of schedule {row.id!r} is gone, and the schedule goes with it")
     for _ in range(ROUNDS_MAX):
-        item = _evaluated(transaction, row, (), by)
+        reports = transaction.run_reports([(row.tenant, row.id)], limit=REPORTS_MAX)
+        judge = partial(
+            evaluate, row, reports, now=by.now, make_id=by.make_id, standing=standing, spec_since=spec_since
+        )
+        item = judge(requests)
         if not item.more:
-            return row
-        write(transaction, [item], now=by.now, make_id=by.make_id)
-        row = replace(item.row, revision=row.revision + 1)
+            return replace(item, retired=False)
+        page = judge(())
+        write(transaction, [replace(page, retired=False)], now=by.now, make_id=by.make_id)
+        row = replace(page.row, revision=row.revision + 1)
     raise Unavailable(f"schedule {row.id!r} is being caught up with what it missed; try again in a moment")
+
+
+def _beyond_ledger(transaction: Transaction, row: ScheduleRow) -> ScheduleRow:
+    """The new row; if one of this id was deleted and the clock set back, what the ledger holds is not named again."""
+    where = OccurrenceFilter(tenant=row.tenant, schedule_id=row.id)
+    newest = transaction.list_occurrences(where, limit=1, newest_first=True)
+    if not newest or newest[0].nominal_at <= row.seen_until:
+        return row
+    seen_until = newest[0].nominal_at
+    return replace(row, seen_until=seen_until, state=to_text(replace(from_text(row.state), seen_until=seen_until)))
 
 
 def _between_nominal_and_actual(row: ScheduleRow, seen_until: Instant, now: Instant) -> tuple[FireTime, ...]:

@@ -35,12 +35,8 @@ class ScheduleTransaction(Protocol):
         """Schedules that want to be looked at, locked; those somebody else is looking at are skipped."""
         ...
 
-    def reported_schedules(self, *, limit: int) -> list[tuple[TenantId, ScheduleId]]:
-        """Schedules with runs that ended and were not yet heard of."""
-        ...
-
-    def try_lock_schedule(self, schedule_id: ScheduleId, *, tenant: TenantId) -> ScheduleRow | None:
-        """As `lock_schedule`, but None also if somebody else is looking at it."""
+    def reported_schedules(self, *, limit: int) -> list[ScheduleRow]:
+        """Schedules with runs that ended and were not heard of yet, locked; those somebody looks at are skipped."""
         ...
 
     def next_wake(self) -> Instant | None:
@@ -79,8 +75,8 @@ class ScheduleTransaction(Protocol):
         """One row of the ledger, or None."""
         ...
 
-    def end_occurrence(self, report: RunReport) -> None:
-        """Note in the ledger how a run ended."""
+    def end_occurrences(self, reports: Sequence[RunReport]) -> None:
+        """Note in the ledger how runs ended. A run ends once."""
         ...
 
     def list_occurrences(
@@ -102,8 +98,12 @@ class ScheduleTransaction(Protocol):
         """Runs ended. A job reports once."""
         ...
 
-    def run_reports(self, schedule_id: ScheduleId, *, tenant: TenantId, limit: int) -> list[RunReport]:
-        """What the runs of a schedule reported, in the order in which they ended."""
+    def run_reports(self, schedules: Sequence[tuple[TenantId, ScheduleId]], *, limit: int) -> list[RunReport]:
+        """What runs of these schedules reported: schedule by schedule, each in the order in which its runs ended."""
+        ...
+
+    def orphaned_reports(self, *, limit: int) -> list[RunReport]:
+        """What runs reported to schedules that are not there any more; what somebody else is looking at is skipped."""
         ...
 
     def delete_run_reports(self, reports: Sequence[RunReport]) -> None:
@@ -122,6 +122,10 @@ class ScheduleTransaction(Protocol):
 
     def ask_to_stop(self, job_id: JobId, *, tenant: TenantId) -> bool:
         """Ask a running job to stop; whether it was running and not yet asked."""
+        ...
+
+    def cancel_pending_job(self, job_id: JobId, *, tenant: TenantId, now: Instant) -> CanceledJob | None:
+        """As `cancel_job`, but a job that a worker holds stays as it is."""
         ...
 
     def terminate_job(self, job_id: JobId, *, tenant: TenantId, now: Instant) -> CanceledJob | None:

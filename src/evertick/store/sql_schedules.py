@@ -33,6 +33,7 @@ OCCURRENCE_COLUMNS: Final = (
     "run_id", "job_id", "started_at", "ended_at", "outcome",
 )  # fmt: skip
 RECORDED_COLUMNS: Final = OCCURRENCE_COLUMNS[:13]
+ENDED_COLUMNS: Final = ("ended_at", "outcome", "tenant", "schedule_id", "nominal_at", "origin", "request")
 REPORT_COLUMNS: Final = (
     "job_id", "tenant", "schedule_id", "nominal_at", "origin", "request", "ended_at", "outcome", "result", "message",
 )  # fmt: skip
@@ -60,13 +61,9 @@ class SqlSchedules(Driver):
         """See `ScheduleTransaction.due_schedules`."""
         return [_schedule(row) for row in self._fetch("due_schedules", {"now": now, "limit": limit})]
 
-    def reported_schedules(self, *, limit: int) -> list[tuple[TenantId, ScheduleId]]:
+    def reported_schedules(self, *, limit: int) -> list[ScheduleRow]:
         """See `ScheduleTransaction.reported_schedules`."""
-        return [(row[0], row[1]) for row in self._fetch("reported_schedules", {"limit": limit})]
-
-    def try_lock_schedule(self, schedule_id: ScheduleId, *, tenant: TenantId) -> ScheduleRow | None:
-        """See `ScheduleTransaction.try_lock_schedule`."""
-        return self._one_schedule("try_lock_schedule", schedule_id, tenant)
+        return [_schedule(row) for row in self._fetch("reported_schedules", {"limit": limit})]
 
     def next_wake(self) -> Instant | None:
         """See `ScheduleTransaction.next_wake`."""
@@ -136,10 +133,11 @@ class SqlSchedules(Driver):
         )
         return _occurrence(rows[0]) if rows else None
 
-    def end_occurrence(self, report: RunReport) -> None:
-        """See `ScheduleTransaction.end_occurrence`."""
-        names = ("tenant", "schedule_id", "nominal_at", "origin", "request", "ended_at", "outcome")
-        self._run("end_occurrence", _values(report, names))
+    def end_occurrences(self, reports: Sequence[RunReport]) -> None:
+        """See `ScheduleTransaction.end_occurrences`."""
+        if reports:
+            rows = [tuple(getattr(report, name) for name in ENDED_COLUMNS) for report in reports]
+            self._run_many("end_occurrences", ENDED_COLUMNS, rows)
 
     def list_occurrences(
         self,
@@ -181,15 +179,21 @@ class SqlSchedules(Driver):
             rows = [tuple(getattr(report, name) for name in REPORT_COLUMNS) for report in reports]
             self._run_many("report_runs", REPORT_COLUMNS, rows)
 
-    def run_reports(self, schedule_id: ScheduleId, *, tenant: TenantId, limit: int) -> list[RunReport]:
+    def run_reports(self, schedules: Sequence[tuple[TenantId, ScheduleId]], *, limit: int) -> list[RunReport]:
         """See `ScheduleTransaction.run_reports`."""
-        rows = self._fetch("run_reports_of", {"schedule_id": schedule_id, "tenant": tenant, "limit": limit})
+        if not schedules:
+            return []
+        rows = self._fetch("run_reports_of", {"keys": json.dumps(list(schedules)), "limit": limit})
         return [RunReport(*row) for row in rows]
+
+    def orphaned_reports(self, *, limit: int) -> list[RunReport]:
+        """See `ScheduleTransaction.orphaned_reports`."""
+        return [RunReport(*row) for row in self._fetch("orphaned_reports", {"limit": limit})]
 
     def delete_run_reports(self, reports: Sequence[RunReport]) -> None:
         """See `ScheduleTransaction.delete_run_reports`."""
-        for report in reports:
-            self._run("delete_run_report", {"job_id": report.job_id})
+        if reports:
+            self._run_many("delete_run_reports", ("job_id",), [(report.job_id,) for report in reports])
 
     # -- history
 
@@ -215,6 +219,11 @@ class SqlSchedules(Driver):
         asked = bool(self._fetch("ask_to_stop", {"id": job_id, "tenant": tenant}))
         self.hint = self.hint or asked
         return asked
+
+    def cancel_pending_job(self, job_id: JobId, *, tenant: TenantId, now: Instant) -> CanceledJob | None:
+        """See `ScheduleTransaction.cancel_pending_job`."""
+        rows = self._fetch("cancel_pending_job", {"id": job_id, "tenant": tenant, "now": now})
+        return CanceledJob(*rows[0]) if rows else None
 
     def terminate_job(self, job_id: JobId, *, tenant: TenantId, now: Instant) -> CanceledJob | None:
         """See `ScheduleTransaction.terminate_job`."""

@@ -1,5 +1,0 @@
--- try_lock_schedule: as lock_schedule; SQLite has one writer, so there is nobody to step aside for.
-select tenant, id, kind, spec, target, function, state, status, note, memo, seen_until, wake_at, next_at, last_at,
-       last_result, last_failure, version, revision, created_at, updated_at
-  from schedules
- where tenant = :tenant and id = :id
