@@ -99,6 +99,7 @@ def test_writers_of_different_documents_of_a_small_table_do_not_conflict(open_po
     store, other = open_postgres(), open_postgres()
     for document_id in "abc":
         store.write(lambda tx, i=document_id: put(tx, i))  # type: ignore[misc]
+    store.write(lambda tx: tx.connection.execute("analyze documents"))  # now PostgreSQL knows how small it is
 
     def change(tx: Transaction, document_id: str) -> None:
         assert tx.get_document(document_id, tenant=DEFAULT_TENANT) == "1"

@@ -36,7 +36,7 @@ def increment(tx):
     put(tx, "n", str(int(tx.get_document("n", tenant=DEFAULT_TENANT)) + 1))
 print("ready", flush=True)
 sys.stdin.readline()
-for _ in range(100):
+for _ in range(200):
     store.write(increment)
 store.close()
 """
@@ -130,10 +130,14 @@ def test_two_processes_that_read_and_then_write_lose_nothing(store: SqliteStore,
         for child in (one, two):
             assert said(child) == "ready"
         for child in (one, two):
-            child.communicate("\n", timeout=60)
+            assert child.stdin is not None
+            child.stdin.write("\n")
+            child.stdin.flush()
+        for child in (one, two):
+            child.wait(60)
         assert (one.returncode, two.returncode) == (0, 0)
 
-    assert store.read(lambda tx: tx.get_document("n", tenant=DEFAULT_TENANT)) == "200"
+    assert store.read(lambda tx: tx.get_document("n", tenant=DEFAULT_TENANT)) == "400"
 
 
 @pytest.mark.processes
