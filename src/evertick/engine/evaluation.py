@@ -24,7 +24,7 @@ from evertick.engine.schedule_times import ScheduleTimes
 from evertick.rules.backfill import room
 from evertick.rules.decide import fold
 from evertick.rules.events import BackfillTimes, Deleted, Due, Event, Looked, RunEnded, SpecEnded, TargetChanged
-from evertick.rules.lifecycle import next_wake, retires_at
+from evertick.rules.lifecycle import PAUSED_BY_FAILURE, next_wake, retires_at
 from evertick.rules.plan import Plan, Verdict
 from evertick.rules.schedule import (
     OCCURRENCES_PER_ROUND,
@@ -97,7 +97,7 @@ def evaluate(
     jobs, job_ids = _jobs(row, plan, happened.reports, now=now, make_id=make_id)
     retire_at = retires_at(plan.state, retention_ms)
     return Evaluated(
-        row=_row_after(row, plan, happened, retire_at, now=now),
+        row=_row_after(row, state, plan, happened, retire_at, now=now),
         plan=plan,
         jobs=jobs,
         occurrences=[_ledger_row(row, verdict, job_ids, now) for verdict in plan.fates],
@@ -229,10 +229,20 @@ def _ledger_row(row: ScheduleRow, verdict: Verdict, job_ids: dict[OccurrenceKey,
 
 
 def _row_after(
-    row: ScheduleRow, plan: Plan, happened: _Happened, retire_at: Instant | None, *, now: Instant
+    row: ScheduleRow,
+    before: ScheduleState,
+    plan: Plan,
+    happened: _Happened,
+    retire_at: Instant | None,
+    *,
+    now: Instant,
 ) -> ScheduleRow:
-    """The schedule's row with the plan's state, and when to look at it again."""
+    """The schedule's row with the plan's state, and when to look at it again.
+
+    A schedule that paused itself has a new version: who would change it must see that first.
+    """
     after = plan.state
+    paused_itself = before.pause is None and after.pause is not None and after.pause.by == PAUSED_BY_FAILURE
     sleeps = after.paused or after.ending is not None
     next_at = _actual(happened.following)
     wake_at = next_wake(after, wake_at=plan.wake_at, next_actual_at=next_at)
@@ -250,6 +260,7 @@ def _row_after(
         memo=_without_settled(row.memo, after),
         wake_at=min((moment for moment in moments if moment is not None), default=None),
         next_at=None if sleeps else next_at,
+        version=row.version + paused_itself,
         last_at=now if plan.starts else row.last_at,
     )
 

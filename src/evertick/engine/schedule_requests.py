@@ -15,7 +15,7 @@ from evertick.base.errors import AlreadyExists, ScheduleNotFound, Unavailable, V
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.schedule_records import HistoryRow, OccurrenceFilter, ScheduleRow
-from evertick.engine.evaluation import Evaluated, evaluate
+from evertick.engine.evaluation import COMPLETED_RETENTION_MS, Evaluated, evaluate
 from evertick.engine.finish import MakeId
 from evertick.engine.schedule_standing import OPEN, Standing, Targets
 from evertick.engine.schedule_times import ScheduleTimes
@@ -39,6 +39,7 @@ class Requester:
     now: Instant
     make_id: MakeId
     targets: Targets = OPEN
+    retention_ms: int = COMPLETED_RETENTION_MS
 
 
 def create(
@@ -203,7 +204,14 @@ def _evaluated(
     for _ in range(ROUNDS_MAX):
         reports = transaction.run_reports([(row.tenant, row.id)], limit=REPORTS_MAX)
         judge = partial(
-            evaluate, row, reports, now=by.now, make_id=by.make_id, standing=standing, spec_since=spec_since
+            evaluate,
+            row,
+            reports,
+            now=by.now,
+            make_id=by.make_id,
+            retention_ms=by.retention_ms,
+            standing=standing,
+            spec_since=spec_since,
         )
         item = judge(requests)
         if not item.more:

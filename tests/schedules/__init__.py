@@ -1,0 +1,1 @@
+"""Schedules on the real engine and store: Temporal's stories, and what an evaluator must never get wrong."""
