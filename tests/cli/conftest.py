@@ -1,11 +1,11 @@
 """Fixtures of the command line's tests: a folder with an app in it, and programs that are ended afterwards."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cli.programs import Program
+from tests.cli.programs import Start, programs_in
 
 APP = """
 import asyncio
@@ -45,8 +45,6 @@ def fail(ctx, text: str = "no luck") -> None:
     raise ValueError(text)
 """
 
-Start = Callable[..., Program]
-
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -58,12 +56,5 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def start(folder: Path) -> Iterator[Start]:
     """Starts programs in the folder; whatever still runs after the test is killed."""
-    programs: list[Program] = []
-
-    def begin(*words: str, **changes: str) -> Program:
-        programs.append(Program(folder, *words, **changes))
-        return programs[-1]
-
-    yield begin
-    for program in programs:
-        program.close()
+    with programs_in(folder) as begin:
+        yield begin

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -119,6 +120,25 @@ class Program:
         with self._news:
             self._is_over = True
             self._news.notify_all()
+
+
+Start = Callable[..., Program]
+
+
+@contextlib.contextmanager
+def programs_in(folder: Path) -> Iterator[Start]:
+    """Starts programs in a folder; whatever still runs at the end is killed."""
+    programs: list[Program] = []
+
+    def begin(*words: str, **changes: str) -> Program:
+        programs.append(Program(folder, *words, **changes))
+        return programs[-1]
+
+    try:
+        yield begin
+    finally:
+        for program in programs:
+            program.close()
 
 
 def children_of(pid: int) -> list[int]:

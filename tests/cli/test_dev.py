@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import APP, Start
-from tests.cli.programs import children_of, evertick
+from tests.cli.conftest import APP
+from tests.cli.programs import Start, children_of, evertick
 
 pytestmark = pytest.mark.processes
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Start
-from tests.cli.programs import evertick
+from tests.cli.programs import Start, evertick
 
 pytestmark = pytest.mark.processes
 

@@ -55,7 +55,9 @@ def words_of(job: Job, moment: Callable[[Instant], str]) -> dict[str, str]:
         "result": lambda: "" if job.result is None or job.visible_state is not JobState.SUCCESS else job.result,
         "blocked": lambda: "yes" if job.blocked else "",
     }
-    return {name: special[name]() if name in special else str(value or "") for name, value in row.items()}
+    return {
+        name: special[name]() if name in special else "" if value is None else str(value) for name, value in row.items()
+    }
 
 
 FIELDS: Final = (

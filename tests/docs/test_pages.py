@@ -1,0 +1,76 @@
+"""Every example of the README and of the guide is run, and does what the page says."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.programs import Start, programs_in
+from tests.docs.pages import ROOT, blocks_of, run_page
+
+README = ROOT / "README.md"
+GUIDE = sorted((ROOT / "docs" / "guide").glob("*.md"))
+OTHERS = [ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/decisions").glob("*.md"))]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to be in."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("EVERTICK_DATABASE_URL", raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def start(folder: Path) -> Iterator[Start]:
+    """Starts programs in the folder."""
+    with programs_in(folder) as begin:
+        yield begin
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("page", [README, *GUIDE], ids=lambda page: page.name)
+def test_every_example_of_a_page_does_what_the_page_says(page: Path, folder: Path, start: Start) -> None:
+    assert run_page(page, folder, start) > 0
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"messages_01a1fe0d6dda00034d24a0ef882f"', '"notes_01a1fe0d6dda00034d24a0ef882f"'),
+        ("internal\n", "public\n"),
+        ("✓ app.destruct", "✕ app.destruct"),
+        ("assert world.get(message_id) is None", "assert world.get(message_id) is not None"),
+    ],
+)
+def test_a_page_that_says_something_else_is_found_out(folder: Path, start: Start, old: str, new: str) -> None:
+    text = README.read_text(encoding="utf-8")
+    assert old in text
+    page = folder / "page.md"
+    page.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+    with pytest.raises(AssertionError):
+        run_page(page, folder, start)
+
+
+def test_the_first_screen_of_the_readme_is_one_screen_and_shows_the_program_and_its_output() -> None:
+    screen = README.read_text(encoding="utf-8").split("\n## ")[0].splitlines()
+
+    assert len(screen) <= 40
+    assert [block.language for block in blocks_of(README)][:2] == ["python", "console"]
+
+
+@pytest.mark.parametrize("page", [README, *GUIDE, *OTHERS], ids=lambda page: page.name)
+def test_links_inside_the_documentation_lead_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    anchors = {re.sub(r"[^\w\- ]", "", title).strip().lower().replace(" ", "-") for title in titles}
+
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        file, _, anchor = target.partition("#")
+        if file and "://" not in file:
+            assert (page.parent / file).exists(), f"{page.name} links to {target}"
+        if not file:
+            assert anchor in anchors, f"{page.name} links to {target}"
