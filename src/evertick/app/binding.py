@@ -37,6 +37,8 @@ def _driver_connection(target: Any) -> Any:
             raise Misuse("app.bind takes a synchronous session; inside session.run_sync(...) bind what it hands you")
         if hasattr(target, "get_bind"):
             target = target.connection()
+        elif not target.in_transaction():
+            target.begin()  # as its first statement would: else its `commit` would find nothing to commit
         return target.connection.driver_connection
     return target
 

@@ -4,11 +4,13 @@ Both see and change the user's own tables in the same transaction as everything 
 commits when the function returned, and rolls back when it raised.
 """
 
+import threading
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from evertick.base.errors import Misuse
 from evertick.store.contract import Store
+from evertick.store.unit_of_work import UnitOfWork
 
 _FORBIDDEN: Final = frozenset({"commit", "rollback", "close", "executescript", "autocommit", "isolation_level"})
 
@@ -30,11 +32,21 @@ class GuardedConnection:
         raise Misuse(f"ctx.connection.{name} cannot be set: the connection is shared")
 
 
+class _Connecting(threading.local):
+    """The driver's connection that a SQLAlchemy engine gets when it connects in this thread."""
+
+    connection: Any = None
+
+
 _engines: "WeakKeyDictionary[Store, Any]" = WeakKeyDictionary()
+_connecting: Final = _Connecting()
 
 
-def open_session(store: Store, connection: Any) -> Any:
-    """A SQLAlchemy session whose statements run on `connection`. Its own commit only ends a savepoint.
+def open_session(store: Store, unit: UnitOfWork) -> Any:
+    """A SQLAlchemy session inside the unit's transaction.
+
+    Every transaction of the session is a savepoint: its own commit keeps, its own rollback undoes, what the session
+    did since. A rollback is refused if it would also undo what Evertick wrote meanwhile.
 
     Raises Misuse if SQLAlchemy is not installed.
     """
@@ -45,23 +57,32 @@ def open_session(store: Store, connection: Any) -> Any:
     engine = _engines.get(store)
     if engine is None:
         engine = _engines[store] = _engine_for(store)
-    engine.evertick_connection = connection
-    return Session(bind=engine.connect(), join_transaction_mode="create_savepoint")
+    _connecting.connection = unit.touch().connection
+    connection = engine.connect()
+    connection.info[_UNIT] = unit
+    connection.info[_MARKS] = {}
+    connection.begin()  # the session joins a transaction that is under way; this begins none in the database
+    return Session(bind=connection, join_transaction_mode="create_savepoint")
 
 
 def close_session(session: Any, *, keep: bool) -> None:
     """Write down what the session still holds (or forget it), and let the connection go."""
+    bind = session.get_bind()
     try:
         if keep:
             session.commit()
     finally:
-        bind = session.get_bind()
+        bind.info[_MARKS].clear()  # what fails is undone as a whole, with all that Evertick wrote
         session.close()
         bind.close()
 
 
+_UNIT: Final = "evertick_unit"
+_MARKS: Final = "evertick_marks"
+
+
 def _engine_for(store: Store) -> Any:
-    """An engine that never opens, commits, rolls back or closes a connection of its own."""
+    """An engine that never opens, begins, commits, rolls back or closes a connection of its own."""
     from sqlalchemy import create_engine
     from sqlalchemy.pool import NullPool
 
@@ -69,15 +90,34 @@ def _engine_for(store: Store) -> Any:
         url, options = "sqlite://", {}
     else:
         url, options = "postgresql+psycopg://", {"use_native_hstore": False}
-
-    def current() -> Any:
-        return engine.evertick_connection
-
-    engine: Any = create_engine(url, creator=current, poolclass=NullPool, pool_reset_on_return=None, **options)
-    for name in ("do_commit", "do_rollback", "do_close", "do_terminate"):
+    engine: Any = create_engine(
+        url, creator=lambda: _connecting.connection, poolclass=NullPool, pool_reset_on_return=None, **options
+    )
+    for name in ("do_begin", "do_commit", "do_rollback", "do_close", "do_terminate"):
         setattr(engine.dialect, name, _nothing)
+    dialect = engine.dialect
+    savepoint, rollback_to_savepoint = dialect.do_savepoint, dialect.do_rollback_to_savepoint
+
+    def marked(connection: Any, name: str) -> None:
+        connection.info[_MARKS][name] = connection.info[_UNIT].touches
+        savepoint(connection, name)
+
+    def checked(connection: Any, name: str) -> None:
+        _refuse_to_undo_more(connection, name)
+        rollback_to_savepoint(connection, name)
+
+    dialect.do_savepoint, dialect.do_rollback_to_savepoint = marked, checked
     return engine
 
 
+def _refuse_to_undo_more(connection: Any, name: str) -> None:
+    """What Evertick wrote since the savepoint would be undone behind its back."""
+    if connection.info[_MARKS].get(name, connection.info[_UNIT].touches) != connection.info[_UNIT].touches:
+        raise Misuse(
+            "ctx.session cannot roll back here: ctx.db, ctx.scheduler or ctx.connection were used since, and their "
+            "part would be undone with it; raise to undo everything, or put begin_nested() around less"
+        )
+
+
 def _nothing(*_: Any) -> None:
-    """The transaction is not SQLAlchemy's to end."""
+    """The transaction is not SQLAlchemy's to begin or end."""

@@ -131,7 +131,7 @@ class MutationCtx(QueryCtx):
     def session(self) -> Any:
         """A SQLAlchemy session on this transaction. What it holds is written when the function returns."""
         if self._session is None:
-            self._session = open_session(self._run.environment.store, self._unit.touch().connection)
+            self._session = open_session(self._run.environment.store, self._unit)
         return self._session
 
     def run_mutation(self, function: Mutation[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:

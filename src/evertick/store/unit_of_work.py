@@ -60,6 +60,8 @@ class UnitOfWork:
         self._log: list[Change] = []
         self._frames: list[_Frame] = []
         self._names = count(1)
+        self.touches = 0
+        """How often the database itself was worked on."""
 
     # -- frames
 
@@ -89,6 +91,7 @@ class UnitOfWork:
 
     def touch(self) -> Transaction:
         """Make the database see everything, undoable frame by frame; answers the transaction to work on."""
+        self.touches += 1
         if self._settle is not None:
             self._settle()
         for frame in self._frames:
