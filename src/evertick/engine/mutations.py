@@ -3,7 +3,7 @@
 A round claims a batch (first commit; it need not reach the disk, since a forgotten claim is a job still pending), runs
 it, and writes how each ended (second commit). The writes of a mutation and its end are in that same second commit, so
 either both are there or neither. If the commit meets a conflict, or one of the jobs was taken away meanwhile
-(canceled, or reaped from a worker that seemed dead), nothing was written, and the batch is run again one by one. If
+(canceled, or reaped from a worker that seemed dead), nothing was written, and the batch is run again in halves. If
 the connection breaks during the commit, the job's row, read under a lock, tells whether it was applied.
 """
 
@@ -42,7 +42,7 @@ class _Taken(WriteConflict):
 
 @dataclass(frozen=True, slots=True)
 class _Rest:
-    """Claims that must be run again: in one commit, or (after a conflict) each in its own."""
+    """Claims that must be run again: together, or (after a conflict) in smaller batches."""
 
     claims: list[Claim]
     together: bool
@@ -184,12 +184,22 @@ class MutationLoop(Loop):
         return await self._lanes.write(work, isolation=Isolation.RELAXED)
 
     async def _run_to_the_end(self, claims: list[Claim], worker_id: WorkerId) -> None:
-        """Run claimed mutations until the end of each is written. While the database is away, wait and go on."""
-        rest = _Rest(claims, together=True)
-        while rest.claims and rest.together:
-            rest = await self._attempt(rest.claims, worker_id)
-        for claim in rest.claims:
-            await self._run_alone(claim, worker_id)
+        """Run claimed mutations until the end of each is written. While the database is away, wait and go on.
+
+        A batch that cannot be committed together is halved, and halved again: so the one mutation that stands in the
+        way of the others is found in a few commits, and the others still share theirs.
+        """
+        batches = [claims]
+        while batches:
+            batch = batches.pop()
+            rest = await self._attempt(batch, worker_id)
+            if rest.together and rest.claims:
+                batches.append(rest.claims)
+            elif len(rest.claims) == 1:
+                await self._run_alone(rest.claims[0], worker_id)
+            elif rest.claims:
+                middle = len(rest.claims) // 2
+                batches += [rest.claims[middle:], rest.claims[:middle]]
 
     async def _run_alone(self, claim: Claim, worker_id: WorkerId) -> None:
         failures = 0
