@@ -15,8 +15,10 @@ from evertick.app.functions import Action, Function, Mutation, Query
 from evertick.app.indexing import build_indexes
 from evertick.app.registry import Registry, TableRegistry
 from evertick.app.schedulers import BoundScheduler, Scheduler
+from evertick.app.schedules import Schedules
 from evertick.app.scheduling import Drafter
 from evertick.app.tables import declare_table
+from evertick.app.targets import GuardedTargets
 from evertick.base.clock import Clock, SystemClock
 from evertick.base.errors import Misuse, RegistrationError
 from evertick.base.ids import DEFAULT_TENANT, Entropy, IdMaker, TenantId, system_entropy
@@ -55,6 +57,7 @@ class App:
         self.settings = settings or Settings()
         self.functions = Registry()
         self.tables = TableRegistry()
+        self.targets = GuardedTargets()
         self.counters = Counters()
         self._database_url = database_url
         self._clock = clock or SystemClock()
@@ -161,6 +164,11 @@ class App:
         """Schedules functions from outside, each call in a transaction of its own."""
         return Scheduler(self.environment.drafter, DEFAULT_TENANT, self._execution.transact)
 
+    @property
+    def schedules(self) -> Schedules:
+        """Schedules, from outside: each call is a transaction of its own."""
+        return self._execution.schedules(DEFAULT_TENANT, f"app {self.name}")
+
     def bind(self, connection: Any, *, tenant: TenantId = DEFAULT_TENANT) -> BoundScheduler:
         """Schedules functions inside the transaction of a connection of yours.
 
@@ -178,7 +186,17 @@ class App:
         self.check()
         e = self.environment
         e.store.lock_engine()
-        return Worker(e.store, lanes or e.lanes, e.clock, Execution(e), e.ids, e.entropy, e.settings, self.counters)
+        return Worker(
+            e.store,
+            lanes or e.lanes,
+            e.clock,
+            Execution(e),
+            e.ids,
+            e.entropy,
+            e.settings,
+            self.counters,
+            targets=self.targets,
+        )
 
     def check(self) -> None:
         """Raise RegistrationError if a registered function cannot work."""
@@ -260,6 +278,8 @@ class App:
             entropy=self._entropy,
             drafter=Drafter(self.functions, self._ids, self._clock),
             settings=self.settings,
+            app_name=self.name,
+            targets=self.targets,
         )
         return self._environment
 

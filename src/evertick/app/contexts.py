@@ -16,6 +16,7 @@ from evertick.app.functions import Action, Function, Mutation, Query
 from evertick.app.logs import RunLog
 from evertick.app.scheduled_run import ScheduledRun
 from evertick.app.schedulers import AsyncScheduler, MutationScheduler, Scheduler
+from evertick.app.schedules import AsyncSchedules, ScheduleReader, Schedules, in_unit
 from evertick.base.errors import Misuse
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import to_datetime
@@ -72,6 +73,16 @@ class QueryCtx(_Context):
         return DatabaseReader(self._unit, run.tenant, run.environment.tables, run.budget)
 
     @property
+    def schedules(self) -> ScheduleReader:
+        """What there is to know about schedules."""
+        return self._schedules
+
+    @property
+    def _schedules(self) -> Schedules:
+        run = self._run
+        return in_unit(run.environment, run.tenant, f"function {run.name}", self._unit, run.now)
+
+    @property
     def now(self) -> datetime:
         """The moment at which this transaction began. It stands still while the function runs."""
         return to_datetime(self._run.now)
@@ -121,6 +132,11 @@ class MutationCtx(QueryCtx):
         return self._scheduler
 
     @property
+    def schedules(self) -> Schedules:
+        """Schedules, made and changed with this transaction or not at all."""
+        return self._schedules
+
+    @property
     def random(self) -> random.Random:
         """Chance that is the same when this attempt runs again."""
         if self._random is None:
@@ -160,10 +176,11 @@ class Caller(Protocol):
 class ActionCtx(_Context):
     """The context of an `async def` action. Everything that reaches the database is awaited."""
 
-    def __init__(self, run: Run, caller: Caller, scheduler: AsyncScheduler) -> None:
+    def __init__(self, run: Run, caller: Caller, scheduler: AsyncScheduler, schedules: AsyncSchedules) -> None:
         super().__init__(run)
         self._caller = caller
         self.scheduler = scheduler
+        self.schedules = schedules
 
     @property
     def now(self) -> datetime:
@@ -186,10 +203,11 @@ class ActionCtx(_Context):
 class SyncActionCtx(_Context):
     """The context of a plain `def` action, which runs in a thread of its own: calls return when they are done."""
 
-    def __init__(self, run: Run, caller: Caller, scheduler: Scheduler) -> None:
+    def __init__(self, run: Run, caller: Caller, scheduler: Scheduler, schedules: Schedules) -> None:
         super().__init__(run)
         self._caller = caller
         self.scheduler = scheduler
+        self.schedules = schedules
 
     @property
     def now(self) -> datetime:

@@ -21,13 +21,15 @@ from evertick.store.unit_of_work import UnitOfWork
 SYSTEM_JOBS: Final = "_scheduled_functions"
 
 
-class _Unset:
+class Unset:
+    """The type of `UNSET`."""
+
     def __repr__(self) -> str:
         return "UNSET"
 
 
-UNSET: Final = _Unset()
-"""In `patch`: remove the field."""
+UNSET: Final = Unset()
+"""In `patch`: remove the field. In an update of a schedule: lift what was set."""
 
 
 class Tables(Protocol):

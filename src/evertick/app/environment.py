@@ -13,6 +13,7 @@ from evertick.base.clock import Clock
 from evertick.base.ids import Entropy, IdMaker, JobId, TenantId
 from evertick.base.instants import Instant
 from evertick.engine.lanes import Lanes
+from evertick.engine.schedule_standing import OPEN, Targets
 from evertick.engine.settings import Settings
 from evertick.engine.timer import Timer
 from evertick.store.contract import Store
@@ -32,6 +33,8 @@ class Environment:
     entropy: Entropy
     drafter: Drafter
     settings: Settings
+    app_name: str = ""
+    targets: Targets = OPEN
     timer: Timer = field(default_factory=Timer)
     sleep: Callable[[float], None] = time.sleep
     """How a caller waits before it runs a mutation again that met a conflict."""

@@ -16,6 +16,7 @@ from evertick.app.functions import Action, Function, Mutation
 from evertick.app.options import NonRetryable
 from evertick.app.scheduled_run import scheduled_run
 from evertick.app.schedulers import AsyncScheduler, Scheduler
+from evertick.app.schedules import AsyncSchedules, Schedules, operations_of
 from evertick.base.errors import (
     FunctionNotFound,
     IdempotencyConflict,
@@ -165,6 +166,10 @@ class Execution:
         except OutcomeUnknown:
             return function.decode_result(self.transact(work))  # with a key, asking again is safe
 
+    def schedules(self, tenant: TenantId, actor: str) -> Schedules:
+        """Schedules from outside, each call a transaction of its own."""
+        return Schedules(operations_of(self._e, tenant, actor), self._e.store.read, self.transact)
+
     def transact(self, work: Callable[[Transaction], T]) -> T:
         """Run work in a transaction of its own, again if it meets a conflict."""
         failures = 0
@@ -241,11 +246,13 @@ class Execution:
 
     def _action_ctx(self, run: Run) -> ActionCtx:
         scheduler = AsyncScheduler(self._e.drafter, run.tenant, self.transact_async, origin_id=run.origin_id)
-        return ActionCtx(run, self, scheduler)
+        operations = operations_of(self._e, run.tenant, f"function {run.name}")
+        return ActionCtx(run, self, scheduler, AsyncSchedules(operations, self._e.lanes.read, self.transact_async))
 
     def _sync_action_ctx(self, run: Run) -> SyncActionCtx:
         scheduler = Scheduler(self._e.drafter, run.tenant, self.transact, origin_id=run.origin_id)
-        return SyncActionCtx(run, self, scheduler)
+        operations = operations_of(self._e, run.tenant, f"function {run.name}")
+        return SyncActionCtx(run, self, scheduler, Schedules(operations, self._e.store.read, self.transact))
 
     def _outside_run(self, function: Function[..., Any]) -> Run:
         return self._inner_run(function, None, None)

@@ -41,6 +41,10 @@ class Settings:
     """Time between two rounds of the pruner."""
     unblock_every_ms: int = 10 * SECOND_MS
     """Time between two looks for jobs that waited for a function this worker knows."""
+    schedule_interval_min_ms: int = SECOND_MS
+    """Least time between two times of a schedule's spec; a closer one is refused when it is given."""
+    schedule_starts_per_minute: int = 60
+    """Most times that a schedule's spec may name in a minute; a hotter one is refused when it is given."""
     tenants: int = 1_000
     """Tenants looked at in one round."""
 
