@@ -155,15 +155,14 @@ def recurs(draw: Draw, *, sub_daily: bool = True) -> str:
 
 @st.composite
 def rrules(draw: Draw) -> RRule:
-    recur: str | None = draw(recurs())
+    text: str = draw(recurs())
     end = draw(st.integers(0, 9))
     if end < 2:
-        recur += f";COUNT={draw(st.integers(1, 50))}"
+        text += f";COUNT={draw(st.integers(1, 50))}"
     elif end < 5:
-        text = format_local(draw(st.integers(1_900_000_000, 2_000_000_000))).replace("-", "").replace(":", "")
-        recur += ";UNTIL=" + {2: text[:8], 3: text, 4: text + "Z"}[end]
-    elif end == 5:
-        recur = None
+        until = format_local(draw(st.integers(1_900_000_000, 2_000_000_000))).replace("-", "").replace(":", "")
+        text += ";UNTIL=" + {2: until[:8], 3: until, 4: until + "Z"}[end]
+    recur = None if end == 5 else text
     exrules: tuple[str, ...] = ()
     if recur is not None and draw(st.integers(0, 5)) == 0:
         exrules = (draw(recurs(sub_daily=False)),)
@@ -200,7 +199,7 @@ def specs(draw: Draw) -> Spec:
         "times": st.lists(MOMENTS, max_size=2),
     }
     chosen = draw(st.sampled_from([*kinds, "all", "all"]))
-    sources = {name: tuple(draw(kind)) for name, kind in kinds.items() if chosen in (name, "all")}
+    sources: dict[str, Any] = {n: tuple(draw(kind)) for n, kind in kinds.items() if chosen in (n, "all")}
     return Spec(
         **sources,
         excludes=tuple(draw(st.lists(EXCLUSIONS, max_size=2))),
