@@ -9,6 +9,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overloa
 
 from evertick.app.binding import bound
 from evertick.app.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx
+from evertick.app.crons import CronChanges, Crons
 from evertick.app.environment import Environment
 from evertick.app.execution import Execution
 from evertick.app.functions import Action, Function, Mutation, Query
@@ -57,6 +58,7 @@ class App:
         self.settings = settings or Settings()
         self.functions = Registry()
         self.tables = TableRegistry()
+        self.crons = Crons(name)
         self.targets = GuardedTargets()
         self.counters = Counters()
         self._database_url = database_url
@@ -182,10 +184,14 @@ class App:
     # -- running
 
     def worker(self, *, lanes: Lanes | None = None) -> Worker:
-        """An engine for this app's jobs, ready to `run`. Raises DatabaseLocked where another one runs on the file."""
+        """An engine for this app's jobs, ready to `run`; the crons in the database are made what the code declares.
+
+        Raises DatabaseLocked where another one runs on the file, RegistrationError for what cannot work.
+        """
         self.check()
         e = self.environment
         e.store.lock_engine()
+        self.sync_crons()
         return Worker(
             e.store,
             lanes or e.lanes,
@@ -202,6 +208,16 @@ class App:
         """Raise RegistrationError if a registered function cannot work."""
         for function in self.functions:
             function.check()
+
+    def sync_crons(self) -> CronChanges:
+        """Make the crons in the database what the code declares, and log what changed; a worker does so at its start.
+
+        Raises RegistrationError if a cron cannot work, or another schedule has its name.
+        """
+        schedules = self.schedules
+        changes = schedules.do(self.crons.sync(schedules.operations))
+        self.crons.log(changes)
+        return changes
 
     def migrate(self) -> list[str]:
         """Bring the database's schema up to this version; answers the names of the steps taken."""

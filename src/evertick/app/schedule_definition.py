@@ -23,7 +23,7 @@ from evertick.engine.schedule_target import Target
 from evertick.rules.catch_up import window_ms
 from evertick.rules.recurrence import Spec
 from evertick.rules.recurrence.vocabulary import Excepted
-from evertick.rules.recurrence.wire import canonical
+from evertick.rules.recurrence.writing import canonical
 from evertick.rules.schedule import BUFFER_MAX, CatchUp, Overlap, Policies
 
 ID_CHARS_MAX: Final = 512

@@ -37,7 +37,7 @@ from evertick.rules.backfill import admit
 from evertick.rules.events import BackfillAsked, BackfillCanceled, Event, Paused, Resumed, Triggered
 from evertick.rules.lifecycle import cut
 from evertick.rules.recurrence.describe import describe as say
-from evertick.rules.recurrence.wire import canonical
+from evertick.rules.recurrence.writing import canonical
 from evertick.rules.schedule import BACKFILLS_MAX, Backfill, Origin, Overlap, Pause, new_state
 from evertick.rules.state_text import from_text, to_text
 from evertick.store.contract import Transaction

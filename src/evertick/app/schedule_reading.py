@@ -35,7 +35,7 @@ from evertick.base.instants import Instant, from_datetime, to_datetime
 from evertick.base.schedule_records import OccurrenceFilter, OccurrenceRow, ScheduleFilter, ScheduleRow
 from evertick.engine.schedule_times import ScheduleTimes
 from evertick.rules.backfill import BackfillPlan, plan_backfill
-from evertick.rules.recurrence.wire import canonical
+from evertick.rules.recurrence.writing import canonical
 from evertick.rules.schedule import BACKFILL_TIMES_MAX, Backfill, Fate, Origin, Overlap, Reason
 from evertick.rules.state_text import from_text
 from evertick.store.contract import Transaction

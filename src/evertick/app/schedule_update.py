@@ -3,6 +3,7 @@
 Both keep what has happened: runs, waiting occurrences, counters, the pause, the last results. Neither is retroactive.
 """
 
+import json
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -34,7 +35,7 @@ from evertick.rules.events import LimitSet
 from evertick.rules.lifecycle import cut
 from evertick.rules.recurrence.describe import describe as say
 from evertick.rules.recurrence.vocabulary import Excepted
-from evertick.rules.recurrence.wire import canonical
+from evertick.rules.recurrence.writing import canonical
 from evertick.rules.schedule import CatchUp, Overlap, Policies
 from evertick.rules.state_text import from_text, to_text
 from evertick.store.contract import Transaction
@@ -216,8 +217,9 @@ def difference(row: ScheduleRow, definition: Definition, given: dict[str, Any]) 
     if canonical(definition.spec) != row.spec:
         words.append(_change("times", say(old_spec), say(definition.spec)))
     pairs: list[tuple[str, Any, Any]] = [
-        (name, getattr(old_target, name), getattr(target, name)) for name in ("name", "args", "retry", "pool")
+        (name, getattr(old_target, name), getattr(target, name)) for name in ("name", "retry", "pool")
     ]
+    pairs.append(("args", json.loads(old_target.args), json.loads(target.args)))
     pairs += [(name, getattr(state.policies, name), getattr(definition.policies, name)) for name in Policies.__slots__]
     pairs += [("run names", state.run_id_template, definition.run_id_template)]
     pairs += [("memo", Memo.from_text(row.memo).user, definition.memo)]

@@ -59,6 +59,14 @@ class _Blocking(_Surface):
         self._read = read
         self._write = write
 
+    def ask(self, question: Work[T]) -> T:
+        """Run a question of another module's where this one's run."""
+        return self._read(question)
+
+    def do(self, work: Work[T]) -> T:
+        """Run a change of another module's where this one's run."""
+        return self._write(work)
+
 
 class _Awaited(_Surface):
     """Operations that are awaited."""

@@ -11,7 +11,6 @@ from typing import Final
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import Instant
 from evertick.rules.recurrence import Recurrence, compile_spec, jitter_ms
-from evertick.rules.recurrence.wire import spec_from_wire
 from evertick.rules.schedule import FireTime
 
 COMPILED_MAX: Final = 8_192
@@ -20,6 +19,9 @@ COMPILED_MAX: Final = 8_192
 @lru_cache(maxsize=COMPILED_MAX)
 def recurrence_of(spec: str) -> Recurrence:
     """The compiled form of a stored spec. Raises InvalidSpec if it does not parse."""
+    # Here, because it loads pydantic: a program that only schedules functions starts without it.
+    from evertick.rules.recurrence.wire import spec_from_wire
+
     return compile_spec(spec_from_wire(json.loads(spec)))
 
 

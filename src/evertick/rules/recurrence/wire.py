@@ -13,7 +13,6 @@ understood (`dayOfWeek`, `5h/15m`, lists of `{start, end, step}`).
 
 import base64
 import binascii
-import json
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError, model_validator
@@ -22,9 +21,9 @@ from evertick.base.errors import InvalidSpec
 from evertick.rules.recurrence import holidays
 from evertick.rules.recurrence.calendar import CALENDAR_FIELDS, Written, parse_calendar
 from evertick.rules.recurrence.cron import parse_cron, parse_temporal_cron
-from evertick.rules.recurrence.duration import format_duration, format_milliseconds, parse_milliseconds
+from evertick.rules.recurrence.duration import parse_milliseconds
 from evertick.rules.recurrence.interval import ANCHOR_START, make_interval, parse_interval
-from evertick.rules.recurrence.moments import format_day, format_instant, parse_day, parse_instant, parse_moment
+from evertick.rules.recurrence.moments import parse_day, parse_instant, parse_moment
 from evertick.rules.recurrence.rrule import parse_properties, parse_rrule
 from evertick.rules.recurrence.source import (
     Calendar,
@@ -41,14 +40,14 @@ from evertick.rules.recurrence.source import (
     Holiday,
     Interval,
     Overlap,
-    Range,
     RRule,
     Spec,
-    Value,
 )
-from evertick.rules.recurrence.source import Field as SourceField
 from evertick.rules.recurrence.text import shown
+from evertick.rules.recurrence.writing import canonical, spec_to_wire
 from evertick.rules.recurrence.zones import DATA_MAX
+
+__all__ = ["canonical", "schema", "spec_from_wire", "spec_to_wire"]
 
 LIST_MAX: Final = 10_000
 """Longest list of a spec."""
@@ -291,95 +290,3 @@ def _data(text: str) -> bytes:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         raise InvalidSpec("time_zone_data must be the bytes of a TZif file in base64") from None
-
-
-# --- writing
-# -------------------------------------------------------------------------------------------------
-
-
-def spec_to_wire(spec: Spec) -> dict[str, Any]:
-    """The wire form of a spec: only what it says, in one spelling. `spec_from_wire` reads it back."""
-    wire: dict[str, Any] = {
-        "crons": [cron.text for cron in spec.crons],
-        "intervals": [_interval_wire(interval) for interval in spec.intervals],
-        "calendars": [_calendar_wire(calendar) for calendar in spec.calendars],
-        "rrules": [_rrule_wire(rrule) for rrule in spec.rrules],
-        "times": [moment.text for moment in spec.times],
-        "except": [_exclusion_wire(exclusion) for exclusion in spec.excludes],
-        "start": None if spec.start is None else format_instant(spec.start),
-        "end": None if spec.end is None else format_instant(spec.end),
-        "jitter": format_milliseconds(spec.jitter_ms) if spec.jitter_ms else None,
-        "time_zone": spec.time_zone,
-        "time_zone_data": None if spec.time_zone_data is None else base64.b64encode(spec.time_zone_data).decode(),
-        "dst": None if spec.dst is None else _without_empty({"gap": spec.dst.gap, "overlap": spec.dst.overlap}),
-        "dialect": None if spec.dialect is Dialect.EVERTICK else str(spec.dialect),
-    }
-    return _without_empty(wire)
-
-
-def canonical(spec: Spec) -> str:
-    """The wire form as one text that is the same for the same spec: compact JSON with sorted keys, made for hashing."""
-    return json.dumps(spec_to_wire(spec), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-
-
-def _without_empty(wire: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in wire.items() if value is not None and value != []}
-
-
-def _interval_wire(interval: Interval) -> dict[str, Any]:
-    anchor = interval.anchor
-    return _without_empty(
-        {
-            "every": interval.every_text or format_duration(interval.every),
-            "offset": interval.offset_text or (format_duration(interval.offset) if interval.offset else None),
-            "anchor": format_instant(anchor) if isinstance(anchor, int) else anchor,
-        }
-    )
-
-
-def _calendar_wire(calendar: Calendar) -> dict[str, Any]:
-    wire: dict[str, Any] = {}
-    for name in CALENDAR_FIELDS:
-        written: SourceField | None = getattr(calendar, name)
-        if written is not None:
-            wire[name] = written.text if written.text is not None else _ranges_wire(written)
-    return _without_empty({**wire, "comment": calendar.comment})
-
-
-def _ranges_wire(written: SourceField) -> list[dict[str, int]]:
-    ranges = []
-    for item in written.items:
-        if isinstance(item, Value):
-            ranges.append({"start": item.value})
-        elif isinstance(item, Range):
-            ranges.append({"start": item.first, "end": item.last, "step": item.step})
-    return ranges
-
-
-def _rrule_wire(rrule: RRule) -> dict[str, Any]:
-    return _without_empty(
-        {
-            "dtstart": rrule.dtstart.text,
-            "rrule": None if rrule.recur is None else rrule.recur.text,
-            "rdate": [moment.text for moment in rrule.rdates],
-            "exdate": [moment.text for moment in rrule.exdates],
-            "exrule": [recur.text for recur in rrule.exrules],
-        }
-    )
-
-
-def _exclusion_wire(exclusion: Exclusion) -> dict[str, Any]:
-    match exclusion:
-        case ExcludeCalendar(calendar=calendar):
-            return {"calendar": _calendar_wire(calendar)}
-        case ExcludeCron(cron=cron):
-            return {"cron": cron.text}
-        case ExcludeDates(days=days):
-            return {"dates": [format_day(day) for day in days]}
-        case ExcludeDateRange(first=first, last=last):
-            return {"date_range": [format_day(first), format_day(last)]}
-        case ExcludeHolidays(resolved=resolved):
-            listed = None if resolved is None else [[format_day(one.day), one.name] for one in resolved]
-            named = {"country": exclusion.country, "subdivision": exclusion.subdivision}
-            kept = {"categories": list(exclusion.categories), "resolved": listed, "source": exclusion.source}
-            return {"holidays": _without_empty({**named, **kept})}
