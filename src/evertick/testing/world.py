@@ -262,7 +262,10 @@ class World:
         self._boots += 1
         self._process = Process(f"worker {self._boots}")
         e = self._environment
-        worker = Worker(e.store, e.lanes, e.clock, Execution(e), e.ids, e.entropy, e.settings, self.counters)
+        self.app.sync_crons()
+        worker = Worker(
+            e.store, e.lanes, e.clock, Execution(e), e.ids, e.entropy, e.settings, self.counters, targets=e.targets
+        )
         self._worker = worker
         self._working = self._loop.start(self._process, worker.run())
         self._run_until(self._clock.now())
@@ -304,6 +307,8 @@ class World:
                 prune_every_ms=max(settings.prune_every_ms, PRUNE_MS),
                 unblock_every_ms=max(settings.unblock_every_ms, DAY_MS),  # code changes by `deploy` alone
             ),
+            app_name=app.name,
+            targets=app.targets,
             timer=_NoTimer(),
             sleep=_no_sleep,
         )
