@@ -1,0 +1,123 @@
+"""Jobs that kill their workers, with processes that really die."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evertick import App, JobState
+from tests.app.engine import job_of
+
+PROGRAM = '''
+import asyncio, os, sys
+
+from evertick import App, MutationCtx, Retry, SyncActionCtx
+
+app = App("poison", database_url=sys.argv[1])
+
+
+@app.mutation
+def poison(ctx: MutationCtx) -> None:
+    ctx.db.insert("written", {"by": "poison"})
+    os._exit(3)
+
+
+@app.action
+def poisonous_action(ctx: SyncActionCtx) -> None:
+    os._exit(3)
+
+
+@app.mutation
+def innocent(ctx: MutationCtx) -> None:
+    ctx.db.insert("written", {"by": "innocent"})
+
+
+@app.mutation
+def pulse(ctx: MutationCtx) -> None:
+    """Ran: so everything that was due before has had its turn."""
+
+
+class Stopper:
+    def job_ended(self, event):
+        if event.claim.id == mine:
+            loop.call_soon(worker.stop)
+
+
+async def main():
+    global loop, worker, mine
+    loop = asyncio.get_running_loop()
+    mine = app.scheduler.run_after(0, pulse)
+    app.counters.observers.append(Stopper())
+    worker = app.worker()
+    await worker.run()
+
+
+if sys.argv[2] == "run":
+    asyncio.run(main())
+else:
+    target = app.functions.resolve(sys.argv[2])
+    print(app.scheduler.using(retry=Retry(100, first=0.001)).run_after(0, target))
+    print(*app.scheduler.run_after_many(0, [innocent.args() for _ in range(3)]))
+app.close()
+'''
+
+
+class Processes:
+    """Starts workers, one after another, on one file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.url = f"sqlite:///{folder}/poison.db"
+        self._program = folder / "program.py"
+        self._program.write_text(PROGRAM)
+
+    def run(self, what: str) -> subprocess.CompletedProcess[str]:
+        """A worker that stops when all that was due has had its turn (or dies), or a scheduling program."""
+        command = [sys.executable, str(self._program), self.url, what]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+    def run_until_ended(self, app: App, job_id: str) -> int:
+        """Start workers until a job has ended; answers how many died."""
+        deaths = 0
+        while job_of(app, job_id).state in (JobState.PENDING, JobState.IN_PROGRESS):
+            done = self.run("run")
+            assert done.returncode in (0, DEATH), done.stderr
+            deaths += done.returncode == DEATH
+            assert deaths <= 10
+        return deaths
+
+
+DEATH = 3
+"""The exit code of a worker that a job has killed."""
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("name", ["poison", "poisonous_action"])
+def test_a_job_that_kills_its_workers_is_put_in_quarantine(tmp_path: Path, name: str) -> None:
+    processes = Processes(tmp_path)
+    poison = processes.run(f"program.{name}").stdout.split()[0]
+    app = App("reader", database_url=processes.url)
+
+    deaths = processes.run_until_ended(app, poison)
+
+    job = job_of(app, poison)
+    assert (job.state, job.crashes, deaths) == (JobState.FAILED, 5, 5)
+    assert str(job.error).startswith("Quarantined: its worker died 5 times")
+    assert processes.run("run").returncode == 0
+    app.close()
+
+
+@pytest.mark.processes
+def test_a_mutation_that_kills_its_workers_spares_those_that_shared_its_commit(tmp_path: Path) -> None:
+    processes = Processes(tmp_path)
+    poison, *innocent = processes.run("program.poison").stdout.split()
+    app = App("reader", database_url=processes.url)
+
+    processes.run_until_ended(app, poison)
+    assert processes.run("run").returncode == 0
+
+    assert len(innocent) == 3
+    assert {job_of(app, job_id).state for job_id in innocent} == {JobState.SUCCESS}
+    written = app.call(app.query(lambda ctx: [document["by"] for document in ctx.db.query("written")]))
+    assert written == ["innocent"] * 3
+    app.close()

@@ -1,0 +1,103 @@
+"""Function references are typed: a wrong argument is a type error where it is written."""
+
+import re
+from pathlib import Path
+
+from mypy import api
+
+PROGRAM = """
+from datetime import UTC, datetime, timedelta
+
+from evertick import ActionCtx, App, JobId, JobResult, MutationCtx, QueryCtx, Retry, SyncActionCtx
+from evertick.testing import World
+
+app = App("typed")
+
+
+@app.mutation
+def send(ctx: MutationCtx, body: str, *, author: str = "ada") -> str:
+    ctx.scheduler.run_after(5, destruct, body)
+    ctx.scheduler.run_after(timedelta(seconds=5), send, body, author="bob")
+    ctx.scheduler.run_at(datetime.now(UTC), act, 1)
+    ctx.scheduler.run_after(5, destruct, 5)  # E: arg-type
+    ctx.scheduler.run_after(5, destruct)  # E: call-arg
+    ctx.scheduler.run_after(5, destruct, body, 1)  # E: call-arg
+    ctx.scheduler.run_after(5, send, body, auhtor="x")  # E: call-arg
+    ctx.scheduler.run_after("5", destruct, body)  # E: arg-type
+    ctx.scheduler.run_at("tomorrow", destruct, body)  # E: arg-type
+    ctx.run_mutation(destruct, 5)  # E: arg-type
+    ctx.run_mutation(count)  # E: arg-type
+    n: int = ctx.run_query(count)
+    text: str = ctx.run_query(count)  # E: assignment
+    return f"{n}{text}"
+
+
+@app.mutation(internal=True, timeout=2.5)
+def destruct(ctx: MutationCtx, message_id: str) -> None:
+    ctx.db.delete(message_id)
+
+
+@app.query
+def count(ctx: QueryCtx) -> int:
+    ctx.db.insert("t", {})  # E: attr-defined
+    ctx.scheduler  # E: attr-defined
+    return 1
+
+
+@app.action
+async def act(ctx: ActionCtx, n: int) -> float:
+    text: str = await ctx.run_mutation(send, "x")
+    job_id: JobId = await ctx.scheduler.run_after(1, destruct, text)
+    await ctx.scheduler.cancel(job_id)
+    await ctx.scheduler.run_after(1, destruct, n)  # E: arg-type
+    await ctx.run_mutation(send, 5)  # E: arg-type
+    ctx.db  # E: attr-defined
+    return n + await ctx.run_action(act, 1)
+
+
+@app.action(timeout=timedelta(minutes=1))
+def plain(ctx: SyncActionCtx, n: int) -> int:
+    ctx.run_mutation(destruct, "x")
+    ctx.run_mutation(destruct, n)  # E: arg-type
+    return ctx.run_query(count)
+
+
+@app.mutation
+def done(ctx: MutationCtx, job_id: JobId, context: int, result: JobResult) -> None: ...
+
+
+def program(world: World) -> None:
+    text: str = app.call(send, "hello", author="bob")
+    number: int = app.call(plain, 1)
+    wrong: int = app.call(send, "hello")  # E: assignment
+    app.call(send, 5)  # E: call-overload
+    app.call(send)  # E: call-overload
+    app.scheduler.using(retry=Retry(3, first=0.5), on_complete=done, context=1).run_after(1, send, text)
+    app.scheduler.using(retry=3).run_after(1, send, text)  # E: arg-type
+    app.scheduler.run_after_many(1, [send.args("a"), destruct.args("b")])
+    app.scheduler.run_after_many(1, [send.args(number)])  # E: arg-type
+    app.bind(object()).run_after(1, send, wrong)  # E: arg-type
+    again: str = app.call_once("key", send, "hello")
+    app.call_once("key", count)  # E: arg-type
+    answer: float = world.call(act, 1)
+    world.call(act, "x")  # E: arg-type
+    print(again, answer)
+"""
+
+
+def test_right_calls_are_accepted_and_wrong_ones_are_type_errors(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    wanted = {
+        number: found.group(1)
+        for number, line in enumerate(PROGRAM.splitlines(), start=1)
+        if (found := re.search(r"# E: ([a-z-]+)", line))
+    }
+    assert len(wanted) > 20
+
+    options = ["--strict", "--no-error-summary", "--hide-error-context", "--no-pretty", "--cache-dir", str(tmp_path)]
+    output, errors, _ = api.run([*options, str(program)])
+
+    assert errors == ""
+    complaints = re.findall(r"program\.py:(\d+): error: .*\[([a-z-]+)\]", output)
+    assert {int(number): code for number, code in complaints} == wanted, output
