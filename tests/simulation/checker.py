@@ -31,6 +31,8 @@ from tests.simulation.cluster import Profile
 from tests.simulation.world import START, World
 
 ENDS: Final = ("success", "failed", "canceled")
+HARMLESS: Final = ("deaf", "conflict", "forgotten")
+"""Faults that let nobody look dead."""
 LEGAL: Final = {
     "pending": {"in_progress", "canceled", "pending"},  # pending again: unblocked
     "in_progress": {"pending", "success", "failed", "canceled"},
@@ -105,13 +107,17 @@ def _gather(world: World, profile: Profile) -> Evidence:
     effects: dict[str, list[tuple[int, str]]] = defaultdict(list)
     complaints: list[str] = []
     gone: dict[str, int] = {}
+    owner: dict[str, str] = {}
     columns = (
         "seq, txn, at_ms, what, id, tenant, old_state, new_state, old_attempt, new_attempt, old_worker, new_worker"
     )
-    for row in world.rows(f"select {columns} from history order by seq"):
-        seq, txn, at_ms, what, row_id, tenant, old, new, old_attempt, new_attempt, old_worker, new_worker = row
+    for row in world.rows(f"select {columns}, process from history order by seq"):
+        seq, txn, at_ms, what, row_id, tenant, old, new, old_attempt, new_attempt, old_worker, new_worker, process = row
         if what == "worker":
             gone[row_id] = at_ms
+            continue
+        if what == "registered":
+            owner[row_id] = process
             continue
         if what == "document":
             if row_id.startswith("effects_"):
@@ -130,6 +136,8 @@ def _gather(world: World, profile: Profile) -> Evidence:
                 job.claims.append(seq)
                 if new_worker in gone and at_ms > max(world.quiet_at_ms, gone[new_worker] + profile.lease_ms):
                     complaints.append(f"unrest: {new_worker} claims {job.name} {job.id} and is no worker any more")
+            if new == "success" and owner.get(old_worker, process) != process:
+                complaints.append(f"fence: {process} wrote the success of {job.name} {job.id}, held by {old_worker}")
             if new in ENDS:
                 job.end_txn, job.end_seq, job.end_at_ms = txn, seq, at_ms
                 job.success_txn = txn if new == "success" else 0
@@ -337,6 +345,9 @@ def _isolation(e: Evidence) -> Iterator[str]:
         parent = e.jobs.get(job.parent_id or "")
         if parent is not None and parent.tenant != job.tenant:
             yield f"isolation: {job.tag} of {job.tenant} was born of {parent.tag} of {parent.tenant}"
+        wanted = job.args.get("spec", {}).get("tenant", job.tenant)
+        if wanted != job.tenant:
+            yield f"isolation: {job.tag} was scheduled for {wanted} and belongs to {job.tenant}"
         if job.kind == "mutation" and any(tenant != job.tenant for _, tenant in e.effects.get(job.tag, ())):
             yield f"isolation: {job.tag} of {job.tenant} wrote to another tenant"
 
@@ -344,6 +355,9 @@ def _isolation(e: Evidence) -> Iterator[str]:
 def _unrest(e: Evidence) -> Iterator[str]:
     """Once the dead are buried, nobody takes a job from a worker that lives."""
     quiet_at = e.world.quiet_at_ms
+    disturbed = e.profile.skewed or any(
+        fault.kind.partition("/")[0] not in HARMLESS for fault in e.world.loop.faults.log
+    )
     for job in e.jobs.values():
         if quiet_at and job.error and "LostWorker" in job.error and job.born_at_ms > quiet_at and not e.profile.poison:
             yield f"unrest: {job.tag} lost its worker {job.end_at_ms - quiet_at} ms after all had become quiet"
@@ -351,7 +365,7 @@ def _unrest(e: Evidence) -> Iterator[str]:
         if job.error and "Quarantined" in job.error and job.crashes < CRASHES_MAX:
             yield f"unrest: {job.tag} was quarantined after {job.crashes} crashes"
         innocent = job.name != "poison" and e.world.rare["poison_ran"]
-        if job.error and "Quarantined" in job.error and innocent and not e.world.loop.faults.log:
+        if job.error and "Quarantined" in job.error and innocent and not disturbed:
             yield f"unrest: {job.tag} was quarantined for what another job did"
 
 

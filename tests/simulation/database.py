@@ -47,6 +47,8 @@ LABELS: Final = {
     "_Base._cancel_work": "cancel",
     "Execution._mutation_work": "call",
     "Execution.call_once": "call_once",
+    "Evaluator._page": "evaluate",
+    "ScheduleClient.ask": "request",
 }
 """Whose work a transaction is, by the name of the function that made it."""
 

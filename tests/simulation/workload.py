@@ -8,7 +8,7 @@ from tests.simulation.functions import Spec
 KINDS_AND_WEIGHTS: Final = (
     ("mutation", 10),
     ("action", 6),
-    ("push", 3),
+    ("push", 8),
     ("newer", 2),
     ("renew_self", 1),
 )
@@ -31,21 +31,32 @@ class Workload:
         self._roots += 1
         spec = self._spec(f"t{self._roots}", DEPTH_MAX)
         draw = self._chance.random()
-        if draw < 0.15:
+        if draw < 0.12:
             spec = {**self._mutation(f"t{self._roots}", 1), "how": "once"}
         elif draw < 0.3:
             spec = {**self._mutation(f"t{self._roots}", 2), "how": "call"}
-        elif draw < 0.36:
+        elif draw < 0.4:
             spec["how"] = "cancel"
         else:
             spec["how"] = "schedule"
+        if self._chance.random() < 0.15:
+            spec = {**self._burst(f"t{self._roots}"), "how": "call"}
         spec["tenant"] = self._chance.choice(("default", "default", "red", "blue"))
         return spec
 
+    def _burst(self, tag: str) -> Spec:
+        """Items that come one after another, so that a sweep and the next item may share a commit."""
+        children = [{"tag": f"{tag}.{n}", "kind": "push", "delay": n * 0.04} for n in range(6)]
+        return {"tag": tag, "kind": "mutation", "children": children}
+
     def poison(self) -> Spec:
-        """A job that kills whoever runs it."""
+        """A job that kills whoever runs it, in the midst of others that are due at the same time."""
         self._roots += 1
-        return {"tag": f"t{self._roots}", "kind": "poison", "how": "schedule", "tenant": "default"}
+        tag = f"t{self._roots}"
+        kinds = ["mutation"] * self._chance.choice((1, 3, 6))
+        kinds.insert(self._chance.randrange(len(kinds) + 1), "poison")
+        children = [{"tag": f"{tag}.{n}", "kind": kind, "delay": 0.5} for n, kind in enumerate(kinds)]
+        return {"tag": tag, "kind": "mutation", "how": "call", "tenant": "default", "children": children}
 
     def simple(self, *, takes: float) -> list[Spec]:
         """A few jobs without any trick; the actions take that many seconds."""

@@ -55,6 +55,10 @@ create trigger job_fact_changed after update on jobs begin
   update job_facts set state = new.state, due_at = new.due_at, crashes = new.crashes, error = new.error
    where id = new.id;
 end;
+create trigger worker_new after insert on workers begin
+  insert into history (txn, at_ms, process, what, id)
+  values (sim_txn(), sim_now(), sim_process(), 'registered', new.id);
+end;
 create trigger worker_gone after delete on workers begin
   insert into history (txn, at_ms, process, what, id) values (sim_txn(), sim_now(), sim_process(), 'worker', old.id);
 end;
@@ -183,8 +187,10 @@ class World:
         return self.database.execute(query, params).fetchall()
 
     def some_job(self) -> str | None:
-        """Any job there is, for whoever wants to cancel one; newer ones more often."""
-        rows = self.rows("select id from jobs order by id desc limit 12")
+        """Any job there is, for whoever wants to cancel one: one of the newest, or an action that runs."""
+        rows = self.rows("select id from jobs where state = 'in_progress' and kind = 'action' order by id")
+        if not rows or self.loop.random.random() < 0.4:
+            rows = self.rows("select id from jobs order by id desc limit 12")
         return rows[self.loop.random.randrange(len(rows))][0] if rows else None
 
     def unfinished(self) -> list[tuple[str, str, str, int]]:

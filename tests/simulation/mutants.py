@@ -1,0 +1,309 @@
+"""Planted bugs: each breaks one line of the engine or the store, and the simulation must find every one of them.
+
+They live here, as patches of the real code, and not as switches in it. A simulation that finds no planted bug proves
+nothing about the bugs that nobody planted; some of these were real once (marked so), found by earlier runs.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+from unittest.mock import patch
+
+from evertick.app import execution, schedulers, scheduling
+from evertick.base.errors import OutcomeUnknown, Unavailable
+from evertick.base.ids import DEFAULT_TENANT
+from evertick.base.records import FunctionKind, JobState
+from evertick.engine import actions, claims, finish, mutations, upkeep, worker
+from evertick.rules import jobs, retry
+from evertick.store.sqlite import SqliteTransaction
+from evertick.store.statements import load_statements
+from evertick.store.unit_of_work import UnitOfWork
+from tests.simulation.database import LeaseTask, SimulatedLanes, label_of
+from tests.simulation.functions import Stage
+
+Plant = Callable[[], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A planted bug: what is wrong with it, and how to plant it."""
+
+    name: str
+    wrong: str
+    plant: Plant
+
+
+def swap(owner: Any, name: str, new: Any) -> Plant:
+    """Replace an attribute."""
+    return lambda: patch.object(owner, name, new)
+
+
+def sql(name: str, old: str, new: str) -> Plant:
+    """Change the text of a statement."""
+
+    @contextmanager
+    def plant() -> Iterator[None]:
+        statements = load_statements("sqlite")
+        text = statements[name]
+        if old not in text:
+            raise LookupError(f"the statement {name} does not contain {old!r}; mend the mutant")
+        with patch.dict(statements, {name: text.replace(old, new)}):  # type: ignore[arg-type]
+            yield
+
+    return plant
+
+
+def both(*plants: Plant) -> Plant:
+    """Several changes at once."""
+
+    @contextmanager
+    def plant() -> Iterator[None]:
+        with ExitStack() as stack:
+            for one in plants:
+                stack.enter_context(one())
+            yield
+
+    return plant
+
+
+# -- what the bugs do instead
+
+
+def settle_whatever(self: Any) -> None:
+    results = self.results[self._settled :]
+    if results:
+        self._settled = len(self.results)
+        finish.finish(
+            self._transaction,
+            {result.claim.id: result.claim for result in results},
+            [result.end for result in results],
+            worker_id=self._worker_id,
+            now=self._clock.now(),
+            make_id=self._ids.make,
+        )
+        self._transaction.insert_jobs(self.unit.take_successors())
+
+
+def finish_later(self: Any) -> Any:
+    self.unit.flush()
+
+    def second(transaction: Any) -> None:
+        self._transaction = transaction
+        try:
+            settle_whatever(self)
+        finally:
+            self._transaction = None
+
+    Stage.world.afterthoughts.append(second)
+    return self.results
+
+
+_finish = finish.finish
+
+
+def tell_later(transaction: Any, claimed: Any, ends: Any, *, worker_id: Any, now: Any, make_id: Any) -> Any:
+    silent = {job_id: claim._replace(on_complete=None) for job_id, claim in claimed.items()}
+    held = _finish(transaction, silent, ends, worker_id=worker_id, now=now, make_id=make_id)
+    followers = [
+        finish._completion(
+            claimed[end.id].on_complete, end.id, claimed[end.id].tenant, finish._result_of(end), now, make_id
+        )
+        for end in ends
+        if end.state is not JobState.PENDING and end.id in held and claimed[end.id].on_complete is not None
+    ]
+    if followers:
+        Stage.world.afterthoughts.append(lambda other: other.insert_jobs(followers))
+    return held
+
+
+def call_again_without_key(self: Any, function: Any, args: Any, kwargs: Any, *, key: str, tenant: Any) -> Any:
+    work = self._mutation_work(function, function.encode_args(args, kwargs), None)
+    try:
+        return self.transact(work)
+    except OutcomeUnknown:
+        return self.transact(work)
+
+
+_lanes_write = SimulatedLanes.write
+_claim_jobs = SqliteTransaction.claim_jobs
+_SEEN: Final[dict[Any, list[str]]] = {}
+
+
+async def look_then_claim(self: Any, work: Any, **options: Any) -> Any:
+    if label_of(work).endswith(".claim"):
+        rows = Stage.world.rows("select id, kind, tenant, due_at from jobs where state = 'pending' and blocked = 0")
+        _SEEN[asyncio.current_task()] = [row[0] for row in rows]
+        seen = rows
+        await asyncio.sleep(0.001)
+
+        def stale(transaction: Any) -> Any:
+            transaction.seen = seen
+            return work(transaction)
+
+        stale.__qualname__ = work.__qualname__
+        return await _lanes_write(self, stale, **options)
+    return await _lanes_write(self, work, **options)
+
+
+def claim_what_was_seen(self: Any, *, kind: Any, tenant: Any, worker_id: Any, now: Any, limit: int) -> Any:
+    for job_id, its_kind, its_tenant, due_at in getattr(self, "seen", []):
+        if its_kind == kind and its_tenant == tenant and due_at <= now:
+            self.connection.execute(
+                "update jobs set state = 'pending' where id = ? and state = 'in_progress'", (job_id,)
+            )
+    return _claim_jobs(self, kind=kind, tenant=tenant, worker_id=worker_id, now=now, limit=limit)
+
+
+_lost = jobs.lost
+
+
+def lost_like_a_mutation(claim: Any, *, now: Any, entropy: Any) -> Any:
+    return _lost(claim._replace(kind=FunctionKind.MUTATION), now=now, entropy=entropy)
+
+
+def lost_without_count(claim: Any, *, now: Any, entropy: Any) -> Any:
+    return _lost(claim._replace(crashes=-1), now=now, entropy=entropy)
+
+
+async def nothing(self: Any, *_: Any, **__: Any) -> None:
+    return None
+
+
+def undo_but_jobs(self: Any) -> None:
+    kept = list(self._jobs)
+    _undo(self)
+    self._jobs = kept
+
+
+_undo = UnitOfWork.undo
+
+
+def undo_outermost_only(self: Any) -> None:
+    if len(self._frames) > 1:
+        self.keep()
+    else:
+        _undo(self)
+
+
+_ends_round = actions.ActionEnds.round
+
+
+async def ends_or_gives_up(self: Any) -> Any:
+    try:
+        return await _ends_round(self)
+    except Unavailable:
+        for item in self._waiting:
+            self._freed(item.claim)
+        self._waiting.clear()
+        raise
+
+
+async def look_at_nothing(self: Any, worker_id: Any, known: Any = ()) -> list[Any]:
+    return []
+
+
+_look = claims.Abandoned.look
+
+
+async def look_without_knowing(self: Any, worker_id: Any, known: Any = ()) -> Any:
+    return await _look(self, worker_id)
+
+
+async def register_once(self: Any) -> None:
+    try:
+        await self._register()
+    except Unavailable:
+        return
+    self._renew()
+
+
+_begin_batch = mutations._Batch.__init__
+
+
+def batch_that_does_not_settle(self: Any, *args: Any) -> None:
+    _begin_batch(self, *args)
+    self.unit._settle = None
+
+
+async def believes_it_was_done(self: Any, work: Any, **options: Any) -> Any:
+    done: list[Any] = []
+
+    def remember(transaction: Any) -> Any:
+        done.append(work(transaction))
+        return done[-1]
+
+    remember.__qualname__ = work.__qualname__
+    try:
+        return await _lanes_write(self, remember, **options)
+    except OutcomeUnknown:
+        return done[-1]
+
+
+def renew_whatever(self: LeaseTask) -> Any:
+    async def run() -> None:
+        while True:
+            await asyncio.sleep(self._every_ms / 1000)
+
+    return run()
+
+
+_draft = scheduling.Drafter.draft
+
+
+def draft_for_everybody(self: Any, calls: Any, **options: Any) -> Any:
+    return _draft(self, calls, **(options | {"tenant": DEFAULT_TENANT}))
+
+
+MUTANTS: Final = (
+    Mutant("no_fence", "an end is written whoever holds the job", sql("finish_job",
+           "state = 'in_progress' and worker_id = ? and attempt = ?", "? is not null and ? is not null")),
+    Mutant("no_held_check", "a mutation whose end was refused keeps its writes",
+           swap(mutations._Batch, "settle", settle_whatever)),
+    Mutant("finish_outside", "a mutation's end is written after its commit",
+           swap(mutations._Batch, "finish", finish_later)),
+    Mutant("blind_retry", "a call whose reply was lost is made again", swap(execution.Execution, "call_once",
+           call_again_without_key)),
+    Mutant("split_claim", "a claim reads in one transaction and writes in another",
+           both(swap(SimulatedLanes, "write", look_then_claim),
+                swap(SqliteTransaction, "claim_jobs", claim_what_was_seen))),
+    Mutant("same_attempt", "a claim is no new attempt", sql("claim_jobs", "attempt + 1", "attempt")),
+    Mutant("requeue_action", "an action whose worker died runs again", swap(upkeep, "lost", lost_like_a_mutation)),
+    Mutant("no_reaper", "nobody gives back what the dead held", swap(upkeep.Reaper, "round", nothing)),
+    Mutant("crashes_uncounted", "a job that kills its workers goes on", swap(upkeep, "lost", lost_without_count)),
+    Mutant("deaf_to_lost_lease", "a worker goes on after its lease was taken", swap(LeaseTask, "_run", renew_whatever)),
+    Mutant("undo_keeps_jobs", "what a failed mutation scheduled stays", swap(UnitOfWork, "undo", undo_but_jobs)),
+    Mutant("nested_undo", "what a failed nested mutation wrote stays", swap(UnitOfWork, "undo", undo_outermost_only)),
+    Mutant("told_later", "on_complete is scheduled in a second transaction",
+           both(swap(mutations, "finish", tell_later), swap(actions, "finish", tell_later))),
+    Mutant("cancel_overwrites", "a cancel changes what has ended",
+           sql("cancel_job", "and state in ('pending', 'in_progress')", "")),
+    Mutant("born_alive", "what a canceled action schedules lives",
+           swap(schedulers, "is_canceled", lambda transaction, job_id, tenant: False)),
+    Mutant("early_pruner", "jobs are removed before their time",
+           sql("prune_jobs", "completed_at < :before", "completed_at < :before + 15000")),
+    Mutant("never_unblocked", "blocked jobs stay so", swap(upkeep.Unblocker, "round", nothing)),
+    Mutant("ends_dropped", "the end of an action is forgotten when the database is away",
+           swap(actions.ActionEnds, "round", ends_or_gives_up)),
+    Mutant("believed", "a commit whose reply was lost is taken for done",
+           swap(SimulatedLanes, "write", believes_it_was_done)),
+    Mutant("retries_for_ever", "a retry policy has no last attempt",
+           swap(jobs, "next_attempt_at",
+                lambda failures, policy, now, entropy: retry.next_attempt_at(1, policy, now, entropy))),
+    Mutant("tenant_forgotten", "a job is scheduled for the default tenant",
+           swap(scheduling.Drafter, "draft", draft_for_everybody)),
+    Mutant("key_of_ended_jobs", "a key is free as soon as its job runs",
+           both(sql("find_unfinished_key", "state in ('pending', 'in_progress')", "state = 'pending'"),
+                sql("insert_jobs", "insert into", "insert or ignore into"))),
+    Mutant("claims_unheard", "real once: a claim whose reply was lost is never found",
+           swap(claims.Abandoned, "look", look_at_nothing)),
+    Mutant("running_found_again", "an action that runs is taken for an unheard claim",
+           swap(claims.Abandoned, "look", look_without_knowing)),
+    Mutant("unsettled_batch", "real once: in a batch, earlier mutations look unfinished",
+           swap(mutations._Batch, "__init__", batch_that_does_not_settle)),
+    Mutant("bad_company", "real once: innocent jobs are quarantined with the one that kills",
+           swap(mutations.MutationLoop, "_company", lambda self, claimed: claimed)),
+    Mutant("reborn_gives_up", "real once: a worker without a lease tries only once to get one",
+           swap(worker.Worker, "_be_reborn", register_once)),
+)  # fmt: skip
