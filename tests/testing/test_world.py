@@ -408,7 +408,7 @@ def test_a_killed_worker_gets_no_last_word(world: OpenWorld) -> None:
 
 def test_while_the_database_is_away_nobody_reaches_it(world: OpenWorld) -> None:
     w = world(app)
-    with w.outage():
+    with w.database_away():
         with pytest.raises(DatabaseUnavailable):
             w.call(note, "x")
         with pytest.raises(DatabaseUnavailable):
@@ -536,6 +536,14 @@ def test_the_plugin_loads_nothing_of_evertick_until_a_world_is_asked_for() -> No
 def test_the_package_offers_what_it_says() -> None:
     import evertick.testing as kit
 
-    assert {name for name in kit.__all__ if getattr(kit, name)} == {"JobView", "World"}
+    assert {name for name in kit.__all__ if getattr(kit, name)} == {
+        "JobView",
+        "World",
+        "at",
+        "days",
+        "hours",
+        "minutes",
+        "seconds",
+    }
     with pytest.raises(AttributeError, match="no attribute 'Moon'"):
         kit.Moon  # noqa: B018

@@ -5,11 +5,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evertick.testing.jobs import JobView
+    from evertick.testing.moments import at, days, hours, minutes, seconds
     from evertick.testing.world import World
 
-_HOMES = {"JobView": "evertick.testing.jobs", "World": "evertick.testing.world"}
+_HOMES = {
+    "JobView": "evertick.testing.jobs",
+    "World": "evertick.testing.world",
+    "at": "evertick.testing.moments",
+    "days": "evertick.testing.moments",
+    "hours": "evertick.testing.moments",
+    "minutes": "evertick.testing.moments",
+    "seconds": "evertick.testing.moments",
+}
 
-__all__ = ["JobView", "World"]
+__all__ = ["JobView", "World", "at", "days", "hours", "minutes", "seconds"]
 
 
 def __getattr__(name: str) -> Any:

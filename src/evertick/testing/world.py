@@ -11,7 +11,15 @@ run in the test's own thread, and functions are not ended for using too much rea
 from `seed` and `at`, so one test is one story, every time.
 
 A world brings the database, the clock and a worker; functions and tables stay the app's. So one app can live in many
-worlds, one after the other; while it lives in one, `app.call` and `app.scheduler` mean that world.
+worlds, one after the other; while it lives in one, `app.call`, `app.scheduler` and `app.schedules` mean that world.
+
+For stories about schedules it brings work that takes as long as the story says, and the ledger in a few words:
+
+    report = world.schedule(every=minutes(1), takes=seconds(150), overlap=Overlap.BUFFER_ONE)
+    world.advance(minutes(4))
+    assert world.starts(report) == [at("00:01:00"), at("00:03:30")]
+    assert world.skips(report) == [at("00:03:00")]
+    print(world.timeline(report))
 """
 
 import random
@@ -20,7 +28,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import Any, Final, ParamSpec, Self, TypeVar, cast
+from typing import Any, Final, ParamSpec, Self, TypeVar, Unpack, cast
 from weakref import WeakSet
 
 from evertick.app.app import App
@@ -30,29 +38,38 @@ from evertick.app.environment import Environment
 from evertick.app.execution import Execution
 from evertick.app.functions import Action, Function
 from evertick.app.queries import Document
+from evertick.app.schedule_definition import Defining, Do
+from evertick.app.schedule_reading import all_occurrences
+from evertick.app.schedule_specs import When
+from evertick.app.schedule_views import OccurrenceView, occurrence_view
 from evertick.app.scheduling import Drafter
 from evertick.base.errors import JobNotFound, LimitExceeded, Misuse
-from evertick.base.ids import DEFAULT_TENANT, IdMaker, JobId
+from evertick.base.ids import DEFAULT_TENANT, IdMaker, JobId, ScheduleId
 from evertick.base.instants import DAY_MS, HOUR_MS, Instant, duration_ms, from_datetime, to_datetime, to_iso
 from evertick.base.records import FunctionKind, JobFilter, JobState
+from evertick.base.schedule_records import OccurrenceFilter
 from evertick.engine.events import Counters, JobEnded
 from evertick.engine.lanes import InlineLanes
 from evertick.engine.settings import Settings
 from evertick.engine.timer import Timer
 from evertick.engine.worker import Worker
+from evertick.rules.recurrence.vocabulary import every as every_
+from evertick.rules.schedule import Fate
 from evertick.store.contract import Transaction
 from evertick.store.open import open_store
 from evertick.store.unit_of_work import UnitOfWork
 from evertick.testing.faults import Faults
 from evertick.testing.jobs import JobView, view
 from evertick.testing.loop import JumpingLoop, Process
+from evertick.testing.moments import START, minutes
 from evertick.testing.store import WorldStore
+from evertick.testing.timeline import Timeline
+from evertick.testing.work import WithWork, Work
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
-START: Final = "2026-01-01T00:00:00Z"
 CALL_DAYS: Final = 30
 """Simulated days that an action called by the test may take."""
 DRAIN_DAYS: Final = 5 * 366
@@ -65,16 +82,29 @@ _inhabited: "WeakSet[App]" = WeakSet()
 """Apps that live in a world just now."""
 
 
+class Scheduling(Defining, total=False):
+    """What `World.schedule` passes on to `app.schedules.create`."""
+
+    paused: bool
+    note: str
+    remaining_actions: int
+
+
 class World:
     """A simulated world; the module says what it is."""
 
     def __init__(
-        self, app: App, *, at: str | datetime = START, seed: int = 0, settings: Settings | None = None
+        self,
+        app: App | None = None,
+        *,
+        at: str | datetime = START,
+        seed: int = 0,
+        settings: Settings | None = None,
     ) -> None:
         """Start a world with an empty database at the moment `at` (an aware datetime, or ISO 8601 text).
 
-        `settings` are the app's unless given; the world only lets its worker look less often, so that long times pass
-        quickly. Raises InvalidDelay for a moment without a time zone.
+        Without an app it has one without functions. `settings` are the app's unless given; the world only lets its
+        worker look less often, so that long times pass quickly. Raises InvalidDelay for a moment without a time zone.
         """
         start = _instant(at)
         self._loop = JumpingLoop()
@@ -88,13 +118,17 @@ class World:
         self._settings = settings
         self._process: Process | None = None
         self._boots = 0
+        self._schedules = 0
+        self._work = Work()
+        self._outages: list[tuple[datetime, datetime]] = []
+        self._begin = to_datetime(start)
         self.counters = Counters()
         self.counters.observers.append(self)
         self._attempts = 0
         self._closed = False
         self._leave: Callable[[], None] = _nothing
         try:
-            self._enter(app)
+            self._enter(app or App("world"))
             self.restart()
         except BaseException:
             self.close()
@@ -221,7 +255,76 @@ class World:
             lambda transaction: question(DatabaseReader(UnitOfWork(transaction), DEFAULT_TENANT, tables, Budget()))
         )
 
+    # -- schedules
+
+    def schedule(
+        self,
+        schedule_id: str | None = None,
+        *,
+        every: timedelta | None = None,
+        when: When | None = None,
+        do: Do | None = None,
+        takes: float | timedelta = 0,
+        cleans_up: float | timedelta = 0,
+        **options: Unpack[Scheduling],
+    ) -> ScheduleId:
+        """Create a schedule (named `schedule-1`, `schedule-2` and so on), and answer its id.
+
+        Its times are `every=` so long, counted from the Unix epoch, or a spec, `when=`. It does `do`, a function of the app,
+        or else work that `takes` so long, and that `cleans_up` for so long when it is asked to stop. The options are
+        those of `app.schedules.create`, which also says what it raises.
+        """
+        if (every is None) == (when is None):
+            raise Misuse("a schedule takes its times as every=minutes(5) or as when=daily(hour=9), and one of the two")
+        if do is not None and (takes or cleans_up):
+            raise Misuse("do= is a function of yours, which takes as long as it takes; leave takes= and cleans_up= out")
+        self._schedules += 1
+        if every is not None:
+            when = every_(seconds=duration_ms(every, name="every") // 1000)
+        if do is None:
+            lengths = (duration_ms(takes, name="takes"), duration_ms(cleans_up, name="cleans_up"))
+            do = self._work.function.args(*(length / 1000 for length in lengths))
+        name = schedule_id or f"schedule-{self._schedules}"
+        return self.app.schedules.create(name, when=cast("When", when), do=do, **options).id
+
+    def occurrences(self, schedule_id: str) -> list[OccurrenceView]:
+        """The whole ledger of a schedule: every time that it named so far and what became of it, by nominal time."""
+        where = OccurrenceFilter(tenant=DEFAULT_TENANT, schedule_id=ScheduleId(schedule_id))
+        return self._store.read(
+            lambda transaction: [occurrence_view(row) for row in all_occurrences(transaction, where)]
+        )
+
+    def starts(self, schedule_id: str) -> list[datetime]:
+        """When runs of a schedule were started, in order, by whomever they were asked for."""
+        return sorted(each.started for each in self.occurrences(schedule_id) if each.started is not None)
+
+    def skips(self, schedule_id: str) -> list[datetime]:
+        """The nominal times that were skipped: a policy decided against them."""
+        return [each.nominal for each in self.occurrences(schedule_id) if each.fate is Fate.SKIPPED]
+
+    def missed(self, schedule_id: str) -> list[datetime]:
+        """The nominal times that were missed: they should have run and did not."""
+        return [each.nominal for each in self.occurrences(schedule_id) if each.fate is Fate.MISSED]
+
+    def waiting(self, schedule_id: str) -> list[datetime]:
+        """The nominal times that wait for a run to end."""
+        return [each.nominal for each in self.occurrences(schedule_id) if each.fate is Fate.BUFFERED]
+
+    def timeline(self, schedule_id: str, *, unit: timedelta = minutes(1)) -> str:
+        """The ledger of a schedule as a drawing; see `evertick.testing.timeline`. Units count from the beginning."""
+        stops = {job_id: to_datetime(moment) for job_id, moment in self._work.asked_to_stop.items()}
+        frame = Timeline(origin=self._begin, now=self.now, unit=unit, outages=self._outages, stops=stops)
+        return frame.draw(self.occurrences(schedule_id))
+
     # -- what goes wrong
+
+    def outage(self, duration: float | timedelta) -> None:
+        """The worker dies, nobody is there for `duration`, and then another worker starts, which sees what is late."""
+        begin = self.now
+        self.kill()
+        self.advance(duration)
+        self._outages.append((begin, self.now))
+        self.restart()
 
     def fail_next(self, function: Function[..., Any], error: BaseException) -> None:
         """Let the next run of a function raise `error` instead of running. Several calls arrange several runs."""
@@ -239,7 +342,7 @@ class World:
         self._faults.crash(self.app.functions.resolve(function), times)
 
     @contextmanager
-    def outage(self) -> Iterator[None]:
+    def database_away(self) -> Iterator[None]:
         """While the `with` block runs, the database does not answer anybody, not even the test."""
         self._faults.database_is_away = True
         try:
@@ -292,7 +395,7 @@ class World:
         self.app = app
         settings = self._settings or app.settings
         self._environment = Environment(
-            functions=app.functions,
+            functions=WithWork(app.functions, self._work),
             tables=app.tables,
             store=self._store,
             lanes=InlineLanes(self._store),

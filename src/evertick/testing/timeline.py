@@ -1,0 +1,101 @@
+"""Timelines: what became of a schedule's times, drawn with letters. For a look at a test that fails, and for the docs.
+
+    time  1     2     3     4     5
+    1     S==============|
+    2           .........S====
+    3                 x  overlap
+
+A row for every time. `S` is a start, `=` a run that goes on, `|` its end; `f` a failure, `c` the moment at which it was
+asked to stop, `t` its termination. `.` waits for a run, `~` for somebody to look at the schedule (an outage), and `x`
+did not run, for the reason beside it.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from evertick.app.schedule_views import OccurrenceView
+from evertick.base.ids import JobId
+from evertick.rules.schedule import FAILURES, Origin, RunOutcome
+
+CELLS: Final = 6
+"""Letters that a unit of time takes."""
+
+Span = tuple[datetime, datetime]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """The frame of a drawing: from the unit in which the first time lies until `now`.
+
+    Units are counted from `origin`. `outages` are spans in which no worker lived; `stops` is when jobs were asked to
+    stop.
+    """
+
+    origin: datetime
+    now: datetime
+    unit: timedelta
+    outages: Collection[Span] = ()
+    stops: Mapping[JobId, datetime]
+
+    def draw(self, occurrences: Sequence[OccurrenceView]) -> str:
+        """The drawing, its lines without blanks at their ends."""
+        rows = sorted(occurrences, key=lambda each: (_arrived(each), each.nominal))
+        first = min((self._cell(_arrived(each)) for each in rows), default=self._cell(self.now)) // CELLS * CELLS
+        labels = [self._label(each) for each in rows]
+        width = max(map(len, ["time", *labels])) + 2
+        axis = "".join(f"{cell // CELLS:<{CELLS}}" for cell in range(first, self._cell(self.now) + 1, CELLS))
+        lines = [f"{'time':<{width}}{axis}"]
+        lines += [f"{label:<{width}}{self._row(each)[first:]}" for label, each in zip(labels, rows, strict=True)]
+        return "\n".join(line.rstrip() for line in lines)
+
+    def _row(self, occurrence: OccurrenceView) -> str:
+        arrived = self._cell(_arrived(occurrence))
+        until = occurrence.started or (self.now if occurrence.fate == "buffered" else occurrence.decided)
+        begun = self._cell(until)
+        waited = "".join("~" if self._nobody_at(cell) else "." for cell in range(arrived, begun))
+        if occurrence.started is None:
+            tail = "" if occurrence.fate == "buffered" else f"x  {occurrence.reason}"
+        else:
+            tail = self._run(occurrence, begun)
+        return " " * arrived + waited + tail
+
+    def _run(self, occurrence: OccurrenceView, begun: int) -> str:
+        ended = self._cell(occurrence.ended or self.now)
+        letters = ["S", *"=" * max(0, ended - begun - 1)]
+        asked = None if occurrence.job_id is None else self.stops.get(occurrence.job_id)
+        if asked is not None and occurrence.outcome is not RunOutcome.TERMINATED:
+            place = self._cell(asked) - begun
+            if 0 < place < len(letters):
+                letters[place] = "c"
+        return "".join(letters) + _end(occurrence.outcome)
+
+    def _cell(self, moment: datetime) -> int:
+        return (moment - self.origin) * CELLS // self.unit
+
+    def _nobody_at(self, cell: int) -> bool:
+        # A cell is a stretch of time; what counts is its middle.
+        middle = self.origin + (2 * cell + 1) * self.unit / (2 * CELLS)
+        return any(start <= middle < end for start, end in self.outages)
+
+    def _label(self, occurrence: OccurrenceView) -> str:
+        if occurrence.origin is Origin.TRIGGER:
+            return "trigger"
+        number = f"{(occurrence.nominal - self.origin) / self.unit:g}"
+        return f"backfill {number}" if occurrence.origin is Origin.BACKFILL else number
+
+
+def _arrived(occurrence: OccurrenceView) -> datetime:
+    """When its row begins; the time of a backfilled one lies in the past, so there it is what happened first."""
+    if occurrence.origin is Origin.BACKFILL:
+        return occurrence.started or occurrence.decided
+    return occurrence.actual
+
+
+def _end(outcome: RunOutcome | None) -> str:
+    if outcome is None:
+        return ""
+    if outcome in FAILURES:
+        return "f"
+    return "t" if outcome is RunOutcome.TERMINATED else "|"

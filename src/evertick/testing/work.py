@@ -1,0 +1,51 @@
+"""Work that takes as long as a test says: what a world's schedules do when a test names no function of its own.
+
+It is a real action, known to the world alone: the app that lives there does not notice it.
+"""
+
+import asyncio
+from typing import Any, Final
+
+from evertick.app.contexts import ActionCtx
+from evertick.app.functions import Action, Function
+from evertick.app.scheduling import Functions, Target
+from evertick.base.ids import JobId
+from evertick.base.instants import DAY_MS, Instant, from_datetime
+
+NAME: Final = "evertick.testing.work"
+TIMEOUT_MS: Final = 10 * 366 * DAY_MS
+
+
+class Work:
+    """The action, and when its runs were asked to stop."""
+
+    def __init__(self) -> None:
+        self.asked_to_stop: dict[JobId, Instant] = {}
+
+        async def work(ctx: ActionCtx, takes: float, cleans_up: float) -> None:
+            """Takes `takes` seconds, and `cleans_up` more when it is asked to stop before that."""
+            try:
+                await asyncio.sleep(takes)
+            except asyncio.CancelledError:
+                if ctx.job_id is not None:
+                    self.asked_to_stop[ctx.job_id] = from_datetime(ctx.now)
+                await asyncio.sleep(cleans_up)
+                raise
+
+        self.function: Action[[float, float], None] = Action(
+            work, name=NAME, internal=True, timeout_ms=TIMEOUT_MS, app_name="evertick.testing"
+        )
+
+
+class WithWork:
+    """An app's functions, and the work of a world beside them."""
+
+    def __init__(self, functions: Functions, work: Work) -> None:
+        self._functions = functions
+        self._work = work.function
+
+    def resolve(self, target: Target, /) -> Function[..., Any]:
+        """See `evertick.app.scheduling.Functions`."""
+        if target is self._work or target == NAME:
+            return self._work
+        return self._functions.resolve(target)
