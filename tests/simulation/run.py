@@ -129,11 +129,12 @@ def first_seed_that_finds(name: str, seeds_max: int = MUTANT_SEEDS) -> tuple[str
     """Plant a bug and look for a seed that finds it: the bug, the seed, the kind of failure."""
     logging.disable(logging.CRITICAL)
     mutant = next(mutant for mutant in MUTANTS if mutant.name == name)
-    with mutant.plant():
-        for seed in range(seeds_max):
+    for seed in range(seeds_max):
+        with mutant.plant():
             failure = simulate(seed).failure
-            if failure is not None:
-                return name, seed, failure
+        # A seed that fails without the bug has not found it.
+        if failure is not None and simulate(seed).failure is None:
+            return name, seed, failure
     return None
 
 

@@ -1,0 +1,122 @@
+"""The program under fire: an app whose every effect leaves a trace, as a worker and as a client.
+
+A mutation writes one document with its tag and schedules its children in the same transaction. An action appends a
+line to a log outside the database, before anything else: what happened there no rollback takes back. A client writes
+down what was confirmed to it, after it was confirmed. `tests.kills.ledger` compares all that in the end.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import random
+import time
+from pathlib import Path
+from typing import Final
+
+from evertick.app.app import App
+from evertick.app.contexts import ActionCtx, MutationCtx
+from evertick.app.options import Retry
+from evertick.base.errors import Conflict, OutcomeUnknown, Unavailable
+from evertick.engine.settings import Settings
+
+LEASE_MS: Final = 1_000
+SETTINGS: Final = Settings(
+    lease_ms=LEASE_MS, poll_ms=250, batch=64, action_slots=16, drain_ms=2_000, unblock_every_ms=1_000
+)
+FOLDER_VARIABLE: Final = "EVERTICK_KILLS_FOLDER"
+ATTEMPTS_MAX: Final = 3
+
+app = App("kills", settings=SETTINGS)
+
+
+def folder() -> Path:
+    """Where the traces outside of the database are."""
+    return Path(os.environ[FOLDER_VARIABLE])
+
+
+def write_line(name: str, line: str) -> None:
+    """Append a line to a file, all of it or nothing, whoever else writes there."""
+    handle = os.open(folder() / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        os.write(handle, f"{line}\n".encode())
+    finally:
+        os.close(handle)
+
+
+@app.mutation(name="root")
+def root(ctx: MutationCtx, tag: str) -> str:
+    """One effect; two mutations and two actions follow."""
+    ctx.db.insert("effects", {"tag": tag})
+    ctx.scheduler.run_after(0, leaf, f"{tag}.m")
+    ctx.scheduler.using(retry=Retry(ATTEMPTS_MAX, first=0.05)).run_after(0.1, leaf_that_raises_once, f"{tag}.r")
+    ctx.scheduler.run_after(0, call_out, f"{tag}.a")
+    ctx.scheduler.using(retry=Retry(ATTEMPTS_MAX, first=0.05)).run_after(0.05, call_out, f"{tag}.b")
+    if len(tag) % 3 == 0:
+        time.sleep(0.002)
+    return tag
+
+
+@app.mutation(name="leaf")
+def leaf(ctx: MutationCtx, tag: str) -> None:
+    """One effect."""
+    ctx.db.insert("effects", {"tag": tag})
+
+
+@app.mutation(name="leaf_that_raises_once")
+def leaf_that_raises_once(ctx: MutationCtx, tag: str) -> None:
+    """One effect, at the second attempt."""
+    ctx.db.insert("effects", {"tag": tag})
+    if ctx.attempt == 1:
+        raise ValueError("as planned")
+
+
+@app.action(name="call_out")
+async def call_out(ctx: ActionCtx, tag: str) -> None:
+    """A call to the outside, and a mutation that notes it."""
+    write_line("calls", f"{tag} {ctx.job_id} {ctx.attempt}")
+    await asyncio.sleep(0.02)
+    with contextlib.suppress(OutcomeUnknown):
+        await ctx.run_mutation(leaf, f"{tag}/{ctx.attempt}")
+
+
+def run_worker(url: str) -> None:
+    """A worker process, until it is killed or the database does not answer at its start."""
+    _prepare(url)
+    with contextlib.suppress(Unavailable):
+        asyncio.run(app.worker().run())
+
+
+def run_client(url: str, name: str) -> None:
+    """A client process: schedules and calls, until it is killed."""
+    _prepare(url)
+    number = 0
+    while True:
+        number += 1
+        tag = f"{name}-{number}"
+        try:
+            if number % 4 == 0:
+                _call_until_answered(tag)
+            else:
+                job_id = app.scheduler.run_after(random.choice((0, 0, 0.2)), root, tag)
+                write_line("acknowledged", f"{tag} {job_id}")
+        except (Unavailable, Conflict):
+            time.sleep(0.1)  # unknown, or not done: it was not acknowledged
+        time.sleep(0.01)
+
+
+def _call_until_answered(tag: str) -> None:
+    while True:
+        try:
+            app.call_once(tag, root, tag)
+        except (Unavailable, Conflict):
+            time.sleep(0.05)
+        else:
+            write_line("called", tag)
+            return
+
+
+def _prepare(url: str) -> None:
+    logging.disable(logging.CRITICAL)
+    app._database_url = url
+    random.seed()
