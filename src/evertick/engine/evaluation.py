@@ -104,7 +104,7 @@ def evaluate(
         reports=happened.reports,
         more=happened.more,
         gone=standing.gone and not happened.more,
-        retired=retire_at is not None and retire_at <= now,
+        retired=retire_at is not None and retire_at <= now and not happened.more,
     )
 
 
@@ -126,8 +126,8 @@ def _happened(
     if more and following is not None:
         reports = [report for report in reports if report.ended_at < following.actual_at]
     events = _in_order(reports, due, more=more)
-    if standing.obstacle != state.obstacle:
-        events.insert(0, TargetChanged(at=state.seen_until, obstacle=standing.obstacle))
+    if standing.hindrance != state.obstacle:
+        events.insert(0, TargetChanged(at=state.seen_until, obstacle=standing.hindrance))
     if standing.gone and not more:
         events.append(Deleted(at=now))
     elif state.backfills:
@@ -171,8 +171,7 @@ def _backfill_portions(state: ScheduleState, times: ScheduleTimes, now: Instant)
     if fits <= 0:
         return events
     for backfill in state.backfills:
-        start_at = backfill.start_at if backfill.done_until is None else Instant(backfill.done_until + 1)
-        found = times.between(start_at, backfill.end_at, fits + 1)
+        found = times.between(backfill.start_at, backfill.end_at, fits + 1, beyond=backfill.done_until)
         events.append(
             BackfillTimes(at=now, backfill_id=backfill.id, times=tuple(found[:fits]), done=len(found) <= fits)
         )

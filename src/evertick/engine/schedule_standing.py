@@ -19,6 +19,11 @@ class Standing:
     obstacle: str | None = None
     gone: bool = False
 
+    @property
+    def hindrance(self) -> str | None:
+        """Why nothing may be started now, or None."""
+        return "its target is gone" if self.gone else self.obstacle
+
 
 ELIGIBLE: Final = Standing()
 

@@ -1,0 +1,210 @@
+"""Why did it run, why did it not: one chain of checks that ends where it was decided."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from evertick import Explanation, Fate, Overlap, Reason, calendar, cron, daily, every
+from evertick.app.schedule_explain import Answer, Missing
+from evertick.base.errors import InvalidDelay, ScheduleNotFound
+from evertick.testing import World
+from tests.schedules.api_app import HOUR, START, app, fail, minutes, nap, tick
+
+OpenWorld = Callable[..., World]
+
+
+def chain(explanation: Explanation) -> list[str]:
+    """The names of the checks, with a mark at those that did not let it pass."""
+    marks = {Answer.YES: "", Answer.NO: "!", Answer.UNKNOWN: "?"}
+    return [marks[check.answer] + check.name for check in explanation.checks]
+
+
+def test_a_run_is_told_from_its_rule_to_its_end(world: OpenWorld) -> None:
+    w = world(app)
+    app.schedules.create("s", when=every(minutes=1), do=nap.args(20))
+    w.advance(90)
+
+    told = app.schedules.explain("s", minutes(1))
+
+    assert (told.fate, told.reason, told.missing, told.ran) == (Fate.STARTED, Reason.ON_TIME, None, True)
+    assert chain(told) == [
+        "matched", "not excluded", "within bounds", "kept", "active", "awake", "eligible", "limit", "overlap", "room",
+        "startable", "started", "ended",
+    ]  # fmt: skip
+    assert told.sentence == "started on time as s-2026-01-01T00:01:00Z, ended success after 20 s"
+    assert told.fix is None
+
+
+def test_a_run_that_goes_on_or_failed_is_told_so(world: OpenWorld) -> None:
+    w = world(app)
+    app.schedules.create("runs", when=every(minutes=1), do=nap.args(50))
+    app.schedules.create("fails", when=every(minutes=1), do=fail)
+    w.advance(61)
+
+    runs = app.schedules.explain("runs", minutes(1))
+    fails = app.schedules.explain("fails", minutes(1))
+
+    assert runs.sentence.endswith("and is running")
+    assert chain(fails)[-1] == "!ended"
+    assert fails.fix is not None
+    assert "evertick job" in fails.fix
+
+
+def test_a_time_during_a_pause_names_who_paused_and_why(world: OpenWorld) -> None:
+    w = world(app)
+    app.schedules.create("s", when=every(minutes=1), do=tick)
+    app.schedules.using(actor="ana").pause("s", "vendor outage")
+    w.advance(70)
+
+    before = app.schedules.explain("s", minutes(1))
+    app.schedules.resume("s")
+    after = app.schedules.explain("s", minutes(1))
+
+    for told in (before, after):
+        assert "paused by ana since 2026-01-01T00:00:00Z: vendor outage" in told.sentence
+        assert chain(told)[-1] == "!active"
+        assert told.fix is not None
+        assert "schedule resume --sid s" in told.fix
+    assert (before.missing, before.fate) == (Missing.PAUSED, None)
+    assert (after.missing, after.reason) == (None, Reason.PAUSED)
+
+
+def test_a_time_in_an_outage_longer_than_the_window_is_missed(world: OpenWorld) -> None:
+    w = world(app)
+    app.schedules.create("s", when=daily(hour=8), do=tick, catch_up_window=HOUR)
+    w.advance_to("2026-01-01T07:41:00Z")
+    w.kill()
+    w.advance_to("2026-01-01T09:12:00Z")
+    w.restart()
+
+    told = app.schedules.explain("s", datetime(2026, 1, 1, 8, tzinfo=UTC))
+
+    assert (told.fate, told.reason) == (Fate.MISSED, Reason.CATCH_UP_WINDOW)
+    assert chain(told)[-2:] == ["active", "!awake"]
+    assert told.sentence == "missed: 4320 s late; the catch-up window is 3600 s (first looked at 4320 s late)"
+    assert told.fix == (
+        "evertick schedule backfill --sid s --start-time 2026-01-01T08:00:00Z --end-time 2026-01-01T08:00:00Z"
+    )
+
+
+def test_an_overlap_names_the_run_in_the_way(world: OpenWorld) -> None:
+    w = world(app)
+    app.schedules.create("s", when=every(minutes=1), do=nap.args(90))
+    app.schedules.create("b", when=every(minutes=1), do=nap.args(90), overlap=Overlap.BUFFER_ONE)
+    w.advance(121)
+
+    skipped = app.schedules.explain("s", minutes(2))
+    buffered = app.schedules.explain("b", minutes(2))
+
+    assert skipped.sentence == "skipped: s-2026-01-01T00:01:00Z is still running"
+    assert chain(skipped)[-1] == "!overlap"
+    assert (buffered.fate, buffered.sentence) == (Fate.BUFFERED, "buffered: waits for b-2026-01-01T00:01:00Z")
+
+
+def test_a_limit_that_was_reached(world: OpenWorld) -> None:
+    w = world(app)
+    app.schedules.create("s", when=every(minutes=1), do=tick, remaining_actions=1)
+    w.advance(150)
+
+    told = app.schedules.explain("s", minutes(2))
+
+    assert chain(told)[-1] == "!limit"
+    assert "no actions remain" in told.sentence or told.missing is Missing.ENDED
+
+
+@pytest.mark.parametrize(
+    ("at", "check", "says"),
+    [
+        ("2026-01-05T09:30:00Z", "!matched", "the nearest are 2026-01-05T09:00:00Z and 2026-01-06T09:00:00Z"),
+        ("2026-01-03T09:00:00Z", "!not excluded", "does not name this time"),
+        ("2026-01-20T09:00:00Z", "!within bounds", "does not name this time"),
+    ],
+)
+def test_a_time_the_rule_does_not_name_says_which_part_of_it_says_no(
+    world: OpenWorld, at: str, check: str, says: str
+) -> None:
+    world(app)
+    end = datetime(2026, 1, 10, tzinfo=UTC)
+    app.schedules.create("s", when=daily(hour=9, except_=calendar(day_of_week="Sat,Sun"), end=end), do=tick)
+
+    told = app.schedules.explain("s", datetime.fromisoformat(at))
+
+    assert told.missing is Missing.NOT_NAMED
+    assert check in chain(told)
+    assert says in told.sentence
+
+
+def test_a_time_moved_by_the_clock_change_is_told(world: OpenWorld) -> None:
+    w = world(app, at="2026-03-28T12:00:00Z")
+    app.schedules.create("s", when=cron("30 2 * * *", tz="Europe/Berlin"), do=tick)
+    w.advance(86_400)
+
+    told = app.schedules.explain("s", datetime(2026, 3, 29, 1, tzinfo=UTC))
+
+    assert told.ran
+    assert any("02:30" in check.text and check.name == "clock change" for check in told.checks)
+
+
+def test_ahead_it_says_when_it_will_start(world: OpenWorld) -> None:
+    world(app)
+    app.schedules.create("s", when=every(minutes=1), do=tick)
+
+    told = app.schedules.explain("s", minutes(5))
+
+    assert (told.missing, told.sentence) == (Missing.UPCOMING, "it is to start at 2026-01-01T00:05:00Z")
+
+
+def test_a_due_time_that_nobody_looked_at_says_whether_anybody_could(world: OpenWorld) -> None:
+    w = world(app)
+    app.schedules.create("s", when=every(minutes=1), do=tick)
+    w.kill()
+    w.advance(120)
+
+    told = app.schedules.explain("s", minutes(1))
+
+    assert (told.missing, told.fix) == (Missing.NOT_LOOKED_AT, "evertick worker")
+    assert chain(told)[-1] == "!evaluated"
+
+
+def test_before_the_schedule_before_its_rule_and_after_its_end(world: OpenWorld) -> None:
+    w = world(app)
+    w.advance(120)
+    app.schedules.create("s", when=every(minutes=2), do=tick)
+    w.advance(120)
+    app.schedules.update("s", when=every(minutes=5))
+    w.advance(600)
+
+    assert app.schedules.explain("s", START).missing is Missing.NOT_CREATED
+    assert app.schedules.explain("s", minutes(3)).missing is Missing.OTHER_SPEC
+    assert app.schedules.explain("s", minutes(4)).ran
+    app.schedules.delete("s")
+    w.advance(600)
+    assert app.schedules.explain("s", minutes(4)).ran
+    gone = app.schedules.explain("s", minutes(20))
+    assert (gone.missing, gone.sentence) == (
+        Missing.DELETED,
+        "the schedule had been deleted by app api at 2026-01-01T00:14:00Z",
+    )
+
+
+def test_what_was_asked_by_hand_is_told_as_such(world: OpenWorld) -> None:
+    w = world(app)
+    app.schedules.create("s", when=every(hours=1), do=tick)
+    w.advance(90)
+    app.schedules.trigger("s", request_id="r-1")
+    w.advance(1)
+
+    told = app.schedules.explain("s", START + timedelta(seconds=90))
+
+    assert told.checks[0].text == "asked for by hand: a trigger (r-1)"
+    assert told.ran
+
+
+def test_an_id_that_never_was_and_a_naive_moment_are_refused(world: OpenWorld) -> None:
+    world(app)
+
+    with pytest.raises(ScheduleNotFound):
+        app.schedules.explain("nobody", START)
+    with pytest.raises(InvalidDelay, match="no time zone"):
+        app.schedules.explain("s", datetime(2026, 1, 1))

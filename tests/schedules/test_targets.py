@@ -1,0 +1,120 @@
+"""Targets that may not run: the schedule skips and advances, or goes with them."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from evertick import App, Fate, MutationCtx, Reason, every
+from evertick.app.targets import GuardedTargets
+from evertick.base.errors import ScheduleNotFound
+from evertick.base.ids import TenantId
+from evertick.engine.schedule_standing import Standing
+from evertick.engine.schedule_target import Target
+from evertick.store.contract import Transaction
+from evertick.testing import World
+from tests.schedules.api_app import minutes
+
+OpenWorld = Callable[..., World]
+
+app = App("targets")
+workflows: dict[str, str] = {}
+"""A workflow's name to its status, as the guard of workflows would read it from the database."""
+
+
+@app.mutation(name="report")
+def report(ctx: MutationCtx) -> None:
+    ctx.db.insert("reports", {})
+
+
+@app.mutation(name="plain")
+def plain(ctx: MutationCtx) -> None:
+    ctx.db.insert("plains", {})
+
+
+@app.targets.guard
+def workflow_guard(transaction: Transaction, tenant: TenantId, target: Target) -> Standing | None:
+    status = workflows.get(target.name)
+    if status is None:
+        return None
+    if status == "active":
+        return Standing()
+    return Standing(gone=True) if status == "deleted" else Standing(obstacle=f"workflow {target.name} is {status}")
+
+
+@pytest.fixture(autouse=True)
+def active() -> Iterator[None]:
+    workflows["report"] = "active"
+    yield
+    workflows.clear()
+
+
+@pytest.mark.parametrize("status", ["paused", "deprecated"])
+def test_a_target_that_may_not_run_is_skipped_and_its_schedule_advances(world: OpenWorld, status: str) -> None:
+    w = world(app)
+    app.schedules.create("s", when=every(minutes=1), do=report)
+    w.advance(60)
+    workflows["report"] = status
+    w.advance(120)
+    workflows["report"] = "active"
+    w.advance(60)
+
+    rows = app.schedules.occurrences("s").occurrences
+    assert [row.reason for row in rows] == [
+        Reason.ON_TIME,
+        Reason.TARGET_INELIGIBLE,
+        Reason.TARGET_INELIGIBLE,
+        Reason.ON_TIME,
+    ]
+    assert rows[1].detail == f"workflow report is {status}"
+    told = app.schedules.explain("s", minutes(2))
+    assert told.sentence == f"skipped: workflow report is {status}"
+    assert len(w.query("reports")) == 2
+
+
+def test_a_trigger_of_a_target_that_may_not_run_is_skipped(world: OpenWorld) -> None:
+    w = world(app)
+    app.schedules.create("s", when=every(hours=1), do=report)
+    workflows["report"] = "paused"
+
+    skipped = app.schedules.trigger("s", overlap="allow_all")
+    w.advance(1)
+
+    assert (skipped.fate, skipped.reason) == (Fate.SKIPPED, Reason.TARGET_INELIGIBLE)
+    assert app.schedules.get("s").obstacle == "workflow report is paused"
+    assert w.query("reports") == []
+
+
+def test_a_deleted_target_takes_its_schedule_with_it(world: OpenWorld) -> None:
+    w = world(app)
+    app.schedules.create("s", when=every(minutes=1), do=report)
+    app.schedules.create("other", when=every(minutes=1), do=plain)
+    w.advance(60)
+    workflows["report"] = "deleted"
+
+    with pytest.raises(ScheduleNotFound, match="target of schedule 's' is gone"):
+        app.schedules.trigger("s")
+    w.advance(60)
+
+    assert [each.id for each in app.schedules.list().schedules] == ["other"]
+    line = app.schedules.history("s")[0]
+    assert (line.action, line.actor, line.detail) == ("deleted", "evaluator", "its target is gone")
+    assert app.schedules.occurrences("s").occurrences[-1].reason is Reason.TARGET_INELIGIBLE
+    assert len(w.query("reports")) == 1
+    assert len(w.query("plains")) == 2
+
+
+def test_a_schedule_whose_target_is_gone_can_still_be_deleted(world: OpenWorld) -> None:
+    world(app)
+    app.schedules.create("s", when=every(minutes=1), do=report)
+    workflows["report"] = "deleted"
+
+    app.schedules.delete("s")
+
+    assert app.schedules.list().schedules == ()
+
+
+def test_the_first_guard_that_knows_a_target_is_believed() -> None:
+    targets = GuardedTargets()
+    targets.guard(lambda transaction, tenant, target: None)
+
+    assert targets.guard(workflow_guard) is workflow_guard
