@@ -28,7 +28,10 @@ class ScheduledRun:
 
 
 def scheduled_run(text: str, decode: Callable[[str], Any]) -> ScheduledRun:
-    """From the JSON text that the job carries; `decode` gives a stored result its type."""
+    """From the JSON text that the job carries; `decode` gives a stored result its type.
+
+    A result that does not fit the type (an earlier deployment, or another function, returned it) stays plain JSON.
+    """
     values = json.loads(text)
     result = values["last_result"]
     return ScheduledRun(
@@ -36,6 +39,13 @@ def scheduled_run(text: str, decode: Callable[[str], Any]) -> ScheduledRun:
         nominal_time=to_datetime(Instant(values["nominal_at"])),
         run_id=values["run_id"],
         origin=values["origin"],
-        last_result=None if result is None else decode(result),
+        last_result=None if result is None else _decoded(result, decode),
         last_failure=values["last_failure"],
     )
+
+
+def _decoded(result: str, decode: Callable[[str], Any]) -> Any:
+    try:
+        return decode(result)
+    except ValueError:  # pydantic's ValidationError is one
+        return json.loads(result)
