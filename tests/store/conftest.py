@@ -9,7 +9,10 @@ import pytest
 from evertick.store.contract import Store
 from evertick.store.open import open_store
 
-TABLES = "jobs, workers, documents, index_entries, document_indexes, calls"
+TABLES = (
+    "jobs, workers, documents, index_entries, document_indexes, calls, "
+    "schedules, occurrences, run_reports, schedule_history"
+)
 OpenStore = Callable[[], Store]
 
 

@@ -97,7 +97,7 @@ class SqlSchedules(Driver):
             "kind": where.kind,
             "status": where.status,
             "function": where.function,
-            "id_pattern": None if where.id_contains is None else f"%{_escaped(where.id_contains)}%",
+            "id_contains": where.id_contains or None,  # no pattern: `like` minds the case on one database only
             "next_before": where.next_before,
             "after_id": schedule_id,
             "limit": limit,
@@ -244,10 +244,6 @@ class SqlSchedules(Driver):
 
 def _values(row: object, names: Sequence[str]) -> dict[str, Any]:
     return {name: getattr(row, name) for name in names}
-
-
-def _escaped(text: str) -> str:
-    return text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
 
 
 def _schedule(row: Row) -> ScheduleRow:

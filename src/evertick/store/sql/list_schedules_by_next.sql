@@ -6,7 +6,7 @@ select tenant, id, kind, spec, target, function, state, status, note, memo, seen
    and (cast(:kind as text) is null or kind = :kind)
    and (cast(:status as text) is null or status = :status)
    and (cast(:function as text) is null or function = :function)
-   and (cast(:id_pattern as text) is null or id like :id_pattern escape '!')
+   and (cast(:id_contains as text) is null or replace(id, :id_contains, '') <> id)
    and (cast(:next_before as bigint) is null or next_at < :next_before)
  order by coalesce(next_at, 9223372036854775807), id
  limit :limit

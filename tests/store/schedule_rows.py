@@ -1,0 +1,127 @@
+"""Rows of schedules for the store's tests: everything has a value, and a test names only what it is about."""
+
+import dataclasses
+from typing import Any
+
+from evertick.base.ids import DEFAULT_TENANT, JobId, ScheduleId, TenantId
+from evertick.base.schedule_records import HistoryRow, OccurrenceFilter, OccurrenceRow, RunReport, ScheduleRow
+from evertick.store.contract import Store
+from tests.store.rows import NOW, at, job_id
+
+
+def schedule(name: str = "s1", **changes: Any) -> ScheduleRow:
+    """A schedule that wants to be looked at NOW, with `changes`."""
+    row = ScheduleRow(
+        tenant=DEFAULT_TENANT,
+        id=ScheduleId(name),
+        kind="schedule",
+        spec='{"crons":["* * * * *"]}',
+        target='{"name":"app.report"}',
+        function="app.report",
+        state='{"v":1}',
+        status="active",
+        note="",
+        memo="{}",
+        seen_until=NOW,
+        wake_at=NOW,
+        next_at=at(60_000),
+        last_at=None,
+        last_result=None,
+        last_failure=None,
+        version=1,
+        revision=1,
+        created_at=NOW,
+        updated_at=NOW,
+    )
+    return dataclasses.replace(row, **changes)
+
+
+def occurrence(minute: int = 1, name: str = "s1", **changes: Any) -> OccurrenceRow:
+    """A started occurrence of minute `minute`, with `changes`."""
+    moment = at(minute * 60_000)
+    row = OccurrenceRow(
+        tenant=DEFAULT_TENANT,
+        schedule_id=ScheduleId(name),
+        nominal_at=moment,
+        origin="schedule",
+        request="",
+        actual_at=moment,
+        fate="started",
+        reason="on_time",
+        detail="",
+        decided_at=moment,
+        run_id=f"run-{minute}",
+        job_id=job_id(minute),
+        started_at=moment,
+    )
+    return dataclasses.replace(row, **changes)
+
+
+def waiting(minute: int = 1, name: str = "s1", **changes: Any) -> OccurrenceRow:
+    """An occurrence that waits, with `changes`."""
+    own = {"fate": "buffered", "reason": "behind_run", "run_id": None, "job_id": None, "started_at": None}
+    return occurrence(minute, name, **{**own, **changes})
+
+
+def report(number: int = 1, name: str = "s1", **changes: Any) -> RunReport:
+    """Job number `number` ended well, as the occurrence of that minute, with `changes`."""
+    row = RunReport(
+        job_id=job_id(number),
+        tenant=DEFAULT_TENANT,
+        schedule_id=ScheduleId(name),
+        nominal_at=at(number * 60_000),
+        origin="schedule",
+        request="",
+        ended_at=at(number * 60_000 + 5),
+        outcome="success",
+        result='"done"',
+        message="",
+    )
+    return dataclasses.replace(row, **changes)
+
+
+def line(number: int, name: str = "s1", **changes: Any) -> HistoryRow:
+    """A line of a history, with `changes`."""
+    row = HistoryRow(
+        id=f"history_{number:028x}",
+        tenant=DEFAULT_TENANT,
+        schedule_id=ScheduleId(name),
+        at=at(number),
+        actor="ann",
+        action="paused",
+        detail="",
+    )
+    return dataclasses.replace(row, **changes)
+
+
+def add(store: Store, *rows: ScheduleRow) -> None:
+    """Write schedules in a transaction of their own."""
+    store.write(lambda tx: [tx.insert_schedule(row) for row in rows])
+
+
+def record(store: Store, *rows: OccurrenceRow) -> int:
+    """Write fates in a transaction of their own."""
+    return store.write(lambda tx: tx.record_occurrences(rows))
+
+
+def ledger(store: Store, where: OccurrenceFilter | None = None, **options: Any) -> list[OccurrenceRow]:
+    """The ledger, or a part of it."""
+    return store.read(lambda tx: tx.list_occurrences(where or OccurrenceFilter(), **({"limit": 1_000} | options)))
+
+
+def minutes(rows: list[OccurrenceRow]) -> list[int]:
+    """The minutes of rows."""
+    return [(row.nominal_at - NOW) // 60_000 for row in rows]
+
+
+def ids(rows: list[ScheduleRow]) -> list[str]:
+    """The names of schedules."""
+    return [str(row.id) for row in rows]
+
+
+def job_numbers(reports: list[RunReport]) -> list[JobId]:
+    """Whose reports these are."""
+    return [each.job_id for each in reports]
+
+
+OTHER_TENANT = TenantId("other")
