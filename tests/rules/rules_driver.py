@@ -228,8 +228,8 @@ class RulesDriver:
             backfill = self.state.backfills[0]
             # A jittered time belongs to the span by its actual time: look for it from a day of jitter before.
             times = self.times.between(Instant(backfill.start_at - DAY_MS), backfill.end_at)
-            done_until = backfill.start_at - 1 if backfill.done_until is None else backfill.done_until
-            left = [time for time in times if time.actual_at > done_until]
+            done_until = -1 if backfill.done_until is None else backfill.done_until
+            left = [time for time in times if time.actual_at >= backfill.start_at and time.nominal_at > done_until]
             self._fold(
                 BackfillTimes(
                     at=self.now,

@@ -63,11 +63,12 @@ class ScheduleTimes:
         """The next times, nominally later than `after`."""
         return [self.fire_time(nominal) for nominal in self.recurrence.preview(number, after // 1000)]
 
-    def between(self, start: Instant, end: Instant, limit: int) -> list[FireTime]:
-        """Times whose actual time lies in [start, end], in order, at most `limit`."""
+    def between(self, start: Instant, end: Instant, limit: int, *, beyond: Instant | None = None) -> list[FireTime]:
+        """Times whose actual time lies in [start, end] and nominally later than `beyond`, in order, at most `limit`."""
         jitter_s = -(-self.recurrence.spec.jitter_ms // 1000)
         times: list[FireTime] = []
-        nominal = self.recurrence.next(start // 1000 - jitter_s - 1)
+        first = start // 1000 - jitter_s - 1
+        nominal = self.recurrence.next(first if beyond is None else max(first, beyond // 1000))
         while nominal is not None and nominal * 1000 <= end and len(times) < limit:
             time = self.fire_time(nominal)
             if start <= time.actual_at <= end:

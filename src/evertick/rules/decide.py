@@ -213,8 +213,8 @@ def _backfill_times(desk: Desk, event: BackfillTimes) -> None:
     done_until = backfill.done_until
     arrivals = []
     for time in event.times:
-        if done_until is None or time.actual_at > done_until:
-            done_until = time.actual_at
+        if done_until is None or time.nominal_at > done_until:
+            done_until = time.nominal_at
             arrivals.append(_occurrence(time, overlap, Origin.BACKFILL, backfill.id))
     if event.done:
         del desk.backfills[place]

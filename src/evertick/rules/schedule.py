@@ -266,7 +266,8 @@ class Pause:
 class Backfill:
     """A request to run what the spec names in [start_at, end_at], both inclusive, by actual time.
 
-    `done_until` is the actual time up to which its occurrences were handed over; `added` is how many those were.
+    `done_until` is the nominal time up to which its occurrences were handed over (an update may give a nominal time
+    another delay, and it must not run twice); `added` is how many those were.
     """
 
     id: str
