@@ -9,8 +9,6 @@ from tests.conformance.facts import COVERED
 FACTS = Path(__file__).parent.parent / "vectors" / "convex_scheduling.jsonl"
 
 LATER = {
-    "cron.": "crons are schedules declared in code: the tests of schedules cover them",
-    "crons-component": "crons made at run time are schedules too",
     "workpool": "pools bound what jobs run at once: the tests of pools cover them",
     "workflow": "workflows are built from jobs: the tests of workflows cover them",
     "retrier": "retries with an outcome for the caller belong to pools",
