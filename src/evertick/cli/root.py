@@ -18,7 +18,8 @@ COMMANDS: Final = {
     "dev": Lazy("evertick.cli.dev:dev", "Run an app on this machine, reloading it when its code changes"),
     "run": Lazy("evertick.cli.run:run", "Call a function, or schedule it with --after or --at"),
     "job": Lazy("evertick.cli.job:job", "Scheduled functions: list, get, cancel, logs"),
-    "schedule": Lazy("evertick.cli.schedule:schedule", "Rules of times: preview"),
+    "schedule": Lazy("evertick.cli.schedule:schedule", "Schedules: create, list, pause, trigger, backfill, explain"),
+    "cron": Lazy("evertick.cli.cron:cron", "Crons declared in code: list, get, trigger, pause, resume"),
     "worker": Lazy("evertick.cli.worker:worker", "Run an app's jobs in production"),
     "migrate": Lazy("evertick.cli.migrate:migrate", "Bring a database's schema up to this version"),
     "version": Lazy("evertick.cli.version:version", "Show the versions of everything that matters"),
@@ -27,7 +28,7 @@ COMMANDS: Final = {
 
 EPILOG: Final = (
     "Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 5 conflict, 6 partly done, 7 database unavailable, "
-    "130 interrupted."
+    "8 checked and not fulfilled, 130 interrupted."
 )
 
 

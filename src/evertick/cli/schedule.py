@@ -1,11 +1,26 @@
-"""`evertick schedule ...`: rules of times. A new command is one line in this table."""
+"""`evertick schedule ...`: rules of times and what follows from them. A new command is one line in this table."""
 
 from typing import Final
 
 from evertick.cli.lazy import Lazy, lazy_group
 
 COMMANDS: Final = {
-    "preview": Lazy("evertick.cli.preview:preview", "Show the next times of a rule; needs no database"),
+    "create": Lazy("evertick.cli.schedule_create:create", "Make a schedule: when, what, and its policies"),
+    "list": Lazy("evertick.cli.schedule_list:list_schedules", "List schedules: --query 'state:paused next<1h'"),
+    "describe": Lazy("evertick.cli.schedule_list:describe", "Show everything about a schedule"),
+    "get": Lazy("evertick.cli.schedule_list:describe", "The same"),
+    "update": Lazy("evertick.cli.schedule_update:update", "Change what is given, keep the rest"),
+    "toggle": Lazy("evertick.cli.schedule_pause:toggle", "Pause or unpause, with a reason"),
+    "pause": Lazy("evertick.cli.schedule_pause:pause", "Pause a schedule, or all that a query chooses"),
+    "resume": Lazy("evertick.cli.schedule_pause:resume", "Let a schedule go on, or all that a query chooses"),
+    "trigger": Lazy("evertick.cli.schedule_trigger:trigger", "Start one run now"),
+    "backfill": Lazy("evertick.cli.schedule_backfill:backfill", "Run now what it names in a span of time"),
+    "delete": Lazy("evertick.cli.schedule_list:delete", "Remove a schedule; its runs go on"),
+    "preview": Lazy("evertick.cli.preview:preview", "Show the next times of a rule or of a schedule"),
+    "explain": Lazy("evertick.cli.schedule_ledger:explain", "Say why it ran at a time, or why not"),
+    "audit": Lazy("evertick.cli.schedule_ledger:audit", "Check that everything that should run, ran"),
+    "occurrences": Lazy("evertick.cli.schedule_ledger:occurrences", "List what became of each time"),
+    "history": Lazy("evertick.cli.schedule_ledger:history", "List what was done to a schedule, and by whom"),
 }
 
 schedule = lazy_group("schedule", "Rules of times, and what follows from them.", COMMANDS)

@@ -10,7 +10,7 @@ Every flag that names a source can be repeated; together they are a union. `--sp
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -19,15 +19,18 @@ from typing import Any, TypeVar, cast
 import click
 
 from evertick.base.errors import InvalidSpec
+from evertick.rules.recurrence.civil import DAY
 from evertick.rules.recurrence.duration import parse_duration
 from evertick.rules.recurrence.moments import format_instant, parse_moment
 from evertick.rules.recurrence.source import Spec
 from evertick.rules.recurrence.text import shown
-from evertick.rules.recurrence.walls import moment_instant
+from evertick.rules.recurrence.walls import instant_of, local_of, moment_instant
 from evertick.rules.recurrence.wire import spec_from_wire
 from evertick.rules.recurrence.zones import Zone, zone_named
 
 SPEC_FILE_MAX = 4 * 1024 * 1024
+SOURCES = ("crons", "intervals", "calendars", "rrules", "times")
+DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +55,23 @@ class SpecFlags:
         """Whether any flag was given."""
         return self != SpecFlags()
 
-    def wire(self) -> dict[str, Any]:
-        """The wire form of the spec. Raises InvalidSpec where a flag does not hold JSON or a time."""
-        wire: dict[str, Any] = {}
+    @property
+    def names_times(self) -> bool:
+        """Whether a flag brings times, and does not only bound or move them."""
+        return bool(self.intervals or self.calendars or self.crons or self.rrules or self.times or self.whole)
+
+    def wire(self, base: Mapping[str, Any] | None = None, now: int | None = None) -> dict[str, Any]:
+        """The wire form of the spec; `base` is the spec that the flags change: what they do not say stays.
+
+        New times replace all times of the base, new exclusions its exclusions, `--spec` all of it.
+        `now` is the present in seconds, the machine's unless given.
+        Raises InvalidSpec where a flag does not hold JSON or a time.
+        """
+        wire: dict[str, Any] = {} if self.whole is not None else dict(base or {})
+        if self.names_times:
+            wire = {key: value for key, value in wire.items() if key not in SOURCES}
+        if self.excepted:
+            wire.pop("except", None)
         if self.whole is not None:
             whole = _json(_text_or_file(self.whole), "--spec")
             if not isinstance(whole, dict):
@@ -75,14 +92,14 @@ class SpecFlags:
                 wire[name] = value
         zone = zone_named(str(wire.get("time_zone") or "UTC")) if self.start_time or self.end_time else None
         if zone is not None and self.start_time:
-            wire["start"] = format_instant(parse_when(self.start_time, zone, "--start-time"))
+            wire["start"] = format_instant(parse_when(self.start_time, zone, "--start-time", now))
         if zone is not None and self.end_time:
-            wire["end"] = format_instant(parse_when(self.end_time, zone, "--end-time"))
+            wire["end"] = format_instant(parse_when(self.end_time, zone, "--end-time", now))
         return wire
 
-    def spec(self) -> Spec:
-        """The spec. Raises InvalidSpec."""
-        return spec_from_wire(self.wire())
+    def spec(self, base: Mapping[str, Any] | None = None, now: int | None = None) -> Spec:
+        """The spec; see `wire`. Raises InvalidSpec."""
+        return spec_from_wire(self.wire(base, now))
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -140,13 +157,19 @@ def spec_options(command: Command) -> Command:
     return cast("Command", wrapped)
 
 
-def parse_when(text: str, zone: Zone, what: str) -> int:
-    """A moment on the command line, as an instant: RFC 3339, a local time or date in `zone`, or `now`, `now-2h`.
+def parse_when(text: str, zone: Zone, what: str, now: int | None = None) -> int:
+    """A moment on the command line, as an instant: RFC 3339, a local time or date in `zone`, `now`, `now-2h`,
+    `yesterday`, `today` or `tomorrow` (their midnights).
 
-    Raises InvalidSpec.
+    `now` is the present in seconds, the machine's unless given. Raises InvalidSpec.
     """
+    if now is None:
+        now = int(time.time())
+    if text in DAYS:
+        today = local_of(zone, now) // DAY
+        return instant_of(zone, (today + DAYS[text]) * DAY)
     if text.startswith("now"):
-        now, rest = int(time.time()), text[3:]
+        rest = text[3:]
         if not rest:
             return now
         if rest[0] in "+-" and len(rest) > 1:
