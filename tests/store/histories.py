@@ -26,6 +26,7 @@ from evertick.base.records import (
     Worker,
 )
 from tests.store.model import ModelStore, ModelTransaction, Tables
+from tests.store.schedule_histories import FED, ScheduleDraws
 
 TENANTS: Final = (DEFAULT_TENANT, TenantId("other"))
 KINDS: Final = (FunctionKind.MUTATION, FunctionKind.ACTION)
@@ -36,6 +37,8 @@ INDEXES: Final = ("t.by", "t.other")
 INDEX_KEYS: Final = (b"", b"\x00", b"\x00\xff", b"a", b"a\x00", b"b", b"\xff")
 IDS: Final = ("t_1", "t_2", "t_3", "t_ä", "u_1", "u_2", "T_1")
 STATES: Final = tuple(JobState)
+UNORDERED: Final = ("reported_schedules", "orphaned_reports")
+"""Operations whose replies come in no promised order."""
 STEP_OPERATIONS_MAX: Final = 8
 ROLLED_BACK: Final = 0.1
 IN_SAVEPOINT: Final = 0.3
@@ -53,7 +56,8 @@ class Operation:
     def repeat(self, transaction: Any) -> Any:
         """The same call on another transaction; a conflict is a reply, too."""
         try:
-            return ordered(getattr(transaction, self.name)(*self.arguments, **self.named))
+            reply = getattr(transaction, self.name)(*self.arguments, **self.named)
+            return sorted(reply, key=repr) if self.name in UNORDERED else ordered(reply)
         except WriteConflict:
             return WriteConflict
 
@@ -71,7 +75,7 @@ def ordered(reply: Any) -> Any:
     return sorted(reply) if isinstance(reply, set) else reply
 
 
-class History:
+class History(ScheduleDraws):
     """Draws steps, and runs them on the model."""
 
     def __init__(self, seed: int) -> None:
@@ -83,6 +87,7 @@ class History:
         self._jobs = 0
         self._names = sorted(name.removeprefix("draw_") for name in dir(self) if name.startswith("draw_"))
         self._names += 3 * ["insert_jobs", "claim_jobs", "finish_jobs"]  # these feed all others
+        self._names += FED
         self._names += 2 * [
             "put_documents",
             "put_index_entries",
@@ -220,7 +225,8 @@ class History:
 
     def draw_unblock_jobs(self, tables: Tables) -> Any:
         blocked = [job.name for job in tables.jobs.values() if job.blocked]
-        return (self._pick(blocked or NAMES),), {}
+        kind = self._pick((None, FunctionKind.MUTATION, FunctionKind.ACTION))
+        return (self._pick(blocked or NAMES), kind), {}
 
     def draw_held_jobs(self, tables: Tables) -> Any:
         return (self._pick(WORKERS),), {"limit": self._random.randint(1, 5)}

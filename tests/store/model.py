@@ -25,6 +25,7 @@ from evertick.base.records import (
     StoredDocument,
     Worker,
 )
+from tests.store.schedule_model import ScheduleModel, ScheduleTables
 
 T = TypeVar("T")
 Entry = tuple[TenantId, str, bytes, str]
@@ -32,7 +33,7 @@ PENDING, IN_PROGRESS, CANCELED = JobState.PENDING, JobState.IN_PROGRESS, JobStat
 
 
 @dataclass
-class Tables:
+class Tables(ScheduleTables):
     """Everything that is true. Rows are frozen, so copying the containers copies the state."""
 
     jobs: dict[JobId, Job] = field(default_factory=dict)
@@ -61,7 +62,7 @@ class ModelStore:
         return result
 
 
-class ModelTransaction:
+class ModelTransaction(ScheduleModel):
     """The contract's transaction, method by method."""
 
     def __init__(self, tables: Tables) -> None:
@@ -122,10 +123,10 @@ class ModelTransaction:
     def blocked_names(self) -> set[str]:
         return {job.name for job in self.tables.jobs.values() if job.blocked}
 
-    def unblock_jobs(self, name: str) -> int:
+    def unblock_jobs(self, name: str, kind: FunctionKind | None = None) -> int:
         blocked = [job for job in self.tables.jobs.values() if job.blocked and job.name == name]
         for job in blocked:
-            self._save(replace(job, blocked=False))
+            self._save(replace(job, blocked=False, kind=kind or job.kind))
         return len(blocked)
 
     def held_jobs(self, worker_id: WorkerId, *, limit: int) -> list[Claim]:

@@ -44,7 +44,7 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     ),
     "find_unfinished_key": ({"tenant": "default", "key": "k"}, {"jobs_key"}),
     "blocked_names": ({}, {"jobs_blocked"}),
-    "unblock_jobs": ({"name": "app.unknown"}, {"jobs_blocked"}),
+    "unblock_jobs": ({"name": "app.unknown", "kind": None}, {"jobs_blocked"}),
     "lock_claim": ({"id": job_id(1), "worker_id": "w", "attempt": 1}, {"jobs_pkey"}),
     "expired_workers": ({"now": NOW, "limit": 10}, {"workers_lease"}),
     "renew_lease": ({"id": ANN, "leased_until": NOW}, {"workers_pkey"}),

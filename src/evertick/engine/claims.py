@@ -68,12 +68,29 @@ def claim_due(
         more_is_due = more_is_due or len(taken) == share
     known = [claim for claim in claims if runner.knows(claim.name, kind)]
     if len(known) < len(claims):
-        for claim in claims:
-            if not runner.knows(claim.name, kind):
-                transaction.block_job(claim.id, worker_id=worker_id, attempt=claim.attempt)
+        unknown = [claim for claim in claims if not runner.knows(claim.name, kind)]
+        _hand_back(transaction, unknown, runner, worker_id)
     # Having claimed anything, look again at once: only an empty look knows what is due next.
     next_due_at = now if claims or more_is_due else min(later, default=None)
     return Claimed(known, next_due_at, len(claims) - len(known))
+
+
+def kind_known(runner: Runner, name: str) -> FunctionKind | None:
+    """What kind of function this process has under that name; None if it has none that jobs can call."""
+    return next((kind for kind in (FunctionKind.MUTATION, FunctionKind.ACTION) if runner.knows(name, kind)), None)
+
+
+def _hand_back(transaction: Transaction, claims: list[Claim], runner: Runner, worker_id: WorkerId) -> None:
+    """Block what this worker does not know. What it knows as another kind goes to the loop that runs that kind.
+
+    A job may be of the wrong kind when it was scheduled without the code at hand, or the function has changed since.
+    """
+    for claim in claims:
+        transaction.block_job(claim.id, worker_id=worker_id, attempt=claim.attempt)
+    for name in sorted({claim.name for claim in claims}):
+        right = kind_known(runner, name)
+        if right is not None:
+            transaction.unblock_jobs(name, right)
 
 
 class Abandoned:

@@ -12,7 +12,7 @@ from typing import Final
 from evertick.base.clock import Clock, SystemClock
 from evertick.base.ids import Entropy, IdMaker, WorkerId
 from evertick.base.instants import MINUTE_MS, Instant
-from evertick.base.records import FunctionKind
+from evertick.engine.claims import kind_known
 from evertick.engine.events import Counters
 from evertick.engine.finish import finish
 from evertick.engine.lanes import Lanes
@@ -126,13 +126,15 @@ class Unblocker(Loop):
     async def round(self) -> Instant | None:
         """Look which functions blocked jobs wait for."""
         names = await self._lanes.read(lambda transaction: transaction.blocked_names())
-        known = [
-            name
-            for name in sorted(names)
-            if self._runner.knows(name, FunctionKind.MUTATION) or self._runner.knows(name, FunctionKind.ACTION)
-        ]
-        for name in known:
-            await self._lanes.write(lambda transaction, name=name: transaction.unblock_jobs(name))  # type: ignore[misc]
+        kinds = {name: kind_known(self._runner, name) for name in sorted(names)}
+        known = {name: kind for name, kind in kinds.items() if kind is not None}
+
+        def work(transaction: Transaction) -> None:
+            for name, kind in known.items():
+                transaction.unblock_jobs(name, kind)
+
+        if known:
+            await self._lanes.write(work)
         return None
 
 

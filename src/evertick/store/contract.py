@@ -98,8 +98,8 @@ class Transaction(ScheduleTransaction, Protocol):
         """Functions that blocked jobs wait for."""
         ...
 
-    def unblock_jobs(self, name: str) -> int:
-        """Let the blocked jobs of a function be claimed again; answers how many."""
+    def unblock_jobs(self, name: str, kind: FunctionKind | None = None) -> int:
+        """Let the blocked jobs of a function be claimed again, as of that kind if one is given; answers how many."""
         ...
 
     def held_jobs(self, worker_id: WorkerId, *, limit: int) -> list[Claim]:

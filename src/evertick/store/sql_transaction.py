@@ -111,9 +111,9 @@ class SqlTransaction(SqlSchedules):
         """See `Transaction.blocked_names`."""
         return {r[0] for r in self._fetch("blocked_names", {})}
 
-    def unblock_jobs(self, name: str) -> int:
+    def unblock_jobs(self, name: str, kind: FunctionKind | None = None) -> int:
         """See `Transaction.unblock_jobs`."""
-        count = self._run("unblock_jobs", {"name": name})
+        count = self._run("unblock_jobs", {"name": name, "kind": None if kind is None else kind.value})
         self.hint = self.hint or count > 0
         return count
 

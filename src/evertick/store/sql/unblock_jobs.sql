@@ -1,4 +1,4 @@
--- unblock_jobs: a worker that knows :name is here now.
+-- unblock_jobs: a worker that knows :name, and of which kind it is (null: as it says), is here now.
 update jobs
-   set blocked = 0
+   set blocked = 0, kind = coalesce(:kind, kind)
  where blocked = 1 and name = :name and state = 'pending'
