@@ -17,10 +17,13 @@ from typing import Final
 
 from evertick.app.schedule_views import OccurrenceView
 from evertick.base.ids import JobId
-from evertick.rules.schedule import FAILURES, Origin, RunOutcome
+from evertick.rules.schedule import FAILURES, Fate, Origin, Reason, RunOutcome
 
 CELLS: Final = 6
 """Letters that a unit of time takes."""
+
+AT_ONCE: Final = frozenset({Reason.PAUSED, Reason.LIMIT})
+"""Reasons that are clear when the time comes, though they may be written down later."""
 
 Span = tuple[datetime, datetime]
 
@@ -52,13 +55,15 @@ class Timeline:
 
     def _row(self, occurrence: OccurrenceView) -> str:
         arrived = self._cell(_arrived(occurrence))
-        until = occurrence.started or (self.now if occurrence.fate == "buffered" else occurrence.decided)
-        begun = self._cell(until)
-        waited = "".join("~" if self._nobody_at(cell) else "." for cell in range(arrived, begun))
-        if occurrence.started is None:
-            tail = "" if occurrence.fate == "buffered" else f"x  {occurrence.reason}"
-        else:
+        if occurrence.fate is Fate.STARTED:
+            begun = self._cell(occurrence.started or occurrence.decided)
             tail = self._run(occurrence, begun)
+        elif occurrence.fate is Fate.BUFFERED:
+            begun, tail = self._cell(self.now), ""
+        else:
+            begun = arrived if occurrence.reason in AT_ONCE else self._cell(occurrence.decided)
+            tail = f"x  {occurrence.reason}"
+        waited = "".join("~" if self._nobody_at(cell) else "." for cell in range(arrived, begun))
         return " " * arrived + waited + tail
 
     def _run(self, occurrence: OccurrenceView, begun: int) -> str:
