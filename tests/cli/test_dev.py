@@ -28,6 +28,7 @@ def test_it_shows_the_functions_and_runs_what_a_command_beside_it_schedules(fold
     assert "             app.destruct  mutation  internal" in dev.text
     assert "  app.destruct: deleting messages_" in dev.text
     assert evertick(folder, "run", "app.messages").out == "[]\n"
+    assert (folder / ".evertick" / ".gitignore").read_text() == "*\n"
 
 
 def test_a_job_for_later_is_announced_when_it_is_scheduled(folder: Path, start: Start) -> None:

@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 import pytest
 
-from evertick import App, MutationCtx
+from evertick import App, MutationCtx, SyncActionCtx
 from evertick.cli.job_rows import FIELDS
 from evertick.cli.root import run
 from evertick.engine.events import JobEnded
+from evertick.engine.worker import Worker
 
 Run = Callable[..., "Ended"]
 
@@ -51,6 +52,10 @@ def chat(command: Run) -> Iterator[App]:
     def fail(ctx: MutationCtx) -> None:
         raise ValueError("no \x1b[31mluck")
 
+    @app.action(name="chat.fail_in_a_thread")
+    def fail_in_a_thread(ctx: SyncActionCtx) -> None:
+        raise ValueError("no luck either")
+
     yield app
     app.close()
 
@@ -58,23 +63,26 @@ def chat(command: Run) -> Iterator[App]:
 def work_off(app: App, count: int) -> None:
     """Run the app's worker until `count` jobs have ended."""
 
-    class Stop:
-        left = count
-
-        def job_ended(self, event: JobEnded, /) -> None:
-            self.left -= 1
-            if self.left == 0:
-                worker.stop()
-
     async def main() -> None:
-        nonlocal worker
         worker = app.worker()
-        app.counters.observers.append(Stop())
+        app.counters.observers.append(StopAfter(count, worker))
         await worker.run()
 
-    worker = None  # type: ignore[assignment]
     asyncio.run(main())
     app.close()
+
+
+class StopAfter:
+    """An observer that stops a worker when enough jobs have ended."""
+
+    def __init__(self, count: int, worker: Worker) -> None:
+        self._left = count
+        self._worker = worker
+
+    def job_ended(self, event: JobEnded, /) -> None:
+        self._left -= 1
+        if self._left == 0:
+            self._worker.stop()
 
 
 def test_list_shows_the_newest_first_and_filters(chat: App, command: Run) -> None:
@@ -121,8 +129,9 @@ def test_a_table_has_a_header_and_no_control_characters(chat: App, command: Run)
     assert r"ValueError: no \x1b[31mluck" in listed
 
 
-def test_get_shows_where_a_job_failed(chat: App, command: Run) -> None:
-    job_id = chat.scheduler.run_after(0, "chat.fail")
+@pytest.mark.parametrize("function", ["chat.fail", "chat.fail_in_a_thread"])
+def test_get_shows_where_in_the_users_code_a_job_failed(chat: App, command: Run, function: str) -> None:
+    job_id = chat.scheduler.run_after(0, function)
     work_off(chat, 1)
 
     shown = command("job", "get", job_id).out
@@ -131,6 +140,7 @@ def test_get_shows_where_a_job_failed(chat: App, command: Run) -> None:
     assert "state\tfailed" in shown
     assert "Traceback (most recent call last):" in shown
     assert 'raise ValueError("no' in shown
+    assert shown.count('  File "') == 1
 
 
 def test_logs_shows_the_lines_of_a_job(chat: App, command: Run) -> None:

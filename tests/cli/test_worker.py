@@ -98,6 +98,13 @@ def test_a_database_that_is_not_migrated_is_refused_with_the_cure(folder: Path) 
     assert done.err.endswith("run `evertick migrate`\n")
 
 
+def test_a_refusal_is_json_where_logs_are(folder: Path) -> None:
+    done = evertick(folder, "worker", "--log-format", "json")
+
+    assert done.code == 7
+    assert json.loads(done.err)["error"] == "schema_mismatch"
+
+
 def test_a_database_of_a_newer_release_is_refused_with_the_cure(migrated: Path) -> None:
     with sqlite3.connect(migrated / ".evertick" / "chat.db") as connection:
         connection.execute("pragma user_version = 999")

@@ -5,9 +5,11 @@ neither: they pass through, so that the engine runs the function again and the u
 """
 
 import asyncio
+import concurrent.futures
 import hashlib
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from evertick.app.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx, call_plain, run_in_frame
@@ -30,6 +32,7 @@ from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import TIMED_OUT, Outcome, Raised, Returned
 from evertick.base.records import Call, Claim, FunctionKind
+from evertick.engine import timer
 from evertick.engine.runner import Ran
 from evertick.engine.timer import FunctionTimeout
 from evertick.rules.retry import RetryPolicy, retry_delay_ms
@@ -40,6 +43,8 @@ T = TypeVar("T")
 
 CALL_CONFLICTS: Final = RetryPolicy(attempts_max=10, first_ms=10, factor=2.0, cap_ms=1_000, jitter=0.5)
 """How often a call from outside is run again when it meets conflicts, before its caller is told."""
+
+_CARRIERS: Final = tuple(str(Path(file).parent) for file in (__file__, timer.__file__, concurrent.futures.__file__))
 
 INTERNAL: Final = (WriteConflict, Unavailable)
 """Errors that are ours or the database's, never the user's."""
@@ -288,8 +293,8 @@ class Execution:
 
 
 def _users_part(error: BaseException) -> Any:
-    """The traceback from the first frame that is not Evertick's own."""
+    """The traceback from the first frame that is neither Evertick's own nor of the thread that carries it."""
     frame = error.__traceback__
-    while frame is not None and "/evertick/" in frame.tb_frame.f_code.co_filename.replace("\\", "/"):
+    while frame is not None and frame.tb_frame.f_code.co_filename.startswith(_CARRIERS):
         frame = frame.tb_next
     return frame or error.__traceback__

@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Coroutine, Iterable
+from collections.abc import Coroutine, Iterable
 from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -34,6 +34,10 @@ AFTER_DRAIN_S: Final = 10.0
 """How long a child may outlive its deadline before it is killed."""
 QUIET_MS: Final = 50
 """A change is acted on when nothing has changed for this long."""
+DEBOUNCE_MS: Final = 400
+"""But no later than this after the first of many changes."""
+LOOK_EVERY_S: Final = 0.5
+"""Time between two looks at the files themselves, whatever the watch tells."""
 RESTART_FIRST_S: Final = 0.25
 RESTART_MAX_S: Final = 10.0
 STEADY_S: Final = 10.0
@@ -145,8 +149,8 @@ class Supervisor:
         self._changes: set[str] = set()
         self._changed = asyncio.Event()
         self._watched: frozenset[Path] = frozenset()
-        self._known: frozenset[str] = frozenset()
-        self._watcher: asyncio.Task[None] | None = None
+        self._stamps: dict[str, int] = {}  # the files that matter, as the newest import saw them
+        self._watchers: list[asyncio.Task[None]] = []
         self._good = True
         self._restart_s = RESTART_FIRST_S
 
@@ -174,8 +178,8 @@ class Supervisor:
             return await self._end(child)
         finally:
             child.kill()
-            if self._watcher is not None:
-                self._watcher.cancel()
+            for task in self._watchers:
+                task.cancel()
 
     # -- helpers
 
@@ -204,7 +208,7 @@ class Supervisor:
         changed, self._changes = self._changes, set()
         self._changed.clear()
         forget_bytecode(changed)
-        stamps = stamps_of({*running.files, *changed})
+        stamps = self._stamps = stamps_of({*running.files, *changed})
         fresh = await Child.start(self._file, self._db, self._drain)
         importing = asyncio.ensure_future(fresh.report())
         await first(importing, self._stop.wait(), self._changed.wait())
@@ -285,44 +289,49 @@ class Supervisor:
     # -- files
 
     def _watch(self, files: dict[str, int]) -> None:
-        """See to it that the folders of `files` are watched. A change since they were imported counts already."""
+        """See to it that `files` are watched. A change since they were imported counts already."""
         if not self._watching:
             return
+        self._stamps = dict(files)
+        self._compare()
         folders = frozenset(Path(file).parent for file in files)
-        if folders - self._watched:
+        if not folders <= self._watched:
             self._watched |= folders
-            if self._watcher is not None:
-                self._watcher.cancel()
-            self._watcher = asyncio.create_task(self._follow(sorted(self._watched)), name="watch")
-        self._known = frozenset(files)
-        now = stamps_of(files)
-        self._note(file for file, changed_at in files.items() if now.get(file, changed_at) != changed_at)
+            for task in self._watchers:
+                task.cancel()
+            self._watchers = [
+                asyncio.create_task(self._look(), name="look"),
+                asyncio.create_task(self._follow(sorted(self._watched)), name="watch"),
+            ]
+
+    async def _look(self) -> None:
+        """Compare the files again and again: a watch makes a reload prompt, but it can miss something."""
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            self._compare()
 
     async def _follow(self, folders: list[Path]) -> None:
+        from watchfiles import PythonFilter, awatch
+
+        existing = [folder for folder in folders if folder.is_dir()]  # real paths, as the files in them then are
+        options: dict[str, Any] = {"recursive": False, "debounce": DEBOUNCE_MS, "step": QUIET_MS}
         try:
-            async for paths in changes_in(folders):
-                self._note(paths)
-        except (OSError, RuntimeError) as error:
-            say("!", f"the code is not watched any more: {one_line(str(error))}")
+            async for changes in awatch(*existing, watch_filter=PythonFilter(), raise_interrupt=False, **options):
+                self._note(path for _, path in changes)
+        except Exception as error:
+            say("!", f"changes of the code are noticed less quickly: {one_line(str(error))}")
+
+    def _compare(self) -> None:
+        """Note the files that are not as the newest import saw them."""
+        now = stamps_of(self._stamps)
+        self._note(file for file, changed_at in self._stamps.items() if now.get(file, changed_at) != changed_at)
 
     def _note(self, paths: Iterable[str]) -> None:
         """Remember changed files that matter: imported ones, and after a failed import any, as one may be missing."""
-        matter = {path for path in paths if path in self._known or not self._good}
+        matter = {path for path in paths if path in self._stamps or not self._good}
         if matter:
             self._changes |= matter
             self._changed.set()
-
-
-async def changes_in(folders: list[Path]) -> AsyncIterator[set[str]]:
-    """Python files in these folders as they change."""
-    from watchfiles import PythonFilter, awatch
-
-    existing = [folder for folder in folders if folder.is_dir()]  # real paths, as the files in them then are
-    watching = awatch(
-        *existing, watch_filter=PythonFilter(), debounce=400, step=QUIET_MS, recursive=False, raise_interrupt=False
-    )
-    async for changes in watching:
-        yield {path for _, path in changes}
 
 
 async def first(*waits: Coroutine[Any, Any, Any] | asyncio.Future[Any]) -> None:

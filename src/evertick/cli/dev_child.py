@@ -11,6 +11,7 @@ When the parent dies its pipe ends, and the child drains and goes. Ctrl-C reache
 """
 
 import asyncio
+import io
 import json
 import logging
 import os
@@ -26,7 +27,7 @@ from evertick._version import __version__
 from evertick.app.app import App
 from evertick.app.functions import Function
 from evertick.base.errors import DatabaseLocked, EvertickError
-from evertick.cli.databases import shown_url
+from evertick.cli.databases import DATA_FOLDER, shown_url, sqlite_file
 from evertick.cli.dev_lines import DevHandler, DevLines, say
 from evertick.cli.ending import end
 from evertick.cli.exits import Exit, exit_code_of
@@ -67,6 +68,8 @@ def main(arguments: str) -> int:
     pipes = Pipes(os.fdopen(asked["orders"], encoding="utf-8"), os.fdopen(asked["reports"], "w", encoding="utf-8"))
     signal.signal(signal.SIGINT, lambda *_: None)  # no SIG_IGN: programs that the user's code starts would inherit it
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    if isinstance(sys.stdout, io.TextIOWrapper):  # what functions print must not wait for the next line of ours
+        sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
     logging.basicConfig(level=logging.WARNING, handlers=[DevHandler()], force=True)
     logging.getLogger("evertick.functions").setLevel(logging.DEBUG)
     logging.getLogger("evertick.engine").setLevel(logging.INFO)
@@ -93,6 +96,7 @@ def main(arguments: str) -> int:
 
 def _run(app: App, store: Store, drain_ms: int, pipes: Pipes, reason: dict[str, Any]) -> int:
     _lock(store)
+    _ignore_in_git(store)
     steps = store.migrate()
     app.open_on(store)
     functions = list(app.functions)
@@ -135,6 +139,13 @@ def _lock(store: Store) -> None:
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.05)
+
+
+def _ignore_in_git(store: Store) -> None:
+    """Keep the database in `.evertick` out of the user's commits."""
+    file = sqlite_file(store.url)
+    if file is not None and file.parent == DATA_FOLDER and not (DATA_FOLDER / ".gitignore").exists():
+        (DATA_FOLDER / ".gitignore").write_text("*\n")
 
 
 def _introduce(app: App, functions: list[Function[..., Any]], store: Store, *, created: bool) -> None:

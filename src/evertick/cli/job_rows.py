@@ -49,8 +49,7 @@ def words_of(job: Job, moment: Callable[[Instant], str]) -> dict[str, str]:
         "requested_at": lambda: moment(job.requested_at),
         "created_at": lambda: moment(job.created_at),
         "completed_at": lambda: "" if job.completed_at is None else moment(job.completed_at),
-        "state": lambda: f"{job.visible_state.value}{' (no worker knows the function)' if job.blocked else ''}",
-        "error": lambda: "" if job.error is None else error_line(job.error),
+        "error": lambda: _trouble(job),
         "args": lambda: json_text(row["args"]),
         "result": lambda: "" if job.result is None or job.visible_state is not JobState.SUCCESS else job.result,
         "blocked": lambda: "yes" if job.blocked else "",
@@ -65,6 +64,12 @@ FIELDS: Final = (
     "args", "result", "error", "key", "parent_id", "worker_id", "blocked", "tenant",
 )  # fmt: skip
 """All fields, in the order in which `job get` shows them."""
+
+
+def _trouble(job: Job) -> str:
+    if job.blocked:
+        return "blocked: no worker knows this function"
+    return "" if job.error is None else error_line(job.error)
 
 
 def near(now: Instant) -> Callable[[Instant], str]:

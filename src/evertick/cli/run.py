@@ -96,10 +96,10 @@ def run(
 def home_of(function: str) -> str:
     """The module of a function's name, as `load_app` takes it; app.py where it names none. Raises Misuse."""
     module = function.rpartition(".")[0]
-    path = Path(*module.split(".")) if module else Path()
+    path = Path(*module.split("."))
     for file in (path.with_suffix(".py"), path / "__init__.py") if module else ():
         if file.is_file():
-            return str(file) if file.name == "__init__.py" else f"{file}"
+            return str(file)
     if Path(FILE_DEFAULT).is_file():
         return FILE_DEFAULT
     if not module:

@@ -8,10 +8,12 @@ from typing import Final
 import click
 
 from evertick._version import __version__
+from evertick.base.errors import EvertickError
 from evertick.cli.databases import db_option, shown_url
-from evertick.cli.exits import Exit
+from evertick.cli.exits import Exit, exit_code_of
 from evertick.cli.loading import FILE_DEFAULT, load_app, parse_target
 from evertick.cli.logs import JobLog, set_up
+from evertick.cli.printable import one_line
 from evertick.cli.serving import Stopper, close, once_per_keypress, serve, use_drain
 from evertick.store.open import open_store
 
@@ -34,6 +36,19 @@ def worker(file: str, db: str | None, drain: float | None, log_format: str, log_
     running actions have --drain seconds to end; a second one ends at once.
     """
     set_up(log_format, log_level)
+    try:
+        return _work(file, db, drain)
+    except EvertickError as error:
+        if log_format == "text":
+            raise
+        _logger.error("%s", one_line(str(error)), extra={"error": error.code})
+        return exit_code_of(error)
+    except Exception:
+        _logger.exception("the worker ended by an error that nobody expected")
+        return Exit.FAILED
+
+
+def _work(file: str, db: str | None, drain: float | None) -> int:
     app = load_app(parse_target(file)).app
     drain_ms = use_drain(app, drain)
     store = open_store(db or app.database_url)
