@@ -16,7 +16,7 @@ from evertick.app.functions import Action, Function, Mutation, Query
 from evertick.app.logs import RunLog
 from evertick.app.scheduled_run import ScheduledRun
 from evertick.app.schedulers import AsyncScheduler, MutationScheduler, Scheduler
-from evertick.app.schedules import AsyncSchedules, ScheduleReader, Schedules, in_unit
+from evertick.app.schedules import AsyncSchedules, ScheduleReader, Schedules, reader_in_unit, schedules_in_unit
 from evertick.base.errors import Misuse
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import to_datetime
@@ -75,12 +75,8 @@ class QueryCtx(_Context):
     @property
     def schedules(self) -> ScheduleReader:
         """What there is to know about schedules."""
-        return self._schedules
-
-    @property
-    def _schedules(self) -> Schedules:
         run = self._run
-        return in_unit(run.environment, run.tenant, f"function {run.name}", self._unit, run.now)
+        return reader_in_unit(run.environment, run.tenant, f"function {run.name}", self._unit, run.now)
 
     @property
     def now(self) -> datetime:
@@ -134,7 +130,8 @@ class MutationCtx(QueryCtx):
     @property
     def schedules(self) -> Schedules:
         """Schedules, made and changed with this transaction or not at all."""
-        return self._schedules
+        run = self._run
+        return schedules_in_unit(run.environment, run.tenant, f"function {run.name}", self._unit, run.now)
 
     @property
     def random(self) -> random.Random:

@@ -27,7 +27,7 @@ from evertick.app.schedule_reading import PAGE_MAX, Work
 from evertick.app.schedule_specs import When, anchored, check_spec, union
 from evertick.app.schedule_update import difference
 from evertick.app.schedule_views import ScheduleDescription, ScheduleSummary, summary
-from evertick.app.schedules import Schedules
+from evertick.app.schedules import ScheduleReader, Schedules
 from evertick.base.errors import AlreadyExists, EvertickError, Misuse, RegistrationError, ScheduleNotFound
 from evertick.base.ids import ScheduleId
 from evertick.base.instants import SECOND_MS, Instant
@@ -179,7 +179,7 @@ class Crons:
 
         Raises AlreadyExists if the name is taken, InvalidSpec, LimitExceeded, InvalidArguments.
         """
-        schedules = _of(ctx)
+        schedules = _changing(ctx)
         operations = schedules.operations
         cron = self._cron(name, when, function, args, kwargs)
 
@@ -222,7 +222,7 @@ class Crons:
 
         Raises ScheduleNotFound if there is none, Misuse for one that is declared in code.
         """
-        schedules = _of(ctx)
+        schedules = _changing(ctx)
         operations = schedules.operations
 
         def work(transaction: Transaction) -> None:
@@ -332,15 +332,23 @@ def _first_at(spec: Spec, now: Instant) -> Instant | None:
     return Instant(now // SECOND_MS * SECOND_MS) if plain else None
 
 
-def _of(ctx: QueryCtx | SyncActionCtx) -> Schedules:
+def _of(ctx: QueryCtx | SyncActionCtx) -> ScheduleReader:
     """The schedules of the function that asks."""
-    schedules = ctx.schedules
-    if not hasattr(schedules, "ask"):
+    schedules: Any = ctx.schedules
+    if not isinstance(schedules, ScheduleReader):
         raise Misuse(
             "an `async def` action reaches its crons through a mutation: write one that registers them, and "
             "`await ctx.run_mutation(...)`"
         )
-    return schedules  # type: ignore[return-value]
+    return schedules
+
+
+def _changing(ctx: MutationCtx | SyncActionCtx) -> Schedules:
+    """The schedules of the function that changes them."""
+    schedules = _of(ctx)
+    if not isinstance(schedules, Schedules):
+        raise Misuse("a query changes nothing; register and delete crons in a mutation")
+    return schedules
 
 
 def _is_registered(row: ScheduleRow) -> bool:

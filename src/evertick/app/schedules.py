@@ -164,15 +164,6 @@ def operations_of(
     )
 
 
-def in_unit(environment: Environment, tenant: TenantId, actor: str, unit: UnitOfWork, now: Instant) -> "Schedules":
-    """Operations that belong to a running transaction, in which time stands still."""
-
-    def run(work: Work[T]) -> T:
-        return work(unit.touch())
-
-    return Schedules(operations_of(environment, tenant, actor, now=lambda: now), run, run)
-
-
 class ScheduleReader(_Blocking):
     """`ctx.schedules` in a query: what may be asked."""
 
@@ -230,3 +221,26 @@ class AsyncSchedules(_Awaited):
     pause_all = _done_in_pages_async(ScheduleOperations.pause_page)
     resume_all = _done_in_pages_async(ScheduleOperations.resume_page)
     delete_all = _done_in_pages_async(ScheduleOperations.delete_page)
+
+
+def reader_in_unit(
+    environment: Environment, tenant: TenantId, actor: str, unit: UnitOfWork, now: Instant
+) -> ScheduleReader:
+    """Questions to a running transaction, in which time stands still."""
+    run = _in_unit(unit)
+    return ScheduleReader(operations_of(environment, tenant, actor, now=lambda: now), run, run)
+
+
+def schedules_in_unit(
+    environment: Environment, tenant: TenantId, actor: str, unit: UnitOfWork, now: Instant
+) -> Schedules:
+    """Operations that belong to a running transaction, in which time stands still."""
+    run = _in_unit(unit)
+    return Schedules(operations_of(environment, tenant, actor, now=lambda: now), run, run)
+
+
+def _in_unit(unit: UnitOfWork) -> Transact:
+    def run(work: Work[T]) -> T:
+        return work(unit.touch())
+
+    return run
