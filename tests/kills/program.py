@@ -24,20 +24,20 @@ LEASE_MS: Final = 1_000
 SETTINGS: Final = Settings(
     lease_ms=LEASE_MS, poll_ms=250, batch=64, action_slots=16, drain_ms=2_000, unblock_every_ms=1_000
 )
-FOLDER_VARIABLE: Final = "EVERTICK_KILLS_FOLDER"
 ATTEMPTS_MAX: Final = 3
 
 app = App("kills", settings=SETTINGS)
 
 
-def folder() -> Path:
+class Traces:
     """Where the traces outside of the database are."""
-    return Path(os.environ[FOLDER_VARIABLE])
+
+    folder: Path
 
 
 def write_line(name: str, line: str) -> None:
     """Append a line to a file, all of it or nothing, whoever else writes there."""
-    handle = os.open(folder() / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    handle = os.open(Traces.folder / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         os.write(handle, f"{line}\n".encode())
     finally:
@@ -80,16 +80,16 @@ async def call_out(ctx: ActionCtx, tag: str) -> None:
         await ctx.run_mutation(leaf, f"{tag}/{ctx.attempt}")
 
 
-def run_worker(url: str) -> None:
+def run_worker(url: str, folder: Path) -> None:
     """A worker process, until it is killed or the database does not answer at its start."""
-    _prepare(url)
+    _prepare(url, folder)
     with contextlib.suppress(Unavailable):
         asyncio.run(app.worker().run())
 
 
-def run_client(url: str, name: str) -> None:
+def run_client(url: str, folder: Path, name: str) -> None:
     """A client process: schedules and calls, until it is killed."""
-    _prepare(url)
+    _prepare(url, folder)
     number = 0
     while True:
         number += 1
@@ -116,7 +116,8 @@ def _call_until_answered(tag: str) -> None:
             return
 
 
-def _prepare(url: str) -> None:
+def _prepare(url: str, folder: Path) -> None:
+    Traces.folder = folder
     logging.disable(logging.CRITICAL)
     app._database_url = url
     random.seed()

@@ -30,7 +30,7 @@ import psycopg
 
 from evertick.store.open import open_store
 from tests.kills.ledger import Verdict, judge
-from tests.kills.program import FOLDER_VARIABLE, LEASE_MS, run_client, run_worker
+from tests.kills.program import LEASE_MS, run_client, run_worker
 from tests.postgres import PostgresServer
 
 REST_SECONDS: Final = 90.0
@@ -47,6 +47,8 @@ class Tally:
     client_kills: int = 0
     zombies: int = 0
     restarts: int = 0
+    crashes: int = 0
+    """Processes that ended by an error of their own."""
     recoveries: list[float] = field(default_factory=list)
     """Seconds from a worker's death until nothing was left in its name."""
 
@@ -73,9 +75,11 @@ class Site:
         """Start the process of a role."""
         self._boots += 1
         if role.startswith("worker"):
-            process: BaseProcess = self._context.Process(target=run_worker, args=(self.url,), daemon=True)
+            process: BaseProcess = self._context.Process(target=run_worker, args=(self.url, self.folder), daemon=True)
         else:
-            process = self._context.Process(target=run_client, args=(self.url, f"c{self._boots}"), daemon=True)
+            process = self._context.Process(
+                target=run_client, args=(self.url, self.folder, f"c{self._boots}"), daemon=True
+            )
         process.start()
         self._processes[role] = process
 
@@ -161,6 +165,7 @@ class Site:
                     os.kill(pid, signal.SIGCONT)
         for role in self._roles:
             if not self._processes[role].is_alive():
+                self.tally.crashes += self._processes[role].exitcode not in (0, -signal.SIGKILL)
                 self.start(role)
         if self._dead:
             living = {pid for (pid,) in self.query("select pid from workers")}
@@ -186,14 +191,13 @@ class Outcome:
 
     @property
     def holds(self) -> bool:
-        """Nothing lost, nothing doubled."""
-        return self.came_to_rest and not self.verdict.lost and not self.verdict.doubled
+        """Nothing lost, nothing doubled, and nobody died but by our hand."""
+        return self.came_to_rest and not self.tally.crashes and not self.verdict.lost and not self.verdict.doubled
 
 
 def run(database: str, kills: int, jobs: int, folder: Path, server: PostgresServer | None = None) -> Outcome:
     """Burn one database: `server` must run if `database` is "postgres"."""
     began = time.monotonic()
-    os.environ[FOLDER_VARIABLE] = str(folder)
     if server is not None:
         url, workers = server.databases.create(), 3
     else:
@@ -230,7 +234,7 @@ def show(database: str, outcome: Outcome) -> None:
             f"recovery after a worker's death: median {statistics.median(times):.2f} s, p99 {p99:.2f} s, "
             f"max {times[-1]:.2f} s (lease {LEASE_MS / 1000:g} s)"
         )
-    click.echo(f"{len(verdict.lost)} lost, {len(verdict.doubled)} doubled")
+    click.echo(f"{len(verdict.lost)} lost, {len(verdict.doubled)} doubled, {tally.crashes} ended by an error")
     for line in (*verdict.lost[:10], *verdict.doubled[:10]):
         click.echo(f"  {line}")
     if not outcome.came_to_rest:

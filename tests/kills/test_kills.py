@@ -18,6 +18,7 @@ def expect_whole(outcome: Outcome) -> None:
     """Nothing lost, nothing doubled, and something happened."""
     assert (outcome.verdict.lost, outcome.verdict.doubled) == ([], [])
     assert outcome.came_to_rest
+    assert outcome.tally.crashes == 0
     assert outcome.tally.kills >= KILLS
     assert outcome.verdict.jobs >= JOBS
     assert outcome.verdict.states["success"] > JOBS / 2

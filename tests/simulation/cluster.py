@@ -143,7 +143,7 @@ class Cluster:
         self._stores.pop(process.name, None)
         self._workers.pop(process.name, None)
         error = process.exception
-        if error is not None and not isinstance(error, Unavailable | Conflict):
+        if error is not None and not isinstance(error, Unavailable):
             self.world.complaints.append(f"crash: {process.name} ended with {type(error).__name__}: {error}")
         if role.startswith("worker") or process.state is ProcessState.KILLED or error is not None:
             self.world.loop.call_later(self.world.loop.random.choice(RESTARTS_S), self._spawn, role)

@@ -174,3 +174,15 @@ def test_idle_connections_that_were_cut_are_not_used(proxy: CommitProxy, far: St
     insert(far, new_job(2))
 
     assert get(far, 2).state is JobState.PENDING
+
+
+@pytest.mark.parametrize("mode", ["before", "after"])
+def test_a_read_whose_commit_is_cut_leaves_nothing_in_doubt(
+    proxy: CommitProxy, far: Store, direct: Store, mode: Mode
+) -> None:
+    """A worker met this as a driver's error, and ended."""
+    insert(direct, new_job(1))
+    proxy.mode = mode
+
+    with pytest.raises(DatabaseUnavailable):
+        far.read(lambda tx: tx.list_workers())

@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -11,7 +12,7 @@ from evertick.app.binding import bound
 from evertick.app.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx
 from evertick.app.crons import CronChanges, Crons
 from evertick.app.environment import Environment
-from evertick.app.execution import Execution
+from evertick.app.execution import CALL_CONFLICTS, Execution
 from evertick.app.functions import Action, Function, Mutation, Query
 from evertick.app.indexing import build_indexes
 from evertick.app.registry import Registry, TableRegistry
@@ -21,13 +22,14 @@ from evertick.app.scheduling import Drafter
 from evertick.app.tables import declare_table
 from evertick.app.targets import GuardedTargets
 from evertick.base.clock import Clock, SystemClock
-from evertick.base.errors import Misuse, RegistrationError
+from evertick.base.errors import Misuse, RegistrationError, WriteConflict
 from evertick.base.ids import DEFAULT_TENANT, Entropy, IdMaker, TenantId, system_entropy
 from evertick.base.instants import duration_ms
 from evertick.engine.events import Counters
 from evertick.engine.lanes import InlineLanes, Lanes, ThreadLanes
 from evertick.engine.settings import Settings
 from evertick.engine.worker import Worker
+from evertick.rules.retry import retry_delay_ms
 from evertick.store.contract import Store
 from evertick.store.open import open_store
 
@@ -272,8 +274,16 @@ class App:
         """Make a store fit for this app's tables. Raises SchemaMismatch."""
         store.check_schema()
         tables = list(self.tables)
-        if tables:
-            store.write(lambda transaction: build_indexes(transaction, DEFAULT_TENANT, tables))
+        failures = 0
+        while tables:
+            try:
+                store.write(lambda transaction: build_indexes(transaction, DEFAULT_TENANT, tables))
+                return
+            except WriteConflict:  # others start at the same time, or write documents
+                failures += 1
+                if failures >= CALL_CONFLICTS.attempts_max:
+                    raise
+                time.sleep(retry_delay_ms(failures, CALL_CONFLICTS, self._entropy) / 1000)
 
     def open_on(self, store: Store, *, inline: bool = False) -> Environment:
         """Use an open store, instead of the one behind `database_url`; `inline` uses no threads."""

@@ -175,7 +175,10 @@ class PostgresStore:
             try:
                 result = work(transaction)
                 self._check_whole(transaction, connection)
-                connection.commit()
+                try:
+                    connection.commit()
+                except psycopg.Error as error:  # nothing was written, so nothing is in doubt
+                    raise ours(error) from error
             except (psycopg.Error, EvertickError) as error:
                 if isinstance(error.__cause__ or error, pg_errors.ReadOnlySqlTransaction):
                     raise Misuse("a read must not write; run it as a write (a mutation instead of a query)") from error
