@@ -1,4 +1,4 @@
-"""`evertick schedule preview`: when would it fire? Offline: needs no database and no server.
+"""`evertick schedule preview`: when would it fire? Offline, unless a schedule is asked for by its id (`--sid`).
 
 From flags it prints the sentence, the next times on the schedule's clock and in UTC, and what clock changes do to
 them. From `--file` it answers one line of JSON for each line asked:
@@ -15,11 +15,13 @@ import json
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from typing import Any, TextIO
 
 import click
 
 from evertick.base.errors import EvertickError, InvalidSpec
+from evertick.cli.databases import db_option
 from evertick.cli.spec_flags import SpecFlags, parse_json, parse_when, spec_options
 from evertick.rules.recurrence import Recurrence, Spec, compile_spec, jitter_ms
 from evertick.rules.recurrence.describe import describe
@@ -35,27 +37,39 @@ LINE_MAX = 16 * 1024 * 1024
 
 @click.command()
 @spec_options
-@click.option("--after", metavar="TIME", default="now", show_default=True, help="Times later than this moment.")
-@click.option("--count", "-n", type=click.IntRange(1, COUNT_MAX), default=COUNT_DEFAULT, show_default=True)
+@click.option("--after", metavar="TIME", help="Times later than this moment; now unless given.")
+@click.option("--count", "-n", type=click.IntRange(1, COUNT_MAX), help=f"How many; {COUNT_DEFAULT} unless given.")
+@click.option("--from", "first", metavar="TIME", help="With --to: all times from this moment on.")
+@click.option("--to", "last", metavar="TIME", help="With --from: all times before this moment.")
+@click.option("--sid", "-s", "--schedule-id", "sid", metavar="ID", help="The times of this schedule, with its jitter.")
+@db_option
 @click.option("--output", "-o", type=click.Choice(["table", "json", "jsonl"]), default="table", show_default=True)
 @click.option("--file", "lines", type=click.File("r", encoding="utf-8", errors="replace"), help="Specs, one a line.")
-def preview(spec_flags: SpecFlags, after: str, count: int, output: str, lines: TextIO | None) -> None:
-    """Show the next times of a spec, without a server."""
+def preview(
+    spec_flags: SpecFlags, after: str | None, count: int | None, first: str | None, last: str | None, sid: str | None,
+    db: str | None, output: str, lines: TextIO | None,
+) -> None:  # fmt: skip
+    """Show the next times of a rule, without a database; or of a schedule (--sid)."""
     if lines is not None:
-        if spec_flags.given:
+        if spec_flags.given or sid is not None or first is not None or last is not None:
             raise click.UsageError("--file brings its own specs; give either it or flags")
-        for answer in answers(lines, after, count):
+        for answer in answers(lines, after or "now", count or COUNT_DEFAULT):
             click.echo(json.dumps(answer, ensure_ascii=False))
         return
-    if not spec_flags.given:
-        raise click.UsageError("say when: --cron, --interval, --calendar, --rrule, --at or --spec")
-    try:
-        spec = spec_flags.spec()
-        recurrence = compile_spec(spec)
-        begin = parse_when(after, recurrence.zone, "--after")
-    except EvertickError as problem:
-        raise click.UsageError(str(problem)) from None
-    shown = _preview(recurrence, begin, count)
+    if (first is None) != (last is None) or (first is not None and after is not None):
+        raise click.UsageError("a span is --from TIME --to TIME; without it, --after TIME and --count N")
+    if sid is not None:
+        if spec_flags.given:
+            raise click.UsageError("--sid brings its own times; give either it or flags of times")
+        shown = _of_schedule(sid, db, after, first, last, count)
+    elif not spec_flags.given:
+        raise click.UsageError("say when: --cron, --interval, --calendar, --rrule, --at or --spec; or --sid")
+    else:
+        try:
+            recurrence = compile_spec(spec_flags.spec())
+            shown = _of_flags(recurrence, after, first, last, count)
+        except EvertickError as problem:
+            raise click.UsageError(str(problem)) from None
     if output != "json":
         _say(shown)
     if output == "json":
@@ -65,6 +79,25 @@ def preview(spec_flags: SpecFlags, after: str, count: int, output: str, lines: T
             click.echo(json.dumps(row, ensure_ascii=False))
     else:
         _table(shown)
+
+
+def _of_flags(
+    recurrence: Recurrence, after: str | None, first: str | None, last: str | None, count: int | None
+) -> dict[str, Any]:
+    if first is None or last is None:
+        return _preview(recurrence, parse_when(after or "now", recurrence.zone, "--after"), count or COUNT_DEFAULT)
+    begin, end = parse_when(first, recurrence.zone, "--from"), parse_when(last, recurrence.zone, "--to")
+    return _preview(recurrence, begin - 1, count or COUNT_MAX, until=end)
+
+
+def _of_schedule(
+    sid: str, db: str | None, after: str | None, first: str | None, last: str | None, count: int | None
+) -> dict[str, Any]:
+    from evertick.cli.schedule_times import times_of_schedule
+
+    if first is None:
+        return times_of_schedule(sid, db, after or "now", None, count or COUNT_DEFAULT)
+    return times_of_schedule(sid, db, first, last, count or COUNT_MAX)
 
 
 # --- many specs, one line each -------------------------------------------------------------------------------
@@ -144,9 +177,9 @@ def _description(spec: Spec) -> str | None:
 # --- one spec ------------------------------------------------------------------------------------------------
 
 
-def _preview(recurrence: Recurrence, after: int, count: int) -> dict[str, Any]:
+def _preview(recurrence: Recurrence, after: int, count: int, until: int | None = None) -> dict[str, Any]:
     rows = []
-    for at in recurrence.preview(count, after):
+    for at in takewhile(lambda at: until is None or at < until, recurrence.preview(count, after)):
         note = clock_note(recurrence, at)
         row = {"time": format_instant(at, recurrence.zone.offset_at(at)), "utc": format_instant(at)}
         rows.append(row if note is None else {**row, "note": note.text})
@@ -156,7 +189,7 @@ def _preview(recurrence: Recurrence, after: int, count: int) -> dict[str, Any]:
         "after": format_instant(after),
         "times": rows,
     }
-    if not rows:
+    if not rows and (until is None or recurrence.is_empty()):
         shown["never" if recurrence.is_empty() else "ended"] = True
     if remarks := lint(recurrence.spec, after):
         shown["warnings"] = [{"code": one.code, "where": one.where, "message": one.message} for one in remarks]
@@ -179,7 +212,8 @@ def _table(shown: dict[str, Any]) -> None:
     wide = sys.stdout.isatty()
     now = int(time.time())
     for row in shown["times"]:
-        cells = [row["time"], row["utc"], _distance(parse_instant(row["utc"]) - now), row.get("note", "")]
+        note = ", ".join(filter(None, (f"starts {row['actual']}" if "actual" in row else "", row.get("note", ""))))
+        cells = [row["time"], row["utc"], _distance(parse_instant(row["utc"]) - now), note]
         line = f"{cells[0]}   {cells[1]}   {cells[2]:>10}   {cells[3]}" if wide else "\t".join(cells)
         click.echo(line.rstrip())
 

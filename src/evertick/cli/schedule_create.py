@@ -12,7 +12,7 @@ from evertick.cli.databases import db_option
 from evertick.cli.output import output_option
 from evertick.cli.printable import json_text, printable
 from evertick.cli.schedule_desk import Desk, app_option, open_desk, sid_option
-from evertick.cli.schedule_flags import DefinitionFlags, definition_options
+from evertick.cli.schedule_flags import DefinitionFlags, definition_options, say_if_unseen
 from evertick.cli.schedule_rows import description_row
 from evertick.cli.schedule_times import write_times
 from evertick.cli.spec_flags import SpecFlags, spec_options
@@ -58,6 +58,8 @@ def create(
         existed, made = desk.rehearse(work) if dry_run else desk.do(work)
         did = "exists already, as this" if existed else "would be created" if dry_run else "created"
         _say(desk, f"{made.id} {did}", made, spec)
+        if not existed:
+            say_if_unseen(call)
         show(made, output, desk.now, {"dry_run": True} if dry_run else {})
 
 

@@ -50,12 +50,6 @@ class DefinitionFlags:
         if self.function is None:
             return None
         resolved = functions.resolve(self.function)
-        if isinstance(resolved, NamedFunction) and not resolved.seen:
-            click.echo(
-                f"note: nothing in this database has called {printable(self.function)} yet; "
-                "its runs wait until a worker knows it",
-                err=True,
-            )
         return FunctionCall(resolved, resolved.encode_args((), self.arguments()))
 
     def arguments(self) -> dict[str, Any]:
@@ -112,6 +106,17 @@ def definition_options(command: Command) -> Command:
     for option in reversed(_OPTIONS):
         wrapped = option(wrapped)
     return cast("Command", wrapped)
+
+
+def say_if_unseen(call: FunctionCall | None) -> None:
+    """Mention that nobody may know the function yet: it may be deployed later, or be misspelt."""
+    function = None if call is None else call.function
+    if isinstance(function, NamedFunction) and not function.seen:
+        click.echo(
+            f"note: nothing in this database has called {printable(function.name)} yet; "
+            "its runs wait until a worker knows it",
+            err=True,
+        )
 
 
 def json_object(text: str, flag: str, what: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from evertick.cli.output import output_option
 from evertick.cli.printable import json_text, printable
 from evertick.cli.schedule_create import SHOWN, say_state
 from evertick.cli.schedule_desk import Desk, app_option, open_desk, sid_option
-from evertick.cli.schedule_flags import DefinitionFlags, definition_options
+from evertick.cli.schedule_flags import DefinitionFlags, definition_options, say_if_unseen
 from evertick.cli.schedule_rows import description_row
 from evertick.cli.schedule_times import time_cells
 from evertick.cli.spec_flags import SpecFlags, spec_options
@@ -84,6 +84,7 @@ def update(
 
         before, after = desk.rehearse(work) if dry_run else desk.do(work)
     _report(before, after, output, dry_run=dry_run)
+    say_if_unseen(call)
 
 
 def _call(desk: Desk, sid: str, flags: DefinitionFlags, unset: tuple[str, ...], *, whole: bool) -> FunctionCall | None:
@@ -139,7 +140,7 @@ def _report(before: ScheduleDescription, after: ScheduleDescription, output: str
         click.echo(f"{name}\t{printable(_text(old))} -> {printable(_text(new))}")
     if "spec" in changes or "times" in changes:
         for old_time, new_time in _next_times(before, after):
-            click.echo(f"next\t{old_time} -> {new_time}" if old_time != new_time else f"next\t{old_time} same")
+            click.echo(f"next\t{old_time}" + ("   same" if old_time == new_time else f" -> {new_time}"))
 
 
 def difference(before: ScheduleDescription, after: ScheduleDescription) -> dict[str, list[Any]]:
