@@ -4,7 +4,7 @@ time     0     1     2
 trigger     S=============|
 1              x  overlap
 2                    x  overlap
-trigger                 S==
+trigger                 S=
 """
 
 import pytest
