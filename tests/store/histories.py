@@ -26,7 +26,7 @@ from evertick.base.records import (
     Worker,
 )
 from tests.store.model import ModelStore, ModelTransaction, Tables
-from tests.store.schedule_histories import FED, ScheduleDraws
+from tests.store.schedule_histories import FED, SELDOM, ScheduleDraws
 
 TENANTS: Final = (DEFAULT_TENANT, TenantId("other"))
 KINDS: Final = (FunctionKind.MUTATION, FunctionKind.ACTION)
@@ -87,7 +87,7 @@ class History(ScheduleDraws):
         self._jobs = 0
         self._names = sorted(name.removeprefix("draw_") for name in dir(self) if name.startswith("draw_"))
         self._names += 3 * ["insert_jobs", "claim_jobs", "finish_jobs"]  # these feed all others
-        self._names += FED
+        self._names += FED + SELDOM
         self._names += 2 * [
             "put_documents",
             "put_index_entries",
@@ -265,11 +265,17 @@ class History(ScheduleDraws):
     # -- workers
 
     def draw_register_worker(self, tables: Tables) -> Any:
-        until = Instant(self._moment() + 10 * self._random.randint(0, 9))
+        until = self._unlike_others(tables, self._moment() + 10 * self._random.randint(0, 9))
         return (Worker(self._pick(WORKERS), self._moment(), until, "host", self._random.randint(1, 99)),), {}
 
     def draw_renew_lease(self, tables: Tables) -> Any:
-        return (self._pick(WORKERS),), {"leased_until": self._moment()}
+        return (self._pick(WORKERS),), {"leased_until": self._unlike_others(tables, self._moment())}
+
+    def _unlike_others(self, tables: Tables, until: int) -> Instant:
+        """The end of a lease that no other worker has: those of one moment expire in no promised order."""
+        while any(worker.leased_until == until for worker in tables.workers.values()):
+            until += 1
+        return Instant(until)
 
     def draw_remove_worker(self, tables: Tables) -> Any:
         return (self._pick(WORKERS),), {}

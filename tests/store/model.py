@@ -65,6 +65,8 @@ class ModelStore:
 class ModelTransaction(ScheduleModel):
     """The contract's transaction, method by method."""
 
+    tables: Tables
+
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
         self._savepoints: list[tuple[str, Tables]] = []

@@ -5,7 +5,7 @@ from typing import Any
 
 from evertick.base.ids import DEFAULT_TENANT, JobId, ScheduleId, TenantId
 from evertick.base.schedule_records import HistoryRow, OccurrenceFilter, OccurrenceRow, RunReport, ScheduleRow
-from evertick.store.contract import Store
+from evertick.store.contract import Store, Transaction
 from tests.store.rows import NOW, at, job_id
 
 
@@ -96,7 +96,12 @@ def line(number: int, name: str = "s1", **changes: Any) -> HistoryRow:
 
 def add(store: Store, *rows: ScheduleRow) -> None:
     """Write schedules in a transaction of their own."""
-    store.write(lambda tx: [tx.insert_schedule(row) for row in rows])
+
+    def work(tx: Transaction) -> None:
+        for row in rows:
+            tx.insert_schedule(row)
+
+    store.write(work)
 
 
 def record(store: Store, *rows: OccurrenceRow) -> int:

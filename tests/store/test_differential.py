@@ -11,13 +11,15 @@ import pytest
 
 from evertick.base.errors import WriteConflict
 from evertick.base.records import JobFilter
+from evertick.base.schedule_records import OccurrenceFilter, ScheduleFilter
 from evertick.store.contract import Store, Transaction
 from evertick.store.open import open_store
+from evertick.store.sql_schedules import REPORT_COLUMNS
 from tests.store.histories import TENANTS, WORKERS, History, NotCommitted, Step
 from tests.store.model import Tables, claim_of
 
 SEEDS: Final = tuple(map(int, filter(None, os.environ.get("EVERTICK_STORE_SEED", "").split(",")))) or (1, 2, 3)
-STEPS: Final = int(os.environ.get("EVERTICK_STORE_STEPS", "250"))
+STEPS: Final = int(os.environ.get("EVERTICK_STORE_STEPS", "450"))
 FLOOR: Final = 2
 """How often each kind of operation must have succeeded in a history of 250 steps."""
 RARE: Final = (
@@ -111,6 +113,13 @@ def snapshot(store: Store) -> dict[str, list[Any]]:
             "indexes": rows(tx, "select tenant, index_name, fields from document_indexes"),
             "calls": rows(tx, "select tenant, key, name, fingerprint, result, created_at from calls"),
             "held": [claim for worker in WORKERS for claim in tx.held_jobs(worker, limit=10**6)],
+            "schedules": [row for t in TENANTS for row in tx.list_schedules(ScheduleFilter(tenant=t), limit=10**6)],
+            "occurrences": [
+                row for t in TENANTS for row in tx.list_occurrences(OccurrenceFilter(tenant=t), limit=10**6)
+            ],
+            "reports": rows(tx, f"select {', '.join(REPORT_COLUMNS)} from run_reports"),
+            "history": rows(tx, "select id, tenant, schedule_id, at, actor, action, detail from schedule_history"),
+            "stops": rows(tx, "select id, stop from jobs where stop > 0"),
         }
 
     return store.read(work)
@@ -129,4 +138,15 @@ def snapshot_of_model(tables: Tables) -> dict[str, list[Any]]:
         "indexes": sorted((*place, text) for place, text in tables.indexes.items()),
         "calls": sorted(calls),
         "held": [claim_of(job) for job in held],
+        "schedules": sorted(tables.schedules.values(), key=lambda row: (TENANTS.index(row.tenant), row.id)),
+        "occurrences": sorted(
+            tables.occurrences.values(),
+            key=lambda row: (TENANTS.index(row.tenant), row.nominal_at, row.schedule_id, row.origin, row.request),
+        ),
+        "reports": sorted(tuple(getattr(each, c) for c in REPORT_COLUMNS) for each in tables.reports.values()),
+        "history": sorted(
+            (row.id, row.tenant, row.schedule_id, row.at, row.actor, row.action, row.detail)
+            for row in tables.history.values()
+        ),
+        "stops": sorted((job_id, stop) for job_id, stop in tables.stops.items() if job_id in tables.jobs),
     }

@@ -190,8 +190,11 @@ def test_a_filter_narrows_the_list(store: Store, where: ScheduleFilter, expected
 
 
 def test_a_history_is_read_newest_first(store: Store) -> None:
-    others = [line(5, "s2"), line(6, tenant=OTHER)]
-    store.write(lambda tx: [tx.add_history(each) for each in (line(1), line(3), line(2), *others)])
+    def work(tx: Transaction) -> None:
+        for each in (line(1), line(3), line(2), line(5, "s2"), line(6, tenant=OTHER)):
+            tx.add_history(each)
+
+    store.write(work)
 
     def history(before: str | None = None, limit: int = 9) -> list[int]:
         rows = store.read(lambda tx: tx.list_history(S1, tenant=DEFAULT_TENANT, limit=limit, before=before))

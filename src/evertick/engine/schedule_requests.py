@@ -21,13 +21,16 @@ from evertick.engine.schedule_standing import OPEN, Standing, Targets
 from evertick.engine.schedule_times import ScheduleTimes
 from evertick.engine.schedule_writing import HISTORY_PREFIX, write
 from evertick.rules.events import Deleted, Event, Updated
-from evertick.rules.schedule import FireTime, Policies
+from evertick.rules.schedule import FireTime, Origin, Policies
 from evertick.rules.state_text import from_text, to_text
 from evertick.store.contract import Transaction
 
 REPORTS_MAX: Final = 1_000
 ROUNDS_MAX: Final = 200
 """Pages of due times that a request judges before it happens; a schedule further behind must be caught up first."""
+
+LEDGER_LOOK_MAX: Final = 1_000
+"""Rows of the ledger beyond the present that a new schedule looks at for times of a namesake."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,11 +227,11 @@ def _evaluated(
 
 def _beyond_ledger(transaction: Transaction, row: ScheduleRow) -> ScheduleRow:
     """The new row; if one of this id was deleted and the clock set back, what the ledger holds is not named again."""
-    where = OccurrenceFilter(tenant=row.tenant, schedule_id=row.id)
-    newest = transaction.list_occurrences(where, limit=1, newest_first=True)
-    if not newest or newest[0].nominal_at <= row.seen_until:
+    where = OccurrenceFilter(tenant=row.tenant, schedule_id=row.id, start=Instant(row.seen_until + 1))
+    beyond = transaction.list_occurrences(where, limit=LEDGER_LOOK_MAX, newest_first=True)
+    seen_until = next((each.nominal_at for each in beyond if each.origin == Origin.SCHEDULE), None)
+    if seen_until is None:
         return row
-    seen_until = newest[0].nominal_at
     return replace(row, seen_until=seen_until, state=to_text(replace(from_text(row.state), seen_until=seen_until)))
 
 

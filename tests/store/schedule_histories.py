@@ -1,0 +1,204 @@
+"""Random histories of schedules: arguments drawn from what the model knows, as in `tests.store.histories`."""
+
+import random
+from dataclasses import replace
+from typing import Any, Final
+
+from evertick.base.ids import DEFAULT_TENANT, JobId, ScheduleId, TenantId
+from evertick.base.instants import Instant
+from evertick.base.records import JobState
+from evertick.base.schedule_records import OccurrenceFilter, OccurrenceRow, RunReport, ScheduleFilter, ScheduleRow
+from tests.store.schedule_model import key_of
+from tests.store.schedule_rows import line, occurrence, report, schedule
+
+TENANTS: Final = (DEFAULT_TENANT, TenantId("other"))
+SCHEDULES: Final = tuple(map(ScheduleId, ("s1", "s2", "S1", "s_%", "ß")))
+FATES: Final = ("started", "buffered", "buffered", "skipped", "missed")
+FED: Final = 2 * ["insert_schedule", "record_occurrences", "record_occurrences", "report_runs", "ask_to_stop"]
+"""What others feed on, so it is drawn more often."""
+SELDOM: Final = 2 * ["held_jobs", "holders_without_row", "document_indexes"]
+"""What rarely finds anything, and would be drawn too seldom among so many."""
+
+
+class ScheduleDraws:
+    """Draws for the methods of schedules; `History` has the chance and the clock."""
+
+    _random: random.Random
+    _pick: Any
+    _maybe: Any
+    _moment: Any
+    _some_id: Any
+
+    def draw_insert_schedule(self, tables: Any) -> Any:
+        return (self._new_schedule(),), {}
+
+    def _new_schedule(self) -> ScheduleRow:
+        moment = self._moment()
+        return schedule(
+            self._pick(SCHEDULES),
+            tenant=self._pick(TENANTS),
+            kind=self._pick(("schedule", "cron")),
+            status=self._pick(("active", "paused")),
+            function=self._pick(("app.f", "app.g")),
+            wake_at=self._pick((moment, Instant(moment + 30), None)),
+            next_at=self._pick((moment, None)),
+            last_result=self._pick((None, "1")),
+        )
+
+    def draw_get_schedule(self, tables: Any) -> Any:
+        return (self._pick(SCHEDULES),), {"tenant": self._pick(TENANTS)}
+
+    draw_lock_schedule = draw_get_schedule
+    draw_delete_schedule = draw_get_schedule
+
+    def draw_due_schedules(self, tables: Any) -> Any:
+        return (self._moment(),), {"limit": self._random.randint(1, 4)}
+
+    def draw_next_wake(self, tables: Any) -> Any:
+        return (), {}
+
+    def draw_save_schedules(self, tables: Any) -> Any:
+        known = list(tables.schedules.values())
+        chosen = self._random.sample(known, min(len(known), self._random.randint(1, 3)))
+        rows = []
+        for row in chosen:
+            changed = replace(self._new_schedule(), tenant=row.tenant, id=row.id, note=str(self._moment()))
+            rows.append(replace(changed, revision=row.revision - self._maybe(0.2), version=row.version + 1))
+        return (rows,), {}
+
+    def draw_list_schedules(self, tables: Any) -> Any:
+        where = ScheduleFilter(
+            tenant=self._pick(TENANTS),
+            kind=self._pick((None, None, "cron")),
+            status=self._pick((None, None, "paused")),
+            function=self._pick((None, None, "app.f")),
+            id_contains=self._pick((None, None, "s", "_", "%", "S", "")),
+            next_before=self._moment() if self._maybe(0.2) else None,
+        )
+        known = [row for row in tables.schedules.values() if row.tenant == where.tenant]
+        last = self._pick(known) if known and self._maybe(0.4) else None
+        after = None if last is None else (last.next_at, str(last.id))
+        return (where,), {"limit": self._random.randint(1, 5), "after": after, "by_next": self._maybe(0.5)}
+
+    # -- the ledger
+
+    def draw_record_occurrences(self, tables: Any) -> Any:
+        rows = {key_of(row): row for row in (self._new_occurrence() for _ in range(self._random.randint(1, 4)))}
+        return (list(rows.values()),), {}
+
+    def _new_occurrence(self) -> OccurrenceRow:
+        fate = self._pick(FATES)
+        job_id = JobId(f"job_{self._random.randint(1, 40):028x}") if fate == "started" else None
+        return occurrence(
+            self._random.randint(1, 12),
+            self._pick(SCHEDULES[:2]),
+            tenant=self._pick(TENANTS),
+            origin=self._pick(("schedule", "schedule", "trigger")),
+            request=self._pick(("", "r")),
+            fate=fate,
+            reason=self._pick(("on_time", "overlap")),
+            decided_at=self._moment(),
+            job_id=job_id,
+            started_at=None if job_id is None else self._moment(),
+        )
+
+    def _some_occurrence(self, tables: Any) -> OccurrenceRow:
+        known = list(tables.occurrences.values())
+        row: OccurrenceRow = self._pick(known) if known and self._maybe(0.9) else occurrence(99)
+        return row
+
+    def draw_get_occurrence(self, tables: Any) -> Any:
+        row = self._some_occurrence(tables)
+        named = {name: getattr(row, name) for name in ("tenant", "nominal_at", "origin", "request")}
+        return (row.schedule_id,), named
+
+    def draw_end_occurrences(self, tables: Any) -> Any:
+        rows = {key_of(row): row for row in (self._some_occurrence(tables) for _ in range(3))}
+        return ([self._report_of(row) for row in rows.values()],), {}
+
+    def _report_of(self, row: OccurrenceRow) -> RunReport:
+        return report(
+            self._random.randint(1, 40),
+            row.schedule_id,
+            tenant=row.tenant,
+            nominal_at=row.nominal_at,
+            origin=row.origin,
+            request=row.request,
+            ended_at=self._moment(),
+            outcome=self._pick(("success", "failed")),
+            result=self._pick((None, "1")),
+        )
+
+    def draw_list_occurrences(self, tables: Any) -> Any:
+        where = OccurrenceFilter(
+            tenant=self._pick(TENANTS),
+            schedule_id=self._pick((None, *SCHEDULES[:2])),
+            fates=tuple(self._random.sample(("started", "buffered", "skipped"), self._random.randint(0, 2))),
+            reason=self._pick((None, None, "overlap")),
+            start=occurrence(self._random.randint(1, 5)).nominal_at if self._maybe(0.3) else None,
+            end=occurrence(self._random.randint(5, 12)).nominal_at if self._maybe(0.3) else None,
+        )
+        after = self._some_occurrence(tables) if self._maybe(0.4) else None
+        if after is not None and where.schedule_id is not None:
+            after = replace(after, schedule_id=where.schedule_id)
+        return (where,), {"limit": self._random.randint(1, 6), "after": after, "newest_first": self._maybe(0.5)}
+
+    def draw_prune_occurrences(self, tables: Any) -> Any:
+        return (), {
+            "before": Instant(self._moment() - self._random.randint(0, 300)),
+            "limit": self._random.randint(1, 3),
+        }
+
+    # -- what runs report
+
+    def draw_report_runs(self, tables: Any) -> Any:
+        made = [self._report_of(self._some_occurrence(tables)) for _ in range(self._random.randint(1, 3))]
+        schedules = [replace(each, schedule_id=self._pick(SCHEDULES)) for each in made]
+        return (list({each.job_id: each for each in schedules}.values()),), {}
+
+    def draw_run_reports(self, tables: Any) -> Any:
+        keys = [(tenant, name) for tenant in TENANTS for name in SCHEDULES if self._maybe(0.5)]
+        return (keys,), {"limit": self._random.randint(1, 9)}
+
+    def draw_reported_schedules(self, tables: Any) -> Any:
+        return (), {"limit": 1_000}
+
+    def draw_orphaned_reports(self, tables: Any) -> Any:
+        return (), {"limit": 1_000}
+
+    def draw_delete_run_reports(self, tables: Any) -> Any:
+        known = list(tables.reports.values())
+        return (self._random.sample(known, min(len(known), self._random.randint(0, 2))),), {}
+
+    # -- history, and stopping runs
+
+    def draw_add_history(self, tables: Any) -> Any:
+        moment = self._moment()
+        return (line(moment, self._pick(SCHEDULES[:2]), tenant=self._pick(TENANTS)),), {}
+
+    def draw_list_history(self, tables: Any) -> Any:
+        known = sorted(tables.history)
+        before = self._pick(known) if known and self._maybe(0.4) else None
+        named = {"tenant": self._pick(TENANTS), "limit": self._random.randint(1, 4), "before": before}
+        return (self._pick(SCHEDULES[:2]),), named
+
+    def draw_ask_to_stop(self, tables: Any) -> Any:
+        running = [job for job in tables.jobs.values() if job.state is JobState.IN_PROGRESS]
+        if running and self._maybe(0.8):
+            job = self._pick(running)
+            return (job.id,), {"tenant": job.tenant}
+        return (self._some_id(tables),), {"tenant": self._pick(TENANTS)}
+
+    def draw_cancel_pending_job(self, tables: Any) -> Any:
+        jobs = [job for job in tables.jobs.values() if job.state is JobState.PENDING]
+        if jobs and self._maybe(0.5):
+            job = self._pick(jobs)
+            return (job.id,), {"tenant": job.tenant, "now": self._moment()}
+        return (self._some_id(tables),), {"tenant": self._pick(TENANTS), "now": self._moment()}
+
+    def draw_terminate_job(self, tables: Any) -> Any:
+        arguments, named = self.draw_ask_to_stop(tables)
+        return arguments, named | {"now": self._moment()}
+
+    def draw_stops_asked(self, tables: Any) -> Any:
+        return ([*tables.stops, self._some_id(tables)],), {}

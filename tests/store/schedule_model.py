@@ -1,0 +1,215 @@
+"""The model's part for schedules: what `evertick.store.schedule_contract` promises, over plain dicts."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from evertick.base.errors import WriteConflict
+from evertick.base.ids import JobId, ScheduleId, TenantId
+from evertick.base.instants import Instant
+from evertick.base.records import CanceledJob, Job, JobState
+from evertick.base.schedule_records import (
+    HistoryRow,
+    OccurrenceFilter,
+    OccurrenceRow,
+    RunReport,
+    ScheduleFilter,
+    ScheduleRow,
+)
+
+ScheduleKey = tuple[TenantId, ScheduleId]
+OccurrenceKey = tuple[TenantId, ScheduleId, Instant, str, str]
+
+
+@dataclass
+class ScheduleTables:
+    """Schedules, their ledger, what runs reported, their history, and which jobs were asked to stop."""
+
+    schedules: dict[ScheduleKey, ScheduleRow] = field(default_factory=dict)
+    occurrences: dict[OccurrenceKey, OccurrenceRow] = field(default_factory=dict)
+    reports: dict[JobId, RunReport] = field(default_factory=dict)
+    history: dict[str, HistoryRow] = field(default_factory=dict)
+    stops: dict[JobId, int] = field(default_factory=dict)
+
+
+class ScheduleModel:
+    """The contract's transaction for schedules, method by method."""
+
+    tables: Any
+    get_job: Callable[..., Job | None]
+    cancel_job: Callable[..., CanceledJob | None]
+
+    def insert_schedule(self, row: ScheduleRow) -> None:
+        if (row.tenant, row.id) in self.tables.schedules:
+            raise WriteConflict("the id is taken")
+        self.tables.schedules[row.tenant, row.id] = row
+
+    def get_schedule(self, schedule_id: ScheduleId, *, tenant: TenantId) -> ScheduleRow | None:
+        row: ScheduleRow | None = self.tables.schedules.get((tenant, schedule_id))
+        return row
+
+    def lock_schedule(self, schedule_id: ScheduleId, *, tenant: TenantId) -> ScheduleRow | None:
+        return self.get_schedule(schedule_id, tenant=tenant)
+
+    def due_schedules(self, now: Instant, *, limit: int) -> list[ScheduleRow]:
+        due = [row for row in self.tables.schedules.values() if row.wake_at is not None and row.wake_at <= now]
+        return sorted(due, key=lambda row: (row.wake_at, row.tenant, row.id))[:limit]
+
+    def reported_schedules(self, *, limit: int) -> list[ScheduleRow]:
+        reported = {(each.tenant, each.schedule_id) for each in self.tables.reports.values()}
+        return [self.tables.schedules[key] for key in sorted(reported & self.tables.schedules.keys())][:limit]
+
+    def next_wake(self) -> Instant | None:
+        return min((row.wake_at for row in self.tables.schedules.values() if row.wake_at is not None), default=None)
+
+    def save_schedules(self, rows: Sequence[ScheduleRow]) -> int:
+        saved = 0
+        for row in rows:
+            old = self.tables.schedules.get((row.tenant, row.id))
+            if old is not None and old.revision == row.revision:
+                born = {"kind": old.kind, "created_at": old.created_at, "revision": old.revision + 1}
+                self.tables.schedules[row.tenant, row.id] = replace(row, **born)
+                saved += 1
+        return saved
+
+    def delete_schedule(self, schedule_id: ScheduleId, *, tenant: TenantId) -> bool:
+        return self.tables.schedules.pop((tenant, schedule_id), None) is not None
+
+    def list_schedules(
+        self,
+        where: ScheduleFilter,
+        *,
+        limit: int,
+        after: tuple[Instant | None, str] | None = None,
+        by_next: bool = False,
+    ) -> list[ScheduleRow]:
+        def position(next_at: Instant | None, schedule_id: str) -> tuple[Any, ...]:
+            return (next_at is None, next_at or 0, schedule_id) if by_next else (schedule_id,)
+
+        found = [
+            row
+            for row in self.tables.schedules.values()
+            if row.tenant == where.tenant
+            and where.kind in (None, row.kind)
+            and where.status in (None, row.status)
+            and where.function in (None, row.function)
+            and (where.id_contains or "") in row.id
+            and (where.next_before is None or (row.next_at is not None and row.next_at < where.next_before))
+            and (after is None or position(row.next_at, row.id) > position(*after))
+        ]
+        return sorted(found, key=lambda row: position(row.next_at, row.id))[:limit]
+
+    # -- the ledger
+
+    def record_occurrences(self, rows: Sequence[OccurrenceRow]) -> int:
+        written = 0
+        for row in rows:
+            old = self.tables.occurrences.get(key_of(row))
+            if old is None:
+                self.tables.occurrences[key_of(row)] = replace(row, ended_at=None, outcome=None)
+            elif old.fate == "buffered":
+                kept = {"actual_at": old.actual_at, "ended_at": old.ended_at, "outcome": old.outcome}
+                self.tables.occurrences[key_of(row)] = replace(row, **kept)
+            written += old is None or old.fate == "buffered"
+        return written
+
+    def get_occurrence(
+        self, schedule_id: ScheduleId, *, tenant: TenantId, nominal_at: Instant, origin: str, request: str
+    ) -> OccurrenceRow | None:
+        row: OccurrenceRow | None = self.tables.occurrences.get((tenant, schedule_id, nominal_at, origin, request))
+        return row
+
+    def end_occurrences(self, reports: Sequence[RunReport]) -> None:
+        for each in reports:
+            old = self.tables.occurrences.get(key_of(each))
+            if old is not None and old.fate == "started" and old.ended_at is None:
+                self.tables.occurrences[key_of(each)] = replace(old, ended_at=each.ended_at, outcome=each.outcome)
+
+    def list_occurrences(
+        self, where: OccurrenceFilter, *, limit: int, after: OccurrenceRow | None = None, newest_first: bool = False
+    ) -> list[OccurrenceRow]:
+        def position(row: OccurrenceRow) -> tuple[Any, ...]:
+            return (row.nominal_at, row.schedule_id, row.origin, row.request)
+
+        found = [
+            row
+            for row in self.tables.occurrences.values()
+            if row.tenant == where.tenant
+            and where.schedule_id in (None, row.schedule_id)
+            and (not where.fates or row.fate in where.fates)
+            and where.reason in (None, row.reason)
+            and (where.start is None or row.nominal_at >= where.start)
+            and (where.end is None or row.nominal_at < where.end)
+            and (
+                after is None or (position(row) < position(after) if newest_first else position(row) > position(after))
+            )
+        ]
+        return sorted(found, key=position, reverse=newest_first)[:limit]
+
+    def prune_occurrences(self, *, before: Instant, limit: int) -> int:
+        over = [
+            (row.decided_at, key)
+            for key, row in self.tables.occurrences.items()
+            if row.decided_at < before and row.fate != "buffered" and (row.job_id is None or row.ended_at is not None)
+        ]
+        for _, key in sorted(over)[:limit]:
+            del self.tables.occurrences[key]
+        return min(len(over), limit)
+
+    # -- what runs report
+
+    def report_runs(self, reports: Sequence[RunReport]) -> None:
+        for each in reports:
+            self.tables.reports.setdefault(each.job_id, each)
+
+    def run_reports(self, schedules: Sequence[ScheduleKey], *, limit: int) -> list[RunReport]:
+        mine = [each for each in self.tables.reports.values() if (each.tenant, each.schedule_id) in schedules]
+        return sorted(mine, key=lambda each: (each.tenant, each.schedule_id, each.ended_at, each.job_id))[:limit]
+
+    def orphaned_reports(self, *, limit: int) -> list[RunReport]:
+        known = self.tables.schedules.keys()
+        return [each for each in self.tables.reports.values() if (each.tenant, each.schedule_id) not in known][:limit]
+
+    def delete_run_reports(self, reports: Sequence[RunReport]) -> None:
+        for each in reports:
+            self.tables.reports.pop(each.job_id, None)
+
+    # -- history, and stopping runs
+
+    def add_history(self, row: HistoryRow) -> None:
+        if row.id in self.tables.history:
+            raise WriteConflict("the line is there")
+        self.tables.history[row.id] = row
+
+    def list_history(
+        self, schedule_id: ScheduleId, *, tenant: TenantId, limit: int, before: str | None = None
+    ) -> list[HistoryRow]:
+        mine = [row for row in self.tables.history.values() if (row.tenant, row.schedule_id) == (tenant, schedule_id)]
+        mine = [row for row in mine if before is None or row.id < before]
+        return sorted(mine, key=lambda row: row.id, reverse=True)[:limit]
+
+    def ask_to_stop(self, job_id: JobId, *, tenant: TenantId) -> bool:
+        job = self.get_job(job_id, tenant=tenant)
+        if job is None or job.state is not JobState.IN_PROGRESS or self.tables.stops.get(job_id):
+            return False
+        self.tables.stops[job_id] = 1
+        return True
+
+    def cancel_pending_job(self, job_id: JobId, *, tenant: TenantId, now: Instant) -> CanceledJob | None:
+        job = self.get_job(job_id, tenant=tenant)
+        is_pending = job is not None and job.state is JobState.PENDING
+        return self.cancel_job(job_id, tenant=tenant, now=now) if is_pending else None
+
+    def terminate_job(self, job_id: JobId, *, tenant: TenantId, now: Instant) -> CanceledJob | None:
+        ended = self.cancel_job(job_id, tenant=tenant, now=now)
+        if ended is not None:
+            self.tables.stops[job_id] = 2
+        return ended
+
+    def stops_asked(self, ids: Sequence[JobId]) -> dict[JobId, int]:
+        return {each: self.tables.stops[each] for each in ids if each in self.tables.stops and each in self.tables.jobs}
+
+
+def key_of(row: OccurrenceRow | RunReport) -> OccurrenceKey:
+    """Where a row stands in the ledger."""
+    return (row.tenant, row.schedule_id, row.nominal_at, row.origin, row.request)
