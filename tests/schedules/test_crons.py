@@ -244,3 +244,18 @@ def test_words_are_checked_where_they_are_written() -> None:
         every(seconds=0)
     with pytest.raises(InvalidSpec, match="whole number"):
         every(seconds=1.5)  # type: ignore[arg-type]
+
+
+def test_the_last_runs_of_a_cron_are_found_with_their_lines(world: OpenWorld) -> None:
+    app = App("lines")
+
+    @app.mutation(name="talk")
+    def talk(ctx: MutationCtx, name: str) -> None:
+        ctx.log.info("hello %s", name)
+
+    app.crons.add("c", every(minutes=1), talk, name="ada")
+    w = world(app)
+    w.advance(61)
+
+    jobs = [w.job(row.job_id or "") for row in app.schedules.get("c").recent]
+    assert [job.logs for job in jobs] == [["info: hello ada"]] * 2

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
 from evertick.app.binding import bound
+from evertick.app.clock_file import simulation_of
 from evertick.app.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx
 from evertick.app.crons import CronChanges, Crons
 from evertick.app.environment import Environment
@@ -288,6 +289,8 @@ class App:
     def open_on(self, store: Store, *, inline: bool = False) -> Environment:
         """Use an open store, instead of the one behind `database_url`; `inline` uses no threads."""
         self.prepare(store)
+        simulation = simulation_of(store.url) if isinstance(self._clock, SystemClock) else None
+        clock = self._clock if simulation is None else simulation.clock
         lanes: Lanes
         if inline:
             lanes = InlineLanes(store)
@@ -299,12 +302,11 @@ class App:
             tables=self.tables,
             store=store,
             lanes=lanes,
-            clock=self._clock,
+            clock=clock,
             ids=self._ids,
             entropy=self._entropy,
-            drafter=Drafter(self.functions, self._ids, self._clock),
+            drafter=Drafter(self.functions, self._ids, clock),
             settings=self.settings,
-            app_name=self.name,
             targets=self.targets,
         )
         return self._environment

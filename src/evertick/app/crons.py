@@ -128,11 +128,6 @@ class Crons:
         """The crons of this app's code, in the order of their declaration."""
         return tuple(self._declared.values())
 
-    def check(self, operations: ScheduleOperations) -> None:
-        """Raise RegistrationError if a declared cron cannot work, naming it."""
-        for cron in self.declared:
-            self._definition(operations, cron)
-
     def sync(self, operations: ScheduleOperations) -> Work[CronChanges]:
         """Make the schedules in the database what the code declares; only crons of this app are touched.
 

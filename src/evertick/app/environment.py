@@ -33,7 +33,6 @@ class Environment:
     entropy: Entropy
     drafter: Drafter
     settings: Settings
-    app_name: str = ""
     targets: Targets = OPEN
     timer: Timer = field(default_factory=Timer)
     sleep: Callable[[float], None] = time.sleep

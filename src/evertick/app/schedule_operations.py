@@ -210,7 +210,8 @@ class ScheduleOperations(ScheduleQuestions):
     ) -> Work[OccurrenceView]:
         """Start one run now, as the overlap policy (the schedule's, or another) allows; answers what became of it.
 
-        `args` replaces the arguments for this run. With a `request_id`, asking again starts nothing more.
+        `args` replaces the arguments for this run. With a `request_id`, asking again starts nothing more,
+        as long as it is among the schedule's last 100 triggers.
         Raises ScheduleNotFound, InvalidArguments.
         """
         chosen = None if overlap is None else policy(Overlap, overlap)

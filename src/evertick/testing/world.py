@@ -410,7 +410,6 @@ class World:
                 prune_every_ms=max(settings.prune_every_ms, PRUNE_MS),
                 unblock_every_ms=max(settings.unblock_every_ms, DAY_MS),  # code changes by `deploy` alone
             ),
-            app_name=app.name,
             targets=app.targets,
             timer=_NoTimer(),
             sleep=_no_sleep,
