@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from evertick.base.clock import SystemClock
+from evertick.app.clock_file import clock_of
 from evertick.base.errors import DatabaseUnavailable, Misuse
 from evertick.base.instants import Instant
 from evertick.store.contract import Store
@@ -88,7 +88,5 @@ def shown_url(url: str) -> str:
 
 
 def now_of(store: Store) -> Instant:
-    """The present by the database's clock."""
-    clock = SystemClock()
-    clock.offset_ms = store.now_offset_ms()
-    return clock.now()
+    """The present by the database's clock, which may be a simulation's."""
+    return clock_of(store).now()

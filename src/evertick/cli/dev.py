@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Mapping
 from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -21,6 +21,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from evertick.cli.databases import db_option
+from evertick.cli.dev_clock import SPEED_MAX, SPEED_MIN, Asked
 from evertick.cli.dev_lines import say
 from evertick.cli.exits import Exit
 from evertick.cli.loading import FILE_DEFAULT, parse_target, shown_path
@@ -58,14 +59,28 @@ T = TypeVar("T")
     help="Time for running actions to end before a reload and at the end.",
 )
 @click.option("--reload/--no-reload", default=True, show_default=True, help="Whether to watch the code.")
-def dev(file: str, db: str | None, drain: float, reload: bool) -> int:  # fmt: skip
+@click.option("--at", metavar="TIME", help="Simulate from this moment on, on a database of its own.")
+@click.option(
+    "--speed",
+    type=click.FloatRange(SPEED_MIN, SPEED_MAX),
+    metavar="N",
+    help="Simulate N times as fast as the real clock; from now on unless --at says when.",
+)
+def dev(file: str, db: str | None, drain: float, reload: bool, at: str | None, speed: float | None) -> int:  # fmt: skip
     """Run the app in FILE (app.py unless given) on this machine, and show what happens.
 
     The database is --db, else EVERTICK_DATABASE_URL, else .evertick/<app>.db in this folder; it is created and
     migrated as needed. Ctrl-C ends it when running actions have ended; a second Ctrl-C ends it at once.
+
+    With --at 2026-03-29T00:55Z --speed 60 everything runs as if it were that moment, a minute a second: timers, crons
+    and what functions see as now. Functions take the time they take.
     """
     parse_target(file)
-    return asyncio.run(Supervisor(file, db, drain, watch=reload).run())
+    asked: dict[str, Any] = {"file": file, "db": db, "drain": drain}
+    simulated = Asked.of(at, speed)
+    if simulated is not None:
+        asked["simulated"] = simulated.to_json()
+    return asyncio.run(Supervisor(asked, watch=reload).run())
 
 
 class Child:
@@ -81,11 +96,11 @@ class Child:
         self.started_at = time.monotonic()
 
     @classmethod
-    async def start(cls, file: str, db: str | None, drain: float) -> "Child":
-        """Start a child that imports the app and then waits for `run`."""
+    async def start(cls, wanted: Mapping[str, Any]) -> "Child":
+        """Start a child that imports the app and then waits for `run`; `wanted` is what it is told at once."""
         orders_out, orders_in = os.pipe()
         reports_out, reports_in = os.pipe()
-        asked = json.dumps({"file": file, "db": db, "drain": drain, "orders": orders_out, "reports": reports_in})
+        asked = json.dumps({**wanted, "orders": orders_out, "reports": reports_in})
         # Ctrl-C reaches the child too, and would end it before it can say that only the parent obeys.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
@@ -138,10 +153,9 @@ class Child:
 class Supervisor:
     """Starts, replaces and ends children."""
 
-    def __init__(self, file: str, db: str | None, drain: float, *, watch: bool) -> None:
-        self._file = file
-        self._db = db
-        self._drain = drain
+    def __init__(self, asked: Mapping[str, Any], *, watch: bool) -> None:
+        self._asked = asked
+        self._drain: float = asked["drain"]
         self._watching = watch
         self._stops = 0
         self._stop = asyncio.Event()
@@ -191,7 +205,7 @@ class Supervisor:
 
     async def _start(self, reason: dict[str, Any]) -> tuple[Child | None, dict[str, Any]]:
         """A child that runs, or what went wrong."""
-        fresh = await Child.start(self._file, self._db, self._drain)
+        fresh = await Child.start(self._asked)
         answer = await self._unless_stopped(fresh.report())
         if answer is not None and "loaded" in answer:
             fresh.order("run", reason)
@@ -209,7 +223,7 @@ class Supervisor:
         self._changed.clear()
         forget_bytecode(changed)
         stamps = self._stamps = stamps_of({*running.files, *changed})
-        fresh = await Child.start(self._file, self._db, self._drain)
+        fresh = await Child.start(self._asked)
         importing = asyncio.ensure_future(fresh.report())
         await first(importing, self._stop.wait(), self._changed.wait())
         if not importing.done():  # stopped, or changed once more: then that is what counts

@@ -21,14 +21,14 @@ import time
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-import click
-
-from evertick._version import __version__
 from evertick.app.app import App
 from evertick.app.functions import Function
 from evertick.base.errors import DatabaseLocked, EvertickError
-from evertick.cli.databases import DATA_FOLDER, shown_url, sqlite_file
-from evertick.cli.dev_lines import DevHandler, DevLines, say
+from evertick.cli.databases import DATA_FOLDER, sqlite_file
+from evertick.cli.dev_clock import Asked, continued, database_for
+from evertick.cli.dev_clock import stop as stop_clock
+from evertick.cli.dev_intro import introduce
+from evertick.cli.dev_lines import DevHandler, DevLines, say, show_times_of
 from evertick.cli.ending import end
 from evertick.cli.exits import Exit, exit_code_of
 from evertick.cli.loading import load_app, local_files, parse_target
@@ -82,12 +82,15 @@ def main(arguments: str) -> int:
     if not order:
         return Exit.OK
     drain_ms = use_drain(app, asked["drain"])
+    reason = json.loads(order)["run"]
+    simulated = Asked.from_json(asked.get("simulated"))
     try:
-        store = open_store(asked["db"] or app.database_url)
+        url = database_for(simulated, app.name, asked["db"], app.database_url, first=reason["first"])
+        store = open_store(url)
     except EvertickError as error:
         return pipes.fail(error)
     try:
-        return _run(app, store, drain_ms, pipes, json.loads(order)["run"])
+        return _run(app, store, drain_ms, pipes, reason)
     except EvertickError as error:
         return pipes.fail(error)
     finally:
@@ -98,17 +101,22 @@ def _run(app: App, store: Store, drain_ms: int, pipes: Pipes, reason: dict[str, 
     _lock(store)
     _ignore_in_git(store)
     steps = store.migrate()
+    simulation = continued(store.url)
+    if simulation is not None:
+        show_times_of(simulation.clock)
     app.open_on(store)
     functions = list(app.functions)
-    if reason["first"]:
-        _introduce(app, functions, store, created=len(steps) > 0)
-    else:
-        _say_what_changed(functions, reason)
-    lines = DevLines(store, app.environment.clock, name_width=max((len(f.name) for f in functions), default=0))
+    names = [*(function.name for function in functions), *(cron.name for cron in app.crons.declared)]
+    lines = DevLines(store, app.environment.clock, name_width=max(map(len, names), default=0))
     app.counters.observers.append(lines)
-    lines.start()
+    app.counters.schedule_observers.append(lines)
 
     def started(stopper: Stopper) -> None:
+        if reason["first"]:
+            introduce(app, store, simulation, created=len(steps) > 0)
+        else:
+            _say_what_changed(functions, reason)
+        lines.start()
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, stopper.ask)
         descriptor = pipes.orders.fileno()
@@ -123,10 +131,13 @@ def _run(app: App, store: Store, drain_ms: int, pipes: Pipes, reason: dict[str, 
         loop.add_reader(descriptor, ordered)
         pipes.report("running", True)
 
+    if not reason["first"]:
+        logging.getLogger("evertick.schedules").setLevel(logging.INFO)  # which crons the new code adds or changes
     try:
         asyncio.run(serve(app, drain_ms, started=started))
     finally:
         lines.stop()
+        stop_clock(store.url)
     return Exit.OK
 
 
@@ -146,24 +157,6 @@ def _ignore_in_git(store: Store) -> None:
     file = sqlite_file(store.url)
     if file is not None and file.parent == DATA_FOLDER and not (DATA_FOLDER / ".gitignore").exists():
         (DATA_FOLDER / ".gitignore").write_text("*\n")
-
-
-def _introduce(app: App, functions: list[Function[..., Any]], store: Store, *, created: bool) -> None:
-    """Say what runs: the app, its database, its functions, and how to call one."""
-    new = " (new)" if created else ""
-    lines = [f"  evertick {__version__}   app {printable(app.name)}   database {printable(shown_url(store.url))}{new}"]
-    width = max((len(function.name) for function in functions), default=0)
-    for position, function in enumerate(functions):
-        title = "functions" if position == 0 else ""
-        internal = "internal" if function.internal else ""
-        lines.append(f"  {title:<9}  {printable(function.name):<{width}}  {function.kind:<8}  {internal}".rstrip())
-    if not functions:
-        lines.append("  functions  none yet: decorate one with @app.mutation")
-    example = next((f for f in functions if not f.internal and f.kind == "mutation"), None)
-    if example is not None:
-        words = "".join(f" {name}=..." for name in example.parameter_names)
-        lines.append(f"  try        evertick run {printable(example.name)}{words}")
-    click.echo("\n".join(lines))
 
 
 def _say_what_changed(functions: list[Function[..., Any]], reason: dict[str, Any]) -> None:

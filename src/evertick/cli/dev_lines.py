@@ -3,6 +3,8 @@
     14:03:21 + app.destruct   in 5 s, at 14:03:26
     14:03:26 ✓ app.destruct   1 ms, late 3 ms
     14:03:30 ✕ app.charge     12 ms, late 2 ms   ValueError: no such card (app.py:31)
+    14:04:00 ▶ clear messages   14:04:00 started
+    14:05:00 ↷ clear messages   14:05:00 skipped: clear messages-2026-11-21T14:04:00Z is still running
     14:03:30 ↻ app.charge     12 ms, late 2 ms   again in 1.2 s   ConnectionError: ... (app.py:29)
 
 Ends are told by the engine. What was scheduled is read from the database, so it is shown whoever scheduled it: this
@@ -17,20 +19,22 @@ import sys
 import threading
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import click
 
-from evertick.base.clock import Clock
+from evertick.base.clock import Clock, real_seconds
 from evertick.base.errors import EvertickError
 from evertick.base.ids import JOB_PREFIX
-from evertick.base.instants import Instant
+from evertick.base.instants import Instant, to_datetime
 from evertick.base.records import Job, JobFilter, JobState
+from evertick.base.schedule_records import OccurrenceRow
 from evertick.cli.loading import is_users, shown_path
 from evertick.cli.printable import one_line, printable
 from evertick.cli.words import clock_time, distance, length, wall_clock
 from evertick.engine.events import JobEnded
+from evertick.rules.schedule import Fate, Reason
 from evertick.store.contract import Store, Transaction
 
 LINES_MAX: Final = 10
@@ -43,14 +47,28 @@ LOOK_BACK_MS: Final = 2_000
 PAGE: Final = 500
 SIGNS: Final = {JobState.SUCCESS: "✓", JobState.FAILED: "✕", JobState.CANCELED: "✕", JobState.PENDING: "↻"}
 
-COLORS: Final = {"✓": "green", "✕": "red", "!": "red", "↻": "yellow", "+": "cyan"}
+COLORS: Final = {"✓": "green", "✕": "red", "!": "red", "↻": "yellow", "+": "cyan", "▶": "cyan", "↷": "yellow"}
+FATES: Final = {Fate.STARTED: "▶", Fate.BUFFERED: "≡", Fate.SKIPPED: "↷", Fate.MISSED: "!"}
 
 
 def say(sign: str, words: str) -> None:
-    """One line, at once: the wall clock, a sign, words."""
+    """One line, at once: the wall clock (or that of the simulation), a sign, words."""
     shown = click.style(sign, fg=COLORS[sign]) if sign in COLORS and _colorful() else sign
-    sys.stdout.write(f"  {wall_clock()} {shown} {words}\n")
+    sys.stdout.write(f"  {_time_shown()} {shown} {words}\n")
     sys.stdout.flush()
+
+
+def show_times_of(clock: Clock) -> None:
+    """Let every line of this process begin with the time of a simulation, and its day."""
+    global _time_shown  # noqa: PLW0603
+
+    def shown() -> str:
+        return f"{to_datetime(clock.now()).astimezone():%Y-%m-%d %H:%M:%S}"
+
+    _time_shown = shown
+
+
+_time_shown: Callable[[], str] = wall_clock
 
 
 def _colorful() -> bool:
@@ -64,6 +82,8 @@ class DevHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write the record as a line."""
+        if hasattr(record, "fate"):
+            return  # `DevLines` says it
         words = printable(record.getMessage())
         if record.name == "evertick.functions":
             say(" ", f"{getattr(record, 'function', '')}: {words}")
@@ -74,14 +94,18 @@ class DevHandler(logging.Handler):
 
 
 class DevLines(threading.Thread):
-    """Writes what happens to the jobs of one store. An observer of the engine, and a reader of the database."""
+    """Writes what happens to the jobs and schedules of one store. An observer of the engine, and a reader of the
+    database.
+    """
 
     def __init__(self, store: Store, clock: Clock, *, name_width: int) -> None:
         super().__init__(name="evertick-dev-lines", daemon=True)
         self._store = store
         self._clock = clock
+        self._look_back_ms = round(LOOK_BACK_MS / (1000 * real_seconds(clock, 1)))
         self._name_width = min(name_width, 40)
         self._ends: deque[JobEnded] = deque()
+        self._decided: deque[OccurrenceRow] = deque()
         self._wake = threading.Event()
         self._stopping = False
         self._cursor = ""  # the newest job seen
@@ -98,11 +122,17 @@ class DevLines(threading.Thread):
         self._ends.append(event)
         self._wake.set()
 
+    def occurrences_decided(self, function: str, rows: Sequence[OccurrenceRow], /) -> None:
+        """See `ScheduleObserver.occurrences_decided`."""
+        self._decided.extend(rows)
+        self._wake.set()
+
     def stop(self) -> None:
         """Write what is left, and end."""
         self._stopping = True
         self._wake.set()
-        self.join()
+        if self.ident is not None:  # a worker that could not begin has nothing to be told
+            self.join()
         self._unlisten()
 
     def run(self) -> None:
@@ -118,6 +148,8 @@ class DevLines(threading.Thread):
 
     def _look(self) -> None:
         ends = [self._ends.popleft() for _ in range(len(self._ends))]
+        for row in [self._decided.popleft() for _ in range(len(self._decided))]:
+            self._write(FATES[Fate(row.fate)], row.schedule_id, _fate(row))
         try:
             scheduled = self._scheduled()
         except EvertickError:
@@ -136,7 +168,7 @@ class DevLines(threading.Thread):
     def _scheduled(self) -> list[Job]:
         """Jobs that were written since the last look. More than a page of them is skipped over: it is too much."""
         now = self._clock.now()
-        after = max(self._floor, min(self._cursor, f"{JOB_PREFIX}_{max(0, now - LOOK_BACK_MS):012x}"))
+        after = max(self._floor, min(self._cursor, f"{JOB_PREFIX}_{max(0, now - self._look_back_ms):012x}"))
         jobs = self._store.read(lambda transaction: transaction.list_jobs(JobFilter(), limit=PAGE, after=after))
         if len(jobs) == PAGE:
             last = self._store.read(lambda transaction: _newest(transaction, PAGE))
@@ -159,6 +191,23 @@ class DevLines(threading.Thread):
                     say(sign, f"{printable(name):<{self._name_width}}   and {written - LINES_MAX:,} more")
             self._second = time.monotonic()
             self._written.clear()
+
+
+def _fate(row: OccurrenceRow) -> str:
+    """What became of an occurrence: `14:05:00 started, late 3 s`, `14:05:00 skipped: r-77 is still running`."""
+    at = clock_time(row.nominal_at, row.decided_at)
+    if row.fate != Fate.STARTED:
+        return f"{at} {row.fate if row.fate != Fate.BUFFERED else 'waits'}: {printable(row.detail or row.reason)}"
+    after_ms = max(0, row.decided_at - row.actual_at)
+    match row.reason:
+        case Reason.CAUGHT_UP:
+            return f"{at} started, late {length(after_ms)}"
+        case Reason.AFTER_WAIT:
+            return f"{at} started, after waiting"
+        case Reason.TRIGGERED | Reason.BACKFILLED:
+            return f"{at} started ({row.reason})"
+        case _:
+            return f"{at} started"
 
 
 def error_line(error_json: str) -> str:

@@ -8,7 +8,8 @@ from typing import Final
 import click
 
 from evertick._version import __version__
-from evertick.base.errors import EvertickError
+from evertick.app.clock_file import simulation_of
+from evertick.base.errors import EvertickError, Misuse
 from evertick.cli.databases import db_option, shown_url
 from evertick.cli.exits import Exit, exit_code_of
 from evertick.cli.loading import FILE_DEFAULT, load_app, parse_target
@@ -54,6 +55,8 @@ def _work(file: str, db: str | None, drain: float | None) -> int:
     store = open_store(db or app.database_url)
     try:
         store.check_schema()
+        if simulation_of(store.url) is not None:
+            raise Misuse(f"{shown_url(store.url)} is a simulation with a clock of its own; `evertick dev` continues it")
         app.open_on(store)
         app.counters.observers.append(JobLog())
 

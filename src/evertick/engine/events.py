@@ -6,6 +6,7 @@ from typing import Final, NamedTuple, Protocol
 
 from evertick.base.instants import Instant
 from evertick.base.records import Claim, JobEnd, JobState
+from evertick.base.schedule_records import OccurrenceRow
 
 
 class JobEnded(NamedTuple):
@@ -25,6 +26,14 @@ class Observer(Protocol):
         ...
 
 
+class ScheduleObserver(Protocol):
+    """Somebody who watches schedules. Called in the engine's threads: it must be quick and must not raise."""
+
+    def occurrences_decided(self, function: str, rows: Sequence[OccurrenceRow], /) -> None:
+        """An evaluator decided what becomes of occurrences of a schedule that calls `function`; it is committed."""
+        ...
+
+
 _COUNTED: Final = {state: f"jobs_{'retried' if state is JobState.PENDING else state.value}" for state in JobState}
 
 
@@ -34,6 +43,7 @@ class Counters:
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
         self.observers: list[Observer] = []
+        self.schedule_observers: list[ScheduleObserver] = []
 
     def add(self, name: str, count: int = 1) -> None:
         """Count something that happened."""

@@ -9,7 +9,7 @@ import asyncio
 import logging
 from typing import Final
 
-from evertick.base.clock import Clock
+from evertick.base.clock import Clock, real_seconds
 from evertick.base.errors import Conflict, Unavailable
 from evertick.base.instants import Instant
 
@@ -18,6 +18,7 @@ _logger: Final = logging.getLogger("evertick.engine")
 BACKOFF_FIRST_S: Final = 0.1
 BACKOFF_MAX_S: Final = 2.0
 CONFLICT_PAUSE_S: Final = 0.005
+LEAST_WAIT_S: Final = 0.001
 
 
 class Loop:
@@ -77,8 +78,12 @@ class Loop:
             pass
 
     def _seconds_until(self, wake_at: Instant | None) -> float:
-        wait_ms = self._poll_ms if wake_at is None else min(wake_at - self._clock.now(), self._poll_ms)
-        return wait_ms / 1000
+        poll_s = self._poll_ms / 1000
+        if wake_at is None:
+            return poll_s
+        wait_ms = wake_at - self._clock.now()
+        # A clock that runs fast must not turn a millisecond of its own into no wait at all.
+        return min(max(real_seconds(self._clock, wait_ms), LEAST_WAIT_S), poll_s) if wait_ms > 0 else 0.0
 
     async def _back_off(self, error: Unavailable) -> None:
         if self._away_since is None:

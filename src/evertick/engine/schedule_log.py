@@ -17,6 +17,8 @@ def log_evaluated(item: Evaluated, counters: Counters) -> None:
     fates: Counter[str] = Counter(row.fate for row in item.occurrences)
     for fate, count in fates.items():
         counters.add(f"occurrences_{fate}", count)
+    for observer in counters.schedule_observers:
+        observer.occurrences_decided(item.row.function, item.occurrences)
     for fate in (Fate.SKIPPED, Fate.MISSED):
         rows = [row for row in item.occurrences if row.fate == fate]
         if rows:

@@ -193,8 +193,9 @@ class Worker:
         for loop in (*self._claiming, *self._upkeep):
             loop.stop()
         await self.actions.drain(0 if self._stop_now else self._settings.drain_ms)
-        deadline = self._clock.now() + self._settings.drain_ms
-        while not self.actions.ends.empty and self._clock.now() < deadline:
+        time = asyncio.get_running_loop().time
+        deadline = time() + self._settings.drain_ms / 1000
+        while not self.actions.ends.empty and time() < deadline:
             self.actions.ends.poke()
             await asyncio.sleep(0.01)
         self.actions.ends.stop()
