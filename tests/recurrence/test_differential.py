@@ -66,6 +66,19 @@ def test_random_cron_lines_agree_with_cronsim_and_croniter(seed: int) -> None:
     assert ours.prev(moment + 1) == (croniter(line, last).get_prev(datetime) - EPOCH) // timedelta(seconds=1)
 
 
+ALL_MONTHS = "BYMONTH=" + ",".join(map(str, range(1, 13)))
+
+
+@pytest.mark.parametrize("rest", ["BYDAY=1MO", "BYDAY=-1FR,2TU,5SU", "BYDAY=1MO;BYSETPOS=2,-1", "BYDAY=1MO,2MO"])
+@pytest.mark.parametrize("months", [ALL_MONTHS, "BYMONTH=1,2,3", ""])
+def test_ordinal_weekdays_of_a_yearly_rule_count_within_its_months_even_if_it_names_all(months: str, rest: str) -> None:
+    """Erratum 1913 of RFC 5545: within the month where BYMONTH is there, within the year where it is not."""
+    rule = ";".join(part for part in ("FREQ=YEARLY", months, rest) if part)
+    theirs = list(rrulestr(rule, dtstart=datetime(2020, 1, 1, 9)).between(datetime(2019, 1, 1), datetime(2030, 1, 1)))
+    ours = rrule(rule).between(0, (datetime(2030, 1, 1) - EPOCH) // timedelta(seconds=1))
+    assert [EPOCH + timedelta(seconds=firing) for firing in ours] == theirs
+
+
 def some(chance: random.Random, choices: list[str], most: int) -> str:
     return ",".join(chance.sample(choices, chance.randint(1, most)))
 

@@ -18,8 +18,8 @@ class RRuleDays:
     """Which days match, and at which times, year by year. Years with the same key have the same classes."""
 
     __slots__ = (
-        "_anchor", "_by_day", "_by_month", "_by_month_day", "_by_week_no", "_by_year_day", "_frequency", "_interval",
-        "_positions", "_skip", "_times", "_week_start", "cycle", "settled",
+        "_anchor", "_by_day", "_by_month", "_by_month_day", "_by_week_no", "_by_year_day", "_frequency", "_in_months",
+        "_interval", "_positions", "_skip", "_times", "_week_start", "cycle", "settled",
     )  # fmt: skip
 
     def __init__(self, recur: Recur, start_day: int, times: TimeSet) -> None:
@@ -28,6 +28,8 @@ class RRuleDays:
         self._frequency, self._interval, self._times = frequency, recur.interval, times
         self._positions, self._skip, self._week_start = recur.by_set_pos, recur.skip, recur.week_start
         self._by_month = recur.by_month or tuple(range(1, 13))
+        # Whether 1MO is the first Monday of a month or of the year: BYMONTH decides, even if it names all months.
+        self._in_months = frequency is Frequency.MONTHLY or bool(recur.by_month)
         self._by_month_day, self._by_year_day = recur.by_month_day, recur.by_year_day
         self._by_week_no, self._by_day = recur.by_week_no, recur.by_day
         if not (recur.by_month_day or recur.by_year_day or recur.by_day):
@@ -203,9 +205,8 @@ class RRuleDays:
 
     def _week_days(self, leap: bool, first: int) -> int:
         mask, plain = 0, 0
-        in_months = self._frequency is Frequency.MONTHLY or len(self._by_month) < 12
         starts = MONTH_STARTS[leap]
-        spans = [(starts[m - 1], starts[m]) for m in range(1, 13)] if in_months else [(0, 365 + leap)]
+        spans = [(starts[m - 1], starts[m]) for m in range(1, 13)] if self._in_months else [(0, 365 + leap)]
         for day in self._by_day:
             if day.ordinal == 0:
                 plain |= 1 << day.weekday
