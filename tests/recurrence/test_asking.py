@@ -252,3 +252,22 @@ def test_why_a_time_does_not_fire_is_told() -> None:
     assert kinds(rule, "2026-05-03T10:00:00Z") == [ReasonKind.NOT_NAMED]
     one = {"dtstart": "2026-01-05T09:00:00", "rrule": "FREQ=DAILY", "exdate": ["2026-01-06T09:00:00"]}
     assert kinds(recurrence(rrules=[one]), "2026-01-06T09:00:00Z") == [ReasonKind.REMOVED]
+
+
+@pytest.mark.parametrize(
+    ("exclusion", "words"),
+    [
+        ({"dates": ["2026-05-01"]}, "1 May 2026"),
+        ({"date_range": ["2026-04-30", "2026-05-02"]}, "from 30 April 2026 through 2 May 2026"),
+        ({"cron": "* * 1 5 *"}, "on 1 May every year"),
+        (
+            {"holidays": {"country": "DE", "resolved": [["2026-05-01", "Erster Mai"]]}},
+            "holidays in Germany (Erster Mai)",
+        ),
+    ],
+)
+def test_the_exception_that_takes_a_time_out_is_named(exclusion: dict[str, object], words: str) -> None:
+    answer = explain(cron("0 9 * * *", except_=[{"dates": ["2026-01-01"]}, exclusion]), at("2026-05-01T09:00:00Z"))
+    (excluded,) = [reason for reason in answer.reasons if reason.kind is ReasonKind.EXCLUDED]
+    assert excluded.exclusion == 1
+    assert excluded.text == f"left out (except {words})"

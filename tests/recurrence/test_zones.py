@@ -41,6 +41,7 @@ def test_the_far_future_follows_the_footer() -> None:
 
 
 def test_data_of_a_zone_is_as_good_as_its_name_and_has_a_digest() -> None:
+    zones.zone_named.cache_clear()  # a table grows when somebody asks about the far future
     named = zone_named("Europe/Berlin")
     carried = zone_from_data(named.data)
     assert carried.table == named.table

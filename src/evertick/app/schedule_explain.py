@@ -189,8 +189,9 @@ def _of_nothing(
         )
     times = ScheduleTimes(row.spec, row.id, row.tenant)
     if not _matched(chain, times):
-        near = _nearest(times, at)
-        return chain.without_row(Missing.NOT_NAMED, f"the rule does not name this time{near}")
+        decisive = chain.checks[-1]
+        why = "" if decisive.name == "matched" else f": {decisive.text}"
+        return chain.without_row(Missing.NOT_NAMED, f"the rule does not name this time{why}{_nearest(times, at)}")
     time = times.fire_time(at // SECOND_MS)
     if state.pause is not None and (state.pause.until is None or state.pause.until > time.actual_at):
         chain.stopped("active", pause_detail(state.pause))

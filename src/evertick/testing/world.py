@@ -270,9 +270,9 @@ class World:
     ) -> ScheduleId:
         """Create a schedule (named `schedule-1`, `schedule-2` and so on), and answer its id.
 
-        Its times are `every=` so long, counted from the Unix epoch, or a spec, `when=`. It does `do`, a function of the app,
-        or else work that `takes` so long, and that `cleans_up` for so long when it is asked to stop. The options are
-        those of `app.schedules.create`, which also says what it raises.
+        Its times are `every=` so long, counted from the Unix epoch, or a spec, `when=`. It does `do`, a function of
+        the app, or else work that `takes` so long, and that `cleans_up` for so long when it is asked to stop. The
+        options are those of `app.schedules.create`, which also says what it raises.
         """
         if (every is None) == (when is None):
             raise Misuse("a schedule takes its times as every=minutes(5) or as when=daily(hour=9), and one of the two")

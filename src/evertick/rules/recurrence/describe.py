@@ -90,6 +90,12 @@ def describe(spec: Spec, locale: str = "en", zone: str | None = None) -> str:
     return ", ".join(parts)
 
 
+def describe_exclusion(spec: Spec, number: int) -> str:
+    """One exclusion of the spec in words, counted from 0: `26 December 2026`, `holidays in Germany`."""
+    said = _exclusions(spec.excludes[number : number + 1], temporal=spec.dialect is Dialect.TEMPORAL)
+    return "".join(said) or "nothing"
+
+
 # --- the sources --------------------------------------------------------------------------------------------
 
 

@@ -10,9 +10,10 @@ from enum import StrEnum
 
 from evertick.rules.recurrence.civil import DAY
 from evertick.rules.recurrence.compiler import compile_spec
+from evertick.rules.recurrence.describe import describe_exclusion
 from evertick.rules.recurrence.moments import format_instant, format_local
 from evertick.rules.recurrence.recurrence import Recurrence
-from evertick.rules.recurrence.source import Spec
+from evertick.rules.recurrence.source import ExcludeHolidays, Spec
 from evertick.rules.recurrence.walls import local_of
 from evertick.rules.recurrence.zones import Zone
 
@@ -72,7 +73,7 @@ def explain(recurrence: Recurrence, instant: int) -> Explanation:
     if named and not fires and recurrence.exclusions is not None:
         number = recurrence.exclusions.first_match(local_of(zone, instant))
         if number is not None:
-            text = f"exclusion number {number + 1} covers it"
+            text = f"left out (except {_exception(spec, number, local_of(zone, instant))})"
             reasons.append(Reason(kind=ReasonKind.EXCLUDED, text=text, exclusion=number))
     return Explanation(
         instant=instant, local=local_of(zone, instant), fires=fires, reasons=tuple(reasons)
@@ -132,6 +133,16 @@ def _bounds(spec: Spec, instant: int) -> list[Reason]:
     if spec.end is not None and instant > spec.end:
         return [Reason(kind=ReasonKind.AFTER_END, text=f"the spec ended at {format_instant(spec.end)}")]
     return []
+
+
+def _exception(spec: Spec, number: int, local: int) -> str:
+    """An exclusion in words; of holidays also the one that it is."""
+    exclusion = spec.excludes[number]
+    words = describe_exclusion(spec, number)
+    if not isinstance(exclusion, ExcludeHolidays):
+        return words
+    names = [holiday.name for holiday in exclusion.resolved or () if holiday.day == local // DAY]
+    return f"{words} ({', '.join(names)})" if names else words
 
 
 def _matches_without_removals(spec: Spec, instant: int) -> bool:

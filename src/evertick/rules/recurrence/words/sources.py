@@ -138,7 +138,8 @@ def _days(
 
 
 def _specials(field: Field) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    last, nearest = set(), set()
+    last: set[int] = set()
+    nearest: set[int] = set()
     for item in special_days(field):
         if isinstance(item, NearestWeekday):
             nearest.add(item.day)
