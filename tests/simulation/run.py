@@ -37,6 +37,7 @@ SEEDS_MIN: Final = 1_000
 MUTANT_SEEDS: Final = 400
 """A planted bug must be found within so many seeds, which are the same for every commit."""
 MINIMISE_RUNS: Final = 300
+MINIMISE_SECONDS: Final = 40.0
 TIMELINE_LINES: Final = 40
 
 RARE_PER_1000_SEEDS: Final = {
@@ -160,11 +161,11 @@ def too_seldom(totals: Totals) -> list[str]:
 
 
 def shrink(seed: int, plan: Plan) -> Plan:
-    """The few faults that are enough for the failure of a seed."""
-    failure = simulate(seed, plan=plan).failure
+    """The few faults that are enough for the failure of a seed, or the best that can be found in MINIMISE_SECONDS."""
+    failure, deadline = simulate(seed, plan=plan).failure, time.monotonic() + MINIMISE_SECONDS
 
     def run(candidate: Plan) -> str | None:
-        return simulate(seed, plan=candidate).failure
+        return simulate(seed, plan=candidate).failure if time.monotonic() < deadline else None
 
     return plan if failure is None else minimise(run, plan, failure, values=PAUSES, runs_max=MINIMISE_RUNS).plan
 

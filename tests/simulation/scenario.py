@@ -71,7 +71,7 @@ def profile_of(seed: int) -> Profile:
             "crash": rough * chance.choice((0.0, 0.0, 0.002, 0.01)),
             "pause": rough * chance.choice((0.0, 0.0, 0.0005, 0.002)),
             "unavailable": rough * chance.choice((0.0, 0.0, 0.01)),
-            "conflict": rough * chance.choice((0.0, 0.02, 0.2)),
+            "conflict": min(0.3, rough * chance.choice((0.0, 0.02, 0.2))),
             "forgotten": rough * chance.choice((0.0, 0.02)),
             "lost": rough * chance.choice((0.0, 0.01, 0.05)),
             "unheard": rough * chance.choice((0.0, 0.01, 0.05)),
