@@ -9,6 +9,7 @@ from evertick.app.schedule_audit import AuditReport
 from evertick.app.schedule_explain import Answer, Explanation
 from evertick.app.schedule_reading import PAGE_MAX
 from evertick.app.schedule_views import OccurrenceView
+from evertick.base.ids import DEFAULT_TENANT, ScheduleId
 from evertick.base.instants import Instant, to_datetime
 from evertick.cli.databases import db_option
 from evertick.cli.exits import Exit
@@ -32,7 +33,10 @@ from evertick.cli.schedule_rows import (
 )
 from evertick.cli.spec_flags import parse_when
 from evertick.engine.schedule_times import recurrence_of
-from evertick.rules.recurrence.moments import format_instant
+from evertick.rules.recurrence.explain import change_near, clock_note
+from evertick.rules.recurrence.moments import format_instant, parse_moment
+from evertick.rules.recurrence.source import MomentKind
+from evertick.rules.recurrence.walls import local_of
 from evertick.rules.recurrence.zones import zone_named
 from evertick.rules.schedule import Fate, Reason
 
@@ -53,7 +57,7 @@ HISTORY_LIMIT_MAX: Final = 1_000
 def explain(sid: str, at: str | None, db: str | None, output: str | None) -> None:
     """Say why a schedule ran at a time, or why it did not, check by check; or, ahead, whether it will."""
     with open_desk(db) as desk:
-        moment = _moment(desk, sid, at, "--at") if at is not None else _last_time(desk, sid)
+        moment = _last_time(desk, sid) if at is None else _meant(desk, sid, at)
         told = desk.schedules.explain(sid, moment)
         zone = desk.zone_of(sid)
     second = int(told.at.timestamp())
@@ -70,6 +74,25 @@ def explain(sid: str, at: str | None, db: str | None, output: str | None) -> Non
             click.echo(printable(f"  also: {each.origin} {occurrence_line(each)}"))
         if told.fix is not None:
             click.echo(printable(f"  fix: {told.fix}"))
+
+
+def _meant(desk: Desk, sid: str, at: str) -> datetime:
+    """The moment in question. A local time that a clock change skips means the time to which its run was moved."""
+    moment = _moment(desk, sid, at, "--at")
+    row = desk.ask(lambda transaction: transaction.get_schedule(ScheduleId(sid), tenant=DEFAULT_TENANT))
+    second = int(moment.timestamp())
+    recurrence = None if row is None else recurrence_of(row.spec)
+    change = None if recurrence is None else change_near(recurrence.zone, second)
+    if recurrence is None or change is None or not at[:1].isdigit():
+        return moment
+    written = parse_moment(at, "--at")
+    if written.kind is not MomentKind.LOCAL or local_of(recurrence.zone, second) == written.value:
+        return moment
+    moved = recurrence.next(change[0] - 1)
+    note = None if moved is None else clock_note(recurrence, moved)
+    if moved is None or note is None or note.meant_local != written.value:
+        return moment
+    return to_datetime(Instant(moved * 1000))
 
 
 def _last_time(desk: Desk, sid: str) -> datetime:
