@@ -46,6 +46,17 @@ def test_what_waits_keeps_waiting_with_the_policy_it_came_with(world: World) -> 
     assert world.skips(letters) == [at("00:04:00"), at("00:05:00"), at("00:06:00"), at("00:07:00")]
 
 
+def test_what_waits_starts_with_the_new_function_and_arguments(world: World) -> None:
+    """The place in the queue is kept; what is done there is what the schedule does now."""
+    letters = world.schedule(every=minutes(1), takes=seconds(90), overlap=Overlap.BUFFER_ONE)
+    world.advance(minutes(2))
+    world.app.schedules.update(letters, do=write_letter.args("bob"))
+    world.advance(seconds(45))
+
+    assert world.starts(letters) == [at("00:01:00"), at("00:02:30")]
+    assert [each["to"] for each in world.query("letters")] == ["bob"]
+
+
 def test_open_runs_counters_and_the_pause_stay(world: World) -> None:
     letters = world.schedule(every=minutes(1), takes=minutes(10))
     world.advance(minutes(3))

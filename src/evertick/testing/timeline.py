@@ -33,7 +33,7 @@ class Timeline:
     """The frame of a drawing: from the unit in which the first time lies until `now`.
 
     Units are counted from `origin`. `outages` are spans in which no worker lived; `stops` is when jobs were asked to
-    stop.
+    stop, `asked` when backfills were asked for, by their ids.
     """
 
     origin: datetime
@@ -41,11 +41,12 @@ class Timeline:
     unit: timedelta
     outages: Collection[Span] = ()
     stops: Mapping[JobId, datetime]
+    asked: Mapping[str, datetime]
 
     def draw(self, occurrences: Sequence[OccurrenceView]) -> str:
         """The drawing, its lines without blanks at their ends."""
-        rows = sorted(occurrences, key=lambda each: (_arrived(each), each.nominal))
-        first = min((self._cell(_arrived(each)) for each in rows), default=self._cell(self.now)) // CELLS * CELLS
+        rows = sorted(occurrences, key=lambda each: (self._arrived(each), each.nominal))
+        first = min((self._cell(self._arrived(each)) for each in rows), default=self._cell(self.now)) // CELLS * CELLS
         labels = [self._label(each) for each in rows]
         width = max(map(len, ["time", *labels])) + 2
         axis = "".join(f"{cell // CELLS:<{CELLS}}" for cell in range(first, self._cell(self.now) + 1, CELLS))
@@ -54,7 +55,7 @@ class Timeline:
         return "\n".join(line.rstrip() for line in lines)
 
     def _row(self, occurrence: OccurrenceView) -> str:
-        arrived = self._cell(_arrived(occurrence))
+        arrived = self._cell(self._arrived(occurrence))
         if occurrence.fate is Fate.STARTED:
             begun = self._cell(occurrence.started or occurrence.decided)
             tail = self._run(occurrence, begun)
@@ -84,18 +85,17 @@ class Timeline:
         middle = self.origin + (2 * cell + 1) * self.unit / (2 * CELLS)
         return any(start <= middle < end for start, end in self.outages)
 
+    def _arrived(self, occurrence: OccurrenceView) -> datetime:
+        """When its row begins. The time of a backfilled one lies in the past, so there it is when it was asked for."""
+        if occurrence.origin is Origin.BACKFILL:
+            return self.asked.get(occurrence.request, occurrence.started or occurrence.decided)
+        return occurrence.actual
+
     def _label(self, occurrence: OccurrenceView) -> str:
         if occurrence.origin is Origin.TRIGGER:
             return "trigger"
         number = f"{(occurrence.nominal - self.origin) / self.unit:g}"
         return f"backfill {number}" if occurrence.origin is Origin.BACKFILL else number
-
-
-def _arrived(occurrence: OccurrenceView) -> datetime:
-    """When its row begins; the time of a backfilled one lies in the past, so there it is what happened first."""
-    if occurrence.origin is Origin.BACKFILL:
-        return occurrence.started or occurrence.decided
-    return occurrence.actual
 
 
 def _end(outcome: RunOutcome | None) -> str:

@@ -24,7 +24,7 @@ For stories about schedules it brings work that takes as long as the story says,
 
 import random
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from types import TracebackType
@@ -43,7 +43,7 @@ from evertick.app.schedule_reading import all_occurrences
 from evertick.app.schedule_specs import When
 from evertick.app.schedule_views import OccurrenceView, occurrence_view
 from evertick.app.scheduling import Drafter
-from evertick.base.errors import JobNotFound, LimitExceeded, Misuse
+from evertick.base.errors import JobNotFound, LimitExceeded, Misuse, NotFound
 from evertick.base.ids import DEFAULT_TENANT, IdMaker, JobId, ScheduleId
 from evertick.base.instants import DAY_MS, HOUR_MS, Instant, duration_ms, from_datetime, to_datetime, to_iso
 from evertick.base.records import FunctionKind, JobFilter, JobState
@@ -54,7 +54,7 @@ from evertick.engine.settings import Settings
 from evertick.engine.timer import Timer
 from evertick.engine.worker import Worker
 from evertick.rules.recurrence.vocabulary import every as every_
-from evertick.rules.schedule import Fate
+from evertick.rules.schedule import Fate, Origin
 from evertick.store.contract import Transaction
 from evertick.store.open import open_store
 from evertick.store.unit_of_work import UnitOfWork
@@ -313,8 +313,13 @@ class World:
     def timeline(self, schedule_id: str, *, unit: timedelta = minutes(1)) -> str:
         """The ledger of a schedule as a drawing; see `evertick.testing.timeline`. Units count from the beginning."""
         stops = {job_id: to_datetime(moment) for job_id, moment in self._work.asked_to_stop.items()}
-        frame = Timeline(origin=self._begin, now=self.now, unit=unit, outages=self._outages, stops=stops)
-        return frame.draw(self.occurrences(schedule_id))
+        occurrences = self.occurrences(schedule_id)
+        asked: dict[str, datetime] = {}
+        with suppress(NotFound):  # of a deleted schedule nobody knows when its backfills were asked for
+            for request in {each.request for each in occurrences if each.origin is Origin.BACKFILL}:
+                asked[request] = self.app.schedules.backfill_status(schedule_id, request).asked
+        frame = Timeline(origin=self._begin, now=self.now, unit=unit, outages=self._outages, stops=stops, asked=asked)
+        return frame.draw(occurrences)
 
     # -- what goes wrong
 
