@@ -241,6 +241,11 @@ async def believes_it_was_done(self: Any, work: Any, **options: Any) -> Any:
         return done[-1]
 
 
+def place_like_any_other(self: Any, drafted: Any, key: str, now: Any) -> Any:
+    transaction = self._unit.touch()
+    return scheduling.place(transaction, drafted, self._options.on_conflict, now=now, make_id=self._drafter.make_id)
+
+
 def renew_whatever(self: LeaseTask) -> Any:
     async def run() -> None:
         while True:
@@ -302,6 +307,8 @@ MUTANTS: Final = (
            swap(claims.Abandoned, "look", look_without_knowing)),
     Mutant("unsettled_batch", "real once: in a batch, earlier mutations look unfinished",
            swap(mutations._Batch, "__init__", batch_that_does_not_settle)),
+    Mutant("own_key", "real once: a job that schedules under its own key cancels itself and never ends",
+           swap(schedulers.MutationScheduler, "_write_under_key", place_like_any_other)),
     Mutant("bad_company", "real once: innocent jobs are quarantined with the one that kills",
            swap(mutations.MutationLoop, "_company", lambda self, claimed: claimed)),
     Mutant("reborn_gives_up", "real once: a worker without a lease tries only once to get one",
