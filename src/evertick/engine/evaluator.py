@@ -26,7 +26,10 @@ from evertick.store.contract import Isolation, Transaction
 
 _logger: Final = logging.getLogger("evertick.engine")
 
-PAGE: Final = 100
+PAGE: Final = 250
+"""Schedules of one transaction: more share the price of a commit, and keep other writers waiting for longer."""
+REPORTED_MIN: Final = 25
+"""Schedules looked at in every round because their runs ended, however many are due."""
 REPORTS_MAX: Final = 2_000
 """Ends of runs that are heard in one round."""
 LOOK_AT_LEAST_EVERY_MS: Final = MINUTE_MS
@@ -75,15 +78,16 @@ class Evaluator(Loop):
     def _page(self, transaction: Transaction) -> _Round:
         now = self._clock.now()
         due = transaction.due_schedules(now, limit=PAGE + 1)
-        reported = transaction.reported_schedules(limit=PAGE + 1)
-        page = {(row.tenant, row.id): row for row in (*due[:PAGE], *reported[:PAGE])}
+        room = max(PAGE - len(due), REPORTED_MIN)  # what is due comes first
+        reported = transaction.reported_schedules(limit=room + 1)
+        page = {(row.tenant, row.id): row for row in (*due[:PAGE], *reported[:room])}
         reports = transaction.run_reports(list(page), limit=REPORTS_MAX)
-        more = len(due) > PAGE or len(reported) > PAGE or len(reports) == REPORTS_MAX
+        more = len(due) > PAGE or len(reported) > room or len(reports) == REPORTS_MAX
         if len(reports) == REPORTS_MAX:
             page = _heard_out(page, reports)
         items = self._evaluate(transaction, page, reports, now)
         write(transaction, items, now=now, make_id=self._ids.make)
-        if len(reported) <= PAGE:
+        if not page:
             # Their schedules were deleted; the runs went on, and the ledger still wants to know how they ended.
             orphans = transaction.orphaned_reports(limit=REPORTS_MAX)
             transaction.end_occurrences(orphans)

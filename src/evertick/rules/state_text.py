@@ -6,6 +6,7 @@ short. `VERSION` is written with it; a text of a newer version is refused rather
 
 import json
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, Final
 
 from evertick.base.errors import SchemaMismatch
@@ -29,6 +30,7 @@ from evertick.rules.schedule import (
 
 VERSION: Final = 1
 
+_encode: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 _PLAIN: Final = ("run_id_template", "seen_until", "touched_at", "note", "obstacle", "remaining", "spec_ended")
 
 
@@ -59,7 +61,7 @@ def to_text(state: ScheduleState) -> str:
         "last_failure": _end_row(state.last_failure),
     }
     kept = {name: part for name, part in value.items() if not (part is None or part is False or part in ("", [], {}))}
-    return json.dumps({"v": VERSION, **kept}, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return _encode({"v": VERSION, **kept})
 
 
 def from_text(text: str) -> ScheduleState:
@@ -72,17 +74,9 @@ def from_text(text: str) -> ScheduleState:
         raise SchemaMismatch(
             f"a schedule's state was written in version {value['v']}; this code reads up to {VERSION}: update it"
         )
-    overlap, limit, catch_up, window_ms, pause_on_failure, buffer_limit = value["policies"]
     pause = value.get("pause")
     return ScheduleState(
-        policies=Policies(
-            overlap=Overlap(overlap),
-            concurrency_limit=limit,
-            catch_up=CatchUp(catch_up),
-            catch_up_window_ms=window_ms,
-            pause_on_failure=pause_on_failure,
-            buffer_limit=buffer_limit,
-        ),
+        policies=_policies(*value["policies"]),
         run_id_template=value.get("run_id_template", ""),
         seen_until=Instant(value["seen_until"]),
         touched_at=Instant(value["touched_at"]),
@@ -98,6 +92,20 @@ def from_text(text: str) -> ScheduleState:
         counters=Counters({Reason(reason): count for reason, count in value.get("counters", {}).items()}),
         last_result=_end(value.get("last_result")),
         last_failure=_end(value.get("last_failure")),
+    )
+
+
+@lru_cache(maxsize=1_024)  # most schedules share their policies with others
+def _policies(
+    overlap: str, limit: int, catch_up: str, window_ms: int, pause_on_failure: bool, buffer_limit: int
+) -> Policies:
+    return Policies(
+        overlap=Overlap(overlap),
+        concurrency_limit=limit,
+        catch_up=CatchUp(catch_up),
+        catch_up_window_ms=window_ms,
+        pause_on_failure=pause_on_failure,
+        buffer_limit=buffer_limit,
     )
 
 

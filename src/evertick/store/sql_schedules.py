@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, Final
 
 from evertick.base.ids import JobId, ScheduleId, TenantId
@@ -37,6 +38,11 @@ ENDED_COLUMNS: Final = ("ended_at", "outcome", "tenant", "schedule_id", "nominal
 REPORT_COLUMNS: Final = (
     "job_id", "tenant", "schedule_id", "nominal_at", "origin", "request", "ended_at", "outcome", "result", "message",
 )  # fmt: skip
+
+_saved: Final = attrgetter(*SAVED_COLUMNS)
+_recorded: Final = attrgetter(*RECORDED_COLUMNS)
+_ended: Final = attrgetter(*ENDED_COLUMNS)
+_reported: Final = attrgetter(*REPORT_COLUMNS)
 
 
 class SqlSchedules(Driver):
@@ -75,7 +81,7 @@ class SqlSchedules(Driver):
         if not rows:
             return 0
         self.hint = True
-        values = [tuple(getattr(row, name) for name in SAVED_COLUMNS) for row in rows]
+        values = [_saved(row) for row in rows]
         return self._run_many("save_schedules", SAVED_COLUMNS, values)
 
     def delete_schedule(self, schedule_id: ScheduleId, *, tenant: TenantId) -> bool:
@@ -114,7 +120,7 @@ class SqlSchedules(Driver):
         """See `ScheduleTransaction.record_occurrences`."""
         if not rows:
             return 0
-        values = [tuple(getattr(row, name) for name in RECORDED_COLUMNS) for row in rows]
+        values = [_recorded(row) for row in rows]
         return self._run_many("record_occurrences", RECORDED_COLUMNS, values)
 
     def get_occurrence(
@@ -136,7 +142,7 @@ class SqlSchedules(Driver):
     def end_occurrences(self, reports: Sequence[RunReport]) -> None:
         """See `ScheduleTransaction.end_occurrences`."""
         if reports:
-            rows = [tuple(getattr(report, name) for name in ENDED_COLUMNS) for report in reports]
+            rows = [_ended(report) for report in reports]
             self._run_many("end_occurrences", ENDED_COLUMNS, rows)
 
     def list_occurrences(
@@ -176,7 +182,7 @@ class SqlSchedules(Driver):
         """See `ScheduleTransaction.report_runs`."""
         if reports:
             self.hint = True
-            rows = [tuple(getattr(report, name) for name in REPORT_COLUMNS) for report in reports]
+            rows = [_reported(report) for report in reports]
             self._run_many("report_runs", REPORT_COLUMNS, rows)
 
     def run_reports(self, schedules: Sequence[tuple[TenantId, ScheduleId]], *, limit: int) -> list[RunReport]:
