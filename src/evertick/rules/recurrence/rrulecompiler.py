@@ -148,11 +148,11 @@ class RRuleCompiler:
                 return SteppedRule(lambda residue: allowed(times_under(residue), exclusions), step, self._zone)
 
             return stepped(exclusions), lambda count: _nth_counted(stepped(None), first, count)
-        plain = FilteredSteps(base, step, allowed(times, None), self._zone, parts)
+        plain = FilteredSteps(base, step, allowed(times, None), self._zone, parts, times)
         rule: InstantRule = plain
         if exclusions is not None:  # they look at the time itself, not at the start of its hour or minute
             kept = allowed(times, exclusions)
-            rule = Union([FilteredSteps(base + part, step, kept, self._zone) for part in parts])
+            rule = Union([FilteredSteps(base + part, step, kept, self._zone, times=times) for part in parts])
         if bare:
             return rule, lambda count: _nth_step(base, step, parts, first, count)
         return rule, lambda count: _nth_visited(plain, first, count)

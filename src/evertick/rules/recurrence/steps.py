@@ -1,23 +1,35 @@
 """Steps of real time: an anchor and a number of seconds, on and on, whatever the clocks show.
 
 `Steps` is the bare progression. `FilteredSteps` keeps only those steps whose local time lies in given days
-and times; it jumps by arithmetic from one allowed step to the next: which steps fall on allowed times of day
-repeats after 86400 / gcd(step, 86400) steps, so it is worked out once, as a bit mask, for each offset of the
-zone.
+and times. Nothing of it is tried out step by step:
+
+- While an offset holds, the local times of the steps are a progression too. Which steps fall on given times of
+  day repeats after 86400 / gcd(step, 86400) steps, and which days hold such a step repeats after
+  step / gcd(step, 86400) days: both follow from remainders (`AllowedSteps`).
+- A local year is cut where its zone changes the offset. In each *piece* the days that hold an allowed step are
+  one mask: the rule's days of the year, and the days of the piece, and the days that the steps reach.
+- A year without any such day is passed over at the price of one look, and when years have begun to repeat, a
+  cycle without one is the proof that none will come.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Hashable, Iterator
-from math import gcd
+from collections.abc import Hashable
+from functools import cached_property
+from itertools import compress
+from math import gcd, lcm
 
-from evertick.rules.recurrence.civil import DAY, DAY_MIN, SECOND_MAX, YEAR_MAX, YEAR_MIN, jan1, year_of
+from evertick.rules.recurrence.civil import CYCLE_YEARS, DAY, SECOND_MAX, YEAR_MAX, YEAR_MIN, jan1, year_of
 from evertick.rules.recurrence.local import LocalRule
-from evertick.rules.recurrence.times import ALL_DAY, TimeSet, times_of_steps
-from evertick.rules.recurrence.yearmask import shape, weekdays
+from evertick.rules.recurrence.times import ALL_DAY, TimeSet
 from evertick.rules.recurrence.zones import Zone
 
-_WEEK = 7 * DAY
+_CYCLE_DAYS = 146_097
+_FAR = 2 * DAY
+"""More than local time and UTC differ by."""
 _KEPT_MAX = 1_024
+_REPEAT_MAX = 400
+"""Days after which the steps of a year must repeat to be told by a mask of their own."""
+_TRIES = 4
 
 
 class Steps:
@@ -56,25 +68,39 @@ class Steps:
         return periods * len(self._parts) + bisect_left(self._parts, into)
 
 
-_CHUNK = 1_024
-_TRIES = 4
-
-
 class AllowedSteps:
-    """The steps that fall on given times of day, were all days alike.
+    """The steps that fall on given times of day while one offset holds, were all days alike.
 
-    Usually the next allowed time is reached by a jump or two. Where steps and times meet rarely, the steps of one
-    whole period are worked out, as a bit mask in chunks with a mask of the chunks that hold any.
+    Usually the next allowed time is reached by a jump or two. Where steps and times meet rarely, the allowed steps
+    of one whole period are worked out and searched.
     """
 
-    __slots__ = ("_chunks", "_filled", "_origin", "_period", "_step", "_times")
+    def __init__(self, times: TimeSet, origin: int, step: int, repeat: int) -> None:
+        """`origin` is the local time of step 0; after `repeat` days the same days are reached again."""
+        self._times, self._origin, self._step = times, origin % DAY, step
+        self.days = _days_reached(times, origin, step, repeat)
+        """The days that hold an allowed step, as a mask that begins with a day divisible by `repeat`."""
 
-    def __init__(self, times: TimeSet, origin: int, step: int) -> None:
-        """`origin` is the time of day of step 0."""
-        self._times, self._origin, self._step = times, origin, step
-        self._period = DAY // gcd(step, DAY)
-        self._chunks: list[int] = []
-        self._filled = 0
+    @cached_property
+    def _numbers(self) -> tuple[int, list[int]]:
+        """The period, and the allowed steps of one period in order."""
+        common = gcd(self._step, DAY)
+        period = DAY // common
+        if self._times is ALL_DAY:
+            return 1, [0]
+        # Step k is at the time of day `origin + k * step`: solved for k, time by time.
+        inverse = pow(self._step // common, -1, period) if period > 1 else 0
+        lowest = self._origin % common
+        at = (lowest - self._origin) // common * inverse
+        allowed = bytearray(period)
+        for k in compress(range(at, at + period * inverse, inverse) if inverse else (0,), self._flags(lowest, common)):
+            allowed[k % period] = 1
+        return period, list(compress(range(period), allowed))
+
+    def _flags(self, lowest: int, common: int) -> bytes:
+        """For each time of day that steps reach, in order, whether it is allowed."""
+        digits = f"{_mask_of(self._times):0{DAY}b}"[::-1]
+        return digits[lowest::common].encode().translate(_TRUTH)
 
     def from_on(self, k: int) -> int:
         """The first allowed step from number k on."""
@@ -85,78 +111,86 @@ class AllowedSteps:
                 return k
             ahead = times.after(second)
             k -= (second - ahead if ahead > second else second - DAY - times.first) // step  # rounded up
-        if not self._chunks:
-            self._fill()
-        chunk, bit = divmod(k % self._period, _CHUNK)
-        start = k - k % self._period
-        if rest := self._chunks[chunk] >> bit:
-            return k + (rest & -rest).bit_length() - 1
-        later = self._filled >> (chunk + 1)
-        if not later:
-            start, later, chunk = start + self._period, self._filled, -1
-        chunk += (later & -later).bit_length()
-        mask = self._chunks[chunk]
-        return start + chunk * _CHUNK + (mask & -mask).bit_length() - 1
+        period, numbers = self._numbers
+        into = k % period
+        at = bisect_left(numbers, into)
+        return k - into + (numbers[at] if at < len(numbers) else period + numbers[0])
 
     def up_to(self, k: int) -> int:
         """The last allowed step up to number k."""
-        if not self._chunks:
-            self._fill()
-        chunk, bit = divmod(k % self._period, _CHUNK)
-        start = k - k % self._period
-        if rest := self._chunks[chunk] & ((2 << bit) - 1):
-            return start + chunk * _CHUNK + rest.bit_length() - 1
-        earlier = self._filled & ((1 << chunk) - 1)
-        if not earlier:
-            start, earlier = start - self._period, self._filled
-        chunk = earlier.bit_length() - 1
-        return start + chunk * _CHUNK + self._chunks[chunk].bit_length() - 1
+        period, numbers = self._numbers
+        into = k % period
+        at = bisect_right(numbers, into)
+        return k - into + (numbers[at - 1] if at else numbers[-1] - period)
 
-    def _fill(self) -> None:
-        chunks = [0] * (self._period // _CHUNK + 1)
-        for k in self.numbers():
-            chunks[k // _CHUNK] |= 1 << k % _CHUNK
-        self._filled = sum(1 << chunk for chunk, mask in enumerate(chunks) if mask)
-        self._chunks = chunks
-
-    def is_empty(self) -> bool:
-        """Whether no step ever falls on the times: steps reach only the times of one remainder."""
-        common = gcd(self._step, DAY)
-        return not times_of_steps(common, [self._origin]).both(self._times).count
-
-    def numbers(self) -> Iterator[int]:
-        """The allowed steps of one period, in no order."""
-        times, origin, step, period = self._times, self._origin, self._step, self._period
-        if times is ALL_DAY:
-            yield from range(period)
-        elif times.count >= period:
-            yield from (k for k in range(period) if (origin + k * step) % DAY in times)
-        else:  # fewer times than steps: solve origin + k * step = time (mod one day) for k
-            common = gcd(step, DAY)
-            inverse = pow(step // common, -1, period) if period > 1 else 0
-            for second in times:
-                distance = second - origin
-                if distance % common == 0:
-                    yield distance // common * inverse % period
+    def below(self, k: int) -> int:
+        """How many of the steps from number 0 on are allowed and lie below number k."""
+        period, numbers = self._numbers
+        periods, into = divmod(k, period)
+        return periods * len(numbers) + bisect_left(numbers, into)
 
 
-# For one kind of year and one offset: the days that hold an allowed step, and for each class of days its allowed
-# steps, None where every step is allowed.
-_Content = tuple[int, tuple[tuple[int, AllowedSteps | None], ...]]
+_TRUTH = bytes.maketrans(b"01", b"\0\1")
+
+
+def _mask_of(times: TimeSet) -> int:
+    """The seconds of the day as the bits of one integer."""
+    return int.from_bytes(b"".join(hour.to_bytes(450, "little") for hour in times.hours), "little")
+
+
+def _days_reached(times: TimeSet, origin: int, step: int, repeat: int) -> int:
+    """Which days a step reaches at one of the times: the first `repeat` days and a year, bit 0 standing for 1970.
+
+    Local time 0 of day d is congruent to one of the times and `origin` where a step falls on the day. With the step
+    exact if `repeat` is a multiple of step / gcd(step, 86400), and else a bound: no other day is reached.
+    """
+    common = gcd(step, repeat * DAY)
+    mask = _mask_of(times)
+    width = common << ((DAY - 1) // common).bit_length()
+    while width > common:  # the times modulo `common`: folded in half until no more remains
+        width //= 2
+        mask = mask >> width | mask & ((1 << width) - 1)
+    days = sum(1 << day for day in range(repeat) if mask >> (origin - day * DAY) % common & 1)
+    return days * (((1 << repeat * (366 // repeat + 2)) - 1) // ((1 << repeat) - 1))
+
+
+_Line = tuple[int, AllowedSteps]
+"""Days of a year, as a mask, and the steps that are allowed on them."""
+_Plan = tuple[tuple[int, int, int, tuple[_Line, ...]], ...]
+"""The pieces of a kind of year: begin and end in seconds since 1 January, offset, and the rule's days."""
+_Piece = tuple[int, int, int, int, int, tuple[_Line, ...]]
+"""Part of a local year under one offset: begin and end, offset, number of its 1 January, all days with steps, lines."""
 
 
 class FilteredSteps:
     """Steps from `base` on whose local time the rule `allowed` has, each followed by its parts."""
 
-    __slots__ = ("_allowed", "_barren", "_base", "_contents", "_found", "_parts", "_step", "_year", "_zone")
+    __slots__ = (
+        "_allowed", "_anywhere", "_base", "_exact", "_known", "_later", "_nothing_after", "_parts", "_piece", "_plans",
+        "_repeat", "_span", "_step", "_times", "_years", "_zone",
+    )  # fmt: skip
 
-    def __init__(self, base: int, step: int, allowed: LocalRule, zone: Zone, parts: tuple[int, ...] = (0,)) -> None:
+    def __init__(
+        self, base: int, step: int, allowed: LocalRule, zone: Zone, parts: tuple[int, ...] = (0,),
+        times: TimeSet = ALL_DAY,
+    ) -> None:  # fmt: skip
+        """`times` are all the times of day that `allowed` has on any day, or more."""
         self._base, self._step, self._parts = base, step, parts
-        self._allowed, self._zone = allowed, zone
-        self._found: dict[tuple[TimeSet, int], tuple[AllowedSteps | None, int] | None] = {}
-        self._year: tuple[int, int, int, _Content] = (0, 0, 0, (0, ()))
-        self._contents: dict[tuple[Hashable, int], _Content] = {}
-        self._barren: dict[int, bool] = {}
+        self._allowed, self._zone, self._times = allowed, zone, times
+        repeat = step // gcd(step, DAY)
+        self._exact = repeat <= _REPEAT_MAX
+        self._repeat = repeat if self._exact else gcd(repeat, _CYCLE_DAYS)
+        settled, cycle = allowed.span
+        cycle = lcm(cycle, CYCLE_YEARS)
+        cycle *= self._repeat // gcd(self._repeat, cycle // CYCLE_YEARS * _CYCLE_DAYS)
+        self._span = max(settled, zone.settled), cycle
+        self._nothing_after = YEAR_MAX
+        self._anywhere: tuple[AllowedSteps, ...] | None = None
+        self._known: dict[tuple[TimeSet, int], AllowedSteps] = {}
+        self._plans: dict[Hashable, _Plan] = {}
+        self._years: dict[int, tuple[_Piece, ...]] = {}
+        self._later: dict[int, int] = {}
+        self._piece: _Piece = (0, 0, 0, 0, 0, ())
 
     def next(self, after: int) -> int | None:
         """The first instant later than `after`, or None."""
@@ -179,146 +213,231 @@ class FilteredSteps:
         return None if found is None else self._base + found * self._step + self._parts[-1]
 
     def count(self, begin: int, end: int) -> int:
-        """How many instants lie in [begin, end), one by one."""
-        total, firing = 0, self.next(begin - 1)
-        while firing is not None and firing < end:
-            total += 1
-            firing = self.next(firing)
+        """How many instants lie in [begin, end)."""
+        if begin >= end:
+            return 0
+        parts = self._parts
+        low, high = self._number(begin - parts[0]), self._number(end - parts[-1])
+        total = self._count_steps(low, high) * len(parts)
+        for k in {low - 1, high}:  # steps of which only some parts lie inside
+            if k >= 0 and self._next_step(k) == k:
+                at = self._base + k * self._step
+                total += bisect_left(parts, end - at) - bisect_left(parts, begin - at)
         return total
 
     def moved_from(self, instant: int) -> list[int]:
         """Nothing: real time skips nothing."""
         return []
 
+    def _number(self, instant: int) -> int:
+        """The number of the first step at or after an instant."""
+        return max(0, -((self._base - instant) // self._step))
+
+    # --- steps, by their numbers
+
     def _next_step(self, k: int) -> int | None:
         """The first allowed step from number k on."""
         base, step = self._base, self._step
-        while True:
-            instant = base + k * step
-            if instant > SECOND_MAX:
-                return None
-            starts, offsets, *_ = self._zone.covering(instant)
-            segment = bisect_right(starts, instant) - 1
-            offset, end = offsets[segment], starts[segment + 1]
-            day = (instant + offset) // DAY
-            first, following, held, (mask, classes) = self._year
-            if not (first <= day < following and held == offset):
-                year = year_of(day)
-                mask, classes = content = self._content(year, offset)
-                first, following = jan1(year), jan1(year + 1)
-                self._year = (first, following, offset, content)
-            if mask >> (day - first) & 1:
-                steps = _steps_of(classes, day - first)
-                found = k if steps is None else steps.from_on(k)
-                instant = base + found * step
-                there = (instant + offset) // DAY
-                # Only where all days are alike do the steps of this day speak for the days that follow.
-                alike = there == day or (len(classes) == 1 and there < following and mask >> (there - first) & 1)
-                if alike and instant < end:
-                    return found
-                # And they speak for this year alone: an exclusion may end with it.
-                target = min(instant, following * DAY - offset) if len(classes) == 1 else (day + 1) * DAY - offset
-            else:
-                next_day = self._next_day(year_of(day), day - first, offset)
-                if next_day is None and self._is_barren(offsets):
-                    return None
-                target = end if next_day is None else next_day * DAY - offset
-            k = max(k + 1, -((base - min(target, end)) // step))
+        begin, end, *_ = self._piece
+        if begin <= base + k * step < end and (found := self._first_in(self._piece, k)) is not None:
+            return found
+        best: int | None = None
+        year = YEAR_MIN - 1
+        bound = self._not_before(k)
+        while bound is not None:
+            near = self._year_from(max(year + 1, year_of((base + bound * step - _FAR) // DAY)))
+            # A clock set back over midnight lets an old year go on after the new one has begun.
+            if near is None or (best is not None and base + best * step < jan1(near) * DAY - _FAR):
+                break
+            year = near
+            for piece in self._year(year):
+                found = self._first_in(piece, bound)
+                if found is not None:
+                    if best is None or found < best:
+                        best, self._piece = found, piece
+                    break
+            bound = self._not_before(max(bound, self._number(jan1(year + 1) * DAY - _FAR)))
+        return best
 
     def _prev_step(self, k: int) -> int | None:
         """The last allowed step up to number k."""
         base, step = self._base, self._step
-        while k >= 0:
-            instant = base + k * step
-            starts, offsets, *_ = self._zone.covering(instant)
-            segment = bisect_right(starts, instant) - 1
-            offset, begin = offsets[segment], starts[segment]
-            day = (instant + offset) // DAY
-            if day < DAY_MIN:
+        begin, end, *_ = self._piece
+        if begin <= base + k * step < end and (found := self._last_in(self._piece, k)) is not None:
+            return found
+        best: int | None = None
+        year = self._nothing_after + 1
+        bound = self._not_after(k)
+        while bound is not None and bound >= 0:
+            year = min(year - 1, year_of((base + bound * step + _FAR) // DAY))
+            if year < YEAR_MIN or (best is not None and base + best * step >= jan1(year + 1) * DAY + _FAR):
+                break
+            for piece in reversed(self._year(year)):
+                found = self._last_in(piece, bound)
+                if found is not None:
+                    if best is None or found > best:
+                        best, self._piece = found, piece
+                    break
+            bound = self._not_after(min(bound, (jan1(year) * DAY + _FAR - base) // step))
+        return best
+
+    def _count_steps(self, low: int, high: int) -> int:
+        """How many steps from number `low` up to, but without `high` are allowed."""
+        total = 0
+        year = self._year_from(year_of((self._base + low * self._step - _FAR) // DAY)) if low < high else None
+        while year is not None and jan1(year) * DAY - _FAR < self._base + high * self._step:
+            for begin, end, offset, first, _, lines in self._year(year):
+                for days, steps in lines:
+                    while days:  # one run of days after the other
+                        at = (days & -days).bit_length() - 1
+                        length = (~(days >> at) & -~(days >> at)).bit_length() - 1
+                        days &= -1 << at + length
+                        start = (first + at) * DAY - offset
+                        k = max(low, self._number(max(begin, start)))
+                        stop = min(high, self._number(min(end, start + length * DAY)))
+                        if k < stop:
+                            total += steps.below(stop) - steps.below(k)
+            year = self._year_from(year + 1)
+        return total
+
+    def _first_in(self, piece: _Piece, k: int) -> int | None:
+        """The first allowed step of a piece from number k on."""
+        base, step = self._base, self._step
+        begin, end, offset, first, mask, lines = piece
+        k = max(k, -((base - begin) // step))
+        while (instant := base + k * step) < end:
+            day = (instant + offset) // DAY - first
+            rest = mask >> day
+            if rest & 1:
+                found = _steps_of(lines, day).from_on(k)
+                if (base + found * step + offset) // DAY - first == day:
+                    return found if base + found * step < end else None
+                if len(lines) == 1:  # these steps speak for all days of the piece
+                    k = found
+                    continue
+                rest ^= 1
+            if not rest:
                 return None
-            year = year_of(day)
+            day += (rest & -rest).bit_length() - 1
+            k = -((base + offset - (first + day) * DAY) // step)
+        return None
+
+    def _last_in(self, piece: _Piece, k: int) -> int | None:
+        """The last allowed step of a piece up to number k."""
+        base, step = self._base, self._step
+        begin, end, offset, first, mask, lines = piece
+        k = min(k, (end - 1 - base) // step)
+        while k >= 0 and (instant := base + k * step) >= begin:
+            day = (instant + offset) // DAY - first
+            rest = mask & ((2 << day) - 1)
+            if rest >> day:
+                found = _steps_of(lines, day).up_to(k)
+                if (base + found * step + offset) // DAY - first == day:
+                    return found if base + found * step >= begin and found >= 0 else None
+                if len(lines) == 1:
+                    k = found
+                    continue
+                rest ^= 1 << day
+            k = ((first + rest.bit_length()) * DAY - offset - 1 - base) // step
+        return None
+
+    # --- years
+
+    def _year_from(self, year: int) -> int | None:
+        """The first year from this one on that has a day with an allowed step."""
+        year = max(year, YEAR_MIN)
+        settled, cycle = self._span
+        last = min(self._nothing_after, max(year, settled) + cycle)
+        found = self._later.get(year, year)
+        while found <= last:
+            if self._year(found):
+                if found > year:
+                    if len(self._later) >= _KEPT_MAX:
+                        self._later.clear()
+                    self._later[year] = found
+                return found
+            local = self._allowed.next_local(jan1(found + 1) * DAY - 1)
+            if local is None:
+                break
+            found = year_of(local // DAY)
+        self._nothing_after = min(self._nothing_after, year - 1)
+        return None
+
+    def _year(self, year: int) -> tuple[_Piece, ...]:
+        """The pieces of a local year that have a day with an allowed step, in order."""
+        pieces = self._years.get(year)
+        if pieces is None:
             first = jan1(year)
-            mask, classes = self._content(year, offset)
-            if mask >> (day - first) & 1:
-                steps = _steps_of(classes, day - first)
-                found = k if steps is None else steps.up_to(k)
-                instant = base + found * step
-                if (instant + offset) // DAY == day and instant >= begin:
-                    return found
-                target = max(instant + 1, first * DAY - offset) if len(classes) == 1 else day * DAY - offset
-            else:
-                below = mask & ((1 << (day - first)) - 1)
-                if not below and self._is_barren(offsets):
-                    return None
-                target = (first + below.bit_length()) * DAY - offset
-            k = min(k - 1, (max(target, begin) - 1 - base) // step)
-        return None
+            start, phase = first * DAY, first % self._repeat
+            found: list[_Piece] = []
+            for begin, end, offset, lines in self._plan(year):
+                kept = tuple((held, steps) for days, steps in lines if (held := days & steps.days >> phase))
+                if kept:
+                    mask = 0
+                    for days, _ in kept:
+                        mask |= days
+                    found.append((start + begin, min(start + end, SECOND_MAX + 1), offset, first, mask, kept))
+            if len(self._years) >= _KEPT_MAX:
+                self._years.clear()
+            pieces = self._years[year] = tuple(found)
+        return pieces
 
-    def _next_day(self, year: int, number: int, offset: int) -> int | None:
-        """The first day after day `number` of the year that holds an allowed step while `offset` holds."""
-        rest = self._content(year, offset)[0] >> (number + 1)
-        if rest:
-            return jan1(year) + number + (rest & -rest).bit_length()
-        settled, cycle = self._allowed.span
-        for later in range(year + 1, min(YEAR_MAX, max(year, settled) + cycle) + 1):
-            if mask := self._content(later, offset)[0]:
-                return jan1(later) + (mask & -mask).bit_length() - 1
-        return None
-
-    def _is_barren(self, offsets: tuple[int, ...]) -> bool:
-        """Whether no year at all holds an allowed step, under any offset."""
-        return all(self._is_barren_under(offset) for offset in set(offsets))
-
-    def _is_barren_under(self, offset: int) -> bool:
-        if offset not in self._barren:
-            settled, cycle = self._allowed.span
-            years = range(YEAR_MIN if settled else 2000, min(YEAR_MAX, max(2000, settled) + cycle) + 1)
-            self._barren[offset] = not any(self._content(year, offset)[0] for year in years)
-        return self._barren[offset]
-
-    def _content(self, year: int, offset: int) -> _Content:
+    def _plan(self, year: int) -> _Plan:
+        """What the pieces of a year have in common with those of all years of its kind."""
         key = self._allowed.key(year)
         if key is None:
-            return 0, ()
-        content = self._contents.get((key, offset))
-        if content is None:
-            union, kept = 0, []
-            for days, times in self._allowed.plan(year)[5]:
-                found = self._steps(times, offset)
-                if found is None:
-                    continue
-                steps, reached = found
-                if days := days & weekdays(shape(year)[1], reached):
-                    kept.append((days, steps))
-                    union |= days
-            if len(self._contents) >= _KEPT_MAX:
-                self._contents.clear()
-            content = self._contents[(key, offset)] = (union, tuple(kept))
-        return content
+            return ()
+        stretches = self._zone.stretches(year)
+        plan = self._plans.get((key, stretches))
+        if plan is None:
+            classes = self._allowed.plan(year)[5]
+            found = []
+            for begin, end, offset in stretches:
+                span = (2 << (end - 1 + offset) // DAY) - (1 << (begin + offset) // DAY)
+                lines = tuple((days & span, self._steps(times, offset)) for days, times in classes if days & span)
+                if lines:
+                    found.append((begin, end, offset, lines))
+            if len(self._plans) >= _KEPT_MAX:
+                self._plans.clear()
+            plan = self._plans[key, stretches] = tuple(found)
+        return plan
 
-    def _steps(self, times: TimeSet, offset: int) -> tuple[AllowedSteps | None, int] | None:
-        """The steps that fall on these times, and the weekdays on which they can; None if there are none.
+    # --- times of day
 
-        A step that is a multiple of seven binds the time of day to the weekday: every 168 hours is always Monday.
+    def _steps(self, times: TimeSet, offset: int) -> AllowedSteps:
+        steps = self._known.get((times, offset))
+        if steps is None:
+            if len(self._known) >= _KEPT_MAX:
+                self._known.clear()
+            steps = self._known[times, offset] = AllowedSteps(times, self._base + offset, self._step, self._repeat)
+        return steps
+
+    def _not_before(self, k: int) -> int | None:
+        """A number from k on before which no step meets the times, whatever the day; None if none ever does.
+
+        Where masks of days know which days the steps reach, they lead on faster.
         """
-        origin = self._base + offset
-        key = (times, origin % _WEEK)
-        if key not in self._found:
-            steps, reached = AllowedSteps(times, origin % DAY, self._step), 0x7F
-            if self._step % 7 == 0:
-                reached = 0
-                for k in steps.numbers():
-                    reached |= 1 << ((origin + k * self._step) // DAY + 4) % 7
-                    if reached == 0x7F:
-                        break
-            empty = times is not ALL_DAY and steps.is_empty()
-            self._found[key] = None if empty else (None if times is ALL_DAY else steps, reached)
-        return self._found[key]
+        anywhere = self._reachable()
+        return min(steps.from_on(k) for steps in anywhere) if anywhere and not self._exact else k if anywhere else None
+
+    def _not_after(self, k: int) -> int | None:
+        """The same backwards."""
+        anywhere = self._reachable()
+        return max(steps.up_to(k) for steps in anywhere) if anywhere and not self._exact else k if anywhere else None
+
+    def _reachable(self) -> tuple[AllowedSteps, ...]:
+        """The steps that meet the times under each offset that the zone has from step 0 on, if any do."""
+        if self._anywhere is None:
+            table = self._zone.covering(max(self._base, 0))
+            offsets = set(table.offsets[bisect_right(table.starts, self._base) - 1 :])
+            every = (self._steps(self._times, offset) for offset in offsets)
+            self._anywhere = tuple(steps for steps in every if steps.days)
+        return self._anywhere
 
 
-def _steps_of(classes: tuple[tuple[int, AllowedSteps | None], ...], day: int) -> AllowedSteps | None:
-    """The mask of a day that is known to hold an allowed step."""
-    for days, steps in classes:
+def _steps_of(lines: tuple[_Line, ...], day: int) -> AllowedSteps:
+    """The steps of a day that is known to hold one."""
+    for days, steps in lines:
         if days >> day & 1:
             return steps
-    raise AssertionError("an allowed day lies in a class")
+    raise AssertionError("a day with an allowed step lies in a line")

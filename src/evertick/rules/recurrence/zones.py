@@ -16,6 +16,7 @@ from evertick.base.errors import InvalidSpec
 from evertick.rules.recurrence.civil import (
     CYCLE_YEARS,
     DAY,
+    SECOND_MAX,
     YEAR_MAX,
     day_number,
     is_leap,
@@ -37,6 +38,12 @@ _NO_ZONES: Final = {"localtime", "posixrules", "Factory", "leapseconds"}
 _ABBREVIATIONS: Final = {"EST": "America/Panama", "MST": "America/Phoenix", "HST": "Pacific/Honolulu"}
 _COVERED_AT_FIRST: Final = 2100
 _CYCLE: Final = 146_097 * DAY
+_FAR: Final = 2 * DAY
+"""More than local time and UTC differ by."""
+
+
+Stretch = tuple[int, int, int]
+"""Begin and end of a part of a local year, in seconds since 00:00 UTC of its 1 January, and the offset."""
 
 
 class Table(NamedTuple):
@@ -58,7 +65,10 @@ class Table(NamedTuple):
 class Zone:
     """One time zone. Its table is filled in as far as somebody asks, see `covering`."""
 
-    __slots__ = ("_footer", "data", "name", "table")
+    __slots__ = ("_footer", "_years", "data", "name", "settled", "table")
+
+    settled: int
+    """From this year on the zone does the same every 400 years."""
 
     def __init__(self, name: str, data: bytes) -> None:
         self.name = name
@@ -66,6 +76,9 @@ class Zone:
         starts, offsets, footer = _read_tzif(data, name)
         self._footer = footer
         self.table = _filled(starts, offsets, footer, _COVERED_AT_FIRST)
+        last = max(starts[-1], 0)
+        self.settled = min(year_of(last // DAY) + 2, YEAR_MAX) if last < SECOND_MAX else YEAR_MAX
+        self._years: dict[int, tuple[Stretch, ...]] = {}
 
     @property
     def digest(self) -> str:
@@ -78,9 +91,26 @@ class Zone:
         """The table, filled in beyond `instant` and at least two years more."""
         table = self.table
         if instant + 800 * DAY >= table.starts[-1]:
-            year = min(year_of(min(instant // DAY, jan1(YEAR_MAX))) + 50, YEAR_MAX + 2)
+            year = year_of(min(instant // DAY, jan1(YEAR_MAX)))
+            year = min(year + max(50, year - _COVERED_AT_FIRST), YEAR_MAX + 2)  # doubled, so that it is seldom
             table = self.table = _filled(table.starts[:-1], table.offsets, self._footer, year)
         return table
+
+    def stretches(self, year: int) -> tuple[Stretch, ...]:
+        """What a local year is made of: the stretches in which one offset holds, in order."""
+        if year > self.settled:
+            year = self.settled + (year - self.settled) % CYCLE_YEARS
+        found = self._years.get(year)
+        if found is None:
+            begin, end = jan1(year) * DAY, jan1(year + 1) * DAY
+            starts, offsets, *_ = self.covering(end)
+            parts = []
+            for at in range(bisect_right(starts, begin - _FAR) - 1, bisect_right(starts, end + _FAR)):
+                low, high = max(starts[at], begin - offsets[at]), min(starts[at + 1], end - offsets[at])
+                if low < high:
+                    parts.append((low - begin, high - begin, offsets[at]))
+            found = self._years[year] = tuple(parts)
+        return found
 
     def offset_at(self, instant: int) -> int:
         """Seconds east of UTC at that instant."""
