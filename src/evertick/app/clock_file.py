@@ -41,16 +41,9 @@ class Simulation:
         """The simulation with its clock standing still from now on."""
         return replace(self, stopped=self.clock.now())
 
-    def go_on(self, *, speed: float | None = None) -> "Simulation":
+    def go_on(self) -> "Simulation":
         """The simulation running, from where it stands."""
-        return Simulation(
-            start=self.clock.now(), real_start=SystemClock().now(), speed=self.speed if speed is None else speed
-        )
-
-
-def begin(start: Instant, speed: float) -> Simulation:
-    """A simulation that begins now."""
-    return Simulation(start=start, real_start=SystemClock().now(), speed=speed)
+        return Simulation(start=self.clock.now(), real_start=SystemClock().now(), speed=self.speed)
 
 
 def clock_of(store: Store) -> Clock:

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from evertick.app.clock_file import (
     Simulation,
-    begin,
     clock_path,
     remove_simulation,
     simulation_of,
@@ -59,7 +58,8 @@ class Asked:
 def database_for(asked: Asked | None, app_name: str, given: str | None, usual: str, *, first: bool) -> str:
     """The database to run on: `given` by --db, else that of the simulation, else the `usual` one.
 
-    At the first start a simulation begins: its default database is emptied. Raises Misuse for a database that must not
+    At the first start a simulation begins: its default database is emptied, and its clock stands at the start until
+    `continued`. Raises Misuse for a database that must not
     be simulated on, DatabaseLocked if another engine runs on it.
     """
     if asked is None:
@@ -76,7 +76,8 @@ def database_for(asked: Asked | None, app_name: str, given: str | None, usual: s
         how = "it is real" if simulation_of(url) is None else "to continue it leave out --at and --speed"
         raise Misuse(f"{file} exists already: {how}; give --at a file that does not exist, or leave out --db")
     file.parent.mkdir(parents=True, exist_ok=True)
-    write_simulation(url, begin(asked.start if asked.start is not None else SystemClock().now(), asked.speed))
+    start = SystemClock().now() if asked.start is None else asked.start
+    write_simulation(url, Simulation(start=start, real_start=start, speed=asked.speed, stopped=start))
     return url
 
 

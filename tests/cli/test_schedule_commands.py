@@ -1,0 +1,505 @@
+"""`evertick schedule ...` on a real database, in this process: what it does, says, writes and refuses."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from evertick import ActionCtx, App, MutationCtx
+from tests.cli.desk import SEED_CREATE, Command, commands, work_off
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("EVERTICK_DATABASE_URL", raising=False)
+    monkeypatch.setattr("getpass.getuser", lambda: "ada")
+    return commands(capsys)
+
+
+@pytest.fixture
+def shop(command: Command) -> Iterator[App]:
+    """An app with a database in the folder."""
+    app = App("shop")
+
+    @app.action(name="MyWorkflowType")
+    async def my_workflow(ctx: ActionCtx) -> str:
+        return "done"
+
+    @app.mutation(name="shop.count")
+    def count(ctx: MutationCtx, step: int = 1) -> int:
+        return step
+
+    @app.mutation(name="shop.fail")
+    def fail(ctx: MutationCtx) -> None:
+        raise ValueError("no luck")
+
+    assert app.call("shop.count") == 1  # opens the database
+    yield app
+    app.close()
+
+
+def made(command: Command, name: str, *words: str) -> None:
+    """Make a schedule of every hour."""
+    times = () if {"--cron", "--cal"} & set(words) else ("--interval", "1h")
+    done = command("schedule", "create", "--sid", name, "--type", "shop.count", *times, *words)
+    assert done.code == 0, done.err
+
+
+# -- the lines that people know by heart
+
+
+def test_every_line_that_people_bring_along_works_unchanged(shop: App, command: Command) -> None:
+    lines = [
+        SEED_CREATE,
+        ("schedule", "describe", "--sid", "my-schedule-id"),
+        ("schedule", "toggle", "--sid", "my-schedule-id", "--pause", "--reason", "paused because the database is down"),
+        ("schedule", "toggle", "--sid", "my-schedule-id", "--unpause", "--reason", "the database is back up"),
+        ("schedule", "trigger", "--sid", "my-schedule-id"),
+        ("schedule", "trigger", "--sid", "my-schedule-id", "--overlap-policy", "AllowAll"),
+        ("schedule", "backfill", "--sid", "my-schedule-id", "--overlap-policy", "BufferAll",
+         "--start-time", "2022-05-01T00:00:00Z", "--end-time", "2022-05-31T23:59:59Z"),
+        ("schedule", "list"),
+        ("schedule", "update", "--sid", "my-schedule-id", "--interval", "6h", "--type", "MyWorkflowType"),
+        ("schedule", "delete", "--sid", "my-schedule-id"),
+    ]  # fmt: skip
+
+    assert [command(*line).code for line in lines] == [0] * len(lines)
+    history = command("schedule", "history", "my-schedule-id", "--fields", "actor,action,detail").out.splitlines()
+    assert [line.split("\t")[:2] for line in history] == [
+        ["cli:ada", action]
+        for action in ("deleted", "updated", "backfilled", "triggered", "triggered", "resumed", "paused", "created")
+    ]
+    assert history[6].endswith("\tpaused because the database is down")
+
+
+def test_what_was_made_is_what_the_line_says(shop: App, command: Command) -> None:
+    created = command(*SEED_CREATE, "-o", "json")
+
+    shown = command("schedule", "describe", "my-schedule-id", "-o", "json").json
+    assert created.json == shown
+    assert shown["spec"]["intervals"] == [{"every": "5h", "offset": "15m"}]
+    assert shown["sentence"] == "at 11:03 on Fridays, and every 5 hours, offset by 15 minutes"
+    assert shown["target"] == {
+        "function": "MyWorkflowType", "kind": "mutation", "input": {}, "workflow_id": "my-workflow-id",
+        "pool": "my-task-queue", "retry": None,
+    }  # fmt: skip
+    assert shown["policies"]["overlap"] == "buffer_all"
+    assert len(shown["upcoming"]) == 10
+    assert "nothing in this database has called MyWorkflowType yet" in created.err
+
+
+def test_a_run_of_a_function_that_was_unknown_runs_as_what_it_is(shop: App, command: Command) -> None:
+    command(*SEED_CREATE)  # taken for a mutation: nobody here knows that it is an action
+    command("schedule", "trigger", "--sid", "my-schedule-id")
+
+    work_off(shop, 1)
+
+    [row] = command("schedule", "occurrences", "my-schedule-id", "-o", "json").json
+    assert (row["fate"], row["reason"], row["outcome"]) == ("started", "triggered", "success")
+    assert row["run"].startswith("my-workflow-id-20")
+
+
+@pytest.mark.parametrize("word", ["BufferAll", "buffer_all", "buffer-all", "BUFFER_ALL"])
+def test_policies_are_understood_in_every_spelling(shop: App, command: Command, word: str) -> None:
+    made(command, "s", "--overlap-policy", word)
+
+    assert command("schedule", "get", "s", "-o", "json").json["policies"]["overlap"] == "buffer_all"
+
+
+# -- create
+
+
+def test_every_flag_of_create_arrives(shop: App, command: Command) -> None:
+    made(
+        command, "s", "--cron", "0 9 * * 1-5", "--tz", "Europe/Berlin", "--jitter", "30s", "--start-time", "2026-01-01",
+        "--end-time", "2090-01-01T00:00:00Z", "--except", '{"dates": ["2027-01-01"]}', "--catchup-window", "1h",
+        "--catch-up", "latest", "--concurrency", "3", "--pause-on-failure", "--paused", "--notes", "wait for it",
+        "--remaining-actions", "7", "-i", '{"step": 2}', "--memo", '{"team": "blue"}', "--buffer-limit", "5",
+        "--run-id-template", "run {nominal}",
+    )  # fmt: skip
+
+    row = command("schedule", "describe", "-s", "s", "-o", "json").json
+    assert row["spec"] == {
+        "crons": ["0 9 * * 1-5"], "time_zone": "Europe/Berlin", "jitter": "30s", "start": "2025-12-31T23:00:00Z",
+        "end": "2090-01-01T00:00:00Z", "except": [{"dates": ["2027-01-01"]}],
+    }  # fmt: skip
+    assert row["policies"] == {
+        "overlap": "skip", "concurrency": 3, "catch_up": "latest", "catchup_window": "1h", "pause_on_failure": True,
+        "buffer_limit": 5,
+    }  # fmt: skip
+    assert (row["state"], row["note"], row["pause"]["by"]) == ("paused", "wait for it", "cli:ada")
+    assert (row["remaining_actions"], row["target"]["input"], row["memo"]) == (7, {"step": 2}, {"team": "blue"})
+    assert row["run_id_template"] == "run {nominal}"
+
+
+def test_a_dry_run_shows_everything_and_writes_nothing(shop: App, command: Command) -> None:
+    done = command("schedule", "create", "-s", "s", "--cron", "0 9 * * *", "--type", "shop.count", "--dry-run")
+
+    assert done.code == 0
+    assert done.err.splitlines()[0] == "s would be created: at 09:00 every day"
+    assert len(done.out.splitlines()) == 5
+    assert command("schedule", "list").out == ""
+
+
+def test_the_same_line_again_finds_the_schedule_and_another_one_is_a_conflict(shop: App, command: Command) -> None:
+    made(command, "s")
+
+    again = command("schedule", "create", "--sid", "s", "--type", "shop.count", "--interval", "1h")
+    other = command("schedule", "create", "--sid", "s", "--type", "shop.count", "--interval", "2h")
+
+    assert (again.code, again.err) == (0, "s exists already, as this: every hour\n")
+    assert other.code == 5
+
+
+def test_with_the_app_at_hand_the_function_and_its_arguments_are_checked(
+    shop: App, command: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "mailing.py").write_text(
+        "from evertick import App\napp = App('shop')\n\n@app.action\nasync def mail(ctx, to: str) -> None: ...\n"
+    )
+    line = ("schedule", "create", "-s", "s", "--interval", "1h", "--app", "mailing.py", "--type")
+
+    assert command(*line, "mailing.mial").code == 3
+    assert command(*line, "mailing.mail", "-i", '{"who": "bob"}').code == 2
+    assert command(*line, "mailing.mail", "-i", '{"to": "bob"}', "-o", "json").json["target"]["kind"] == "action"
+
+
+# -- update
+
+
+def test_update_changes_what_is_given_and_keeps_the_rest(shop: App, command: Command) -> None:
+    made(command, "s", "--cron", "0 9 * * *", "--tz", "Europe/Berlin", "--jitter", "30s", "-i", '{"step": 2}',
+         "--memo", '{"a": 1}', "--overlap-policy", "BufferOne")  # fmt: skip
+    before = command("schedule", "get", "s", "-o", "json").json
+
+    done = command("schedule", "update", "-s", "s", "--cron", "0 10 * * *")
+
+    after = command("schedule", "get", "s", "-o", "json").json
+    assert done.code == 0
+    assert after["spec"] == {**before["spec"], "crons": ["0 10 * * *"]}
+    for name in ("target", "policies", "memo", "note", "state", "run_id_template"):
+        assert after[name] == before[name]
+    assert after["version"] == before["version"] + 1
+    assert "0 9 * * *" in done.out
+    assert "0 10 * * *" in done.out
+    assert len([line for line in done.out.splitlines() if line.startswith("next\t") and " -> " in line]) == 5
+
+
+def test_a_change_of_policies_alone_leaves_the_times_as_they_are(shop: App, command: Command) -> None:
+    made(command, "s", "--jitter", "10s")
+
+    done = command("schedule", "update", "s", "--overlap-policy", "AllowAll", "--no-pause-on-failure")
+
+    assert done.out == "overlap\tskip -> allow_all\n"
+    assert done.err == "changed s, version 1 -> 2\n"
+
+
+def test_unset_lifts_what_was_set(shop: App, command: Command) -> None:
+    made(
+        command, "s", "--jitter", "30s", "--end-time", "2090-01-01", "--remaining-actions", "3", "--notes", "hi",
+        "--wid", "stem", "--tq", "mail", "--catchup-window", "1h", "-i", '{"step": 2}', "--memo", '{"a": 1}',
+    )  # fmt: skip
+    names = ("jitter", "end-time", "remaining-actions", "notes", "wid", "tq", "catchup-window", "input", "memo")
+
+    assert command("schedule", "update", "s", *(word for name in names for word in ("--unset", name))).code == 0
+
+    row = command("schedule", "get", "s", "-o", "json").json
+    assert row["spec"] == {"intervals": [{"every": "1h"}]}
+    assert (row["remaining_actions"], row["note"], row["memo"], row["target"]["input"]) == (None, "", {}, {})
+    assert (row["target"]["workflow_id"], row["target"]["pool"]) == (None, None)
+    assert row["policies"]["catchup_window"] == "365d"
+    assert row["run_id_template"] == "s-{nominal}"
+
+
+def test_replace_lifts_what_is_not_given(shop: App, command: Command) -> None:
+    made(command, "s", "--jitter", "30s", "--overlap-policy", "BufferAll", "--notes", "hi", "-i", '{"step": 2}')
+
+    done = command("schedule", "update", "s", "--replace", "--cron", "@daily", "--type", "shop.fail")
+
+    row = command("schedule", "get", "s", "-o", "json").json
+    assert done.code == 0
+    assert row["spec"] == {"crons": ["@daily"]}
+    assert (row["policies"]["overlap"], row["note"], row["target"]["input"]) == ("skip", "", {})
+    assert row["function"] == "shop.fail"
+    assert command("schedule", "update", "s", "--replace", "--cron", "@daily").code == 2
+
+
+def test_an_update_of_another_version_changes_nothing(shop: App, command: Command) -> None:
+    made(command, "s")
+
+    assert command("schedule", "update", "s", "--notes", "a", "--if-version", "1").code == 0
+    assert command("schedule", "update", "s", "--notes", "b", "--if-version", "1").code == 5
+    assert command("schedule", "update", "s", "--notes", "c", "--dry-run").err == "would change s, version 2 -> 3\n"
+    assert command("schedule", "get", "s", "-o", "json").json["note"] == "a"
+
+
+# -- list
+
+
+def test_queries_choose_by_state_function_time_and_name(shop: App, command: Command) -> None:
+    made(command, "mail.hourly")
+    made(command, "mail.daily", "--cron", "0 0 1 1 *")
+    made(command, "report", "--paused")
+
+    def ids(*words: str) -> list[str]:
+        return command("schedule", "list", "--fields", "id", *words).out.split()
+
+    assert ids() == ["mail.daily", "mail.hourly", "report"]
+    assert ids("--sort", "next") == ["mail.hourly", "mail.daily", "report"]
+    assert ids("-q", "state:paused") == ids("-q", "state:disabled") == ["report"]
+    assert ids("-q", "next<2h") == ["mail.hourly"]
+    assert ids("-q", "mail state:active") == ["mail.daily", "mail.hourly"]
+    assert ids("-q", "function:shop.count id:daily") == ["mail.daily"]
+    assert ids("-q", "kind:cron") == []
+    limited = command("schedule", "list", "--limit", "1")
+    assert limited.out.startswith("mail.daily\t")
+    assert "there are more" in limited.err
+
+
+def test_json_has_every_field_and_times_in_utc(shop: App, command: Command) -> None:
+    made(command, "s", "--tz", "Europe/Berlin")
+
+    [row] = command("schedule", "list", "-o", "json").json
+
+    assert row["next"].endswith(":00:00Z")
+    assert row["created"].endswith("Z")
+    assert (row["id"], row["kind"], row["state"], row["source"]) == ("s", "schedule", "active", "run_time")
+    assert command("schedule", "list", "-o", "none").out == ""
+    assert command("schedule", "list", "--fields", "nope").code == 2
+    assert "in " in command("schedule", "list", "-o", "table").out
+    assert row["next"] in command("schedule", "list", "-o", "table", "--time", "iso").out
+
+
+# -- pause and resume
+
+
+def test_a_reason_is_asked_for_at_a_terminal(shop: App, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    made(command, "s")
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("click.prompt", lambda *_, **__: "the bank is closed")
+
+    assert command("schedule", "toggle", "s", "--pause").err == "paused s: the bank is closed\n"
+    assert command("schedule", "get", "s", "-o", "json").json["pause"]["note"] == "the bank is closed"
+
+
+def test_a_pause_may_have_an_end(shop: App, command: Command) -> None:
+    made(command, "s", "--tz", "Europe/Berlin", "--cron", "0 9 * * *")
+
+    done = command("schedule", "pause", "s", "--reason", "holidays", "--until", "2090-01-07")
+
+    assert done.err == "paused s until 2090-01-06T23:00:00Z: holidays\n"
+    assert command("schedule", "toggle", "s", "--pause", "--until", "2020-01-01").code == 2
+    resumed = command("schedule", "resume", "s")
+    assert resumed.err.startswith("resumed s; next 20")
+    assert command("schedule", "resume", "s").err.startswith("s was not paused; next 20")
+
+
+def test_a_query_pauses_resumes_and_deletes_many_when_somebody_agrees(shop: App, command: Command) -> None:
+    for name in ("mail.a", "mail.b", "report"):
+        made(command, name)
+
+    unsure = command("schedule", "pause", "--query", "mail")
+    paused = command("schedule", "pause", "--query", "mail", "--reason", "maintenance", "--yes")
+
+    assert unsure.code == 2
+    assert "give --yes" in unsure.err
+    assert paused.err == "paused 2 schedules\n"
+    assert command("schedule", "list", "-q", "state:paused", "--fields", "id,note").out == (
+        "mail.a\tmaintenance\nmail.b\tmaintenance\n"
+    )
+    assert command("schedule", "resume", "-q", "mail.b", "--yes").err == "resumed 1 schedule\n"
+    assert command("schedule", "delete", "-q", "state:paused", "--yes").err == "deleted 1 schedule\n"
+    assert command("schedule", "list", "--fields", "id").out == "mail.b\nreport\n"
+
+
+# -- trigger and backfill
+
+
+def test_a_trigger_that_is_skipped_says_which_run_is_in_the_way(shop: App, command: Command) -> None:
+    made(command, "s")
+    first = command("schedule", "trigger", "s", "-o", "json")
+
+    second = command("schedule", "trigger", "s", "-o", "json")
+    third = command("schedule", "trigger", "s", "--overlap-policy", "AllowAll", "-o", "json")
+
+    assert first.json["fate"] == third.json["fate"] == "started"
+    assert (second.code, second.json["fate"], second.json["reason"]) == (0, "skipped", "overlap")
+    assert first.json["run"] in second.err
+    assert second.err.endswith("to run it all the same: --overlap-policy AllowAll\n")
+    waited = command("schedule", "trigger", "s", "--wait")
+    assert waited.code == 8
+
+
+def test_a_trigger_takes_other_arguments_and_is_repeatable(shop: App, command: Command) -> None:
+    made(command, "s", "-i", '{"step": 1}')
+
+    first = command("schedule", "trigger", "s", "-i", '{"step": 5}', "--request-id", "r1", "-o", "json").json
+    again = command("schedule", "trigger", "s", "-i", '{"step": 5}', "--request-id", "r1", "-o", "json").json
+
+    assert first == again
+    assert command("job", "get", first["job_id"], "-o", "json").json["args"] == {"step": 5}
+
+
+def test_waiting_no_longer_than_told_is_another_exit_code(shop: App, command: Command) -> None:
+    made(command, "s")
+
+    done = command("schedule", "trigger", "s", "--wait", "--timeout", "1ms")
+
+    assert done.code == 7
+    assert done.err.endswith("the time is over; the run goes on\n")
+
+
+def test_a_backfill_is_planned_before_it_starts(shop: App, command: Command) -> None:
+    made(command, "s", "--cron", "0 9 * * *", "--tz", "Europe/Berlin", "--overlap-policy", "BufferAll")
+    span = ("schedule", "backfill", "s", "--start-time", "2022-03-26", "--end-time", "2022-03-28T09:00")
+
+    plan = command(*span, "--dry-run")
+    started = command(*span, "-o", "json")
+
+    assert plan.out.splitlines() == ["2022-03-26T08:00:00Z", "2022-03-27T07:00:00Z", "2022-03-28T07:00:00Z"]
+    assert plan.err.startswith("3 times   from 2022-03-25T23:00:00Z to 2022-03-28T07:00:00Z (both included)   first ")
+    assert (started.json["times"], started.json["done"]) == (3, False)
+    canceled = command("schedule", "backfill", "s", "--cancel", started.json["id"], "-o", "json").json
+    assert canceled["done"] is True
+    work_off(shop, 1)
+    fates = command("schedule", "occurrences", "s", "--oldest-first", "--fields", "nominal,fate,reason").out
+    assert fates.splitlines() == [
+        "2022-03-26T08:00:00Z\tstarted\tbackfilled",
+        "2022-03-27T07:00:00Z\tskipped\tbackfill_canceled",
+        "2022-03-28T07:00:00Z\tskipped\tbackfill_canceled",
+    ]
+
+
+# -- the ledger
+
+
+def test_explain_tells_the_whole_chain(shop: App, command: Command) -> None:
+    made(command, "s")
+    command("schedule", "backfill", "s", "--start-time", "2022-05-01", "--end-time", "2022-05-01T00:30")
+    work_off(shop, 1)
+
+    ran = command("schedule", "explain", "s", "--at", "2022-05-01")
+    missing = command("schedule", "explain", "s", "--at", "2022-05-01T01:00", "-o", "json").json
+
+    assert ran.out.startswith("s at 2022-05-01T00:00:00Z\n  ✓ asked: ")
+    assert "  → started" in ran.out
+    assert "ended success" in ran.out
+    assert (missing["ran"], missing["missing"]) == (False, "not_created")
+    assert missing["fix"].startswith("evertick schedule backfill --sid s --start-time 2022-05-01T01:00:00Z")
+    assert command("schedule", "explain", "s").code == 0
+
+
+def test_a_time_that_a_clock_change_skipped_is_explained_by_the_time_it_moved_to(shop: App, command: Command) -> None:
+    made(command, "s", "--cron", "30 2 * * *", "--tz", "Europe/Berlin")
+
+    told = command("schedule", "explain", "s", "--at", "2090-03-26T02:30")
+
+    assert told.out.startswith("s at 2090-03-26T03:00:00+02:00 (Europe/Berlin)\n")
+    assert "moved from 02:30" in told.out
+
+
+def test_audit_fails_if_something_that_should_have_run_did_not(shop: App, command: Command) -> None:
+    made(command, "s", "--overlap-policy", "BufferAll", "--buffer-limit", "0")
+    fine = command("schedule", "audit")
+    command("schedule", "trigger", "s")
+    command("schedule", "trigger", "s")  # the buffer has no room
+
+    bad = command("schedule", "audit", "--to", "now+1m", "-o", "json")
+
+    assert (fine.code, bad.code) == (0, 8)
+    assert bad.json["clean"] is False
+    assert [row["reason"] for row in bad.json["missed"]] == ["buffer_full"]
+    assert command("schedule", "audit", "--from", "2020-01-01", "--to", "2020-01-02").code == 0
+    assert command("schedule", "audit", "nope").code == 3
+
+
+# -- preview
+
+
+def test_preview_shows_the_times_of_a_schedule(shop: App, command: Command) -> None:
+    made(command, "s", "--cron", "0 9 * * *", "--tz", "Europe/Berlin")
+
+    spanned = command("schedule", "preview", "-s", "s", "--from", "2090-03-25", "--to", "2090-03-27")
+    following = command("schedule", "preview", "-s", "s", "-n", "2", "-o", "json").json
+
+    assert [line.split("\t")[0] for line in spanned.out.splitlines()] == [
+        "2090-03-25T09:00:00+01:00",
+        "2090-03-26T09:00:00+02:00",
+    ]
+    assert len(following["times"]) == 2
+    assert command("schedule", "preview", "-s", "nope").code == 3
+
+
+# -- bad input
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["create", "-s", "x", "--interval", "1h"], 2, "what shall it do? give --type NAME"),
+        (["create", "--type", "f", "--interval", "1h"], 2, "which schedule? give --sid ID"),
+        (["create", "-s", "x", "--type", "f", "--cron", "0 0 30 2 *"], 2, "never fires"),
+        (["create", "-s", "x", "--type", "f", "--cron", "61 * * * *"], 2, "61"),
+        (["create", "-s", "x", "--type", "f", "--interval", "1h", "--tz", "Nope/Zone"], 2, "no such time zone"),
+        (["create", "-s", "x", "--type", "f", "--interval", "1h", "--start-time", "2027-01-02", "--end-time",
+          "2027-01-01"], 2, "end"),
+        (["create", "-s", "x", "--type", "f", "--interval", "1h", "--end-time", "2020-01-01"], 2, "no further time"),
+        (["create", "-s", "x", "--type", "f", "--interval", "1h", "--remaining-actions", "0"], 2, "at least 1"),
+        (["create", "-s", "x", "--type", "f", "--interval", "1h", "--concurrency", "0"], 2, "at least 1"),
+        (["create", "-s", "x", "--type", "f", "--interval", "1h", "--overlap-policy", "Maybe"], 2, "is none of skip,"),
+        (["create", "-s", "x", "--type", "f", "--interval", "1h", "--catch-up", "some"], 2, "is none of all,"),
+        (["create", "-s", "x", "--type", "f", "--interval", "1h", "--catchup-window", "soon"], 2, "is no duration"),
+        (["create", "-s", "x", "--type", "f", "--interval", "1h", "-i", "[1]"], 2, "--input must hold a JSON object"),
+        (["create", "-s", "x", "--type", "f", "--interval", "1h", "--memo", "{"], 2, "--memo: not JSON"),
+        (["create", "-s", "x", "--type", "f", "--interval", "1ms"], 2, "not a whole number of seconds"),
+        (["create", "-s", "\x1b[31m", "--type", "f", "--interval", "1h"], 2, "printable text"),
+        (["create", "-s", "x", "--type", " ", "--interval", "1h"], 2, "a function's name is printable text"),
+        (["create", "-s", "x", "--type", "f", "--cal", "{"], 2, "--calendar"),
+        (["update", "s"], 2, "nothing to change"),
+        (["update", "nope", "--notes", "a"], 3, "no schedule 'nope'"),
+        (["update", "s", "--unset", "type"], 2, "'type' is not one of"),
+        (["describe", "nope"], 3, "no schedule 'nope'"),
+        (["delete", "nope"], 3, "no schedule 'nope'"),
+        (["delete"], 2, "which schedule? give --sid ID"),
+        (["delete", "s", "--if-version", "9"], 5, "at version 1, not 9"),
+        (["toggle", "s"], 2, "give --pause or --unpause"),
+        (["toggle", "s", "--unpause", "--until", "now+1h"], 2, "--until ends a pause"),
+        (["pause", "s", "--until", "nonsense"], 2, "is not a date or time"),
+        (["trigger", "nope"], 3, "no schedule 'nope'"),
+        (["trigger", "s", "--overlap-policy", "x"], 2, "is none of skip,"),
+        (["trigger", "s", "--timeout", "1s"], 2, "--timeout limits --wait"),
+        (["backfill", "s", "--start-time", "2022-01-01"], 2, "give --start-time and --end-time"),
+        (["backfill", "s", "--start-time", "2022-01-02", "--end-time", "2022-01-01"], 2, "before it starts"),
+        (["backfill", "s", "--start-time", "1990-01-01", "--end-time", "2022-01-01"], 2, "more than 100000 times"),
+        (["backfill", "s", "--watch", "nope"], 3, "no backfill 'nope'"),
+        (["backfill", "s", "--watch", "a", "--cancel", "b"], 2, "give one of them alone"),
+        (["list", "-q", "colour:red"], 2, "there is nothing like 'colour'"),
+        (["list", "-q", "state:sleepy"], 2, "is none of active, enabled, paused, disabled, completed"),
+        (["list", "-q", "state:"], 2, "says nothing"),
+        (["list", "-q", "'"], 2, "No closing quotation"),
+        (["list", "-q", "next<soon"], 2, "is not a date or time"),
+        (["explain", "s", "--at", "whenever"], 2, "is not a date or time"),
+        (["explain", "nope", "--at", "2026-01-01"], 3, "no schedule 'nope'"),
+        (["audit", "--from", "now", "--to", "now-1h"], 2, "before it starts"),
+        (["occurrences", "s", "--reason", "nope"], 2, "is not one of"),
+        (["history", "nope"], 3, "no schedule 'nope'"),
+        (["preview", "-s", "s", "--from", "2026-01-01"], 2, "--from TIME --to TIME"),
+        (["preview", "-s", "s", "--cron", "* * * * *"], 2, "--sid brings its own times"),
+        (["describe", "s", "--sid", "t"], 2, "named twice"),
+        (["list", "--db", "sqlite:///nope.db"], 7, "there is no database at nope.db"),
+    ],
+)  # fmt: skip
+def test_wrong_input_is_one_line_and_an_exit_code(
+    shop: App, command: Command, words: list[str], code: int, message: str
+) -> None:
+    made(command, "s")
+
+    done = command("schedule", *words)
+
+    assert (done.code, done.out) == (code, "")
+    error = done.err.splitlines()[-1]
+    assert error.startswith("error: ")
+    assert message in error
+    assert "\x1b" not in done.err
+    assert command("schedule", "list", "--fields", "id,version").out == "s\t1\n"
