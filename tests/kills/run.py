@@ -49,6 +49,8 @@ class Tally:
     restarts: int = 0
     crashes: int = 0
     """Processes that ended by an error of their own."""
+    refused: int = 0
+    """Workers that ended at their start because the database did not answer."""
     recoveries: list[float] = field(default_factory=list)
     """Seconds from a worker's death until nothing was left in its name."""
 
@@ -165,6 +167,7 @@ class Site:
                     os.kill(pid, signal.SIGCONT)
         for role in self._roles:
             if not self._processes[role].is_alive():
+                self.tally.refused += self._processes[role].exitcode == 0
                 self.tally.crashes += self._processes[role].exitcode not in (0, -signal.SIGKILL)
                 self.start(role)
         if self._dead:
@@ -220,7 +223,8 @@ def show(database: str, outcome: Outcome) -> None:
     tally, verdict = outcome.tally, outcome.verdict
     click.echo(
         f"{database}: {tally.kills} kills ({tally.client_kills} of clients), {tally.zombies} zombies, "
-        f"{tally.restarts} restarts of the server, {verdict.jobs:,} jobs in {outcome.seconds:.0f} s"
+        f"{tally.restarts} restarts of the server, {tally.refused} refused starts, "
+        f"{verdict.jobs:,} jobs in {outcome.seconds:.0f} s"
     )
     states = ", ".join(f"{count:,} {state}" for state, count in sorted(verdict.states.items()))
     click.echo(

@@ -103,7 +103,8 @@ def _gather(world: World, profile: Profile) -> Evidence:
     columns = "id, tenant, kind, name, args, parent_id, key, retry, on_complete, state, crashes, error, txn"
     jobs = {}
     for row in world.rows(f"select {columns} from job_facts order by id"):
-        jobs[row[0]] = Fact(*row[:4], json.loads(row[4]), *row[5:])
+        values = [*row[:4], json.loads(row[4]), *row[5:]]
+        jobs[row[0]] = Fact(*values)
     effects: dict[str, list[tuple[int, str]]] = defaultdict(list)
     complaints: list[str] = []
     gone: dict[str, int] = {}

@@ -49,7 +49,7 @@ def sql(name: str, old: str, new: str) -> Plant:
         text = statements[name]
         if old not in text:
             raise LookupError(f"the statement {name} does not contain {old!r}; mend the mutant")
-        with patch.dict(statements, {name: text.replace(old, new)}):  # type: ignore[arg-type]
+        with patch.dict(statements, {name: text.replace(old, new)}):
             yield
 
     return plant

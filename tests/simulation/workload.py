@@ -68,8 +68,8 @@ class Workload:
         return specs
 
     def _spec(self, tag: str, depth: int) -> Spec:
-        kinds, weights = zip(*KINDS_AND_WEIGHTS, strict=True)
-        kind = self._chance.choices(kinds, weights)[0]
+        weights = [weight for _, weight in KINDS_AND_WEIGHTS]
+        kind = self._chance.choices([kind for kind, _ in KINDS_AND_WEIGHTS], weights)[0]
         if kind == "action":
             spec = self._action(tag, depth)
         elif kind == "push":

@@ -70,6 +70,12 @@ end;
 """`job_facts` keeps the last state of every job that ever was, also of those that were removed after retention."""
 
 
+def process_name() -> str:
+    """Who runs just now."""
+    process = PROCESS.get(None)
+    return "world" if process is None else process.name
+
+
 class _Forgotten(Exception):
     """Undoes a transaction."""
 
@@ -126,7 +132,7 @@ class World:
         for name, function in (
             ("sim_txn", lambda: self._txn),
             ("sim_now", self.now_ms),
-            ("sim_process", lambda: PROCESS.get(None).name if PROCESS.get(None) else "world"),
+            ("sim_process", process_name),
         ):
             self.database.create_function(name, 0, function)
         self.database.executescript(HISTORY)

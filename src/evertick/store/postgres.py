@@ -278,9 +278,9 @@ class PostgresStore:
         with self._connection() as connection:
             try:
                 yield connection
+                connection.rollback()
             except psycopg.Error as error:
                 raise ours(error) from error
-            connection.rollback()
 
     def _give_back(self, connection: "psycopg.Connection[Any]", *, relaxed: bool) -> None:
         with self._lock:
