@@ -168,7 +168,7 @@ def test_commands_on_a_simulation_follow_its_clock(folder: Path, start: Start) -
     scheduled = evertick(folder, "run", "app.clear", "--after", "1h", "-o", "json", "--db", SIMULATED)
     worker = evertick(folder, "worker", "app.py", "--db", SIMULATED)
 
-    assert made.out.startswith("2031-07-01T12:00:00+00:00\t")
+    assert made.out.startswith("2031-07-01T12:00:00Z\n")
     assert '"due_at": "2031-07-01T01:' in scheduled.out
     assert worker.code == 2
     assert "is a simulation with a clock of its own" in worker.err

@@ -29,7 +29,8 @@ _BLOCK = re.compile(
 )
 _CHANGING = (
     (re.compile(r"\b\d\d:\d\d:\d\d\b(?!Z|\.)"), "HH:MM:SS"),
-    (re.compile(r"\b\d{4}-\d\d-\d\dT[\d:.]+Z"), "TIME"),
+    (re.compile(r"\b\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)"), "TIME"),
+    (re.compile(r"\((in [\d.]+ (ms|s|min|h|d)|now)\)"), "(in N)"),
     (re.compile(r"_[0-9a-f]{28}\b"), "_ID"),
     (re.compile(r"\b\d+(\.\d+)? (ms|s|min) ago\b"), "N ago"),
     (re.compile(r"\bin [\d.]+ (ms|s)\b"), "in N s"),
@@ -131,6 +132,12 @@ class Sessions:
                 foreground, background = expected.splitlines(), []
             if words[-1] != "&":
                 done = evertick(self._folder, *words[1:])
+                own = normal(done.out)  # a command may indent lines, too
+                if self._program is not None:
+                    lines = [line for line in expected.splitlines() if line != ""]
+                    theirs = [line.startswith("  ") and normal(line)[0] not in own for line in lines]
+                    foreground = [line for line, is_other in zip(lines, theirs, strict=True) if not is_other]
+                    background = [line for line, is_other in zip(lines, theirs, strict=True) if is_other]
                 assert normal(done.out + done.err) == normal("\n".join(foreground)), (
                     f"{where}: $ {command}\n{done.out}{done.err}"
                 )

@@ -56,7 +56,7 @@ def _function_lines(app: App) -> list[str]:
 def _cron_lines(app: App) -> list[str]:
     """Every cron with its sentence and its next time; and how many other schedules there are."""
     schedules, now = app.schedules, app.environment.clock.now()
-    page = schedules.list(kind="cron", sort="next", limit=CRONS_MAX)
+    page = schedules.list(kind="cron", limit=CRONS_MAX)
     names = max((len(cron.id) for cron in page.schedules), default=0)
     sentences = max((len(cron.sentence) for cron in page.schedules), default=0)
     lines = [

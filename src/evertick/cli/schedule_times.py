@@ -27,7 +27,7 @@ def write_times(times: Sequence[TimeView], spec: Spec, now: Instant, output: str
     wide = output == "table" or on_terminal()
     for time in times:
         row = time_cells(recurrence, time)
-        cells = [row["time"], row["utc"]]
+        cells = [row["utc"]] if recurrence.zone.name == "UTC" else [row["time"], row["utc"]]
         if wide:
             cells.append(distance(from_datetime(time.nominal), now))
         cells.append(row.get("actual", "") and f"starts {row['actual']}")
