@@ -2,12 +2,11 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from evertick.base.ids import DEFAULT_TENANT, JobId, ScheduleId
+from evertick.base.ids import DEFAULT_TENANT, JobId, ScheduleId, WorkerId
 from evertick.base.instants import DAY_MS, HOUR_MS, Instant
 from evertick.base.records import FunctionKind, JobState
 from evertick.base.schedule_records import OccurrenceFilter, OccurrenceRow, RunReport, ScheduleRow
@@ -114,7 +113,7 @@ def two_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_time_between_its_nominal_and_its_actual_moment_survives_an_update(site: Site) -> None:
     site.create(now=after(-1), spec=every(60, jitter="1h"))
-    ((_, actual_at),) = [(row, row.wake_at) for row in [site.row()]]
+    actual_at = site.row().wake_at
     assert actual_at is not None
     assert NOON < actual_at < after(60)
 
@@ -130,10 +129,7 @@ def test_a_pause_comes_after_all_that_was_due_before_it(site: Site) -> None:
 
     site.ask(after(7.5), Paused(at=after(7.5), note="late"))
 
-    assert (
-        site.told() == [(minute, "started", "on_time" if minute > 6 else "caught_up") for minute in range(1, 8)]
-        or [fate for _, fate, _ in site.told()] == ["started"] * 7
-    )
+    assert [(minute, fate) for minute, fate, _ in site.told()] == [(minute, "started") for minute in range(1, 8)]
 
 
 @pytest.mark.usefixtures("two_at_a_time")
@@ -257,9 +253,9 @@ def test_a_run_that_somebody_claims_meanwhile_is_asked_to_stop_and_not_canceled(
         lambda tx: tx.claim_jobs(
             kind=FunctionKind.ACTION,
             tenant=DEFAULT_TENANT,
-            worker_id="w",
+            worker_id=WorkerId("w"),
             now=after(1),
-            limit=1,  # type: ignore[arg-type]
+            limit=1,
         )
     )
 
@@ -322,4 +318,4 @@ def test_what_a_spec_says_is_looked_at_again_each_day_while_it_is_paused(site: S
 
     assert site.row().wake_at == Instant(after(0.5) + DAY_MS)
     assert site.row().next_at is None
-    assert replace(site.row(), wake_at=None).status == "paused"
+    assert site.row().status == "paused"

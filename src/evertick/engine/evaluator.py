@@ -82,6 +82,9 @@ class Evaluator(Loop):
         reported = transaction.reported_schedules(limit=room + 1)
         page = {(row.tenant, row.id): row for row in (*due[:PAGE], *reported[:room])}
         reports = transaction.run_reports(list(page), limit=REPORTS_MAX)
+        now = max(
+            now, self._clock.now()
+        )  # what was read may have happened since, and a run starts after the end it heard
         more = len(due) > PAGE or len(reported) > room or len(reports) == REPORTS_MAX
         if len(reports) == REPORTS_MAX:
             page = _heard_out(page, reports)

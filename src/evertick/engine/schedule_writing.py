@@ -7,6 +7,7 @@ takes a handful of statements, however many there are.
 from collections.abc import Sequence
 from typing import Final
 
+from evertick.base.errors import WriteConflict
 from evertick.base.instants import Instant
 from evertick.base.records import FunctionKind
 from evertick.base.schedule_records import HistoryRow
@@ -20,8 +21,11 @@ EVALUATOR: Final = "evaluator"
 """Who did it, where a schedule was changed by nobody's request."""
 
 
-def write(transaction: Transaction, items: Sequence[Evaluated], *, now: Instant, make_id: MakeId) -> int:
-    """Write what evaluations answered; answers how many rows of schedules were saved."""
+def write(transaction: Transaction, items: Sequence[Evaluated], *, now: Instant, make_id: MakeId) -> None:
+    """Write what evaluations answered.
+
+    Raises WriteConflict if a schedule is not as it was when it was read: then nothing of all this may be committed.
+    """
     reports = [report for item in items for report in item.reports]
     transaction.insert_jobs([job for item in items for job in item.jobs])
     transaction.record_occurrences([row for item in items for row in item.occurrences])
@@ -34,7 +38,9 @@ def write(transaction: Transaction, items: Sequence[Evaluated], *, now: Instant,
             _stop(transaction, item, key, Stop.TERMINATE, now=now, make_id=make_id)
         if item.retired or item.gone:
             _remove(transaction, item, now=now, make_id=make_id)
-    return transaction.save_schedules([item.row for item in items if not (item.retired or item.gone)])
+    rows = [item.row for item in items if not (item.retired or item.gone)]
+    if transaction.save_schedules(rows) != len(rows):
+        raise WriteConflict("a schedule was changed since it was read; evaluating it again is safe")
 
 
 def _stop(

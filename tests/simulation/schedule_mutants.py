@@ -1,0 +1,125 @@
+"""Planted bugs in the evaluation of schedules: each breaks one thing, and the simulation must find every one."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Final
+from unittest.mock import patch
+
+from evertick.base.instants import Instant
+from evertick.base.schedule_records import RunReport, ScheduleRow
+from evertick.engine import evaluation, evaluator, schedule_requests, schedule_writing
+from evertick.engine.evaluation import Evaluated
+from evertick.rules import decide, desk, overlap
+from evertick.rules.state_text import to_text
+from evertick.store.sql_schedules import SqlSchedules
+from tests.simulation.functions import Stage
+from tests.simulation.mutants import Mutant, Plant, both, sql, swap
+
+EVALUATE: Final = evaluation.evaluate
+WRITE: Final = schedule_writing.write
+IN_ORDER: Final = evaluation._in_order
+SORT_OUT: Final = overlap.sort_out
+UPDATED: Final = decide._updated
+DUE: Final = SqlSchedules.due_schedules
+
+
+def jobs_first(transaction: Any, items: Sequence[Evaluated], **options: Any) -> None:
+    """The runs start in this transaction, and what was decided is written in another."""
+    transaction.insert_jobs([job for item in items for job in item.jobs])
+    rest = [replace(item, jobs=[]) for item in items]
+    Stage.world.afterthoughts.append(lambda later: WRITE(later, rest, **options))
+
+
+def changing(change: Callable[[Evaluated, Instant], Evaluated]) -> Callable[..., Evaluated]:
+    """`evaluate`, with its answer changed."""
+
+    def changed(*args: Any, now: Instant, **options: Any) -> Evaluated:
+        return change(EVALUATE(*args, now=now, **options), now)
+
+    return changed
+
+
+def mark_is_now(item: Evaluated, now: Instant) -> Evaluated:
+    """The mark follows the clock, and goes back with it."""
+    state = replace(item.plan.state, seen_until=now)
+    return replace(item, row=replace(item.row, seen_until=now, state=to_text(state)))
+
+
+def rest_is_seen(item: Evaluated, now: Instant) -> Evaluated:
+    """What did not fit on a page is taken for seen."""
+    return mark_is_now(item, now) if item.more else item
+
+
+def no_row_for_skips(item: Evaluated, now: Instant) -> Evaluated:
+    """Skipped times are not worth a row."""
+    return replace(item, occurrences=[row for row in item.occurrences if row.fate != "skipped"])
+
+
+def no_more(item: Evaluated, now: Instant) -> Evaluated:
+    """Nobody is told that further times are due."""
+    return replace(item, more=False)
+
+
+def one_run_overlooked(entries: Any, *, open_runs: int, **options: Any) -> Any:
+    """The overlap policy looks at the wrong number."""
+    return SORT_OUT(entries, open_runs=max(0, open_runs - 1), **options)
+
+
+def no_reports(self: Any, schedules: Any, *, limit: int) -> list[RunReport]:
+    """Nobody hears that runs end."""
+    return []
+
+
+def reports_unread(reports: Any, due: Any, *, more: bool) -> Any:
+    """Reports are taken and not read."""
+    return IN_ORDER((), due, more=more)
+
+
+def ends_unnoted(self: Any, reports: Any) -> None:
+    """The ledger does not tell how runs ended."""
+
+
+def kept_time_forgotten(working: Any, event: Any) -> None:
+    """An update forgets the time that jitter keeps back. (Was real.)"""
+    UPDATED(working, replace(event, pending=()))
+
+
+@contextmanager
+def rows_of_a_moment_ago() -> Iterator[None]:
+    """Now and then a page is one that was read before, as if nobody locked and nobody looked at revisions."""
+    pages: dict[int, list[ScheduleRow]] = {}
+
+    def due(self: Any, now: Instant, *, limit: int) -> list[ScheduleRow]:
+        world = Stage.world
+        old, fresh = pages.get(id(world)), DUE(self, now, limit=limit)
+        pages.clear()
+        pages[id(world)] = fresh
+        return old if old and world.loop.random.random() < 0.3 else fresh
+
+    with patch.object(SqlSchedules, "due_schedules", due):
+        yield
+
+
+def engine_evaluates(new: Any) -> Plant:
+    """Replace `evaluate` for the evaluator and for requests."""
+    return both(swap(evaluator, "evaluate", new), swap(schedule_requests, "evaluate", new))
+
+
+MUTANTS: Final = (
+    Mutant("two transactions", "runs start in one, the mark moves in another", swap(evaluator, "write", jobs_first)),
+    Mutant("mark is now", "the mark goes back with the clock", engine_evaluates(changing(mark_is_now))),
+    Mutant("page overflow", "times beyond a page are taken for seen", engine_evaluates(changing(rest_is_seen))),
+    Mutant("requests first", "a request overtakes due times", swap(schedule_requests, "evaluate", changing(no_more))),
+    Mutant("no row", "skipped times leave no row", engine_evaluates(changing(no_row_for_skips))),
+    Mutant("wrong overlap", "an open run is overlooked", swap(desk, "sort_out", one_run_overlooked)),
+    Mutant("deaf", "ends of runs are not heard", swap(SqlSchedules, "run_reports", no_reports)),
+    Mutant("unread", "ends of runs are heard and change nothing", swap(evaluation, "_in_order", reports_unread)),
+    Mutant("unnoted", "ends of runs are not in the ledger", swap(SqlSchedules, "end_occurrences", ends_unnoted)),
+    Mutant(
+        "version ignored",
+        "a schedule is judged as it was, and written over what it is",
+        both(rows_of_a_moment_ago, sql("save_schedules", "and revision = ?", "and ? is not null")),
+    ),
+    Mutant("jitter", "an update drops the time that jitter keeps back", swap(decide, "_updated", kept_time_forgotten)),
+)

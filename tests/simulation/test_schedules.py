@@ -1,0 +1,32 @@
+"""A small part of the simulation of schedules; `python -m tests.simulation.schedules` runs as much as one likes."""
+
+import pytest
+
+from tests.simulation.mutants import Mutant
+from tests.simulation.schedule_mutants import MUTANTS
+from tests.simulation.schedules import find, simulate
+
+SEEDS = 5
+QUICKLY_FOUND = ("two transactions", "mark is now", "page overflow", "no row", "wrong overlap", "version ignored")
+ONCE_FAILED = {
+    1: "a schedule was removed before all its times were told",
+    41: "a backfill named a time twice after an update had changed the jitter",
+}
+
+
+@pytest.mark.parametrize("seed", sorted({*range(SEEDS), *ONCE_FAILED}))
+def test_every_time_a_schedule_names_is_in_the_ledger_once(seed: int) -> None:
+    report = simulate(seed)
+
+    assert not report.violations, f"python -m tests.simulation.schedules --seed {seed}"
+
+
+def test_a_seed_is_one_story() -> None:
+    first, second = simulate(3), simulate(3)
+
+    assert (first.plan, first.steps, first.fates) == (second.plan, second.steps, second.fates)
+
+
+@pytest.mark.parametrize("mutant", [each for each in MUTANTS if each.name in QUICKLY_FOUND], ids=lambda each: each.name)
+def test_a_planted_bug_is_found(mutant: Mutant) -> None:
+    assert find(mutant, 3) is not None, mutant.wrong
