@@ -113,6 +113,25 @@ def test_a_backfill_shows_its_progress_to_the_end(folder: Path, start: Start) ->
     assert "26 of 26 started, 26 ended" in done.err
 
 
+def test_ctrl_c_leaves_a_backfill_to_itself_and_says_how_to_look_again(folder: Path, start: Start) -> None:
+    dev = start("dev", "app.py")
+    dev.wait_for(READY)
+    stop(dev)
+    waiting = start(
+        "schedule", "backfill", "report", "--start-time", "2000-01-01", "--end-time", "2003-12-31",
+        "--overlap-policy", "BufferAll", "--wait",
+    )  # fmt: skip
+    waiting.wait_for("nobody runs the engine on this database; it goes on when somebody does")
+
+    waiting.send(signal.SIGINT)
+
+    assert waiting.end() == 130
+    hint = waiting.wait_for("look again with: evertick schedule backfill --sid report --watch backfill_")
+    start("dev", "app.py").wait_for(READY)
+    watched = evertick(folder, *hint.partition("evertick ")[2].split(), "--fields", "started,ended,done")
+    assert watched.out.splitlines() == ["started\t4", "ended\t4", "done\ttrue"]
+
+
 def test_a_reload_tells_which_crons_changed(folder: Path, start: Start) -> None:
     dev = start("dev", "app.py")
     dev.wait_for(READY)

@@ -100,6 +100,23 @@ def test_a_run_of_a_function_that_was_unknown_runs_as_what_it_is(shop: App, comm
     assert row["run"].startswith("my-workflow-id-20")
 
 
+def test_it_works_on_postgresql(command: Command, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVERTICK_DATABASE_URL", postgres_url)
+    app = App("shop")
+    app.migrate()
+
+    @app.action(name="MyWorkflowType")
+    async def my_workflow(ctx: ActionCtx) -> None: ...
+
+    assert command(*SEED_CREATE).code == 0
+    assert command("schedule", "trigger", "--sid", "my-schedule-id").code == 0
+    work_off(app, 1)
+
+    assert command("schedule", "occurrences", "my-schedule-id", "--fields", "outcome").out == "success\n"
+    assert command("schedule", "update", "my-schedule-id", "--cron", "@daily").code == 0
+    assert command("schedule", "audit").code == 0
+
+
 @pytest.mark.parametrize("word", ["BufferAll", "buffer_all", "buffer-all", "BUFFER_ALL"])
 def test_policies_are_understood_in_every_spelling(shop: App, command: Command, word: str) -> None:
     made(command, "s", "--overlap-policy", word)
