@@ -214,7 +214,7 @@ def main(seeds: int, base: int | None, seconds: float, seed: int | None, mutants
     failed, seen, count = run_seeds(range(base, base + seeds), seconds)
     for name, number in sorted(seen.items()):
         click.echo(f"  {name:40s} {number}")
-    click.echo(f"{count} seeds, {len(failed)} failed, {unfound} planted bugs not found")
+    click.echo(f"{count} seeds, {failed} failed, {unfound} planted bugs not found")
     sys.exit(bool(failed or unfound))
 
 

@@ -29,8 +29,8 @@ create table schedules (
 
 -- What an evaluator must look at next. Schedules without a wake-up are not in it.
 create index schedules_wake on schedules (wake_at, tenant, id) where wake_at is not null;
--- Lists by next time.
-create index schedules_next on schedules (tenant, next_at, id);
+-- Lists by next time, those without one last.
+create index schedules_next on schedules (tenant, coalesce(next_at, 9223372036854775807), id);
 
 create table occurrences (
     tenant      text collate "C" not null,

@@ -1,0 +1,170 @@
+"""Query plans of schedules: what is asked again and again is read from an index, however much lies beside it."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import psycopg
+import pytest
+
+from evertick.base.ids import ScheduleId, TenantId
+from evertick.store.contract import Store, Transaction
+from evertick.store.open import open_store
+from evertick.store.statements import load_statements
+from tests.store.rows import NOW, at
+from tests.store.schedule_rows import line, occurrence, report, schedule, waiting
+from tests.store.test_query_plans import buffers, nodes, postgres_plan, sqlite_steps
+
+FAR, ASLEEP, DUE = 5_000, 2_000, 300
+NEVER: Final = 2**63 - 1
+KEYS: Final = json.dumps([["default", f"due{n:05}"] for n in range(3)])
+LISTED: Final = {"kind": None, "status": None, "function": None, "id_contains": None, "next_before": None, "limit": 10}
+LEDGER: Final = {
+    "tenant": "default", "start": -NEVER, "end": NEVER, "fates": None, "reason": None, "after_schedule": "",
+    "after_origin": "", "after_request": "", "limit": 10,
+}  # fmt: skip
+ONE: Final = {"tenant": "default", "schedule_id": "due00001"}
+
+HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
+    "due_schedules": ({"now": NOW, "limit": 100}, {"schedules_wake"}),
+    "next_wake": ({}, {"schedules_wake"}),
+    "reported_schedules": ({"limit": 100}, {"run_reports_by_schedule", "schedules_pkey"}),
+    "run_reports_of": ({"keys": KEYS, "limit": 100}, {"run_reports_by_schedule"}),
+    "get_schedule": ({"tenant": "default", "id": "due00001"}, {"schedules_pkey"}),
+    "lock_schedule": ({"tenant": "default", "id": "due00001"}, {"schedules_pkey"}),
+    "delete_schedule": ({"tenant": "default", "id": "due00001"}, {"schedules_pkey"}),
+    "list_schedules_by_id": (LISTED | {"tenant": "default", "after_id": "due00010"}, {"schedules_pkey"}),
+    "list_schedules_by_next": (
+        LISTED | {"tenant": "default", "after_id": "due00010", "after_next": at(-100)},
+        {"schedules_next"},
+    ),
+    "get_occurrence": (ONE | {"nominal_at": at(60_000), "origin": "schedule", "request": ""}, {"occurrences_pkey"}),
+    "list_occurrences_asc": (LEDGER | {"after_nominal": at(60_000)}, {"occurrences_by_time"}),
+    "list_occurrences_desc": (LEDGER | {"after_nominal": at(600_000)}, {"occurrences_by_time"}),
+    "list_occurrences_of_asc": (LEDGER | ONE | {"after_nominal": at(60_000)}, {"occurrences_pkey"}),
+    "list_occurrences_of_desc": (LEDGER | ONE | {"after_nominal": at(600_000)}, {"occurrences_pkey"}),
+    "prune_occurrences": ({"before": at(120_000), "limit": 10}, {"occurrences_decided", "occurrences_pkey"}),
+    "list_schedule_history": (ONE | {"before": "\x7f", "limit": 10}, {"schedule_history_by_schedule"}),
+}
+POSTGRES: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
+    "save_schedules": ({"rows": '[{"tenant":"default","id":"due00001","revision":1}]'}, {"schedules_pkey"}),
+    "end_occurrences": (
+        {"rows": '[{"tenant":"default","schedule_id":"due00001","nominal_at":1,"origin":"schedule","request":""}]'},
+        {"occurrences_pkey"},
+    ),
+    "delete_run_reports": ({"rows": '[{"job_id":"j"}]'}, {"run_reports_pkey"}),
+}
+MAY_SORT: Final = ("run_reports_of", "list_occurrences_asc", "list_occurrences_desc", "prune_occurrences")
+"""The reports of a page have one order and their schedules another; times of one moment are put in order by id."""
+
+
+def fill(store: Store) -> None:
+    """Few schedules are due among many; few reports are unheard beside a long ledger."""
+
+    def work(tx: Transaction) -> None:
+        for number in range(FAR):
+            tx.insert_schedule(schedule(f"far{number:05}", wake_at=at(60_000 + number), next_at=at(60_000 + number)))
+        for number in range(ASLEEP):
+            tx.insert_schedule(schedule(f"asleep{number:05}", wake_at=None, next_at=None))
+        for number in range(DUE):
+            tx.insert_schedule(schedule(f"due{number:05}", wake_at=at(-number), next_at=at(-number)))
+        for number in range(DUE):
+            name = f"due{number:05}"
+            minutes = [occurrence(minute, name, ended_at=NOW) for minute in range(1, 40)]
+            tx.record_occurrences([*minutes, waiting(50, name)])
+            tx.end_occurrences([report(minute, name) for minute in range(1, 40)])
+        tx.report_runs([report(number, f"due{number // 3:05}") for number in range(200)])
+        for number in range(2_000):
+            tx.add_history(line(number, f"due{number % DUE:05}"))
+        tx.insert_schedule(schedule("theirs", tenant=TenantId("other")))
+
+    store.migrate()
+    store.write(work)
+
+
+@pytest.fixture(scope="module")
+def sqlite_store() -> Iterator[Store]:
+    """A filled SQLite database."""
+    store = open_store("sqlite://")
+    fill(store)
+    yield store
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def postgres_store(postgres_module_url: str) -> Iterator[Store]:
+    """A filled PostgreSQL database with the statistics that autovacuum would gather."""
+    store = open_store(postgres_module_url)
+    fill(store)
+    with psycopg.connect(postgres_module_url, autocommit=True) as connection:
+        connection.execute("vacuum analyze")
+    yield store
+    store.close()
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
+@pytest.mark.parametrize("name", [*HOT, *POSTGRES])
+def test_postgresql_reads_schedules_from_an_index(postgres_store: Store, name: str, mode: str) -> None:
+    params, indexes = {**HOT, **POSTGRES}[name]
+    if name.startswith("list_"):
+        mode = "force_custom_plan"  # for an unknown number of rows it would sort; it never chooses that by itself
+
+    plan = list(nodes(postgres_plan(postgres_store, name, params, mode=mode)))
+
+    types = [node["Node Type"] for node in plan]
+    assert {node["Index Name"] for node in plan if "Index Name" in node} == indexes, types
+    assert "Seq Scan" not in types, types
+    assert name in MAY_SORT or not [kind for kind in types if "Sort" in kind], types
+
+
+@pytest.mark.parametrize("name", HOT)
+def test_sqlite_reads_schedules_from_an_index(sqlite_store: Store, name: str) -> None:
+    params, indexes = HOT[name]
+    statement = load_statements("sqlite")[name]
+
+    rows = sqlite_store.read(lambda tx: tx.connection.execute(f"explain query plan {statement}", params).fetchall())
+
+    lines = [row[3] for row in rows]
+    reads = [text for text in lines if text.startswith(("SEARCH", "SCAN"))]
+    scans = [text for text in reads if text.startswith("SCAN") and "INDEX" not in text]
+    assert all(text.startswith(("SCAN json_each", "SCAN r", "SCAN value", "SCAN k")) for text in scans), lines
+    for index in indexes:
+        named = ("PRIMARY KEY", "COVERING INDEX") if index.endswith("_pkey") else (index,)
+        assert any(name in text for text in reads for name in named), lines
+    assert name in MAY_SORT or not [text for text in lines if "TEMP B-TREE" in text], lines
+
+
+@pytest.mark.parametrize("name", ["due_schedules", "next_wake", "reported_schedules"])
+def test_a_look_costs_sqlite_the_same_beside_thousands_of_other_schedules(sqlite_store: Store, name: str) -> None:
+    lonely = open_store("sqlite://")
+    lonely.migrate()
+
+    def work(tx: Transaction) -> None:
+        for number in range(DUE):
+            tx.insert_schedule(schedule(ScheduleId(f"due{number:05}"), wake_at=at(-number), next_at=at(-number)))
+        tx.report_runs([report(number, f"due{number // 3:05}") for number in range(200)])
+
+    lonely.write(work)
+    alone = sqlite_steps(lonely, name, HOT[name][0])
+    beside = sqlite_steps(sqlite_store, name, HOT[name][0])
+    lonely.close()
+
+    assert alone[1] == beside[1]
+    assert beside[0] <= 1.05 * alone[0]
+
+
+@pytest.mark.postgres
+def test_a_look_makes_postgresql_read_only_what_is_due(postgres_store: Store) -> None:
+    plan = postgres_plan(postgres_store, "due_schedules", HOT["due_schedules"][0], mode="force_generic_plan", run=True)
+
+    scan = next(node for node in nodes(plan) if node.get("Index Name") == "schedules_wake")
+    assert plan["Actual Rows"] == 100
+    assert scan["Actual Rows"] == 100
+    assert scan.get("Rows Removed by Filter", 0) == 0
+    assert buffers(scan) <= 3 + 2 * 100
+    idle = postgres_plan(
+        postgres_store, "due_schedules", {"now": at(-10_000), "limit": 100}, mode="force_generic_plan", run=True
+    )
+    assert idle["Actual Rows"] == 0
+    assert buffers(idle) <= 5
