@@ -329,9 +329,6 @@ def _of_rrule(rrule: RRule, spec: Spec, scope: Scope, now: int, where: str) -> I
     if recur is None:
         return
     yield from _of_recur(recur, rrule, scope, now, where)
-    period = period_of(recur)
-    if period is not None and DAY % period:
-        return  # to search such steps for what is only a remark could take long
     bare = Spec(rrules=(RRule(dtstart=rrule.dtstart, recur=recur),), time_zone=scope.name, dst=spec.dst)
     bare = replace(bare, time_zone_data=spec.time_zone_data)
     compiled = compile_spec(bare)

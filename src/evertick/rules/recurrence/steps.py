@@ -428,8 +428,7 @@ class FilteredSteps:
     def _reachable(self) -> tuple[AllowedSteps, ...]:
         """The steps that meet the times under each offset that the zone has from step 0 on, if any do."""
         if self._anywhere is None:
-            table = self._zone.covering(max(self._base, 0))
-            offsets = set(table.offsets[bisect_right(table.starts, self._base) - 1 :])
+            offsets = sorted(self._zone.offsets_from(self._base))
             every = (self._steps(self._times, offset) for offset in offsets)
             self._anywhere = tuple(steps for steps in every if steps.days)
         return self._anywhere

@@ -13,9 +13,10 @@ is the time between two changes) and each segment yields two kinds of firing:
 
 from bisect import bisect_right
 from collections.abc import Callable
+from math import lcm
 from typing import Literal
 
-from evertick.rules.recurrence.civil import DAY, SECOND_MIN
+from evertick.rules.recurrence.civil import CYCLE_YEARS, DAY, SECOND_MAX, SECOND_MIN, jan1, year_of
 from evertick.rules.recurrence.local import LocalRule
 from evertick.rules.recurrence.source import Gap, Overlap
 from evertick.rules.recurrence.zones import Zone
@@ -28,9 +29,6 @@ class ZonedRule:
     """The instants of a wall-clock rule in a zone, in order."""
 
     __slots__ = ("_begins", "_calm", "_covers", "_ends", "_gap", "_local", "_overlap", "_zone")
-
-    _uniform = True
-    """Whether all offsets share one local rule."""
 
     def __init__(
         self,
@@ -97,13 +95,9 @@ class ZonedRule:
                     return found - offset
                 if after < end - _SLACK and (leap := self._leap(found)) is not None:
                     return leap
-            elif after < end - _SLACK and self._is_exhausted(table.offsets):
+            elif after < end - _SLACK:
                 return None
         return self._next_carefully(after, segment)
-
-    def _is_exhausted(self, offsets: tuple[int, ...]) -> bool:
-        """Whether no local time is left, given that none is left under one offset."""
-        return True
 
     def _next_carefully(self, after: int, origin: int) -> int | None:
         best: int | None = None
@@ -120,9 +114,8 @@ class ZonedRule:
                 return best
             if segment > origin and end - starts[segment] > _SLACK:
                 if coming is None and best is None:
-                    if self._is_exhausted(offsets):
-                        return None
-                elif coming is not None and self._uniform:
+                    return None
+                if coming is not None:
                     # Nothing happens before `coming`: pass over the segments that end well before it.
                     starts, offsets, *_ = self._zone.covering(coming)
                     segment = max(segment, bisect_right(starts, coming - _SLACK) - 2)
@@ -217,10 +210,8 @@ class ZonedRule:
                 return best
             if segment < origin and starts[segment + 1] - begin > _SLACK and best is None:
                 if coming is None:
-                    if self._is_exhausted(offsets):
-                        return None
-                elif self._uniform:
-                    segment = min(segment, bisect_right(starts, coming + _SLACK) + 1)
+                    return None
+                segment = min(segment, bisect_right(starts, coming + _SLACK) + 1)
             segment -= 1
         return best
 
@@ -322,8 +313,6 @@ class SteppedRule(ZonedRule):
 
     __slots__ = ("_by_residue", "_make", "_step")
 
-    _uniform = False
-
     def __init__(self, make: Callable[[int], LocalRule], step: int, zone: Zone) -> None:
         self._make, self._step = make, step
         self._by_residue: dict[int, LocalRule] = {}
@@ -340,8 +329,52 @@ class SteppedRule(ZonedRule):
     def _leap(self, local: int) -> int | None:
         return None  # another offset has other times
 
-    def _is_exhausted(self, offsets: tuple[int, ...]) -> bool:
-        return all(self.local_rule(offset).next_local(SECOND_MIN - 1) is None for offset in set(offsets))
+    def _next_slowly(self, after: int) -> int | None:
+        settled, cycle = self._span()
+        limit = jan1(max(year_of(after // DAY), settled) + cycle + 1) * DAY + _SLACK
+        while after < limit:
+            table = self._zone.covering(after + 1)
+            segment = bisect_right(table.starts, after + 1) - 1
+            offset, end = table.offsets[segment], table.ends[segment]
+            local = self.local_rule(offset)
+            found = local.next_local(after + offset)
+            if found is not None and found - offset < end:
+                self._calm = (table.starts[segment], end, offset, local)
+                return found - offset
+            # Go on with the segment in which some offset that is still to come could have a time.
+            offsets = self._zone.offsets_from(end) if end <= SECOND_MAX else ()
+            nexts = ((self.local_rule(other).next_local(end - 1 + other), other) for other in offsets)
+            coming = [found - other for found, other in nexts if found is not None]
+            if not coming:
+                return None
+            after = max(end, min(coming)) - 1
+        return None
+
+    def _prev_slowly(self, before: int) -> int | None:
+        settled, cycle = self._span()
+        floor, limit = jan1(settled + 1) * DAY + _SLACK, jan1(year_of(before // DAY) - cycle) * DAY - _SLACK
+        offsets = self._zone.offsets_from(SECOND_MIN)
+        while True:
+            table = self._zone.covering(before)
+            segment = bisect_right(table.starts, before - 1) - 1
+            offset, begin = table.offsets[segment], table.starts[segment]
+            local = self.local_rule(offset)
+            found = local.prev_local(before + offset)
+            if found is not None and found - offset >= begin:
+                self._calm = (begin, table.ends[segment], offset, local)
+                return found - offset
+            prevs = ((self.local_rule(other).prev_local(begin + other), other) for other in offsets)
+            coming = [found - other for found, other in prevs if found is not None]
+            if not coming:
+                return None
+            before = min(begin, max(coming) + 1)
+            if floor < before < limit:  # a whole cycle without any: so are all before it, down to the first
+                before = floor
+
+    def _span(self) -> tuple[int, int]:
+        """(settled, cycle) as `LocalRule.span`, for the rule in its zone."""
+        settled, cycle = self.local_rule(0).span
+        return max(settled, self._zone.settled), lcm(cycle, CYCLE_YEARS)
 
 
 def _earlier(one: int | None, other: int | None) -> int | None:

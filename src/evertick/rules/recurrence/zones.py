@@ -112,6 +112,12 @@ class Zone:
             found = self._years[year] = tuple(parts)
         return found
 
+    def offsets_from(self, instant: int) -> frozenset[int]:
+        """Every offset that holds at the instant or later."""
+        repeating = max(instant, jan1(self.settled) * DAY)
+        starts, offsets, *_ = self.covering(repeating)
+        return frozenset(offsets[bisect_right(starts, instant) - 1 : bisect_right(starts, repeating + 800 * DAY)])
+
     def offset_at(self, instant: int) -> int:
         """Seconds east of UTC at that instant."""
         table = self.covering(instant)
