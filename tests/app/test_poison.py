@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from evertick import App, JobState
+from evertick.rules.jobs import CRASHES_MAX, SUSPECT_CRASHES
 from tests.app.engine import job_of
 
 PROGRAM = '''
-import asyncio, os, sys
+import asyncio, os, sys, threading
 
 from evertick import App, MutationCtx, Retry, SyncActionCtx
 
@@ -28,9 +29,23 @@ def poisonous_action(ctx: SyncActionCtx) -> None:
     os._exit(3)
 
 
+acting, caught = threading.Event(), threading.Event()
+
+
+@app.action
+def killer(ctx: SyncActionCtx) -> None:
+    acting.set()
+    caught.wait(1)
+    os._exit(3)
+
+
 @app.mutation
 def innocent(ctx: MutationCtx) -> None:
     ctx.db.insert("written", {"by": "innocent"})
+    if sys.argv[2] == "run beside":
+        if acting.wait(0.2):
+            caught.set()
+            threading.Event().wait(1)
 
 
 @app.mutation
@@ -53,7 +68,7 @@ async def main():
     await worker.run()
 
 
-if sys.argv[2] == "run":
+if sys.argv[2].startswith("run"):
     asyncio.run(main())
 else:
     target = app.functions.resolve(sys.argv[2])
@@ -76,11 +91,11 @@ class Processes:
         command = [sys.executable, str(self._program), self.url, what]
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
-    def run_until_ended(self, app: App, job_id: str) -> int:
+    def run_until_ended(self, app: App, job_id: str, how: str = "run") -> int:
         """Start workers until a job has ended; answers how many died."""
         deaths = 0
         while job_of(app, job_id).state in (JobState.PENDING, JobState.IN_PROGRESS):
-            done = self.run("run")
+            done = self.run(how)
             assert done.returncode in (0, DEATH), done.stderr
             deaths += done.returncode == DEATH
             assert deaths <= 10
@@ -89,6 +104,8 @@ class Processes:
 
 DEATH = 3
 """The exit code of a worker that a job has killed."""
+SPARED = [(JobState.SUCCESS, SUSPECT_CRASHES)] * 3
+"""How the innocent end: caught in two deaths, they ran apart from then on."""
 
 
 @pytest.mark.processes
@@ -113,11 +130,23 @@ def test_a_mutation_that_kills_its_workers_spares_those_that_shared_its_commit(t
     poison, *innocent = processes.run("program.poison").stdout.split()
     app = App("reader", database_url=processes.url)
 
-    processes.run_until_ended(app, poison)
-    assert processes.run("run").returncode == 0
+    assert [processes.run_until_ended(app, job_id) for job_id in (poison, *innocent)] == [CRASHES_MAX, 0, 0, 0]
 
-    assert len(innocent) == 3
-    assert {job_of(app, job_id).state for job_id in innocent} == {JobState.SUCCESS}
+    assert [(job_of(app, job_id).state, job_of(app, job_id).crashes) for job_id in innocent] == SPARED
     written = app.call(app.query(lambda ctx: [document["by"] for document in ctx.db.query("written")]))
     assert written == ["innocent"] * 3
+    app.close()
+
+
+@pytest.mark.processes
+def test_an_action_that_kills_its_workers_spares_the_mutations_that_ran_beside_it(tmp_path: Path) -> None:
+    """They are caught in its deaths until they run apart from it, which is long before their quarantine."""
+    processes = Processes(tmp_path)
+    poison, *innocent = processes.run("program.killer").stdout.split()
+    app = App("reader", database_url=processes.url)
+
+    deaths = [processes.run_until_ended(app, job_id, "run beside") for job_id in (poison, *innocent)]
+
+    assert deaths == [CRASHES_MAX, 0, 0, 0]
+    assert [(job_of(app, job_id).state, job_of(app, job_id).crashes) for job_id in innocent] == SPARED
     app.close()

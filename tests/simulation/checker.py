@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
-from evertick.rules.jobs import CRASHES_MAX
+from evertick.rules.jobs import CRASHES_MAX, SUSPECT_CRASHES
 from tests.simulation.cluster import Profile
 from tests.simulation.world import START, World
 
@@ -365,8 +365,10 @@ def _unrest(e: Evidence) -> Iterator[str]:
     for job in e.jobs.values():
         if job.error and "Quarantined" in job.error and job.crashes < CRASHES_MAX:
             yield f"unrest: {job.tag} was quarantined after {job.crashes} crashes"
-        innocent = job.name != "poison" and e.world.rare["poison_ran"]
-        if job.error and "Quarantined" in job.error and innocent and not disturbed:
+        innocent = job.name not in ("poison", "poison_act")
+        if innocent and job.kind == "mutation" and job.crashes > SUSPECT_CRASHES and not disturbed:
+            yield f"unrest: {job.tag} counts {job.crashes} crashes for what another job did"
+        if innocent and job.error and "Quarantined" in job.error and not disturbed:
             yield f"unrest: {job.tag} was quarantined for what another job did"
 
 

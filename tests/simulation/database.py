@@ -49,6 +49,7 @@ LABELS: Final = {
     "_Base._cancel_work": "cancel",
     "Execution._mutation_work": "call",
     "Execution.call_once": "call_once",
+    "App.prepare": "prepare",
     "Evaluator._page": "evaluate",
     "ScheduleClient.ask": "request",
 }

@@ -43,7 +43,7 @@ def schedule(scheduler: Any, spec: Spec, **options: Any) -> Any:
     if spec.get("key"):
         options |= {"key": spec["key"], "on_conflict": spec.get("on_conflict", "keep")}
     if spec.get("retry"):
-        options["retry"] = Retry(spec["retry"], first=0.2, cap=1.0)
+        options["retry"] = Retry(spec["retry"], first=spec.get("first", 0.2), cap=1.0)
     if spec.get("tell"):
         options |= {"on_complete": tell, "context": spec["tag"]}
     return scheduler.using(**options).run_after(spec.get("delay", 0), KINDS[spec["kind"]], spec)
@@ -100,6 +100,17 @@ def poison(ctx: MutationCtx, spec: Spec) -> None:
     if process.killable:
         Stage.world.loop.kill(process)
         raise ProcessKilled("poison")
+
+
+@FUNCTIONS.action(name="poison_act")
+async def poison_act(ctx: ActionCtx, spec: Spec) -> None:
+    """Kills the process that runs it, after a while."""
+    Stage.world.rare["poison_acted"] += 1
+    await asyncio.sleep(spec["takes"])
+    process = current_process()
+    if process.killable:
+        Stage.world.loop.kill(process)
+        raise ProcessKilled("poison_act")
 
 
 @FUNCTIONS.mutation(name="push")
@@ -168,6 +179,7 @@ KINDS: Final = {
     "mutation": work,
     "newer": newer,
     "poison": poison,
+    "poison_act": poison_act,
     "push": push,
     "renew_self": renew_self,
     "action": act,

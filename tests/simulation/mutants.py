@@ -310,7 +310,7 @@ MUTANTS: Final = (
     Mutant("own_key", "real once: a job that schedules under its own key cancels itself and never ends",
            swap(schedulers.MutationScheduler, "_write_under_key", place_like_any_other)),
     Mutant("bad_company", "real once: innocent jobs are quarantined with the one that kills",
-           swap(mutations.MutationLoop, "_company", lambda self, claimed: claimed)),
+           both(sql("claim_jobs", "crashes < 2", "crashes < 9"), sql("waiting_tenants", "crashes < 2", "crashes < 9"))),
     Mutant("reborn_gives_up", "real once: a worker without a lease tries only once to get one",
            swap(worker.Worker, "_be_reborn", register_once)),
 )  # fmt: skip

@@ -54,8 +54,13 @@ class Workload:
         self._roots += 1
         tag = f"t{self._roots}"
         kinds = ["mutation"] * self._chance.choice((1, 3, 6))
-        kinds.insert(self._chance.randrange(len(kinds) + 1), "poison")
-        children = [{"tag": f"{tag}.{n}", "kind": kind, "delay": 0.5} for n, kind in enumerate(kinds)]
+        poison = self._chance.choice(("poison", "poison_act"))
+        kinds.insert(self._chance.randrange(len(kinds) + 1), poison)
+        children: list[Spec] = [{"tag": f"{tag}.{n}", "kind": kind, "delay": 0.5} for n, kind in enumerate(kinds)]
+        for child in children:
+            if child["kind"] == "poison_act":
+                # As soon as the others that its worker held, so that they meet again.
+                child |= {"retry": 20, "first": 0.001, "takes": self._chance.choice((0, 0.01, 0.3, 0.6))}
         return {"tag": tag, "kind": "mutation", "how": "call", "tenant": "default", "children": children}
 
     def simple(self, *, takes: float) -> list[Spec]:

@@ -180,6 +180,12 @@ class History(ScheduleDraws):
         named = {"kind": self._pick(KINDS), "tenant": self._pick(TENANTS), "worker_id": self._pick(WORKERS)}
         return (), named | {"now": self._moment(), "limit": self._random.randint(0, 4)}
 
+    def draw_claim_suspect(self, tables: Tables) -> Any:
+        return (self._pick(KINDS),), {"worker_id": self._pick(WORKERS), "now": self._moment()}
+
+    def draw_suspect_due_at(self, tables: Tables) -> Any:
+        return (self._pick(KINDS),), {}
+
     def draw_waiting_tenants(self, tables: Tables) -> Any:
         return (self._pick(KINDS),), {"limit": self._random.randint(1, 3)}
 

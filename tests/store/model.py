@@ -25,6 +25,7 @@ from evertick.base.records import (
     StoredDocument,
     Worker,
 )
+from evertick.rules.jobs import SUSPECT_CRASHES
 from tests.store.schedule_model import ScheduleModel, ScheduleTables
 
 T = TypeVar("T")
@@ -92,6 +93,16 @@ class ModelTransaction(ScheduleModel):
         self, *, kind: FunctionKind, tenant: TenantId, worker_id: WorkerId, now: Instant, limit: int
     ) -> list[Claim]:
         due = [job for job in self._waiting(kind) if job.tenant == tenant and job.due_at <= now]
+        return self._claim(due, worker_id, limit)
+
+    def claim_suspect(self, kind: FunctionKind, *, worker_id: WorkerId, now: Instant) -> Claim | None:
+        due = [job for job in self._suspects(kind) if job.due_at <= now]
+        return next(iter(self._claim(due, worker_id, 1)), None)
+
+    def suspect_due_at(self, kind: FunctionKind) -> Instant | None:
+        return min((job.due_at for job in self._suspects(kind)), default=None)
+
+    def _claim(self, due: list[Job], worker_id: WorkerId, limit: int) -> list[Claim]:
         chosen = sorted(due, key=lambda job: (job.due_at, job.id))[:limit]
         claimed = [replace(job, state=IN_PROGRESS, attempt=job.attempt + 1, worker_id=worker_id) for job in chosen]
         for job in claimed:
@@ -291,6 +302,12 @@ class ModelTransaction(ScheduleModel):
         return sorted(self.tables.jobs.values(), key=lambda job: job.id)
 
     def _waiting(self, kind: FunctionKind) -> list[Job]:
+        return [job for job in self._pending(kind) if job.crashes < SUSPECT_CRASHES]
+
+    def _suspects(self, kind: FunctionKind) -> list[Job]:
+        return [job for job in self._pending(kind) if job.crashes >= SUSPECT_CRASHES]
+
+    def _pending(self, kind: FunctionKind) -> list[Job]:
         return [j for j in self.tables.jobs.values() if j.kind is kind and j.state is PENDING and not j.blocked]
 
     def _holder(self, key: str, tenant: TenantId) -> JobId | None:

@@ -26,6 +26,8 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
         {"kind": "mutation", "tenant": "default", "worker_id": "w", "now": NOW, "limit": 100},
         {"jobs_due", "jobs_pkey"},
     ),
+    "claim_suspect": ({"kind": "mutation", "worker_id": "w", "now": NOW}, {"jobs_suspect", "jobs_pkey"}),
+    "suspect_due_at": ({"kind": "mutation"}, {"jobs_suspect"}),
     "waiting_tenants": ({"kind": "mutation", "limit": 10}, {"jobs_due"}),
     "held_jobs": ({"worker_id": ANN, "limit": 100}, {"jobs_running"}),
     "holders_without_row": ({}, {"jobs_running", "workers_pkey"}),

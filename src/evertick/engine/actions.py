@@ -3,6 +3,9 @@
 Claiming an action marks it in progress and commits, before it starts. So when anything dies afterwards, the row says
 that it may have happened, and it is not repeated (unless its retry policy says so). How actions ended is written in
 batches by a loop of its own: while the database is away the ends wait, and their functions are not run again.
+
+An action that has seen too many workers die (a suspect) runs beside no other suspect. Suspect mutations, which run
+quite alone, ask for a *pause*: nothing new is started until they are through, and what runs is not disturbed.
 """
 
 import asyncio
@@ -16,14 +19,14 @@ from evertick.base.ids import Entropy, IdMaker, JobId, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import Canceled
 from evertick.base.records import Claim, FunctionKind, JobEnd
-from evertick.engine.claims import Abandoned, Attempt, Claimed, claim_due
+from evertick.engine.claims import Abandoned, Attempt, Claimed, claim_due, claim_suspect
 from evertick.engine.events import Counters, JobEnded
 from evertick.engine.finish import finish
 from evertick.engine.lanes import Lanes
 from evertick.engine.loops import Loop
 from evertick.engine.runner import Runner
 from evertick.engine.settings import Settings
-from evertick.rules.jobs import ended, lost
+from evertick.rules.jobs import SUSPECT_CRASHES, ended, lost
 from evertick.store.contract import Isolation, Transaction
 
 _logger: Final = logging.getLogger("evertick.engine")
@@ -124,6 +127,11 @@ class ActionLoop(Loop):
         self._worker_id = worker_id
         self._tasks: dict[Attempt, asyncio.Task[None]] = {}
         self._asked_to_stop: set[Attempt] = set()
+        self._suspects: set[Attempt] = set()
+        self._starting = False
+        self._paused = False
+        self.on_still: Callable[[], object] = _nothing
+        """Called when nothing runs any more and a pause was asked for."""
         self._abandoned = Abandoned(lanes, clock, settings, counters, FunctionKind.ACTION)
         self.ends = ActionEnds(lanes, clock, ids, settings, counters, freed=self._free)
 
@@ -145,31 +153,57 @@ class ActionLoop(Loop):
 
     async def round(self) -> Instant | None:
         """Claim what fits the free slots and start it."""
-        free = self._settings.action_slots - len(self._tasks)
-        if free <= 0:
-            return None  # a freed slot pokes
+        if self._paused or self._settings.action_slots <= len(self._tasks):
+            return None  # the end of the pause, or a freed slot, pokes
         worker_id = self._worker_id()
         if worker_id is None:
             return None  # whoever gives us an identity again will poke
+        self._starting = True
+        try:
+            return await self._claim_and_start(worker_id)
+        finally:
+            self._starting = False
+            self._tell_if_still()
+
+    async def _claim_and_start(self, worker_id: WorkerId) -> Instant | None:
         self._start(await self._abandoned.look(worker_id, known=set(self._tasks)), worker_id)
-
-        def work(transaction: Transaction) -> Claimed:
-            return claim_due(
-                transaction,
-                kind=FunctionKind.ACTION,
-                worker_id=worker_id,
-                runner=self._runner,
-                now=self._clock.now(),
-                limit=free,
-                tenants_max=self._settings.tenants,
-            )
-
+        free = self._settings.action_slots - len(self._tasks)
         with self._abandoned.watching():
-            claimed = await self._lanes.write(work, isolation=Isolation.READ_COMMITTED)
-        if claimed.blocked:
-            self._counters.add("jobs_blocked", claimed.blocked)
-        self._start(claimed.claims, worker_id)
-        return claimed.next_due_at
+            claimed, suspect = await self._lanes.write(
+                lambda transaction: self._claim(transaction, worker_id, free), isolation=Isolation.READ_COMMITTED
+            )
+        if claimed.blocked or suspect.blocked:
+            self._counters.add("jobs_blocked", claimed.blocked + suspect.blocked)
+        self._start(suspect.claims + claimed.claims, worker_id)
+        return claimed.next_due_at if suspect.next_due_at is None else suspect.next_due_at
+
+    def _claim(self, transaction: Transaction, worker_id: WorkerId, free: int) -> tuple[Claimed, Claimed]:
+        """What fits the free slots; and a suspect, before the others, if none runs."""
+        kind, now, none = FunctionKind.ACTION, self._clock.now(), Claimed([], None)
+        suspect = none
+        if free > 0 and not self._suspects:
+            suspect = claim_suspect(transaction, kind=kind, worker_id=worker_id, runner=self._runner, now=now)
+        claimed = claim_due(
+            transaction,
+            kind=kind,
+            worker_id=worker_id,
+            runner=self._runner,
+            now=now,
+            limit=free - len(suspect.claims),
+            tenants_max=self._settings.tenants,
+        )
+        return claimed, suspect
+
+    def pause(self) -> bool:
+        """Start nothing until `resume`; answers whether all is still already. If not, `on_still` will tell."""
+        self._paused = True
+        return not (self._tasks or self._starting)
+
+    def resume(self) -> None:
+        """Go on after a pause."""
+        if self._paused:
+            self._paused = False
+            self.poke()
 
     async def drain(self, within_ms: int) -> None:
         """Wait until running actions have ended; cancel those that take longer, and wait for their ends."""
@@ -191,6 +225,8 @@ class ActionLoop(Loop):
         for claim in claims:
             task = asyncio.create_task(self._run(claim, worker_id), name=f"action {claim.name} {claim.id}")
             self._tasks[claim.id, claim.attempt] = task
+            if claim.crashes >= SUSPECT_CRASHES:
+                self._suspects.add((claim.id, claim.attempt))
 
     async def _run(self, claim: Claim, worker_id: WorkerId) -> None:
         started_at = self._clock.now()
@@ -209,4 +245,14 @@ class ActionLoop(Loop):
     def _free(self, claim: Claim) -> None:
         self._tasks.pop((claim.id, claim.attempt), None)
         self._asked_to_stop.discard((claim.id, claim.attempt))
+        self._suspects.discard((claim.id, claim.attempt))
         self.poke()
+        self._tell_if_still()
+
+    def _tell_if_still(self) -> None:
+        if self._paused and not (self._tasks or self._starting):
+            self.on_still()
+
+
+def _nothing() -> None:
+    """Nobody waits for stillness."""

@@ -1,6 +1,9 @@
 """Claiming: which due jobs a worker takes next, fairly among tenants.
 
 Each tenant that has due jobs gets an equal share of what there is room for; what one leaves over goes to the others.
+Suspects, which have seen too many workers die (`SUSPECT_CRASHES`), are no part of that: they are claimed one at a time,
+by a loop that sees to it that they run apart from others.
+
 A job whose function this worker does not know is handed back and marked as blocked, so it burdens no later claim
 until a worker comes that knows it.
 
@@ -34,11 +37,15 @@ Attempt = tuple[JobId, int]
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """What was taken, and when the next job of this kind is due (None: there is none)."""
+    """What was taken, and when the next job of this kind is due (None: there is none).
+
+    A suspect that is due already is no reason to look again, since it may have to wait: `suspect_is_due` tells of it.
+    """
 
     claims: list[Claim]
     next_due_at: Instant | None
     blocked: int = 0
+    suspect_is_due: bool = False
 
 
 def claim_due(
@@ -55,6 +62,10 @@ def claim_due(
     waiting = transaction.waiting_tenants(kind, limit=tenants_max)
     due = sorted((due_at, tenant) for tenant, due_at in waiting if due_at <= now)
     later = [due_at for _, due_at in waiting if due_at > now]
+    suspect_due_at = transaction.suspect_due_at(kind)
+    suspect_is_due = suspect_due_at is not None and suspect_due_at <= now
+    if suspect_due_at is not None and not suspect_is_due:
+        later.append(suspect_due_at)
     claims: list[Claim] = []
     more_is_due = False
     for position, (_, tenant) in enumerate(due):
@@ -66,18 +77,37 @@ def claim_due(
         claims += taken
         # A full share may have left due jobs behind; a short one leaves later ones, which the next round will see.
         more_is_due = more_is_due or len(taken) == share
-    known = [claim for claim in claims if runner.knows(claim.name, kind)]
-    if len(known) < len(claims):
-        unknown = [claim for claim in claims if not runner.knows(claim.name, kind)]
-        _hand_back(transaction, unknown, runner, worker_id)
+    known = _known(transaction, claims, kind, runner, worker_id)
     # Having claimed anything, look again at once: only an empty look knows what is due next.
     next_due_at = now if claims or more_is_due else min(later, default=None)
-    return Claimed(known, next_due_at, len(claims) - len(known))
+    return Claimed(known, next_due_at, len(claims) - len(known), suspect_is_due)
+
+
+def claim_suspect(
+    transaction: Transaction, *, kind: FunctionKind, worker_id: WorkerId, runner: Runner, now: Instant
+) -> Claimed:
+    """Take the earliest due suspect of `kind` for `worker_id`."""
+    claim = transaction.claim_suspect(kind, worker_id=worker_id, now=now)
+    if claim is None:
+        return Claimed([], None)
+    known = _known(transaction, [claim], kind, runner, worker_id)
+    return Claimed(known, now, 1 - len(known))
 
 
 def kind_known(runner: Runner, name: str) -> FunctionKind | None:
     """What kind of function this process has under that name; None if it has none that jobs can call."""
     return next((kind for kind in (FunctionKind.MUTATION, FunctionKind.ACTION) if runner.knows(name, kind)), None)
+
+
+def _known(
+    transaction: Transaction, claims: list[Claim], kind: FunctionKind, runner: Runner, worker_id: WorkerId
+) -> list[Claim]:
+    """Which claims are of functions this worker knows; the others are handed back."""
+    known = [claim for claim in claims if runner.knows(claim.name, kind)]
+    if len(known) < len(claims):
+        unknown = [claim for claim in claims if not runner.knows(claim.name, kind)]
+        _hand_back(transaction, unknown, runner, worker_id)
+    return known
 
 
 def _hand_back(transaction: Transaction, claims: list[Claim], runner: Runner, worker_id: WorkerId) -> None:

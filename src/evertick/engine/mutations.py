@@ -5,6 +5,10 @@ it, and writes how each ended (second commit). The writes of a mutation and its 
 either both are there or neither. If the commit meets a conflict, or one of the jobs was taken away meanwhile
 (canceled, or reaped from a worker that seemed dead), nothing was written, and the batch is run again in halves. If
 the connection breaks during the commit, the job's row, read under a lock, tells whether it was applied.
+
+When a worker dies, everything it held counts a crash. So a mutation that has seen too many die (a *suspect*) runs
+alone: no other is held, and no action runs in this process. The action loop starts nothing new while one waits, so it
+waits at the most for the actions that run already, and the other mutations go on meanwhile.
 """
 
 import asyncio
@@ -16,16 +20,17 @@ from typing import Final, NamedTuple
 from evertick.base.clock import Clock
 from evertick.base.errors import Conflict, OutcomeUnknown, Unavailable, WriteConflict
 from evertick.base.ids import Entropy, IdMaker, WorkerId
-from evertick.base.instants import Instant
+from evertick.base.instants import SECOND_MS, Instant
 from evertick.base.records import Claim, FunctionKind, JobEnd
-from evertick.engine.claims import Abandoned, Claimed, claim_due
+from evertick.engine.actions import ActionLoop
+from evertick.engine.claims import Abandoned, Claimed, claim_due, claim_suspect
 from evertick.engine.events import Counters, JobEnded
 from evertick.engine.finish import finish
 from evertick.engine.lanes import Lanes
 from evertick.engine.loops import Loop
 from evertick.engine.runner import Runner
 from evertick.engine.settings import Settings
-from evertick.rules.jobs import ended
+from evertick.rules.jobs import SUSPECT_CRASHES, ended
 from evertick.rules.retry import RetryPolicy, retry_delay_ms
 from evertick.store.contract import Isolation, Transaction
 from evertick.store.unit_of_work import UnitOfWork
@@ -34,6 +39,10 @@ _logger: Final = logging.getLogger("evertick.engine")
 
 CONFLICT_BACKOFF: Final = RetryPolicy(attempts_max=1_000, first_ms=5, factor=2.0, cap_ms=1_000, jitter=0.5)
 """Waits between runs of a mutation that meets conflicts. There is no last one: internal errors are retried for ever."""
+
+
+STILL_WAITING_MS: Final = SECOND_MS
+"""While a suspect waits for actions to end: time between two looks whether another worker has taken it."""
 
 
 class _Taken(WriteConflict):
@@ -114,6 +123,7 @@ class MutationLoop(Loop):
         counters: Counters,
         *,
         worker_id: Callable[[], WorkerId | None],
+        actions: ActionLoop,
     ) -> None:
         super().__init__(clock, poll_ms=settings.poll_ms)
         self._lanes = lanes
@@ -124,42 +134,56 @@ class MutationLoop(Loop):
         self._counters = counters
         self._worker_id = worker_id
         self._abandoned = Abandoned(lanes, clock, settings, counters, FunctionKind.MUTATION)
-        self._room = settings.batch
+        self._actions = actions
+        self._actions.on_still = self.poke
         self._failures = 0
 
     async def round(self) -> Instant | None:
-        """Claim a batch of due mutations, run them, write their ends."""
+        """Claim a batch of due mutations, run them, write their ends; then a suspect, if it may run."""
         worker_id = self._worker_id()
         if worker_id is None:
             return None  # whoever gives us an identity again will poke
-        claims = await self._abandoned.look(worker_id)
-        next_due_at: Instant | None = self._clock.now()
-        if not claims:
-            with self._abandoned.watching():
-                claimed = await self._claim(worker_id)
-            if claimed.blocked:
-                self._counters.add("jobs_blocked", claimed.blocked)
-            claims, next_due_at = claimed.claims, claimed.next_due_at
-        company = self._company(claims)
-        if len(company) < len(claims):
-            await self._release(claims[len(company) :], worker_id)
-        await self._run_to_the_end(company, worker_id)
-        return next_due_at
+        found = await self._abandoned.look(worker_id)
+        if found:
+            await self._run_found(found, worker_id)
+            return self._clock.now()
+        with self._abandoned.watching():
+            claimed = await self._claim(worker_id)
+        if claimed.blocked:
+            self._counters.add("jobs_blocked", claimed.blocked)
+        await self._run_to_the_end(claimed.claims, worker_id)
+        if not claimed.suspect_is_due:
+            self._actions.resume()
+            return claimed.next_due_at
+        if not self._actions.pause():
+            look_at = Instant(self._clock.now() + STILL_WAITING_MS)
+            return look_at if claimed.next_due_at is None else min(claimed.next_due_at, look_at)
+        await self._run_suspect(worker_id)
+        return self._clock.now()
 
-    def _company(self, claims: list[Claim]) -> list[Claim]:
-        """The first of these claims that may run together.
+    async def _run_found(self, found: list[Claim], worker_id: WorkerId) -> None:
+        """Run what was claimed and not heard of, but give suspects back: they are claimed again when they may run."""
+        suspects = [claim for claim in found if claim.crashes >= SUSPECT_CRASHES]
+        if suspects:
+            await self._release(suspects, worker_id)
+        await self._run_to_the_end([claim for claim in found if claim.crashes < SUSPECT_CRASHES], worker_id)
 
-        When a worker dies, everything it held counts a crash, the innocent too. So what has crashed is run in ever
-        smaller company, in the end alone: then only the job that kills its workers goes on to count.
-        """
-        room, taken = self._settings.batch, 0
-        for claim in claims:
-            room = min(room, max(1, self._settings.batch >> (2 * claim.crashes)))
-            if taken >= room:
-                break
-            taken += 1
-        self._room = room  # do not claim more than that next time; what has not crashed makes room again
-        return claims[:taken]
+    async def _run_suspect(self, worker_id: WorkerId) -> None:
+        """Claim a suspect and run it: nothing else is held in this process."""
+
+        def work(transaction: Transaction) -> Claimed:
+            now = self._clock.now()
+            return claim_suspect(
+                transaction, kind=FunctionKind.MUTATION, worker_id=worker_id, runner=self._runner, now=now
+            )
+
+        if worker_id != self._worker_id():
+            return
+        with self._abandoned.watching():
+            claimed = await self._lanes.write(work, isolation=Isolation.READ_COMMITTED)
+        if claimed.blocked:
+            self._counters.add("jobs_blocked", claimed.blocked)
+        await self._run_to_the_end(claimed.claims, worker_id)
 
     async def _release(self, claims: list[Claim], worker_id: WorkerId) -> None:
         def work(transaction: Transaction) -> None:
@@ -177,7 +201,7 @@ class MutationLoop(Loop):
                 worker_id=worker_id,
                 runner=self._runner,
                 now=self._clock.now(),
-                limit=self._room,
+                limit=self._settings.batch,
                 tenants_max=self._settings.tenants,
             )
 
@@ -189,7 +213,7 @@ class MutationLoop(Loop):
         A batch that cannot be committed together is halved, and halved again: so the one mutation that stands in the
         way of the others is found in a few commits, and the others still share theirs.
         """
-        batches = [claims]
+        batches = [claims] if claims else []
         while batches:
             batch = batches.pop()
             rest = await self._attempt(batch, worker_id)

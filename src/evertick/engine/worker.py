@@ -66,7 +66,9 @@ class Worker:
         self._stop_now = False
         self.actions = ActionLoop(lanes, clock, runner, ids, entropy, settings, counters, worker_id=self.current_id)
         self._claiming: list[Loop] = [
-            MutationLoop(lanes, clock, runner, ids, entropy, settings, counters, worker_id=self.current_id),
+            MutationLoop(
+                lanes, clock, runner, ids, entropy, settings, counters, worker_id=self.current_id, actions=self.actions
+            ),
             self.actions,
             Evaluator(lanes, clock, ids, settings, counters, targets=targets),
             StopLoop(lanes, clock, settings, self.actions),

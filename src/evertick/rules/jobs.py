@@ -22,6 +22,15 @@ from evertick.rules.retry import RetryPolicy, next_attempt_at
 CRASHES_MAX: Final = 5
 """A job whose worker died this often while holding it is quarantined: it probably kills its workers."""
 
+SUSPECT_CRASHES: Final = 2
+"""A job whose worker died this often while holding it is a suspect: from then on it is run apart from others.
+
+Everything a dead worker held counts a crash, the innocent too. So a suspect mutation runs alone, and a suspect action
+beside no other suspect: then only what kills goes on to count, and what was merely near it does not reach CRASHES_MAX.
+One death makes no suspect: most have nothing to do with any job. The statements that claim, and their indexes, repeat
+this number.
+"""
+
 ERROR_CHARS_MAX: Final = 16_384
 """Messages and tracebacks longer than this are cut in the middle."""
 

@@ -65,11 +65,22 @@ class Transaction(ScheduleTransaction, Protocol):
     def claim_jobs(
         self, *, kind: FunctionKind, tenant: TenantId, worker_id: WorkerId, now: Instant, limit: int
     ) -> list[Claim]:
-        """Lease up to `limit` due jobs to `worker_id`, earliest due first; what others are claiming is skipped."""
+        """Lease up to `limit` due jobs to `worker_id`, earliest due first; what others are claiming is skipped.
+
+        Suspects, which `SUSPECT_CRASHES` or more of their workers did not survive, are left to `claim_suspect`.
+        """
+        ...
+
+    def claim_suspect(self, kind: FunctionKind, *, worker_id: WorkerId, now: Instant) -> Claim | None:
+        """Lease the earliest due suspect of any tenant's to `worker_id`."""
+        ...
+
+    def suspect_due_at(self, kind: FunctionKind) -> Instant | None:
+        """When the earliest pending suspect of `kind` is due."""
         ...
 
     def waiting_tenants(self, kind: FunctionKind, *, limit: int) -> list[tuple[TenantId, Instant]]:
-        """Tenants with pending jobs of `kind`, and when the earliest of each is due."""
+        """Tenants with pending jobs of `kind` that are no suspects, and when the earliest of each is due."""
         ...
 
     def finish_jobs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId) -> set[JobId]:

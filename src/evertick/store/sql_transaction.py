@@ -90,6 +90,16 @@ class SqlTransaction(SqlSchedules):
         claims.sort(key=_by_due)  # `returning` promises no order
         return claims
 
+    def claim_suspect(self, kind: FunctionKind, *, worker_id: WorkerId, now: Instant) -> Claim | None:
+        """See `Transaction.claim_suspect`."""
+        rows = self._fetch("claim_suspect", {"kind": kind.value, "worker_id": worker_id, "now": now})
+        return Claim(rows[0][0], rows[0][1], kind, *rows[0][3:]) if rows else None
+
+    def suspect_due_at(self, kind: FunctionKind) -> Instant | None:
+        """See `Transaction.suspect_due_at`."""
+        rows = self._fetch("suspect_due_at", {"kind": kind.value})
+        return rows[0][0] if rows else None
+
     def waiting_tenants(self, kind: FunctionKind, *, limit: int) -> list[tuple[TenantId, Instant]]:
         """See `Transaction.waiting_tenants`."""
         return [(r[0], r[1]) for r in self._fetch("waiting_tenants", {"kind": kind.value, "limit": limit})]

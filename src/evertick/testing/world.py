@@ -446,7 +446,9 @@ class World:
             if worker_id is not None and transaction.held_jobs(worker_id, limit=1):
                 return True  # a mutation between two conflicts
             kinds = (FunctionKind.MUTATION, FunctionKind.ACTION)
-            return any(transaction.waiting_tenants(kind, limit=1) for kind in kinds)
+            return any(transaction.waiting_tenants(kind, limit=1) for kind in kinds) or any(
+                transaction.suspect_due_at(kind) is not None for kind in kinds
+            )
 
         return not self._store.read(is_waiting)
 

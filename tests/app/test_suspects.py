@@ -1,0 +1,109 @@
+"""Suspects, whose workers died twice: what they wait for, and what goes on meanwhile. The deaths are arranged."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from evertick import ActionCtx, App, MutationCtx, Retry
+from evertick.rules.jobs import SUSPECT_CRASHES
+from evertick.testing import World
+
+app = App("suspects")
+
+
+@app.mutation
+def note(ctx: MutationCtx, what: str) -> None:
+    ctx.db.insert("notes", {"what": what})
+
+
+@app.mutation
+def suspect(ctx: MutationCtx) -> None:
+    ctx.db.insert("notes", {"what": "suspect"})
+
+
+@app.action
+async def act(ctx: ActionCtx, name: str, takes: float) -> None:
+    await ctx.run_mutation(note, f"{name} begins")
+    await asyncio.sleep(takes)
+    await ctx.run_mutation(note, f"{name} ends")
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    opened = World(app)
+    yield opened
+    opened.close()
+
+
+def notes(world: World) -> list[str]:
+    """What happened, in its order."""
+    return [document["what"] for document in world.query("notes")]
+
+
+def make_suspect(world: World) -> str:
+    """A mutation that two workers did not survive, due again in 10 seconds."""
+    world.crash_before_commit(suspect, times=SUSPECT_CRASHES)
+    job_id = world.app.scheduler.using(retry=Retry(9, first=10, jitter=0)).run_after(0, suspect)
+    world.advance(0.001)
+    for _ in range(SUSPECT_CRASHES - 1):
+        world.restart()
+    world.fail_next(suspect, ValueError("not yet"))
+    world.restart()
+    world.advance(0.001)
+    assert world.job(job_id).crashes == SUSPECT_CRASHES
+    return job_id
+
+
+def test_a_suspect_mutation_waits_for_the_actions_that_run_and_none_is_started_before_it(world: World) -> None:
+    """Mutations that are no suspects go on."""
+    make_suspect(world)
+    world.app.scheduler.run_after(5, act, "first", takes=30)
+    world.app.scheduler.run_after(12, act, "second", takes=30)
+    world.app.scheduler.run_after(15, note, "fresh")
+
+    world.advance(34)
+    assert notes(world) == ["first begins", "fresh"]
+    world.advance(2)
+    assert notes(world) == ["first begins", "fresh", "first ends", "suspect", "second begins"]
+
+
+def test_a_suspect_mutation_that_is_canceled_while_it_waits_lets_actions_start_again(world: World) -> None:
+    job_id = make_suspect(world)
+    world.app.scheduler.run_after(5, act, "first", takes=30)
+    world.app.scheduler.run_after(12, act, "second", takes=1)
+    world.advance(15)
+
+    world.app.scheduler.cancel(job_id)
+    world.advance(3)
+
+    assert notes(world) == ["first begins", "second begins", "second ends"]
+
+
+def test_a_suspect_action_runs_beside_others_but_beside_no_other_suspect(world: World) -> None:
+    retried = world.app.scheduler.using(retry=Retry(9, first=0.001))
+    jobs = [retried.run_after(0, act, name, takes=10) for name in ("one", "other")]
+    for _ in range(SUSPECT_CRASHES):
+        world.advance(1)
+        world.restart()
+    assert [world.job(job_id).crashes for job_id in jobs] == [SUSPECT_CRASHES] * 2
+    before = len(notes(world))
+    world.app.scheduler.run_after(2, act, "fresh", takes=1)
+
+    world.drain()
+
+    told = notes(world)[before:]
+    assert told in (
+        ["one begins", "fresh begins", "fresh ends", "one ends", "other begins", "other ends"],
+        ["other begins", "fresh begins", "fresh ends", "other ends", "one begins", "one ends"],
+    )
+
+
+def test_a_worker_that_stops_while_a_suspect_waits_leaves_it_to_the_next(world: World) -> None:
+    make_suspect(world)
+    world.app.scheduler.run_after(5, act, "first", takes=30)
+    world.advance(15)
+
+    world.restart()
+
+    assert notes(world) == ["first begins", "suspect"]
