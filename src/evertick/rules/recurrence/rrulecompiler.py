@@ -125,7 +125,7 @@ class RRuleCompiler:
     def _real_time(
         self, recur: Recur, first: int, local: int, exclusions: Exclusions | None
     ) -> "tuple[InstantRule, _Nth]":
-        unit = _UNITS[recur.frequency]
+        zone, unit = self._zone, _UNITS[recur.frequency]
         base, step, parts = first - local % unit, unit * recur.interval, _parts(recur, local)
         if not parts:  # BYSETPOS picks none
             return Instants(()), lambda _: None
@@ -145,17 +145,24 @@ class RRuleCompiler:
                 def times_under(residue: int) -> TimeSet:
                     return times_of_steps(step, [base + residue + part for part in parts]).both(times)
 
-                return SteppedRule(lambda residue: allowed(times_under(residue), exclusions), step, self._zone)
+                return SteppedRule(lambda residue: allowed(times_under(residue), exclusions), step, zone)
 
             return stepped(exclusions), lambda count: _nth_counted(stepped(None), first, count)
-        plain = FilteredSteps(base, step, allowed(times, None), self._zone, parts, times)
-        rule: InstantRule = plain
-        if exclusions is not None:  # they look at the time itself, not at the start of its hour or minute
+        # BY parts and exclusions look at the time itself. To look at the start of its hour (or minute) is the same,
+        # and less work, only where no exclusion lies inside an hour and no clock change moves by a part of one.
+        together = len({offset % unit for offset in zone.offsets_from(base)}) == 1
+
+        def filtered(exclusions: Exclusions | None) -> InstantRule:
             kept = allowed(times, exclusions)
-            rule = Union([FilteredSteps(base + part, step, kept, self._zone, times=times) for part in parts])
+            if together and exclusions is None:
+                return FilteredSteps(base, step, kept, zone, parts, times)
+            rules = [FilteredSteps(base + part, step, kept, zone, times=times) for part in parts]
+            return rules[0] if len(rules) == 1 else Union(rules)
+
+        rule = filtered(exclusions)
         if bare:
             return rule, lambda count: _nth_step(base, step, parts, first, count)
-        return rule, lambda count: _nth_visited(plain, first, count)
+        return rule, lambda count: _nth_visited(filtered(None), first, count)
 
 
 _Nth = Callable[[int], int | None]

@@ -347,7 +347,7 @@ class FilteredSteps:
         """The first year from this one on that has a day with an allowed step."""
         year = max(year, YEAR_MIN)
         settled, cycle = self._span
-        last = min(self._nothing_after, max(year, settled) + cycle)
+        last = min(self._nothing_after, max(year, settled) + cycle) if self._reachable() else 0
         found = self._later.get(year, year)
         while found <= last:
             if self._year(found):
