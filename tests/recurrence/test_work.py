@@ -95,6 +95,40 @@ def test_steps_less_a_pattern_that_hits_them_all_are_found_out() -> None:
     assert rule.is_empty()
 
 
+def test_a_look_back_past_exclusions_remembers_that_an_offset_never_had_a_time() -> None:
+    """The minutes are met under Dublin's offset of 1880 to 1916 alone, which was over when the rule began."""
+    rule = rrule(
+        "FREQ=MINUTELY;INTERVAL=12;BYMINUTE=16,26,37,42", "1950-01-29T00:05:21", "Europe/Dublin",
+        except_=[{"date_range": ["2024-01-01", "2030-01-01"]}],
+    )  # fmt: skip
+    assert calls(lambda: ask_everything(rule)) < CALLS_MAX
+    assert rule.prev(NOW) is None
+
+
+@pytest.mark.parametrize(
+    "rare", ["FREQ=MONTHLY;INTERVAL=86327", "FREQ=WEEKLY;INTERVAL=52278", "FREQ=DAILY;INTERVAL=71300"]
+)
+def test_a_source_that_comes_once_in_many_years_is_searched_for_once(rare: str) -> None:
+    starts = ["2020-01-29T00:05:21", "2020-01-29T00:05:21"]
+    rules = [rare + ";BYMINUTE=1,8,20", "FREQ=WEEKLY;INTERVAL=97"]
+    rrules = [{"dtstart": start, "rrule": text} for start, text in zip(starts, rules, strict=True)]
+    rule = recurrence(rrules=rrules, time_zone="Europe/Dublin", except_=[{"dates": ["2026-01-01"]}])
+    assert calls(lambda: ask_everything(rule)) < CALLS_MAX
+
+
+@pytest.mark.parametrize("unit", ["DAILY", "WEEKLY", "MONTHLY", "YEARLY"])
+@pytest.mark.parametrize("interval", [11, 12, 13, 52, 53, 365, 366, 367, 400])
+def test_long_intervals_agree_with_a_sum_of_days(unit: str, interval: int) -> None:
+    rule = rrule(f"FREQ={unit};INTERVAL={interval}", "2020-12-25T09:00:00")
+    days = {"DAILY": 1, "WEEKLY": 7}.get(unit)
+    for number, firing in enumerate(rule.preview(9, 0)):
+        month = 11 + interval * number * {"MONTHLY": 1, "YEARLY": 12}.get(unit, 0)
+        shown = datetime(2020 + month // 12, month % 12 + 1, 25, 9)
+        if days:
+            shown = datetime(2020, 12, 25, 9) + timedelta(days=days * interval * number)
+        assert datetime(1970, 1, 1) + timedelta(seconds=firing) == shown
+
+
 FILTERED = [
     ("FREQ=MINUTELY;INTERVAL=62;BYMINUTE=1,5,20,41;BYMONTH=1,3,4,10,11", 62),
     ("FREQ=MINUTELY;INTERVAL=97;BYHOUR=0,1,2,3,23;BYDAY=SU,MO", 97),

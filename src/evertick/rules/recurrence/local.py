@@ -72,7 +72,10 @@ class Subtraction(Protocol):
 class LocalRule:
     """The local times of a rule, in order. All arguments and answers are local times."""
 
-    __slots__ = ("_by_key", "_days", "_exclusions", "_later", "_nothing_after", "_plan", "_plans", "span")
+    __slots__ = (
+        "_by_key", "_days", "_exclusions", "_later", "_nothing_after", "_nothing_before", "_passed", "_plan", "_plans",
+        "span",
+    )  # fmt: skip
 
     def __init__(self, days: Days, exclusions: Subtraction | None = None) -> None:
         self._days = days
@@ -86,7 +89,8 @@ class LocalRule:
             cycle, settled = lcm(cycle, exclusions.cycle), max(settled, exclusions.settled)
         self.span = (settled, cycle)
         """(settled, cycle): after the year `settled`, plans repeat every `cycle` years."""
-        self._nothing_after = YEAR_MAX
+        self._nothing_after, self._nothing_before = YEAR_MAX, YEAR_MIN
+        self._passed: tuple[int, int] = (0, 0)  # the years last passed over in vain: from, up to the year found
 
     def next_local(self, local: int) -> int | None:
         """The first time after `local`, or None if there is none before the year 10000."""
@@ -129,11 +133,15 @@ class LocalRule:
         year = year_of(end)
         settled, cycle = self.span
         # A cycle without any time says that none will ever come; that is remembered.
-        for later in range(year, min(self._nothing_after, max(year, settled) + cycle) + 1):
+        begun, found = self._passed
+        first = found if begun <= year <= found else year
+        for later in range(first, min(self._nothing_after, max(year, settled) + cycle) + 1):
             content = self._content(later)
             if content[0]:
                 if len(self._later) >= _PLANS_MAX:
                     self._later.clear()
+                if later - first > found - begun:
+                    self._passed = (year, later)
                 plan = self._later[end] = (jan1(later), jan1(later + 1), *content)
                 return plan
         self._nothing_after = min(self._nothing_after, year - 1)
@@ -153,10 +161,11 @@ class LocalRule:
         mask &= (1 << (day - first)) - 1
         settled, cycle = self.span
         # Below the years with something of their own the past repeats as the future does.
-        lowest = max(YEAR_MIN, year - cycle - max(0, settled - 1))
+        lowest, earlier = max(self._nothing_before, year - cycle - max(0, settled - 1)), year
         while not mask:
             year -= 1
             if year < lowest:
+                self._nothing_before = max(self._nothing_before, earlier)
                 return None
             first, _, mask, _, _, classes = self.plan(year)
         day = mask.bit_length() - 1

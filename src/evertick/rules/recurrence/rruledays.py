@@ -66,12 +66,15 @@ class RRuleDays:
                 return leap, first, self._by_week_no and is_leap(year - 1)
             case Frequency.MONTHLY:
                 phase = (year * 12 - self._anchor) % self._interval
-                return leap, first, phase
+                return None if 0 < phase <= self._interval - 12 else (leap, first, phase)
             case Frequency.WEEKLY:
                 phase = (jan1(year) - self._anchor) % (7 * self._interval)
+                if 7 <= phase < 7 * self._interval - 366:  # no week of the rule touches the year
+                    return None
                 return leap, first, phase, self._positions and is_leap(year - 1)
             case _:
-                return leap, first, (jan1(year) - self._anchor) % self._interval
+                phase = (jan1(year) - self._anchor) % self._interval
+                return None if 0 < phase <= self._interval - 366 else (leap, first, phase)
 
     def classes(self, year: int) -> Classes:
         """The matching days of a year with their times, BYSETPOS applied."""
