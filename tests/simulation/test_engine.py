@@ -19,7 +19,7 @@ FOUND_EARLY = {
     "no_fence": 10,
     "finish_outside": 5,
     "same_attempt": 5,
-    "requeue_action": 10,
+    "requeue_action": 15,
     "no_reaper": 10,
     "deaf_to_lost_lease": 10,
     "undo_keeps_jobs": 10,
