@@ -56,7 +56,8 @@ class CommitProxy:
         while self._held:
             server, data = self._held.pop()
             server.sendall(data)
-            server.shutdown(socket.SHUT_WR)  # it reads the COMMIT and then the end
+            with contextlib.suppress(OSError):  # the reply may have come already, and ended the connection
+                server.shutdown(socket.SHUT_WR)  # it reads the COMMIT and then the end
 
     def drop(self) -> None:
         """Let the COMMITs that are held be lost: the server rolls back."""
