@@ -20,7 +20,7 @@ from evertick.base.errors import Conflict, OutcomeUnknown, Unavailable
 from evertick.base.ids import TenantId, WorkerId
 from evertick.engine.settings import Settings
 from evertick.engine.worker import Worker
-from evertick.store.contract import Store
+from evertick.store.contract import Hints, Store
 from tests.simulation.database import LeaseTask, SimulatedLanes, SimulatedStore
 from tests.simulation.functions import FUNCTIONS, KINDS, Planned, Spec, schedule, work
 from tests.simulation.loop import SimulatedClock
@@ -148,9 +148,9 @@ class Cluster:
         if role.startswith("worker") or process.state is ProcessState.KILLED or error is not None:
             self.world.loop.call_later(self.world.loop.random.choice(RESTARTS_S), self._spawn, role)
 
-    def _tell_everybody(self) -> None:
+    def _tell_everybody(self, hints: Hints) -> None:
         for store in self._stores.values():
-            store.hear()
+            store.hear(hints)
 
     def _is_old(self, name: str) -> bool:
         role = name.partition("#")[0]

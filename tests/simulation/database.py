@@ -23,7 +23,7 @@ from evertick.base.clock import Clock
 from evertick.base.errors import Conflict, DatabaseUnavailable, OutcomeUnknown, Unavailable, WriteConflict
 from evertick.base.ids import WorkerId
 from evertick.engine.lease import renew
-from evertick.store.contract import Isolation, Listener, Store, Transaction
+from evertick.store.contract import Hints, Isolation, Listener, Store, Transaction
 from tests.simulation.processes import Process, current_process
 from tests.simulation.world import World
 
@@ -119,12 +119,12 @@ class SimulatedStore:
         self.listeners.append(listener)
         return lambda: self.listeners.remove(listener)
 
-    def hear(self) -> None:
+    def hear(self, hints: Hints) -> None:
         """Somebody committed a job: tell this process soon, if the hint does not get lost."""
         loop = self._world.loop
         for listener in self.listeners:
             if not loop.faults.strikes("deaf"):
-                loop.deliver(self._process, listener, delay=loop.random.choice((0.0, 0.001, 0.1)))
+                loop.deliver(self._process, listener, hints, delay=loop.random.choice((0.0, 0.001, 0.1)))
 
     def now_offset_ms(self) -> int:
         """See `Store.now_offset_ms`."""

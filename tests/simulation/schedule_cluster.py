@@ -26,7 +26,7 @@ from evertick.engine.worker import Worker
 from evertick.rules.events import BackfillAsked, BackfillCanceled, Event, LimitSet, Paused, Resumed, Triggered
 from evertick.rules.retry import RetryPolicy
 from evertick.rules.schedule import Backfill, CatchUp, Overlap, Policies
-from evertick.store.contract import Transaction
+from evertick.store.contract import Hints, Transaction
 from tests.schedules.rows import schedule_row
 from tests.simulation.cluster import InstantTimer
 from tests.simulation.database import LeaseTask, SimulatedLanes, SimulatedStore
@@ -187,9 +187,9 @@ class ScheduleCluster:
 
     # -- processes
 
-    def _tell_everybody(self) -> None:
+    def _tell_everybody(self, hints: Hints) -> None:
         for store in self._stores.values():
-            store.hear()
+            store.hear(hints)
 
     def _spawn(self, role: str) -> None:
         wait_s = self._held_until - self.world.loop.time()

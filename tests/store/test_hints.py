@@ -7,7 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from evertick.store.contract import Store, Transaction
+from evertick.base.records import FunctionKind
+from evertick.store.contract import EVERYTHING, Hint, Hints, Store, Transaction
+from evertick.store.postgres import read_payload
 from tests.store.conftest import OpenStore
 from tests.store.rows import ANN, at, claim_one, insert, new_job
 
@@ -29,7 +31,7 @@ class Counter:
         self.count = 0
         self._changed = threading.Condition()
 
-    def __call__(self) -> None:
+    def __call__(self, hints: Hints) -> None:
         with self._changed:
             self.count += 1
             self._changed.notify_all()
@@ -62,7 +64,7 @@ def test_what_makes_no_job_due_soon_is_not_told(store: Store) -> None:
     claimed = claim_one(store)
     told: list[bool] = []
     # Not through `listen`: what comes back from PostgreSQL's server comes at its own time; see what is told at once.
-    store._listeners.append(lambda: told.append(True))  # type: ignore[attr-defined]
+    store._listeners.append(lambda _: told.append(True))  # type: ignore[attr-defined]
 
     def failing(tx: Transaction) -> None:
         tx.insert_jobs([new_job(5)])
@@ -109,3 +111,34 @@ def test_a_commit_of_another_process_is_told(open_shared: OpenStore) -> None:
     subprocess.run([sys.executable, "-c", INSERT, store.url], check=True, timeout=60)
 
     assert counter.wait_for(before + 1)
+
+
+def test_a_hint_says_what_is_worth_a_look(store: Store) -> None:
+    told: list[Hints] = []
+    store._listeners.append(told.append)  # type: ignore[attr-defined]  # see above
+
+    insert(store, new_job())
+    insert(store, new_job(2, kind=FunctionKind.ACTION))
+
+    assert told == [{Hint.MUTATION}, {Hint.ACTION}]
+
+
+def test_the_hint_of_another_connection_says_it_where_the_database_can(open_shared: OpenStore) -> None:
+    store, other = open_shared(), open_shared()
+    counter, _ = listening(store)
+    heard: list[Hints] = []
+    store._listeners.insert(0, heard.append)  # type: ignore[attr-defined]
+    before = counter.count
+
+    insert(other, new_job())
+
+    assert counter.wait_for(before + 1)
+    assert heard == [{Hint.MUTATION} if store.dialect == "postgres" else EVERYTHING]
+
+
+@pytest.mark.parametrize(
+    ("payload", "hints"),
+    [("mutation,stop ab12", {Hint.MUTATION, Hint.STOP}), ("", EVERYTHING), ("pipelines ab12", EVERYTHING)],
+)
+def test_a_notification_of_another_release_means_everything(payload: str, hints: Hints) -> None:
+    assert read_payload(payload)[0] == hints

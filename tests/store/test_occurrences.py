@@ -271,7 +271,7 @@ def test_a_terminated_job_has_ended_and_its_worker_finds_the_mark(store: Store) 
 
 def test_what_an_evaluator_must_hear_is_told_to_listeners(store: Store) -> None:
     calls: list[None] = []
-    stop = store.listen(lambda: calls.append(None))
+    stop = store.listen(lambda _: calls.append(None))
 
     def told_after(work: object) -> bool:
         before = len(calls)

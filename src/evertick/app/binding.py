@@ -52,12 +52,14 @@ def _on_sqlite(connection: sqlite3.Connection, work: Callable[[Transaction], T])
 
 
 def _on_postgres(connection: Any, work: Callable[[Transaction], T]) -> T:
-    from evertick.store.postgres import CHANNEL, PostgresTransaction
+    from evertick.store.postgres import CHANNEL, PostgresTransaction, payload_of
 
     transaction = PostgresTransaction(connection)
     result = _explained(work, transaction)
-    if transaction.hint:
-        connection.execute("select pg_notify(%s, '')", (CHANNEL,))  # sent when the transaction commits
+    if transaction.hints:
+        connection.execute(
+            "select pg_notify(%s, %s)", (CHANNEL, payload_of(transaction.hints))
+        )  # sent when the transaction commits
     return result
 
 

@@ -113,7 +113,7 @@ class DevLines(threading.Thread):
         self._seen: set[str] = set()
         self._second = 0.0
         self._written: Counter[tuple[str, str]] = Counter()
-        self._unlisten = store.listen(self._wake.set)
+        self._unlisten = store.listen(lambda _: self._wake.set())
         for job in store.read(lambda transaction: _newest(transaction, 1)):
             self._cursor = self._floor = job.id
 

@@ -119,7 +119,7 @@ def _follow(desk: Desk, found: BackfillView, fields: list[str], output: str | No
 def _until_done(desk: Desk, found: BackfillView) -> BackfillView:
     """Wait until all its runs have ended; says each step of progress on stderr."""
     news = threading.Event()
-    unlisten = desk.store.listen(news.set)
+    unlisten = desk.store.listen(lambda _: news.set())
     said = ""
     alone_said = False
     try:

@@ -110,7 +110,7 @@ def watch(desk: Desk, look: Callable[[], OccurrenceView | None], seconds: float)
     """Look, again when something happens and now and then anyway, until there is an answer or the time is over."""
     deadline = time.monotonic() + seconds
     news = threading.Event()
-    unlisten = desk.store.listen(news.set)
+    unlisten = desk.store.listen(lambda _: news.set())
     try:
         while True:
             news.clear()

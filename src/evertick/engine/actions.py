@@ -27,7 +27,7 @@ from evertick.engine.loops import Loop
 from evertick.engine.runner import Runner
 from evertick.engine.settings import Settings
 from evertick.rules.jobs import SUSPECT_CRASHES, ended, lost
-from evertick.store.contract import Isolation, Transaction
+from evertick.store.contract import Hint, Isolation, Transaction
 
 _logger: Final = logging.getLogger("evertick.engine")
 
@@ -105,6 +105,7 @@ class ActionLoop(Loop):
     """Claims due actions for its free slots and runs them as tasks."""
 
     name = "actions"
+    hears = frozenset({Hint.ACTION})
 
     def __init__(
         self,

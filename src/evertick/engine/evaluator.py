@@ -22,7 +22,7 @@ from evertick.engine.schedule_log import log_evaluated
 from evertick.engine.schedule_standing import OPEN, Targets
 from evertick.engine.schedule_writing import write
 from evertick.engine.settings import Settings
-from evertick.store.contract import Isolation, Transaction
+from evertick.store.contract import Hint, Isolation, Transaction
 
 _logger: Final = logging.getLogger("evertick.engine")
 
@@ -49,6 +49,7 @@ class Evaluator(Loop):
     """Looks at schedules when they want to be looked at."""
 
     name = "evaluator"
+    hears = frozenset({Hint.SCHEDULE})
 
     def __init__(
         self,

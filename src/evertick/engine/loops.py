@@ -12,6 +12,7 @@ from typing import Final
 from evertick.base.clock import Clock, real_seconds
 from evertick.base.errors import Conflict, Unavailable
 from evertick.base.instants import Instant
+from evertick.store.contract import EVERYTHING, Hints
 
 _logger: Final = logging.getLogger("evertick.engine")
 
@@ -25,6 +26,8 @@ class Loop:
     """A loop; its kind of work is `round`."""
 
     name = "loop"
+    hears: Hints = EVERYTHING
+    """The hints after which it must look."""
 
     def __init__(self, clock: Clock, *, poll_ms: int) -> None:
         self._clock = clock

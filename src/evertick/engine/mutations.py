@@ -32,7 +32,7 @@ from evertick.engine.runner import Runner
 from evertick.engine.settings import Settings
 from evertick.rules.jobs import SUSPECT_CRASHES, ended
 from evertick.rules.retry import RetryPolicy, retry_delay_ms
-from evertick.store.contract import Isolation, Transaction
+from evertick.store.contract import Hint, Isolation, Transaction
 from evertick.store.unit_of_work import UnitOfWork
 
 _logger: Final = logging.getLogger("evertick.engine")
@@ -111,6 +111,7 @@ class MutationLoop(Loop):
     """Runs due mutations."""
 
     name = "mutations"
+    hears = frozenset({Hint.MUTATION})
 
     def __init__(
         self,

@@ -13,6 +13,7 @@ from evertick.engine.actions import ActionLoop
 from evertick.engine.lanes import Lanes
 from evertick.engine.loops import Loop
 from evertick.engine.settings import Settings
+from evertick.store.contract import Hint
 
 LOOK_EVERY_MS: Final = SECOND_MS
 
@@ -21,6 +22,7 @@ class StopLoop(Loop):
     """Looks for requests to stop."""
 
     name = "stops"
+    hears = frozenset({Hint.STOP})
 
     def __init__(self, lanes: Lanes, clock: Clock, settings: Settings, actions: ActionLoop) -> None:
         super().__init__(clock, poll_ms=settings.poll_ms)

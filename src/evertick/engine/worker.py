@@ -29,7 +29,7 @@ from evertick.engine.schedule_standing import OPEN, Targets
 from evertick.engine.settings import Settings
 from evertick.engine.stops import StopLoop
 from evertick.engine.upkeep import ClockLoop, Pruner, Reaper, Unblocker, recover
-from evertick.store.contract import Isolation, Store, Transaction
+from evertick.store.contract import EVERYTHING, Hints, Isolation, Store, Transaction
 
 _logger: Final = logging.getLogger("evertick.engine")
 
@@ -100,7 +100,7 @@ class Worker:
         """Run until `stop`. Raises what ended a loop unexpectedly, after stopping the others."""
         loop = asyncio.get_running_loop()
         await self._begin()
-        unlisten = self._store.listen(lambda: loop.call_soon_threadsafe(self.poke))
+        unlisten = self._store.listen(lambda hints: loop.call_soon_threadsafe(self.poke, hints))
         loops = [*self._claiming, self.actions.ends, *self._upkeep]
         tasks = [asyncio.create_task(each.run(), name=f"loop {each.name}") for each in loops]
         stopped = asyncio.create_task(self._stopped.wait(), name="stop")
@@ -119,10 +119,11 @@ class Worker:
             if task.done() and not task.cancelled() and (error := task.exception()) is not None:
                 raise error
 
-    def poke(self) -> None:
+    def poke(self, hints: Hints = EVERYTHING) -> None:
         """Something may be due: look now."""
         for loop in self._claiming:
-            loop.poke()
+            if not hints.isdisjoint(loop.hears):
+                loop.poke()
 
     def stop(self, *, now: bool = False) -> None:
         """Drain and end; with `now`, do not wait for running actions. Call it in the loop's own thread."""

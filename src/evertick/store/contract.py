@@ -18,7 +18,7 @@ changes nothing and is told so.
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from evertick.base.errors import EvertickError
 from evertick.base.ids import JobId, TenantId, WorkerId
@@ -38,7 +38,25 @@ from evertick.base.records import (
 from evertick.store.schedule_contract import ScheduleTransaction
 
 T = TypeVar("T")
-Listener = Callable[[], object]
+
+
+class Hint(StrEnum):
+    """What a commit made worth a look."""
+
+    MUTATION = "mutation"
+    """A mutation is due soon."""
+    ACTION = "action"
+    """An action is due soon."""
+    SCHEDULE = "schedule"
+    """A schedule was changed, or one of its runs has ended."""
+    STOP = "stop"
+    """A running job was asked to stop."""
+
+
+Hints = frozenset[Hint]
+EVERYTHING: Final[Hints] = frozenset(Hint)
+"""For who cannot know what was changed."""
+Listener = Callable[[Hints], object]
 
 
 class Isolation(StrEnum):
@@ -290,8 +308,8 @@ class Store(Protocol):
         ...
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` (from any thread) after commits that make a job due soon. A hint: it may be late, lost or
-        repeated. Answers a function that ends it.
+        """Call `listener` (from any thread) with the hints of commits after which somebody should look. They may be
+        late, lost, repeated or too many. Answers a function that ends it.
         """
         ...
 

@@ -8,10 +8,11 @@ milliseconds: inside the writing transactions it would serialize their commits.
 
 import json
 import os
+import secrets
 import select
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -34,7 +35,7 @@ from evertick.base.errors import (
 from evertick.base.ids import JobId, WorkerId
 from evertick.base.records import JobEnd, JobState
 from evertick.store import schema
-from evertick.store.contract import Isolation, Listener, Transaction
+from evertick.store.contract import EVERYTHING, Hint, Hints, Isolation, Listener, Transaction
 from evertick.store.driver import Row
 from evertick.store.sql_transaction import END_COLUMNS, SqlTransaction, end_row
 from evertick.store.statements import load_statements
@@ -54,7 +55,7 @@ _LEVELS: Final = {
     Isolation.READ_COMMITTED: IsolationLevel.READ_COMMITTED,
     Isolation.RELAXED: IsolationLevel.READ_COMMITTED,
 }
-_NOTIFY: Final = f"notify {CHANNEL}".encode()
+_NOTIFY: Final = f"select pg_notify('{CHANNEL}', %s)".encode()
 _RELAXED: Final = " -c synchronous_commit=off"
 _SESSION: Final = "-c lock_timeout=10s -c idle_in_transaction_session_timeout=60s -c enable_seqscan=off"
 """A sequential scan of a small table makes a SERIALIZABLE transaction conflict with every writer of that table: eight
@@ -144,6 +145,7 @@ class PostgresStore:
         self._conninfo, self._through_pgbouncer = conninfo_of(url)
         self._relaxed_conninfo = conninfo_of(url, relaxed=True)[0]
         self._pid = os.getpid()
+        self._name = secrets.token_hex(8)
         # A session whose commits do not wait for the disk is a connection of another kind.
         self._idle: dict[bool, list[psycopg.Connection[Any]]] = {False: [], True: []}
         self._lock = threading.Lock()
@@ -162,8 +164,8 @@ class PostgresStore:
             result = work(transaction)
             self._check_whole(transaction, connection)
             self._commit(connection)
-        if transaction.hint:
-            self._hint()
+        if transaction.hints:
+            self._hint(frozenset(transaction.hints))
         return result
 
     def read(self, work: Callable[[Transaction], T]) -> T:
@@ -224,7 +226,7 @@ class PostgresStore:
             return
         self._closed.set()
         if self._hearer is not None and self._notifier is None:
-            self._notifier = _Notifier(self._connect)
+            self._notifier = _Notifier(self._connect, self._name)
         if self._notifier is not None:
             self._notifier.close()  # its last notification also wakes our own hearer, who then sees the end
         if self._hearer is not None:
@@ -358,17 +360,16 @@ class PostgresStore:
 
     # -- hints
 
-    def _hint(self) -> None:
+    def _hint(self, hints: Hints) -> None:
         """Tell this process at once and the others at most every NOTIFY_EVERY_S; a late hint leaves it to a thread."""
-        for listener in tuple(self._listeners):
-            listener()
+        self._tell_listeners(hints)
         now = time.monotonic()
         if now - self._notified_at >= NOTIFY_EVERY_S:
             self._notified_at = now
             try:
                 with self._connection(relaxed=True) as connection:
                     connection.autocommit = True
-                    connection.execute(_NOTIFY)
+                    connection.execute(_NOTIFY, (payload_of(hints, self._name),))
                     connection.autocommit = False
             except (psycopg.Error, DatabaseUnavailable):
                 pass  # only a hint: the commit stands, and workers look by themselves
@@ -376,8 +377,12 @@ class PostgresStore:
         if self._notifier is None:
             with self._lock:
                 if self._notifier is None:
-                    self._notifier = _Notifier(self._connect)
-        self._notifier.request()
+                    self._notifier = _Notifier(self._connect, self._name)
+        self._notifier.request(hints)
+
+    def _tell_listeners(self, hints: Hints) -> None:
+        for listener in tuple(self._listeners):
+            listener(hints)
 
     def _hear(self) -> None:
         """Wait for notifications and pass them on; after a lost connection, call once and connect again."""
@@ -385,12 +390,12 @@ class PostgresStore:
             try:
                 with self._connect(autocommit=True) as connection:
                     connection.execute(f"listen {CHANNEL}".encode())
-                    for listener in tuple(self._listeners):
-                        listener()
+                    self._tell_listeners(EVERYTHING)
                     while not self._closed.is_set():
-                        for _ in connection.notifies(timeout=LISTEN_LOOK_S, stop_after=1):
-                            for listener in tuple(self._listeners):
-                                listener()
+                        for notify in connection.notifies(timeout=LISTEN_LOOK_S, stop_after=1):
+                            hints, sender = read_payload(notify.payload)
+                            if sender != self._name:  # our own listeners were told at once
+                                self._tell_listeners(hints)
             except (psycopg.Error, DatabaseUnavailable):
                 self._closed.wait(RECONNECT_EVERY_S)
 
@@ -398,15 +403,20 @@ class PostgresStore:
 class _Notifier:
     """Sends NOTIFY from a thread and a connection of its own, many requests in one."""
 
-    def __init__(self, connect: Callable[..., "psycopg.Connection[Any]"]) -> None:
+    def __init__(self, connect: Callable[..., "psycopg.Connection[Any]"], name: str) -> None:
         self._connect = connect
+        self._name = name
+        self._lock = threading.Lock()
+        self._hints: set[Hint] = set()
         self._wanted = threading.Event()
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="evertick-pg-notify", daemon=True)
         self._thread.start()
 
-    def request(self) -> None:
+    def request(self, hints: Hints) -> None:
         """Let a notification be sent soon."""
+        with self._lock:
+            self._hints |= hints
         self._wanted.set()
 
     def close(self) -> None:
@@ -425,7 +435,7 @@ class _Notifier:
             try:
                 if connection is None:
                     connection = self._connect(autocommit=True, relaxed=True)
-                connection.execute(_NOTIFY)
+                connection.execute(_NOTIFY, (payload_of(self._take_hints(), self._name),))
             except (psycopg.Error, DatabaseUnavailable):
                 connection = None  # only a hint: workers look by themselves
             if closing:
@@ -433,6 +443,25 @@ class _Notifier:
             time.sleep(NOTIFY_EVERY_S)
         if connection is not None:
             connection.close()
+
+    def _take_hints(self) -> set[Hint]:
+        with self._lock:
+            hints, self._hints = self._hints, set()
+        return hints
+
+
+def payload_of(hints: Collection[Hint], sender: str = "") -> str:
+    """Hints as the text of a notification."""
+    return f"{','.join(sorted(hints))} {sender}"
+
+
+def read_payload(payload: str) -> tuple[Hints, str]:
+    """The hints and the sender; from a text that another release or a user has sent: everything."""
+    kinds, _, sender = payload.partition(" ")
+    try:
+        return frozenset(map(Hint, kinds.split(","))), sender
+    except ValueError:
+        return EVERYTHING, sender
 
 
 def _was_left(connection: "psycopg.Connection[Any]") -> bool:

@@ -16,6 +16,7 @@ from evertick.base.schedule_records import (
     ScheduleFilter,
     ScheduleRow,
 )
+from evertick.store.contract import Hint
 from evertick.store.driver import Driver, Row
 
 NEVER: Final = 2**63 - 1
@@ -48,12 +49,12 @@ _reported: Final = attrgetter(*REPORT_COLUMNS)
 class SqlSchedules(Driver):
     """Schedules, their ledger and their history."""
 
-    hint = False
+    hints: set[Hint]
 
     def insert_schedule(self, row: ScheduleRow) -> None:
         """See `ScheduleTransaction.insert_schedule`."""
         self._run("insert_schedule", _values(row, SCHEDULE_COLUMNS))
-        self.hint = True
+        self.hints.add(Hint.SCHEDULE)
 
     def get_schedule(self, schedule_id: ScheduleId, *, tenant: TenantId) -> ScheduleRow | None:
         """See `ScheduleTransaction.get_schedule`."""
@@ -80,7 +81,7 @@ class SqlSchedules(Driver):
         """See `ScheduleTransaction.save_schedules`."""
         if not rows:
             return 0
-        self.hint = True
+        self.hints.add(Hint.SCHEDULE)
         values = [_saved(row) for row in rows]
         return self._run_many("save_schedules", SAVED_COLUMNS, values)
 
@@ -181,7 +182,7 @@ class SqlSchedules(Driver):
     def report_runs(self, reports: Sequence[RunReport]) -> None:
         """See `ScheduleTransaction.report_runs`."""
         if reports:
-            self.hint = True
+            self.hints.add(Hint.SCHEDULE)
             rows = [_reported(report) for report in reports]
             self._run_many("report_runs", REPORT_COLUMNS, rows)
 
@@ -223,7 +224,8 @@ class SqlSchedules(Driver):
     def ask_to_stop(self, job_id: JobId, *, tenant: TenantId) -> bool:
         """See `ScheduleTransaction.ask_to_stop`."""
         asked = bool(self._fetch("ask_to_stop", {"id": job_id, "tenant": tenant}))
-        self.hint = self.hint or asked
+        if asked:
+            self.hints.add(Hint.STOP)
         return asked
 
     def cancel_pending_job(self, job_id: JobId, *, tenant: TenantId, now: Instant) -> CanceledJob | None:
@@ -234,7 +236,8 @@ class SqlSchedules(Driver):
     def terminate_job(self, job_id: JobId, *, tenant: TenantId, now: Instant) -> CanceledJob | None:
         """See `ScheduleTransaction.terminate_job`."""
         rows = self._fetch("terminate_job", {"id": job_id, "tenant": tenant, "now": now})
-        self.hint = self.hint or bool(rows)
+        if rows:
+            self.hints.add(Hint.STOP)
         return CanceledJob(*rows[0]) if rows else None
 
     def stops_asked(self, ids: Sequence[JobId]) -> dict[JobId, int]:

@@ -24,10 +24,12 @@ from evertick.base.records import (
     StoredDocument,
     Worker,
 )
+from evertick.store.contract import Hint
 from evertick.store.driver import Row
 from evertick.store.sql_schedules import SqlSchedules
 
 _KINDS: Final = {kind.value: kind for kind in FunctionKind}
+_HINTS: Final = {kind: Hint(kind.value) for kind in (FunctionKind.MUTATION, FunctionKind.ACTION)}
 _STATES: Final = {state.value: state for state in JobState}
 _HIGHEST_ID: Final = "\x7f"
 
@@ -47,8 +49,8 @@ class SqlTransaction(SqlSchedules):
     """One transaction on a SQL database."""
 
     def __init__(self) -> None:
-        self.hint = False
-        """Whether this transaction made a job due soon, so that workers should be poked after the commit."""
+        self.hints: set[Hint] = set()
+        """What this transaction made worth a look, so that workers should be poked after the commit."""
         self.failure: EvertickError | None = None
         """Why this transaction cannot commit: a statement failed, and nobody rolled back to before it."""
 
@@ -69,16 +71,17 @@ class SqlTransaction(SqlSchedules):
         """See `Transaction.insert_jobs`."""
         if not jobs:
             return
-        rows = []
+        rows, soon = [], set()
         for job in jobs:
             canceled = job.state is JobState.CANCELED
             if not canceled and job.due_at < job.created_at + HINT_WINDOW_MS:
-                self.hint = True
+                soon.add(job.kind)
             rows.append((
                 job.id, job.tenant, job.kind.value, job.name, job.args, job.state.value, job.requested_at, job.due_at,
                 job.created_at, job.created_at if canceled else None, job.parent_id, job.key, job.retry,
                 job.on_complete, job.schedule,
             ))  # fmt: skip
+        self.hints.update(_HINTS[kind] for kind in soon)
         self._run_many("insert_jobs", NEW_JOB_COLUMNS, rows)
 
     def claim_jobs(
@@ -115,7 +118,7 @@ class SqlTransaction(SqlSchedules):
     def release_job(self, job_id: JobId, *, worker_id: WorkerId, attempt: int) -> None:
         """See `Transaction.release_job`."""
         if self._run("release_job", {"id": job_id, "worker_id": worker_id, "attempt": attempt}):
-            self.hint = True
+            self.hints.update(_HINTS.values())
 
     def blocked_names(self) -> set[str]:
         """See `Transaction.blocked_names`."""
@@ -124,7 +127,8 @@ class SqlTransaction(SqlSchedules):
     def unblock_jobs(self, name: str, kind: FunctionKind | None = None) -> int:
         """See `Transaction.unblock_jobs`."""
         count = self._run("unblock_jobs", {"name": name, "kind": None if kind is None else kind.value})
-        self.hint = self.hint or count > 0
+        if count:
+            self.hints.update(_HINTS.values() if kind is None else (_HINTS[kind],))
         return count
 
     def held_jobs(self, worker_id: WorkerId, *, limit: int) -> list[Claim]:

@@ -29,7 +29,7 @@ from evertick.base.errors import (
 from evertick.base.ids import JobId, WorkerId
 from evertick.base.records import JobEnd, JobState
 from evertick.store import schema
-from evertick.store.contract import Isolation, Listener, Transaction
+from evertick.store.contract import EVERYTHING, Hints, Isolation, Listener, Transaction
 from evertick.store.driver import Row
 from evertick.store.sql_transaction import SqlTransaction
 from evertick.store.statements import load_statements
@@ -161,8 +161,8 @@ class SqliteStore:
                 if connection.in_transaction:
                     connection.execute("rollback")
                 raise
-        if transaction.hint:
-            self._tell_listeners()
+        if transaction.hints:
+            self._tell_listeners(frozenset(transaction.hints))
         return result
 
     def read(self, work: Callable[[Transaction], T]) -> T:
@@ -344,9 +344,9 @@ class SqliteStore:
                 raise
         return missing
 
-    def _tell_listeners(self) -> None:
+    def _tell_listeners(self, hints: Hints) -> None:
         for listener in tuple(self._listeners):
-            listener()
+            listener(hints)
 
     def _watch(self, seen: int) -> None:
         """Look for commits of other processes: often while they come, seldom while they do not."""
@@ -364,7 +364,7 @@ class SqliteStore:
                 self._write_lock.release()
             if version != seen:
                 busy_until = time.monotonic() + BUSY_FOR_S
-                self._tell_listeners()
+                self._tell_listeners(EVERYTHING)
             seen = version
 
 

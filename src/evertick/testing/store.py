@@ -7,7 +7,7 @@ A world's workers look seldom, so that months pass quickly; so here every commit
 from collections.abc import Callable
 from typing import TypeVar
 
-from evertick.store.contract import Isolation, Listener, Store, Transaction
+from evertick.store.contract import EVERYTHING, Isolation, Listener, Store, Transaction
 from evertick.testing.faults import Faults
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ class WorldStore:
         result, changed = self._inner.write(watched, isolation=isolation)
         if changed:
             for listener in tuple(self._listeners):
-                listener()
+                listener(EVERYTHING)
         return result
 
     def read(self, work: Callable[[Transaction], T]) -> T:
