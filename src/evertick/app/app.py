@@ -1,4 +1,8 @@
-"""`App`: where functions are registered, and from where programs call and schedule them."""
+"""`App`: where functions are registered, and from where programs call and schedule them.
+
+Registering loads little; what runs functions (engine, stores, crons and schedules) is imported where it is first used,
+because every start of a program, of a command and of `evertick dev` after a change waits for the imports.
+"""
 
 import os
 import threading
@@ -6,19 +10,12 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
-from evertick.app.binding import bound
-from evertick.app.clock_file import simulation_of
 from evertick.app.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx
-from evertick.app.crons import CronChanges, Crons
-from evertick.app.environment import Environment
-from evertick.app.execution import CALL_CONFLICTS, Execution
 from evertick.app.functions import Action, Function, Mutation, Query
-from evertick.app.indexing import build_indexes
 from evertick.app.registry import Registry, TableRegistry
 from evertick.app.schedulers import BoundScheduler, Scheduler
-from evertick.app.schedules import Schedules
 from evertick.app.scheduling import Drafter
 from evertick.app.tables import declare_table
 from evertick.app.targets import GuardedTargets
@@ -27,12 +24,16 @@ from evertick.base.errors import Misuse, RegistrationError, WriteConflict
 from evertick.base.ids import DEFAULT_TENANT, Entropy, IdMaker, TenantId, system_entropy
 from evertick.base.instants import duration_ms
 from evertick.engine.events import Counters
-from evertick.engine.lanes import InlineLanes, Lanes, ThreadLanes
 from evertick.engine.settings import Settings
-from evertick.engine.worker import Worker
-from evertick.rules.retry import retry_delay_ms
-from evertick.store.contract import Store
-from evertick.store.open import open_store
+
+if TYPE_CHECKING:
+    from evertick.app.crons import CronChanges, Crons
+    from evertick.app.environment import Environment
+    from evertick.app.execution import Execution
+    from evertick.app.schedules import Schedules
+    from evertick.engine.lanes import Lanes
+    from evertick.engine.worker import Worker
+    from evertick.store.contract import Store
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -61,13 +62,13 @@ class App:
         self.settings = settings or Settings()
         self.functions = Registry()
         self.tables = TableRegistry()
-        self.crons = Crons(name)
         self.targets = GuardedTargets()
         self.counters = Counters()
         self._database_url = database_url
         self._clock = clock or SystemClock()
         self._entropy = entropy or system_entropy()
         self._opening = threading.Lock()
+        self._crons: Crons | None = None
         self._environment: Environment | None = None
 
     # -- registering
@@ -135,6 +136,17 @@ class App:
         """
         self.tables.add(declare_table(name, indexes or {}))
 
+    @property
+    def crons(self) -> "Crons":
+        """Schedules declared in code: `app.crons.add("clear messages", every(minutes=1), clear_all)`."""
+        if self._crons is None:
+            from evertick.app.crons import Crons
+
+            with self._opening:
+                if self._crons is None:
+                    self._crons = Crons(self.name)
+        return self._crons
+
     # -- calling and scheduling
 
     @overload
@@ -170,7 +182,7 @@ class App:
         return Scheduler(self.environment.drafter, DEFAULT_TENANT, self._execution.transact)
 
     @property
-    def schedules(self) -> Schedules:
+    def schedules(self) -> "Schedules":
         """Schedules, from outside: each call is a transaction of its own."""
         return self._execution.schedules(DEFAULT_TENANT, f"app {self.name}")
 
@@ -180,17 +192,21 @@ class App:
         `connection` is a sqlite3 or psycopg connection, or a SQLAlchemy Connection or Session, to the app's database.
         Jobs are there exactly if you commit.
         """
+        from evertick.app.binding import bound
+
         environment = self._environment
         drafter = Drafter(self.functions, self._ids, self._clock) if environment is None else environment.drafter
         return BoundScheduler(drafter, tenant, bound(connection))
 
     # -- running
 
-    def worker(self, *, lanes: Lanes | None = None) -> Worker:
+    def worker(self, *, lanes: "Lanes | None" = None) -> "Worker":
         """An engine for this app's jobs, ready to `run`; the crons in the database are made what the code declares.
 
         Raises DatabaseLocked where another one runs on the file, RegistrationError for what cannot work.
         """
+        from evertick.engine.worker import Worker
+
         self.check()
         e = self.environment
         e.store.lock_engine()
@@ -199,7 +215,7 @@ class App:
             e.store,
             lanes or e.lanes,
             e.clock,
-            Execution(e),
+            self._execution,
             e.ids,
             e.entropy,
             e.settings,
@@ -212,7 +228,7 @@ class App:
         for function in self.functions:
             function.check()
 
-    def sync_crons(self) -> CronChanges:
+    def sync_crons(self) -> "CronChanges":
         """Make the crons in the database what the code declares, and log what changed; a worker does so at its start.
 
         Raises RegistrationError if a cron cannot work, or another schedule has its name.
@@ -224,6 +240,8 @@ class App:
 
     def migrate(self) -> list[str]:
         """Bring the database's schema up to this version; answers the names of the steps taken."""
+        from evertick.store.open import open_store
+
         store = open_store(self.database_url)
         try:
             return store.migrate()
@@ -248,7 +266,7 @@ class App:
         )
 
     @property
-    def environment(self) -> Environment:
+    def environment(self) -> "Environment":
         """What calls share; opens the database on first use.
 
         Raises Unavailable, SchemaMismatch or InvalidDatabaseUrl.
@@ -259,7 +277,7 @@ class App:
                     self._environment = self._open()
         return self._environment
 
-    def enter(self, environment: Environment) -> Callable[[], None]:
+    def enter(self, environment: "Environment") -> Callable[[], None]:
         """Run on an environment made elsewhere, such as a test's world, until the answered function is called."""
         self.prepare(environment.store)
         with self._opening:
@@ -271,8 +289,12 @@ class App:
 
         return leave
 
-    def prepare(self, store: Store) -> None:
+    def prepare(self, store: "Store") -> None:
         """Make a store fit for this app's tables. Raises SchemaMismatch."""
+        from evertick.app.execution import CALL_CONFLICTS
+        from evertick.app.indexing import build_indexes
+        from evertick.rules.retry import retry_delay_ms
+
         store.check_schema()
         tables = list(self.tables)
         failures = 0
@@ -286,8 +308,12 @@ class App:
                     raise
                 time.sleep(retry_delay_ms(failures, CALL_CONFLICTS, self._entropy) / 1000)
 
-    def open_on(self, store: Store, *, inline: bool = False) -> Environment:
+    def open_on(self, store: "Store", *, inline: bool = False) -> "Environment":
         """Use an open store, instead of the one behind `database_url`; `inline` uses no threads."""
+        from evertick.app.clock_file import simulation_of
+        from evertick.app.environment import Environment
+        from evertick.engine.lanes import InlineLanes, ThreadLanes
+
         self.prepare(store)
         simulation = simulation_of(store.url) if isinstance(self._clock, SystemClock) else None
         clock = self._clock if simulation is None else simulation.clock
@@ -314,7 +340,9 @@ class App:
     # -- helpers
 
     @property
-    def _execution(self) -> Execution:
+    def _execution(self) -> "Execution":
+        from evertick.app.execution import Execution
+
         return Execution(self.environment)
 
     @property
@@ -323,7 +351,9 @@ class App:
             self._id_maker = IdMaker(self._entropy)
         return self._id_maker
 
-    def _open(self) -> Environment:
+    def _open(self) -> "Environment":
+        from evertick.store.open import open_store
+
         store = open_store(self.database_url)
         try:
             if store.single_engine:

@@ -7,21 +7,23 @@ the database only by calling queries and mutations, each a transaction of its ow
 import random
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Any, ParamSpec, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, cast
 
 from evertick.app.connection import GuardedConnection, close_session, open_session
 from evertick.app.database import Database, DatabaseReader
-from evertick.app.environment import Run
 from evertick.app.functions import Action, Function, Mutation, Query
-from evertick.app.logs import RunLog
-from evertick.app.scheduled_run import ScheduledRun
 from evertick.app.schedulers import AsyncScheduler, MutationScheduler, Scheduler
-from evertick.app.schedules import AsyncSchedules, ScheduleReader, Schedules, reader_in_unit, schedules_in_unit
 from evertick.base.errors import Misuse
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import to_datetime
 from evertick.base.records import FunctionKind
 from evertick.store.unit_of_work import UnitOfWork
+
+if TYPE_CHECKING:
+    from evertick.app.environment import Run
+    from evertick.app.logs import RunLog
+    from evertick.app.scheduled_run import ScheduledRun
+    from evertick.app.schedules import AsyncSchedules, ScheduleReader, Schedules
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -30,7 +32,7 @@ R = TypeVar("R")
 class _Context:
     """What every context tells about its run."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: "Run") -> None:
         self._run = run
 
     @property
@@ -39,7 +41,7 @@ class _Context:
         return self._run.tenant
 
     @property
-    def log(self) -> RunLog:
+    def log(self) -> "RunLog":
         """Lines that are kept with the job and passed on to `logging`."""
         return self._run.log
 
@@ -49,7 +51,7 @@ class _Context:
         return self._run.job_id or self._run.origin_id
 
     @property
-    def schedule(self) -> ScheduledRun | None:
+    def schedule(self) -> "ScheduledRun | None":
         """The occurrence this run is, if a schedule or cron started it."""
         return self._run.schedule
 
@@ -62,7 +64,7 @@ class _Context:
 class QueryCtx(_Context):
     """The context of a query: reading only."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: "Run") -> None:
         super().__init__(run)
         self._unit = cast("UnitOfWork", run.unit)
 
@@ -73,8 +75,10 @@ class QueryCtx(_Context):
         return DatabaseReader(self._unit, run.tenant, run.environment.tables, run.budget)
 
     @property
-    def schedules(self) -> ScheduleReader:
+    def schedules(self) -> "ScheduleReader":
         """What there is to know about schedules."""
+        from evertick.app.schedules import reader_in_unit
+
         run = self._run
         return reader_in_unit(run.environment, run.tenant, f"function {run.name}", self._unit, run.now)
 
@@ -96,7 +100,7 @@ class QueryCtx(_Context):
 class MutationCtx(QueryCtx):
     """The context of a mutation: one transaction for all it does."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: "Run") -> None:
         super().__init__(run)
         self._db: Database | None = None
         self._scheduler: MutationScheduler | None = None
@@ -128,8 +132,10 @@ class MutationCtx(QueryCtx):
         return self._scheduler
 
     @property
-    def schedules(self) -> Schedules:
+    def schedules(self) -> "Schedules":
         """Schedules, made and changed with this transaction or not at all."""
+        from evertick.app.schedules import schedules_in_unit
+
         run = self._run
         return schedules_in_unit(run.environment, run.tenant, f"function {run.name}", self._unit, run.now)
 
@@ -161,23 +167,35 @@ class MutationCtx(QueryCtx):
 class Caller(Protocol):
     """Calls functions from an action: each query and mutation is a transaction of its own."""
 
-    def call_now(self, function: Function[..., Any], args: Any, kwargs: Any, run: Run, /) -> Any:
+    def call_now(self, function: Function[..., Any], args: Any, kwargs: Any, run: "Run", /) -> Any:
         """Call and wait in this thread."""
         ...
 
-    async def call(self, function: Function[..., Any], args: Any, kwargs: Any, run: Run, /) -> Any:
+    async def call(self, function: Function[..., Any], args: Any, kwargs: Any, run: "Run", /) -> Any:
         """Call without blocking the event loop."""
+        ...
+
+    def schedules(self, tenant: TenantId, actor: str, /) -> "Schedules":
+        """A tenant's schedules, each call a transaction of its own."""
+        ...
+
+    def awaited_schedules(self, tenant: TenantId, actor: str, /) -> "AsyncSchedules":
+        """As `schedules`, without blocking the event loop."""
         ...
 
 
 class ActionCtx(_Context):
     """The context of an `async def` action. Everything that reaches the database is awaited."""
 
-    def __init__(self, run: Run, caller: Caller, scheduler: AsyncScheduler, schedules: AsyncSchedules) -> None:
+    def __init__(self, run: "Run", caller: Caller, scheduler: AsyncScheduler) -> None:
         super().__init__(run)
         self._caller = caller
         self.scheduler = scheduler
-        self.schedules = schedules
+
+    @property
+    def schedules(self) -> "AsyncSchedules":
+        """Schedules, each call a transaction of its own."""
+        return self._caller.awaited_schedules(self.tenant, f"function {self._run.name}")
 
     @property
     def now(self) -> datetime:
@@ -200,11 +218,15 @@ class ActionCtx(_Context):
 class SyncActionCtx(_Context):
     """The context of a plain `def` action, which runs in a thread of its own: calls return when they are done."""
 
-    def __init__(self, run: Run, caller: Caller, scheduler: Scheduler, schedules: Schedules) -> None:
+    def __init__(self, run: "Run", caller: Caller, scheduler: Scheduler) -> None:
         super().__init__(run)
         self._caller = caller
         self.scheduler = scheduler
-        self.schedules = schedules
+
+    @property
+    def schedules(self) -> "Schedules":
+        """Schedules, each call a transaction of its own."""
+        return self._caller.schedules(self.tenant, f"function {self._run.name}")
 
     @property
     def now(self) -> datetime:

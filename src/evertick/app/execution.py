@@ -10,7 +10,7 @@ import hashlib
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from evertick.app.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx, call_plain, run_in_frame
 from evertick.app.environment import Environment, Run
@@ -18,7 +18,6 @@ from evertick.app.functions import Action, Function, Mutation
 from evertick.app.options import NonRetryable
 from evertick.app.scheduled_run import scheduled_run
 from evertick.app.schedulers import AsyncScheduler, Scheduler
-from evertick.app.schedules import AsyncSchedules, Schedules, operations_of
 from evertick.base.errors import (
     FunctionNotFound,
     IdempotencyConflict,
@@ -38,6 +37,9 @@ from evertick.engine.timer import FunctionTimeout
 from evertick.rules.retry import RetryPolicy, retry_delay_ms
 from evertick.store.contract import Transaction
 from evertick.store.unit_of_work import UnitOfWork
+
+if TYPE_CHECKING:
+    from evertick.app.schedules import AsyncSchedules, Schedules
 
 T = TypeVar("T")
 
@@ -171,9 +173,17 @@ class Execution:
         except OutcomeUnknown:
             return function.decode_result(self.transact(work))  # with a key, asking again is safe
 
-    def schedules(self, tenant: TenantId, actor: str) -> Schedules:
-        """Schedules from outside, each call a transaction of its own."""
+    def schedules(self, tenant: TenantId, actor: str, /) -> "Schedules":
+        """A tenant's schedules, each call a transaction of its own."""
+        from evertick.app.schedules import Schedules, operations_of
+
         return Schedules(operations_of(self._e, tenant, actor), self._e.store.read, self.transact)
+
+    def awaited_schedules(self, tenant: TenantId, actor: str, /) -> "AsyncSchedules":
+        """As `schedules`, without blocking the event loop."""
+        from evertick.app.schedules import AsyncSchedules, operations_of
+
+        return AsyncSchedules(operations_of(self._e, tenant, actor), self._e.lanes.read, self.transact_async)
 
     def transact(self, work: Callable[[Transaction], T]) -> T:
         """Run work in a transaction of its own, again if it meets a conflict."""
@@ -251,13 +261,11 @@ class Execution:
 
     def _action_ctx(self, run: Run) -> ActionCtx:
         scheduler = AsyncScheduler(self._e.drafter, run.tenant, self.transact_async, origin_id=run.origin_id)
-        operations = operations_of(self._e, run.tenant, f"function {run.name}")
-        return ActionCtx(run, self, scheduler, AsyncSchedules(operations, self._e.lanes.read, self.transact_async))
+        return ActionCtx(run, self, scheduler)
 
     def _sync_action_ctx(self, run: Run) -> SyncActionCtx:
         scheduler = Scheduler(self._e.drafter, run.tenant, self.transact, origin_id=run.origin_id)
-        operations = operations_of(self._e, run.tenant, f"function {run.name}")
-        return SyncActionCtx(run, self, scheduler, Schedules(operations, self._e.store.read, self.transact))
+        return SyncActionCtx(run, self, scheduler)
 
     def _outside_run(self, function: Function[..., Any]) -> Run:
         return self._inner_run(function, None, None)

@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, update_wrapper
 from pathlib import Path
-from typing import Any, Final, Generic, NotRequired, ParamSpec, TypeVar, cast, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, Generic, NotRequired, ParamSpec, TypeVar, cast, get_type_hints
 
-from pydantic_core import PydanticSerializationError, ValidationError
-
-from evertick.app.codec import Codec, ListCodec, codec_of_signature, codec_of_type
 from evertick.base.errors import InvalidArguments, RegistrationError, ValueTooLarge
 from evertick.base.records import FunctionKind
+
+if TYPE_CHECKING:
+    from evertick.app.codec import Codec, ListCodec
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -67,8 +67,10 @@ class Function(Generic[P, R]):
     # -- arguments
 
     @cached_property
-    def _codec(self) -> Codec:
+    def _codec(self) -> "Codec":
         """The signature as a pydantic validator; built on first use, because forward references resolve late."""
+        from evertick.app.codec import codec_of_signature
+
         try:
             hints = get_type_hints(self.handler, include_extras=True)
         except Exception as error:
@@ -89,7 +91,9 @@ class Function(Generic[P, R]):
             raise RegistrationError(f"{self.name}: pydantic cannot check its arguments: {error}") from error
 
     @cached_property
-    def _result_codec(self) -> ListCodec:
+    def _result_codec(self) -> "ListCodec":
+        from evertick.app.codec import codec_of_type
+
         return codec_of_type(get_type_hints(self.handler, include_extras=True).get("return", Any))
 
     def check(self) -> None:
@@ -107,10 +111,8 @@ class Function(Generic[P, R]):
         bound = self._bind(args, kwargs)
         try:
             return self._codec.write(self._codec.check(bound))
-        except ValidationError as error:
+        except ValueError as error:  # all of pydantic's errors are, and UnicodeEncodeError
             raise InvalidArguments(self._explain(error)) from error
-        except (PydanticSerializationError, UnicodeEncodeError) as error:
-            raise InvalidArguments(f"{self.name}: its arguments cannot be stored as JSON: {error}") from error
 
     def encode_words(self, words: Mapping[str, str], given: Mapping[str, Any]) -> str:
         """As `encode_args`, for arguments typed as text: each is read as JSON where that fits, else as text.
@@ -129,7 +131,7 @@ class Function(Generic[P, R]):
         """
         try:
             values: dict[str, Any] = self._codec.read(text)
-        except ValidationError as error:
+        except ValueError as error:
             raise InvalidArguments(self._explain(error)) from error
         if self._plain:
             return (), values
@@ -155,7 +157,7 @@ class Function(Generic[P, R]):
             return _NULL
         try:
             text = self._result_codec.write_one(value)
-        except (PydanticSerializationError, UnicodeEncodeError, ValueError) as error:
+        except ValueError as error:
             raise InvalidArguments(f"{self.name}: what it returned cannot be stored as JSON: {error}") from error
         if len(text) > RESULT_BYTES_MAX:
             raise ValueTooLarge(f"{self.name}: it returned {len(text)} bytes; the limit is {RESULT_BYTES_MAX}")
@@ -209,7 +211,11 @@ class Function(Generic[P, R]):
             )
         return bound | dict(kwargs)
 
-    def _explain(self, error: ValidationError) -> str:
+    def _explain(self, error: ValueError) -> str:
+        from pydantic_core import ValidationError
+
+        if not isinstance(error, ValidationError):
+            return f"{self.name}: its arguments cannot be stored as JSON: {error}"
         problems = "; ".join(
             f"{'.'.join(map(str, item['loc'])) or 'arguments'}: {item['msg'][:1].lower()}{item['msg'][1:]}"
             + ("" if item["type"] in ("missing", "extra_forbidden") else f" (got {_short(item['input'])})")

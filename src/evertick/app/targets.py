@@ -6,14 +6,17 @@ with them.
 """
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from evertick.base.ids import TenantId
 from evertick.base.schedule_records import ScheduleRow
 from evertick.engine.schedule_standing import ELIGIBLE, Standing
-from evertick.engine.schedule_target import Target
 from evertick.store.contract import Transaction
 
-Guard = Callable[[Transaction, TenantId, Target], Standing | None]
+if TYPE_CHECKING:
+    from evertick.engine.schedule_target import Target
+
+Guard = Callable[[Transaction, TenantId, "Target"], Standing | None]
 
 
 class GuardedTargets:
@@ -30,6 +33,8 @@ class GuardedTargets:
     def standing(self, transaction: Transaction, row: ScheduleRow, /) -> Standing:
         """See `evertick.engine.schedule_standing.Targets`."""
         if self._guards:
+            from evertick.engine.schedule_target import Target
+
             target = Target.from_text(row.target)
             for guard in self._guards:
                 standing = guard(transaction, row.tenant, target)
