@@ -50,7 +50,10 @@ def test_functions_are_registered_without_pydantic_or_a_database() -> None:
 
 
 def test_the_list_of_heavy_modules_names_modules_that_exist() -> None:
-    code = "import evertick.app.crons, evertick.engine.worker, evertick.store.open, evertick.app.codec, pydantic\n"
+    code = (
+        "import evertick.app.codec, evertick.app.crons, evertick.app.execution, evertick.engine.worker\n"
+        "import evertick.store.open, pydantic\n"
+    )
     optional = {"email", "psycopg", "sqlalchemy", "zoneinfo", "evertick.store.postgres"}
 
     assert loaded_after(code) >= HEAVY - optional
