@@ -17,6 +17,7 @@ so that a minimiser can tell one failure from another.
     retention     a job removed before its time or before its end
     stuck         faults have stopped and jobs do not end
     unrest        faults have stopped, and jobs are still taken from workers that live
+    company       a job that two workers did not survive was claimed beside one that must not be near it
 """
 
 import json
@@ -90,7 +91,7 @@ class Evidence:
 def violations(world: World, profile: Profile) -> list[str]:
     """Every promise that the run broke."""
     evidence = _gather(world, profile)
-    checks = (_lost, _effects, _children, _actions, _cancels, _keys, _told, _serial, _isolation, _unrest)
+    checks = (_lost, _effects, _children, _actions, _cancels, _keys, _told, _serial, _isolation, _unrest, _company)
     found = [*world.complaints, *evidence.complaints]
     for check in checks:
         found += check(evidence)
@@ -110,10 +111,12 @@ def _gather(world: World, profile: Profile) -> Evidence:
     gone: dict[str, int] = {}
     owner: dict[str, str] = {}
     columns = (
-        "seq, txn, at_ms, what, id, tenant, old_state, new_state, old_attempt, new_attempt, old_worker, new_worker"
+        "seq, txn, at_ms, what, id, tenant, old_state, new_state, old_attempt, new_attempt, old_worker, new_worker, "
+        "process, crashes"
     )
-    for row in world.rows(f"select {columns}, process from history order by seq"):
-        seq, txn, at_ms, what, row_id, tenant, old, new, old_attempt, new_attempt, old_worker, new_worker, process = row
+    for row in world.rows(f"select {columns} from history order by seq"):
+        seq, txn, at_ms, what, row_id, tenant, old, new, old_attempt, new_attempt, old_worker, new_worker = row[:12]
+        process, crashes = row[12:]
         if what == "worker":
             gone[row_id] = at_ms
             continue
@@ -135,6 +138,7 @@ def _gather(world: World, profile: Profile) -> Evidence:
             complaints += _changed(job, old, new, old_attempt, new_attempt, old_worker)
             if new == "in_progress":
                 job.claims.append(seq)
+                world.rare["suspects_claimed"] += crashes >= SUSPECT_CRASHES
                 if new_worker in gone and at_ms > max(world.quiet_at_ms, gone[new_worker] + profile.lease_ms):
                     complaints.append(f"unrest: {new_worker} claims {job.name} {job.id} and is no worker any more")
             if new == "success" and owner.get(old_worker, process) != process:
@@ -366,10 +370,16 @@ def _unrest(e: Evidence) -> Iterator[str]:
         if job.error and "Quarantined" in job.error and job.crashes < CRASHES_MAX:
             yield f"unrest: {job.tag} was quarantined after {job.crashes} crashes"
         innocent = job.name not in ("poison", "poison_act")
-        if innocent and job.kind == "mutation" and job.crashes > SUSPECT_CRASHES and not disturbed:
+        if innocent and job.crashes > SUSPECT_CRASHES and not disturbed:
             yield f"unrest: {job.tag} counts {job.crashes} crashes for what another job did"
         if innocent and job.error and "Quarantined" in job.error and not disturbed:
             yield f"unrest: {job.tag} was quarantined for what another job did"
+
+
+def _company(e: Evidence) -> Iterator[str]:
+    for claimed, beside, worker in e.world.rows("select claimed, beside, worker from bad_company"):
+        first, other = (f"{e.jobs[each].name} {e.jobs[each].tag}" for each in (claimed, beside))
+        yield f"company: {worker} claimed {first} while it held {other}"
 
 
 def _count_rare_states(e: Evidence) -> None:

@@ -35,7 +35,7 @@ class Stage:
 
 
 FUNCTIONS: Final = App("simulation", database_url="sqlite://")
-FUNCTIONS.table("items", indexes={"by_state": ["state"]})
+FUNCTIONS.table("items", indexes={"by_state": ["group", "state"]})
 
 
 def schedule(scheduler: Any, spec: Spec, **options: Any) -> Any:
@@ -106,7 +106,8 @@ def poison(ctx: MutationCtx, spec: Spec) -> None:
 async def poison_act(ctx: ActionCtx, spec: Spec) -> None:
     """Kills the process that runs it, after a while."""
     Stage.world.rare["poison_acted"] += 1
-    await asyncio.sleep(spec["takes"])
+    with Stage.world.acts(str(ctx.job_id)):
+        await asyncio.sleep(spec["takes"])
     process = current_process()
     if process.killable:
         Stage.world.loop.kill(process)
@@ -117,14 +118,15 @@ async def poison_act(ctx: ActionCtx, spec: Spec) -> None:
 def push(ctx: MutationCtx, spec: Spec) -> None:
     """Put an item where `sweep` finds it, and see to it that there is a `sweep`: the lost wake-up, if anything is."""
     ctx.db.insert("effects", {"tag": spec["tag"], "job": ctx.job_id})
-    ctx.db.insert("items", {"tag": spec["tag"], "state": "new"})
-    ctx.scheduler.using(key="sweep").run_after(0, sweep)
+    group = spec.get("group", "")
+    ctx.db.insert("items", {"tag": spec["tag"], "group": group, "state": "new"})
+    ctx.scheduler.using(key=f"sweep {group}").run_after(0, sweep, group)
 
 
 @FUNCTIONS.mutation(name="sweep")
-def sweep(ctx: MutationCtx) -> None:
-    """Take every item that waits."""
-    for item in ctx.db.query("items").with_index("by_state", lambda q: q.eq("state", "new")).collect():
+def sweep(ctx: MutationCtx, group: str) -> None:
+    """Take every item of a group that waits."""
+    for item in ctx.db.query("items").with_index("by_state", group=group, state="new").collect():
         ctx.db.patch(item["_id"], {"state": "swept"})
 
 
@@ -144,6 +146,11 @@ def tell(ctx: MutationCtx, job_id: str, context: str, result: dict[str, Any]) ->
 @FUNCTIONS.action(name="act")
 async def act(ctx: ActionCtx, spec: Spec) -> str:
     """Calls outside, takes its time, schedules and calls mutations on the way."""
+    with Stage.world.acts(str(ctx.job_id)):
+        return await _act(ctx, spec)
+
+
+async def _act(ctx: ActionCtx, spec: Spec) -> str:
     world = Stage.world
     tag = f"{spec['tag']}@{ctx.attempt}"
     world.call_outside(str(ctx.job_id), ctx.attempt, spec["tag"])

@@ -20,6 +20,7 @@ from evertick.rules import jobs, retry
 from evertick.store.sqlite import SqliteTransaction
 from evertick.store.statements import load_statements
 from evertick.store.unit_of_work import UnitOfWork
+from tests.simulation import world
 from tests.simulation.database import LeaseTask, SimulatedLanes, label_of
 from tests.simulation.functions import Stage
 
@@ -128,15 +129,12 @@ def call_again_without_key(self: Any, function: Any, args: Any, kwargs: Any, *, 
 
 _lanes_write = SimulatedLanes.write
 _claim_jobs = SqliteTransaction.claim_jobs
-_SEEN: Final[dict[Any, list[str]]] = {}
 
 
 async def look_then_claim(self: Any, work: Any, **options: Any) -> Any:
     if label_of(work).endswith(".claim"):
-        rows = Stage.world.rows("select id, kind, tenant, due_at from jobs where state = 'pending' and blocked = 0")
-        _SEEN[asyncio.current_task()] = [row[0] for row in rows]
-        seen = rows
-        await asyncio.sleep(0.001)
+        seen = Stage.world.rows("select id, kind, tenant, due_at from jobs where state = 'pending' and blocked = 0")
+        await asyncio.sleep(0.2)
 
         def stale(transaction: Any) -> Any:
             transaction.seen = seen
@@ -154,6 +152,17 @@ def claim_what_was_seen(self: Any, *, kind: Any, tenant: Any, worker_id: Any, no
                 "update jobs set state = 'pending' where id = ? and state = 'in_progress'", (job_id,)
             )
     return _claim_jobs(self, kind=kind, tenant=tenant, worker_id=worker_id, now=now, limit=limit)
+
+
+_waiting_tenants = SqliteTransaction.waiting_tenants
+
+
+def wait_as_was_seen(self: Any, kind: Any, *, limit: int) -> Any:
+    earliest: dict[Any, Any] = {}
+    for _, its_kind, tenant, due_at in getattr(self, "seen", []):
+        if its_kind == kind:
+            earliest[tenant] = min(due_at, earliest.get(tenant, due_at))
+    return sorted(earliest.items()) or _waiting_tenants(self, kind, limit=limit)
 
 
 _lost = jobs.lost
@@ -219,6 +228,14 @@ async def register_once(self: Any) -> None:
     self._renew()
 
 
+_start_actions = actions.ActionLoop._start
+
+
+def start_like_any_other(self: Any, claims: Any, worker_id: Any) -> None:
+    _start_actions(self, claims, worker_id)
+    self._suspects.clear()
+
+
 _begin_batch = mutations._Batch.__init__
 
 
@@ -272,6 +289,7 @@ MUTANTS: Final = (
            call_again_without_key)),
     Mutant("split_claim", "a claim reads in one transaction and writes in another",
            both(swap(SimulatedLanes, "write", look_then_claim),
+                swap(SqliteTransaction, "waiting_tenants", wait_as_was_seen),
                 swap(SqliteTransaction, "claim_jobs", claim_what_was_seen))),
     Mutant("same_attempt", "a claim is no new attempt", sql("claim_jobs", "attempt + 1", "attempt")),
     Mutant("requeue_action", "an action whose worker died runs again", swap(upkeep, "lost", lost_like_a_mutation)),
@@ -300,7 +318,7 @@ MUTANTS: Final = (
            swap(scheduling.Drafter, "draft", draft_for_everybody)),
     Mutant("key_of_ended_jobs", "a key is free as soon as its job runs",
            both(sql("find_unfinished_key", "state in ('pending', 'in_progress')", "state = 'pending'"),
-                sql("insert_jobs", "insert into", "insert or ignore into"))),
+                swap(world, "HISTORY", world.HISTORY + "drop index jobs_key;"))),
     Mutant("claims_unheard", "real once: a claim whose reply was lost is never found",
            swap(claims.Abandoned, "look", look_at_nothing)),
     Mutant("running_found_again", "an action that runs is taken for an unheard claim",
@@ -311,6 +329,14 @@ MUTANTS: Final = (
            swap(schedulers.MutationScheduler, "_write_under_key", place_like_any_other)),
     Mutant("bad_company", "real once: innocent jobs are quarantined with the one that kills",
            both(sql("claim_jobs", "crashes < 2", "crashes < 9"), sql("waiting_tenants", "crashes < 2", "crashes < 9"))),
+    Mutant("suspect_beside_actions", "a suspect mutation does not wait for the actions that run",
+           swap(actions.ActionLoop, "pause", lambda self: True)),
+    Mutant("unpaused", "actions start beside a suspect mutation",
+           swap(actions.ActionLoop, "pause", lambda self: not (self._tasks or self._starting))),
+    Mutant("never_resumed", "after a suspect mutation, no action starts any more",
+           swap(actions.ActionLoop, "resume", lambda self: None)),
+    Mutant("suspects_together", "suspect actions run beside each other",
+           swap(actions.ActionLoop, "_start", start_like_any_other)),
     Mutant("reborn_gives_up", "real once: a worker without a lease tries only once to get one",
            swap(worker.Worker, "_be_reborn", register_once)),
 )  # fmt: skip

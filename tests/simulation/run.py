@@ -5,7 +5,7 @@
     python -m tests.simulation.run --seed 4711 --plan kill@81     the same under exactly these faults
 
 The seeds of a run begin at its base, the first digits of the commit, so every commit explores new ground and can be
-repeated. `regressions.txt` holds every seed and plan that ever failed; they run first. The run fails if a promise was
+repeated. `regressions.txt` holds seeds and plans that failed once; they run first. The run fails if a promise was
 broken, if a rare state was seen too seldom to mean anything, or if a planted bug was not found.
 """
 
@@ -63,6 +63,7 @@ RARE_PER_1000_SEEDS: Final = {
     "outcomes_unknown": 50,
     "poison_acted": 100,
     "poison_ran": 100,
+    "suspects_claimed": 200,
     "quarantined": 50,
     "relaxed_commit_forgotten": 50,
     "told_to_stop": 50,
@@ -109,13 +110,22 @@ def base_of_commit() -> str:
     return told.stdout[:8] if told.returncode == 0 else "00000000"
 
 
-def regressions() -> Iterator[tuple[int, Plan | None, str]]:
-    """Seeds that failed once, each with its plan and what it was."""
+@dataclass(frozen=True, slots=True)
+class Regression:
+    """A seed that failed once, with its plan, and the planted bug that makes it fail again."""
+
+    seed: int
+    bug: str
+    plan: Plan | None
+
+
+def regressions() -> Iterator[Regression]:
+    """What `regressions.txt` holds."""
     for line in REGRESSIONS.read_text().splitlines():
-        words, _, why = line.partition("#")
-        if words.strip():
-            seed, *plan = words.split()
-            yield int(seed), parse_plan(plan[0]) if plan else None, why.strip()
+        words = line.partition("#")[0].split()
+        if words:
+            seed, bug, *plan = words
+            yield Regression(int(seed), bug, parse_plan(plan[0]) if plan else None)
 
 
 def run_chunk(seeds: range) -> Totals:
@@ -183,7 +193,7 @@ def explain(seed: int, plan: Plan, violation: str) -> None:
     click.echo("\n".join(report.timeline.splitlines()[-TIMELINE_LINES:]))
     planned = f" --plan '{plan_text(small)}'" if small else " --plan ''"
     click.echo(f"replay: python -m tests.simulation.run --seed {seed}{planned}")
-    click.echo("keep it: add the seed and the plan to tests/simulation/regressions.txt")
+    click.echo("keep it: plant the bug in mutants.py, and add its name and the seed to regressions.txt")
 
 
 def show(totals: Totals) -> None:
@@ -229,12 +239,12 @@ def main(
         sys.exit(1 if report.violations else 0)
     base = base or base_of_commit()
     bad = False
-    for old_seed, old_plan, why in regressions():
-        report = simulate(old_seed, plan=old_plan)
+    for old in regressions():
+        report = simulate(old.seed, plan=old.plan)
         if report.violations:
             bad = True
-            click.echo(f"REGRESSION ({why}):")
-            explain(old_seed, report.plan, report.violations[0])
+            click.echo(f"REGRESSION ({old.bug}):")
+            explain(old.seed, report.plan, report.violations[0])
     with ProcessPoolExecutor(jobs) as pool:
         click.echo(f"base {base}: seeds from {int(base, 16) * 1_000_000}")
         totals = run_seeds(pool, int(base, 16) * 1_000_000, seeds, seconds, jobs)

@@ -72,6 +72,7 @@ def profile_of(seed: int) -> Profile:
             "pause": rough * chance.choice((0.0, 0.0, 0.0005, 0.002)),
             "unavailable": rough * chance.choice((0.0, 0.0, 0.01)),
             "conflict": min(0.3, rough * chance.choice((0.0, 0.02, 0.2))),
+            "conflict/prepare": 0.0,  # it waits with `time.sleep`, before there is an environment to wait otherwise
             "forgotten": rough * chance.choice((0.0, 0.02)),
             "lost": rough * chance.choice((0.0, 0.01, 0.05)),
             "unheard": rough * chance.choice((0.0, 0.01, 0.05)),

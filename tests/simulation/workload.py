@@ -45,8 +45,12 @@ class Workload:
         return spec
 
     def _burst(self, tag: str) -> Spec:
-        """Items that come one after another, so that a sweep and the next item may share a commit."""
-        children = [{"tag": f"{tag}.{n}", "kind": "push", "delay": n * 0.04} for n in range(6)]
+        """Pairs of items, the second soon after the first: so a sweep and the item after it may share a commit."""
+        children = []
+        for group in range(6):
+            for number, delay in enumerate((0, self._chance.choice((0.02, 0.1, 0.3, 0.6)))):
+                item = {"tag": f"{tag}.{group}.{number}", "kind": "push", "delay": delay, "group": f"{tag}.{group}"}
+                children.append(item)
         return {"tag": tag, "kind": "mutation", "children": children}
 
     def poison(self) -> Spec:
@@ -57,6 +61,11 @@ class Workload:
         poison = self._chance.choice(("poison", "poison_act"))
         kinds.insert(self._chance.randrange(len(kinds) + 1), poison)
         children: list[Spec] = [{"tag": f"{tag}.{n}", "kind": kind, "delay": 0.5} for n, kind in enumerate(kinds)]
+        for number in range(self._chance.choice((0, 2, 8))):
+            # Bystanders that come and go while it is found out which job it was: some become suspects themselves.
+            delay, takes = self._chance.choice((0.5, 0.5, 2.0, 5.0, 9.0)), self._chance.choice((0.3, 1.0, 3.0))
+            action = {"tag": f"{tag}.a{number}", "kind": "action", "delay": delay, "takes": takes}
+            children.append(action | {"retry": 20, "first": 0.001})
         for child in children:
             if child["kind"] == "poison_act":
                 # As soon as the others that its worker held, so that they meet again.

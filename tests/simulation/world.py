@@ -11,11 +11,13 @@ Beside it stands what the database cannot know: the outside calls that actions m
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from evertick.base.instants import Instant
+from evertick.rules.jobs import SUSPECT_CRASHES
 from evertick.store.contract import Transaction
 from evertick.store.sqlite import SqliteStore
 from tests.simulation.loop import SimulationLoop
@@ -25,10 +27,11 @@ T = TypeVar("T")
 
 START: Final = Instant(1_800_000_000_000)
 
-HISTORY: Final = """
+HISTORY: Final = f"""
 create table history (
     seq integer primary key, txn integer, at_ms integer, process text, what text, id text, tenant text,
-    old_state text, new_state text, old_attempt integer, new_attempt integer, old_worker text, new_worker text
+    old_state text, new_state text, old_attempt integer, new_attempt integer, old_worker text, new_worker text,
+    crashes integer
 );
 create trigger job_new after insert on jobs begin
   insert into history (txn, at_ms, process, what, id, tenant, new_state, new_attempt)
@@ -36,9 +39,19 @@ create trigger job_new after insert on jobs begin
 end;
 create trigger job_changed after update on jobs begin
   insert into history (txn, at_ms, process, what, id, tenant, old_state, new_state, old_attempt, new_attempt,
-                       old_worker, new_worker)
+                       old_worker, new_worker, crashes)
   values (sim_txn(), sim_now(), sim_process(), 'update', new.id, new.tenant, old.state, new.state, old.attempt,
-          new.attempt, old.worker_id, new.worker_id);
+          new.attempt, old.worker_id, new.worker_id, new.crashes);
+end;
+create table bad_company (claimed text, beside text, worker text);
+create trigger job_claimed after update on jobs when old.state = 'pending' and new.state = 'in_progress' begin
+  insert into bad_company
+  select new.id, id, worker_id from jobs
+   where worker_id = new.worker_id and state = 'in_progress' and id <> new.id
+     and case when new.kind = 'mutation' and kind = 'mutation' then max(crashes, new.crashes) >= {SUSPECT_CRASHES}
+              when new.kind = 'action' and kind = 'action' then min(crashes, new.crashes) >= {SUSPECT_CRASHES}
+              when new.kind = 'action' then crashes >= {SUSPECT_CRASHES}
+              else new.crashes >= {SUSPECT_CRASHES} and sim_acts(id) end;
 end;
 create trigger job_gone after delete on jobs begin
   insert into history (txn, at_ms, process, what, id, tenant, old_state, new_attempt)
@@ -67,7 +80,11 @@ create trigger document_new after insert on documents begin
   values (sim_txn(), sim_now(), sim_process(), 'document', new.id, new.tenant, new.body);
 end;
 """
-"""`job_facts` keeps the last state of every job that ever was, also of those that were removed after retention."""
+"""`job_facts` keeps the last state of every job that ever was, also of those that were removed after retention.
+
+`bad_company` holds whom a suspect met at a claim: a suspect mutation shall be alone in its process, and no suspect
+action beside another. An action whose claim was not heard of is held, but does not run, so nobody can wait for it.
+"""
 
 
 def process_name() -> str:
@@ -113,6 +130,8 @@ class World:
     """Ids of jobs whose scheduling was confirmed to the caller."""
     cancels: list[tuple[str, int]] = field(default_factory=list)
     """Job ids whose cancel was confirmed, and the last entry of the history then."""
+    acting: set[tuple[str, str]] = field(default_factory=set)
+    """Actions that run just now: process and job."""
     rare: Counter[str] = field(default_factory=Counter)
     counters: list[Callable[[], dict[str, int]]] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
@@ -135,6 +154,7 @@ class World:
             ("sim_process", process_name),
         ):
             self.database.create_function(name, 0, function)
+        self.database.create_function("sim_acts", 1, lambda job_id: (process_name(), job_id) in self.acting)
         self.database.executescript(HISTORY)
 
     def now_ms(self) -> int:
@@ -172,6 +192,16 @@ class World:
         row = self.database.execute("select state, attempt from jobs where id = ?", (job_id,)).fetchone()
         state, claims = row if row else ("gone", 0)
         self.calls.append(OutsideCall(job_id, attempt, tag, self.last_seq(), state, claims))
+
+    @contextmanager
+    def acts(self, job_id: str) -> Iterator[None]:
+        """Around what an action does."""
+        here = process_name(), job_id
+        self.acting.add(here)
+        try:
+            yield
+        finally:
+            self.acting.discard(here)
 
     def note(self, tag: str, *, least: int = 0, most: int = 1) -> None:
         """Somebody learned how often the effect `tag` may be there."""
