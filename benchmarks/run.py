@@ -1,6 +1,6 @@
 """Every benchmark, one after the other: what `make bench` runs.
 
-    python -m benchmarks.run [NAME ...]      names: jobs, process, recurrence, schedules
+    python -m benchmarks.run [NAME ...]      names: jobs, process, recurrence, schedules, startup
 
 `process` measures latency, lateness at a busy second, idle cost and import time in processes of their own, with the
 same program that `make bench-peers` uses for the others. Compare figures of one run only.
@@ -15,6 +15,7 @@ COMMANDS: Final = {
     "process": ["benchmarks.peers.run", "evertick"],
     "recurrence": ["benchmarks.bench_recurrence"],
     "schedules": ["benchmarks.bench_schedules"],
+    "startup": ["benchmarks.bench_startup"],
 }
 
 
