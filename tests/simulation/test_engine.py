@@ -59,7 +59,7 @@ def test_a_seed_and_its_faults_replay_exactly(seed: int) -> None:
     assert simulate(seed, plan=first.plan, trace=True).digest == first.digest
 
 
-@pytest.mark.parametrize("old", regressions(), ids=lambda old: old.bug)
+@pytest.mark.parametrize("old", tuple(regressions()), ids=lambda old: old.bug)
 def test_what_failed_once_holds_and_would_be_found_again(old: Regression) -> None:
     """Every change of the engine changes what happens under a seed: so one of the seeds from there on must find it."""
     assert simulate(old.seed, plan=old.plan).violations == ()
