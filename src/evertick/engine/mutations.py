@@ -41,6 +41,8 @@ CONFLICT_BACKOFF: Final = RetryPolicy(attempts_max=1_000, first_ms=5, factor=2.0
 """Waits between runs of a mutation that meets conflicts. There is no last one: internal errors are retried for ever."""
 
 
+BATCHES_IN_A_ROW: Final = 8
+"""Batches that are run one after another while they are full, before the loop sees to other things."""
 STILL_WAITING_MS: Final = SECOND_MS
 """While a suspect waits for actions to end: time between two looks whether another worker has taken it."""
 
@@ -125,6 +127,7 @@ class MutationLoop(Loop):
         *,
         worker_id: Callable[[], WorkerId | None],
         actions: ActionLoop,
+        claims_ahead: bool,
     ) -> None:
         super().__init__(clock, poll_ms=settings.poll_ms)
         self._lanes = lanes
@@ -138,6 +141,8 @@ class MutationLoop(Loop):
         self._actions = actions
         self._actions.on_still = self.poke
         self._failures = 0
+        self._claims_ahead = claims_ahead
+        self._swift = False
 
     async def round(self) -> Instant | None:
         """Claim a batch of due mutations, run them, write their ends; then a suspect, if it may run."""
@@ -148,11 +153,7 @@ class MutationLoop(Loop):
         if found:
             await self._run_found(found, worker_id)
             return self._clock.now()
-        with self._abandoned.watching():
-            claimed = await self._claim(worker_id)
-        if claimed.blocked:
-            self._counters.add("jobs_blocked", claimed.blocked)
-        await self._run_to_the_end(claimed.claims, worker_id)
+        claimed = await self._run_due(worker_id)
         if not claimed.suspect_is_due:
             self._actions.resume()
             return claimed.next_due_at
@@ -161,6 +162,28 @@ class MutationLoop(Loop):
             return look_at if claimed.next_due_at is None else min(claimed.next_due_at, look_at)
         await self._run_suspect(worker_id)
         return self._clock.now()
+
+    async def _run_due(self, worker_id: WorkerId) -> Claimed:
+        """Claim due mutations and run them, a few batches while they are full; answers the last claim."""
+        claimed = await self._claim(worker_id)
+        for _ in range(BATCHES_IN_A_ROW):
+            # While the database works on the claim of the next batch, this process works on the functions of this one.
+            ahead = asyncio.create_task(self._claim(worker_id)) if self._worth_claiming_ahead(claimed) else None
+            try:
+                await self._run_to_the_end(claimed.claims, worker_id)
+            except BaseException:
+                if ahead is not None:
+                    ahead.cancel()
+                raise
+            if ahead is None:
+                break
+            claimed = await ahead
+        else:
+            await self._run_to_the_end(claimed.claims, worker_id)
+        return claimed
+
+    def _worth_claiming_ahead(self, claimed: Claimed) -> bool:
+        return self._claims_ahead and self._swift and not self.stopping and len(claimed.claims) == self._settings.batch
 
     async def _run_found(self, found: list[Claim], worker_id: WorkerId) -> None:
         """Run what was claimed and not heard of, but give suspects back: they are claimed again when they may run."""
@@ -206,7 +229,11 @@ class MutationLoop(Loop):
                 tenants_max=self._settings.tenants,
             )
 
-        return await self._lanes.write(work, isolation=Isolation.RELAXED)
+        with self._abandoned.watching():
+            claimed = await self._lanes.write(work, isolation=Isolation.RELAXED)
+        if claimed.blocked:
+            self._counters.add("jobs_blocked", claimed.blocked)
+        return claimed
 
     async def _run_to_the_end(self, claims: list[Claim], worker_id: WorkerId) -> None:
         """Run claimed mutations until the end of each is written. While the database is away, wait and go on.
@@ -257,6 +284,7 @@ class MutationLoop(Loop):
         now = self._clock.now()
         self._counters.jobs_ended([JobEnded(r.claim, r.end, r.started_at, now) for r in results])
         done = {result.claim.id for result in results}
+        self._swift = len(done) == len(claims)
         return _Rest([claim for claim in claims if claim.id not in done], together=True)
 
     def _run_batch(self, transaction: Transaction, claims: list[Claim], worker_id: WorkerId) -> list[_Result]:

@@ -67,7 +67,16 @@ class Worker:
         self.actions = ActionLoop(lanes, clock, runner, ids, entropy, settings, counters, worker_id=self.current_id)
         self._claiming: list[Loop] = [
             MutationLoop(
-                lanes, clock, runner, ids, entropy, settings, counters, worker_id=self.current_id, actions=self.actions
+                lanes,
+                clock,
+                runner,
+                ids,
+                entropy,
+                settings,
+                counters,
+                worker_id=self.current_id,
+                actions=self.actions,
+                claims_ahead=not store.single_engine,
             ),
             self.actions,
             Evaluator(lanes, clock, ids, settings, counters, targets=targets),
