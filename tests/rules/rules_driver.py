@@ -4,7 +4,7 @@ It does what an evaluator does (collect the due times, fold them with what happe
 lines that are still right, so it also shows how the rules are meant to be used.
 """
 
-from datetime import date, timedelta
+from itertools import takewhile
 
 from evertick.base.instants import DAY_MS, Instant
 from evertick.rules.backfill import room
@@ -26,6 +26,8 @@ from evertick.rules.events import (
 )
 from evertick.rules.lifecycle import next_wake, retires_at
 from evertick.rules.plan import Plan, Verdict
+from evertick.rules.recurrence import compile_spec
+from evertick.rules.recurrence.wire import spec_from_wire
 from evertick.rules.schedule import (
     Backfill,
     FireTime,
@@ -39,42 +41,34 @@ from evertick.rules.schedule import (
     ScheduleState,
     new_state,
 )
-from tests.rules.timeline import Created, Facts, Json, NotThere, Stale, Started, Stopped
+from tests.rules.timeline import Created, Facts, Json, NotThere, Stale, Started, Stopped, wire_of
 
 STATUS = {"completed": RunOutcome.SUCCESS}
-FAR_FUTURE = Instant(200 * 366 * DAY_MS)
 
 
 class Times:
-    """The times of a vector's spec: intervals and plain dates worked out, jittered times as the story lists them."""
+    """The times of a vector's spec; jittered times are those that the story lists."""
 
     def __init__(self, spec: Json, listed: tuple[tuple[Instant, Instant], ...]) -> None:
-        self.intervals = [(rule["every_s"] * 1000, rule.get("phase_s", 0) * 1000) for rule in spec.get("intervals", [])]
-        self.dates = [_plain_date(rule) for rule in spec.get("calendars", [])]
+        self.recurrence = compile_spec(spec_from_wire(wire_of(spec)))
         self.listed = [FireTime(*pair) for pair in listed] if spec.get("jitter_s") else None
 
     def between(self, after: Instant, until: Instant) -> list[FireTime]:
         """Times whose nominal time is after `after` and whose actual time is at most `until`, in order."""
         if self.listed is not None:
             return [time for time in self.listed if time.nominal_at > after and time.actual_at <= until]
-        moments = {moment for moment in self.dates if after < moment <= until}
-        for every, phase in self.intervals:
-            first = after + every - (after - phase) % every
-            moments.update(Instant(moment) for moment in range(first, until + 1, every))
-        return [FireTime(moment, moment) for moment in sorted(moments)]
+        seconds = takewhile(lambda second: second * 1000 <= until, self.recurrence.iterate(after // 1000))
+        return [_punctual(second) for second in seconds]
 
     def next(self, after: Instant, count: int = 1) -> list[FireTime]:
         """The next `count` times whose nominal time is after `after`."""
         if self.listed is not None:
             return [time for time in self.listed if time.nominal_at > after][:count]
-        every = max([every for every, _ in self.intervals], default=0)
-        return self.between(after, Instant(after + every * count) if every else FAR_FUTURE)[:count]
+        return [_punctual(second) for second in self.recurrence.preview(count, after // 1000)]
 
 
-def _plain_date(rule: Json) -> Instant:
-    assert set(rule) == {"year", "month", "day_of_month"}, "only plain dates are understood here"
-    day = date(int(rule["year"]), int(rule["month"]), int(rule["day_of_month"]))
-    return Instant((day - date(1970, 1, 1)) // timedelta(days=1) * DAY_MS)
+def _punctual(second: int) -> FireTime:
+    return FireTime(Instant(second * 1000), Instant(second * 1000))
 
 
 class RulesDriver:
@@ -87,6 +81,7 @@ class RulesDriver:
         self.ledger: dict[OccurrenceKey, Verdict] = {}
         self._refused: dict[str, str] = {}
         self._ends: list[tuple[Instant, OccurrenceKey]] = []
+        self._unheard: list[RunEnded] | None = None
         self._requests = 0
         self._version = 1
         self._closed_at: Instant | None = None
@@ -108,7 +103,7 @@ class RulesDriver:
         self._look()
 
     def advance(self, until: Instant, *, inclusive: bool) -> None:
-        while self._exists:
+        while self._exists and self._unheard is None:
             moment = self._next_moment()
             if moment is None or moment > until or (moment == until and not inclusive):
                 break
@@ -121,14 +116,27 @@ class RulesDriver:
         self._retire(until)
         self.now = max(self.now, until)
 
+    def leave(self) -> None:
+        self._unheard = []
+
     def jump(self, to: Instant) -> None:
         self.now = to
+        ended = [RunEnded(at=at, key=key, outcome=RunOutcome.SUCCESS) for at, key in self._ends if at <= to]
+        self._ends = [(at, key) for at, key in self._ends if at > to]
+        unheard, self._unheard = sorted([*ended, *(self._unheard or ())], key=lambda event: event.at), None
+        for event in unheard:
+            self._collect(event.at)
+            self._fold(event)
         self._look(due_until=to)
 
     def complete(self, workflow_id: str, status: str, result: str | None, failure: str | None) -> None:
         outcome = STATUS.get(status) or RunOutcome(status)
         key = self._run(workflow_id).occurrence.key
-        self._look(RunEnded(at=self.now, key=key, outcome=outcome, ref=result, message=failure or ""))
+        end = RunEnded(at=self.now, key=key, outcome=outcome, ref=result, message=failure or "")
+        if self._unheard is not None:
+            self._unheard.append(end)
+        else:
+            self._look(end)
 
     def refuse_start(self, workflow_id: str, error: str) -> None:
         self._refused[workflow_id] = error

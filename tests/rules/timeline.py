@@ -117,6 +117,9 @@ class Driver(Protocol):
     def advance(self, until: Instant, *, inclusive: bool) -> None:
         """Let time pass, do everything that is due before (or at) `until`."""
 
+    def leave(self) -> None:
+        """Nobody looks at the schedule from here on. Its runs go on."""
+
     def jump(self, to: Instant) -> None:
         """The scheduler was away until `to`; then it looks."""
 
@@ -192,12 +195,13 @@ class Story:
             retention_ms=None if retention_s is None else retention_s * 1000,
             listed=self.listed(),
         )
-        self.driver.create(created, instant(schedule["created_at"]))
+        # A story may begin with a scheduler that had been away since before its first line.
+        outages = [instant(event["last_processed"]) for event in self.vector["events"] if "last_processed" in event]
+        self.driver.create(created, Instant(min([instant(schedule["created_at"]), *outages])))
 
     def tell(self, event: Json) -> None:
         at = instant(event["at"])
         if event["kind"] == "resume_after_outage":
-            self.driver.advance(instant(event["last_processed"]), inclusive=True)
             self.driver.jump(at)
             return
         self.driver.advance(at, inclusive=event["kind"] in {"due", "wakeup"})
@@ -207,6 +211,10 @@ class Story:
         """The driver found it by itself."""
 
     on_wakeup = on_due
+
+    def on_outage_begins(self, event: Json) -> None:
+        self.driver.advance(instant(event["at"]), inclusive=True)
+        self.driver.leave()
 
     def on_create(self, event: Json) -> None:
         patch = event["initial_patch"]
@@ -302,10 +310,37 @@ def play(vector: Json, driver: Driver) -> None:
     for event in vector["events"]:
         if event["kind"] == "start_fails":  # known from the beginning: a story lists it behind the time it concerns
             story.on_start_fails(event)
-    for event in vector["events"]:
+    for event in with_outages(vector["events"]):
         if event["kind"] != "start_fails":
             story.tell(event)
     story.end()
+
+
+def with_outages(events: list[Json]) -> list[Json]:
+    """The events, with the beginning of each outage told where it belongs: a story tells only how it ended."""
+    told: list[Json] = []
+    for event in events:
+        if event["kind"] == "resume_after_outage":
+            begins = {"at": event["last_processed"], "kind": "outage_begins"}
+            later = (n for n, each in enumerate(told) if instant(each["at"]) > instant(begins["at"]))
+            told.insert(next(later, len(told)), begins)
+        told.append(event)
+    return told
+
+
+def wire_of(spec: Json) -> Json:
+    """A vector's spec in the wire form."""
+    wire: Json = {"dialect": "temporal"}
+    if "intervals" in spec:
+        wire["intervals"] = [
+            {"every": f"{rule['every_s']}s", "offset": f"{rule.get('phase_s', 0)}s"} for rule in spec["intervals"]
+        ]
+    wire |= {name: spec[name] for name in ("calendars", "crons", "start", "end", "time_zone") if name in spec}
+    if "exclude" in spec:
+        wire["except"] = [{"calendar": calendar} for calendar in spec["exclude"]]
+    if "jitter_s" in spec:
+        wire["jitter"] = f"{spec['jitter_s']}s"
+    return wire
 
 
 def _overlap(event: Json) -> Overlap | None:

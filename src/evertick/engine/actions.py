@@ -127,7 +127,7 @@ class ActionLoop(Loop):
         self._counters = counters
         self._worker_id = worker_id
         self._tasks: dict[Attempt, asyncio.Task[None]] = {}
-        self._asked_to_stop: set[Attempt] = set()
+        self._asked_to_stop: dict[Attempt, int] = {}
         self._suspects: set[Attempt] = set()
         self._starting = False
         self._paused = False
@@ -145,11 +145,14 @@ class ActionLoop(Loop):
         """The jobs whose functions run just now."""
         return [job_id for job_id, _ in self._tasks]
 
-    def stop_running(self, job_id: JobId) -> None:
-        """Cancel the function of a job that somebody wants to stop; it ends as canceled."""
+    def stop_running(self, job_id: JobId, urgency: int) -> None:
+        """Cancel the function of a job that somebody wants to stop; it ends as canceled.
+
+        One that goes on after a request is cancelled once more when its job is terminated: `urgency` 2 after 1.
+        """
         for (running, attempt), task in self._tasks.items():
-            if running == job_id and (running, attempt) not in self._asked_to_stop:
-                self._asked_to_stop.add((running, attempt))
+            if running == job_id and urgency > self._asked_to_stop.get((running, attempt), 0):
+                self._asked_to_stop[running, attempt] = urgency
                 task.cancel()
 
     async def round(self) -> Instant | None:
@@ -245,7 +248,7 @@ class ActionLoop(Loop):
 
     def _free(self, claim: Claim) -> None:
         self._tasks.pop((claim.id, claim.attempt), None)
-        self._asked_to_stop.discard((claim.id, claim.attempt))
+        self._asked_to_stop.pop((claim.id, claim.attempt), None)
         self._suspects.discard((claim.id, claim.attempt))
         self.poke()
         self._tell_if_still()

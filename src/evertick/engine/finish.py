@@ -34,10 +34,14 @@ def finish(
 ) -> set[JobId]:
     """Write how claimed jobs ended, and what follows from it; answers those that were still held."""
     held = transaction.finish_jobs(ends, worker_id=worker_id)
-    followers, reports = [], []
+    followers, reports, retrying = [], [], []
     for end in ends:
         claim = claims[end.id]
-        if (claim.on_complete is None and claim.schedule is None) or end.state is JobState.PENDING:
+        if claim.on_complete is None and claim.schedule is None:
+            continue
+        if end.state is JobState.PENDING:
+            if end.id in held and claim.schedule is not None:
+                retrying.append(end.id)
             continue
         if end.id in held and claim.on_complete is not None:
             followers.append(_completion(claim.on_complete, end.id, claim.tenant, _result_of(end), now, make_id))
@@ -45,6 +49,10 @@ def finish(
             reports.append(_report(claim.schedule, end.id, claim.tenant, end, now))
     transaction.insert_jobs(followers)
     transaction.report_runs(reports)
+    if retrying:
+        # A run that its schedule asked to stop is not tried again: another one waits for it to end.
+        for job_id in transaction.stops_asked(retrying):
+            cancel_pending(transaction, job_id, tenant=claims[job_id].tenant, now=now, make_id=make_id)
     return held
 
 

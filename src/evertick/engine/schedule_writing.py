@@ -9,7 +9,6 @@ from typing import Final
 
 from evertick.base.errors import WriteConflict
 from evertick.base.instants import Instant
-from evertick.base.records import FunctionKind
 from evertick.base.schedule_records import HistoryRow
 from evertick.engine.evaluation import Evaluated
 from evertick.engine.finish import MakeId, cancel_pending, terminate
@@ -46,7 +45,7 @@ def write(transaction: Transaction, items: Sequence[Evaluated], *, now: Instant,
 def _stop(
     transaction: Transaction, item: Evaluated, key: OccurrenceKey, stop: Stop, *, now: Instant, make_id: MakeId
 ) -> None:
-    """Ask a run to stop. A running mutation is past asking: it ends within its second."""
+    """Ask a run to stop. A running mutation ends within its second; asked, it is at least not tried again."""
     row = item.row
     occurrence = transaction.get_occurrence(
         row.id, tenant=row.tenant, nominal_at=key.nominal_at, origin=key.origin.value, request=key.request
@@ -60,8 +59,7 @@ def _stop(
     for _ in range(2):  # a worker may claim the job, or hand it back, between one question and the next
         if cancel_pending(transaction, job_id, tenant=row.tenant, now=now, make_id=make_id):
             return
-        job = transaction.get_job(job_id, tenant=row.tenant)
-        if job is None or job.kind is not FunctionKind.ACTION or transaction.ask_to_stop(job_id, tenant=row.tenant):
+        if transaction.ask_to_stop(job_id, tenant=row.tenant):
             return
 
 

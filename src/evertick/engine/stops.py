@@ -34,6 +34,7 @@ class StopLoop(Loop):
         running = self._actions.running_ids()
         if not running:
             return None
-        for job_id in await self._lanes.read(lambda transaction: transaction.stops_asked(running)):
-            self._actions.stop_running(job_id)
+        asked = await self._lanes.read(lambda transaction: transaction.stops_asked(running))
+        for job_id, urgency in asked.items():
+            self._actions.stop_running(job_id, urgency)
         return Instant(self._clock.now() + LOOK_EVERY_MS)
