@@ -27,7 +27,7 @@ from evertick.rules.schedule import (
     new_state,
 )
 from tests.rules.rules_driver import RulesDriver
-from tests.rules.timeline import play, policies_of, vectors
+from tests.rules.timeline import play, policies_of, stories, vectors
 
 Json = dict[str, Any]
 NOW = Instant(1_654_041_600_000)
@@ -44,7 +44,7 @@ def ids(vector: Json) -> str:
     return str(vector["id"])
 
 
-@pytest.mark.parametrize("vector", vectors("timeline"), ids=ids)
+@pytest.mark.parametrize("vector", stories(), ids=ids)
 def test_a_timeline_plays_as_in_temporal(vector: Json) -> None:
     play(vector, RulesDriver())
 
@@ -238,33 +238,3 @@ def test_a_fact_holds_as_in_temporal(vector: Json) -> None:
 
 def test_every_fact_is_held_or_accounted_for() -> None:
     assert {vector["id"] for vector in vectors("fact")} == set(FACTS) | set(ELSEWHERE)
-
-
-OUTAGE: Json = {
-    "schedule": {
-        "schedule_id": "myschedule",
-        "workflow_id": "myid",
-        "created_at": "2022-06-01T00:00:00Z",
-        "spec": {"intervals": [{"every_s": 300}]},
-    },
-    "policy": {"overlap": "buffer_all", "catchup_window_s": 600},
-    "events": [
-        {
-            "at": "2022-06-01T00:20:00Z",
-            "kind": "resume_after_outage",
-            "last_processed": "2022-06-01T00:00:00Z",
-        },
-        {
-            "at": "2022-06-01T00:20:01Z",
-            "kind": "check",
-            "expect": {"running": ["myid-2022-06-01T00:10:00Z"], "buffer_size": 2, "missed_catchup_window": 1},
-        },
-    ],
-    "ends_at": "2022-06-01T00:21:00Z",
-    "expect_starts": [{"workflow_id": "myid-2022-06-01T00:10:00Z", "at": "2022-06-01T00:20:00Z"}],
-}
-
-
-def test_a_timeline_with_an_outage_plays_too() -> None:
-    """No vector of the file has one; the runner is ready for those that do."""
-    play(OUTAGE, RulesDriver())

@@ -1,8 +1,9 @@
 """Timelines: whole stories of a schedule, told as data, played against anything that can act as one.
 
 `tests/vectors/temporal_policies.jsonl` holds facts taken from the tests of Temporal's server and Python SDK. A line of
-kind `timeline` has a schedule, events in order, and every start that must come of it. `play` tells such a story to a
-`Driver`. One driver stands on the pure rules (`tests.rules.rules_driver`); another can stand on a whole engine.
+kind `timeline` has a schedule, events in order, and every start that must come of it. `tests/vectors/timelines.jsonl`
+holds further stories in the same form, worked out by hand from what Temporal documents. `play` tells such a story to a
+`Driver`. One driver stands on the pure rules (`tests.rules.rules_driver`), another on the whole engine.
 """
 
 import json
@@ -16,15 +17,20 @@ from evertick.base.instants import Instant, from_datetime, to_iso
 from evertick.rules.catch_up import window_ms
 from evertick.rules.schedule import BUFFER_MAX, Overlap, Policies
 
-VECTORS = Path(__file__).parent.parent / "vectors" / "temporal_policies.jsonl"
+VECTORS = Path(__file__).parent.parent / "vectors"
 
 Json = dict[str, Any]
 
 
-def vectors(kind: str) -> list[Json]:
+def vectors(kind: str, *, file: str = "temporal_policies.jsonl") -> list[Json]:
     """All vectors of one kind."""
-    lines = [json.loads(line) for line in VECTORS.read_text().splitlines()]
+    lines = [json.loads(line) for line in (VECTORS / file).read_text().splitlines()]
     return [line for line in lines if line["kind"] == kind]
+
+
+def stories() -> list[Json]:
+    """Temporal's timelines, and ours."""
+    return vectors("timeline") + vectors("timeline", file="timelines.jsonl")
 
 
 def instant(text: str) -> Instant:
