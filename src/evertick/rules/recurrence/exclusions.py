@@ -5,37 +5,57 @@ subtracted from a year's plan before anything is searched, so that "these minus 
 and never tried out.
 """
 
+from bisect import bisect_right
 from collections.abc import Hashable, Sequence
 from math import lcm
 
 from evertick.rules.recurrence.civil import CYCLE_YEARS, DAY, SECOND_MAX, SECOND_MIN, jan1, year_of
 from evertick.rules.recurrence.local import Days, LocalRule
 from evertick.rules.recurrence.times import ALL_DAY, Classes, TimeSet, times_of_seconds
+from evertick.rules.recurrence.yearmask import FULL
 
-_NO_TIMES = times_of_seconds([])
+_KEPT_MAX = 1_024
 
 
 class Exclusions:
-    """The union of several exclusions. What it answers about is local time."""
+    """The union of several exclusions. What it answers about is local time.
 
-    __slots__ = ("_layers", "_rules", "cycle", "settled")
+    All sources of a spec share it, so what it leaves of a kind of year is worked out once for all of them.
+    """
+
+    __slots__ = ("_keys", "_layers", "_rest", "_rules", "cycle", "settled")
 
     def __init__(self, layers: Sequence[Days]) -> None:
-        self._layers = tuple(layers)
         self._rules = tuple(LocalRule(layer) for layer in layers)
+        plain = [layer for layer in layers if isinstance(layer, PlainDays)]
+        others = [layer for layer in layers if not isinstance(layer, PlainDays)]
+        self._layers: tuple[Days, ...] = (*others, PlainDays.together(plain)) if plain else tuple(others)
+        self._keys: dict[int, Hashable] = {}
+        self._rest: dict[Hashable, Classes] = {}
         self.cycle = lcm(*(layer.cycle for layer in layers))
         self.settled = max(layer.settled for layer in layers)
 
     def key(self, year: int) -> Hashable:
         """What is excluded in a year depends on this alone."""
-        return tuple(layer.key(year) for layer in self._layers)
+        key = self._keys.get(year)
+        if key is None:
+            if len(self._keys) >= _KEPT_MAX:
+                self._keys.clear()
+            key = self._keys[year] = tuple(layer.key(year) for layer in self._layers)
+        return key
 
     def subtract(self, classes: Classes, year: int) -> Classes:
         """What remains of a year's classes."""
-        for rule in self._rules:
-            for days, times in rule.plan(year)[5]:
-                classes = tuple(left for mine in classes for left in _split(*mine, days, times))
-        return classes
+        rest = self._left_over(year)
+        kept: dict[TimeSet, int] = {}
+        for mine, times in classes:
+            for days, allowed in rest:
+                if both := mine & days:
+                    left = times.both(allowed)
+                    if left.count:
+                        left = times if left.count == times.count else left
+                        kept[left] = kept.get(left, 0) | both
+        return tuple((days, times) for times, days in kept.items())
 
     def first_match(self, local: int) -> int | None:
         """The number of the first exclusion that covers this local time, or None."""
@@ -48,46 +68,86 @@ class Exclusions:
         """Whether this local time is excluded."""
         return self.first_match(local) is not None
 
+    def _left_over(self, year: int) -> Classes:
+        """The days and times of a year that no exclusion covers."""
+        key = self.key(year)
+        rest = self._rest.get(key)
+        if rest is None:
+            rest = ((FULL[1], ALL_DAY),)
+            for layer in self._layers:
+                if layer.key(year) is not None:
+                    for days, times in layer.classes(year):
+                        rest = tuple(left for mine in rest for left in _split(*mine, days, times))
+            if len(self._rest) >= _KEPT_MAX:
+                self._rest.clear()
+            self._rest[key] = rest
+        return rest
+
 
 def _split(days: int, times: TimeSet, excluded_days: int, excluded_times: TimeSet) -> Classes:
     """One class with an exclusion taken away: the days it does not touch, and the days it leaves some times."""
     touched = days & excluded_days
-    left = _NO_TIMES if excluded_times is ALL_DAY else times.minus(excluded_times) if touched else times
-    if left.count == times.count:
+    if not touched:
         return ((days, times),)
-    kept = ((touched, left),) if touched and left.count else ()
-    untouched = days & ~excluded_days
-    return ((untouched, times), *kept) if untouched else kept
+    untouched = days ^ touched
+    kept: Classes = ((untouched, times),) if untouched else ()
+    if excluded_times is ALL_DAY:
+        return kept
+    left = times.minus(excluded_times)
+    return ((touched, left), *kept) if left.count else kept
 
 
 class PlainDays:
     """Whole local days, given as ranges of day numbers with both ends included."""
 
-    __slots__ = ("_ranges", "cycle", "settled")
+    __slots__ = ("_firsts", "_lasts", "_ranges", "_years", "cycle", "settled")
 
     def __init__(self, ranges: Sequence[tuple[int, int]]) -> None:
-        self._ranges = tuple(sorted(ranges))
+        self._ranges = tuple(ranges)
+        self._years: dict[int, int] = {}
+        """The days of each year in which a range begins or ends."""
+        whole: list[tuple[int, int]] = []
+        for first, last in ranges:
+            year, final = year_of(first), year_of(last)
+            self._add(year, first - jan1(year), min(last, jan1(year + 1) - 1) - jan1(year))
+            if final > year:
+                self._add(final, 0, last - jan1(final))
+            if final > year + 1:
+                whole.append((year + 1, final - 1))
+        # The years that a range covers from end to end, as spans that neither meet nor overlap.
+        self._firsts: list[int] = []
+        self._lasts: list[int] = []
+        for begin, end in sorted(whole):
+            if self._lasts and begin <= self._lasts[-1] + 1:
+                self._lasts[-1] = max(self._lasts[-1], end)
+            else:
+                self._firsts.append(begin)
+                self._lasts.append(end)
         self.cycle = CYCLE_YEARS
-        self.settled = max((year_of(last) for _, last in ranges), default=0)
+        self.settled = max((*self._years, *self._lasts), default=0)
+
+    @classmethod
+    def together(cls, several: Sequence["PlainDays"]) -> "PlainDays":
+        """The days of several as one."""
+        return several[0] if len(several) == 1 else cls([one for days in several for one in days._ranges])
 
     def key(self, year: int) -> Hashable:
         """None if no day of the year is among them, its length if all are, else the year itself."""
-        begin, end = jan1(year), jan1(year + 1)
-        touching = [one for one in self._ranges if one[0] < end and one[1] >= begin]
-        if not touching:
-            return None
-        whole = any(first <= begin and last >= end - 1 for first, last in touching)
-        return ("whole", end - begin) if whole else year
+        if self._is_whole(year):
+            return "whole", jan1(year + 1) - jan1(year)
+        return year if year in self._years else None
 
     def classes(self, year: int) -> Classes:
         """The days of a year, with all of their times."""
-        begin, end = jan1(year), jan1(year + 1)
-        mask = 0
-        for first, last in self._ranges:
-            low, high = max(first, begin), min(last + 1, end)
-            if low < high:
-                mask |= ((1 << (high - low)) - 1) << (low - begin)
+        mask = FULL[jan1(year + 1) - jan1(year) - 365] if self._is_whole(year) else self._years.get(year, 0)
         return ((mask, ALL_DAY),) if mask else ()
+
+    def _is_whole(self, year: int) -> bool:
+        at = bisect_right(self._firsts, year) - 1
+        return at >= 0 and year <= self._lasts[at]
+
+    def _add(self, year: int, first: int, last: int) -> None:
+        self._years[year] = self._years.get(year, 0) | (2 << last) - (1 << first)
 
 
 class BoundedDays:
