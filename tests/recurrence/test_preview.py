@@ -54,6 +54,14 @@ def test_what_is_rarely_meant_is_remarked_upon() -> None:
     assert [warning["code"] for warning in shown["warnings"]] == ["every_minute"]
 
 
+def test_a_spec_of_which_nothing_is_left_says_never_in_its_sentence_too() -> None:
+    emptied = ("--cron", "0 9 * * 1", "--except", '{"calendar":{"day_of_week":"Mon"}}', "-o", "json")
+    assert json.loads(run(*emptied).stdout)["description"] == (
+        "never (no time is left of: at 09:00 on Mondays, except on Mondays)"
+    )
+    assert json.loads(run("--cron", "0 0 30 2 *", "-o", "json").stdout)["description"].count("never") == 1
+
+
 def test_never_and_ended_are_told_apart() -> None:
     assert "never" in run("--cron", "0 0 30 2 *").stderr
     ended = run("--at", "2020-01-01T00:00:00Z", "--after", "2026-01-01", "-o", "json")

@@ -12,6 +12,7 @@ times instead of nominal ones. One bad line never stops the others.
 """
 
 import json
+import re
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -33,6 +34,8 @@ from evertick.rules.recurrence.wire import spec_from_wire
 COUNT_DEFAULT = 5
 COUNT_MAX = 10_000
 LINE_MAX = 16 * 1024 * 1024
+ID_SEARCHED = 10_000
+_ID = re.compile(r'"id"\s*:\s*("(?:[^"\\\x00-\x1f]|\\.){0,200}"|-?[0-9]{1,18}(?![0-9.eE]))')
 
 
 @click.command()
@@ -44,7 +47,9 @@ LINE_MAX = 16 * 1024 * 1024
 @click.option("--sid", "-s", "--schedule-id", "sid", metavar="ID", help="The times of this schedule, with its jitter.")
 @db_option
 @click.option("--output", "-o", type=click.Choice(["table", "json", "jsonl"]), default="table", show_default=True)
-@click.option("--file", "lines", type=click.File("r", encoding="utf-8", errors="replace"), help="Specs, one a line.")
+@click.option(
+    "--file", "lines", type=click.File("r", encoding="utf-8-sig", errors="replace"), help="Specs, one a line."
+)
 def preview(
     spec_flags: SpecFlags, after: str | None, count: int | None, first: str | None, last: str | None, sid: str | None,
     db: str | None, output: str, lines: TextIO | None,
@@ -54,7 +59,7 @@ def preview(
         if spec_flags.given or sid is not None or first is not None or last is not None:
             raise click.UsageError("--file brings its own specs; give either it or flags")
         for answer in answers(lines, after or "now", count or COUNT_DEFAULT):
-            click.echo(json.dumps(answer, ensure_ascii=False))
+            click.echo(_line_of(answer))
         return
     if (first is None) != (last is None) or (first is not None and after is not None):
         raise click.UsageError("a span is --from TIME --to TIME; without it, --after TIME and --count N")
@@ -126,18 +131,39 @@ def _answer(line: str, after: str, count: int) -> dict[str, Any]:
         error = {"code": problem.code, "message": str(problem)}
     except Exception as problem:  # a defect of ours in one line must not cost the others their answers
         error = {"code": "internal_error", "message": f"{type(problem).__name__}: {str(problem)[:200]}"}
-    return {"id": asked.get("id") if isinstance(asked, dict) else None, "error": error}
+    return {"id": asked.get("id") if isinstance(asked, dict) else _id_in(line), "error": error}
+
+
+def _id_in(line: str) -> str | int | None:
+    """The id of a line that is no JSON, as far as it can be made out: whoever asked wants to know which it was."""
+    found = _ID.search(line[:ID_SEARCHED])
+    try:
+        return None if found is None else json.loads(found[1])
+    except ValueError:
+        return None
+
+
+def _line_of(answer: dict[str, Any]) -> str:
+    """An answer as one line; half a surrogate pair that came in goes out escaped."""
+    text = json.dumps(answer, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(answer)
+    return text
 
 
 def _times(asked: dict[str, Any], after: str, count: int) -> dict[str, Any]:
-    number = asked.get("count", count)
+    number = count if asked.get("count") is None else asked["count"]
     if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= COUNT_MAX:
         raise InvalidSpec(f"count must be a whole number from 1 to {COUNT_MAX}")
-    begin = asked.get("after", after)
+    begin = after if asked.get("after") is None else asked["after"]
     seed = asked.get("jitter_seed")
     if not isinstance(begin, str) or not (seed is None or isinstance(seed, str)):
         raise InvalidSpec("after and jitter_seed must be text")
-    spec = spec_from_wire(asked.get("spec", {}))
+    if "spec" not in asked:
+        raise InvalidSpec('a line needs a "spec": {"id", "spec", "after", "count"}')
+    spec = spec_from_wire(asked["spec"])
     recurrence = compile_spec(spec)
     instant = parse_when(begin, recurrence.zone, "after")
     times = recurrence.preview(number, instant) if seed is None else None
@@ -174,6 +200,14 @@ def _description(spec: Spec) -> str | None:
         return None
 
 
+def _sentence(recurrence: Recurrence) -> str | None:
+    """The spec in words, which know of dates that do not exist; that nothing else is left, the compiled form knows."""
+    said = _description(recurrence.spec)
+    if said is None or said.startswith("never") or not recurrence.spec.has_sources or not recurrence.is_empty():
+        return said
+    return f"never (no time is left of: {said})"
+
+
 # --- one spec ------------------------------------------------------------------------------------------------
 
 
@@ -184,7 +218,7 @@ def _preview(recurrence: Recurrence, after: int, count: int, until: int | None =
         row = {"time": format_instant(at, recurrence.zone.offset_at(at)), "utc": format_instant(at)}
         rows.append(row if note is None else {**row, "note": note.text})
     shown: dict[str, Any] = {
-        "description": _description(recurrence.spec),
+        "description": _sentence(recurrence),
         "time_zone": recurrence.zone.name,
         "after": format_instant(after),
         "times": rows,

@@ -101,7 +101,10 @@ class Recurrence:
     def is_empty(self) -> bool:
         """Whether the spec never fires, not in the past and not in the future. Exact."""
         if self._empty is None:
-            self._empty = self.next(SECOND_MIN - 1) is None
+            # One rule that fires within the bounds is enough; what the others do need not be searched for.
+            start, end = self.spec.start, self.spec.end
+            firsts = (rule.next(SECOND_MIN - 1 if start is None else start - 1) for rule in self.rules)
+            self._empty = not any(first is not None and (end is None or first <= end) for first in firsts)
         return self._empty
 
     def has_ended(self, after: int) -> bool:
