@@ -179,13 +179,17 @@ def parse_when(text: str, zone: Zone, what: str, now: int | None = None) -> int:
 
 
 def parse_json(text: str) -> Any:
-    """JSON, with every way of failing turned into InvalidSpec: also nesting that is too deep."""
+    """JSON, with every way of failing turned into InvalidSpec: also nesting that is too deep, and NaN."""
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=_no_number)
     except RecursionError:
         raise InvalidSpec("JSON nested too deeply") from None
     except ValueError as problem:
         raise InvalidSpec(f"not JSON: {str(problem)[:200]}") from None
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(f"{text} is not a number of JSON")
 
 
 def _json(text: str, flag: str) -> Any:

@@ -68,6 +68,8 @@ def parse_cron(text: str) -> Cron:
         line = _macro(line)
         return _cron(text, _BLANKS.split(line), zone, macro=word.lower())
     parts = _BLANKS.split(line)
+    if len(parts) != 5 and any(part.startswith("#") for part in parts):
+        raise InvalidSpec(f"the cron line {shown(text)} has a comment; take out '#' and what follows it")
     if not 5 <= len(parts) <= 7:
         raise InvalidSpec(_field_count_message(text, len(parts)))
     return _cron(text, parts, zone)
@@ -131,6 +133,8 @@ def parse_temporal_cron(text: str) -> Cron:
 def _without_zone(text: str) -> tuple[str, str | None]:
     line = text.strip(" \t\r\n")
     prefix = _ZONE.fullmatch(line)
+    if prefix is None and line[:8].upper().startswith(("CRON_TZ=", "TZ=")):
+        raise InvalidSpec(f"the cron line {shown(text)}: CRON_TZ and TZ are written in capitals, on one line")
     if prefix is None:
         return line, None
     if not prefix[1] or not prefix[2]:
@@ -142,6 +146,8 @@ def _macro(line: str) -> str:
     try:
         return MACROS[line.lower()]
     except KeyError:
+        if line.lower() == "@reboot":
+            raise InvalidSpec("'@reboot' names no time; to run something at start, call it from the program") from None
         known = ", ".join([*MACROS, "@every 90s"])
         raise InvalidSpec(f"{shown(line)} is no cron nickname; there are {known}") from None
 
@@ -155,6 +161,8 @@ def _interval_cron(text: str, interval: Interval, zone: str | None, comment: str
 
 
 def _field_count_message(text: str, count: int) -> str:
+    if not text.strip():
+        return "the cron line is empty; write five fields such as '0 9 * * 1-5', or a nickname such as @daily"
     return (
         f"the cron line {shown(text)} has {count} field{'s' if count != 1 else ''}; it takes 5 "
         "(minute hour day month weekday), 6 (seconds first) or 7 (seconds first, year last)"

@@ -53,7 +53,7 @@ CALENDAR_YEAR: Final = Kind(name="year", low=2000, high=2100, top=2100, wraps=Fa
 _NUMBER: Final = re.compile(r"[0-9]{1,4}")
 _LAST_DAY: Final = re.compile(r"L(?:-([0-9]{1,2}))?(W)?", re.IGNORECASE)
 _NEAREST: Final = re.compile(r"([0-9]{1,2})W", re.IGNORECASE)
-_NTH: Final = re.compile(r"([0-9]|[A-Za-z]{3})(?:#([0-9]|L)|L)", re.IGNORECASE)
+_NTH: Final = re.compile(r"([0-9]{1,2}|[A-Za-z]{3})(?:#([0-9]|L)|L)", re.IGNORECASE)
 _EVERYTHING: Final = Field(items=(Star(),), text="*")
 
 
@@ -69,7 +69,7 @@ def parse_cron_field(text: str, kind: Kind) -> Field:
 
 def _cron_item(text: str, kind: Kind) -> Item:
     if text.isdecimal() and text.isascii():
-        return Value(value=_cron_value(text, kind))
+        return Value(value=_cron_value(text, kind, text))
     if text == "*":
         return Star()
     if text == "?":
@@ -85,22 +85,23 @@ def _cron_item(text: str, kind: Kind) -> Item:
         return Star(step=step)
     first, dash, last = base.partition("-")
     if dash:
-        low, high = _cron_value(first, kind), _cron_value(last, kind)
+        low, high = _cron_value(first, kind, text), _cron_value(last, kind, text)
         if high < low and not kind.wraps:
             raise InvalidSpec(f"the {kind.name} range {shown(base)} runs backwards")
         return Range(first=low, last=high, step=step)
-    value = _cron_value(base, kind)
+    value = _cron_value(base, kind, text)
     return From(first=value, step=step) if slash else Value(value=value)
 
 
-def _cron_value(text: str, kind: Kind) -> int:
+def _cron_value(text: str, kind: Kind, whole: str) -> int:
+    """The number that `text` stands for; `whole` is the item it is part of, for messages."""
     if _NUMBER.fullmatch(text):
         return _within(int(text), kind)
     if kind.names and len(text) == 3 and text.isalpha():
         for number, name in enumerate(kind.names):
             if name[:3].upper() == text.upper():
                 return number + 1 if kind is MONTH else number
-    raise InvalidSpec(_not_understood(text, kind))
+    raise InvalidSpec(_not_understood(whole, kind) + _cron_hint(whole, kind))
 
 
 def _special_day(text: str, kind: Kind) -> Item | None:
@@ -114,7 +115,7 @@ def _special_day(text: str, kind: Kind) -> Item | None:
         if near := _NEAREST.fullmatch(text):
             return NearestWeekday(day=_within(int(near[1]), kind))
     elif kind is DAY_OF_WEEK and (nth := _NTH.fullmatch(text)):
-        weekday = _cron_value(nth[1], kind) % 7
+        weekday = _cron_value(nth[1], kind, text) % 7
         if nth[2] is None or nth[2] in ("L", "l"):
             return NthWeekday(weekday=weekday, nth=-1)
         if not 1 <= int(nth[2]) <= 5:
@@ -141,18 +142,18 @@ def _calendar_item(text: str, kind: Kind) -> Item:
         return Star(step=step)
     first, dash, last = base.partition("-")
     if dash:
-        low, high = _calendar_value(first, kind), _calendar_value(last, kind)
+        low, high = _calendar_value(first, kind, text), _calendar_value(last, kind, text)
         if high < low:
             raise InvalidSpec(f"the {kind.name} range {shown(base)} runs backwards")
         return Range(first=low, last=high, step=step)
-    value = _calendar_value(base, kind)
+    value = _calendar_value(base, kind, text)
     if not slash:
         return Value(value=value)
     # Sunday may be reached as 7: `1/2` is Monday, Wednesday, Friday and Sunday.
     return Range(first=value, last=7, step=step) if kind is DAY_OF_WEEK else From(first=value, step=step)
 
 
-def _calendar_value(text: str, kind: Kind) -> int:
+def _calendar_value(text: str, kind: Kind, whole: str) -> int:
     if _NUMBER.fullmatch(text):
         return _within(int(text), kind)
     shortest = 3 if kind is MONTH else 2
@@ -160,13 +161,13 @@ def _calendar_value(text: str, kind: Kind) -> int:
         for number, name in enumerate(kind.names):
             if name.lower().startswith(text.lower()):
                 return number + 1 if kind is MONTH else number
-    raise InvalidSpec(_not_understood(text, kind))
+    raise InvalidSpec(_not_understood(whole, kind))
 
 
 def structured_field(ranges: list[tuple[int, int, int]], kind: Kind) -> Field:
     """Build a field from (start, end, step) triples; an end of 0 means "just the start", a step of 0 means 1."""
     if not ranges:
-        raise InvalidSpec(f"the list of {kind.name} ranges is empty")
+        raise InvalidSpec(f"the list of {kind.name} ranges is empty; write one, or leave the field out")
     if len(ranges) > ITEMS_MAX:
         raise InvalidSpec(f"the list of {kind.name} ranges has {len(ranges)} entries; at most {ITEMS_MAX} are read")
     high = 6 if kind is DAY_OF_WEEK else kind.high
@@ -199,7 +200,7 @@ def _parts(text: str, kind: Kind) -> list[str]:
 
 def _step(text: str, kind: Kind, whole: str) -> int:
     if not _NUMBER.fullmatch(text):
-        raise InvalidSpec(f"{shown(whole)} in the {kind.name} field: the step must be a whole number")
+        raise InvalidSpec(f"{shown(whole)} in the {kind.name} field: the step must be a whole number from 1 to 9999")
     step = int(text)
     if step == 0:
         raise InvalidSpec(f"{shown(whole)} in the {kind.name} field: the step must be at least 1")
@@ -217,6 +218,19 @@ def _not_understood(text: str, kind: Kind) -> str:
     if kind.names:
         known += f" or a name such as {kind.names[1][:3].upper()}"
     return f"{shown(text)} in the {kind.name} field is not understood; it takes {known}"
+
+
+def _cron_hint(text: str, kind: Kind) -> str:
+    """What somebody who wrote this in a cron line may have meant, or nothing."""
+    upper = text.upper()
+    names = [name[:3].upper() for name in kind.names]
+    if len(text) > 3 and upper[:3] in names and upper.isalpha() and kind.names[names.index(upper[:3])].upper() == upper:
+        return f"; write {upper[:3]}, names have three letters"
+    if kind is DAY_OF_WEEK and (upper == "L" or re.fullmatch("L[0-7]", upper)):
+        return "; the last Friday of the month is 5L or FRIL, Saturdays are 6 or SAT"
+    if upper == "H" or upper.startswith("H/"):
+        return "; there is no H, spread the load with jitter instead"
+    return ""
 
 
 def mask_of(field: Field, kind: Kind) -> int:

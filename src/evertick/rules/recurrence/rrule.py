@@ -10,9 +10,11 @@ import re
 from typing import Final
 
 from evertick.base.errors import InvalidSpec
-from evertick.rules.recurrence.moments import parse_icalendar, parse_moment
-from evertick.rules.recurrence.source import ByDay, Frequency, Moment, Recur, RRule, Skip
+from evertick.rules.recurrence.moments import format_instant, parse_icalendar, parse_moment
+from evertick.rules.recurrence.source import ByDay, Frequency, Moment, MomentKind, Recur, RRule, Skip
 from evertick.rules.recurrence.text import bounded, shown
+from evertick.rules.recurrence.walls import moment_instant
+from evertick.rules.recurrence.zones import zone_named
 
 COUNT_MAX: Final = 9_999_999_999
 INTERVAL_MAX: Final = 999_999_999
@@ -37,7 +39,10 @@ _PARTS: Final = {"FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST", "BYDAY", "RSCALE"
 _NUMBER: Final = re.compile(r"([+-]?)([0-9]{1,3})")
 _COUNTER: Final = re.compile(r"[0-9]{1,10}")
 _BYDAY: Final = re.compile(r"(?:([+-]?)([0-9]{1,2}))?(SU|MO|TU|WE|TH|FR|SA)")
-_PROPERTY: Final = re.compile(r"(DTSTART|RRULE|RDATE|EXDATE|EXRULE)((?:;[A-Z-]+=[^;:]*)*):(.*)", re.IGNORECASE)
+_PROPERTY: Final = re.compile(
+    r"(DTSTART|RRULE|RDATE|EXDATE|EXRULE)((?:;[A-Z-]+=(?:\"[^\"]*\"|[^;:\"]*))*):(.*)", re.IGNORECASE
+)
+_TZID: Final = re.compile(r";TZID=(?:\"([^\"]*)\"|([^;]*))", re.IGNORECASE)
 _BETWEEN: Final = re.compile(r"[\r\n]+|[ \t]+(?=(?:DTSTART|RRULE|RDATE|EXDATE|EXRULE)[;:])", re.IGNORECASE)
 
 
@@ -48,6 +53,8 @@ def parse_recur(text: str) -> Recur:
     parts: dict[str, str] = {}
     for part in value.split(";"):
         name, equals, content = part.partition("=")
+        if not part and len(value) > 1:
+            raise InvalidSpec(f"the RRULE {shown(text)} has an empty part: two semicolons together, or one at an end")
         if not equals or not content:
             raise InvalidSpec(f"the RRULE {shown(text)}: {shown(part)} is not of the form NAME=VALUE")
         if name not in _PARTS:
@@ -101,27 +108,29 @@ def parse_rrule(
 def parse_properties(text: str) -> tuple[RRule, str | None]:
     """Read the lines of an iCalendar component: `DTSTART;TZID=...:...`, `RRULE:...`, `EXDATE:...` and so on.
 
-    Returns the set and the TZID, if DTSTART has one. Lines may also be separated by blanks. Raises
-    InvalidSpec.
+    Returns the set and the TZID, if DTSTART has one; dates of another TZID become instants. Of a PERIOD the
+    begin counts. Lines may also be separated by blanks, and `FREQ=...` alone is an RRULE. Raises InvalidSpec.
     """
     unfolded = re.sub(r"\r?\n[ \t]", "", bounded(text, "an RRULE").strip())
     dtstart: Moment | None = None
     zone: str | None = None
     rules: list[str] = []
     exrules: list[str] = []
-    dates: dict[str, list[Moment]] = {"RDATE": [], "EXDATE": []}
+    dated: list[tuple[str, str | None, str]] = []
     for line in filter(None, _BETWEEN.split(unfolded)):
-        found = _PROPERTY.fullmatch(line.strip(" \t"))
+        bare = line.strip(" \t")
+        found = _PROPERTY.fullmatch(f"RRULE:{bare}" if bare[:5].upper() in ("FREQ=", "RSCAL") else bare)
         if found is None:
             raise InvalidSpec(f"{shown(line)} is no line of DTSTART, RRULE, RDATE, EXDATE or EXRULE")
         name, value = found[1].upper(), found[3].strip(" \t")
+        named = _TZID.search(found[2])
+        tzid = None if named is None else named[1] or named[2]
         if name == "DTSTART":
             if dtstart is not None:
                 raise InvalidSpec("DTSTART stands twice")
-            dtstart = parse_moment(value, "DTSTART")
-            zone = next((p[5:] for p in found[2].split(";") if p[:5].upper() == "TZID="), None)
-        elif name in dates:
-            dates[name] += [parse_moment(item, name) for item in value.split(",")]
+            dtstart, zone = parse_moment(value, "DTSTART"), tzid
+        elif name in ("RDATE", "EXDATE"):
+            dated.append((name, tzid, value))
         else:
             (rules if name == "RRULE" else exrules).append(value)
     if dtstart is None:
@@ -131,7 +140,19 @@ def parse_properties(text: str) -> tuple[RRule, str | None]:
     if len(rules) > 1:
         raise InvalidSpec("one set takes one RRULE; give the second one an entry of its own")
     rrule = rules[0] if rules else None
+    dates: dict[str, list[Moment]] = {"RDATE": [], "EXDATE": []}
+    for name, tzid, value in dated:
+        elsewhere = None if tzid in (None, zone) else tzid
+        dates[name] += [_date(item.partition("/")[0], name, elsewhere) for item in value.split(",")]
     return parse_rrule(dtstart, rrule, tuple(dates["RDATE"]), tuple(dates["EXDATE"]), tuple(exrules)), zone
+
+
+def _date(text: str, name: str, zone: str | None) -> Moment:
+    """One RDATE or EXDATE; a local time of another zone than DTSTART's is turned into its instant."""
+    moment = parse_moment(text, name)
+    if zone is None or moment.kind is not MomentKind.LOCAL:
+        return moment
+    return parse_moment(format_instant(moment_instant(zone_named(zone), moment)), name)
 
 
 def _frequency(text: str | None, whole: str) -> Frequency:

@@ -2,7 +2,8 @@
 
 Every key is optional, sources add up, unknown keys are refused. What is written is kept: reading a spec and
 writing it back gives the same texts in the same order, in one spelling of the keys. Temporal's spellings are
-understood (`dayOfWeek`, `5h/15m`, lists of `{start, end, step}`).
+understood (`dayOfWeek`, `5h/15m`, lists of `{start, end, step}`, `structuredCalendar`), and one thing may stand where
+a list is wanted; see `spellings`.
 
     {"crons": ["0 9 * * 1-5"], "intervals": [{"every": "5h", "offset": "15m"}],
      "calendars": [{"day_of_week": "Fri", "hour": "11", "minute": "3"}],
@@ -13,9 +14,20 @@ understood (`dayOfWeek`, `5h/15m`, lists of `{start, end, step}`).
 
 import base64
 import binascii
-from typing import Annotated, Any, Final, Literal
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Final, Literal, TypeVar
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError, model_validator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictInt,
+    StrictStr,
+    ValidationError,
+    model_validator,
+)
 
 from evertick.base.errors import InvalidSpec
 from evertick.rules.recurrence import holidays
@@ -23,6 +35,7 @@ from evertick.rules.recurrence.calendar import CALENDAR_FIELDS, Written, parse_c
 from evertick.rules.recurrence.cron import parse_cron, parse_temporal_cron
 from evertick.rules.recurrence.duration import parse_milliseconds
 from evertick.rules.recurrence.interval import ANCHOR_START, make_interval, parse_interval
+from evertick.rules.recurrence.mistakes import mistake
 from evertick.rules.recurrence.moments import parse_day, parse_instant, parse_moment
 from evertick.rules.recurrence.rrule import parse_properties, parse_rrule
 from evertick.rules.recurrence.source import (
@@ -43,6 +56,7 @@ from evertick.rules.recurrence.source import (
     RRule,
     Spec,
 )
+from evertick.rules.recurrence.spellings import exclusion_keys, holiday_keys, listed, spec_keys
 from evertick.rules.recurrence.text import shown
 from evertick.rules.recurrence.writing import canonical, spec_to_wire
 from evertick.rules.recurrence.zones import DATA_MAX
@@ -53,11 +67,16 @@ LIST_MAX: Final = 10_000
 """Longest list of a spec."""
 
 
+Wire = TypeVar("Wire")
+Source = TypeVar("Source")
+
+
 class _Wire(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
-_Texts = Annotated[list[StrictStr], Field(max_length=LIST_MAX)]
+_Listed = BeforeValidator(listed)
+_Texts = Annotated[list[StrictStr], Field(max_length=LIST_MAX), _Listed]
 
 
 class RangeWire(_Wire):
@@ -68,7 +87,7 @@ class RangeWire(_Wire):
     step: StrictInt = 0
 
 
-_FieldWire = StrictStr | StrictInt | Annotated[list[RangeWire], Field(max_length=500)] | None
+_FieldWire = StrictStr | StrictInt | Annotated[list[RangeWire | StrictStr | StrictInt], Field(max_length=500)] | None
 
 
 class CalendarWire(_Wire):
@@ -87,7 +106,7 @@ class CalendarWire(_Wire):
 class IntervalWire(_Wire):
     """Every so often: durations such as "5h" or whole seconds; `anchor` is "epoch", "start" or a moment."""
 
-    every: StrictStr | StrictInt
+    every: StrictStr | StrictInt = Field(validation_alias=AliasChoices("every", "interval"))
     offset: StrictStr | StrictInt | None = Field(None, validation_alias=AliasChoices("offset", "phase"))
     anchor: StrictStr | None = None
 
@@ -112,6 +131,8 @@ class HolidaysWire(_Wire):
     resolved: Annotated[list[tuple[StrictStr, StrictStr]], Field(max_length=LIST_MAX)] | None = None
     source: StrictStr | None = None
 
+    _spelled = model_validator(mode="before")(holiday_keys)
+
 
 class ExclusionWire(_Wire):
     """Exactly one of its keys."""
@@ -121,6 +142,8 @@ class ExclusionWire(_Wire):
     dates: _Texts | None = None
     date_range: Annotated[list[StrictStr], Field(min_length=2, max_length=2)] | None = None
     holidays: HolidaysWire | None = None
+
+    _spelled = model_validator(mode="before")(exclusion_keys)
 
     @model_validator(mode="after")
     def _exactly_one(self) -> "ExclusionWire":
@@ -140,11 +163,11 @@ class SpecWire(_Wire):
     """A whole spec."""
 
     crons: _Texts = []
-    intervals: Annotated[list[IntervalWire | StrictStr], Field(max_length=LIST_MAX)] = []
-    calendars: Annotated[list[CalendarWire], Field(max_length=LIST_MAX)] = []
-    rrules: Annotated[list[RRuleWire | StrictStr], Field(max_length=LIST_MAX)] = []
+    intervals: Annotated[list[IntervalWire | StrictStr | StrictInt], Field(max_length=LIST_MAX), _Listed] = []
+    calendars: Annotated[list[CalendarWire], Field(max_length=LIST_MAX), _Listed] = []
+    rrules: Annotated[list[RRuleWire | StrictStr], Field(max_length=LIST_MAX), _Listed] = []
     times: _Texts = []
-    except_: Annotated[list[ExclusionWire], Field(max_length=LIST_MAX)] = Field([], alias="except")
+    except_: Annotated[list[ExclusionWire], Field(max_length=LIST_MAX), _Listed] = Field([], alias="except")
     start: StrictStr | None = None
     end: StrictStr | None = None
     jitter: StrictStr | StrictInt | None = None
@@ -152,6 +175,8 @@ class SpecWire(_Wire):
     time_zone_data: StrictStr | None = None
     dst: DstWire | None = None
     dialect: Literal["evertick", "temporal"] = "evertick"
+
+    _spelled = model_validator(mode="before")(spec_keys)
 
 
 # --- reading
@@ -166,9 +191,7 @@ def spec_from_wire(wire: Any) -> Spec:
     try:
         return _spec(SpecWire.model_validate(wire))
     except ValidationError as problem:
-        first = problem.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"] if not str(part).endswith("Wire"))
-        raise InvalidSpec(f"{shown(where, 200)}: {first['msg']}" if where else str(first["msg"])) from None
+        raise InvalidSpec(mistake(problem.errors(include_url=False, include_input=False), SpecWire)) from None
 
 
 def schema() -> dict[str, Any]:
@@ -178,14 +201,16 @@ def schema() -> dict[str, Any]:
 
 def _spec(wire: SpecWire) -> Spec:
     dialect = Dialect(wire.dialect)
+    if wire.time_zone == "" and dialect is Dialect.EVERTICK:
+        raise InvalidSpec("time_zone is empty; name one such as Europe/Berlin, or leave it out for UTC")
     rrules, zone = _rrules(wire)
     return Spec(
-        crons=tuple(_cron(text, dialect) for text in wire.crons),
-        intervals=tuple(_interval(interval, dialect) for interval in wire.intervals),
-        calendars=tuple(_calendar(calendar) for calendar in wire.calendars),
+        crons=_each("crons", wire.crons, lambda text: _cron(text, dialect)),
+        intervals=_each("intervals", wire.intervals, lambda interval: _interval(interval, dialect)),
+        calendars=_each("calendars", wire.calendars, _calendar),
         rrules=rrules,
-        times=tuple(parse_moment(text) for text in wire.times),
-        excludes=tuple(_exclusion(exclusion, dialect) for exclusion in wire.except_),
+        times=_each("times", wire.times, parse_moment),
+        excludes=_each("except", wire.except_, lambda exclusion: _exclusion(exclusion, dialect)),
         start=None if wire.start is None else parse_instant(wire.start, "start", round_up=True),
         end=None if wire.end is None else parse_instant(wire.end, "end"),
         jitter_ms=0 if wire.jitter is None else _jitter(wire.jitter),
@@ -196,14 +221,25 @@ def _spec(wire: SpecWire) -> Spec:
     )
 
 
+def _each(key: str, written: Sequence[Wire], read: Callable[[Wire], Source]) -> tuple[Source, ...]:
+    """What a list says, one by one; where there are several, a mistake is told with its place."""
+    sources: list[Source] = []
+    for one in written:
+        try:
+            sources.append(read(one))
+        except InvalidSpec as problem:
+            raise InvalidSpec(f"{key}[{len(sources)}]: {problem}" if len(written) > 1 else str(problem)) from None
+    return tuple(sources)
+
+
 def _cron(text: str, dialect: Dialect) -> Cron:
     return parse_temporal_cron(text) if dialect is Dialect.TEMPORAL else parse_cron(text)
 
 
-def _interval(wire: IntervalWire | str, dialect: Dialect) -> Interval:
+def _interval(wire: IntervalWire | str | int, dialect: Dialect) -> Interval:
     cut = dialect is Dialect.TEMPORAL
-    if isinstance(wire, str):
-        return parse_interval(wire, cut_fractions=cut)
+    if isinstance(wire, str | int):
+        return parse_interval(_duration(wire), cut_fractions=cut)
     anchor = wire.anchor
     at = None if anchor in (None, "epoch") else ANCHOR_START if anchor == ANCHOR_START else parse_instant(anchor or "")
     offset = None if wire.offset is None else _duration(wire.offset)
@@ -219,7 +255,13 @@ def _calendar(wire: CalendarWire) -> Calendar:
     for name in CALENDAR_FIELDS:
         value = getattr(wire, name)
         if isinstance(value, list):
-            fields[name] = [(one.start, one.end, one.step) for one in value]
+            ranges = [one for one in value if isinstance(one, RangeWire)]
+            if ranges and len(ranges) < len(value):
+                raise InvalidSpec(f"the list of {name} mixes ranges with values; write one or the other")
+            if value and not ranges:
+                fields[name] = ",".join(map(str, value))
+            else:
+                fields[name] = [(one.start, one.end, one.step) for one in ranges]
         elif value is not None and value != "":
             fields[name] = value
     return parse_calendar(fields, wire.comment)
@@ -227,24 +269,29 @@ def _calendar(wire: CalendarWire) -> Calendar:
 
 def _rrules(wire: SpecWire) -> tuple[tuple[RRule, ...], str | None]:
     """The recurrence sets, and the spec's zone, which the TZID of a set may name."""
-    rrules: list[RRule] = []
     zone = wire.time_zone
-    for one in wire.rrules:
-        if isinstance(one, str):
-            rrule, tzid = parse_properties(one)
-            if tzid is not None and zone not in (None, tzid):
-                raise InvalidSpec(f"TZID={shown(tzid)} contradicts the time zone {shown(zone)}")
-            zone = zone or tzid
-        else:
-            rrule = parse_rrule(
-                parse_moment(one.dtstart, "dtstart"),
-                one.rrule,
-                tuple(parse_moment(text, "rdate") for text in one.rdate),
-                tuple(parse_moment(text, "exdate") for text in one.exdate),
-                tuple(one.exrule),
-            )
-        rrules.append(rrule)
-    return tuple(rrules), zone
+
+    def read(one: RRuleWire | str) -> RRule:
+        nonlocal zone
+        if isinstance(one, RRuleWire):
+            return _rrule(one)
+        rrule, tzid = parse_properties(one)
+        if tzid is not None and zone not in (None, tzid):
+            raise InvalidSpec(f"TZID={shown(tzid)} contradicts the time zone {shown(zone)}")
+        zone = zone or tzid
+        return rrule
+
+    return _each("rrules", wire.rrules, read), zone
+
+
+def _rrule(wire: RRuleWire) -> RRule:
+    return parse_rrule(
+        parse_moment(wire.dtstart, "dtstart"),
+        wire.rrule,
+        tuple(parse_moment(text, "rdate") for text in wire.rdate),
+        tuple(parse_moment(text, "exdate") for text in wire.exdate),
+        tuple(wire.exrule),
+    )
 
 
 def _exclusion(wire: ExclusionWire, dialect: Dialect) -> Exclusion:

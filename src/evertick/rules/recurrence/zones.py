@@ -34,6 +34,7 @@ DATA_MAX: Final = 128 * 1024
 """Largest TZif data of one zone."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*")
+_OFFSET: Final = re.compile(r"(?:UTC|GMT|Z)?([+-])([01]?[0-9])(?::?[0-5][0-9])?", re.IGNORECASE)
 _NO_ZONES: Final = {"localtime", "posixrules", "Factory", "leapseconds"}
 _ABBREVIATIONS: Final = {"EST": "America/Panama", "MST": "America/Phoenix", "HST": "Pacific/Honolulu"}
 _COVERED_AT_FIRST: Final = 2100
@@ -140,6 +141,12 @@ def zone_named(name: str) -> Zone:
         if data is not None:
             return Zone(name, data)
         problem = "no such time zone"
+    if isinstance(name, str) and (offset := _OFFSET.fullmatch(name)):
+        sign = "+" if offset[1] == "-" else "-"
+        raise InvalidSpec(
+            f"time zone {shown(name)}: an offset is not the name of a time zone; for whole hours write "
+            f"Etc/GMT{sign}{int(offset[2])} (the sign is the other way round there), or name a place"
+        )
     near = _nearest(name)
     hint = f"; did you mean {' or '.join(near)}?" if near else "; zones have names such as Europe/Berlin or UTC"
     raise InvalidSpec(f"time zone {shown(name)}: {problem}{hint}")
