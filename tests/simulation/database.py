@@ -153,7 +153,6 @@ class SimulatedLanes:
         self._store = store
         self._loop = world.loop
         self._latencies = latencies
-        self._under_way: set[asyncio.Task[Any]] = set()
 
     async def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
         """See `Lanes.write`."""
@@ -167,31 +166,37 @@ class SimulatedLanes:
         """See `Lanes.call`."""
         return await self._elsewhere(lambda: function(*args))
 
-    def close(self) -> None:
+    def close(self, *, wait: bool = True) -> None:
         """See `Lanes.close`."""
 
     async def _elsewhere(self, work: Callable[[], T]) -> T:
-        task = asyncio.create_task(self._lane(work), name=f"{current_process().name}/lane")
-        self._under_way.add(task)
-        task.add_done_callback(self._done)
-        result, error = await asyncio.shield(task)
+        answer = self._loop.create_future()
+
+        def run() -> None:
+            result: T | None = None
+            error: Exception | None = None
+            try:
+                result = work()
+            except Exception as raised:
+                error = raised
+            self._after_a_while(tell, result, error)
+
+        def tell(result: T | None, error: Exception | None) -> None:
+            if not answer.done():  # else nobody waits any more
+                answer.set_result((result, error))
+
+        self._after_a_while(run)
+        result, error = await answer
         if error is not None:
             raise error
-        return result  # type: ignore[return-value]  # there is no error
+        return result  # type: ignore[no-any-return]  # there is no error
 
-    async def _lane(self, work: Callable[[], T]) -> tuple[T | None, BaseException | None]:
-        await asyncio.sleep(self._loop.random.choice(self._latencies))
-        result: T | None = None
-        error: BaseException | None = None
-        try:
-            result = work()
-        except Exception as raised:
-            error = raised
-        await asyncio.sleep(self._loop.random.choice(self._latencies))
-        return result, error
-
-    def _done(self, task: asyncio.Task[Any]) -> None:
-        self._under_way.discard(task)
+    def _after_a_while(self, callback: Callable[..., object], *args: object) -> None:
+        latency_s = self._loop.random.choice(self._latencies)
+        if latency_s:
+            self._loop.call_later(latency_s, callback, *args)
+        else:
+            self._loop.call_soon(callback, *args)
 
 
 class LeaseTask:

@@ -79,8 +79,7 @@ class Faults:
 
         `values` are the numbers that a drawn fault may carry.
         """
-        self.opportunities[kind] += 1
-        at = self.opportunities[kind]
+        at = self.opportunities[kind] = self.opportunities[kind] + 1
         if self.is_calm:
             return None
         if self._planned is not None:

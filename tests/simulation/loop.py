@@ -23,8 +23,8 @@ interleavings of awaits between processes occur, and no impossible ones.
     await worker.ended()                                   # by its own end, or killed
     loop.kill(worker)                                      # SIGKILL
     loop.pause(worker, 12.0)                               # SIGSTOP, and SIGCONT 12 s later
-    loop.deliver(worker, poke.set, delay=0.005)            # a message: runs there, or is lost with the
-    process loop.on_end.append(restart)                            # called with every process that ends
+    loop.deliver(worker, poke.set, delay=0.005)            # a message: runs there, or is lost with it
+    loop.on_end.append(restart)                            # called with every process that ends
 
 When a process's main coroutine ends, its other tasks are cancelled and awaited, as `asyncio.run` does it.
 Code that belongs to no process (the scenario itself, the outside world) runs in the process `world`, which is
@@ -33,8 +33,9 @@ keeps as ground truth.
 
 **Kill** means SIGKILL: the process's callbacks never run again, so no `finally` and no `except` gets a say.
 The dead coroutines are kept until `close()` (the end of the `with` block), which is when their `finally`
-blocks run, after the verdict: judge before closing. **Pause** means that the process stands still, its timers
-too, and then goes on, still believing what it believed.
+blocks run, after the verdict: judge before closing. (Until then no garbage is collected: a run makes many objects and
+little garbage, and the search for it takes a third of the time.) **Pause** means that the process stands still, its
+timers too, and then goes on, still believing what it believed.
 
 **Faults** are drawn from a stream of their own (`loop.faults`, see `tests.simulation.faults`) at every step
 of a killable process (`kill`, `pause`) and at every labelled point. `loop.point("finish.before_commit")`,
@@ -52,6 +53,7 @@ reports to a loop's exception handler; a scenario should find it empty.
 
 import asyncio
 import contextvars
+import gc
 import hashlib
 import heapq
 import random
@@ -80,7 +82,7 @@ STEPS_MAX: Final = 500_000
 STEPS_AT_ONCE_MAX: Final = 20_000
 TIMELINE_LENGTH: Final = 200
 PAUSES: Final[Sequence[float]] = (0.001, 0.05, 0.5, 3.0, 12.0, 45.0)
-PRUNE_EVERY: Final = 1024
+PRUNE_EVERY: Final = 256
 
 
 class SimulationFailure(AssertionError):
@@ -125,14 +127,15 @@ class SimulationLoop(asyncio.BaseEventLoop):
         self._now = 0.0
         self._serial = 0
         self._timers: list[tuple[float, int, Process, asyncio.TimerHandle]] = []
-        self._tasks: list[SimulatedTask] = []
         self._timeline: deque[tuple[int, float, str, object]] = deque(maxlen=TIMELINE_LENGTH)
         self._hash = hashlib.blake2b(digest_size=16) if trace else None
         self._world = Process(self, "world", killable=False)
         self._processes: list[Process] = [self._world]
         self._graves: list[Process] = []
+        self._collects = gc.isenabled()
 
     def __enter__(self) -> Self:
+        gc.disable()
         return self
 
     def __exit__(
@@ -175,7 +178,7 @@ class SimulationLoop(asyncio.BaseEventLoop):
     def _next_process(self) -> Process:
         """The process that runs next, drawn among those that can; moves time when none can."""
         while True:
-            able = [one for one in self._processes if one.paused_until is None and one.has_work()]
+            able = [one for one in self._processes if one.ready and one.paused_until is None and one.has_work()]
             if able:
                 return able[0] if len(able) == 1 else able[self.random.randrange(len(able))]
             self._move_time()
@@ -240,7 +243,7 @@ class SimulationLoop(asyncio.BaseEventLoop):
         except Exception as error:
             process.exception = error
         me = asyncio.current_task()
-        others = [task for task in self._tasks if task.process is process and not (task is me or task.done())]
+        others = [task for task in process.tasks if not (task is me or task.done())]
         for task in others:
             task.cancel()
         if others:
@@ -361,9 +364,9 @@ class SimulationLoop(asyncio.BaseEventLoop):
         task = SimulatedTask(
             serial, coro, loop=self, name=str(name or f"{process.name}/{serial}"), context=context, process=process
         )
-        self._tasks.append(task)
-        if len(self._tasks) % PRUNE_EVERY == 0:
-            self._tasks = [task for task in self._tasks if not task.done()]
+        process.tasks.append(task)
+        if len(process.tasks) % PRUNE_EVERY == 0:
+            process.tasks[:] = [task for task in process.tasks if not task.done()]
         return task
 
     def run_in_executor(self, *_: object) -> Any:
@@ -398,7 +401,8 @@ class SimulationLoop(asyncio.BaseEventLoop):
         if self._closed:
             return
         self._closed = True
-        for task in self._tasks:
+        processes = [*self._graves, *self._processes]
+        for task in sorted((task for process in processes for task in process.tasks), key=lambda task: task.serial):
             task._log_destroy_pending = False  # type: ignore[attr-defined]
             if task.done():
                 task._log_traceback = False
@@ -408,8 +412,11 @@ class SimulationLoop(asyncio.BaseEventLoop):
                 coroutine.close()
             except BaseException:
                 pass  # the run is over and judged; what its remains say no longer counts
-        self._tasks.clear()
+        for process in processes:
+            process.tasks.clear()
         self._timers.clear()
+        if self._collects:
+            gc.enable()
 
     # -- what a report needs
 
@@ -436,9 +443,10 @@ class SimulationLoop(asyncio.BaseEventLoop):
     def _whereabouts(self) -> str:
         """Where every task of the living waits."""
         lines = []
-        for task in self._tasks:
-            if task.process.alive and not task.done():
-                lines.append(f"  {task.get_name()} waits in {waiting_place(task.get_coro())}")
+        for process in self._processes:
+            for task in process.tasks:
+                if not task.done():
+                    lines.append(f"  {task.get_name()} waits in {waiting_place(task.get_coro())}")
         return "\n".join(lines)
 
     def _next_serial(self) -> int:

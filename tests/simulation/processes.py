@@ -36,6 +36,7 @@ class Process:
         self.paused_until: float | None = None
         self.context = contextvars.Context()
         self.ready: deque[asyncio.Handle] = deque()
+        self.tasks: list[SimulatedTask] = []
         self._loop = loop
         self._waiters: list[asyncio.Future[None]] = []
         self.context.run(PROCESS.set, self)

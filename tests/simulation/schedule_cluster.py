@@ -207,7 +207,8 @@ class ScheduleCluster:
         if error is not None and not isinstance(error, Unavailable | Conflict):
             self.world.complaints.append(f"crash: {process.name} ended with {type(error).__name__}: {error}")
         if role.startswith("worker") or process.state is ProcessState.KILLED:
-            self.world.loop.call_later(self.chance.choice((0.0, 0.5, 3.0)), self._spawn, role)
+            a_while_s = self.profile.poll_ms / 40_000
+            self.world.loop.call_later(self.chance.choice((0.0, 0.5, 3.0, a_while_s)), self._spawn, role)
 
     def _open(self, role: str) -> App:
         process, world = current_process(), self.world
@@ -388,8 +389,8 @@ def profile_of(seed: int) -> Profile:
         workers=chance.choice((1, 2, 3, 4)),
         clients=chance.choice((1, 2)),
         schedules=chance.choice((1, 2, 4, 8)),
-        poll_ms=20_000 if fast else 3_600_000,
-        lease_ms=30_000 if fast else 7_200_000,
+        poll_ms=40_000 if fast else 7_200_000,
+        lease_ms=60_000 if fast else 14_400_000,
         retention_ms=10**12 if chance.random() < 0.7 else (60_000 if fast else day_s * 1000),
         page=chance.choice((100,) if a_year else (1, 2, 100)),
         reports=chance.choice((1, 3, 2_000)),
@@ -399,8 +400,9 @@ def profile_of(seed: int) -> Profile:
         clock_steps_ms=steps_ms,
         outage_s=chance.choice((0.0, 0.0, 300.0 if fast else 3.0 * day_s)),
         rates={
-            "kill": rough * chance.choice((0.0, 0.0005, 0.003)),
-            "crash": rough * chance.choice((0.0, 0.005, 0.02)),
+            # Who dies at every turn never comes to evaluate anything.
+            "kill": rough * chance.choice((0.0, 0.0002, 0.0007)),
+            "crash": rough * chance.choice((0.0, 0.003, 0.01)),
             "pause": rough * chance.choice((0.0, 0.0005, 0.002)),
             "unavailable": rough * chance.choice((0.0, 0.02)),
             "conflict": rough * chance.choice((0.0, 0.05)),
