@@ -5,6 +5,8 @@ from typing import Final, NamedTuple
 
 LOST_WORKER: Final = "LostWorker"
 """Error type of an action whose worker died while it ran: it may have happened or not, so it is not repeated."""
+WORKER_STOPPED: Final = "WorkerStopped"
+"""Error type of an action that still ran when its worker had to end: it may have happened in part."""
 TIMED_OUT: Final = "TimedOut"
 QUARANTINED: Final = "Quarantined"
 """Error type of a job that was claimed again and again and whose workers died each time."""

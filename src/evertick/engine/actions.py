@@ -17,7 +17,7 @@ from typing import Final
 from evertick.base.clock import Clock
 from evertick.base.ids import Entropy, IdMaker, JobId, WorkerId
 from evertick.base.instants import Instant
-from evertick.base.outcomes import Canceled
+from evertick.base.outcomes import Canceled, Raised
 from evertick.base.records import Claim, FunctionKind, JobEnd
 from evertick.engine.claims import Abandoned, Attempt, Claimed, claim_due, claim_suspect
 from evertick.engine.events import Counters, JobEnded
@@ -26,13 +26,24 @@ from evertick.engine.lanes import Lanes
 from evertick.engine.loops import Loop
 from evertick.engine.runner import Runner
 from evertick.engine.settings import Settings
-from evertick.rules.jobs import SUSPECT_CRASHES, ended, lost
+from evertick.rules.jobs import SUSPECT_CRASHES, cut_off, ended, lost
 from evertick.store.contract import Hint, Isolation, Transaction
 
 _logger: Final = logging.getLogger("evertick.engine")
 
 ENDS_MAX: Final = 500
 """Ends written in one transaction."""
+
+CLEAN_UP_S: Final = 1.0
+"""How long a cancelled action may still take, for its `finally`, when the worker ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    task: asyncio.Task[None]
+    claim: Claim
+    worker_id: WorkerId
+    started_at: Instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +137,9 @@ class ActionLoop(Loop):
         self._settings = settings
         self._counters = counters
         self._worker_id = worker_id
-        self._tasks: dict[Attempt, asyncio.Task[None]] = {}
+        self._tasks: dict[Attempt, _Running] = {}
         self._asked_to_stop: dict[Attempt, int] = {}
+        self._left_behind: set[Attempt] = set()
         self._suspects: set[Attempt] = set()
         self._starting = False
         self._paused = False
@@ -150,10 +162,10 @@ class ActionLoop(Loop):
 
         One that goes on after a request is cancelled once more when its job is terminated: `urgency` 2 after 1.
         """
-        for (running, attempt), task in self._tasks.items():
-            if running == job_id and urgency > self._asked_to_stop.get((running, attempt), 0):
-                self._asked_to_stop[running, attempt] = urgency
-                task.cancel()
+        for attempt, running in self._tasks.items():
+            if running.claim.id == job_id and urgency > self._asked_to_stop.get(attempt, 0):
+                self._asked_to_stop[attempt] = urgency
+                running.task.cancel()
 
     async def round(self) -> Instant | None:
         """Claim what fits the free slots and start it."""
@@ -170,7 +182,7 @@ class ActionLoop(Loop):
             self._tell_if_still()
 
     async def _claim_and_start(self, worker_id: WorkerId) -> Instant | None:
-        self._start(await self._abandoned.look(worker_id, known=set(self._tasks)), worker_id)
+        await self._start(await self._abandoned.look(worker_id, known=set(self._tasks)), worker_id)
         free = self._settings.action_slots - len(self._tasks)
         with self._abandoned.watching():
             claimed, suspect = await self._lanes.write(
@@ -178,7 +190,7 @@ class ActionLoop(Loop):
             )
         if claimed.blocked or suspect.blocked:
             self._counters.add("jobs_blocked", claimed.blocked + suspect.blocked)
-        self._start(suspect.claims + claimed.claims, worker_id)
+        await self._start(suspect.claims + claimed.claims, worker_id)
         return claimed.next_due_at if suspect.next_due_at is None else suspect.next_due_at
 
     def _claim(self, transaction: Transaction, worker_id: WorkerId, free: int) -> tuple[Claimed, Claimed]:
@@ -209,42 +221,78 @@ class ActionLoop(Loop):
             self._paused = False
             self.poke()
 
-    async def drain(self, within_ms: int) -> None:
-        """Wait until running actions have ended; cancel those that take longer, and wait for their ends."""
+    async def drain(self, within_ms: int, at_once: asyncio.Event) -> None:
+        """Let running actions end, within the time or until `at_once`; then cancel them and end them as cut off.
+
+        One that does not end although it was cancelled is left behind: its end is written all the same.
+        """
         if self._tasks:
             _logger.info("waiting up to %.0f s for %d running actions", within_ms / 1000, len(self._tasks))
-            await asyncio.wait(self._tasks.values(), timeout=within_ms / 1000)
+            waits = [asyncio.create_task(self._all_ended(within_ms / 1000)), asyncio.create_task(at_once.wait())]
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for wait in waits:
+                wait.cancel()
         self.cancel_all()
-        if self._tasks:
-            await asyncio.wait(self._tasks.values())
+        await self._all_ended(CLEAN_UP_S)
+        for attempt, running in list(self._tasks.items()):
+            if not running.task.done():
+                _logger.warning("%s does not end although it was cancelled; it is left behind", running.claim.name,
+                                extra={"job_id": running.claim.id})  # fmt: skip
+                self._left_behind.add(attempt)
+                self.ends.add(
+                    _Ended(running.claim, self._end_of_cancelled(running), running.worker_id, running.started_at)
+                )
 
     def cancel_all(self) -> None:
         """Stop running actions: the worker stops, or its lease was taken away."""
-        for task in self._tasks.values():
-            task.cancel()
+        for running in self._tasks.values():
+            running.task.cancel()
 
-    def _start(self, claims: list[Claim], worker_id: WorkerId) -> None:
+    async def _all_ended(self, seconds: float) -> None:
+        if self._tasks:
+            await asyncio.wait([running.task for running in self._tasks.values()], timeout=seconds)
+
+    async def _start(self, claims: list[Claim], worker_id: WorkerId) -> None:
         if worker_id != self._worker_id():
             return  # the lease was lost meanwhile, so these were given away: what has not begun need not begin
+        if self.stopping and claims:
+            await self._give_back(claims, worker_id)  # claimed while the worker was told to stop
+            return
         for claim in claims:
-            task = asyncio.create_task(self._run(claim, worker_id), name=f"action {claim.name} {claim.id}")
-            self._tasks[claim.id, claim.attempt] = task
+            task = asyncio.create_task(self._run(claim), name=f"action {claim.name} {claim.id}")
+            self._tasks[claim.id, claim.attempt] = _Running(task, claim, worker_id, self._clock.now())
             if claim.crashes >= SUSPECT_CRASHES:
                 self._suspects.add((claim.id, claim.attempt))
 
-    async def _run(self, claim: Claim, worker_id: WorkerId) -> None:
-        started_at = self._clock.now()
+    async def _give_back(self, claims: list[Claim], worker_id: WorkerId) -> None:
+        def work(transaction: Transaction) -> None:
+            for claim in claims:
+                transaction.release_job(claim.id, worker_id=worker_id, attempt=claim.attempt)
+
+        await self._lanes.write(work, isolation=Isolation.READ_COMMITTED)
+
+    async def _run(self, claim: Claim) -> None:
+        running = self._tasks[claim.id, claim.attempt]
         try:
             ran = await self._runner.run_action(claim)
         except asyncio.CancelledError:
-            now = self._clock.now()
-            if (claim.id, claim.attempt) in self._asked_to_stop:
-                end = ended(claim, Canceled(), now=now, entropy=self._entropy)
-            else:
-                end = lost(claim, now=now, entropy=self._entropy)
+            end = self._end_of_cancelled(running)
         else:
             end = ended(claim, ran.outcome, now=self._clock.now(), entropy=self._entropy, logs=ran.logs)
-        self.ends.add(_Ended(claim, end, worker_id, started_at))
+        if (claim.id, claim.attempt) not in self._left_behind:
+            self.ends.add(_Ended(claim, end, running.worker_id, running.started_at))
+
+    def _end_of_cancelled(self, running: _Running) -> JobEnd:
+        """Who has cancelled it: somebody who wants the job to stop, the function itself, or the end of the worker?"""
+        claim, now = running.claim, self._clock.now()
+        if (claim.id, claim.attempt) in self._asked_to_stop:
+            return ended(claim, Canceled(), now=now, entropy=self._entropy)
+        if not running.task.cancelling():
+            raised = Raised(asyncio.CancelledError.__name__, "something that the function waited for was cancelled")
+            return ended(claim, raised, now=now, entropy=self._entropy)
+        if self.stopping:
+            return cut_off(claim, now=now, entropy=self._entropy)
+        return lost(claim, now=now, entropy=self._entropy)  # the lease was lost: others have written so already
 
     def _free(self, claim: Claim) -> None:
         self._tasks.pop((claim.id, claim.attempt), None)

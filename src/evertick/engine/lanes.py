@@ -29,8 +29,8 @@ class Lanes(Protocol):
         """A blocking function of the user's."""
         ...
 
-    def close(self) -> None:
-        """Give the threads back."""
+    def close(self, *, wait: bool = True) -> None:
+        """Give the threads back; without `wait`, also those whose transactions have not ended."""
         ...
 
 
@@ -41,6 +41,7 @@ class ThreadLanes:
         self._store = store
         self._writers = ThreadPoolExecutor(writers, thread_name_prefix="evertick-lane")
         self._callers = ThreadPoolExecutor(callers, thread_name_prefix="evertick-call")
+        self._closed = False
 
     async def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
         """See `Lanes.write`."""
@@ -55,9 +56,12 @@ class ThreadLanes:
         """See `Lanes.call`."""
         return await asyncio.get_running_loop().run_in_executor(self._callers, function, *args)
 
-    def close(self) -> None:
-        """See `Lanes.close`. A function that still runs keeps its thread, not the process."""
-        self._writers.shutdown(wait=True)
+    def close(self, *, wait: bool = True) -> None:
+        """See `Lanes.close`. A function that still runs keeps its thread, not the process. Once is enough."""
+        if self._closed:
+            return
+        self._closed = True
+        self._writers.shutdown(wait=wait, cancel_futures=not wait)
         self._callers.shutdown(wait=False, cancel_futures=True)
 
 
@@ -82,5 +86,5 @@ class InlineLanes:
         await asyncio.sleep(0)
         return function(*args)
 
-    def close(self) -> None:
+    def close(self, *, wait: bool = True) -> None:
         """See `Lanes.close`: there is nothing to give back."""

@@ -17,6 +17,9 @@ from evertick.store.contract import Isolation, Store
 
 _logger: Final = logging.getLogger("evertick.engine")
 
+END_S: Final = 1.0
+"""How long the end waits for a renewal that is under way."""
+
 
 def renew(store: Store, worker_id: WorkerId, *, now: Instant, lease_ms: int) -> bool:
     """One sign of life; False when the lease was taken away."""
@@ -83,7 +86,7 @@ class LeaseThread:
         """End, without giving the lease up."""
         self._stopped.set()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(timeout=END_S)
 
     def _run(self) -> None:
         while not self._stopped.wait(self._every_ms / 1000):

@@ -33,6 +33,9 @@ from evertick.store.contract import EVERYTHING, Hints, Isolation, Store, Transac
 
 _logger: Final = logging.getLogger("evertick.engine")
 
+LAST_WRITES_S: Final = 3.0
+"""After the drain: time to write how everything ended. What is not written then, others find by the lease."""
+
 
 class Worker:
     """Runs jobs until it is stopped."""
@@ -63,7 +66,7 @@ class Worker:
         self._worker_id = WorkerId(ids.make(WORKER_PREFIX, clock.now()))
         self._registered = False
         self._lease: Lease | None = None
-        self._stop_now = False
+        self._at_once = asyncio.Event()
         self.actions = ActionLoop(lanes, clock, runner, ids, entropy, settings, counters, worker_id=self.current_id)
         self._claiming: list[Loop] = [
             MutationLoop(
@@ -123,7 +126,7 @@ class Worker:
                 task.cancel()
             if self._lease is not None:
                 self._lease.stop()
-            self._lanes.close()
+            self._lanes.close(wait=all(task.done() for task in tasks))
         for task in tasks:
             if task.done() and not task.cancelled() and (error := task.exception()) is not None:
                 raise error
@@ -136,9 +139,10 @@ class Worker:
 
     def stop(self, *, now: bool = False) -> None:
         """Drain and end; with `now`, do not wait for running actions. Call it in the loop's own thread."""
-        self._stop_now = self._stop_now or now
-        if now and self._stopped.is_set():
-            self.actions.cancel_all()
+        if now:
+            self._at_once.set()
+        for loop in (*self._claiming, *self._upkeep):
+            loop.stop()
         self._stopped.set()
 
     # -- helpers
@@ -201,24 +205,27 @@ class Worker:
                 return
 
     async def _end(self, tasks: list[asyncio.Task[None]]) -> None:
-        """Stop claiming, let actions end, write their ends, leave."""
-        for loop in (*self._claiming, *self._upkeep):
-            loop.stop()
-        await self.actions.drain(0 if self._stop_now else self._settings.drain_ms)
+        """Stop claiming, let actions end, write their ends, leave: all of it within the drain and LAST_WRITES_S."""
+        self.stop()  # a loop that ended by an error ends the others
+        await self.actions.drain(self._settings.drain_ms, self._at_once)
         time = asyncio.get_running_loop().time
-        deadline = time() + self._settings.drain_ms / 1000
-        while not self.actions.ends.empty and time() < deadline:
+        deadline = time() + LAST_WRITES_S
+        while time() < deadline and not all(task.done() for task in tasks):
+            if self.actions.ends.empty:
+                self.actions.ends.stop()
             self.actions.ends.poke()
-            await asyncio.sleep(0.01)
-        self.actions.ends.stop()
-        await asyncio.wait(tasks, timeout=self._settings.drain_ms / 1000)
+            await asyncio.wait(tasks, timeout=0.01)
         try:
-            worker_id = self._worker_id
-            await self._lanes.write(
-                lambda transaction: (
-                    None if transaction.held_jobs(worker_id, limit=1) else transaction.remove_worker(worker_id)
-                ),
-                isolation=Isolation.READ_COMMITTED,
-            )
-        except (Unavailable, Conflict) as error:
-            _logger.warning("could not sign off: %s; others will notice by the lease", error)
+            async with asyncio.timeout_at(deadline):
+                await self._sign_off()
+        except (Unavailable, Conflict, TimeoutError) as error:
+            _logger.warning("could not sign off: %s; others will notice by the lease", str(error) or "no answer")
+
+    async def _sign_off(self) -> None:
+        worker_id = self._worker_id
+        await self._lanes.write(
+            lambda transaction: (
+                None if transaction.held_jobs(worker_id, limit=1) else transaction.remove_worker(worker_id)
+            ),
+            isolation=Isolation.READ_COMMITTED,
+        )

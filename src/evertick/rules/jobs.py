@@ -15,7 +15,7 @@ from typing import Final
 
 from evertick.base.ids import Entropy
 from evertick.base.instants import Instant
-from evertick.base.outcomes import LOST_WORKER, QUARANTINED, Canceled, Outcome, Raised, Returned
+from evertick.base.outcomes import LOST_WORKER, QUARANTINED, WORKER_STOPPED, Canceled, Outcome, Raised, Returned
 from evertick.base.records import Claim, FunctionKind, JobEnd, JobState
 from evertick.rules.retry import RetryPolicy, next_attempt_at
 
@@ -76,12 +76,7 @@ def ended(claim: Claim, outcome: Outcome, *, now: Instant, entropy: Entropy, log
             claim.id, claim.attempt, JobState.CANCELED, now, claim.due_at,
             claim.failures, claim.crashes, None, None, logs,
         )  # fmt: skip
-    failures = claim.failures + 1
-    if claim.retry is not None and outcome.retryable:
-        again_at = next_attempt_at(failures, RetryPolicy.from_json(claim.retry), now, entropy)
-        if again_at is not None:
-            return _pending_again(claim, again_at, outcome, failures=failures, crashes=claim.crashes, logs=logs)
-    return _failed(claim, outcome, now=now, failures=failures, crashes=claim.crashes, logs=logs)
+    return _failed_once_more(claim, outcome, now=now, entropy=entropy, crashes=claim.crashes, logs=logs)
 
 
 def lost(claim: Claim, *, now: Instant, entropy: Entropy) -> JobEnd:
@@ -96,17 +91,26 @@ def lost(claim: Claim, *, now: Instant, entropy: Entropy) -> JobEnd:
         return _failed(
             claim, Raised(QUARANTINED, message), now=now, failures=claim.failures, crashes=crashes, logs=None
         )
+    if claim.kind is FunctionKind.MUTATION:
+        return _pending_again(claim, claim.due_at, None, failures=claim.failures, crashes=crashes, logs=None)
     outcome = Raised(
         LOST_WORKER, "lost worker: its process died while the function ran, so it may have happened or not"
     )
-    if claim.kind is FunctionKind.MUTATION:
-        return _pending_again(claim, claim.due_at, None, failures=claim.failures, crashes=crashes, logs=None)
-    failures = claim.failures + 1
-    if claim.retry is not None:
-        again_at = next_attempt_at(failures, RetryPolicy.from_json(claim.retry), now, entropy)
-        if again_at is not None:
-            return _pending_again(claim, again_at, outcome, failures=failures, crashes=crashes, logs=None)
-    return _failed(claim, outcome, now=now, failures=failures, crashes=crashes, logs=None)
+    return _failed_once_more(claim, outcome, now=now, entropy=entropy, crashes=crashes, logs=None)
+
+
+def cut_off(claim: Claim, *, now: Instant, entropy: Entropy) -> JobEnd:
+    """What to write for an action that still ran when its worker had to end.
+
+    It may have happened, so it fails, unless its retry policy allows another attempt. Nothing died, so no crash counts:
+    however many deploys cut a long action off, it is never quarantined for them.
+    """
+    outcome = Raised(
+        WORKER_STOPPED,
+        "its worker was stopped before the function had ended, so it may have happened in part or not at all; "
+        "a longer drain gives it time, a retry policy another try",
+    )
+    return _failed_once_more(claim, outcome, now=now, entropy=entropy, crashes=claim.crashes, logs=None)
 
 
 def error_json(raised: Raised) -> str:
@@ -115,6 +119,18 @@ def error_json(raised: Raised) -> str:
         {"type": raised.type, "message": _cut(raised.message), "traceback": _cut(raised.traceback)},
         ensure_ascii=True,  # a lone surrogate in a message must not make the row unwritable
     )
+
+
+def _failed_once_more(
+    claim: Claim, outcome: Raised, *, now: Instant, entropy: Entropy, crashes: int, logs: str | None
+) -> JobEnd:
+    """One more failure: tried again if the retry policy allows it, else the job has failed."""
+    failures = claim.failures + 1
+    if claim.retry is not None and outcome.retryable:
+        again_at = next_attempt_at(failures, RetryPolicy.from_json(claim.retry), now, entropy)
+        if again_at is not None:
+            return _pending_again(claim, again_at, outcome, failures=failures, crashes=crashes, logs=logs)
+    return _failed(claim, outcome, now=now, failures=failures, crashes=crashes, logs=logs)
 
 
 def _pending_again(

@@ -49,6 +49,8 @@ IDLE_CONNECTIONS_MAX: Final = 16
 NOTIFY_EVERY_S: Final = 0.005
 RECONNECT_EVERY_S: Final = 1.0
 LISTEN_LOOK_S: Final = 1.0
+CLOSE_S: Final = 1.0
+"""How long the end waits for each of the threads that hear and send hints: one may be trying to connect."""
 MIGRATION_LOCK: Final = 0x65766572
 _LEVELS: Final = {
     Isolation.SERIALIZABLE: IsolationLevel.SERIALIZABLE,
@@ -230,7 +232,7 @@ class PostgresStore:
         if self._notifier is not None:
             self._notifier.close()  # its last notification also wakes our own hearer, who then sees the end
         if self._hearer is not None:
-            self._hearer.join()
+            self._hearer.join(timeout=CLOSE_S)
         self._close_idle()
 
     # -- connections
@@ -423,7 +425,7 @@ class _Notifier:
         """Send what was requested, and end."""
         self._closing = True
         self._wanted.set()
-        self._thread.join(timeout=CONNECT_TIMEOUT_S)
+        self._thread.join(timeout=CLOSE_S)
 
     def _run(self) -> None:
         connection: psycopg.Connection[Any] | None = None
