@@ -142,7 +142,16 @@ def explain(operations: ScheduleOperations, schedule_id: str, at: datetime) -> W
         chain = _Chain(name, nominal_at)
         if row is None:
             return _of_deleted(operations, transaction, chain, rows)
-        own = next((each for each in rows if each.origin == Origin.SCHEDULE and each.nominal_at == nominal_at), None)
+        own = max(
+            (each for each in rows if each.origin == Origin.SCHEDULE and each.nominal_at == nominal_at),
+            key=lambda each: each.request,  # what was counted again after what was judged before
+            default=None,
+        )
+        state = from_text(row.state)
+        if own is not None and state.recount is not None and state.seen_until < nominal_at <= state.recount.until:
+            return _of_nothing(operations, transaction, chain, row)
+        if own is not None and own.decided_at > operations.now():
+            return _of_clock_ahead(operations, chain, state.seen_until, own, rows)
         found = own or (rows[0] if rows else None)
         if found is not None:
             return _of_row(operations, transaction, chain, row, found, rows)
@@ -167,6 +176,23 @@ def _of_deleted(
         return chain.without_row(Missing.DELETED, f"the schedule had been {gone}")
     chain.unknown("existed", f"it is gone now: {gone}")
     return chain.without_row(Missing.NO_RECORD, f"nothing is recorded for that time, and the schedule is {gone}")
+
+
+def _of_clock_ahead(
+    operations: ScheduleOperations,
+    chain: _Chain,
+    seen_until: Instant,
+    own: OccurrenceRow,
+    rows: Sequence[OccurrenceRow],
+) -> Explanation:
+    """A time that was judged at a moment which is still to come: the clock was ahead, and was set back."""
+    now = to_iso(operations.now())
+    chain.stopped("clock", f"it was judged at {to_iso(own.decided_at)}, and it is {now} only: the clock was set back")
+    sentence = (
+        f"{own.fate} while the clock was ahead ({own.reason}); the schedule is silent until {to_iso(seen_until)}, "
+        "unless it is told to count from now"
+    )
+    return chain.with_rows(own, rows, sentence, f"evertick schedule resume --sid {chain.schedule} --from-now")
 
 
 def _of_nothing(

@@ -47,6 +47,7 @@ BULK_PAGE: Final = 500
 
 TRIGGER_PREFIX: Final = "trigger"
 BACKFILL_PREFIX: Final = "backfill"
+RECOUNT_PREFIX: Final = "recount"
 REQUEST_CHARS_MAX: Final = 1_000
 
 Span = tuple[datetime, datetime]
@@ -191,12 +192,22 @@ class ScheduleOperations(ScheduleQuestions):
         detail = note if until_at is None else f"{note} (until {to_iso(until_at)})".strip()
         return self._simple(schedule_id, event, "paused", detail, if_version)
 
-    def resume(self, schedule_id: str, note: str = "", *, if_version: int | None = None) -> Work[ScheduleSummary]:
+    def resume(
+        self, schedule_id: str, note: str = "", *, from_now: bool = False, if_version: int | None = None
+    ) -> Work[ScheduleSummary]:
         """Let a schedule go on, from now. What passed during the pause is not made up.
+
+        After the clock was ahead and was set back, a schedule is silent until the times come that it has not judged
+        yet (`silent_until` of its description). With `from_now`, all times from now on count, also those that it has
+        judged: what ran too early runs again at its time, and the ledger keeps both.
 
         Raises ScheduleNotFound, VersionConflict.
         """
-        return self._simple(schedule_id, lambda now: Resumed(at=now, note=note), "resumed", note, if_version)
+
+        def resumed(now: Instant) -> Event:
+            return Resumed(at=now, note=note, recount=self.make_id(RECOUNT_PREFIX, now) if from_now else None)
+
+        return self._simple(schedule_id, resumed, "resumed", note, if_version)
 
     # -- running
 

@@ -200,7 +200,8 @@ class ScheduleDescription(ScheduleSummary):
 
     `spec` is as it was written. `upcoming` are its next times, also while it is paused. `recent` are the newest rows
     of its ledger. `counters` count fates by reason since it was created. `last_result` is of the successful run that
-    ended last, `last_failure` what no success has followed since.
+    ended last, `last_failure` what no success has followed since. `silent_until` is set if the clock was set
+    back: times up to then were judged while it was ahead (see `resume`).
     """
 
     spec: Spec
@@ -211,6 +212,7 @@ class ScheduleDescription(ScheduleSummary):
     obstacle: str | None
     remaining: int | None
     ending: Ending | None
+    silent_until: datetime | None
     counters: Mapping[Reason, int]
     actions: int
     skipped: int
@@ -310,6 +312,7 @@ def description(
         obstacle=state.obstacle,
         remaining=state.remaining,
         ending=state.ending,
+        silent_until=to_datetime(state.seen_until) if state.seen_until > now else None,
         counters=dict(state.counters.by_reason),
         actions=state.counters.actions,
         skipped=state.counters.skipped,

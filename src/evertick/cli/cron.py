@@ -11,7 +11,7 @@ from evertick.cli.lazy import LazyGroup
 from evertick.cli.output import chosen_fields, fields_option, output_option
 from evertick.cli.schedule_desk import open_desk
 from evertick.cli.schedule_list import LIMIT_DEFAULT, LIMIT_MAX, write_description, write_list
-from evertick.cli.schedule_pause import pause_one, resume_one
+from evertick.cli.schedule_pause import from_now_option, pause_one, resume_one
 from evertick.cli.schedule_rows import OCCURRENCE_FIELDS, time_option
 from evertick.cli.schedule_trigger import SHOWN, trigger_one
 
@@ -84,8 +84,9 @@ def pause(name: str, reason: str | None, until: str | None, db: str | None) -> N
 @cron.command("resume")
 @click.argument("name")
 @click.option("--reason", "--note", "reason", metavar="TEXT", help="What has changed.")
+@from_now_option
 @db_option
-def resume(name: str, reason: str | None, db: str | None) -> None:
+def resume(name: str, reason: str | None, from_now: bool, db: str | None) -> None:
     """Let a cron go on, from now."""
     with open_desk(db) as desk:
-        resume_one(desk, name, reason, None, kind=KIND)
+        resume_one(desk, name, reason, None, from_now=from_now, kind=KIND)

@@ -15,6 +15,9 @@ from evertick.cli.spec_flags import parse_when
 
 _reason = click.option("--reason", "--note", "reason", metavar="TEXT", help="Why; asked for at a terminal.")
 _until = click.option("--until", metavar="TIME", help="When it goes on by itself, such as 2026-12-24T09:00 or now+2h.")
+from_now_option = click.option(
+    "--from-now", is_flag=True, help="Count all times from now on, also those judged while the clock was ahead."
+)
 _if_version = click.option("--if-version", type=int, metavar="N", help="Only if nobody changed it since version N.")
 
 
@@ -69,17 +72,21 @@ def pause(
 @sid_or_query
 @click.option("--query", "-q", metavar="TERMS", help="Resume all paused ones that it chooses.")
 @_reason
+@from_now_option
 @_if_version
 @click.option("--yes", is_flag=True, help="Do not ask before a query's schedules are resumed.")
 @db_option
 def resume(
-    sid: str | None, query: str | None, reason: str | None, if_version: int | None, yes: bool, db: str | None
-) -> None:
+    sid: str | None, query: str | None, reason: str | None, from_now: bool, if_version: int | None, yes: bool,
+    db: str | None,
+) -> None:  # fmt: skip
     """Let a schedule go on, from now: what passed during the pause is not made up."""
     with open_desk(db) as desk:
         if query is None:
-            resume_one(desk, named(sid), reason, if_version)
+            resume_one(desk, named(sid), reason, if_version, from_now=from_now)
             return
+        if from_now:
+            raise click.UsageError("--from-now is for one schedule")
         where = chosen_by_query(desk, sid, query, if_version, "resume", yes=yes)
         count = desk.schedules.resume_all(reason or "", **where)
     click.echo(f"resumed {counted(count)}", err=True)
@@ -97,10 +104,12 @@ def pause_one(
     click.echo(printable(f"{words}: {note}" if note else words), err=True)
 
 
-def resume_one(desk: Desk, sid: str, reason: str | None, if_version: int | None, *, kind: str | None = None) -> None:
+def resume_one(
+    desk: Desk, sid: str, reason: str | None, if_version: int | None, *, from_now: bool = False, kind: str | None = None
+) -> None:
     """Resume a schedule, and say when it runs next."""
     was = desk.row(sid, kind=kind)
-    found = desk.schedules.resume(sid, reason or "", if_version=if_version)
+    found = desk.schedules.resume(sid, reason or "", from_now=from_now, if_version=if_version)
     did = "resumed" if was.status == "paused" else "was not paused:"
     following = "no further time" if found.next is None else f"next {to_iso(from_datetime(found.next))}"
     words = f"{did} {sid}" if did == "resumed" else f"{sid} was not paused"

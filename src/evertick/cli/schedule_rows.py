@@ -145,6 +145,7 @@ def description_row(schedule: ScheduleDescription) -> dict[str, Any]:
         "obstacle": schedule.obstacle,
         "remaining_actions": schedule.remaining,
         "ending": None if schedule.ending is None else schedule.ending.value,
+        "silent_until": iso(schedule.silent_until),
         "counters": {
             "started": schedule.actions,
             "skipped": schedule.skipped,
@@ -176,7 +177,8 @@ def description_row(schedule: ScheduleDescription) -> dict[str, Any]:
 
 DESCRIPTION_FIELDS: Final = (
     *SUMMARY_FIELDS, "spec", "target", "run_id_template", "policies", "pause", "obstacle", "remaining_actions",
-    "ending", "counters", "upcoming", "running", "waiting", "recent", "backfills", "last_result", "last_failure",
+    "ending", "silent_until", "counters", "upcoming", "running", "waiting", "recent", "backfills", "last_result",
+    "last_failure",
 )  # fmt: skip
 
 
@@ -188,6 +190,7 @@ def description_words(schedule: ScheduleDescription, moment: Moment) -> dict[str
     words["target"] = target_words(schedule)
     words["policies"] = policies_words(schedule)
     words["pause"] = pause_words(schedule, moment)
+    words["silent_until"] = silent_words(schedule)
     words["counters"] = ", ".join(f"{count:,} {reason}" for reason, count in row["counters"]["by_reason"].items())
     words["upcoming"] = "\n".join(iso(time.nominal) or "" for time in schedule.upcoming)
     words["running"] = "\n".join(f"{run.run} since {moment(run.started)}" for run in schedule.running)
@@ -233,6 +236,14 @@ def pause_words(schedule: ScheduleDescription, moment: Moment) -> str:
     until = "" if pause.until is None else f", until {moment(pause.until)}"
     note = f": {pause.note}" if pause.note else ""
     return f"since {moment(pause.since)} by {pause.by or 'somebody'}{until}{note}"
+
+
+def silent_words(schedule: ScheduleDescription) -> str:
+    """What a clock that was set back means, and what helps."""
+    if schedule.silent_until is None:
+        return ""
+    command = f"evertick schedule resume --sid {schedule.id} --from-now"
+    return f"{iso(schedule.silent_until)}: the clock was ahead and times up to then were judged; {command}"
 
 
 # -- their parts

@@ -23,7 +23,17 @@ from evertick.engine.schedule_target import Target, run_job
 from evertick.engine.schedule_times import ScheduleTimes
 from evertick.rules.backfill import room
 from evertick.rules.decide import fold
-from evertick.rules.events import BackfillTimes, Deleted, Due, Event, Looked, RunEnded, SpecEnded, TargetChanged
+from evertick.rules.events import (
+    BackfillTimes,
+    Deleted,
+    Due,
+    Event,
+    Looked,
+    Resumed,
+    RunEnded,
+    SpecEnded,
+    TargetChanged,
+)
 from evertick.rules.lifecycle import PAUSED_BY_FAILURE, next_wake, retires_at
 from evertick.rules.plan import Plan, Verdict
 from evertick.rules.schedule import (
@@ -92,7 +102,10 @@ def evaluate(
     update has just given the schedule this spec.
     """
     state = from_text(row.state)
-    happened = _happened(row, state, reports, requests, now=now, standing=standing, spec_since=spec_since)
+    begin = state.seen_until if spec_since is None else max(state.seen_until, spec_since)
+    if any(isinstance(request, Resumed) and request.recount is not None for request in requests):
+        begin = min(begin, now)
+    happened = _happened(row, state, reports, requests, now=now, standing=standing, begin=begin)
     plan = fold(state, [*happened.events, Looked(at=now)], now)
     jobs, job_ids = _jobs(row, plan, happened.reports, now=now, make_id=make_id)
     retire_at = retires_at(plan.state, retention_ms)
@@ -116,12 +129,14 @@ def _happened(
     *,
     now: Instant,
     standing: Standing,
-    spec_since: Instant | None,
+    begin: Instant,
 ) -> _Happened:
-    """What happened to the schedule since it was seen, in order, and what is asked for now."""
+    """What happened to the schedule since it was seen, in order, and what is asked for now.
+
+    Times count from `begin`: that is its mark, unless a request has just moved that.
+    """
     times = ScheduleTimes(row.spec, row.id, row.tenant)
-    seen_until = state.seen_until if spec_since is None else max(state.seen_until, spec_since)
-    due, following = times.due(seen_until, now, OCCURRENCES_PER_ROUND)
+    due, following = times.due(begin, now, OCCURRENCES_PER_ROUND)
     more = following is not None and following.actual_at <= now
     if more and following is not None:
         reports = [report for report in reports if report.ended_at < following.actual_at]
@@ -134,7 +149,7 @@ def _happened(
         # The room they have is what is left after all that happened.
         events += _backfill_portions(fold(state, events, now).state, times, now)
     events += requests
-    if following is None and not (state.spec_ended and spec_since is None):
+    if following is None:
         events.append(SpecEnded(at=now))  # after the requests: an update's new spec may have no further time
     return _Happened(events, reports, following, more)
 

@@ -17,7 +17,7 @@ What holds, whatever happens:
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from evertick.base.instants import Instant
+from evertick.base.instants import Instant, to_iso
 from evertick.rules.backfill import overlap_of
 from evertick.rules.desk import Desk
 from evertick.rules.events import (
@@ -48,6 +48,7 @@ from evertick.rules.schedule import (
     Overlap,
     Pause,
     Reason,
+    Recount,
     ScheduleState,
 )
 
@@ -120,7 +121,7 @@ def _due(desk: Desk, event: Due) -> None:
     for time in event.times:
         if time.nominal_at > desk.seen_until:
             desk.seen_until = time.nominal_at
-            arrivals.append(_occurrence(time, overlap))
+            arrivals.append(_own(desk, time, overlap))
     if desk.ahead and event.times:
         arrivals = sorted(_come(desk, event.times[-1].actual_at) + arrivals, key=lambda each: each.actual_at)
     if arrivals:
@@ -139,6 +140,12 @@ def _come(desk: Desk, at: Instant) -> list[Occurrence]:
     come = sorted((each for each in desk.ahead if each.actual_at <= at), key=lambda each: each.actual_at)
     desk.ahead = [each for each in desk.ahead if each.actual_at > at]
     return come
+
+
+def _own(desk: Desk, time: FireTime, overlap: Overlap) -> Occurrence:
+    """An occurrence of the schedule's own, under another key if it is counted again."""
+    recount = desk.recount
+    return _occurrence(time, overlap, request="" if recount is None or time.nominal_at > recount.until else recount.id)
 
 
 def _occurrence(time: FireTime, overlap: Overlap, origin: Origin = Origin.SCHEDULE, request: str = "") -> Occurrence:
@@ -243,6 +250,13 @@ def _resumed(desk: Desk, event: Resumed) -> None:
     """Times that passed during the pause are not made up: each of them was skipped when it came."""
     if event.note:
         desk.note = cut(event.note)
+    if event.recount is not None and desk.seen_until > event.at:
+        judged = to_iso(desk.seen_until)
+        desk.tell(NoteCode.RESUMED, f"counts from {to_iso(event.at)} again; it had judged times up to {judged}")
+        until = desk.seen_until if desk.recount is None else max(desk.seen_until, desk.recount.until)
+        desk.recount = Recount(id=event.recount, until=until)
+        desk.seen_until = event.at
+        desk.spec_ended = False
     if desk.pause is not None:
         desk.pause = None
         desk.touched_at = max(desk.touched_at, event.at)
@@ -257,7 +271,7 @@ def _updated(desk: Desk, event: Updated) -> None:
     desk.touched_at = max(desk.touched_at, event.at)
     if event.spec_changed:
         kept = [time for time in event.pending if time.nominal_at > desk.seen_until]
-        desk.ahead += [_occurrence(time, old_overlap) for time in kept]
+        desk.ahead += [_own(desk, time, old_overlap) for time in kept]
         desk.seen_until = max(desk.seen_until, event.at)
         desk.spec_ended = False
     desk.recheck()

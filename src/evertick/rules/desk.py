@@ -42,6 +42,7 @@ class Desk:
         self.obstacle = state.obstacle
         self.remaining = state.remaining
         self.spec_ended = state.spec_ended
+        self.recount = state.recount
         self.running = list(state.running)
         self.waiting = list(state.waiting)
         self.ahead = list(state.ahead)
@@ -211,6 +212,7 @@ class Desk:
             obstacle=self.obstacle,
             remaining=self.remaining,
             spec_ended=self.spec_ended,
+            recount=self.recount,
             running=tuple(self.running),
             waiting=tuple(self.waiting),
             ahead=tuple(self.ahead),

@@ -97,10 +97,14 @@ class Paused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumed:
-    """Somebody ended the pause."""
+    """Somebody ended the pause.
+
+    With `recount`, times count from now on even if they were judged before: the clock was ahead then. It is a new id.
+    """
 
     at: Instant
     note: str = ""
+    recount: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -201,7 +201,7 @@ class FireTime(NamedTuple):
 class OccurrenceKey(NamedTuple):
     """What the ledger's unique index holds beside the schedule: one occurrence, once.
 
-    `request` is the trigger's or backfill's id, and empty for the spec's own times.
+    `request` is the trigger's or backfill's id, and empty for the spec's own times, unless they are counted again.
     """
 
     origin: Origin
@@ -278,6 +278,17 @@ class Backfill:
     added: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recount:
+    """Times up to `until` were judged while the clock was ahead; somebody asked for them to be counted again.
+
+    `id` is the `request` in their keys, so that the ledger keeps both: what it told before, and what really was.
+    """
+
+    id: str
+    until: Instant
+
+
 @dataclass(frozen=True, slots=True)
 class Counters:
     """How many occurrences ended up with each reason, since the schedule exists. Waiting ones are in none of them."""
@@ -312,7 +323,8 @@ class Counters:
 class ScheduleState:
     """Everything the rules need to know about a schedule, and everything they change.
 
-    - `seen_until`: every nominal time up to here has its fate (or is in `ahead`); it never moves back.
+    - `seen_until`: every nominal time up to here has its fate (or is in `ahead`); it never moves back by itself.
+    - `recount`: it was moved back on request, because the clock had been ahead.
     - `touched_at`: the last creation, update, resumption or start; the retention of an ended schedule counts from here.
     - `note`: the text of the last pause or resumption, also after it.
     - `obstacle`: why the target may not run now ("workflow is paused"), else None.
@@ -330,6 +342,7 @@ class ScheduleState:
     obstacle: str | None = None
     remaining: int | None = None
     spec_ended: bool = False
+    recount: Recount | None = None
     running: tuple[Run, ...] = ()
     waiting: tuple[Occurrence, ...] = ()
     ahead: tuple[Occurrence, ...] = ()

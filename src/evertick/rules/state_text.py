@@ -22,6 +22,7 @@ from evertick.rules.schedule import (
     Pause,
     Policies,
     Reason,
+    Recount,
     Run,
     RunEnd,
     ScheduleState,
@@ -48,6 +49,7 @@ def to_text(state: ScheduleState) -> str:
             policies.buffer_limit,
         ],
         "pause": state.pause and [state.pause.at, state.pause.by, state.pause.note, state.pause.until],
+        "recount": state.recount and [state.recount.id, state.recount.until],
         "running": [
             [_occurrence_row(run.occurrence), run.run_id, run.why, run.started_at, run.stop] for run in state.running
         ],
@@ -74,7 +76,7 @@ def from_text(text: str) -> ScheduleState:
         raise SchemaMismatch(
             f"a schedule's state was written in version {value['v']}; this code reads up to {VERSION}: update it"
         )
-    pause = value.get("pause")
+    pause, recount = value.get("pause"), value.get("recount")
     return ScheduleState(
         policies=_policies(*value["policies"]),
         run_id_template=value.get("run_id_template", ""),
@@ -85,6 +87,7 @@ def from_text(text: str) -> ScheduleState:
         obstacle=value.get("obstacle"),
         remaining=value.get("remaining"),
         spec_ended=value.get("spec_ended", False),
+        recount=None if recount is None else Recount(id=recount[0], until=recount[1]),
         running=tuple(_run(row) for row in value.get("running", [])),
         waiting=tuple(_occurrence(row) for row in value.get("waiting", [])),
         ahead=tuple(_occurrence(row) for row in value.get("ahead", [])),
