@@ -157,12 +157,12 @@ def claim_what_was_seen(self: Any, *, kind: Any, tenant: Any, worker_id: Any, no
 _waiting_tenants = SqliteTransaction.waiting_tenants
 
 
-def wait_as_was_seen(self: Any, kind: Any, *, limit: int) -> Any:
+def wait_as_was_seen(self: Any, kind: Any, *, limit: int, after: Any = "") -> Any:
     earliest: dict[Any, Any] = {}
     for _, its_kind, tenant, due_at in getattr(self, "seen", []):
         if its_kind == kind:
             earliest[tenant] = min(due_at, earliest.get(tenant, due_at))
-    return sorted(earliest.items()) or _waiting_tenants(self, kind, limit=limit)
+    return sorted(earliest.items()) or _waiting_tenants(self, kind, limit=limit, after=after)
 
 
 _lost = jobs.lost

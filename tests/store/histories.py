@@ -25,6 +25,7 @@ from evertick.base.records import (
     StoredDocument,
     Worker,
 )
+from evertick.store.contract import NO_TENANT
 from tests.store.model import ModelStore, ModelTransaction, Tables
 from tests.store.schedule_histories import FED, SELDOM, ScheduleDraws
 
@@ -187,7 +188,7 @@ class History(ScheduleDraws):
         return (self._pick(KINDS),), {}
 
     def draw_waiting_tenants(self, tables: Tables) -> Any:
-        return (self._pick(KINDS),), {"limit": self._random.randint(1, 3)}
+        return (self._pick(KINDS),), {"limit": self._random.randint(1, 3), "after": self._pick([NO_TENANT, *TENANTS])}
 
     def draw_finish_jobs(self, tables: Tables) -> Any:
         held = [job for job in tables.jobs.values() if job.worker_id is not None]

@@ -26,6 +26,7 @@ from evertick.base.records import (
     Worker,
 )
 from evertick.rules.jobs import SUSPECT_CRASHES
+from evertick.store.contract import NO_TENANT
 from tests.store.schedule_model import ScheduleModel, ScheduleTables
 
 T = TypeVar("T")
@@ -109,8 +110,10 @@ class ModelTransaction(ScheduleModel):
             self._save(job)
         return [claim_of(job) for job in claimed]
 
-    def waiting_tenants(self, kind: FunctionKind, *, limit: int) -> list[tuple[TenantId, Instant]]:
-        tenants = sorted({job.tenant for job in self._waiting(kind)})[:limit]
+    def waiting_tenants(
+        self, kind: FunctionKind, *, limit: int, after: TenantId = NO_TENANT
+    ) -> list[tuple[TenantId, Instant]]:
+        tenants = sorted({job.tenant for job in self._waiting(kind) if job.tenant > after})[:limit]
         return [(tenant, min(j.due_at for j in self._waiting(kind) if j.tenant == tenant)) for tenant in tenants]
 
     def finish_jobs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId) -> set[JobId]:

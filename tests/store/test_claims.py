@@ -149,6 +149,18 @@ def test_waiting_tenants_are_limited(store: Store) -> None:
     assert len(store.read(lambda tx: tx.waiting_tenants(MUTATION, limit=7))) == 7
 
 
+def test_waiting_tenants_are_read_in_pages(store: Store) -> None:
+    insert(store, *(new_job(n, tenant=TenantId(f"tenant_{n}")) for n in range(1, 8)))
+
+    def page(after: str) -> list[str]:
+        found = store.read(lambda tx: tx.waiting_tenants(MUTATION, limit=3, after=TenantId(after)))
+        return [tenant for tenant, _ in found]
+
+    assert [page("tenant_3"), page("tenant_6"), page("tenant_7")] == [
+        ["tenant_4", "tenant_5", "tenant_6"], ["tenant_7"], [],
+    ]  # fmt: skip
+
+
 def test_a_worker_can_ask_what_it_holds(store: Store) -> None:
     insert(store, new_job(3), new_job(1), new_job(2, kind=ACTION), new_job(4))
     claimed = claim(store, limit=2) + claim(store, kind=ACTION)

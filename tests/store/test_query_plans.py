@@ -28,7 +28,7 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     ),
     "claim_suspect": ({"kind": "mutation", "worker_id": "w", "now": NOW}, {"jobs_suspect", "jobs_pkey"}),
     "suspect_due_at": ({"kind": "mutation"}, {"jobs_suspect"}),
-    "waiting_tenants": ({"kind": "mutation", "limit": 10}, {"jobs_due"}),
+    "waiting_tenants": ({"kind": "mutation", "limit": 10, "after": ""}, {"jobs_due"}),
     "held_jobs": ({"worker_id": ANN, "limit": 100}, {"jobs_running"}),
     "holders_without_row": ({}, {"jobs_running", "workers_pkey"}),
     "prune_jobs": ({"before": at(-50_000), "limit": 100}, {"jobs_completed", "jobs_pkey"}),
@@ -268,7 +268,7 @@ def test_a_claim_costs_sqlite_the_same_beside_thousands_of_other_jobs(
 
 
 def test_waiting_tenants_cost_sqlite_a_step_each(sqlite_store: Store) -> None:
-    steps, found = sqlite_steps(sqlite_store, "waiting_tenants", {"kind": "mutation", "limit": 100})
+    steps, found = sqlite_steps(sqlite_store, "waiting_tenants", {"kind": "mutation", "limit": 100, "after": ""})
 
     assert found == 6
     assert steps < 100 * found

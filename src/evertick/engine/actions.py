@@ -24,6 +24,7 @@ from evertick.engine.events import Counters, JobEnded
 from evertick.engine.finish import finish
 from evertick.engine.lanes import Lanes
 from evertick.engine.loops import Loop
+from evertick.engine.rotation import Rotation
 from evertick.engine.runner import Runner
 from evertick.engine.settings import Settings
 from evertick.rules.jobs import SUSPECT_CRASHES, cut_off, ended, lost
@@ -137,6 +138,7 @@ class ActionLoop(Loop):
         self._settings = settings
         self._counters = counters
         self._worker_id = worker_id
+        self._rotation = Rotation(FunctionKind.ACTION, settings.tenants)
         self._tasks: dict[Attempt, _Running] = {}
         self._asked_to_stop: dict[Attempt, int] = {}
         self._left_behind: set[Attempt] = set()
@@ -206,7 +208,7 @@ class ActionLoop(Loop):
             runner=self._runner,
             now=now,
             limit=free - len(suspect.claims),
-            tenants_max=self._settings.tenants,
+            rotation=self._rotation,
         )
         return claimed, suspect
 

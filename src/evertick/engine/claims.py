@@ -1,6 +1,7 @@
 """Claiming: which due jobs a worker takes next, fairly among tenants.
 
 Each tenant that has due jobs gets an equal share of what there is room for; what one leaves over goes to the others.
+Where there is no room for all, they take turns (`rotation`).
 Suspects, which have seen too many workers die (`SUSPECT_CRASHES`), are no part of that: they are claimed one at a time,
 by a loop that sees to it that they run apart from others.
 
@@ -25,6 +26,7 @@ from evertick.base.instants import Instant
 from evertick.base.records import Claim, FunctionKind
 from evertick.engine.events import Counters
 from evertick.engine.lanes import Lanes
+from evertick.engine.rotation import Rotation
 from evertick.engine.runner import Runner
 from evertick.engine.settings import Settings
 from evertick.store.contract import Transaction
@@ -56,12 +58,11 @@ def claim_due(
     runner: Runner,
     now: Instant,
     limit: int,
-    tenants_max: int,
+    rotation: Rotation,
 ) -> Claimed:
     """Take up to `limit` due jobs of `kind` for `worker_id`."""
-    waiting = transaction.waiting_tenants(kind, limit=tenants_max)
-    due = sorted((due_at, tenant) for tenant, due_at in waiting if due_at <= now)
-    later = [due_at for _, due_at in waiting if due_at > now]
+    due, look_at = rotation.look(transaction, now=now, limit=limit)
+    later = [] if look_at is None else [look_at]
     suspect_due_at = transaction.suspect_due_at(kind)
     suspect_is_due = suspect_due_at is not None and suspect_due_at <= now
     if suspect_due_at is not None and not suspect_is_due:
@@ -70,9 +71,6 @@ def claim_due(
     more_is_due = False
     for position, (_, tenant) in enumerate(due):
         share = -(-(limit - len(claims)) // (len(due) - position))
-        if share <= 0:
-            more_is_due = True
-            break
         taken = transaction.claim_jobs(kind=kind, tenant=tenant, worker_id=worker_id, now=now, limit=share)
         claims += taken
         # A full share may have left due jobs behind; a short one leaves later ones, which the next round will see.

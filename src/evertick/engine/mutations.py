@@ -28,6 +28,7 @@ from evertick.engine.events import Counters, JobEnded
 from evertick.engine.finish import finish
 from evertick.engine.lanes import Lanes
 from evertick.engine.loops import Loop
+from evertick.engine.rotation import Rotation
 from evertick.engine.runner import Runner
 from evertick.engine.settings import Settings
 from evertick.rules.jobs import SUSPECT_CRASHES, ended
@@ -137,6 +138,7 @@ class MutationLoop(Loop):
         self._settings = settings
         self._counters = counters
         self._worker_id = worker_id
+        self._rotation = Rotation(FunctionKind.MUTATION, settings.tenants)
         self._abandoned = Abandoned(lanes, clock, settings, counters, FunctionKind.MUTATION)
         self._actions = actions
         self._actions.on_still = self.poke
@@ -226,7 +228,7 @@ class MutationLoop(Loop):
                 runner=self._runner,
                 now=self._clock.now(),
                 limit=self._settings.batch,
-                tenants_max=self._settings.tenants,
+                rotation=self._rotation,
             )
 
         with self._abandoned.watching():

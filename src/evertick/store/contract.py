@@ -38,6 +38,8 @@ from evertick.base.records import (
 from evertick.store.schedule_contract import ScheduleTransaction
 
 T = TypeVar("T")
+NO_TENANT: Final = TenantId("")
+"""Comes before every tenant's name."""
 
 
 class Hint(StrEnum):
@@ -97,8 +99,13 @@ class Transaction(ScheduleTransaction, Protocol):
         """When the earliest pending suspect of `kind` is due."""
         ...
 
-    def waiting_tenants(self, kind: FunctionKind, *, limit: int) -> list[tuple[TenantId, Instant]]:
-        """Tenants with pending jobs of `kind` that are no suspects, and when the earliest of each is due."""
+    def waiting_tenants(
+        self, kind: FunctionKind, *, limit: int, after: TenantId = NO_TENANT
+    ) -> list[tuple[TenantId, Instant]]:
+        """Tenants with pending jobs of `kind` that are no suspects, and when the earliest of each is due.
+
+        In an order of their names, beyond the name `after`.
+        """
         ...
 
     def finish_jobs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId) -> set[JobId]:

@@ -24,7 +24,7 @@ from evertick.base.records import (
     StoredDocument,
     Worker,
 )
-from evertick.store.contract import Hint
+from evertick.store.contract import NO_TENANT, Hint
 from evertick.store.driver import Row
 from evertick.store.sql_schedules import SqlSchedules
 
@@ -103,9 +103,12 @@ class SqlTransaction(SqlSchedules):
         rows = self._fetch("suspect_due_at", {"kind": kind.value})
         return rows[0][0] if rows else None
 
-    def waiting_tenants(self, kind: FunctionKind, *, limit: int) -> list[tuple[TenantId, Instant]]:
+    def waiting_tenants(
+        self, kind: FunctionKind, *, limit: int, after: TenantId = NO_TENANT
+    ) -> list[tuple[TenantId, Instant]]:
         """See `Transaction.waiting_tenants`."""
-        return [(r[0], r[1]) for r in self._fetch("waiting_tenants", {"kind": kind.value, "limit": limit})]
+        params = {"kind": kind.value, "limit": limit, "after": after}
+        return [(r[0], r[1]) for r in self._fetch("waiting_tenants", params)]
 
     def is_held(self, job_id: JobId, *, worker_id: WorkerId, attempt: int) -> bool:
         """See `Transaction.is_held`."""

@@ -1,0 +1,101 @@
+"""Tenants take turns: none waits for ever because others have more jobs, older ones, or a name that comes first."""
+
+from collections import Counter
+
+from evertick.base.ids import TenantId
+from evertick.base.instants import Instant
+from evertick.base.records import FunctionKind
+from evertick.engine.claims import Claimed, claim_due
+from evertick.engine.rotation import PAGES_MAX, Rotation
+from evertick.store.contract import Store
+from tests.store.rows import ANN, MUTATION, NOW, at, insert, new_job
+
+
+class Knowing:
+    """A runner that knows every function."""
+
+    def knows(self, name: str, kind: FunctionKind, /) -> bool:
+        """See `Runner.knows`."""
+        return True
+
+
+def tenant(number: int) -> TenantId:
+    """Tenants in the order of their names."""
+    return TenantId(f"tenant_{number:03}")
+
+
+def claim(store: Store, rotation: Rotation, *, limit: int) -> Claimed:
+    """One claim of a loop."""
+    runner: object = Knowing()
+    return store.write(
+        lambda tx: claim_due(
+            tx, kind=MUTATION, worker_id=ANN, runner=runner, now=NOW, limit=limit, rotation=rotation  # type: ignore[arg-type]
+        )
+    )  # fmt: skip
+
+
+def fill(store: Store, *, tenants: int, jobs: int, due_at: Instant = NOW) -> None:
+    """So many jobs of so many tenants; the earlier a tenant's name, the longer they have been due."""
+    insert(
+        store,
+        *(
+            new_job(who * jobs + n, tenant=tenant(who), due_at=Instant(due_at + who))
+            for who in range(tenants)
+            for n in range(jobs)
+        ),
+    )
+
+
+def test_with_room_for_one_job_each_tenant_gets_his_turn(store: Store) -> None:
+    fill(store, tenants=3, jobs=4, due_at=at(-1_000))
+    rotation = Rotation(MUTATION, 1_000)
+
+    turns = [claim(store, rotation, limit=1).claims[0].tenant for _ in range(6)]
+
+    assert turns == [tenant(0), tenant(1), tenant(2)] * 2
+
+
+def test_tenants_beyond_a_page_get_their_turn_however_much_the_others_have(store: Store) -> None:
+    fill(store, tenants=8, jobs=20, due_at=at(-1_000))
+    rotation = Rotation(MUTATION, 3)
+
+    served = Counter(job.tenant for _ in range(4) for job in claim(store, rotation, limit=4).claims)
+
+    assert served == {tenant(who): 2 for who in range(8)}
+
+
+def test_where_there_is_room_for_all_everybody_due_is_served_in_one_claim(store: Store) -> None:
+    fill(store, tenants=8, jobs=2, due_at=at(-1_000))
+    rotation = Rotation(MUTATION, 3)
+
+    assert len(claim(store, rotation, limit=100).claims) == 16
+
+
+def test_the_next_due_moment_is_that_of_all_tenants(store: Store) -> None:
+    fill(store, tenants=7, jobs=1, due_at=at(500))
+    insert(store, new_job(900, tenant=tenant(5), due_at=at(40)))
+    rotation = Rotation(MUTATION, 2)
+
+    assert claim(store, rotation, limit=9).next_due_at == at(40)
+
+
+def test_a_way_round_that_takes_several_looks_ends_with_the_next_due_moment_of_all(store: Store) -> None:
+    fill(store, tenants=2 * PAGES_MAX + 1, jobs=1, due_at=at(500))
+    rotation = Rotation(MUTATION, 1)
+
+    looks = [claim(store, rotation, limit=9).next_due_at for _ in range(6)]
+
+    assert looks == [NOW, NOW, at(500)] * 2
+
+
+def test_who_was_served_early_in_a_way_round_is_looked_at_again_after_it(store: Store) -> None:
+    fill(store, tenants=3, jobs=3, due_at=at(-1_000))
+    rotation = Rotation(MUTATION, 1_000)
+    claims = 0
+    for _ in range(20):
+        claimed = claim(store, rotation, limit=2)
+        claims += len(claimed.claims)
+        if claimed.next_due_at is None:
+            break
+
+    assert claims == 9
