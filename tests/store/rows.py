@@ -82,7 +82,7 @@ def claim(
     def work(tx: Transaction) -> list[Claim]:
         return tx.claim_jobs(kind=kind, tenant=tenant, worker_id=worker_id, now=now, limit=limit)
 
-    return store.write(work, isolation=Isolation.READ_COMMITTED)
+    return store.write(work, isolation=Isolation.EACH)
 
 
 def claim_one(store: Store, **changes: Any) -> Claim:

@@ -8,7 +8,7 @@ import pytest
 from evertick.base.errors import DatabaseUnavailable, OutcomeUnknown
 from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.records import Call, Claim, JobState, StoredDocument
-from evertick.store.contract import Store, Transaction
+from evertick.store.contract import Isolation, Store, Transaction
 from tests.store.conftest import OpenStore, stores_at
 from tests.store.proxy import CommitProxy, Mode
 from tests.store.rows import ANN, NOW, claim, claim_one, end_of, finish, get, insert, is_held, new_job
@@ -51,6 +51,22 @@ def test_after_a_lost_commit_the_fence_tells_whether_it_happened(
         assert is_held(far, claimed) is (mode == "before")
         assert get(direct, number).state is (JobState.IN_PROGRESS if mode == "before" else JobState.SUCCESS)
     assert proxy.cuts == ROUNDS
+
+
+def test_of_a_statement_that_is_a_transaction_by_itself_nobody_knows_whether_it_happened(
+    open_postgres: OpenStore,
+) -> None:
+    store, other = open_postgres(), open_postgres()
+
+    def work(tx: Transaction) -> None:
+        backend = tx.connection.info.backend_pid
+        other.write(lambda its: its.connection.execute("select pg_terminate_backend(%s, 10000)", (backend,)))
+        tx.insert_jobs([new_job()])
+
+    with pytest.raises(OutcomeUnknown, match="during a statement"):
+        store.write(work, isolation=Isolation.EACH)
+    store.write(lambda tx: tx.insert_jobs([new_job()]), isolation=Isolation.EACH)  # with a new connection
+    assert get(store).state is JobState.PENDING
 
 
 @pytest.mark.parametrize("mode", ["before", "after"])

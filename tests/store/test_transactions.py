@@ -41,7 +41,7 @@ def test_a_write_answers_what_its_work_returned(store: Store, isolation: Isolati
 
 
 @pytest.mark.parametrize("error", [UserError, KeyboardInterrupt, SystemExit, GeneratorExit])
-@pytest.mark.parametrize("isolation", list(Isolation))
+@pytest.mark.parametrize("isolation", [Isolation.SERIALIZABLE, Isolation.READ_COMMITTED])
 def test_a_write_whose_work_raises_leaves_nothing(
     store: Store, isolation: Isolation, error: type[BaseException]
 ) -> None:
@@ -64,6 +64,20 @@ def test_a_write_whose_work_raises_leaves_nothing(
     assert store.read(lambda tx: tx.document_indexes(DEFAULT_TENANT)) == {}
     store.write(lambda tx: put(tx, "b"))
     assert documents(store) == ["b"]
+
+
+@pytest.mark.parametrize("isolation", [Isolation.EACH, Isolation.RELAXED])
+def test_what_is_written_statement_by_statement_may_stay_in_part(store: Store, isolation: Isolation) -> None:
+    def work(tx: Transaction) -> None:
+        put(tx, "a")
+        raise UserError("on purpose")
+
+    with pytest.raises(UserError):
+        store.write(work, isolation=isolation)
+
+    assert documents(store) == (["a"] if store.dialect == "postgres" else [])
+    store.write(lambda tx: put(tx, "b"), isolation=isolation)
+    assert documents(store)[-1] == "b"
 
 
 def test_a_transaction_sees_its_own_writes(store: Store) -> None:

@@ -35,7 +35,7 @@ from evertick.engine import timer
 from evertick.engine.runner import Ran
 from evertick.engine.timer import FunctionTimeout
 from evertick.rules.retry import RetryPolicy, retry_delay_ms
-from evertick.store.contract import Transaction
+from evertick.store.contract import Isolation, Transaction
 from evertick.store.unit_of_work import UnitOfWork
 
 if TYPE_CHECKING:
@@ -185,24 +185,26 @@ class Execution:
 
         return AsyncSchedules(operations_of(self._e, tenant, actor), self._e.lanes.read, self.transact_async)
 
-    def transact(self, work: Callable[[Transaction], T]) -> T:
+    def transact(self, work: Callable[[Transaction], T], /, *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
         """Run work in a transaction of its own, again if it meets a conflict."""
         failures = 0
         while True:
             try:
-                return self._e.store.write(work)
+                return self._e.store.write(work, isolation=isolation)
             except WriteConflict:
                 failures += 1
                 if failures >= CALL_CONFLICTS.attempts_max:
                     raise
                 self._e.sleep(retry_delay_ms(failures, CALL_CONFLICTS, self._e.entropy) / 1000)
 
-    async def transact_async(self, work: Callable[[Transaction], T]) -> T:
+    async def transact_async(
+        self, work: Callable[[Transaction], T], /, *, isolation: Isolation = Isolation.SERIALIZABLE
+    ) -> T:
         """As `transact`, without blocking the event loop."""
         failures = 0
         while True:
             try:
-                return await self._e.lanes.write(work)
+                return await self._e.lanes.write(work, isolation=isolation)
             except WriteConflict:
                 failures += 1
                 if failures >= CALL_CONFLICTS.attempts_max:

@@ -19,7 +19,7 @@ from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records import JobFilter, JobState, NewJob
 from evertick.engine.finish import cancel, cancel_many
-from evertick.store.contract import Transaction
+from evertick.store.contract import Isolation, Transaction
 from evertick.store.unit_of_work import UnitOfWork
 
 P = ParamSpec("P")
@@ -39,6 +39,18 @@ class TransactAsync(Protocol):
     """As Transact, without blocking the event loop."""
 
     async def __call__(self, work: Callable[[Transaction], T], /) -> T: ...
+
+
+class TransactAs(Protocol):
+    """As Transact, with a choice of how the transaction sees others."""
+
+    def __call__(self, work: Callable[[Transaction], T], /, *, isolation: Isolation = ...) -> T: ...
+
+
+class TransactAsyncAs(Protocol):
+    """As TransactAs, without blocking the event loop."""
+
+    async def __call__(self, work: Callable[[Transaction], T], /, *, isolation: Isolation = ...) -> T: ...
 
 
 class _Base:
@@ -132,6 +144,10 @@ class _Base:
             return place(transaction, rows, self._options.on_conflict, now=now, make_id=self._drafter.make_id)
 
         return work
+
+    def _isolation(self, origin_id: JobId | None) -> Isolation:
+        """Where nothing is looked up first, writing the rows is one statement."""
+        return Isolation.EACH if self._options.key is None and origin_id is None else Isolation.SERIALIZABLE
 
 
 class _Blocking(_Base):
@@ -239,7 +255,7 @@ class Scheduler(_Blocking):
     """`app.scheduler`, and `ctx.scheduler` of an action that is a plain `def`: each call is its own transaction."""
 
     def __init__(
-        self, drafter: Drafter, tenant: TenantId, transact: Transact, *, origin_id: JobId | None = None
+        self, drafter: Drafter, tenant: TenantId, transact: TransactAs, *, origin_id: JobId | None = None
     ) -> None:
         super().__init__(drafter, tenant, parent_id=origin_id)
         self._transact = transact
@@ -268,14 +284,14 @@ class Scheduler(_Blocking):
 
     def _write(self, calls: list[FunctionCall], requested_at: Instant, now: Instant) -> list[JobId]:
         jobs = self._draft(calls, requested_at, now)
-        return self._transact(self._place_work(jobs, self._origin_id, now))
+        return self._transact(self._place_work(jobs, self._origin_id, now), isolation=self._isolation(self._origin_id))
 
 
 class AsyncScheduler(_Base):
     """`ctx.scheduler` of an `async def` action: each call is its own transaction, and is awaited."""
 
     def __init__(
-        self, drafter: Drafter, tenant: TenantId, transact: TransactAsync, *, origin_id: JobId | None = None
+        self, drafter: Drafter, tenant: TenantId, transact: TransactAsyncAs, *, origin_id: JobId | None = None
     ) -> None:
         super().__init__(drafter, tenant, parent_id=origin_id)
         self._transact = transact
@@ -325,7 +341,9 @@ class AsyncScheduler(_Base):
 
     async def _write(self, calls: list[FunctionCall], requested_at: Instant, now: Instant) -> list[JobId]:
         jobs = self._draft(calls, requested_at, now)
-        return await self._transact(self._place_work(jobs, self._origin_id, now))
+        return await self._transact(
+            self._place_work(jobs, self._origin_id, now), isolation=self._isolation(self._origin_id)
+        )
 
 
 class BoundScheduler(_Blocking):

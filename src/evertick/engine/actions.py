@@ -147,7 +147,7 @@ class ActionLoop(Loop):
         self._paused = False
         self.on_still: Callable[[], object] = _nothing
         """Called when nothing runs any more and a pause was asked for."""
-        self._abandoned = Abandoned(lanes, clock, settings, counters, FunctionKind.ACTION)
+        self._abandoned = Abandoned(lanes, clock, settings, counters, runner, FunctionKind.ACTION)
         self.ends = ActionEnds(lanes, clock, ids, settings, counters, freed=self._free)
 
     @property
@@ -188,7 +188,7 @@ class ActionLoop(Loop):
         free = self._settings.action_slots - len(self._tasks)
         with self._abandoned.watching():
             claimed, suspect = await self._lanes.write(
-                lambda transaction: self._claim(transaction, worker_id, free), isolation=Isolation.READ_COMMITTED
+                lambda transaction: self._claim(transaction, worker_id, free), isolation=Isolation.EACH
             )
         if claimed.blocked or suspect.blocked:
             self._counters.add("jobs_blocked", claimed.blocked + suspect.blocked)

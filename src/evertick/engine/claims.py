@@ -29,7 +29,7 @@ from evertick.engine.lanes import Lanes
 from evertick.engine.rotation import Rotation
 from evertick.engine.runner import Runner
 from evertick.engine.settings import Settings
-from evertick.store.contract import Transaction
+from evertick.store.contract import Isolation, Transaction
 
 _logger: Final = logging.getLogger("evertick.engine")
 
@@ -42,12 +42,13 @@ class Claimed:
     """What was taken, and when the next job of this kind is due (None: there is none).
 
     A suspect that is due already is no reason to look again, since it may have to wait: `suspect_is_due` tells of it.
+    It is None where nobody looked, because the next round looks at once.
     """
 
     claims: list[Claim]
     next_due_at: Instant | None
     blocked: int = 0
-    suspect_is_due: bool = False
+    suspect_is_due: bool | None = False
 
 
 def claim_due(
@@ -63,10 +64,6 @@ def claim_due(
     """Take up to `limit` due jobs of `kind` for `worker_id`."""
     due, look_at = rotation.look(transaction, now=now, limit=limit)
     later = [] if look_at is None else [look_at]
-    suspect_due_at = transaction.suspect_due_at(kind)
-    suspect_is_due = suspect_due_at is not None and suspect_due_at <= now
-    if suspect_due_at is not None and not suspect_is_due:
-        later.append(suspect_due_at)
     claims: list[Claim] = []
     more_is_due = False
     for position, (_, tenant) in enumerate(due):
@@ -76,6 +73,12 @@ def claim_due(
         # A full share may have left due jobs behind; a short one leaves later ones, which the next round will see.
         more_is_due = more_is_due or len(taken) == share
     known = _known(transaction, claims, kind, runner, worker_id)
+    if 0 < len(claims) < limit:
+        return Claimed(known, now, len(claims) - len(known), suspect_is_due=None)
+    suspect_due_at = transaction.suspect_due_at(kind)
+    suspect_is_due = suspect_due_at is not None and suspect_due_at <= now
+    if suspect_due_at is not None and not suspect_is_due:
+        later.append(suspect_due_at)
     # Having claimed anything, look again at once: only an empty look knows what is due next.
     next_due_at = now if claims or more_is_due else min(later, default=None)
     return Claimed(known, next_due_at, len(claims) - len(known), suspect_is_due)
@@ -124,12 +127,15 @@ def _hand_back(transaction: Transaction, claims: list[Claim], runner: Runner, wo
 class Abandoned:
     """Finds the claims of one loop that were committed and never heard of."""
 
-    def __init__(self, lanes: Lanes, clock: Clock, settings: Settings, counters: Counters, kind: FunctionKind) -> None:
+    def __init__(
+        self, lanes: Lanes, clock: Clock, settings: Settings, counters: Counters, runner: Runner, kind: FunctionKind
+    ) -> None:
         self._lanes = lanes
         self._clock = clock
         self._every_ms = settings.lease_ms
         self._limit = settings.batch + settings.action_slots
         self._counters = counters
+        self._runner = runner
         self._kind = kind
         self._looked_at = clock.now()
 
@@ -157,4 +163,13 @@ class Abandoned:
         if found:
             self._counters.add("claims_found", len(found))
             _logger.warning("%d jobs were claimed here although the reply said otherwise; they run now", len(found))
-        return found
+        return await self._hand_back_unknown(found, worker_id)
+
+    async def _hand_back_unknown(self, found: list[Claim], worker_id: WorkerId) -> list[Claim]:
+        """A claim and what follows from it are statements of their own: so what was not handed back is, now."""
+        if all(self._runner.knows(claim.name, self._kind) for claim in found):
+            return found
+        return await self._lanes.write(
+            lambda transaction: _known(transaction, found, self._kind, self._runner, worker_id),
+            isolation=Isolation.EACH,
+        )

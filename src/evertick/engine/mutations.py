@@ -139,7 +139,7 @@ class MutationLoop(Loop):
         self._counters = counters
         self._worker_id = worker_id
         self._rotation = Rotation(FunctionKind.MUTATION, settings.tenants)
-        self._abandoned = Abandoned(lanes, clock, settings, counters, FunctionKind.MUTATION)
+        self._abandoned = Abandoned(lanes, clock, settings, counters, runner, FunctionKind.MUTATION)
         self._actions = actions
         self._actions.on_still = self.poke
         self._failures = 0
@@ -156,6 +156,8 @@ class MutationLoop(Loop):
             await self._run_found(found, worker_id)
             return self._clock.now()
         claimed = await self._run_due(worker_id)
+        if claimed.suspect_is_due is None:
+            return claimed.next_due_at
         if not claimed.suspect_is_due:
             self._actions.resume()
             return claimed.next_due_at
@@ -206,7 +208,7 @@ class MutationLoop(Loop):
         if worker_id != self._worker_id():
             return
         with self._abandoned.watching():
-            claimed = await self._lanes.write(work, isolation=Isolation.READ_COMMITTED)
+            claimed = await self._lanes.write(work, isolation=Isolation.EACH)
         if claimed.blocked:
             self._counters.add("jobs_blocked", claimed.blocked)
         await self._run_to_the_end(claimed.claims, worker_id)
@@ -257,15 +259,20 @@ class MutationLoop(Loop):
 
     async def _run_alone(self, claim: Claim, worker_id: WorkerId) -> None:
         failures = 0
-        while (await self._attempt([claim], worker_id)).claims:
+        while (await self._attempt([claim], worker_id, again=True)).claims:
             failures += 1
             await asyncio.sleep(retry_delay_ms(failures, CONFLICT_BACKOFF, self._entropy) / 1000)
 
-    async def _attempt(self, claims: list[Claim], worker_id: WorkerId) -> _Rest:
-        """Run claims in one commit; answers those that must be run again."""
+    async def _attempt(self, claims: list[Claim], worker_id: WorkerId, *, again: bool = False) -> _Rest:
+        """Run claims in one commit; answers those that must be run again.
+
+        `again`: one that is tried alone after it could not be committed, so first see whether it is still held.
+        """
         alone = len(claims) == 1
         try:
-            results = await self._lanes.write(lambda transaction: self._run_batch(transaction, claims, worker_id))
+            results = await self._lanes.write(
+                lambda transaction: self._run_batch(transaction, claims, worker_id, again)
+            )
         except _Taken:
             self._counters.add("mutations_taken")
             return _Rest([] if alone else claims, together=False)
@@ -289,8 +296,10 @@ class MutationLoop(Loop):
         self._swift = len(done) == len(claims)
         return _Rest([claim for claim in claims if claim.id not in done], together=True)
 
-    def _run_batch(self, transaction: Transaction, claims: list[Claim], worker_id: WorkerId) -> list[_Result]:
-        if len(claims) == 1:
+    def _run_batch(
+        self, transaction: Transaction, claims: list[Claim], worker_id: WorkerId, again: bool
+    ) -> list[_Result]:
+        if again:
             claim = claims[0]
             if not transaction.is_held(claim.id, worker_id=worker_id, attempt=claim.attempt):
                 raise _Taken

@@ -62,14 +62,18 @@ Listener = Callable[[Hints], object]
 
 
 class Isolation(StrEnum):
-    """How transactions see each other. SQLite's writers are always alone, so there all are serializable."""
+    """How transactions see each other. SQLite's writers are always alone and whole, so there all are serializable."""
 
     SERIALIZABLE = "serializable"
     READ_COMMITTED = "read committed"
     """For claims and leases: they lock the rows they change."""
+    EACH = "each"
+    """Each statement is a transaction by itself, so that a server is asked as seldom as can be. For what is one
+    statement mostly, and of use in parts: a claim, a job scheduled by a program.
+    """
     RELAXED = "relaxed"
-    """READ COMMITTED, and the commit does not wait for the disk. A power cut may forget it, never half of it and never
-    without what came after it. For claims of mutations: a forgotten one is a job that is still pending.
+    """EACH, and no commit waits for the disk. A power cut may forget it, but not without what came after it. For claims
+    of mutations: a forgotten one is a job that is still pending.
     """
 
 

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import psycopg
@@ -43,6 +43,7 @@ from evertick.store.statements import load_statements
 T = TypeVar("T")
 
 CHANNEL: Final = "evertick"
+COPY_FROM: Final = 16
 SUCCEEDED_COLUMNS: Final = ("id", "attempt", "completed_at", "result")
 CONNECT_TIMEOUT_S: Final = 5
 IDLE_CONNECTIONS_MAX: Final = 16
@@ -55,13 +56,24 @@ MIGRATION_LOCK: Final = 0x65766572
 _LEVELS: Final = {
     Isolation.SERIALIZABLE: IsolationLevel.SERIALIZABLE,
     Isolation.READ_COMMITTED: IsolationLevel.READ_COMMITTED,
-    Isolation.RELAXED: IsolationLevel.READ_COMMITTED,
 }
 _NOTIFY: Final = f"select pg_notify('{CHANNEL}', %s)".encode()
-_RELAXED: Final = " -c synchronous_commit=off"
+_NO_WAIT: Final = " -c synchronous_commit=off"
 _SESSION: Final = "-c lock_timeout=10s -c idle_in_transaction_session_timeout=60s -c enable_seqscan=off"
 """A sequential scan of a small table makes a SERIALIZABLE transaction conflict with every writer of that table: eight
 threads that changed each its own of 20 documents met 2,359 conflicts in 1,200 transactions with it, and 3 without."""
+
+
+class _Kind(NamedTuple):
+    """A kind of connection: what is kept for one is of no use for another."""
+
+    autocommit: bool
+    relaxed: bool
+
+
+_WHOLE: Final = _Kind(autocommit=False, relaxed=False)
+_EACH: Final = _Kind(autocommit=True, relaxed=False)
+_RELAXED: Final = _Kind(autocommit=True, relaxed=True)
 
 
 class PostgresTransaction(SqlTransaction):
@@ -103,8 +115,10 @@ class PostgresTransaction(SqlTransaction):
 
     def _run_many(self, name: str, columns: Sequence[str], rows: Sequence[Row]) -> int:
         if self._statements[name].startswith("copy"):
-            self._copy(name, rows)
-            return len(rows)
+            if len(rows) > COPY_FROM:
+                self._copy(name, rows)
+                return len(rows)
+            name = f"{name}_few"  # COPY is fastest for many rows, but asks the server twice
         return self._run(name, {"rows": _records(columns, rows)})
 
     def _copy(self, name: str, rows: Sequence[Row]) -> None:
@@ -148,8 +162,7 @@ class PostgresStore:
         self._relaxed_conninfo = conninfo_of(url, relaxed=True)[0]
         self._pid = os.getpid()
         self._name = secrets.token_hex(8)
-        # A session whose commits do not wait for the disk is a connection of another kind.
-        self._idle: dict[bool, list[psycopg.Connection[Any]]] = {False: [], True: []}
+        self._idle: dict[_Kind, list[psycopg.Connection[Any]]] = {kind: [] for kind in (_WHOLE, _EACH, _RELAXED)}
         self._lock = threading.Lock()
         self._listeners: list[Listener] = []
         self._closed = threading.Event()
@@ -159,13 +172,30 @@ class PostgresStore:
 
     def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
         """See `Store.write`."""
-        with self._connection(relaxed=isolation is Isolation.RELAXED) as connection:
+        if isolation not in _LEVELS:
+            return self._write_each(work, relaxed=isolation is Isolation.RELAXED)
+        with self._connection() as connection:
             connection.read_only = None
             connection.isolation_level = _LEVELS[isolation]
             transaction = PostgresTransaction(connection)
             result = work(transaction)
             self._check_whole(transaction, connection)
             self._commit(connection)
+        if transaction.hints:
+            self._hint(frozenset(transaction.hints))
+        return result
+
+    def _write_each(self, work: Callable[[Transaction], T], *, relaxed: bool) -> T:
+        with self._connection(_RELAXED if relaxed else _EACH) as connection:
+            transaction = PostgresTransaction(connection)
+            try:
+                result = work(transaction)
+                if transaction.failure is not None:
+                    raise transaction.failure
+            except DatabaseUnavailable as error:
+                if connection.closed:
+                    raise OutcomeUnknown(f"the connection broke during a statement: {error}") from error
+                raise
         if transaction.hints:
             self._hint(frozenset(transaction.hints))
         return result
@@ -237,11 +267,11 @@ class PostgresStore:
 
     # -- connections
 
-    def _connect(self, *, autocommit: bool = False, relaxed: bool = False) -> "psycopg.Connection[Any]":
+    def _connect(self, kind: "_Kind") -> "psycopg.Connection[Any]":
         try:
             return psycopg.connect(
-                self._relaxed_conninfo if relaxed else self._conninfo,
-                autocommit=autocommit,
+                self._relaxed_conninfo if kind.relaxed else self._conninfo,
+                autocommit=kind.autocommit,
                 prepare_threshold=None if self._through_pgbouncer else 5,
             )
         except psycopg.OperationalError as error:
@@ -252,29 +282,30 @@ class PostgresStore:
         except psycopg.ProgrammingError as error:
             raise InvalidDatabaseUrl(f"{shown(self.url)} is no PostgreSQL address: {str(error).strip()}") from error
 
-    def _take(self, *, relaxed: bool) -> "psycopg.Connection[Any]":
+    def _take(self, kind: "_Kind") -> "psycopg.Connection[Any]":
         if self._closed.is_set():
             raise DatabaseUnavailable(f"{shown(self.url)} is closed")
         if os.getpid() != self._pid:
             raise Misuse("a PostgreSQL store must not be used after a fork; open it in the new process")
         with self._lock:
-            while self._idle[relaxed]:
-                connection = self._idle[relaxed].pop()
+            while self._idle[kind]:
+                connection = self._idle[kind].pop()
                 if not _was_left(connection):
                     return connection
                 connection.close()
-        return self._connect(relaxed=relaxed)
+        return self._connect(kind)
 
     @contextmanager
-    def _connection(self, *, relaxed: bool = False) -> "Iterator[psycopg.Connection[Any]]":
+    def _connection(self, kind: "_Kind | None" = None) -> "Iterator[psycopg.Connection[Any]]":
         """A connection with no transaction on it, for one transaction; afterwards it is kept if it is still good."""
-        connection = self._take(relaxed=relaxed)
+        kind = kind or _WHOLE
+        connection = self._take(kind)
         try:
             yield connection
         except BaseException as error:
-            self._give_back_after(error, connection, relaxed=relaxed)
+            self._give_back_after(error, connection, kind)
             raise
-        self._give_back(connection, relaxed=relaxed)
+        self._give_back(connection, kind)
 
     @contextmanager
     def _asking(self) -> "Iterator[psycopg.Connection[Any]]":
@@ -286,14 +317,14 @@ class PostgresStore:
             except psycopg.Error as error:
                 raise ours(error) from error
 
-    def _give_back(self, connection: "psycopg.Connection[Any]", *, relaxed: bool) -> None:
+    def _give_back(self, connection: "psycopg.Connection[Any]", kind: "_Kind") -> None:
         with self._lock:
-            if len(self._idle[relaxed]) < IDLE_CONNECTIONS_MAX and not self._closed.is_set():
-                self._idle[relaxed].append(connection)
+            if len(self._idle[kind]) < IDLE_CONNECTIONS_MAX and not self._closed.is_set():
+                self._idle[kind].append(connection)
                 return
         connection.close()
 
-    def _give_back_after(self, error: BaseException, connection: "psycopg.Connection[Any]", *, relaxed: bool) -> None:
+    def _give_back_after(self, error: BaseException, connection: "psycopg.Connection[Any]", kind: "_Kind") -> None:
         """After a failure a connection is reused only if it can still roll back; otherwise it is thrown away."""
         if not connection.closed and not isinstance(error, OutcomeUnknown):
             try:
@@ -301,7 +332,7 @@ class PostgresStore:
             except psycopg.Error:
                 connection.close()
             else:
-                self._give_back(connection, relaxed=relaxed)
+                self._give_back(connection, kind)
                 return
         connection.close()
         self._close_idle()  # the server went away: its other connections are gone as well
@@ -369,10 +400,8 @@ class PostgresStore:
         if now - self._notified_at >= NOTIFY_EVERY_S:
             self._notified_at = now
             try:
-                with self._connection(relaxed=True) as connection:
-                    connection.autocommit = True
+                with self._connection(_RELAXED) as connection:
                     connection.execute(_NOTIFY, (payload_of(hints, self._name),))
-                    connection.autocommit = False
             except (psycopg.Error, DatabaseUnavailable):
                 pass  # only a hint: the commit stands, and workers look by themselves
             return
@@ -390,7 +419,7 @@ class PostgresStore:
         """Wait for notifications and pass them on; after a lost connection, call once and connect again."""
         while not self._closed.is_set():
             try:
-                with self._connect(autocommit=True) as connection:
+                with self._connect(_EACH) as connection:
                     connection.execute(f"listen {CHANNEL}".encode())
                     self._tell_listeners(EVERYTHING)
                     while not self._closed.is_set():
@@ -436,7 +465,7 @@ class _Notifier:
             self._wanted.clear()
             try:
                 if connection is None:
-                    connection = self._connect(autocommit=True, relaxed=True)
+                    connection = self._connect(_RELAXED)
                 connection.execute(_NOTIFY, (payload_of(self._take_hints(), self._name),))
             except (psycopg.Error, DatabaseUnavailable):
                 connection = None  # only a hint: workers look by themselves
@@ -502,7 +531,7 @@ def conninfo_of(url: str, *, relaxed: bool = False) -> tuple[str, bool]:
         "keepalives_count": "3",
     }
     if not through_pgbouncer:
-        defaults["options"] = _SESSION + (_RELAXED if relaxed else "")
+        defaults["options"] = _SESSION + (_NO_WAIT if relaxed else "")
     merged = urlencode(defaults | query).replace("+", "%20")
     return urlunsplit(parts._replace(query=merged)), through_pgbouncer
 
