@@ -74,4 +74,5 @@ def test_a_schedule_is_no_cron(shop: App, command: Command, verb: str) -> None:
     command("schedule", "create", "-s", "mine", "--interval", "1h", "--type", "shop.clear")
 
     assert command("cron", verb, "mine").err == "error: 'mine' is no cron; list them with `evertick cron list`\n"
-    assert command("cron", verb, "nothing").code == 3
+    done = command("cron", verb, "nothing")
+    assert (done.code, done.err) == (3, "error: no cron 'nothing'; list them with `evertick cron list`\n")

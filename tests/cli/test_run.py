@@ -136,7 +136,7 @@ def test_scheduling_prints_the_id_of_the_job(types: Path) -> None:
         (["app.echo", "--key", "k"], 2, "--key names a scheduled job"),
         (["app.strange", "--after", "1s"], 2, "is a query, which has no effect"),
         (["app.strange", "--idempotency-key", "k"], 2, "is no mutation"),
-        (["app.echo", "--app", "missing.py"], 2, "there is no file missing.py; there are app.py"),
+        (["app.echo", "--app", "missing.py"], 2, "there is no file missing.py; its folder holds app.py"),
         (["app.echo", "--app", "app.py:nope"], 2, "app.py:nope names no App"),
         (["app.echo", "--db", "mysql://x/y"], 2, "no database of the kind 'mysql'"),
         (["app.echo", "--db", "chat.db"], 2, "'chat.db' is no database address"),

@@ -55,6 +55,20 @@ def test_help_lists_every_command_and_imports_none() -> None:
         assert lazy.words[:40] in done.stdout
 
 
+@pytest.mark.parametrize("group", ["job", "cron", "schedule"])
+def test_the_list_of_commands_in_a_group_cuts_no_sentence(group: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([group, "--help"]) == 0
+    assert "..." not in capsys.readouterr().out.partition("Commands:")[2]
+
+
+@pytest.mark.parametrize(("target", "code", "err"), [("/dev/full", 1, "error: cannot write"), ("&-", 0, "")])
+def test_output_that_cannot_be_written_is_no_traceback(target: str, code: int, err: str) -> None:
+    line = f"exec {sys.executable} -m evertick.cli.main version -o json >{target}"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr[: len(err)], done.stderr.count("\n")) == (code, err, bool(err))
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([name, "--help"]) == 0
@@ -151,6 +165,14 @@ def test_a_file_is_known_by_the_name_python_gives_it(tmp_path: Path, monkeypatch
     assert parse_target("pkg/__init__.py").module == "pkg"
     assert parse_target("app.py").variable is None
     assert parse_target("some.module:x").module == "some.module"
-    for wrong in ("missing.py", "pkg/", "with-dash.py"):
-        with pytest.raises(AppNotFound):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "notes.txt").touch()
+    for wrong, words in {
+        "missing.py": "its folder holds app.py",
+        "pkg/": "is a folder",
+        "folder": "folder is a folder; name the file that holds the app, such as folder/app.py",
+        "notes.txt": "is no Python file",
+        "with-dash.py": "cannot be imported",
+    }.items():
+        with pytest.raises(AppNotFound, match=words):
             parse_target(wrong)

@@ -26,7 +26,10 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def db_option(command: Command) -> Command:
     """`--db URL`, received as `db: str | None`."""
     return click.option(
-        "--db", metavar="URL", help="The database: sqlite:///FILE or postgresql://...; else EVERTICK_DATABASE_URL."
+        "--db",
+        metavar="URL",
+        help="The database: sqlite:///FILE or postgresql://...; "
+        "else EVERTICK_DATABASE_URL, else the one in .evertick/.",
     )(command)
 
 

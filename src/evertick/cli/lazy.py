@@ -2,7 +2,7 @@
 
 A command is one line in a table: its name, where it lives, and the words `--help` shows beside it.
 
-    schedule = lazy_group("schedule", "Rules of times.", {"preview": Lazy("evertick.cli.preview:preview", "...")})
+    schedule = lazy_group("schedule", "What runs when.", {"preview": Lazy("evertick.cli.preview:preview", "...")})
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, in the table's order, which is the order one needs them in."""
-        return [*self.table, *super().list_commands(ctx)]
+        return [*self.table, *self.commands]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of that name, imported now."""
@@ -45,7 +45,7 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands in `--help`, without importing them."""
         rows = [(name, lazy.words) for name, lazy in self.table.items()]
-        rows += [(n, c.get_short_help_str()) for n, c in sorted(self.commands.items())]
+        rows += [(name, command.get_short_help_str(limit=100).rstrip(".")) for name, command in self.commands.items()]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 

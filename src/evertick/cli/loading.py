@@ -58,7 +58,10 @@ def parse_target(text: str) -> Target:
     """Read `FILE`, `MODULE`, each with `:VARIABLE` or without. Raises AppNotFound if there is no such file."""
     place, _, variable = text.partition(":")
     path = Path(place)
-    if path.suffix == ".py" or os.sep in place:
+    is_file = path.suffix == ".py" or os.sep in place
+    if not is_file and path.is_file():
+        raise AppNotFound(f"{place} is no Python file: its name does not end in .py")
+    if is_file or (path.is_dir() and not (path / "__init__.py").exists() and not path.with_suffix(".py").exists()):
         if path.is_dir():
             raise AppNotFound(f"{place} is a folder; name the file that holds the app, such as {path / FILE_DEFAULT}")
         if not path.is_file():
@@ -195,4 +198,4 @@ def _app_in(module: ModuleType, target: Target) -> "App":
 def _nearby(path: Path) -> str:
     folder = path.parent
     files = sorted(file.name for file in folder.glob("*.py"))[:5] if folder.is_dir() else []
-    return f"; there are {', '.join(files)}" if files else ""
+    return f"; its folder holds {', '.join(files)}" if files else ""

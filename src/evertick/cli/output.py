@@ -78,7 +78,7 @@ def write_one(row: Row, shown: Mapping[str, str], fields: Sequence[str], output:
 
 def on_terminal() -> bool:
     """Whether a person looks at standard output."""
-    return sys.stdout.isatty()
+    return sys.stdout is not None and sys.stdout.isatty()  # None: it was closed before we began
 
 
 def _table(rows: Sequence[Sequence[str]]) -> None:

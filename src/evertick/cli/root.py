@@ -1,6 +1,7 @@
 """The root of the command line: the table of commands, and how every error becomes one line and an exit code."""
 
 import contextlib
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -31,6 +32,9 @@ EPILOG: Final = (
     "8 checked and not fulfilled, 130 interrupted."
 )
 
+FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What it is called when there is no room for more."""
+
 
 @click.group(
     cls=LazyGroup,
@@ -54,7 +58,8 @@ def run(arguments: Sequence[str]) -> int:
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         result: Any = root.main(list(arguments), prog_name="evertick", standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # it is where it was closed before we began
+            sys.stdout.flush()
     except click.exceptions.NoArgsIsHelpError as problem:
         problem.show()
         return Exit.USAGE
@@ -68,10 +73,19 @@ def run(arguments: Sequence[str]) -> int:
     except EvertickError as problem:
         return fail(str(problem), exit_code_of(problem))
     except BrokenPipeError:
-        # Whoever read the output has seen enough. Nothing may be written at exit any more.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _write_no_more()  # whoever read the output has seen enough
         return Exit.OK
+    except OSError as problem:
+        if problem.errno not in FULL:
+            raise
+        _write_no_more()
+        return fail(f"cannot write any more: {problem.strerror}", Exit.FAILED)
     return result if isinstance(result, int) else Exit.OK
+
+
+def _write_no_more() -> None:
+    """Let nothing of what is still held back be written to standard output at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def fail(message: str, code: int) -> int:

@@ -1,4 +1,4 @@
-"""`evertick schedule ...`: rules of times and what follows from them. A new command is one line in this table."""
+"""`evertick schedule ...`: what runs when, and what became of it. A new command is one line in this table."""
 
 from typing import Final
 
@@ -23,4 +23,4 @@ COMMANDS: Final = {
     "history": Lazy("evertick.cli.schedule_ledger:history", "List what was done to a schedule, and by whom"),
 }
 
-schedule = lazy_group("schedule", "Rules of times, and what follows from them.", COMMANDS)
+schedule = lazy_group("schedule", "Schedules: what runs when, under which policies, and what became of it.", COMMANDS)

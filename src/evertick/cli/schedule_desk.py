@@ -94,10 +94,14 @@ class Desk:
 
     def row(self, schedule_id: str, *, kind: str | None = None) -> ScheduleRow:
         """A schedule's row. Raises ScheduleNotFound, also for one of another kind."""
-        row = self.ask(lambda transaction: self.operations.row(transaction, schedule_id))
-        if kind is not None and row.kind != kind:
-            raise ScheduleNotFound(f"{schedule_id!r} is no {kind}; list them with `evertick {kind} list`")
-        return row
+        if kind is None:
+            return self.ask(lambda transaction: self.operations.row(transaction, schedule_id))
+        sid = ScheduleId(schedule_id)
+        found = self.ask(lambda transaction: transaction.get_schedule(sid, tenant=DEFAULT_TENANT))
+        if found is None or found.kind != kind:
+            what = f"no {kind} {schedule_id!r}" if found is None else f"{schedule_id!r} is no {kind}"
+            raise ScheduleNotFound(f"{what}; list them with `evertick {kind} list`")
+        return found
 
     def zone_of(self, schedule_id: str) -> Zone:
         """The zone in which a schedule's times are read; UTC for one that is gone."""
