@@ -39,7 +39,7 @@ from evertick.rules.recurrence.text import shown
 from evertick.rules.recurrence.words.clock import HOURS_ALL, LISTED_MAX, SIXTY, pattern_mask, say_times
 from evertick.rules.recurrence.words.dates import say_clock, say_day
 from evertick.rules.recurrence.words.days import Days, say_days
-from evertick.rules.recurrence.words.durations import say_duration, say_milliseconds
+from evertick.rules.recurrence.words.durations import say_duration, say_milliseconds, say_offset
 from evertick.rules.recurrence.words.english import joined
 from evertick.rules.recurrence.words.phrases import ELAPSED, FIXED, GAPS, NO_SOURCES, OVERLAPS
 from evertick.rules.recurrence.words.places import say_country, say_zone
@@ -180,7 +180,7 @@ def _interval(interval: Interval, spec: Spec, scope: Scope) -> str:
         anchor = spec.start
     if isinstance(anchor, int) and anchor:
         counted = f", counted from {scope.say(anchor)}"
-        return f"{said}{counted}" + (f", offset by {say_duration(offset)}" if offset else "")
+        return f"{said}{counted}" + (f", offset by {say_offset(offset)}" if offset else "")
     if every in (86_400, 604_800):
         days, second = divmod(offset, 86_400)
         if every == 86_400 and not (interval.every_text or "").endswith(("h", "H")):
@@ -188,7 +188,7 @@ def _interval(interval: Interval, spec: Spec, scope: Scope) -> str:
         weekday = f"on {WEEKDAYS[(days + 4) % 7]}s " if every == 604_800 else ""
         return f"{said}, {weekday}at {say_clock(second)} UTC"
     if offset:
-        return f"{said}, offset by {say_duration(offset)}"
+        return f"{said}, offset by {say_offset(offset)}"
     if not is_pattern(interval, spec, scope) and every < 3_600 and pattern_mask(every) is not None:
         return f"{said}, counted in UTC"
     return said

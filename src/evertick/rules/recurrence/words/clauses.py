@@ -233,7 +233,7 @@ def _read_positions(reader: Reader, clause: Clause) -> bool:
 def _read_filter(reader: Reader, clause: Clause) -> bool:
     place = reader.at
     for unit, highest in (("hour", 23), ("minute", 59), ("second", 59)):
-        if unit not in clause.filters and reader.take(f"in {unit}s", f"in {unit}"):
+        if unit not in clause.filters and reader.take(f"in {unit}s", f"in {unit}", f"at {unit}s", f"at {unit}"):
             numbers = read_numbers(reader, highest)
             if numbers is not None:
                 clause.filters[unit] = numbers

@@ -145,7 +145,8 @@ def _say_minutes(times: Times, hours: list[int], minutes: list[int]) -> Said:
         if len(runs(hours, 1)) == 1:
             last = f"{hours[-1]:02d}:{minutes[-1]:02d}"
             return Said(text=f"{unit} from {hours[0]:02d}:00 through {last}", elapsed=True)
-        return Said(text=f"{unit} of {_say_hours(times.hours)[0]}", elapsed=True)
+        if times.elapsed or len(hours) * len(minutes) > LISTED_MAX:
+            return Said(text=f"{unit} of {_say_hours(times.hours)[0]}", elapsed=True)
     if len(minutes) == 1 and (said := _say_hourly(times, hours, minutes[0])):
         return said
     if len(hours) * len(minutes) <= LISTED_MAX:

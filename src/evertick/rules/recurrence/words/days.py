@@ -16,6 +16,7 @@ WEEK: Final = 0b111_1111
 WORKDAYS: Final = 0b011_1110
 WEEKEND: Final = 0b100_0001
 EACH_DAY: Final = "every day of the week"
+_STEPPED: Final = " day of the month "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +88,10 @@ def say_days(days: Days, *, monthly: bool = False) -> str:
     elif of_month and not days.either and months and not monthly:
         months = " of every month" + months
     said = (" and on " if days.either else " falling on ").join(groups)
-    if said.startswith("every ") and months == " of every month":
-        return f"{said}{years}"  # every 2nd day of the month
+    if _STEPPED in said:  # every 2nd day of the month, which need not be "of every month" as well
+        months = months.removeprefix(" of every month").replace(" of ", " in ", 1)
+        if len(groups) == 1:
+            return f"{said}{months}{years}"
     return f"on {said}{months}{years}"
 
 
@@ -145,7 +148,8 @@ def _say_weekdays(days: Days) -> str:
         items.append(EACH_DAY)
     else:
         items += [f"{WEEKDAYS[day]}s" for day in sorted(values_of(days.weekdays), key=lambda day: (day - 1) % 7)]
-    items += [f"the {ordinal_word(nth)} {WEEKDAYS[weekday]}" for weekday, nth in days.nths]
+    nths = sorted(days.nths, key=lambda at: (at[0], at[1] < 0, at[1]))
+    items += [f"the {ordinal_word(nth)} {WEEKDAYS[weekday]}" for weekday, nth in nths]
     return joined(items) + (" of the year" if days.of_year and days.nths else "") if items else ""
 
 
@@ -154,14 +158,15 @@ def say_month_days(days: Days) -> str:
     step = listed[1] - listed[0] if len(listed) > 2 else 1
     if step > 1 and listed == list(range(1, 32, step)) and not days.last_days and not days.nearest:
         first = ", ".join(ordinal(day) for day in listed[:3])
-        return f"every {ordinal(step)} day of the month ({first}{' ...' if len(listed) > 3 else ''})"
+        return f"every {ordinal(step)}{_STEPPED}({first}{' ...' if len(listed) > 3 else ''})"
     items = said_runs(listed, ordinal)
     items += [f"{ordinal(-day)} day" for day in days.last_days]
     for day in days.nearest:
         if day == -1:
             items.append("last weekday")
         else:
-            items.append(f"weekday nearest the {ordinal(day)}" + (" day" if day < 0 else ""))
+            the = "the " if items else ""
+            items.append(f"{the}weekday nearest the {ordinal(day)}" + (" day" if day < 0 else ""))
     return f"the {joined(items)}" if items else ""
 
 
@@ -170,5 +175,7 @@ def _say_year_days(days: Days) -> str:
 
 
 def _say_weeks(weeks: tuple[int, ...]) -> str:
+    if len(weeks) == 1 and weeks[0] < 0:
+        return f"the {ordinal(weeks[0])} week"
     items = [str(week) if week > 0 else f"the {ordinal(week)}" for week in weeks]
     return f"{'week' if len(weeks) == 1 else 'weeks'} {joined(items)}"

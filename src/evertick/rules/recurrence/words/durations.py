@@ -32,6 +32,11 @@ def say_duration(seconds: int) -> str:
     return joined(parts)
 
 
+def say_offset(seconds: int) -> str:
+    """A shift, where one day need not be told from 24 hours."""
+    return "1 day" if seconds == UNITS["day"] else say_duration(seconds)
+
+
 def say_milliseconds(milliseconds: int) -> str:
     """Milliseconds, as seconds and longer where they are whole."""
     seconds, rest = divmod(milliseconds, 1_000)

@@ -275,6 +275,9 @@ def _joined_group(reader: Reader, days: Days) -> Days | None:
     reader.at = place
     if reader.take("a day of weeks", "a day of week"):
         return replace(days, weeks=read_weeks(reader))
+    if reader.take("a day") and (week := _read_week_from_the_end(reader)):
+        return replace(days, weeks=(week,))
+    reader.at = place
     group = _read_list(reader)
     if group is None:
         return None
@@ -296,7 +299,21 @@ def _joined_group(reader: Reader, days: Days) -> Days | None:
     days = replace(days, month_days=mask, last_days=tuple(sorted(last_days)), nearest=tuple(sorted(nearest)))
     if (group.weekdays or group.nths) and reader.take("of weeks", "of week"):
         days = replace(days, weeks=read_weeks(reader))
+    elif (group.weekdays or group.nths) and (week := _read_week_from_the_end(reader)):
+        days = replace(days, weeks=(week,))
     return days
+
+
+def _read_week_from_the_end(reader: Reader) -> int | None:
+    """`of the last week`; None, and no word taken, for anything else."""
+    place = reader.at
+    if reader.take("of the"):
+        number = read_ordinal(reader.word)
+        if number is not None and number < 0 and reader.peek() == "week":
+            reader.advance(2)
+            return number
+    reader.at = place
+    return None
 
 
 def read_weeks(reader: Reader) -> tuple[int, ...]:

@@ -61,7 +61,7 @@ def _say_recur(recur: Recur, scope: Scope, start: int | None) -> str:
     period = period_of(recur)
     parts = [_say_daily(recur, days) if period is None else _say_sub_daily(recur, days, start)]
     if recur.by_set_pos:
-        places = joined([ordinal_word(position) for position in recur.by_set_pos])
+        places = joined([ordinal_word(position) for position in sorted(recur.by_set_pos, key=lambda at: (at < 0, at))])
         parts.append(f"only the {places} of them in each {UNITS[recur.frequency]}")
     if recur.week_start != 1:
         parts.append(f"weeks starting on {WEEKDAYS[recur.week_start]}")
@@ -89,14 +89,15 @@ def _say_start(recur: Recur, start: int, period: int | None) -> str:
 
 def _say_daily(recur: Recur, days: Days) -> str:
     times = say_times(times_of_recur(recur))
-    return f"{_say_frequency(recur, days, bare=times.listed)} {times.text}"
+    # "every day, every 20 minutes from 09:00 through 16:40": two "every" want a comma between them.
+    return f"{_say_frequency(recur, days, bare=times.listed)}{' ' if times.listed else ', '}{times.text}"
 
 
 def _say_frequency(recur: Recur, days: Days, *, bare: bool) -> str:
     """`every 3 days`, `weekly on Monday`, `yearly on 1 April`; `bare`: what goes without saying may go unsaid."""
     frequency, unit = recur.frequency, UNITS[recur.frequency]
     said = say_days(days, monthly=frequency is Frequency.MONTHLY)
-    if recur.interval == 1:
+    if recur.interval == 1 and not recur.by_set_pos:
         said = _singular(days, said)
     if frequency is Frequency.DAILY and recur.interval == 1:
         return said if days.is_every_day else f"every day {said}"
@@ -135,5 +136,6 @@ def _say_sub_daily(recur: Recur, days: Days, start: int | None) -> str:
     for at, (values, part) in enumerate(filters):
         implied = UNITS[recur.frequency] in ("hour", "minute")[:at] and values == (own[at],)
         if values and not implied:
-            parts.append(f"in {part if len(values) == 1 else part + 's'} {joined(said_runs(values))}")
+            place = "at" if UNITS[recur.frequency] in ("hour", "minute")[:at] else "in"  # expands, or only limits
+            parts.append(f"{place} {part if len(values) == 1 else part + 's'} {joined(said_runs(values))}")
     return ", ".join(parts)

@@ -122,6 +122,9 @@ def _days(
     mask, weekdays = mask_of(month_days, DAY_OF_MONTH), mask_of(week_days, DAY_OF_WEEK)
     span = Days(months=mask_of(months, MONTH), years=_years(*years))
     any_date, any_weekday = mask == _MONTH_DAYS_ALL, weekdays == WEEK
+    if not any_date:
+        longest = max((month_length(2000, month) for month in values_of(span.months)), default=31)
+        mask = mask & (2 << longest) - 1 or mask  # nobody says "1, 16 and 31 February"
     if either and (any_date or any_weekday):
         return span
     last, nearest = _specials(month_days)
@@ -206,11 +209,20 @@ def _time_part(values: tuple[int, ...], own: int, size: int, *, implied: bool) -
 
 
 def _with_plain_frequency(recur: Recur) -> Recur:
-    """`DAILY;BYDAY=MO` as WEEKLY and `DAILY;BYMONTHDAY=1` as MONTHLY: the same times, said more simply."""
-    if recur.frequency is not Frequency.DAILY or recur.interval != 1 or recur.by_set_pos or recur.skip:
+    """The same times, said more simply.
+
+    `DAILY;BYDAY=MO` and `MONTHLY;BYDAY=MO` are WEEKLY, `DAILY;BYMONTHDAY=1` and `YEARLY;BYMONTHDAY=1` are MONTHLY,
+    and on every day of the week is DAILY.
+    """
+    counted = recur.by_year_day or recur.by_week_no or any(day.ordinal for day in recur.by_day)
+    if recur.frequency in _SUB_DAILY or recur.interval != 1 or recur.by_set_pos or recur.skip or counted:
         return recur
+    if len(recur.by_day) == 7:
+        plain = Frequency.DAILY if not recur.by_month_day else recur.frequency
+        recur = replace(recur, by_day=(), frequency=plain)
     if recur.by_month_day:
-        return replace(recur, frequency=Frequency.MONTHLY)
+        yearly = recur.frequency is Frequency.YEARLY and recur.by_month
+        return recur if yearly else replace(recur, frequency=Frequency.MONTHLY)
     return replace(recur, frequency=Frequency.WEEKLY) if recur.by_day else recur
 
 
