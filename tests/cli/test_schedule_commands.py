@@ -367,6 +367,25 @@ def test_waiting_no_longer_than_told_is_another_exit_code(shop: App, command: Co
     assert done.err.endswith("the time is over; the run goes on\n")
 
 
+def test_a_backfill_can_leave_out_what_ran_and_run_so_many_at_a_time(shop: App, command: Command) -> None:
+    made(command, "s", "--cron", "0 9 * * *")
+    span = ("schedule", "backfill", "s", "--start-time", "2022-03-26", "--end-time", "2022-03-28T09:00", "--dry-run")
+    command(*span[:4], "2022-03-26T09:00", *span[5:6], "2022-03-27T09:00", "--max-active", "2")
+    work_off(shop, 2)
+
+    with_all = command(*span, "--include-done", "--overlap-policy", "AllowAll")
+    without = command(*span, "--skip-done")
+    contradicting = command(*span, "--max-active", "2", "--overlap-policy", "BufferAll")
+
+    assert len(with_all.out.splitlines()) == 3
+    assert "2 already ran and will run again" in with_all.err
+    assert "note:" not in with_all.err
+    assert without.out.splitlines() == ["2022-03-28T09:00:00Z"]
+    assert "2 already ran and left out" in without.err
+    assert "note: with skip the first runs" in command(*span).err
+    assert (contradicting.code, "leave out buffer_all, or the limit" in contradicting.err) == (2, True)
+
+
 def test_a_backfill_is_planned_before_it_starts(shop: App, command: Command) -> None:
     made(command, "s", "--cron", "0 9 * * *", "--tz", "Europe/Berlin", "--overlap-policy", "BufferAll")
     span = ("schedule", "backfill", "s", "--start-time", "2022-03-26", "--end-time", "2022-03-28T09:00")

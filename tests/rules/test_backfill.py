@@ -6,7 +6,7 @@ import pytest
 
 from evertick.base.errors import LimitExceeded, Misuse
 from evertick.base.instants import Instant
-from evertick.rules.backfill import admit, plan_backfill, room
+from evertick.rules.backfill import SKIP_SPANS_MAX, admit, plan_backfill, room, skips_until
 from evertick.rules.events import BackfillAsked, BackfillCanceled, BackfillTimes
 from evertick.rules.schedule import (
     BACKFILL_TIMES_MAX,
@@ -47,6 +47,24 @@ def test_the_token_of_a_plan_changes_with_anything_it_shows() -> None:
 
     assert len(set(tokens)) == 5
     assert tokens[0] == plan_backfill(SPAN, schedule_id="s", version=1, times=TIMES, ran={minute(1)}).token
+
+
+def test_times_that_ran_are_left_out_as_spans() -> None:
+    times = [FireTime(minute(n), minute(n)) for n in range(1, 8)]
+    ran = {minute(n) for n in (1, 2, 4, 6, 7)}
+    plan = plan_backfill(SPAN, schedule_id="s", version=1, times=times, ran=ran, skip_done=True)
+
+    assert [time.nominal_at for time in plan.times] == [minute(3), minute(5)]
+    assert plan.backfill.skip == ((minute(1), minute(2)), (minute(4), minute(4)), (minute(6), minute(7)))
+    assert skips_until(plan.backfill, minute(1)) == minute(2)
+    assert skips_until(plan.backfill, minute(3)) is None
+
+
+def test_too_many_places_to_leave_out_are_refused() -> None:
+    times = [FireTime(minute(n), minute(n)) for n in range(2 * SKIP_SPANS_MAX + 2)]
+    with pytest.raises(LimitExceeded, match="1000 can be left out"):
+        plan_backfill(SPAN, schedule_id="s", version=1, times=times, ran={minute(n) for n in range(0, 2_002, 2)},
+                      skip_done=True)  # fmt: skip
 
 
 def test_a_span_that_ends_before_it_starts_is_refused() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from evertick import App, MutationCtx, Overlap, Reason
-from evertick.base.errors import LimitExceeded, VersionConflict
+from evertick.base.errors import LimitExceeded, Misuse, VersionConflict
 from evertick.testing import World, at, hours, minutes, seconds
 
 app = App("meter")
@@ -94,6 +94,52 @@ def test_a_backfill_leaves_room_for_the_times_of_the_schedule(world: World) -> N
 
     assert world.missed(readings) == []
     assert world.app.schedules.backfill_status(readings, backfill.id).ended == 20
+
+
+def test_so_many_runs_of_a_backfill_at_a_time(world: World) -> None:
+    """They ask no overlap policy: neither the schedule's own runs nor what waits is in their way."""
+    world.advance(hours(10))
+    readings = world.schedule(every=hours(1), takes=minutes(10), overlap=Overlap.SKIP)
+    backfill = world.app.schedules.backfill(readings, at("01:00"), at("05:00"), max_active=2)
+    world.advance(minutes(5))
+    assert len(world.app.schedules.get(readings).running) == 2
+
+    world.advance(minutes(30))
+
+    starts = [at(text) for text in ("10:00", "10:00", "10:10", "10:10", "10:20")]
+    assert [when.replace(microsecond=0) for when in world.starts(readings)] == starts
+    assert world.app.schedules.backfill_status(readings, backfill.id).done
+
+
+def test_what_ran_before_can_be_left_out(world: World) -> None:
+    """The plan says which times ran; with `skip_done` it is without them, and so is the backfill."""
+    readings = world.schedule(every=hours(1), do=read_meter)
+    world.advance(hours(2))
+    world.app.schedules.pause(readings)
+    world.advance(hours(2))
+    world.app.schedules.resume(readings)
+    world.advance(hours(2))
+
+    plan = world.app.schedules.backfill_plan(readings, at("01:00"), at("06:00"), overlap="allow_all", skip_done=True)
+    world.app.schedules.backfill(
+        readings, at("01:00"), at("06:00"), overlap="allow_all", skip_done=True, token=plan.token
+    )
+    world.advance(minutes(1))
+
+    assert [time.nominal for time in plan.times] == [at("03:00"), at("04:00")]
+    assert plan.already_ran == (at("01:00"), at("02:00"), at("05:00"), at("06:00"))
+    ran = [each.nominal for each in world.occurrences(readings) if each.fate == "started"]
+    assert ran == [at(f"0{hour}:00") for hour in range(1, 7)]
+
+
+def test_a_limit_and_a_policy_contradict_each_other(world: World) -> None:
+    """A limit of its own means that its runs ask no policy."""
+    readings = world.schedule(every=hours(1), do=read_meter)
+
+    with pytest.raises(Misuse, match="leave out buffer_all, or the limit"):
+        world.app.schedules.backfill(readings, at("00:00"), at("01:00"), overlap="buffer_all", max_active=2)
+    with pytest.raises(Misuse, match="at least 1"):
+        world.app.schedules.backfill(readings, at("00:00"), at("01:00"), max_active=0)
 
 
 def test_ten_years_of_minutes_are_refused(world: World) -> None:

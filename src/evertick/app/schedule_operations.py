@@ -33,12 +33,12 @@ from evertick.engine.schedule_requests import Requester
 from evertick.engine.schedule_standing import OPEN, Targets
 from evertick.engine.schedule_target import Target
 from evertick.engine.settings import Settings
-from evertick.rules.backfill import admit
+from evertick.rules.backfill import BackfillPlan, admit
 from evertick.rules.events import BackfillAsked, BackfillCanceled, Event, Paused, Resumed, Triggered
 from evertick.rules.lifecycle import cut
 from evertick.rules.recurrence.describe import describe as say
 from evertick.rules.recurrence.writing import canonical
-from evertick.rules.schedule import BACKFILLS_MAX, Backfill, Origin, Overlap, Pause, new_state
+from evertick.rules.schedule import BACKFILLS_MAX, Origin, Overlap, Pause, new_state
 from evertick.rules.state_text import from_text, to_text
 from evertick.store.contract import Transaction
 
@@ -121,7 +121,7 @@ class ScheduleOperations(ScheduleQuestions):
             if trigger is not False:
                 events.append(Triggered(at=now, request=self.make_id(TRIGGER_PREFIX, now), overlap=first))
             for span in spans:
-                row, event = self._backfill_event(transaction, row, span, now)
+                row, event = self._backfill_event(row, self.planned(transaction, row, span), now)
                 events.append(event)
             item = requests.create(transaction, row, events, self.by(now), detail=say(definition.spec))
             return self.described(transaction, item.row)
@@ -263,25 +263,30 @@ class ScheduleOperations(ScheduleQuestions):
         end: datetime,
         *,
         overlap: Overlap | str | None = None,
+        max_active: int | None = None,
+        skip_done: bool = False,
         token: str | None = None,
     ) -> Work[BackfillView]:
         """Run now what the schedule names in [start, end], both included, as `overlap` (or its own policy) says.
 
+        With `max_active` at most so many of its runs are open at a time, whatever else runs. Times that ran before run
+        again, unless `skip_done` leaves them out.
         With the `token` of a plan, exactly the plan is run. Raises VersionConflict if the schedule changed since, or
         the plan was of another span; ScheduleNotFound, Misuse, LimitExceeded.
         """
-        asked = backfill_of("", start, end, overlap)
+        asked = backfill_of("", start, end, overlap, max_active)
 
         def work(transaction: Transaction) -> BackfillView:
             now = self.now()
             row = requests.locked(transaction, ScheduleId(schedule_id), self.tenant)
-            if token is not None and self.planned(transaction, row, asked).token != token:
+            plan = self.planned(transaction, row, asked, skip_done=skip_done)
+            if token is not None and plan.token != token:
                 raise VersionConflict(
                     f"schedule {schedule_id!r} changed since the backfill was planned, or the plan was of another "
                     "span or policy; plan it again"
                 )
             admit(from_text(row.state))
-            changed, event = self._backfill_event(transaction, row, asked, now)
+            changed, event = self._backfill_event(row, plan, now)
             detail = f"{event.backfill.id}: {to_iso(asked.start_at)} to {to_iso(asked.end_at)}"
             item = requests.apply(
                 transaction, row.id, [event], self.by(now), action="backfilled", detail=detail,
@@ -374,12 +379,9 @@ class ScheduleOperations(ScheduleQuestions):
             f"a {row.kind} {row.id!r} exists already, with another definition; update it, or choose another id"
         )
 
-    def _backfill_event(
-        self, transaction: Transaction, row: ScheduleRow, asked: Backfill, now: Instant
-    ) -> tuple[ScheduleRow, BackfillAsked]:
-        """A backfill that begins now, and the row that remembers it. Raises LimitExceeded for too many times."""
-        plan = self.planned(transaction, row, asked)
-        backfill = replace(asked, id=self.make_id(BACKFILL_PREFIX, now))
+    def _backfill_event(self, row: ScheduleRow, plan: BackfillPlan, now: Instant) -> tuple[ScheduleRow, BackfillAsked]:
+        """A backfill that begins now, and the row that remembers it."""
+        backfill = replace(plan.backfill, id=self.make_id(BACKFILL_PREFIX, now))
         known = KnownBackfill(backfill.start_at, backfill.end_at, backfill.overlap, plan.count, now)
         memo = Memo.from_text(row.memo).with_backfill(backfill.id, known)
         return replace(row, memo=memo.to_text()), BackfillAsked(at=now, backfill=backfill)

@@ -190,17 +190,24 @@ class ScheduleQuestions:
         ]
 
     def backfill_plan(
-        self, schedule_id: str, start: datetime, end: datetime, *, overlap: Overlap | str | None = None
+        self,
+        schedule_id: str,
+        start: datetime,
+        end: datetime,
+        *,
+        overlap: Overlap | str | None = None,
+        max_active: int | None = None,
+        skip_done: bool = False,
     ) -> Work[BackfillPlanView]:
-        """What a backfill of [start, end], both included, would do. Nothing is changed.
+        """What a backfill of [start, end], both included, would do. Nothing is changed. See `backfill`.
 
         Raises ScheduleNotFound, Misuse if it ends before it starts, LimitExceeded if it holds too many times.
         """
-        backfill = backfill_of("", start, end, overlap)
+        backfill = backfill_of("", start, end, overlap, max_active)
 
         def work(transaction: Transaction) -> BackfillPlanView:
             row = self.row(transaction, schedule_id)
-            plan = self.planned(transaction, row, backfill)
+            plan = self.planned(transaction, row, backfill, skip_done=skip_done)
             return BackfillPlanView(
                 schedule=row.id,
                 start=to_datetime(backfill.start_at),
@@ -270,7 +277,9 @@ class ScheduleQuestions:
             now=self.now(),
         )
 
-    def planned(self, transaction: Transaction, row: ScheduleRow, backfill: Backfill) -> BackfillPlan:
+    def planned(
+        self, transaction: Transaction, row: ScheduleRow, backfill: Backfill, *, skip_done: bool = False
+    ) -> BackfillPlan:
         """The plan of a backfill. Raises Misuse or LimitExceeded."""
         times = ScheduleTimes(row.spec, row.id, row.tenant).between(
             backfill.start_at, backfill.end_at, BACKFILL_TIMES_MAX + 1
@@ -285,7 +294,9 @@ class ScheduleQuestions:
                 end=Instant(times[-1].nominal_at + 1),
             )
             ran = {each.nominal_at for each in all_occurrences(transaction, started)}
-        return plan_backfill(backfill, schedule_id=row.id, version=row.version, times=times, ran=ran)
+        return plan_backfill(
+            backfill, schedule_id=row.id, version=row.version, times=times, ran=ran, skip_done=skip_done
+        )
 
     def backfill_view(
         self, transaction: Transaction, row: ScheduleRow, backfill_id: str, known: KnownBackfill
@@ -332,13 +343,24 @@ def all_occurrences(transaction: Transaction, where: OccurrenceFilter) -> list[O
             return rows
 
 
-def backfill_of(backfill_id: str, start: datetime, end: datetime, overlap: Overlap | str | None) -> Backfill:
-    """The backfill that is asked for. Raises InvalidDelay for a moment without a time zone, Misuse for no policy."""
+def backfill_of(
+    backfill_id: str, start: datetime, end: datetime, overlap: Overlap | str | None, max_active: int | None = None
+) -> Backfill:
+    """The backfill that is asked for.
+
+    Raises InvalidDelay for a moment without a time zone, Misuse for no policy or one that contradicts `max_active`.
+    """
+    chosen = None if overlap is None else policy(Overlap, overlap)
+    if max_active is not None and max_active < 1:
+        raise Misuse(f"at least 1 run of a backfill must be allowed to be active, not {max_active}")
+    if max_active is not None and chosen not in (None, Overlap.ALLOW_ALL):
+        raise Misuse(f"with a limit of its own a backfill asks no overlap policy; leave out {chosen}, or the limit")
     return Backfill(
         id=backfill_id,
         start_at=from_datetime(start),
         end_at=from_datetime(end),
-        overlap=None if overlap is None else policy(Overlap, overlap),
+        overlap=chosen,
+        max_active=max_active,
     )
 
 

@@ -7,7 +7,7 @@ progress is shown; Ctrl-C leaves it alone.
 
 import sys
 import threading
-from typing import Final
+from typing import Final, TypedDict
 
 import click
 
@@ -20,9 +20,26 @@ from evertick.cli.printable import printable
 from evertick.cli.schedule_desk import Desk, open_desk, sid_option
 from evertick.cli.schedule_rows import BACKFILL_FIELDS, backfill_line, backfill_row, iso, plain, time_row
 from evertick.cli.spec_flags import parse_when
+from evertick.rules.schedule import Overlap
+from evertick.rules.state_text import from_text
 
 LOOK_EVERY_S: Final = 0.5
+LOSSY: Final = {
+    Overlap.SKIP: "the first runs and the others are skipped while it runs",
+    Overlap.BUFFER_ONE: "one runs, one waits and the others are skipped",
+    Overlap.CANCEL_OTHER: "only the newest gets to run",
+    Overlap.TERMINATE_OTHER: "only the newest gets to run",
+}
+"""What becomes of many times at once under the policies that are not meant for them."""
 SHOWN: Final = ("id", "times", "started", "ended", "waiting", "skipped", "missed", "done")
+
+
+class Choice(TypedDict):
+    """How the times of a backfill run, and which of them."""
+
+    overlap: str | None
+    max_active: int | None
+    skip_done: bool
 
 
 @click.command()
@@ -34,6 +51,13 @@ SHOWN: Final = ("id", "times", "started", "ended", "waiting", "skipped", "missed
     "overlap",
     metavar="POLICY",
     help="BufferAll runs one after the other, AllowAll all at once; the schedule's own unless given.",
+)
+@click.option("--max-active", type=int, metavar="N", help="Its runs that may be open at a time, beside all others.")
+@click.option(
+    "--include-done/--skip-done",
+    "include_done",
+    default=True,
+    help="Run times again that ran before, as is usual; or leave them out.",
 )
 @click.option("--dry-run", is_flag=True, help="List the times it would run; start nothing.")
 @click.option(
@@ -48,12 +72,15 @@ SHOWN: Final = ("id", "times", "started", "ended", "waiting", "skipped", "missed
 @output_option
 @fields_option
 def backfill(
-    sid: str, start_time: str | None, end_time: str | None, overlap: str | None, dry_run: bool, waiting: bool | None,
-    watched: str | None, canceled: str | None, db: str | None, output: str | None, fields: str | None,
+    sid: str, start_time: str | None, end_time: str | None, overlap: str | None, max_active: int | None,
+    include_done: bool, dry_run: bool, waiting: bool | None, watched: str | None, canceled: str | None, db: str | None,
+    output: str | None, fields: str | None,
 ) -> int:  # fmt: skip
     """Run now what a schedule names between two moments, as the overlap policy says."""
+    choice: Choice = {"overlap": overlap, "max_active": max_active, "skip_done": not include_done}
     if watched is not None or canceled is not None:
-        if (start_time, end_time, overlap) != (None, None, None) or dry_run or None not in (watched, canceled):
+        named = (start_time, end_time, overlap, max_active) != (None, None, None, None) or dry_run or not include_done
+        if named or None not in (watched, canceled):
             raise click.UsageError("--watch and --cancel are about a backfill that was started; give one of them alone")
     elif start_time is None or end_time is None:
         raise click.UsageError("a backfill is of a span of time; give --start-time and --end-time")
@@ -67,28 +94,32 @@ def backfill(
         elif watched is not None:
             found = desk.schedules.backfill_status(sid, watched)
         else:
-            plan = _plan(desk, sid, start_time or "", end_time or "", overlap)
+            plan = _plan(desk, sid, start_time or "", end_time or "", choice)
             if dry_run:
                 _list_times(plan, fields, output)
                 return Exit.OK
-            found = desk.schedules.backfill(sid, plan.start, plan.end, overlap=overlap, token=plan.token)
+            found = desk.schedules.backfill(sid, plan.start, plan.end, token=plan.token, **choice)
             click.echo(f"started {found.id}", err=True)
         return _follow(desk, found, chosen, output, waiting=waiting)
 
 
-def _plan(desk: Desk, sid: str, start_time: str, end_time: str, overlap: str | None) -> BackfillPlanView:
+def _plan(desk: Desk, sid: str, start_time: str, end_time: str, choice: Choice) -> BackfillPlanView:
     zone, now_s = desk.zone_of(sid), desk.now // 1000
     start, end = (
         to_datetime(Instant(parse_when(text, zone, flag, now_s) * 1000))
         for text, flag in ((start_time, "--start-time"), (end_time, "--end-time"))
     )
-    plan = desk.schedules.backfill_plan(sid, start, end, overlap=overlap)
+    plan = desk.schedules.backfill_plan(sid, start, end, **choice)
     words = [f"{plan.count:,} time{'' if plan.count == 1 else 's'}"]
     words.append(f"from {iso(plan.start)} to {iso(plan.end)} (both included)")
     if plan.times:
         words += [f"first {iso(plan.times[0].nominal)}", f"last {iso(plan.times[-1].nominal)}"]
-    words.append(f"{len(plan.already_ran):,} already ran" + (" and will run again" if plan.already_ran else ""))
+    again = "left out" if choice["skip_done"] else "will run again"
+    words.append(f"{len(plan.already_ran):,} already ran" + (f" and {again}" if plan.already_ran else ""))
     click.echo("   ".join(words), err=True)
+    policy = plan.overlap or from_text(desk.row(sid).state).policies.overlap
+    if plan.count > 1 and policy in LOSSY and choice["max_active"] is None:
+        click.echo(f"note: with {policy} {LOSSY[policy]}; choose BufferAll, AllowAll or --max-active", err=True)
     return plan
 
 
@@ -131,7 +162,7 @@ def _until_done(desk: Desk, found: BackfillView) -> BackfillView:
                 said = line
             if found.done and found.ended == found.started:
                 return found
-            if not alone_said and not desk.ask(lambda transaction: transaction.list_workers()):
+            if not alone_said and not desk.ask(lambda transaction: transaction.workers_alive(desk.clock.now())):
                 click.echo("note: nobody runs the engine on this database; it goes on when somebody does", err=True)
                 alone_said = True
             news.wait(LOOK_EVERY_S)

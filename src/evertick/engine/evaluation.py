@@ -21,7 +21,7 @@ from evertick.engine.finish import MakeId
 from evertick.engine.schedule_standing import ELIGIBLE, Standing
 from evertick.engine.schedule_target import Target, run_job
 from evertick.engine.schedule_times import ScheduleTimes
-from evertick.rules.backfill import room
+from evertick.rules.backfill import portion, skips_until
 from evertick.rules.decide import fold
 from evertick.rules.events import (
     BackfillTimes,
@@ -38,6 +38,7 @@ from evertick.rules.lifecycle import PAUSED_BY_FAILURE, next_wake, retires_at
 from evertick.rules.plan import Plan, Verdict
 from evertick.rules.schedule import (
     OCCURRENCES_PER_ROUND,
+    Backfill,
     Fate,
     FireTime,
     OccurrenceKey,
@@ -182,15 +183,28 @@ def _in_order(reports: Sequence[RunReport], due: list[FireTime], *, more: bool) 
 def _backfill_portions(state: ScheduleState, times: ScheduleTimes, now: Instant) -> list[Event]:
     """The next portion of every backfill that is under way and has room."""
     events: list[Event] = []
-    fits = room(state)
-    if fits <= 0:
-        return events
     for backfill in state.backfills:
-        found = times.between(backfill.start_at, backfill.end_at, fits + 1, beyond=backfill.done_until)
-        events.append(
-            BackfillTimes(at=now, backfill_id=backfill.id, times=tuple(found[:fits]), done=len(found) <= fits)
-        )
+        fits = portion(state, backfill)
+        if fits > 0:
+            found = _times_of(backfill, times, fits + 1)
+            events.append(
+                BackfillTimes(at=now, backfill_id=backfill.id, times=tuple(found[:fits]), done=len(found) <= fits)
+            )
     return events
+
+
+def _times_of(backfill: Backfill, times: ScheduleTimes, limit: int) -> list[FireTime]:
+    """The next times of a backfill, without those it leaves out."""
+    kept: list[FireTime] = []
+    beyond = backfill.done_until
+    while len(kept) < limit:
+        found = times.between(backfill.start_at, backfill.end_at, limit - len(kept), beyond=beyond)
+        if not found:
+            break
+        kept += [time for time in found if skips_until(backfill, time.nominal_at) is None]
+        last = found[-1].nominal_at
+        beyond = skips_until(backfill, last) or last
+    return kept
 
 
 # What is written

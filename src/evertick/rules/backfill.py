@@ -3,13 +3,14 @@
 A backfill is planned first: its times, how many, which of them ran already. It starts only with the plan's token, so
 that nobody starts something else than what was shown. Then its times are handed over in portions that leave room in the
 buffer for the schedule's own: half the buffer, less what waits, shared among all backfills. A backfill therefore never
-loses an occurrence for want of room; it waits for room.
+loses an occurrence for want of room; it waits for room. It may also be told how many of its runs may be open at a time,
+and to leave out what ran before.
 """
 
 import hashlib
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from evertick.base.errors import LimitExceeded, Misuse
@@ -20,12 +21,15 @@ from evertick.rules.schedule import (
     RUNS_MAX,
     Backfill,
     FireTime,
+    Origin,
     Overlap,
     ScheduleState,
 )
 
 RESERVE: Final = 50
 """Places in the buffer that backfills leave to the schedule's own times, beside the other half of it."""
+SKIP_SPANS_MAX: Final = 1_000
+"""Spans of times that a backfill may leave out; times that ran one after the other are one span."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,15 +43,22 @@ class BackfillPlan:
 
     @property
     def count(self) -> int:
-        """How many occurrences it would make. Those that ran already run again: reruns are what a backfill is for."""
+        """How many occurrences it would make. Those that ran already are among them, unless they are to be left out."""
         return len(self.times)
 
 
 def plan_backfill(
-    backfill: Backfill, *, schedule_id: str, version: int, times: Sequence[FireTime], ran: Collection[Instant]
+    backfill: Backfill,
+    *,
+    schedule_id: str,
+    version: int,
+    times: Sequence[FireTime],
+    ran: Collection[Instant],
+    skip_done: bool = False,
 ) -> BackfillPlan:
     """The plan of a backfill whose span holds `times`; `ran` are the nominal times that were started before.
 
+    They run again, since reruns are what a backfill is for; with `skip_done` they are left out.
     The evaluator asks the spec for one time more than `BACKFILL_TIMES_MAX`.
     Raises Misuse if the span ends before it starts, LimitExceeded if it holds too many times.
     """
@@ -59,17 +70,42 @@ def plan_backfill(
             f"{to_iso(times[BACKFILL_TIMES_MAX - 1].nominal_at)}"
         )
     ran_before = frozenset(ran)
+    already_ran = tuple(time.nominal_at for time in times if time.nominal_at in ran_before)
+    if skip_done:
+        backfill = replace(backfill, skip=_spans(times, ran_before))
+        times = [time for time in times if time.nominal_at not in ran_before]
     return BackfillPlan(
         backfill=backfill,
         times=tuple(times),
-        already_ran=tuple(time.nominal_at for time in times if time.nominal_at in ran_before),
+        already_ran=already_ran,
         token=_token(backfill, schedule_id, version, times),
     )
 
 
+def _spans(times: Sequence[FireTime], ran: frozenset[Instant]) -> tuple[tuple[Instant, Instant], ...]:
+    """The times that ran, as spans in which nothing else lies. Raises LimitExceeded for too many."""
+    spans: list[tuple[Instant, Instant]] = []
+    in_span = False
+    for nominal_at in (time.nominal_at for time in times):
+        if nominal_at in ran:
+            spans[-1:] = [(spans[-1][0], nominal_at)] if in_span else [*spans[-1:], (nominal_at, nominal_at)]
+        in_span = nominal_at in ran
+    if len(spans) > SKIP_SPANS_MAX:
+        raise LimitExceeded(
+            f"what ran before lies in {len(spans)} places of the span; {SKIP_SPANS_MAX} can be left out: split it"
+        )
+    return tuple(spans)
+
+
+def skips_until(backfill: Backfill, nominal_at: Instant) -> Instant | None:
+    """The end of the span to be left out in which a time lies, or None."""
+    return next((last for first, last in backfill.skip if first <= nominal_at <= last), None)
+
+
 def _token(backfill: Backfill, schedule_id: str, version: int, times: Sequence[FireTime]) -> str:
     """A digest of the schedule, its version, the span and the times: another one if any of them changed."""
-    text = json.dumps([schedule_id, version, backfill.start_at, backfill.end_at, backfill.overlap, list(times)])
+    asked = [backfill.start_at, backfill.end_at, backfill.overlap, backfill.max_active]
+    text = json.dumps([schedule_id, version, *asked, list(times)])
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
@@ -105,6 +141,19 @@ def room(state: ScheduleState) -> int:
     return max(0, min(shared, RUNS_MAX - len(state.running)))
 
 
+def portion(state: ScheduleState, backfill: Backfill) -> int:
+    """How many times this backfill may hand over now: what there is room for, and its own limit allows."""
+    fits = room(state)
+    if backfill.max_active is None or fits == 0:
+        return fits
+    entries = [*(run.occurrence for run in state.running), *state.waiting]
+    active = sum(each.request == backfill.id and each.origin is Origin.BACKFILL for each in entries)
+    return max(0, min(fits, backfill.max_active - active))
+
+
 def overlap_of(backfill: Backfill, schedules: Overlap) -> Overlap:
-    """The overlap policy of its occurrences: its own, else the schedule's."""
-    return backfill.overlap or schedules
+    """The overlap policy of its occurrences: its own, else the schedule's.
+
+    With a limit of its own none of them waits for another run, nor stops one.
+    """
+    return Overlap.ALLOW_ALL if backfill.max_active is not None else backfill.overlap or schedules

@@ -69,7 +69,7 @@ class BackfillAsked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackfillTimes:
-    """The next times of a backfill, at most `backfill.room(state)` of them; `done` when these were the last."""
+    """The next times of a backfill, at most `backfill.portion` of them; `done` when these were the last."""
 
     at: Instant
     backfill_id: str

@@ -7,7 +7,7 @@ Pure helpers, each for one question. `evertick.rules.decide` asks most of them; 
 from typing import Final
 
 from evertick.base.instants import Instant, to_iso
-from evertick.rules.backfill import room
+from evertick.rules.backfill import portion
 from evertick.rules.events import RunEnded
 from evertick.rules.schedule import (
     FAILURES,
@@ -103,7 +103,7 @@ def own_wake(state: ScheduleState, now: Instant) -> Instant | None:
     moments = [occurrence.actual_at for occurrence in state.ahead]
     if state.pause is not None and state.pause.until is not None:
         moments.append(state.pause.until)
-    if state.backfills and room(state) > 0:
+    if any(portion(state, backfill) > 0 for backfill in state.backfills):
         moments.append(now)
     return max(now, min(moments)) if moments else None
 

@@ -267,7 +267,8 @@ class Backfill:
     """A request to run what the spec names in [start_at, end_at], both inclusive, by actual time.
 
     `done_until` is the nominal time up to which its occurrences were handed over (an update may give a nominal time
-    another delay, and it must not run twice); `added` is how many those were.
+    another delay, and it must not run twice); `added` is how many those were. `max_active` is how many of its runs may
+    be open at a time, beside all others. `skip` are spans of nominal times, both ends included, that are left out.
     """
 
     id: str
@@ -276,6 +277,8 @@ class Backfill:
     overlap: Overlap | None = None
     done_until: Instant | None = None
     added: int = 0
+    max_active: int | None = None
+    skip: tuple[tuple[Instant, Instant], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

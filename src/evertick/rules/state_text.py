@@ -55,9 +55,7 @@ def to_text(state: ScheduleState) -> str:
         ],
         "waiting": _rows(state.waiting),
         "ahead": _rows(state.ahead),
-        "backfills": [
-            [each.id, each.start_at, each.end_at, each.overlap, each.done_until, each.added] for each in state.backfills
-        ],
+        "backfills": [_backfill_row(each) for each in state.backfills],
         "counters": dict(state.counters.by_reason),
         "last_result": _end_row(state.last_result),
         "last_failure": _end_row(state.last_failure),
@@ -141,8 +139,14 @@ def _run(row: Row) -> Run:
     )
 
 
+def _backfill_row(each: Backfill) -> Row:
+    row: Row = [each.id, each.start_at, each.end_at, each.overlap, each.done_until, each.added]
+    return [*row, each.max_active, each.skip] if each.max_active is not None or each.skip else row
+
+
 def _backfill(row: Row) -> Backfill:
-    name, start_at, end_at, overlap, done_until, added = row
+    name, start_at, end_at, overlap, done_until, added, *more = row
+    max_active, skip = more or (None, ())
     return Backfill(
         id=name,
         start_at=start_at,
@@ -150,6 +154,8 @@ def _backfill(row: Row) -> Backfill:
         overlap=None if overlap is None else Overlap(overlap),
         done_until=done_until,
         added=added,
+        max_active=max_active,
+        skip=tuple((Instant(first), Instant(last)) for first, last in skip),
     )
 
 
