@@ -172,7 +172,7 @@ class MutationLoop(Loop):
         claimed = await self._claim(worker_id)
         for _ in range(BATCHES_IN_A_ROW):
             # While the database works on the claim of the next batch, this process works on the functions of this one.
-            ahead = asyncio.create_task(self._claim(worker_id)) if self._worth_claiming_ahead(claimed) else None
+            ahead = asyncio.create_task(self._claim(worker_id)) if self._claims_more(claimed, worker_id) else None
             try:
                 await self._run_to_the_end(claimed.claims, worker_id)
             except BaseException:
@@ -186,8 +186,10 @@ class MutationLoop(Loop):
             await self._run_to_the_end(claimed.claims, worker_id)
         return claimed
 
-    def _worth_claiming_ahead(self, claimed: Claimed) -> bool:
-        return self._claims_ahead and self._swift and not self.stopping and len(claimed.claims) == self._settings.batch
+    def _claims_more(self, claimed: Claimed, worker_id: WorkerId) -> bool:
+        worth_it = self._claims_ahead and self._swift and len(claimed.claims) == self._settings.batch
+        # Under an identity whose lease was lost, whatever is claimed is taken away at once, and counts a crash.
+        return worth_it and not self.stopping and worker_id == self._worker_id()
 
     async def _run_found(self, found: list[Claim], worker_id: WorkerId) -> None:
         """Run what was claimed and not heard of, but give suspects back: they are claimed again when they may run."""
