@@ -13,6 +13,7 @@ from evertick.base.schedule_records import OccurrenceFilter, OccurrenceRow, RunR
 from evertick.engine import evaluation, schedule_requests
 from evertick.engine.evaluation import Evaluated, evaluate
 from evertick.engine.schedule_requests import Requester
+from evertick.engine.schedule_target import Target
 from evertick.engine.schedule_writing import write
 from evertick.rules.events import BackfillAsked, Event, Paused, Resumed, Triggered
 from evertick.rules.schedule import Backfill, CatchUp, Overlap, Policies
@@ -319,3 +320,20 @@ def test_what_a_spec_says_is_looked_at_again_each_day_while_it_is_paused(site: S
     assert site.row().wake_at == Instant(after(0.5) + DAY_MS)
     assert site.row().next_at is None
     assert site.row().status == "paused"
+
+
+def test_a_function_taken_for_one_of_another_kind_is_set_right_when_it_starts(site: Site) -> None:
+    """A schedule that was made without the code at hand: its runs need not be handed back one by one."""
+    site.create(kind=FunctionKind.MUTATION)
+
+    def work(tx: Transaction) -> Evaluated:
+        row = tx.lock_schedule(S1, tenant=DEFAULT_TENANT)
+        assert row is not None
+        item = evaluate(row, (), (), now=after(1), make_id=site.make_id, kind_of=lambda name: FunctionKind.ACTION)
+        write(tx, [item], now=after(1), make_id=site.make_id)
+        return item
+
+    (job,) = site.store.write(work).jobs
+
+    assert job.kind is FunctionKind.ACTION
+    assert Target.from_text(site.row().target).kind is FunctionKind.ACTION

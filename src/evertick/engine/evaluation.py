@@ -9,13 +9,13 @@ them is left for the next evaluation, so that nothing is judged before what came
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from evertick.base.ids import JobId
 from evertick.base.instants import DAY_MS, Instant
-from evertick.base.records import NewJob
+from evertick.base.records import FunctionKind, NewJob
 from evertick.base.schedule_records import OccurrenceRow, RunReport, ScheduleRow
 from evertick.engine.finish import MakeId
 from evertick.engine.schedule_standing import ELIGIBLE, Standing
@@ -85,6 +85,14 @@ class _Happened:
     more: bool
 
 
+KindOf = Callable[[str], FunctionKind | None]
+"""What kind of function this process has under a name; None if it has none."""
+
+
+def as_kept(name: str) -> None:
+    """No function is at hand."""
+
+
 def evaluate(
     row: ScheduleRow,
     reports: Sequence[RunReport],
@@ -95,12 +103,14 @@ def evaluate(
     retention_ms: int = COMPLETED_RETENTION_MS,
     standing: Standing = ELIGIBLE,
     spec_since: Instant | None = None,
+    kind_of: KindOf = as_kept,
 ) -> Evaluated:
     """Everything that follows at `now` for a schedule.
 
     `requests` are judged after all that came before them; if the answer says `more`, that was not all. `standing` is
     that of its target: one that is gone takes the schedule with it. Times up to `spec_since` are none of its times: an
-    update has just given the schedule this spec.
+    update has just given the schedule this spec. `kind_of` knows the functions: a schedule that was made without them
+    at hand may have taken its own for one of another kind.
     """
     state = from_text(row.state)
     begin = state.seen_until if spec_since is None else max(state.seen_until, spec_since)
@@ -108,7 +118,11 @@ def evaluate(
         begin = min(begin, now)
     happened = _happened(row, state, reports, requests, now=now, standing=standing, begin=begin)
     plan = fold(state, [*happened.events, Looked(at=now)], now)
-    jobs, job_ids = _jobs(row, plan, happened.reports, now=now, make_id=make_id)
+    target = Target.from_text(row.target) if plan.starts else None
+    if target is not None and (kind := kind_of(target.name)) not in (None, target.kind):
+        target = replace(target, kind=kind)
+        row = replace(row, target=target.to_text())
+    jobs, job_ids = _jobs(row, target, plan, happened.reports, now=now, make_id=make_id)
     retire_at = retires_at(plan.state, retention_ms)
     return Evaluated(
         row=_row_after(row, state, plan, happened, retire_at, now=now),
@@ -211,14 +225,19 @@ def _times_of(backfill: Backfill, times: ScheduleTimes, limit: int) -> list[Fire
 
 
 def _jobs(
-    row: ScheduleRow, plan: Plan, reports: Sequence[RunReport], *, now: Instant, make_id: MakeId
+    row: ScheduleRow,
+    target: Target | None,
+    plan: Plan,
+    reports: Sequence[RunReport],
+    *,
+    now: Instant,
+    make_id: MakeId,
 ) -> tuple[list[NewJob], dict[OccurrenceKey, JobId]]:
     """A job for every start, and which occurrence it runs."""
     jobs: list[NewJob] = []
     job_ids: dict[OccurrenceKey, JobId] = {}
-    if not plan.starts:
+    if target is None:
         return jobs, job_ids
-    target = Target.from_text(row.target)
     overrides = json.loads(row.memo).get("overrides", {})
     for start in plan.starts:
         job = run_job(

@@ -14,7 +14,7 @@ from evertick.base.clock import Clock
 from evertick.base.ids import IdMaker, ScheduleId, TenantId
 from evertick.base.instants import MINUTE_MS, Instant
 from evertick.base.schedule_records import RunReport, ScheduleRow
-from evertick.engine.evaluation import Evaluated, evaluate
+from evertick.engine.evaluation import Evaluated, KindOf, as_kept, evaluate
 from evertick.engine.events import Counters
 from evertick.engine.lanes import Lanes
 from evertick.engine.loops import Loop
@@ -60,6 +60,7 @@ class Evaluator(Loop):
         counters: Counters,
         *,
         targets: Targets = OPEN,
+        kind_of: KindOf = as_kept,
     ) -> None:
         super().__init__(clock, poll_ms=min(settings.poll_ms, settings.evaluate_every_ms))
         self._lanes = lanes
@@ -67,6 +68,7 @@ class Evaluator(Loop):
         self._settings = settings
         self._counters = counters
         self._targets = targets
+        self._kind_of = kind_of
 
     async def round(self) -> Instant | None:
         """Evaluate one page."""
@@ -116,6 +118,7 @@ class Evaluator(Loop):
                     make_id=self._ids.make,
                     retention_ms=self._settings.completed_retention_ms,
                     standing=standing,
+                    kind_of=self._kind_of,
                 )
             except Exception:
                 # What this release cannot read must not stop the other schedules; it is looked at again in a minute.

@@ -10,6 +10,7 @@ import logging
 import os
 import socket
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from evertick.base.clock import Clock, SystemClock
@@ -18,6 +19,7 @@ from evertick.base.ids import WORKER_PREFIX, Entropy, IdMaker, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.records import Worker as WorkerRow
 from evertick.engine.actions import ActionLoop
+from evertick.engine.claims import kind_known
 from evertick.engine.evaluator import Evaluator
 from evertick.engine.events import Counters
 from evertick.engine.lanes import Lanes
@@ -82,7 +84,7 @@ class Worker:
                 claims_ahead=not store.single_engine,
             ),
             self.actions,
-            Evaluator(lanes, clock, ids, settings, counters, targets=targets),
+            Evaluator(lanes, clock, ids, settings, counters, targets=targets, kind_of=partial(kind_known, runner)),
             StopLoop(lanes, clock, settings, self.actions),
         ]
         self._upkeep: list[Loop] = [
