@@ -121,7 +121,18 @@ def test_it_is_answered(wire: dict[str, Any], tz: str) -> None:
 
 def test_a_count_that_cannot_be_counted_says_what_to_write_instead() -> None:
     with pytest.raises(InvalidSpec, match="UNTIL"):
-        rrule("FREQ=MINUTELY;INTERVAL=7;BYHOUR=9;COUNT=1000000")
+        rrule("FREQ=MINUTELY;INTERVAL=1441;BYHOUR=9;COUNT=1000000")
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("tz", ["UTC", "America/New_York"])
+def test_a_large_count_of_steps_that_do_not_divide_the_day_ends_where_it_says(tz: str) -> None:
+    text = "FREQ=MINUTELY;INTERVAL=7;BYHOUR=9;BYDAY=MO"
+    counted, endless = rrule(f"{text};COUNT=1000000", tz=tz), rrule(text, tz=tz)
+    last = counted.prev(253_402_200_000)
+    assert last is not None
+    assert endless.count(0, last + 1) == 1_000_000
+    assert endless.matches(last)
 
 
 CRON_WORDS = "* ? L W # , - / + 0 1 5 7 12 31 59 60 99 2026 MON FRI JAN @daily @every 5m CRON_TZ=UTC \x00 é ５"

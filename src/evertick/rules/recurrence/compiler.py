@@ -21,6 +21,7 @@ from evertick.rules.recurrence.fields import (
     Kind,
     mask_of,
 )
+from evertick.rules.recurrence.filtered import FilteredSteps
 from evertick.rules.recurrence.instants import Bounded, InstantRule, Instants
 from evertick.rules.recurrence.interval import ANCHOR_START
 from evertick.rules.recurrence.local import Days, LocalRule
@@ -43,11 +44,11 @@ from evertick.rules.recurrence.source import (
     Range,
     Spec,
 )
-from evertick.rules.recurrence.steps import FilteredSteps, Steps
+from evertick.rules.recurrence.steps import Steps
 from evertick.rules.recurrence.text import shown
-from evertick.rules.recurrence.times import ALL_DAY, TimeSet, times_of_fields, times_of_steps
+from evertick.rules.recurrence.times import ALL_DAY, TimeSet, times_of_fields
 from evertick.rules.recurrence.walls import instant_of, local_of, moment_instant
-from evertick.rules.recurrence.zoned import SteppedRule, ZonedRule
+from evertick.rules.recurrence.zoned import ZonedRule
 from evertick.rules.recurrence.zones import Zone, zone_from_data, zone_named
 
 SOURCES_MAX: Final = 1_000
@@ -138,12 +139,6 @@ class _Compiler:
         step, base = interval.every, (anchor or 0) + interval.offset
         if self._exclusions is None:
             return Steps(base, step)
-        if DAY % step == 0:
-            return SteppedRule(
-                lambda residue: LocalRule(_every_day(times_of_steps(step, [base + residue])), self._exclusions),
-                step,
-                self._zone,
-            )
         base -= step * ((base - SECOND_MIN) // step)  # intervals have no beginning
         return FilteredSteps(base, step, LocalRule(_every_day(ALL_DAY), self._exclusions), self._zone)
 

@@ -7,24 +7,25 @@ occurrence, once, here; exclusions do not change it.
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import gcd
 from typing import Final
 
 from evertick.base.errors import InvalidSpec
-from evertick.rules.recurrence.civil import DAY, SECOND_MAX, jan1, time_of
+from evertick.rules.recurrence.civil import DAY, SECOND_MAX, time_of
 from evertick.rules.recurrence.exclusions import BoundedDays, Exclusions, PlainDays
+from evertick.rules.recurrence.filtered import REPEAT_MAX, FilteredSteps
 from evertick.rules.recurrence.instants import Bounded, InstantRule, Instants, Union
 from evertick.rules.recurrence.local import Days, LocalRule
 from evertick.rules.recurrence.rruledays import RRuleDays
 from evertick.rules.recurrence.source import Frequency, Gap, Moment, MomentKind, Overlap, Recur, RRule, Skip
-from evertick.rules.recurrence.steps import FilteredSteps, Steps
-from evertick.rules.recurrence.times import ALL_DAY, TimeSet, times_of_fields, times_of_steps
+from evertick.rules.recurrence.steps import Steps
+from evertick.rules.recurrence.times import ALL_DAY, TimeSet, times_of_fields
 from evertick.rules.recurrence.walls import instant_of, local_of, moment_instant
-from evertick.rules.recurrence.zoned import SteppedRule, ZonedRule
+from evertick.rules.recurrence.zoned import ZonedRule
 from evertick.rules.recurrence.zones import Zone
 
 COUNTED_MAX: Final = 10_000
-"""Largest COUNT of a rule whose occurrences can only be counted one by one."""
-
+"""Largest COUNT of a rule that says itself again only after years: steps of 86,401 seconds do after 86,401 days."""
 _UNITS: Final = {Frequency.HOURLY: 3600, Frequency.MINUTELY: 60, Frequency.SECONDLY: 1}
 _ALL_60: Final = (1 << 60) - 1
 _ALL_24: Final = (1 << 24) - 1
@@ -136,33 +137,24 @@ class RRuleCompiler:
             return Steps(base, step, parts), lambda count: _nth_step(base, step, parts, first, count)
         daily = replace(recur, frequency=Frequency.DAILY, interval=1, by_set_pos=())
 
-        def allowed(times: TimeSet, exclusions: Exclusions | None) -> LocalRule:
-            return LocalRule(RRuleDays(daily, local // DAY, times), exclusions)
-
-        if DAY % step == 0:  # the same times every day, as long as the offset holds
-
-            def stepped(exclusions: Exclusions | None) -> SteppedRule:
-                def times_under(residue: int) -> TimeSet:
-                    return times_of_steps(step, [base + residue + part for part in parts]).both(times)
-
-                return SteppedRule(lambda residue: allowed(times_under(residue), exclusions), step, zone)
-
-            return stepped(exclusions), lambda count: _nth_counted(stepped(None), first, count)
-        # BY parts and exclusions look at the time itself. To look at the start of its hour (or minute) is the same,
-        # and less work, only where no exclusion lies inside an hour and no clock change moves by a part of one.
-        together = len({offset % unit for offset in zone.offsets_from(base)}) == 1
-
         def filtered(exclusions: Exclusions | None) -> InstantRule:
-            kept = allowed(times, exclusions)
-            if together and exclusions is None:
-                return FilteredSteps(base, step, kept, zone, parts, times)
-            rules = [FilteredSteps(base + part, step, kept, zone, times=times) for part in parts]
-            return rules[0] if len(rules) == 1 else Union(rules)
+            kept = LocalRule(RRuleDays(daily, local // DAY, times), exclusions)
+            if len(parts) == 1:
+                return FilteredSteps(base + parts[0], step, kept, zone, times=times)
+            # Steps of several parts start with an hour (or minute) of local time. Where offsets differ by a part of
+            # one, each has its own view of the same steps: those parts that lie before the next hour, and the rest.
+            rules: list[InstantRule] = []
+            for ahead in sorted({(base + offset) % unit for offset in zone.offsets_from(base)}):
+                for turn in (0, unit):
+                    inside = tuple(part + ahead - turn for part in parts if turn <= part + ahead < turn + unit)
+                    if inside:
+                        rules.append(FilteredSteps(base - ahead + turn, step, kept, zone, inside, unit, times))
+            return rules[0] if len(rules) == 1 else Union(rules, disjoint=True)
 
         rule = filtered(exclusions)
         if bare:
             return rule, lambda count: _nth_step(base, step, parts, first, count)
-        return rule, lambda count: _nth_visited(filtered(None), first, count)
+        return rule, lambda count: _nth_counted(filtered(None), first, count, step, len(parts))
 
 
 _Nth = Callable[[int], int | None]
@@ -225,38 +217,30 @@ def _nth_step(base: int, step: int, parts: tuple[int, ...], begin: int, count: i
     return base + period * step + parts[part]
 
 
-def _nth_visited(rule: InstantRule, begin: int, count: int) -> int | None:
-    if count > COUNTED_MAX:
-        raise InvalidSpec(
-            f"COUNT={count}: a rule whose steps do not divide the day is counted one by one, up to {COUNTED_MAX}; "
-            "use UNTIL"
-        )
-    at: int | None = begin - 1
-    for _ in range(count):
-        if at is None:
-            return None
-        at = rule.next(at)
-    return at
-
-
-def _nth_counted(rule: SteppedRule, begin: int, count: int) -> int | None:
+def _nth_counted(rule: InstantRule, begin: int, count: int, step: int, parts: int) -> int | None:
     """The count-th firing from `begin` on: doubling spans are counted whole, then halved."""
+    if count > ((SECOND_MAX - begin) // step + 2) * parts:
+        return None
+    if count > COUNTED_MAX and step // gcd(step, DAY) > REPEAT_MAX:
+        raise InvalidSpec(
+            f"COUNT={count}: of steps that return to the same times of day only after more than {REPEAT_MAX} days, "
+            f"up to {COUNTED_MAX} occurrences are counted; use UNTIL"
+        )
     low, span = begin, 400 * DAY
-    while True:
-        high = low + span
-        found = rule.count(low, high)
+    while low <= SECOND_MAX:
+        found = rule.count(low, low + span)
         if found >= count:
             break
         count -= found
-        low, span = high, span * 2
-        if low > SECOND_MAX or (low > jan1(2400) * DAY and found * 32 < count):
-            return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        found = rule.count(low, middle)
+        low, span = low + span, span * 2
+    else:
+        return None
+    while span > 1:
+        half = (span + 1) // 2
+        found = rule.count(low, low + half)
         if found >= count:
-            high = middle
+            span = half
         else:
             count -= found
-            low = middle
+            low, span = low + half, span - half
     return low

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from evertick.rules.recurrence.civil import DAY
 from evertick.rules.recurrence.fields import values_of
 
 LISTED_MAX: Final = 1_440
@@ -129,18 +128,6 @@ def times_of_seconds(seconds: list[int]) -> TimeSet:
     for second in seconds:
         hours[second // 3600] |= 1 << second % 3600
     return TimeSet(tuple(hours))
-
-
-def times_of_steps(step: int, residues: list[int]) -> TimeSet:
-    """The seconds of the day that leave one of these remainders when divided by `step`, a divisor of the day."""
-    span = 3600 if 3600 % step == 0 else DAY  # steps that divide the hour make all hours alike
-    lattice = ((1 << span) - 1) // ((1 << step) - 1)  # bits 0, step, 2 * step ...
-    mask = 0
-    for residue in {residue % step for residue in residues}:
-        mask |= lattice << residue
-    if span == 3600:
-        return TimeSet((mask,) * 24)
-    return TimeSet(tuple(mask >> 3600 * hour & _HOUR_FULL for hour in range(24)))
 
 
 ALL_DAY: Final = TimeSet((_HOUR_FULL,) * 24)

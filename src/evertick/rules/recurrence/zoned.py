@@ -13,10 +13,9 @@ is the time between two changes) and each segment yields two kinds of firing:
 
 from bisect import bisect_right
 from collections.abc import Callable
-from math import lcm
 from typing import Literal
 
-from evertick.rules.recurrence.civil import CYCLE_YEARS, DAY, SECOND_MAX, SECOND_MIN, jan1, year_of
+from evertick.rules.recurrence.civil import DAY
 from evertick.rules.recurrence.local import LocalRule
 from evertick.rules.recurrence.source import Gap, Overlap
 from evertick.rules.recurrence.zones import Zone
@@ -48,19 +47,15 @@ class ZonedRule:
         self._begins: Literal[0, 2] = 0 if real_time else 2
         self._ends: Literal[3, 4] = 3 if overlap is Overlap.LAST else 4
         self._covers = covers
-        self._calm: tuple[int, int, int, LocalRule] = (0, 0, 0, local)
-
-    def local_rule(self, offset: int) -> LocalRule:
-        """The local times of the rule while `offset` holds; the same for all offsets unless a subclass says so."""
-        return self._local
+        self._calm: tuple[int, int, int] = (0, 0, 0)
 
     # --- forwards
 
     def next(self, after: int) -> int | None:
         """The first firing later than the instant `after`, or None."""
-        begin, end, offset, local = self._calm
+        begin, end, offset = self._calm
         if begin <= after < end:
-            found = local.next_local(after + offset)
+            found = self._local.next_local(after + offset)
             if found is not None:
                 if found - offset < end:
                     return found - offset
@@ -77,7 +72,7 @@ class ZonedRule:
         offset = table.offsets[segment]
         instant, end = local - offset, table[self._ends][segment]
         if table.settled[segment] <= instant < end:
-            self._calm = (table[self._begins][segment], end, offset, self._local)
+            self._calm = (table[self._begins][segment], end, offset)
             return instant
         return None
 
@@ -87,9 +82,8 @@ class ZonedRule:
         begin, end = table[self._begins][segment], table[self._ends][segment]
         if begin <= after < end:
             offset = table.offsets[segment]
-            local = self.local_rule(offset)
-            self._calm = (begin, end, offset, local)
-            found = local.next_local(after + offset)
+            self._calm = (begin, end, offset)
+            found = self._local.next_local(after + offset)
             if found is not None:
                 if found - offset < end:
                     return found - offset
@@ -128,7 +122,7 @@ class ZonedRule:
     ) -> tuple[int | None, int | None]:
         """The first firing of a segment that is no product of a gap, and the first local time past its end."""
         offset, end = offsets[segment], starts[segment + 1]
-        local = self.local_rule(offset)
+        local = self._local
         elsewhere = self._given_away(starts, offsets, segment)
         found = local.next_local(max(after, starts[segment] - 1) + offset)
         while found is not None and found - offset < end:
@@ -174,9 +168,9 @@ class ZonedRule:
 
     def prev(self, before: int) -> int | None:
         """The last firing earlier than the instant `before`, or None."""
-        begin, end, offset, local = self._calm
+        begin, end, offset = self._calm
         if begin < before <= end:
-            found = local.prev_local(before + offset)
+            found = self._local.prev_local(before + offset)
             if found is not None and found - offset >= begin:
                 return found - offset
         return self._prev_slowly(before)
@@ -187,9 +181,8 @@ class ZonedRule:
         begin, end = table[self._begins][segment], table[self._ends][segment]
         if begin < before <= end:
             offset = table.offsets[segment]
-            local = self.local_rule(offset)
-            self._calm = (begin, end, offset, local)
-            found = local.prev_local(before + offset)
+            self._calm = (begin, end, offset)
+            found = self._local.prev_local(before + offset)
             if found is not None and found - offset >= begin:
                 return found - offset
         return self._prev_carefully(before, segment, table.starts, table.offsets)
@@ -219,7 +212,7 @@ class ZonedRule:
         self, starts: tuple[int, ...], offsets: tuple[int, ...], segment: int, before: int
     ) -> tuple[int | None, int | None]:
         offset, begin = offsets[segment], starts[segment]
-        local = self.local_rule(offset)
+        local = self._local
         elsewhere = self._given_away(starts, offsets, segment)
         found = local.prev_local(min(before, starts[segment + 1]) + offset)
         while found is not None and found - offset >= begin:
@@ -262,7 +255,7 @@ class ZonedRule:
             if calm_begin <= begin < calm_end:
                 stop = min(calm_end, end)
                 offset = offsets[segment]
-                total += self.local_rule(offset).count_local(begin + offset, stop + offset)
+                total += self._local.count_local(begin + offset, stop + offset)
             else:
                 stop = min(calm_begin if begin < calm_begin else starts[segment + 1], end)
                 firing = self.next(begin - 1)
@@ -302,79 +295,6 @@ class ZonedRule:
 
     def _is_covered(self, local: int) -> bool:
         return self._covers is not None and self._covers(local)
-
-
-class SteppedRule(ZonedRule):
-    """Steps of real time that divide the day, seen as wall-clock times that depend on the offset.
-
-    "Every two hours" is 00:00, 02:00 ... under one offset and 01:00, 03:00 ... under another. `make` builds
-    the local rule for the remainder that an offset leaves.
-    """
-
-    __slots__ = ("_by_residue", "_make", "_step")
-
-    def __init__(self, make: Callable[[int], LocalRule], step: int, zone: Zone) -> None:
-        self._make, self._step = make, step
-        self._by_residue: dict[int, LocalRule] = {}
-        super().__init__(self.local_rule(0), zone, Gap.SKIP, Overlap.BOTH)
-
-    def local_rule(self, offset: int) -> LocalRule:
-        """The local times while `offset` holds."""
-        residue = offset % self._step
-        rule = self._by_residue.get(residue)
-        if rule is None:
-            rule = self._by_residue[residue] = self._make(residue)
-        return rule
-
-    def _leap(self, local: int) -> int | None:
-        return None  # another offset has other times
-
-    def _next_slowly(self, after: int) -> int | None:
-        settled, cycle = self._span()
-        limit = jan1(max(year_of(after // DAY), settled) + cycle + 1) * DAY + _SLACK
-        while after < limit:
-            table = self._zone.covering(after + 1)
-            segment = bisect_right(table.starts, after + 1) - 1
-            offset, end = table.offsets[segment], table.ends[segment]
-            local = self.local_rule(offset)
-            found = local.next_local(after + offset)
-            if found is not None and found - offset < end:
-                self._calm = (table.starts[segment], end, offset, local)
-                return found - offset
-            # Go on with the segment in which some offset that is still to come could have a time.
-            offsets = self._zone.offsets_from(end) if end <= SECOND_MAX else ()
-            nexts = ((self.local_rule(other).next_local(end - 1 + other), other) for other in offsets)
-            coming = [found - other for found, other in nexts if found is not None]
-            if not coming:
-                return None
-            after = max(end, min(coming)) - 1
-        return None
-
-    def _prev_slowly(self, before: int) -> int | None:
-        settled, cycle = self._span()
-        floor, limit = jan1(settled + 1) * DAY + _SLACK, jan1(year_of(before // DAY) - cycle) * DAY - _SLACK
-        offsets = self._zone.offsets_from(SECOND_MIN)
-        while True:
-            table = self._zone.covering(before)
-            segment = bisect_right(table.starts, before - 1) - 1
-            offset, begin = table.offsets[segment], table.starts[segment]
-            local = self.local_rule(offset)
-            found = local.prev_local(before + offset)
-            if found is not None and found - offset >= begin:
-                self._calm = (begin, table.ends[segment], offset, local)
-                return found - offset
-            prevs = ((self.local_rule(other).prev_local(begin + other), other) for other in offsets)
-            coming = [found - other for found, other in prevs if found is not None]
-            if not coming:
-                return None
-            before = min(begin, max(coming) + 1)
-            if floor < before < limit:  # a whole cycle without any: so are all before it, down to the first
-                before = floor
-
-    def _span(self) -> tuple[int, int]:
-        """(settled, cycle) as `LocalRule.span`, for the rule in its zone."""
-        settled, cycle = self.local_rule(0).span
-        return max(settled, self._zone.settled), lcm(cycle, CYCLE_YEARS)
 
 
 def _earlier(one: int | None, other: int | None) -> int | None:
