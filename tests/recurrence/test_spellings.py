@@ -22,6 +22,10 @@ SAME: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"interval": "5h/15m"}, {"intervals": [{"every": "5h", "offset": "15m"}]}),
     ({"interval": [{"interval": "5h", "phase": "15m"}]}, {"intervals": [{"every": "5h", "offset": "15m"}]}),
     ({"intervals": [5400]}, {"intervals": ["5400s"]}),
+    (
+        {"intervals": [{"every": 1.999999999}], "jitter": 1.5, "dialect": "temporal"},
+        {"intervals": ["1.999999999s"], "jitter": "1500ms", "dialect": "temporal"},
+    ),
     ({"calendar": {"dayOfWeek": "Fri"}}, {"calendars": [{"day_of_week": "Fri"}]}),
     (
         {"calendars": [{"dayOfWeek": ["Mon", 5], "hour": [9, 17]}]},
@@ -63,7 +67,11 @@ WRONG: list[tuple[Any, str]] = [
     ({"crons": ["@daily", "61 * * * *"]}, r"crons\[1\]: minute"),
     ({"crons": ["@daily"], "excpet": []}, "did you mean 'except'"),
     ({"calendars": [{"hour": [9, {"start": 10}]}]}, "mixes"),
-    ({"intervals": [{"every": 1.5}]}, r"intervals\[0\].every' must be text or a whole number"),
+    ({"intervals": [{"every": 1.5}]}, "not a whole number of seconds"),
+    ({"intervals": [{"every": [5]}]}, r"intervals\[0\].every' must be text or a whole number"),
+    ({"crons": ["CRON_TZ=Asia/Tokyo @daily", "0 9 * * *"], "dialect": "temporal"}, "all name the same time zone"),
+    ({"crons": ["1 2 3 4"], "dialect": "temporal"}, r"6 \(the year last\)"),
+    ({"calendars": [{"dayOfWeek": "Fri-Sun"}]}, "Sunday at its end is written 7"),
     ({"dst": "skip"}, "'dst' must be an object"),
     ({"dst": {"gap": "jump"}}, "'next', 'shift' or 'skip'"),
     ([], "a spec must be an object"),

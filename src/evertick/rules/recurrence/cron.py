@@ -117,7 +117,7 @@ def parse_temporal_cron(text: str) -> Cron:
     macro = line.lower() if line.startswith("@") else None
     parts = _BLANKS.split(_macro(line) if macro else line)
     if not 5 <= len(parts) <= 7:
-        raise InvalidSpec(_field_count_message(text, len(parts)))
+        raise InvalidSpec(_field_count_message(text, len(parts), temporal=True))
     second = parse_calendar_field(parts.pop(0), SECOND) if len(parts) == 7 else None
     year = parse_calendar_field(parts.pop(), CALENDAR_YEAR) if len(parts) == 6 else None
     kinds: tuple[Kind, ...] = (MINUTE, HOUR, DAY_OF_MONTH, MONTH, DAY_OF_WEEK)
@@ -160,10 +160,11 @@ def _interval_cron(text: str, interval: Interval, zone: str | None, comment: str
     )  # fmt: skip
 
 
-def _field_count_message(text: str, count: int) -> str:
-    if not text.strip():
+def _field_count_message(text: str, count: int, *, temporal: bool = False) -> str:
+    if count == 1 and not text.partition("#" if temporal else "\n")[0].strip():
         return "the cron line is empty; write five fields such as '0 9 * * 1-5', or a nickname such as @daily"
+    longer = "6 (the year last) or 7" if temporal else "6 (seconds first) or 7"
     return (
         f"the cron line {shown(text)} has {count} field{'s' if count != 1 else ''}; it takes 5 "
-        "(minute hour day month weekday), 6 (seconds first) or 7 (seconds first, year last)"
+        f"(minute hour day month weekday), {longer} (seconds first, year last)"
     )

@@ -144,7 +144,8 @@ def _calendar_item(text: str, kind: Kind) -> Item:
     if dash:
         low, high = _calendar_value(first, kind, text), _calendar_value(last, kind, text)
         if high < low:
-            raise InvalidSpec(f"the {kind.name} range {shown(base)} runs backwards")
+            hint = "; Sunday at its end is written 7" if kind is DAY_OF_WEEK and high == 0 else "; write it as two"
+            raise InvalidSpec(f"the {kind.name} range {shown(base)} runs backwards{hint}")
         return Range(first=low, last=high, step=step)
     value = _calendar_value(base, kind, text)
     if not slash:

@@ -14,6 +14,7 @@ from evertick.rules.recurrence.text import shown
 _EXPECTED: Final = {
     "string_type": "text",
     "int_type": "a whole number",
+    "float_type": "a number",
     "list_type": "a list",
     "model_type": "an object",
     "model_attributes_type": "an object",

@@ -23,6 +23,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    StrictFloat,
     StrictInt,
     StrictStr,
     ValidationError,
@@ -104,10 +105,10 @@ class CalendarWire(_Wire):
 
 
 class IntervalWire(_Wire):
-    """Every so often: durations such as "5h" or whole seconds; `anchor` is "epoch", "start" or a moment."""
+    """Every so often: durations such as "5h" or seconds; `anchor` is "epoch", "start" or a moment."""
 
-    every: StrictStr | StrictInt = Field(validation_alias=AliasChoices("every", "interval"))
-    offset: StrictStr | StrictInt | None = Field(None, validation_alias=AliasChoices("offset", "phase"))
+    every: StrictStr | StrictInt | StrictFloat = Field(validation_alias=AliasChoices("every", "interval"))
+    offset: StrictStr | StrictInt | StrictFloat | None = Field(None, validation_alias=AliasChoices("offset", "phase"))
     anchor: StrictStr | None = None
 
 
@@ -170,7 +171,7 @@ class SpecWire(_Wire):
     except_: Annotated[list[ExclusionWire], Field(max_length=LIST_MAX), _Listed] = Field([], alias="except")
     start: StrictStr | None = None
     end: StrictStr | None = None
-    jitter: StrictStr | StrictInt | None = None
+    jitter: StrictStr | StrictInt | StrictFloat | None = None
     time_zone: StrictStr | None = None
     time_zone_data: StrictStr | None = None
     dst: DstWire | None = None
@@ -204,8 +205,11 @@ def _spec(wire: SpecWire) -> Spec:
     if wire.time_zone == "" and dialect is Dialect.EVERTICK:
         raise InvalidSpec("time_zone is empty; name one such as Europe/Berlin, or leave it out for UTC")
     rrules, zone = _rrules(wire)
+    crons = _each("crons", wire.crons, lambda text: _cron(text, dialect))
+    if dialect is Dialect.TEMPORAL and len({cron.zone for cron in crons if cron.interval is None}) > 1:
+        raise InvalidSpec("by Temporal's rules the cron lines of a spec all name the same time zone, or none does")
     return Spec(
-        crons=_each("crons", wire.crons, lambda text: _cron(text, dialect)),
+        crons=crons,
         intervals=_each("intervals", wire.intervals, lambda interval: _interval(interval, dialect)),
         calendars=_each("calendars", wire.calendars, _calendar),
         rrules=rrules,
@@ -246,8 +250,9 @@ def _interval(wire: IntervalWire | str | int, dialect: Dialect) -> Interval:
     return make_interval(_duration(wire.every), offset, anchor=at, cut_fractions=cut)
 
 
-def _duration(value: str | int) -> str:
-    return f"{value}s" if isinstance(value, int) else value
+def _duration(value: str | int | float) -> str:
+    """A number counts seconds; one with a fraction is read by its digits, nothing is calculated with it."""
+    return value if isinstance(value, str) else f"{value}s"
 
 
 def _calendar(wire: CalendarWire) -> Calendar:
@@ -323,8 +328,8 @@ def _holidays(wire: HolidaysWire) -> ExcludeHolidays:
     )
 
 
-def _jitter(value: str | int) -> int:
-    jitter = value * 1000 if isinstance(value, int) else parse_milliseconds(value)
+def _jitter(value: str | int | float) -> int:
+    jitter = value * 1000 if isinstance(value, int) else parse_milliseconds(_duration(value))
     if jitter < 0:
         raise InvalidSpec("jitter must not be negative")
     return jitter
