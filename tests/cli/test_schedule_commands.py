@@ -51,6 +51,7 @@ def made(command: Command, name: str, *words: str) -> None:
 
 def test_every_line_that_people_bring_along_works_unchanged(shop: App, command: Command) -> None:
     lines = [
+        ("config", "set", "version", "next"),
         SEED_CREATE,
         ("schedule", "describe", "--sid", "my-schedule-id"),
         ("schedule", "toggle", "--sid", "my-schedule-id", "--pause", "--reason", "paused because the database is down"),
@@ -71,6 +72,12 @@ def test_every_line_that_people_bring_along_works_unchanged(shop: App, command: 
         for action in ("deleted", "updated", "backfilled", "triggered", "triggered", "resumed", "paused", "created")
     ]
     assert history[6].endswith("\tpaused because the database is down")
+
+
+def test_there_is_nothing_else_to_configure(command: Command) -> None:
+    assert "config" not in command("--help").out
+    refused = command("config", "set", "colour", "blue")
+    assert (refused.code, "there is nothing to configure" in refused.err) == (2, True)
 
 
 def test_what_was_made_is_what_the_line_says(shop: App, command: Command) -> None:
@@ -356,6 +363,17 @@ def test_a_trigger_takes_other_arguments_and_is_repeatable(shop: App, command: C
 
     assert first == again
     assert command("job", "get", first["job_id"], "-o", "json").json["args"] == {"step": 5}
+
+
+def test_waiting_for_a_run_that_nobody_starts_says_what_it_needs(
+    shop: App, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evertick.cli.schedule_trigger.HINT_AFTER_S", 0.0)
+    made(command, "s")
+
+    done = command("schedule", "trigger", "s", "--wait", "--timeout", "1ms")
+
+    assert done.err.count("it needs `evertick dev` or `evertick worker` on this database") == 1
 
 
 def test_waiting_no_longer_than_told_is_another_exit_code(shop: App, command: Command) -> None:

@@ -30,7 +30,7 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, in the table's order, which is the order one needs them in."""
-        return [*self.table, *self.commands]
+        return [*self.table, *(name for name, command in self.commands.items() if not command.hidden)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of that name, imported now."""
@@ -45,7 +45,11 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands in `--help`, without importing them."""
         rows = [(name, lazy.words) for name, lazy in self.table.items()]
-        rows += [(name, command.get_short_help_str(limit=100).rstrip(".")) for name, command in self.commands.items()]
+        rows += [
+            (name, command.get_short_help_str(limit=100).rstrip("."))
+            for name, command in self.commands.items()
+            if not command.hidden
+        ]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 

@@ -51,6 +51,15 @@ def root(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
+@root.command(hidden=True)
+@click.argument("words", nargs=-1)
+def config(words: tuple[str, ...]) -> None:
+    """For scripts that were written for tctl, which had its commands in two versions."""
+    if words[:2] != ("set", "version"):
+        raise click.UsageError("there is nothing to configure; every command takes flags and environment variables")
+    click.echo("evertick has its commands in one version: nothing to set", err=True)
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run the command line `arguments`; answers the exit code. What went wrong is one line on stderr."""
     for stream in (sys.stdout, sys.stderr):
