@@ -255,6 +255,13 @@ def test_with_several_databases_it_asks_which(command: Run) -> None:
     assert "there are several databases in .evertick/ (one.db, two.db); choose one: --db sqlite:///" in done.err
 
 
+def test_a_simulation_beside_the_database_asks_nothing(chat: App, command: Run, tmp_path: Path) -> None:
+    chat.scheduler.run_after(60, "chat.fail")
+    (tmp_path / ".evertick" / "chat.simulated.db").touch()
+
+    assert command("job", "list", "--fields", "function").out == "chat.fail\n"
+
+
 def test_a_look_never_creates_a_database(command: Run, tmp_path: Path) -> None:
     command("job", "list")
     command("job", "list", "--db", "sqlite:///sub/nope.db")

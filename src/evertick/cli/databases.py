@@ -20,6 +20,9 @@ from evertick.store.open import open_store
 
 DATABASE_URL_VARIABLE: Final = "EVERTICK_DATABASE_URL"
 DATA_FOLDER: Final = Path(".evertick")
+SIMULATED: Final = ".simulated.db"
+"""How the file of a simulation ends; it is meant only where it is named, or alone."""
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -39,6 +42,7 @@ def database_url(db: str | None) -> str:
     if given:
         return given
     found = sorted(DATA_FOLDER.glob("*.db")) if DATA_FOLDER.is_dir() else []
+    found = [path for path in found if not path.name.endswith(SIMULATED)] or found
     if len(found) == 1:
         return f"sqlite:///{found[0]}"
     if not found:

@@ -21,7 +21,7 @@ from evertick.app.clock_file import (
 from evertick.base.clock import SystemClock
 from evertick.base.errors import Misuse
 from evertick.base.instants import Instant
-from evertick.cli.databases import DATA_FOLDER, sqlite_file
+from evertick.cli.databases import DATA_FOLDER, SIMULATED, sqlite_file
 from evertick.rules.recurrence.moments import parse_instant
 from evertick.store.open import open_store
 
@@ -64,7 +64,7 @@ def database_for(asked: Asked | None, app_name: str, given: str | None, usual: s
     """
     if asked is None:
         return given or usual
-    url = given or f"sqlite:///{DATA_FOLDER / app_name}.simulated.db"
+    url = given or f"sqlite:///{DATA_FOLDER / app_name}{SIMULATED}"
     if not first:
         return url
     file = sqlite_file(url)

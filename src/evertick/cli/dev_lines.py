@@ -31,6 +31,7 @@ from evertick.base.instants import Instant, to_datetime
 from evertick.base.records import Job, JobFilter, JobState
 from evertick.base.schedule_records import OccurrenceRow
 from evertick.cli.loading import is_users, shown_path
+from evertick.cli.output import on_terminal
 from evertick.cli.printable import one_line, printable
 from evertick.cli.words import clock_time, distance, length, wall_clock
 from evertick.engine.events import JobEnded
@@ -74,7 +75,7 @@ _time_shown: Callable[[], str] = wall_clock
 def _colorful() -> bool:
     if "NO_COLOR" in os.environ:
         return False
-    return "FORCE_COLOR" in os.environ or sys.stdout.isatty()
+    return "FORCE_COLOR" in os.environ or on_terminal()
 
 
 class DevHandler(logging.Handler):

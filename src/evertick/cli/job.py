@@ -14,7 +14,15 @@ from evertick.cli.databases import db_option, now_of, open_database
 from evertick.cli.exits import Exit
 from evertick.cli.job_rows import FIELDS, LIST_FIELDS, exact, near, row_of, words_of
 from evertick.cli.lazy import LazyGroup
-from evertick.cli.output import chosen_fields, fields_option, on_terminal, output_option, write_one, write_rows
+from evertick.cli.output import (
+    chosen_fields,
+    fields_option,
+    is_terminal,
+    on_terminal,
+    output_option,
+    write_one,
+    write_rows,
+)
 from evertick.cli.printable import json_text, printable, printable_lines
 from evertick.cli.root import fail
 from evertick.engine.finish import cancel, cancel_many
@@ -113,7 +121,7 @@ def cancel_all(function: str | None, yes: bool, db: str | None) -> None:
     """Cancel every pending job, or every pending one of a function."""
     where = JobFilter(states=(JobState.PENDING,), name=function)
     whose = f" of {function}" if function else ""
-    if not yes and not sys.stdin.isatty():
+    if not yes and not is_terminal(sys.stdin):
         raise click.UsageError("this cancels many jobs and nobody can be asked; give --yes")
     with open_database(db) as store:
         if not yes:

@@ -7,7 +7,7 @@ Data goes to stdout, words to stderr.
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TextIO, TypeVar
 
 import click
 
@@ -78,7 +78,12 @@ def write_one(row: Row, shown: Mapping[str, str], fields: Sequence[str], output:
 
 def on_terminal() -> bool:
     """Whether a person looks at standard output."""
-    return sys.stdout is not None and sys.stdout.isatty()  # None: it was closed before we began
+    return is_terminal(sys.stdout)
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a person is at the other end of a standard stream; None is one that was closed before we began."""
+    return stream is not None and stream.isatty()
 
 
 def _table(rows: Sequence[Sequence[str]]) -> None:

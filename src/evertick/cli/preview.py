@@ -13,7 +13,6 @@ times instead of nominal ones. One bad line never stops the others.
 
 import json
 import re
-import sys
 import time
 from collections.abc import Iterable, Iterator
 from itertools import takewhile
@@ -22,8 +21,11 @@ from typing import Any, TextIO
 import click
 
 from evertick.base.errors import EvertickError, InvalidSpec
+from evertick.base.instants import SECOND_MS, Instant
 from evertick.cli.databases import db_option
+from evertick.cli.output import on_terminal
 from evertick.cli.spec_flags import SpecFlags, parse_json, parse_when, spec_options
+from evertick.cli.words import distance
 from evertick.rules.recurrence import Recurrence, Spec, compile_spec, jitter_ms
 from evertick.rules.recurrence.describe import describe
 from evertick.rules.recurrence.explain import clock_note
@@ -243,17 +245,10 @@ def _say(shown: dict[str, Any]) -> None:
 
 def _table(shown: dict[str, Any]) -> None:
     """The times: data, so they go to stdout; with tabs when nobody looks."""
-    wide = sys.stdout.isatty()
-    now = int(time.time())
+    wide = on_terminal()
+    now = Instant(int(time.time()) * SECOND_MS)
     for row in shown["times"]:
         note = ", ".join(filter(None, (f"starts {row['actual']}" if "actual" in row else "", row.get("note", ""))))
-        cells = [row["time"], row["utc"], _distance(parse_instant(row["utc"]) - now), note]
+        cells = [row["time"], row["utc"], distance(Instant(parse_instant(row["utc"]) * SECOND_MS), now), note]
         line = f"{cells[0]}   {cells[1]}   {cells[2]:>10}   {cells[3]}" if wide else "\t".join(cells)
         click.echo(line.rstrip())
-
-
-def _distance(seconds: int) -> str:
-    """How far away, roughly: `in 3h`, `2d ago`."""
-    size = abs(seconds)
-    unit, length = next(((u, n) for u, n in (("d", 86_400), ("h", 3_600), ("m", 60)) if size >= n), ("s", 1))
-    return f"in {size // length}{unit}" if seconds >= 0 else f"{size // length}{unit} ago"

@@ -8,7 +8,7 @@ import click
 from evertick.app.schedule_reading import PAGE_MAX, Where
 from evertick.app.schedule_views import ScheduleSummary
 from evertick.cli.databases import db_option
-from evertick.cli.output import chosen_fields, fields_option, output_option, write_one, write_rows
+from evertick.cli.output import chosen_fields, fields_option, is_terminal, output_option, write_one, write_rows
 from evertick.cli.printable import printable
 from evertick.cli.schedule_create import named
 from evertick.cli.schedule_desk import Desk, open_desk, sid_option, sid_or_query
@@ -138,7 +138,7 @@ def chosen_by_query(desk: Desk, sid: str | None, query: str, if_version: int | N
     where = parse_query(query, desk.now)
     if yes:
         return where
-    if not sys.stdin.isatty():
+    if not is_terminal(sys.stdin):
         raise click.UsageError(f"this may {verb} many schedules and nobody can be asked; give --yes")
     count = len(pages(desk, where, "id", LIMIT_MAX))
     click.confirm(f"{verb.capitalize()} {counted(count)}?", abort=True, err=True)

@@ -7,6 +7,7 @@ import click
 
 from evertick.base.instants import Instant, from_datetime, to_datetime, to_iso
 from evertick.cli.databases import db_option
+from evertick.cli.output import is_terminal
 from evertick.cli.printable import printable
 from evertick.cli.schedule_create import named
 from evertick.cli.schedule_desk import Desk, open_desk, sid_option, sid_or_query
@@ -118,7 +119,7 @@ def resume_one(
 
 def asked_for(reason: str | None) -> str:
     """The reason; a person who gave none is asked."""
-    if reason is None and sys.stdin.isatty():
+    if reason is None and is_terminal(sys.stdin):
         answer: str = click.prompt("Why", default="", show_default=False, err=True)
         return answer
     return reason or ""

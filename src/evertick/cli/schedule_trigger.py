@@ -11,6 +11,7 @@ from evertick.app.schedule_views import OccurrenceView, occurrence_view
 from evertick.base.errors import NotFound
 from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.instants import from_datetime
+from evertick.base.records import JobState
 from evertick.cli.databases import db_option
 from evertick.cli.exits import Exit
 from evertick.cli.output import chosen_fields, fields_option, output_option, write_one
@@ -21,6 +22,9 @@ from evertick.cli.schedule_rows import OCCURRENCE_FIELDS, moments, occurrence_ro
 from evertick.rules.schedule import Fate, RunOutcome
 
 LOOK_EVERY_S: Final = 0.5
+HINT_AFTER_S: Final = 3.0
+"""When somebody who waits for a run that has not begun is told what it needs."""
+
 SHOWN: Final = ("fate", "reason", "run", "job_id", "outcome")
 
 
@@ -92,8 +96,10 @@ def said(found: OccurrenceView) -> str:
 
 def until_ended(desk: Desk, found: OccurrenceView, seconds: float) -> OccurrenceView:
     """The occurrence when its run has ended, or when it will not start, or when the time is over."""
+    hint_at: float | None = time.monotonic() + HINT_AFTER_S
 
     def look() -> OccurrenceView | None:
+        nonlocal hint_at
         row = desk.ask(lambda transaction: transaction.get_occurrence(
             found.schedule, tenant=DEFAULT_TENANT, nominal_at=from_datetime(found.nominal),
             origin=found.origin.value, request=found.request))  # fmt: skip
@@ -101,9 +107,23 @@ def until_ended(desk: Desk, found: OccurrenceView, seconds: float) -> Occurrence
             raise NotFound(f"the trigger of {found.schedule!r} is not in the ledger any more")
         seen = occurrence_view(row)
         ended = seen.outcome is not None or seen.fate in (Fate.SKIPPED, Fate.MISSED)
+        if not ended and hint_at is not None and time.monotonic() >= hint_at:
+            hint_at = None
+            _hint(desk, seen)
         return seen if ended else None
 
     return watch(desk, look, seconds) or found
+
+
+def _hint(desk: Desk, seen: OccurrenceView) -> None:
+    """Tell what a run needs that has not begun."""
+    job_id = seen.job_id
+    job = None if job_id is None else desk.ask(lambda transaction: transaction.get_job(job_id, tenant=DEFAULT_TENANT))
+    if job is not None and job.state is JobState.PENDING:
+        click.echo(
+            "it has not begun: it needs `evertick dev` or `evertick worker` on this database; Ctrl-C leaves it alone",
+            err=True,
+        )
 
 
 def watch(desk: Desk, look: Callable[[], OccurrenceView | None], seconds: float) -> OccurrenceView | None:
