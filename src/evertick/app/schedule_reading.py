@@ -31,7 +31,7 @@ from evertick.app.schedule_views import (
 )
 from evertick.base.errors import InvalidArguments, LimitExceeded, Misuse, NotFound, ScheduleNotFound
 from evertick.base.ids import ScheduleId, TenantId
-from evertick.base.instants import Instant, from_datetime, to_datetime
+from evertick.base.instants import Instant, from_datetime, to_datetime, to_iso
 from evertick.base.schedule_records import OccurrenceFilter, OccurrenceRow, ScheduleFilter, ScheduleRow
 from evertick.engine.schedule_times import ScheduleTimes
 from evertick.rules.backfill import BackfillPlan, plan_backfill
@@ -383,7 +383,7 @@ def span(start: datetime, end: datetime) -> tuple[Instant, Instant]:
     """A span of time. Raises InvalidDelay for a moment without a time zone, Misuse if it ends before it starts."""
     first, last = from_datetime(start), from_datetime(end)
     if last < first:
-        raise Misuse(f"the span ends ({end.isoformat()}) before it starts ({start.isoformat()})")
+        raise Misuse(f"the span ends ({to_iso(last)}) before it starts ({to_iso(first)})")
     return first, last
 
 
