@@ -2,14 +2,19 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
-from evertick import Explanation, Fate, Overlap, Reason, calendar, cron, daily, every
+from evertick import App, Explanation, Fate, MutationCtx, Overlap, Reason, calendar, cron, daily, every
 from evertick.app.schedule_explain import Answer, Missing
 from evertick.base.errors import InvalidDelay, ScheduleNotFound
+from evertick.base.ids import WorkerId
+from evertick.base.instants import Instant, to_datetime
+from evertick.base.records import Worker
 from evertick.testing import World
 from tests.schedules.api_app import HOUR, START, app, fail, minutes, nap, tick
+from tests.schedules.conftest import SetClock
 
 OpenWorld = Callable[..., World]
 
@@ -208,3 +213,24 @@ def test_an_id_that_never_was_and_a_naive_moment_are_refused(world: OpenWorld) -
         app.schedules.explain("nobody", START)
     with pytest.raises(InvalidDelay, match="no time zone"):
         app.schedules.explain("s", datetime(2026, 1, 1))
+
+
+def test_the_only_engine_of_a_file_is_alive_though_it_renews_no_lease(tmp_path: Path, clock: SetClock) -> None:
+    own = App("file", database_url=f"sqlite:///{tmp_path}/evertick.db", clock=clock)
+
+    @own.mutation
+    def tock(ctx: MutationCtx) -> None:
+        """Nothing."""
+
+    own.schedules.create("s", when=every(minutes=1), do=tock)
+    store, begun = own.environment.store, clock.now()
+    store.lock_engine()
+    row = Worker(WorkerId("worker_1"), begun, Instant(begun + 10_000), "here", 1)
+    store.write(lambda transaction: transaction.register_worker(row))
+    clock.advance(timedelta(minutes=10))
+
+    told = own.schedules.explain("s", to_datetime(begun) + timedelta(minutes=1))
+
+    assert (told.missing, told.sentence) == (Missing.NOT_LOOKED_AT, "it is due, and about to be looked at")
+    assert told.checks[-1].text == "due for 540 s, and not looked at yet; 1 worker(s) are alive"
+    own.close()

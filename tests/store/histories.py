@@ -296,6 +296,9 @@ class History(ScheduleDraws):
     def draw_list_workers(self, tables: Tables) -> Any:
         return (), {}
 
+    def draw_workers_alive(self, tables: Tables) -> Any:
+        return (Instant(self._moment() - self._random.randint(0, 200)),), {}
+
     # -- documents
 
     def draw_get_document(self, tables: Tables) -> Any:

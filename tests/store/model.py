@@ -215,6 +215,9 @@ class ModelTransaction(ScheduleModel):
     def list_workers(self) -> list[Worker]:
         return sorted(self.tables.workers.values(), key=lambda worker: (worker.started_at, worker.id))
 
+    def workers_alive(self, now: Instant) -> list[Worker]:
+        return [worker for worker in self.list_workers() if worker.leased_until > now]
+
     # -- documents
 
     def get_document(self, document_id: str, *, tenant: TenantId) -> str | None:

@@ -16,7 +16,7 @@ SCHEDULES: Final = tuple(map(ScheduleId, ("s1", "s2", "S1", "s_%", "ß")))
 FATES: Final = ("started", "buffered", "buffered", "skipped", "missed")
 FED: Final = 2 * ["insert_schedule", "record_occurrences", "record_occurrences", "report_runs", "ask_to_stop"]
 """What others feed on, so it is drawn more often."""
-SELDOM: Final = 2 * ["held_jobs", "holders_without_row", "document_indexes"]
+SELDOM: Final = 2 * ["held_jobs", "holders_without_row", "document_indexes", "workers_alive"]
 """What rarely finds anything, and would be drawn too seldom among so many."""
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from evertick.base.errors import DatabaseUnavailable, InvalidDatabaseUrl, Misuse
+from evertick.base.errors import DatabaseUnavailable, InvalidDatabaseUrl, Misuse, StorageFailed
 from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.records import StoredDocument
 from evertick.store.contract import Transaction
@@ -22,7 +22,7 @@ from tests.store.rows import find, get, insert, job_id, new_job
 pytestmark = pytest.mark.timeout(120)
 PRELUDE = """
 import os, resource, sys
-from evertick.base.errors import DatabaseUnavailable, Misuse
+from evertick.base.errors import Misuse, StorageFailed
 from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.records import StoredDocument
 from evertick.store.open import open_store
@@ -52,7 +52,7 @@ soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (os.path.getsize(store.path) + 100_000, hard))
 try:
     store.write(lambda tx: put(tx, "big", "x" * 3_000_000))
-except DatabaseUnavailable as error:
+except StorageFailed as error:
     print(type(error).__name__, flush=True)
 resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 print(get(store).state.value, flush=True)
@@ -145,7 +145,7 @@ def test_a_writer_that_was_killed_leaves_neither_its_lock_nor_its_writes(store: 
     insert(store, new_job(1))
     with process(HOLD, url) as child:
         assert said(child) == "inside"
-        with pytest.raises(DatabaseUnavailable, match="another process holds the database's write lock"):
+        with pytest.raises(DatabaseUnavailable, match=r"another process holds the write lock of .*evertick\.db"):
             insert(store, new_job(3))
         assert get(store).id == job_id(1)  # readers do not wait
 
@@ -161,7 +161,7 @@ def test_a_full_database_says_so_and_goes_on_when_there_is_space(store: SqliteSt
     pages = store.write(lambda tx: tx.connection.execute("pragma page_count").fetchone()[0])
     store.write(lambda tx: tx.connection.execute(f"pragma max_page_count = {pages + 4}"))
 
-    with pytest.raises(DatabaseUnavailable, match=r"the disk is full .* free some space"):
+    with pytest.raises(StorageFailed, match=r"the disk of .* is full .* free some space"):
         store.write(lambda tx: put(tx, "big", "x" * 1_000_000))
     assert get(store).id == job_id(1)
     insert(store, new_job(2))  # what still fits is still written
@@ -175,7 +175,7 @@ def test_a_full_database_says_so_and_goes_on_when_there_is_space(store: SqliteSt
 def test_a_file_that_may_not_grow_loses_nothing_and_goes_on_when_it_may(store: SqliteStore, url: str) -> None:
     insert(store, new_job(1))
 
-    assert answers(FILL, url) == ["DatabaseUnavailable", "pending", "3000000", "ok"]
+    assert answers(FILL, url) == ["StorageFailed", "pending", "3000000", "ok"]
 
 
 def test_only_the_process_that_runs_the_engine_moves_the_log_into_the_file(store: SqliteStore, url: str) -> None:
@@ -281,13 +281,13 @@ def test_what_is_no_address_is_refused_with_an_example(address: str) -> None:
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text.db").write_text("once upon a time " * 1_000)
 
-    with pytest.raises(DatabaseUnavailable, match=r"text\.db"):
+    with pytest.raises(StorageFailed, match=r"text\.db"):
         open_store(f"sqlite:///{tmp_path}/text.db")
 
 
 def test_a_file_that_may_not_be_opened_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
 
-    with pytest.raises(DatabaseUnavailable, match="cannot make the folder"):
+    with pytest.raises(StorageFailed, match="cannot make the folder"):
         open_store(f"sqlite:///{tmp_path}/file/evertick.db")
     assert os.listdir(tmp_path) == ["file"]

@@ -1,11 +1,14 @@
 """Workers and their leases."""
 
+from pathlib import Path
+
 import pytest
 
 from evertick.base.errors import WriteConflict
 from evertick.base.ids import WorkerId
 from evertick.base.records import Worker
 from evertick.store.contract import Isolation, Store, Transaction
+from evertick.store.sqlite import SqliteStore
 from tests.store.rows import ANN, BEN, NOW, at, claim, end_of, finish, insert, new_job, worker
 
 CAT = WorkerId("worker_cat")
@@ -93,3 +96,27 @@ def test_a_late_renewal_counts_as_long_as_nobody_took_the_lease(store: Store) ->
 
     assert store.write(lambda tx: tx.renew_lease(ANN, leased_until=at(100)))
     assert expired(store, now=50) == []
+
+
+def test_a_worker_is_alive_while_its_lease_holds_or_while_it_holds_the_file(store: Store) -> None:
+    store.lock_engine()
+    register(store, worker())
+
+    def alive(moment: int) -> bool:
+        return bool(store.read(lambda tx: tx.workers_alive(at(moment))))
+
+    assert (alive(0), alive(3_600_000)) == (True, store.url.startswith("sqlite:///"))
+
+
+def test_a_worker_of_a_file_that_nobody_holds_has_died(tmp_path: Path) -> None:
+    first, second = (SqliteStore(f"sqlite:///{tmp_path}/evertick.db") for _ in range(2))
+    first.migrate()
+    first.lock_engine()
+    register(first, worker())
+    assert second.read(lambda tx: tx.workers_alive(NOW))
+
+    first.close()
+
+    assert second.read(lambda tx: tx.workers_alive(NOW)) == []
+    second.lock_engine()
+    second.close()

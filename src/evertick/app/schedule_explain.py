@@ -243,7 +243,7 @@ def _of_nothing(
 
 def _not_looked_at(transaction: Transaction, chain: _Chain, time: FireTime, now: Instant) -> Explanation:
     """Due, and nobody has looked yet: is anybody there?"""
-    alive = [worker for worker in transaction.list_workers() if worker.leased_until > now]
+    alive = transaction.workers_alive(now)
     late_s = (now - time.actual_at) // SECOND_MS
     if alive:
         chain.stopped("evaluated", f"due for {late_s} s, and not looked at yet; {len(alive)} worker(s) are alive")

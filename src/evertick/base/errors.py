@@ -21,6 +21,7 @@
     │   └── VersionConflict
     └── Unavailable       wait, then try again: nothing is wrong with the call
         ├── DatabaseUnavailable
+        ├── StorageFailed        the disk is full, or what lies on it cannot be read or written
         ├── OutcomeUnknown       the connection broke during COMMIT
         ├── DatabaseLocked       another engine holds the file
         └── SchemaMismatch       the database is older or newer than this code
@@ -174,6 +175,12 @@ class DatabaseUnavailable(Unavailable):
     """The database does not answer."""
 
     code = "database_unavailable"
+
+
+class StorageFailed(Unavailable):
+    """The database's disk is full, or its file cannot be read or written. Nothing was written; nothing is lost."""
+
+    code = "storage_failed"
 
 
 class OutcomeUnknown(Unavailable):

@@ -198,6 +198,10 @@ class Transaction(ScheduleTransaction, Protocol):
         """Every worker, oldest first."""
         ...
 
+    def workers_alive(self, now: Instant) -> list[Worker]:
+        """Those that run: their lease holds or, on a SQLite file, somebody holds the engine's lock."""
+        ...
+
     # -- documents
 
     def get_document(self, document_id: str, *, tenant: TenantId) -> str | None:

@@ -29,6 +29,7 @@ from evertick.base.errors import (
     Misuse,
     OutcomeUnknown,
     SchemaMismatch,
+    StorageFailed,
     ValueTooLarge,
     WriteConflict,
 )
@@ -553,6 +554,8 @@ def ours(error: psycopg.Error) -> EvertickError:
         return ValueTooLarge(f"PostgreSQL cannot keep a value of this size: {text}")
     if isinstance(error, psycopg.DataError):
         return Misuse(f"PostgreSQL cannot keep such a value: {text}")
+    if isinstance(error, pg_errors.DiskFull | pg_errors.IoError):
+        return StorageFailed(f"PostgreSQL's disk failed: {text}; nothing was written, check the server's disk")
     if isinstance(
         error,
         pg_errors.SerializationFailure

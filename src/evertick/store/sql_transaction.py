@@ -219,6 +219,10 @@ class SqlTransaction(SqlSchedules):
         """See `Transaction.list_workers`."""
         return [Worker(*row) for row in self._fetch("list_workers", {})]
 
+    def workers_alive(self, now: Instant) -> list[Worker]:
+        """See `Transaction.workers_alive`."""
+        return [worker for worker in self.list_workers() if worker.leased_until > now]
+
     # -- documents
 
     def get_document(self, document_id: str, *, tenant: TenantId) -> str | None:

@@ -6,6 +6,7 @@ before 3.51.3 needs two checkpointers). Other processes of the machine may read,
 engine notices their commits by `pragma data_version`, a look that costs some microseconds.
 """
 
+import contextlib
 import fcntl
 import os
 import sqlite3
@@ -23,11 +24,14 @@ from evertick.base.errors import (
     EvertickError,
     InvalidDatabaseUrl,
     Misuse,
+    OutcomeUnknown,
     SchemaMismatch,
+    StorageFailed,
     WriteConflict,
 )
 from evertick.base.ids import JobId, WorkerId
-from evertick.base.records import JobEnd, JobState
+from evertick.base.instants import Instant
+from evertick.base.records import JobEnd, JobState, Worker
 from evertick.store import schema
 from evertick.store.contract import EVERYTHING, Hints, Isolation, Listener, Transaction
 from evertick.store.driver import Row
@@ -42,6 +46,8 @@ WAL_BYTES_MAX: Final = 64 * 1024 * 1024
 CHECKPOINT_PAGES: Final = 1_000
 LOOK_BUSY_S: Final = 0.002
 LOOK_IDLE_S: Final = 0.025
+LOCK_TRIES: Final = 5
+LOCK_PAUSE_S: Final = 0.01
 BUSY_FOR_S: Final = 1.0
 """How long after a foreign commit the watcher keeps looking often."""
 
@@ -49,9 +55,10 @@ BUSY_FOR_S: Final = 1.0
 class SqliteTransaction(SqlTransaction):
     """One transaction on a sqlite3 connection."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, place: str = "the database") -> None:
         super().__init__()
         self._connection = connection
+        self._place = place
         self._statements = load_statements("sqlite")
 
     @property
@@ -63,32 +70,39 @@ class SqliteTransaction(SqlTransaction):
         """See `Transaction.explain`."""
         name = getattr(error, "sqlite_errorname", "")
         if isinstance(error, sqlite3.Error) and name.startswith(("SQLITE_FULL", "SQLITE_BUSY", "SQLITE_IOERR")):
-            return ours(error)
+            return ours(error, self._place)
         return None
 
     def _fetch(self, name: str, params: Mapping[str, Any]) -> list[Row]:
         try:
             return self._connection.execute(self._statements[name], params).fetchall()
         except sqlite3.Error as error:
-            raise self._failed(ours(error)) from error
+            raise self._failed(ours(error, self._place)) from error
 
     def _run(self, name: str, params: Mapping[str, Any]) -> int:
         try:
             return self._connection.execute(self._statements[name], params).rowcount
         except sqlite3.Error as error:
-            raise self._failed(ours(error)) from error
+            raise self._failed(ours(error, self._place)) from error
 
     def _run_many(self, name: str, columns: Sequence[str], rows: Sequence[Row]) -> int:
         try:
             return self._connection.executemany(self._statements[name], rows).rowcount
         except sqlite3.Error as error:
-            raise self._failed(ours(error)) from error
+            raise self._failed(ours(error, self._place)) from error
 
     def _command(self, text: str) -> None:
         try:
             self._connection.execute(text)
         except sqlite3.Error as error:
-            raise self._failed(ours(error)) from error
+            raise self._failed(ours(error, self._place)) from error
+
+    def workers_alive(self, now: Instant) -> list[Worker]:
+        """See `Transaction.workers_alive`. The only engine of a file renews no lease: its lock tells."""
+        file = self._connection.execute("pragma database_list").fetchone()[2]
+        if not file:
+            return super().workers_alive(now)
+        return self.list_workers() if engine_runs(Path(file)) else []
 
     def finish_jobs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId) -> set[JobId]:
         """See `Transaction.finish_jobs`."""
@@ -108,7 +122,7 @@ class SqliteTransaction(SqlTransaction):
                 if execute(statement, row).rowcount:
                     held.add(e.id)
         except sqlite3.Error as error:
-            raise self._failed(ours(error)) from error
+            raise self._failed(ours(error, self._place)) from error
         return held
 
     def _all_succeeded(self, ends: Sequence[JobEnd], worker_id: WorkerId) -> bool:
@@ -140,17 +154,18 @@ class SqliteStore:
         self._engine_lock: int | None = None
         self._watcher: threading.Thread | None = None
         self._closed = threading.Event()
+        self._place = "the database in memory" if self.path is None else str(self.path)
         if self.path is not None:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise DatabaseUnavailable(f"cannot make the folder of {self.path}: {error}") from error
+                raise StorageFailed(f"cannot make the folder of {self.path}: {error}") from error
         self._writer = self._connect()
 
     def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
         """See `Store.write`. A SQLite writer is always alone; RELAXED spares the fsync."""
         with self._writing() as connection:
-            transaction = SqliteTransaction(connection)
+            transaction = SqliteTransaction(connection, self._place)
             self._begin(connection)
             try:
                 result = work(transaction)
@@ -195,7 +210,7 @@ class SqliteStore:
         """See `Store.listen`. Commits of this process call at once, those of others when they are noticed."""
         self._listeners.append(listener)
         if self._watcher is None and self.path is not None:
-            with self._writing() as connection:  # seen now, so that nothing from now on is missed
+            with self._writing() as connection, self._in_our_words():  # now, so that nothing after it is missed
                 seen = connection.execute("pragma data_version").fetchone()[0]
             self._watcher = threading.Thread(
                 target=self._watch, args=(seen,), name="evertick-sqlite-watch", daemon=True
@@ -216,19 +231,23 @@ class SqliteStore:
         """See `Store.lock_engine`. The lock is the operating system's, so it ends with the process, however it ends."""
         if self.path is None or self._engine_lock is not None:
             return
-        lock_path = self.path.with_name(self.path.name + ".engine")
-        handle = os.open(lock_path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+            handle = os.open(lock_path_of(self.path), os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise StorageFailed(
+                f"cannot open {lock_path_of(self.path)}, which says who runs the engine: {error.strerror}; "
+                "an engine must be able to write to the folder of its database"
+            ) from error
+        if not _locked(handle):
             holder = os.read(handle, 64).decode(errors="replace").strip() or "unknown"
             os.close(handle)
             raise DatabaseLocked(
                 f"another evertick (process {holder}) already runs the engine on {self.path}; "
                 "stop it, or use another folder or EVERTICK_DATABASE_URL"
-            ) from None
-        os.ftruncate(handle, 0)
-        os.write(handle, f"{os.getpid()}\n".encode())
+            )
+        with contextlib.suppress(OSError):  # on a full disk nobody learns which process it is; the lock counts
+            os.ftruncate(handle, 0)
+            os.write(handle, f"{os.getpid()}\n".encode())
         self._engine_lock = handle
         _engine_locks.add(self)
         self._writer.execute(f"pragma wal_autocheckpoint = {CHECKPOINT_PAGES}")
@@ -268,8 +287,16 @@ class SqliteStore:
             connection.execute("pragma synchronous = full")
             connection.execute("pragma temp_store = memory")
         except sqlite3.Error as error:
-            raise DatabaseUnavailable(f"cannot open {target}: {error}") from error
+            raise ours(error, self._place) from error
         return connection
+
+    @contextmanager
+    def _in_our_words(self) -> Iterator[None]:
+        """For the store's own statements."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise ours(error, self._place) from error
 
     def _check_usable(self) -> None:
         if self._closed.is_set():
@@ -294,22 +321,29 @@ class SqliteStore:
                 self._writing_thread = None
 
     def _begin(self, connection: sqlite3.Connection) -> None:
-        try:
+        with self._in_our_words():
             connection.execute("begin immediate")
-        except sqlite3.Error as error:
-            raise ours(error) from error
 
     def _commit(self, connection: sqlite3.Connection) -> None:
         try:
             connection.execute("commit")
         except sqlite3.Error as error:
-            raise ours(error) from error
+            name = getattr(error, "sqlite_errorname", "")
+            if name.startswith("SQLITE_IOERR") and name != "SQLITE_IOERR_WRITE":
+                # All of it was handed to the operating system, whose word that it is on the disk is missing. It was
+                # taken back here, but whoever opens the file after a crash may find it.
+                raise OutcomeUnknown(
+                    f"{self._place}: the disk failed during COMMIT ({error}), so this transaction may be there after a "
+                    "crash although it is not there now; check the disk: its space, its health, its connection"
+                ) from error
+            raise ours(error, self._place) from error
 
     def _reading(self, connection: sqlite3.Connection, work: Callable[[Transaction], T]) -> T:
-        transaction = SqliteTransaction(connection)
+        transaction = SqliteTransaction(connection, self._place)
         try:
-            connection.execute("pragma query_only = on")  # the connection of a database in memory also writes
-            connection.execute("begin")
+            with self._in_our_words():
+                connection.execute("pragma query_only = on")  # the connection of a database in memory also writes
+                connection.execute("begin")
             result = work(transaction)
             if transaction.failure is not None:
                 raise transaction.failure
@@ -325,11 +359,11 @@ class SqliteStore:
                 connection.execute("pragma query_only = off")
 
     def _version(self) -> int:
-        with self._writing() as connection:
+        with self._writing() as connection, self._in_our_words():
             return int(connection.execute("pragma user_version").fetchone()[0])
 
     def _apply(self, step: schema.Step) -> bool:
-        with self._writing() as connection:
+        with self._writing() as connection, self._in_our_words():
             self._begin(connection)
             try:
                 missing = int(connection.execute("pragma user_version").fetchone()[0]) < step.number
@@ -395,6 +429,38 @@ def path_of(url: str) -> Path | None:
     return path
 
 
+def lock_path_of(path: Path) -> Path:
+    """The file whose lock the engine of a database holds while it runs."""
+    return path.with_name(path.name + ".engine")
+
+
+def engine_runs(path: Path) -> bool:
+    """Whether any process runs the engine on the database in `path`."""
+    try:
+        handle = os.open(lock_path_of(path), os.O_RDONLY)
+    except OSError:
+        return False  # no engine ever ran here, or it is another user's, who alone can tell
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
+def _locked(handle: int) -> bool:
+    """Take the engine's lock; tried for a moment, since `engine_runs` of somebody's may hold it just now."""
+    for _ in range(LOCK_TRIES):
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            time.sleep(LOCK_PAUSE_S)
+        else:
+            return True
+    return False
+
+
 def statements_of(text: str) -> Iterator[str]:
     """The statements of a migration, one by one (`executescript` would commit in between)."""
     pending = ""
@@ -407,15 +473,33 @@ def statements_of(text: str) -> Iterator[str]:
         yield pending  # a comment, or a statement whose semicolon was forgotten
 
 
-def ours(error: sqlite3.Error) -> EvertickError:
-    """The error of our tree that says what a driver's error means for the caller."""
+def ours(error: sqlite3.Error, place: str) -> EvertickError:
+    """The error of our tree that says what a driver's error means for the caller; `place` is the file."""
     name = getattr(error, "sqlite_errorname", "")
     if isinstance(error, sqlite3.IntegrityError) and "unique" in str(error).lower():
         return WriteConflict(f"somebody else wrote the same key first: {error}")
     if name.startswith("SQLITE_FULL"):
-        return DatabaseUnavailable(f"the disk is full ({error}); nothing was written, free some space")
+        return StorageFailed(f"the disk of {place} is full ({error}); nothing was written, free some space")
+    if name.startswith("SQLITE_IOERR"):
+        verb = "read" if "READ" in name else "written"
+        return StorageFailed(
+            f"{place} cannot be {verb} ({error}, {name}); nothing was written, check the disk: its space, its health, "
+            "its connection"
+        )
+    if name.startswith("SQLITE_READONLY"):
+        return StorageFailed(
+            f"{place} cannot be written ({error}); give this user the right to write the file and its folder"
+        )
+    if name.startswith(("SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")):
+        return StorageFailed(
+            f"{place} cannot be opened ({error}); this user must be able to read and write the file and its folder"
+        )
+    if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
+        return StorageFailed(
+            f"{place} is no SQLite database, or is damaged ({error}); name another file, or restore a copy"
+        )
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return DatabaseUnavailable(f"another process holds the database's write lock ({error}); try again")
+        return DatabaseUnavailable(f"another process holds the write lock of {place} ({error}); try again")
     if str(error).startswith("no such "):
-        return SchemaMismatch(f"the database is not of this version of evertick ({error}); {schema.MIGRATE_CURE}")
-    return DatabaseUnavailable(f"SQLite refused: {error} ({name})" if name else f"SQLite refused: {error}")
+        return SchemaMismatch(f"{place} is not of this version of evertick ({error}); {schema.MIGRATE_CURE}")
+    return DatabaseUnavailable(f"{place}: SQLite refused: {error} ({name})" if name else f"SQLite refused: {error}")
