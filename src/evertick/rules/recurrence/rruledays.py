@@ -26,7 +26,9 @@ class RRuleDays:
         year, month, day = date_of(start_day)
         frequency = recur.frequency
         self._frequency, self._interval, self._times = frequency, recur.interval, times
-        self._positions, self._skip, self._week_start = recur.by_set_pos, recur.skip, recur.week_start
+        self._positions, self._week_start = recur.by_set_pos, recur.week_start
+        # Only what is expanded can name a day that does not exist; in a DAILY rule BYMONTHDAY just limits.
+        self._skip = recur.skip if frequency in (Frequency.MONTHLY, Frequency.YEARLY) else None
         self._by_month = recur.by_month or tuple(range(1, 13))
         # Whether 1MO is the first Monday of a month or of the year: BYMONTH decides, even if it names all months.
         self._in_months = frequency is Frequency.MONTHLY or bool(recur.by_month)
@@ -115,7 +117,7 @@ class RRuleDays:
             case Frequency.YEARLY:
                 yield self._mask(year), begin
             case Frequency.MONTHLY:
-                moves = self._skip is Skip.FORWARD  # then a month's days may lie in the next one
+                moves = self._skip in (Skip.FORWARD, Skip.BACKWARD)  # then a month's days may lie in a neighbour
                 whole = 0 if moves else self._mask(year)
                 for month in self._months(year):
                     yield self._mask(year, (month,)) if moves else whole & MONTHS[leap][month], begin
@@ -181,10 +183,10 @@ class RRuleDays:
                 day = start + number - 1 if number > 0 else end + number
                 if start <= day < end:
                     mask |= 1 << day
-                elif number > 0 and self._skip is Skip.BACKWARD:
-                    mask |= 1 << end - 1
-                elif number > 0 and self._skip is Skip.FORWARD:
-                    mask |= 1 << end
+                elif self._skip is Skip.BACKWARD:  # counted from the end, it lies before the month
+                    mask |= 1 << (end if number > 0 else start) - 1
+                elif self._skip is Skip.FORWARD:
+                    mask |= 1 << (end if number > 0 else start)
         return mask
 
     def _weeks(self, year: int) -> int:
