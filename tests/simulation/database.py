@@ -11,6 +11,9 @@ meet what PostgreSQL does to its clients:
     outage        nobody reaches the database for a while
     deaf          a hint that a job is due got lost
 
+Every other seed commits each statement of an EACH or RELAXED write by itself, as PostgreSQL does; the others commit
+them together, as SQLite does.
+
 A lane takes its time, before the transaction and on the way back. Work that was handed to a lane is done even if
 nobody waits for it any more, as in a thread.
 """
@@ -33,17 +36,17 @@ LABELS: Final = {
     "MutationLoop._claim": "mutations.claim",
     "MutationLoop._attempt": "mutations.run",
     "MutationLoop._still_held": "mutations.look_up",
-    "MutationLoop._abandoned": "mutations.look_up",
     "MutationLoop._run_suspect": "mutations.claim_suspect",
     "MutationLoop._release": "mutations.release",
     "ActionLoop._claim_and_start": "actions.claim",
-    "ActionLoop._abandoned": "actions.look_up",
+    "ActionLoop._give_back": "actions.give_back",
+    "Abandoned._hand_back_unknown": "hand_back",
     "ActionEnds.round": "actions.end",
     "Reaper.round": "reaper",
     "Pruner.round": "pruner",
     "Unblocker.round": "unblocker",
     "Worker._register": "register",
-    "Worker._end": "sign_off",
+    "Worker._sign_off": "sign_off",
     "renew": "renew",
     "_Base._place_work": "schedule",
     "_Base._cancel_work": "cancel",
@@ -61,6 +64,21 @@ def label_of(work: Callable[..., Any]) -> str:
     return LABELS.get(work.__qualname__.partition(".<locals>")[0], "other")
 
 
+class _ByStatement:
+    """A transaction that is none: each of its methods is committed by itself."""
+
+    def __init__(self, commit: Callable[[Callable[[Transaction], Any]], Any]) -> None:
+        self._commit = commit
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return lambda *args, **options: self._commit(lambda transaction: getattr(transaction, name)(*args, **options))
+
+
+def by_statement(commit: Callable[[Callable[[Transaction], Any]], Any]) -> Any:
+    """Looks like a transaction; `commit` commits each of its calls."""
+    return _ByStatement(commit)
+
+
 class SimulatedStore:
     """The shared store as one process reaches it."""
 
@@ -71,11 +89,27 @@ class SimulatedStore:
     def __init__(self, world: World, process: Process) -> None:
         self._world = world
         self._process = process
+        self._by_statement = world.loop.seed % 2 == 1
         self.listeners: list[Listener] = []
 
     def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
         """See `Store.write`: as it is, unless a fault strikes."""
-        loop, label = self._world.loop, label_of(work)
+        label = label_of(work)
+        if isolation is Isolation.RELAXED and self._world.loop.faults.strikes(f"forgotten/{label}"):
+            self._world.rare["relaxed_commit_forgotten"] += 1
+            return self._commit(work, label, isolation, self._world.forget)
+        if self._by_statement and isolation in (Isolation.EACH, Isolation.RELAXED):
+            return work(by_statement(lambda one: self._commit(one, label, isolation, self._world.commit)))
+        return self._commit(work, label, isolation, self._world.commit)
+
+    def _commit(
+        self,
+        work: Callable[[Transaction], T],
+        label: str,
+        isolation: Isolation,
+        commit: Callable[[Callable[[Transaction], T]], T],
+    ) -> T:
+        loop = self._world.loop
         loop.point(f"{label}.before")
         self._reach(label)
 
@@ -89,11 +123,7 @@ class SimulatedStore:
                 raise OutcomeUnknown("simulated: the connection broke, nothing was applied")
             return result
 
-        if isolation is Isolation.RELAXED and loop.faults.strikes(f"forgotten/{label}"):
-            self._world.rare["relaxed_commit_forgotten"] += 1
-            result = self._world.forget(with_faults)
-        else:
-            result = self._world.commit(with_faults)
+        result = commit(with_faults)
         loop.point(f"{label}.after_commit")
         for afterthought in self._world.take_afterthoughts():
             self._world.commit(afterthought)

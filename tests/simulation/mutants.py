@@ -129,6 +129,7 @@ def call_again_without_key(self: Any, function: Any, args: Any, kwargs: Any, *, 
 
 _lanes_write = SimulatedLanes.write
 _claim_jobs = SqliteTransaction.claim_jobs
+_SEEN: Final[list[Any]] = []
 
 
 async def look_then_claim(self: Any, work: Any, **options: Any) -> Any:
@@ -137,8 +138,11 @@ async def look_then_claim(self: Any, work: Any, **options: Any) -> Any:
         await asyncio.sleep(0.2)
 
         def stale(transaction: Any) -> Any:
-            transaction.seen = seen
-            return work(transaction)
+            _SEEN[:] = seen
+            try:
+                return work(transaction)
+            finally:
+                _SEEN.clear()
 
         stale.__qualname__ = work.__qualname__
         return await _lanes_write(self, stale, **options)
@@ -146,7 +150,7 @@ async def look_then_claim(self: Any, work: Any, **options: Any) -> Any:
 
 
 def claim_what_was_seen(self: Any, *, kind: Any, tenant: Any, worker_id: Any, now: Any, limit: int) -> Any:
-    for job_id, its_kind, its_tenant, due_at in getattr(self, "seen", []):
+    for job_id, its_kind, its_tenant, due_at in _SEEN:
         if its_kind == kind and its_tenant == tenant and due_at <= now:
             self.connection.execute(
                 "update jobs set state = 'pending' where id = ? and state = 'in_progress'", (job_id,)
@@ -159,7 +163,7 @@ _waiting_tenants = SqliteTransaction.waiting_tenants
 
 def wait_as_was_seen(self: Any, kind: Any, *, limit: int, after: Any = "") -> Any:
     earliest: dict[Any, Any] = {}
-    for _, its_kind, tenant, due_at in getattr(self, "seen", []):
+    for _, its_kind, tenant, due_at in _SEEN:
         if its_kind == kind:
             earliest[tenant] = min(due_at, earliest.get(tenant, due_at))
     return sorted(earliest.items()) or _waiting_tenants(self, kind, limit=limit, after=after)
@@ -231,9 +235,17 @@ async def register_once(self: Any) -> None:
 _start_actions = actions.ActionLoop._start
 
 
-def start_like_any_other(self: Any, claims: Any, worker_id: Any) -> None:
-    _start_actions(self, claims, worker_id)
+async def start_like_any_other(self: Any, claims: Any, worker_id: Any) -> None:
+    await _start_actions(self, claims, worker_id)
     self._suspects.clear()
+
+
+def claim_while_there_is_more(self: Any, claimed: Any, worker_id: Any) -> bool:
+    return bool(self._claims_ahead and self._swift and len(claimed.claims) == self._settings.batch)
+
+
+async def take_as_found(self: Any, found: Any, worker_id: Any) -> Any:
+    return found
 
 
 _begin_batch = mutations._Batch.__init__
@@ -337,6 +349,10 @@ MUTANTS: Final = (
            swap(actions.ActionLoop, "resume", lambda self: None)),
     Mutant("suspects_together", "suspect actions run beside each other",
            swap(actions.ActionLoop, "_start", start_like_any_other)),
+    Mutant("claims_go_on", "real once: a worker goes on to claim under the identity whose lease it lost",
+           swap(mutations.MutationLoop, "_claims_more", claim_while_there_is_more)),
+    Mutant("found_runs", "what was claimed without a reply runs, whether its function is known or not",
+           swap(claims.Abandoned, "_hand_back_unknown", take_as_found)),
     Mutant("reborn_gives_up", "real once: a worker without a lease tries only once to get one",
            swap(worker.Worker, "_be_reborn", register_once)),
 )  # fmt: skip

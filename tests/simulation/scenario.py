@@ -51,6 +51,8 @@ def profile_of(seed: int) -> Profile:
     workers = chance.choice((1, 2, 2, 3, 4))
     rough = chance.choice((0.0, 0.3, 1.0, 1.0, 3.0))
     clocks_differ = chance.random() < 0.2
+    # Callers make few calls, and wait for each answer.
+    calls_unheard = rough * chance.choice((0.0, 0.05, 0.2))
     jumps = 0.0 if clocks_differ else rough * chance.choice((0.0, 0.0, 0.0, 0.02))
     return Profile(
         workers=workers,
@@ -76,6 +78,8 @@ def profile_of(seed: int) -> Profile:
             "forgotten": rough * chance.choice((0.0, 0.02)),
             "lost": rough * chance.choice((0.0, 0.01, 0.05)),
             "unheard": rough * chance.choice((0.0, 0.01, 0.05)),
+            "unheard/call": calls_unheard,
+            "unheard/call_once": calls_unheard,
             "outage": rough * chance.choice((0.0, 0.0, 0.001)),
             "deaf": chance.choice((0.0, 0.1, 1.0)),
             "jump": jumps,

@@ -79,6 +79,7 @@ class Profile:
     """What kind of run a seed is."""
 
     start: Instant
+    night: str
     zone: str
     fast: bool
     span_s: float
@@ -136,6 +137,8 @@ class ScheduleCluster:
 
     def start(self) -> None:
         """Start every process."""
+        if not self.profile.fast:
+            self.world.rare[f"night {self.profile.night}"] += 1
         for number in range(self.profile.workers):
             self._spawn(f"worker-{number}")
         for number in range(self.profile.clients):
@@ -146,7 +149,7 @@ class ScheduleCluster:
         for step_ms in self.profile.clock_steps_ms:
             await asyncio.sleep(self.chance.uniform(0.1, 0.4) * self.profile.span_s)
             self.everybodys_skew_ms += step_ms
-            self.world.rare["clock_back" if step_ms < 0 else "clock_forward"] += 1
+            self.world.rare[f"clock {step_ms // 1000:+} s"] += 1
             self._set_clocks()
 
     async def fall_out(self) -> None:
@@ -154,7 +157,7 @@ class ScheduleCluster:
         if not self.profile.outage_s:
             return
         await asyncio.sleep(self.chance.uniform(0.2, 0.7) * self.profile.span_s)
-        self.world.rare["outage"] += 1
+        self.world.rare[f"outage {self.profile.outage_s:.0f} s"] += 1
         self._held_until = self.world.loop.time() + self.profile.outage_s
         for process in list(self.world.loop.processes):
             self.world.loop.kill(process)
@@ -374,7 +377,7 @@ def profile_of(seed: int) -> Profile:
     chance = random.Random(f"{seed}/profile")
     fast = chance.random() < 0.6
     rough = chance.choice((0.0, 0.3, 1.0, 1.0, 3.0))
-    night, zone = chance.choice(NIGHTS)
+    night, (night_s, zone) = chance.choice(tuple(NIGHTS.items()))
     day_s = 86_400
     steps_fast = ((), (), (-3_600_000,), (300_000, -3_600_000), (-40_000, 40_000))
     steps_slow = ((), (), (-3_600_000,), (3_600_000, -3_600_000), (365 * day_s * 1000,))
@@ -382,7 +385,8 @@ def profile_of(seed: int) -> Profile:
     # A year that is over at once is worked off at one instant: by small pages that would look like a livelock.
     a_year = max(steps_ms, default=0) > day_s * 1000
     return Profile(
-        start=Instant((night - (0 if fast else chance.choice((1, 2)) * day_s)) * 1000 + chance.randrange(3_000_000)),
+        start=Instant((night_s - (0 if fast else chance.choice((1, 2)) * day_s)) * 1000 + chance.randrange(3_000_000)),
+        night=night,
         zone=zone,
         fast=fast,
         span_s=900.0 if fast else 3.0 * day_s,
@@ -415,8 +419,8 @@ def profile_of(seed: int) -> Profile:
     )
 
 
-NIGHTS: Final = (
-    (1_822_489_200, LORD_HOWE),  # 2027-10-02T15:00Z: half an hour before the clocks go forward by half an hour
-    (1_806_762_600, LORD_HOWE),  # 2027-04-03T14:30Z: half an hour before they go back
-    (1_325_239_200, APIA),  # 2011-12-30T10:00Z: the moment at which 30 December was left out
-)
+NIGHTS: Final = {
+    "lord_howe_forward": (1_822_489_200, LORD_HOWE),  # 2027-10-02T15:00Z: in half an hour the clocks skip half an hour
+    "lord_howe_back": (1_806_762_600, LORD_HOWE),  # 2027-04-03T14:30Z: in half an hour they go back
+    "apia": (1_325_239_200, APIA),  # 2011-12-30T10:00Z: the moment at which 30 December was left out
+}

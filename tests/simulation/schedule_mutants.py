@@ -66,6 +66,13 @@ def one_run_overlooked(entries: Any, *, open_runs: int, **options: Any) -> Any:
     return SORT_OUT(entries, open_runs=max(0, open_runs - 1), **options)
 
 
+def newest_first(entries: Any, **options: Any) -> Any:
+    """What waits, waits in the wrong order."""
+    result = SORT_OUT(entries, **options)
+    result.kept.reverse()
+    return result
+
+
 def no_reports(self: Any, schedules: Any, *, limit: int) -> list[RunReport]:
     """Nobody hears that runs end."""
     return []
@@ -113,6 +120,8 @@ MUTANTS: Final = (
     Mutant("requests first", "a request overtakes due times", swap(schedule_requests, "evaluate", changing(no_more))),
     Mutant("no row", "skipped times leave no row", engine_evaluates(changing(no_row_for_skips))),
     Mutant("wrong overlap", "an open run is overlooked", swap(desk, "sort_out", one_run_overlooked)),
+    Mutant("newest first", "what waits starts in the wrong order", swap(desk, "sort_out", newest_first)),
+    Mutant("window", "nothing is ever too late", swap(desk, "too_late", lambda *args: None)),
     Mutant("deaf", "ends of runs are not heard", swap(SqlSchedules, "run_reports", no_reports)),
     Mutant("unread", "ends of runs are heard and change nothing", swap(evaluation, "_in_order", reports_unread)),
     Mutant("unnoted", "ends of runs are not in the ledger", swap(SqlSchedules, "end_occurrences", ends_unnoted)),

@@ -13,6 +13,8 @@ from typing import Any, Final
 
 from evertick.base.ids import DEFAULT_TENANT, ScheduleId
 from evertick.engine.schedule_times import ScheduleTimes
+from evertick.rules.catch_up import LATE_AFTER_MS
+from evertick.rules.schedule import CatchUp, Reason
 from evertick.rules.state_text import from_text
 from tests.simulation.schedule_specs import DrawnSpec
 from tests.simulation.world import World
@@ -49,6 +51,14 @@ create trigger fate_changed after update on occurrences when old.fate <> 'buffer
   select sim_complain('fate: of ' || new.schedule_id || ' ' || new.nominal_at || ' changed from ' || old.fate || ' to '
     || new.fate);
 end;
+create table sim_ages (schedule_id text, nominal_at integer, reason text, age_ms integer, catch_up text,
+                       window_ms integer);
+create trigger judged_by_age after insert on occurrences when new.origin = 'schedule' begin
+  insert into sim_ages
+  select id, new.nominal_at, new.reason, new.decided_at - new.actual_at, json_extract(state, '$.policies[2]'),
+         json_extract(state, '$.policies[3]')
+    from schedules where id = new.schedule_id;
+end;
 create trigger fate_new after insert on occurrences when new.reason in ('overlap', 'behind_run') begin
   select case when (select count(*) from jobs where json_extract(schedule, '$.id') = new.schedule_id
       and schedule is not null and state in ('pending', 'in_progress'))
@@ -57,6 +67,9 @@ create trigger fate_new after insert on occurrences when new.reason in ('overlap
     end;
 end;
 """
+
+STARTED_BY_AGE: Final = {Reason.ON_TIME, Reason.CAUGHT_UP}
+MISSED_BY_AGE: Final = {Reason.CATCH_UP_WINDOW, Reason.CATCH_UP_NONE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +192,19 @@ class Truth:
             starts = self.world.rows(query, schedule_id)
             if starts != sorted(starts):
                 yield f"disorder: {schedule_id} started {starts[:9]} in another order"
+
+    def misjudged_by_age(self) -> Iterator[str]:
+        """Times that started too late for their schedule, or that were missed although it was not too late."""
+        ordered = {schedule_id for schedule_id, kind in self.kinds.items() if kind.ordered}
+        for schedule_id, nominal_at, reason, age_ms, catch_up, window_ms in self.world.rows("select * from sim_ages"):
+            if schedule_id not in ordered:
+                continue  # its policies may have changed in the same transaction
+            late = age_ms > LATE_AFTER_MS and catch_up == CatchUp.NONE
+            expired = age_ms > window_ms
+            if (reason in STARTED_BY_AGE and (late or expired)) or (
+                reason in MISSED_BY_AGE and not (expired if reason == Reason.CATCH_UP_WINDOW else late)
+            ):
+                yield f"age: {schedule_id} {nominal_at}: {reason}, {age_ms} ms late; {window_ms} ms, {catch_up}"
 
     def unfinished(self) -> Iterator[str]:
         """What is left when everything should have come to rest."""

@@ -7,6 +7,9 @@ While faults strike, clients create, change and delete schedules, processes die 
 commits are lost or their replies are, clocks are set, everybody is away for days. Then the faults stop. What was due
 must have been judged without anybody asking; then everything is paused, every run ends, and the ledger is compared,
 time by time, with an independent walk of every spec that any schedule ever had.
+
+The run fails if a promise was broken, if a scene or a fate was seen too seldom to mean anything, or if a planted bug
+was not found.
 """
 
 import asyncio
@@ -41,6 +44,36 @@ STEPS_MAX: Final = 400_000
 REST_TRIES: Final = 400
 MUTANT_SEEDS: Final = 60
 """A planted bug must be found within so many seeds, the same for every commit."""
+SEEDS_TO_COUNT: Final = 100
+
+RARE_PER_100_SEEDS: Final = {
+    "clock -3600 s": 15,
+    "clock +3600 s": 1,
+    "clock +31536000 s": 2,
+    "night apia": 4,
+    "night lord_howe_back": 3,
+    "night lord_howe_forward": 3,
+    "outage 259200 s": 2,
+    "outage 300 s": 8,
+    "fate after_wait": 300,
+    "fate backfilled": 100,
+    "fate buffer_full": 100,
+    "fate catch_up_latest": 100,
+    "fate catch_up_none": 100,
+    "fate catch_up_window": 100,
+    "fate caught_up": 30,
+    "fate deleted": 3,
+    "fate limit": 300,
+    "fate on_time": 1_000,
+    "fate overlap": 500,
+    "fate paused": 300,
+    "fate superseded": 100,
+    "fate triggered": 100,
+    "jobs_failed": 200,
+    "jobs_reaped": 100,
+    "unknown_applied": 500,
+    "unknown_not_applied": 500,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +186,7 @@ def _judge(cluster: ScheduleCluster) -> Iterator[str]:
     yield from truth.doubled()
     yield from truth.overlapping()
     yield from truth.disordered()
+    yield from truth.misjudged_by_age()
     yield from truth.unfinished()
     yield from truth.miscounted()
     yield from truth.missing(until={name: now for name, _ in truth.living()})
@@ -161,10 +195,10 @@ def _judge(cluster: ScheduleCluster) -> Iterator[str]:
         yield f"broken: {broken} evaluations failed"
 
 
-def run_seeds(seeds: Sequence[int], seconds: float) -> tuple[int, Counter[str], int]:
-    """Run seeds on all cores until the time is over; answers how many failed, what was seen, and how many ran."""
+def run_seeds(seeds: Sequence[int], seconds: float, jobs: int) -> tuple[int, Counter[str], int]:
+    """Run seeds until the time is over; answers how many failed, what was seen, and how many ran."""
     began, failed, seen, count = time.monotonic(), 0, Counter[str](), 0
-    with ProcessPoolExecutor(initializer=logging.disable, initargs=(logging.CRITICAL,)) as pool:
+    with ProcessPoolExecutor(jobs, initializer=logging.disable, initargs=(logging.CRITICAL,)) as pool:
         for start in range(0, len(seeds), CHUNK):
             for report in pool.map(simulate, seeds[start : start + CHUNK]):
                 count += 1
@@ -174,6 +208,7 @@ def run_seeds(seeds: Sequence[int], seconds: float) -> tuple[int, Counter[str], 
                 if report.violations:
                     failed += 1
                     click.echo(f"seed {report.seed}: {report.violations[0][:300]}")
+                    click.echo(f"replay: python -m tests.simulation.schedules --seed {report.seed}")
             if time.monotonic() - began > seconds:
                 break
     return failed, seen, count
@@ -189,13 +224,25 @@ def find(mutant: Mutant, seeds: int = MUTANT_SEEDS) -> Report | None:
     return None
 
 
+def too_seldom(seen: Counter[str], count: int) -> list[str]:
+    """What was not seen often enough for the number of seeds. A few seeds need not have seen anything."""
+    if count < SEEDS_TO_COUNT:
+        return []
+    return [
+        f"{name} was seen {seen[name]} times in {count} seeds; {least * count // 100} are needed"
+        for name, least in RARE_PER_100_SEEDS.items()
+        if seen[name] < least * count // 100
+    ]
+
+
 @click.command()
 @click.option("--seeds", default=3_000, help="How many seeds.")
 @click.option("--base", type=int, help="The first seed; the first digits of the commit unless given.")
 @click.option("--seconds", default=300.0, help="Stop after this time.")
 @click.option("--seed", type=int, help="Run this seed alone and tell all.")
+@click.option("--jobs", default=2, help="Processes.")
 @click.option("--mutants/--no-mutants", default=True, help="Also look for the planted bugs.")
-def main(seeds: int, base: int | None, seconds: float, seed: int | None, mutants: bool) -> None:
+def main(seeds: int, base: int | None, seconds: float, seed: int | None, jobs: int, mutants: bool) -> None:
     """Simulate schedules."""
     logging.disable(logging.CRITICAL)
     if base is None:
@@ -211,11 +258,14 @@ def main(seeds: int, base: int | None, seconds: float, seed: int | None, mutants
         unfound += found is None
         where = "NOT FOUND" if found is None else f"seed {found.seed}: {found.violations[0][:90]}"
         click.echo(f"planted bug {mutant.name!r} ({mutant.wrong}): {where}")
-    failed, seen, count = run_seeds(range(base, base + seeds), seconds)
+    failed, seen, count = run_seeds(range(base, base + seeds), seconds, jobs)
     for name, number in sorted(seen.items()):
         click.echo(f"  {name:40s} {number}")
+    seldom = too_seldom(seen, count)
+    for line in seldom:
+        click.echo(f"TOO SELDOM: {line}")
     click.echo(f"{count} seeds, {failed} failed, {unfound} planted bugs not found")
-    sys.exit(bool(failed or unfound))
+    sys.exit(bool(failed or unfound or seldom))
 
 
 if __name__ == "__main__":

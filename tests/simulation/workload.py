@@ -31,11 +31,11 @@ class Workload:
         self._roots += 1
         spec = self._spec(f"t{self._roots}", DEPTH_MAX)
         draw = self._chance.random()
-        if draw < 0.12:
+        if draw < 0.16:
             spec = {**self._mutation(f"t{self._roots}", 1), "how": "once"}
-        elif draw < 0.3:
+        elif draw < 0.32:
             spec = {**self._mutation(f"t{self._roots}", 2), "how": "call"}
-        elif draw < 0.4:
+        elif draw < 0.42:
             spec["how"] = "cancel"
         else:
             spec["how"] = "schedule"
