@@ -25,7 +25,7 @@ from evertick.cli.exits import exit_code_of
 from evertick.cli.loading import AppNotFound, parse_target
 from evertick.cli.printable import json_text, one_line, printable
 from evertick.cli.root import COMMANDS, run
-from evertick.cli.words import clock_time, distance, length
+from evertick.cli.words import clock_time, distance, length, wait
 
 
 def test_version_answers_without_loading_click_or_pydantic() -> None:
@@ -149,6 +149,7 @@ def test_distances_and_days_in_words() -> None:
     assert distance(Instant(now + 5_000), now) == "in 5 s"
     assert distance(Instant(now - 120_000), now) == "2 min ago"
     assert distance(Instant(now + 400), now) == "now"
+    assert [wait(Instant(now + ms), now) for ms in (-1, 0, 250, 5_000)] == ["now", "now", "in 250 ms", "in 5 s"]
     assert len(clock_time(now, now)) == len("09:00:00")
     assert len(clock_time(Instant(now + 3 * 86_400_000), now)) == len("2026-12-24 09:00:00")
 

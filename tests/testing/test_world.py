@@ -533,6 +533,13 @@ def test_the_plugin_loads_nothing_of_evertick_until_a_world_is_asked_for() -> No
     assert done.stdout.strip() == f"{expected} False"
 
 
+def test_a_world_in_a_failed_assertion_says_what_time_it_is(world: OpenWorld) -> None:
+    w = world(app, at="2026-03-29T00:59:58Z")
+    w.advance(2)
+
+    assert repr(w) == f"<World of {app.name} at 2026-03-29T01:00:00Z>"
+
+
 def test_the_package_offers_what_it_says() -> None:
     import evertick.testing as kit
 

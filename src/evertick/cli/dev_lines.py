@@ -33,7 +33,7 @@ from evertick.base.schedule_records import OccurrenceRow
 from evertick.cli.loading import is_users, shown_path
 from evertick.cli.output import on_terminal
 from evertick.cli.printable import one_line, printable
-from evertick.cli.words import clock_time, distance, length, wall_clock
+from evertick.cli.words import clock_time, distance, length, wait, wall_clock
 from evertick.engine.events import JobEnded
 from evertick.rules.schedule import Fate, Reason
 from evertick.store.contract import Store, Transaction
@@ -247,7 +247,7 @@ def _end(event: JobEnded, children: list[Job]) -> str:
     late_ms = max(0, event.started_at - claim.due_at)
     parts = [f"{length(max(0, event.ended_at - event.started_at))}, late {length(late_ms)}"]
     if end.state is JobState.PENDING:
-        parts.append(f"again {distance(end.due_at, event.ended_at)}")
+        parts.append(f"again {wait(end.due_at, event.ended_at)}")
     if end.state is JobState.CANCELED:
         parts.append("canceled")
     if end.error is not None:

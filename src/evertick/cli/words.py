@@ -28,6 +28,11 @@ def distance(at: Instant, now: Instant) -> str:
     return f"in {length(at - now)}" if at > now else f"{length(now - at)} ago"
 
 
+def wait(until: Instant, now: Instant) -> str:
+    """How long is waited: as `distance`, and exact below a second, `in 250 ms`."""
+    return "now" if until <= now else f"in {length(until - now)}"
+
+
 def clock_time(at: Instant, now: Instant) -> str:
     """The wall clock of this machine at `at`, with the date where it is another day than `now`'s."""
     local, today = to_datetime(at).astimezone(), to_datetime(now).astimezone()

@@ -134,6 +134,9 @@ class World:
             self.close()
             raise
 
+    def __repr__(self) -> str:
+        return f"<World of {self.app.name} at {to_iso(self._clock.now())}>"
+
     def __enter__(self) -> Self:
         return self
 
