@@ -27,6 +27,7 @@ _SPEC_KEYS: Final = {
     "start_at": "start",
     "end_time": "end",
     "end_at": "end",
+    "jitter_s": "jitter",
     "tz": "time_zone",
     "timezone": "time_zone",
     "timezone_name": "time_zone",
