@@ -172,7 +172,7 @@ class RulesDriver:
         self._version += 1
         self._collect(self.now - 1)
         passed = [time for time in self.times.next(self.state.seen_until) if time.nominal_at <= self.now]
-        self._look(
+        self._fold(
             Updated(
                 at=self.now,
                 policies=policies,
@@ -183,6 +183,7 @@ class RulesDriver:
         )
         if spec is not None:
             self.times = Times(spec, listed)
+        self._look()
 
     def delete(self) -> None:
         self._look(Deleted(at=self.now))

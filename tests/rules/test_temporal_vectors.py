@@ -73,7 +73,7 @@ def running(state: ScheduleState, *names: str) -> ScheduleState:
     return replace(state, running=state.running + runs)
 
 
-@pytest.mark.parametrize("vector", vectors("buffer"), ids=ids)
+@pytest.mark.parametrize("vector", vectors("buffer") + vectors("buffer", file="timelines.jsonl"), ids=ids)
 def test_a_pass_over_the_buffer_chooses_as_in_temporal(vector: Json) -> None:
     entries = [
         entry(event["entry"], event["overlap"], vector["policy"].get("schedule_overlap", "skip"))
