@@ -29,7 +29,8 @@ class Exclusions:
         self._rules = tuple(LocalRule(layer) for layer in layers)
         plain = [layer for layer in layers if isinstance(layer, PlainDays)]
         others = [layer for layer in layers if not isinstance(layer, PlainDays)]
-        self._layers: tuple[Days, ...] = (*others, PlainDays.together(plain)) if plain else tuple(others)
+        merged = [*others, PlainDays.together(plain)] if plain else others
+        self._layers = tuple(LocalRule(layer) for layer in merged)
         self._keys: dict[int, Hashable] = {}
         self._rest: dict[Hashable, Classes] = {}
         self.cycle = lcm(*(layer.cycle for layer in layers))
@@ -75,9 +76,8 @@ class Exclusions:
         if rest is None:
             rest = ((FULL[1], ALL_DAY),)
             for layer in self._layers:
-                if layer.key(year) is not None:
-                    for days, times in layer.classes(year):
-                        rest = tuple(left for mine in rest for left in _split(*mine, days, times))
+                for days, times in layer.plan(year)[5]:
+                    rest = tuple(left for mine in rest for left in _split(*mine, days, times))
             if len(self._rest) >= _KEPT_MAX:
                 self._rest.clear()
             self._rest[key] = rest

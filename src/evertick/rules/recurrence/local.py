@@ -73,13 +73,15 @@ class LocalRule:
     """The local times of a rule, in order. All arguments and answers are local times."""
 
     __slots__ = (
-        "_by_key", "_days", "_exclusions", "_later", "_nothing_after", "_nothing_before", "_passed", "_plan", "_plans",
-        "span",
+        "_bare", "_by_key", "_days", "_exclusions", "_later", "_nothing_after", "_nothing_before", "_passed", "_plan",
+        "_plans", "span",
     )  # fmt: skip
 
     def __init__(self, days: Days, exclusions: Subtraction | None = None) -> None:
         self._days = days
         self._exclusions = exclusions
+        self._bare = None if exclusions is None else LocalRule(days)
+        """The rule without exclusions: years without any of its times need no other look."""
         self._by_key: dict[Hashable, _Content] = {}
         self._plans: dict[int, Plan] = {}
         self._later: dict[int, Plan] = {}
@@ -135,7 +137,9 @@ class LocalRule:
         # A cycle without any time says that none will ever come; that is remembered.
         begun, found = self._passed
         first = found if begun <= year <= found else year
-        for later in range(first, min(self._nothing_after, max(year, settled) + cycle) + 1):
+        last = min(self._nothing_after, max(year, settled) + cycle)
+        later = first - 1
+        while (later := self._bare_year_from(later + 1)) <= last:
             content = self._content(later)
             if content[0]:
                 if len(self._later) >= _PLANS_MAX:
@@ -146,6 +150,13 @@ class LocalRule:
                 return plan
         self._nothing_after = min(self._nothing_after, year - 1)
         return None
+
+    def _bare_year_from(self, year: int) -> int:
+        """The first year from this one on that is worth a look; one after the last if there is none."""
+        if self._bare is None or self._bare.plan(min(year, YEAR_MAX))[2]:
+            return year
+        found = self._bare.next_local(jan1(year) * DAY - 1)
+        return YEAR_MAX + 1 if found is None else year_of(found // DAY)
 
     def prev_local(self, local: int) -> int | None:
         """The last time before `local`, or None if there is none since the year 1."""
@@ -164,6 +175,9 @@ class LocalRule:
         lowest, earlier = max(self._nothing_before, year - cycle - max(0, settled - 1)), year
         while not mask:
             year -= 1
+            if self._bare is not None and year >= lowest and not self._bare.plan(year)[2]:
+                near = self._bare.prev_local(jan1(year) * DAY)
+                year = lowest - 1 if near is None else year_of(near // DAY)
             if year < lowest:
                 self._nothing_before = max(self._nothing_before, earlier)
                 return None
@@ -243,8 +257,8 @@ class LocalRule:
             return _EMPTY
         content = self._by_key.get(key)
         if content is None:
-            classes = self._days.classes(year)
-            if self._exclusions is not None:
+            classes = self._days.classes(year) if self._bare is None else self._bare.plan(year)[5]
+            if self._exclusions is not None and classes:
                 classes = self._exclusions.subtract(classes, year)
             mask = 0
             for days, _ in classes:

@@ -66,7 +66,7 @@ class Table(NamedTuple):
 class Zone:
     """One time zone. Its table is filled in as far as somebody asks, see `covering`."""
 
-    __slots__ = ("_footer", "_years", "data", "name", "settled", "table")
+    __slots__ = ("_footer", "_listed", "_years", "data", "name", "settled", "table")
 
     settled: int
     """From this year on the zone does the same every 400 years."""
@@ -76,6 +76,7 @@ class Zone:
         self.data = data
         starts, offsets, footer = _read_tzif(data, name)
         self._footer = footer
+        self._listed = starts, offsets
         self.table = _filled(starts, offsets, footer, _COVERED_AT_FIRST)
         last = max(starts[-1], 0)
         self.settled = min(year_of(last // DAY) + 2, YEAR_MAX) if last < SECOND_MAX else YEAR_MAX
@@ -92,9 +93,11 @@ class Zone:
         """The table, filled in beyond `instant` and at least two years more."""
         table = self.table
         if instant + 800 * DAY >= table.starts[-1]:
-            year = year_of(min(instant // DAY, jan1(YEAR_MAX)))
-            year = min(year + max(50, year - _COVERED_AT_FIRST), YEAR_MAX + 2)  # doubled, so that it is seldom
-            table = self.table = _filled(table.starts[:-1], table.offsets, self._footer, year)
+            # Twice at most: up to a whole cycle, which must be worked out, and then to the end, which is copies of it.
+            starts, offsets = self._listed
+            cycle = year_of(max(starts[-1], 0) // DAY) + CYCLE_YEARS + 2
+            year = cycle if instant + 1600 * DAY < jan1(min(cycle, YEAR_MAX)) * DAY else YEAR_MAX + 2
+            table = self.table = _filled(starts, offsets, self._footer, year)
         return table
 
     def stretches(self, year: int) -> tuple[Stretch, ...]:
@@ -156,7 +159,12 @@ def zone_from_data(data: bytes, name: str | None = None) -> Zone:
     """A zone from TZif bytes. Raises InvalidSpec if they are none."""
     if len(data) > DATA_MAX:
         raise InvalidSpec(f"time zone data of {len(data)} bytes; at most {DATA_MAX} are read")
-    return Zone(name or "embedded", bytes(data))
+    return _zone_of_data(bytes(data), name or "embedded")
+
+
+@lru_cache(maxsize=64)
+def _zone_of_data(data: bytes, name: str) -> Zone:
+    return Zone(name, data)
 
 
 def zone_names() -> tuple[str, ...]:
