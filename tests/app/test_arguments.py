@@ -320,7 +320,22 @@ def test_annotations_that_pydantic_cannot_check_are_found_at_start() -> None:
     @app.mutation
     def f(ctx: MutationCtx, value: Opaque) -> None: ...
 
-    with pytest.raises(RegistrationError, match=r"test_arguments\.f: pydantic cannot check its arguments"):
+    with pytest.raises(RegistrationError, match=r"test_arguments\.f: pydantic cannot check its arguments") as refused:
+        app.worker()
+    assert "arbitrary_types_allowed" not in str(refused.value)
+
+
+def test_a_result_that_pydantic_cannot_write_is_found_at_start() -> None:
+    app = App("arguments", database_url="sqlite://")
+
+    class Opaque: ...
+
+    def f(ctx: MutationCtx) -> Opaque: ...  # type: ignore[empty-body]
+
+    f.__annotations__["return"] = Opaque
+    app.mutation(f)
+
+    with pytest.raises(RegistrationError, match=r"test_arguments\.f: pydantic cannot check what it returns"):
         app.worker()
 
 

@@ -1,5 +1,6 @@
 """What can be registered, and what is refused with the reason."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -71,6 +72,46 @@ def test_a_function_can_be_called_directly_with_a_context() -> None:
     assert double(None, 4) == 8
     assert (double.handler.__name__, double.__doc__) == ("double", "Twice n.")
     assert repr(double) == "<query tests.app.test_registration.double>"
+
+
+def test_a_method_is_no_function_of_an_app() -> None:
+    class Shop:
+        def buy(self, ctx: MutationCtx) -> None: ...
+
+    with pytest.raises(RegistrationError, match="is a method; register plain functions"):
+        App("shop", database_url="sqlite://").mutation(Shop.buy)
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "..", ".hidden", "nul\0"])
+def test_an_app_is_called_what_a_file_can_be_called(name: str) -> None:
+    with pytest.raises(Misuse, match="cannot be an app's name"):
+        App(name)
+
+
+def test_what_a_context_has_not_is_an_error_that_says_where_it_is(open_app: OpenApp) -> None:
+    app = open_app()
+
+    @app.query
+    def read(ctx: Any, what: str) -> None:
+        getattr(ctx.db if what == "insert" else ctx, what)
+
+    @app.mutation
+    def write(ctx: Any, what: str) -> None:
+        getattr(ctx, what)
+
+    @app.action
+    def act(ctx: Any, what: str) -> None:
+        getattr(ctx, what)
+
+    for function, what, says in [
+        (read, "insert", "a query has no ctx.db.insert: it only reads; make this function a mutation"),
+        (read, "scheduler", "QueryCtx has no 'scheduler': a query only reads"),
+        (write, "run_action", "MutationCtx has no 'run_action': a transaction has no side effects; schedule it"),
+        (act, "db", "SyncActionCtx has no 'db': an action has no transaction; call a query or a mutation"),
+        (write, "nothing", "'MutationCtx' object has no attribute 'nothing'"),
+    ]:
+        with pytest.raises(AttributeError, match=re.escape(says)):
+            app.call(function.name, what)
 
 
 def test_a_context_calls_only_the_right_kind(open_app: OpenApp) -> None:

@@ -1,6 +1,7 @@
 """`evertick run`: calling and scheduling from the terminal, each in a real process."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -159,6 +160,13 @@ def test_what_a_function_raises_is_one_line_with_its_place_or_all_of_it_when_ask
     assert done.code == more.code == 1
     assert done.err.startswith("error: app.fail raised ValueError: no luck (app.py:")
     assert "Traceback (most recent call last):" in more.err
+
+
+def test_what_a_function_asks_for_in_vain_has_its_place_too(folder: Path) -> None:
+    done = evertick(folder, "run", "app.send", "body=hi", "delay=-1")
+
+    assert done.code == 2
+    assert re.fullmatch(r"error: delay must not be negative, got -1(\.0)? \(app\.py:\d+\)\n", done.err)
 
 
 @pytest.mark.parametrize(

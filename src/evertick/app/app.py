@@ -47,6 +47,8 @@ class App:
 
     The database is the argument `database_url`, else the environment variable EVERTICK_DATABASE_URL, else a SQLite
     file named after the app in the folder `.evertick` of the working directory. It is opened on first use.
+
+    Raises Misuse for a name that no file can have.
     """
 
     def __init__(
@@ -58,6 +60,8 @@ class App:
         clock: Clock | None = None,
         entropy: Entropy | None = None,
     ) -> None:
+        if not name or name.startswith(".") or any(each in name for each in "/\\\0"):
+            raise Misuse(f"{name!r} cannot be an app's name: its database is the file {DATA_FOLDER}/<name>.db")
         self.name = name
         self.settings = settings or Settings()
         self.functions = Registry()

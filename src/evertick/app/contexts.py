@@ -5,9 +5,9 @@ the database only by calling queries and mutations, each a transaction of its ow
 """
 
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, ParamSpec, Protocol, TypeVar, cast
 
 from evertick.app.connection import GuardedConnection, close_session, open_session
 from evertick.app.database import Database, DatabaseReader
@@ -28,9 +28,23 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_ONLY_READS: Final = "a query only reads; make this function a mutation"
+_NO_SIDE_EFFECTS: Final = "a transaction has no side effects; schedule it: ctx.scheduler.run_after(0, ...)"
+_NO_TRANSACTION: Final = "an action has no transaction; call a query or a mutation: ctx.run_mutation(...)"
+
 
 class _Context:
     """What every context tells about its run."""
+
+    _elsewhere: ClassVar[Mapping[str, str]] = {}
+    """What other contexts have and this one has not, and what to do instead."""
+
+    if not TYPE_CHECKING:  # to a type checker these attributes do not exist
+
+        def __getattr__(self, name: str) -> Any:
+            if name in self._elsewhere:
+                raise AttributeError(f"{type(self).__name__} has no {name!r}: {self._elsewhere[name]}")
+            return object.__getattribute__(self, name)  # raises what it raised
 
     def __init__(self, run: "Run") -> None:
         self._run = run
@@ -63,6 +77,8 @@ class _Context:
 
 class QueryCtx(_Context):
     """The context of a query: reading only."""
+
+    _elsewhere = dict.fromkeys(("scheduler", "session", "random", "run_mutation", "run_action"), _ONLY_READS)
 
     def __init__(self, run: "Run") -> None:
         super().__init__(run)
@@ -99,6 +115,8 @@ class QueryCtx(_Context):
 
 class MutationCtx(QueryCtx):
     """The context of a mutation: one transaction for all it does."""
+
+    _elsewhere = dict.fromkeys(("run_action",), _NO_SIDE_EFFECTS)
 
     def __init__(self, run: "Run") -> None:
         super().__init__(run)
@@ -187,6 +205,8 @@ class Caller(Protocol):
 class ActionCtx(_Context):
     """The context of an `async def` action. Everything that reaches the database is awaited."""
 
+    _elsewhere = dict.fromkeys(("db", "connection", "session"), _NO_TRANSACTION)
+
     def __init__(self, run: "Run", caller: Caller, scheduler: AsyncScheduler) -> None:
         super().__init__(run)
         self._caller = caller
@@ -217,6 +237,8 @@ class ActionCtx(_Context):
 
 class SyncActionCtx(_Context):
     """The context of a plain `def` action, which runs in a thread of its own: calls return when they are done."""
+
+    _elsewhere = dict.fromkeys(("db", "connection", "session"), _NO_TRANSACTION)
 
     def __init__(self, run: "Run", caller: Caller, scheduler: Scheduler) -> None:
         super().__init__(run)

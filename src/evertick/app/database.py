@@ -6,7 +6,7 @@ everybody else after the commit, and by nobody if the function raises.
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from evertick.app.budget import Budget
 from evertick.app.queries import Document, DocumentQuery
@@ -42,6 +42,13 @@ class Tables(Protocol):
 
 class DatabaseReader:
     """Reading documents: what queries have."""
+
+    if not TYPE_CHECKING:  # to a type checker these attributes do not exist
+
+        def __getattr__(self, name: str) -> Any:
+            if name in ("insert", "patch", "replace", "delete"):
+                raise AttributeError(f"a query has no ctx.db.{name}: it only reads; make this function a mutation")
+            return object.__getattribute__(self, name)  # raises what it raised
 
     def __init__(self, unit: UnitOfWork, tenant: TenantId, tables: Tables, budget: Budget) -> None:
         self._unit = unit

@@ -88,13 +88,17 @@ class Function(Generic[P, R]):
         try:
             return codec_of_signature(fields)
         except Exception as error:
-            raise RegistrationError(f"{self.name}: pydantic cannot check its arguments: {error}") from error
+            raise _unfit(self.name, "its arguments", error) from error
 
     @cached_property
     def _result_codec(self) -> "ListCodec":
         from evertick.app.codec import codec_of_type
 
-        return codec_of_type(get_type_hints(self.handler, include_extras=True).get("return", Any))
+        hint = get_type_hints(self.handler, include_extras=True).get("return", Any)
+        try:
+            return codec_of_type(hint)
+        except Exception as error:
+            raise _unfit(self.name, "what it returns", error) from error
 
     def check(self) -> None:
         """Build everything that is built on first use, so that what is wrong shows at start.
@@ -256,7 +260,17 @@ def _parameters_of(handler: Callable[..., Any], name: str) -> list[inspect.Param
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     if not parameters or parameters[0].kind not in positional:
         raise RegistrationError(f"{name} needs a first parameter for its context: def {handler.__name__}(ctx, ...)")
+    if parameters[0].name in ("self", "cls"):
+        raise RegistrationError(f"{name} is a method; register plain functions, whose first parameter is the context")
     return parameters[1:]
+
+
+def _unfit(name: str, what: str, error: Exception) -> RegistrationError:
+    """The error for annotations that pydantic makes nothing of; without its advice, which cannot be followed here."""
+    reason = str(error).partition(". Set `arbitrary_types_allowed")[0]
+    return RegistrationError(
+        f"{name}: pydantic cannot check {what}: {reason}; use plain types, dataclasses or pydantic models, or an id"
+    )
 
 
 def _read_word(word: str) -> Any:

@@ -157,12 +157,14 @@ def _call(
             mutation: Any = function  # `call_once` refuses what is none
             return app.call_once(key, mutation, *args, **kwargs)
         return app.call(function.name, *args, **kwargs)
-    except EvertickError:
-        raise
     except Exception as error:
-        if show_traceback:
-            click.echo(printable_lines(traceback.format_exc()), err=True)
         place = place_of(error)
+        if show_traceback and not (isinstance(error, EvertickError) and place is None):
+            click.echo(printable_lines(traceback.format_exc()), err=True)
+        if isinstance(error, EvertickError):
+            if place is not None:  # the function asked for what cannot be
+                error.args = (f"{error} ({place})",)
+            raise
         where = f" ({place})" if place else ""
         raise FunctionRaised(f"{function.name} raised {type(error).__name__}: {error}{where}") from error
 
