@@ -537,6 +537,7 @@ def test_preview_shows_the_times_of_a_schedule(shop: App, command: Command) -> N
         (["explain", "nope", "--at", "2026-01-01"], 3, "no schedule 'nope'"),
         (["audit", "--from", "now", "--to", "now-1h"], 2, "before it starts"),
         (["occurrences", "s", "--reason", "nope"], 2, "is not one of"),
+        (["occurrences", "nope"], 3, "no schedule 'nope'"),
         (["history", "nope"], 3, "no schedule 'nope'"),
         (["preview", "-s", "s", "--from", "2026-01-01"], 2, "--from TIME --to TIME"),
         (["preview", "-s", "s", "--cron", "* * * * *"], 2, "--sid brings its own times"),

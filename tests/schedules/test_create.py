@@ -164,6 +164,7 @@ def test_a_retry_policy_is_the_runs(world: OpenWorld) -> None:
         ({"end": datetime(2025, 1, 1, tzinfo=UTC), "start": START}, InvalidSpec, "ends before it starts"),
         ({"start": datetime(2026, 1, 1)}, InvalidSpec, "no time zone"),
         ({"when": "0 9 * * *"}, Misuse, "when="),
+        ({"when": None}, Misuse, "when="),
         ({"concurrency_limit": 0}, Misuse, "at least 1"),
         ({"remaining_actions": 0}, Misuse, "at least 1"),
         ({"buffer_limit": -1}, LimitExceeded, "buffer limit"),

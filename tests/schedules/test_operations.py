@@ -379,6 +379,20 @@ def test_lists_are_filtered_sorted_and_paged(world: OpenWorld) -> None:
     assert app.schedules.list(kind="cron").schedules == ()
 
 
+def test_what_is_of_the_wrong_type_is_refused_and_changes_nothing(world: OpenWorld) -> None:
+    world(app)
+    app.schedules.create("s", when=every(minutes=1), do=tick)
+
+    with pytest.raises(Misuse, match="a note is text"):
+        app.schedules.pause("s", None)  # type: ignore[arg-type]
+    with pytest.raises(Misuse, match="a note is text"):
+        app.schedules.resume("s", 3)  # type: ignore[arg-type]
+    with pytest.raises(Misuse, match="must be allowed to be active, not '2'"):
+        app.schedules.backfill("s", START, minutes(1), max_active="2")  # type: ignore[arg-type]
+
+    assert [line.action for line in app.schedules.history("s")] == ["created"]
+
+
 def test_a_wrong_cursor_filter_or_page_is_refused(world: OpenWorld) -> None:
     world(app)
 

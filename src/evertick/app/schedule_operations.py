@@ -183,6 +183,7 @@ class ScheduleOperations(ScheduleQuestions):
         Triggers and backfills run all the same. Raises ScheduleNotFound, VersionConflict.
         """
         until_at = None if until is None else from_datetime(until)
+        _check_note(note)
 
         def event(now: Instant) -> Event:
             if until_at is not None and until_at <= now:
@@ -203,6 +204,8 @@ class ScheduleOperations(ScheduleQuestions):
 
         Raises ScheduleNotFound, VersionConflict.
         """
+
+        _check_note(note)
 
         def resumed(now: Instant) -> Event:
             return Resumed(at=now, note=note, recount=self.make_id(RECOUNT_PREFIX, now) if from_now else None)
@@ -406,6 +409,11 @@ def refuse_code(row: ScheduleRow) -> None:
     memo = Memo.from_text(row.memo)
     if memo.source == CODE:
         raise Misuse(f"the cron {row.id!r} is declared in the code of the app {memo.app!r}; change it there")
+
+
+def _check_note(note: str) -> None:
+    if not isinstance(note, str):
+        raise Misuse(f"a note is text, not {note!r}")
 
 
 def _check_request(request_id: str | None) -> None:

@@ -351,8 +351,8 @@ def backfill_of(
     Raises InvalidDelay for a moment without a time zone, Misuse for no policy or one that contradicts `max_active`.
     """
     chosen = None if overlap is None else policy(Overlap, overlap)
-    if max_active is not None and max_active < 1:
-        raise Misuse(f"at least 1 run of a backfill must be allowed to be active, not {max_active}")
+    if max_active is not None and (type(max_active) is not int or max_active < 1):
+        raise Misuse(f"at least 1 run of a backfill must be allowed to be active, not {max_active!r}")
     if max_active is not None and chosen not in (None, Overlap.ALLOW_ALL):
         raise Misuse(f"with a limit of its own a backfill asks no overlap policy; leave out {chosen}, or the limit")
     return Backfill(

@@ -223,6 +223,8 @@ def occurrences(
             cursor = page.cursor
             if cursor is None:
                 break
+        if sid is not None and not found and not desk.schedules.history(sid, limit=1):
+            desk.row(sid)
         moment = moments(time_style, output, desk.now)
     more, found = len(found) > limit, found[:limit]
     rows = [occurrence_words(each, moment) for each in found]
