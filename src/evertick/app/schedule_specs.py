@@ -30,7 +30,7 @@ def union(when: When) -> Spec:
     spec of intervals or moments alone follows the others' zone.
     Raises InvalidSpec where they do not, Misuse for something that is no spec.
     """
-    specs = [when] if isinstance(when, Spec) else list(when)
+    specs: list[Any] = list(when) if isinstance(when, Iterable) else [when]
     for spec in specs:
         if not isinstance(spec, Spec):
             raise Misuse(f"when= takes cron(...), every(...), calendar(...) or a list of these, not {spec!r}")
