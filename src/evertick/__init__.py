@@ -11,10 +11,10 @@ from evertick._version import __version__
 if TYPE_CHECKING:
     from evertick.app.app import App
     from evertick.app.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx
-    from evertick.app.database import UNSET
     from evertick.app.functions import Action, Function, FunctionCall, Mutation, Query
     from evertick.app.options import JobResult, NonRetryable, OnConflict, Retry
     from evertick.app.queries import Document, Page
+    from evertick.app.ranges import UNSET
     from evertick.app.schedule_audit import AuditReport
     from evertick.app.schedule_explain import Explanation
     from evertick.app.schedule_views import (
@@ -71,7 +71,7 @@ _HOMES = {
     "Settings": "evertick.engine.settings",
     "Spec": "evertick.rules.recurrence.source",
     "SyncActionCtx": "evertick.app.contexts",
-    "UNSET": "evertick.app.database",
+    "UNSET": "evertick.app.ranges",
     "at": "evertick.rules.recurrence.vocabulary",
     "calendar": "evertick.rules.recurrence.vocabulary",
     "cron": "evertick.rules.recurrence.vocabulary",

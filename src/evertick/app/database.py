@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from evertick.app.budget import Budget
 from evertick.app.queries import Document, DocumentQuery
-from evertick.app.tables import Index, Table, check_name
+from evertick.app.ranges import HIGHEST_ID, UNSET, Bounds
+from evertick.app.tables import BUILT_IN, Index, Table, built_in_index, check_name
 from evertick.app.values import decode_document, encode_document
 from evertick.base.errors import DocumentNotFound, InvalidArguments, Misuse
 from evertick.base.ids import JOB_PREFIX, IdMaker, JobId, TenantId, creation_time_ms, table_of
@@ -19,17 +20,6 @@ from evertick.base.records import Job, JobFilter, JobState
 from evertick.store.unit_of_work import UnitOfWork
 
 SYSTEM_JOBS: Final = "_scheduled_functions"
-
-
-class Unset:
-    """The type of `UNSET`."""
-
-    def __repr__(self) -> str:
-        return "UNSET"
-
-
-UNSET: Final = Unset()
-"""In `patch`: remove the field. In an update of a schedule: lift what was set."""
 
 
 class Tables(Protocol):
@@ -68,14 +58,14 @@ class DatabaseReader:
 
     def query(self, table: str) -> DocumentQuery:
         """The documents of a table; see `DocumentQuery` for how to choose among them."""
-        if table.startswith("_"):
+        if isinstance(table, str) and table.startswith("_"):
             raise Misuse(f"{table!r} is a system table: read it with ctx.db.system.query({table!r})")
         check_name(table)
         return DocumentQuery(_TableSource(self._unit, self._tenant, table, self._tables.get(table), self._budget))
 
     def normalize_id(self, table: str, value: str) -> str | None:
-        """`value` if it is an id of `table`, else None."""
-        return value if table_of(value) == table else None
+        """`value` if it is an id of `table`, else None. Ids of system tables are `ctx.db.system`'s."""
+        return value if table != JOB_PREFIX and _named_table(value) == table else None
 
     @property
     def system(self) -> "SystemReader":
@@ -94,9 +84,12 @@ class Database(DatabaseReader):
         self._now = now
 
     def insert(self, table: str, fields: Mapping[str, Any]) -> str:
-        """Write a new document; answers its id."""
+        """Write a new document; answers its id.
+
+        Raises InvalidArguments for fields that cannot be stored, ValueTooLarge above the limit of a document.
+        """
         check_name(table)
-        body = encode_document(fields)
+        body = encode_document(_given(fields))
         document_id = self._ids.make(table, self._now)
         self._budget.write()
         self._unit.put(self._tenant, document_id, body)
@@ -107,17 +100,18 @@ class Database(DatabaseReader):
     def patch(self, document_id: str, fields: Mapping[str, Any]) -> None:
         """Change some fields and keep the others; the value `UNSET` removes a field.
 
-        Raises DocumentNotFound if the document does not exist.
+        Raises DocumentNotFound if the document does not exist, InvalidArguments if `fields` belong to another one.
         """
+        _check_fields(fields)
         old = self._existing(document_id, "patch")
-        new = {key: value for key, value in {**old, **fields}.items() if value is not UNSET}
-        self._rewrite(document_id, old, new)
+        self._rewrite(document_id, old, {**old, **fields})
 
     def replace(self, document_id: str, fields: Mapping[str, Any]) -> None:
-        """Write all fields anew.
+        """Write all fields anew. What was read can be written back: its own `_id` and `_creation_time` may be there.
 
-        Raises DocumentNotFound if the document does not exist.
+        Raises DocumentNotFound if the document does not exist, InvalidArguments if `fields` belong to another one.
         """
+        _check_fields(fields)
         self._rewrite(document_id, self._existing(document_id, "replace"), fields)
 
     def delete(self, document_id: str) -> None:
@@ -140,7 +134,7 @@ class Database(DatabaseReader):
         return decode_document(body)
 
     def _rewrite(self, document_id: str, old: Document, fields: Mapping[str, Any]) -> None:
-        body = encode_document({key: value for key, value in fields.items() if key not in ("_id", "_creation_time")})
+        body = encode_document(_given(_own(document_id, fields)))
         self._budget.write()
         self._unit.put(self._tenant, document_id, body)
         for index in self._indexes(_table_of(document_id)):
@@ -175,6 +169,10 @@ class SystemReader:
             raise Misuse(f"no system table {table!r}; there is {SYSTEM_JOBS!r}")
         return DocumentQuery(_JobSource(self._unit, self._tenant, self._budget))
 
+    def normalize_id(self, table: str, value: str) -> str | None:
+        """`value` if it is an id of the system table, else None."""
+        return value if table == SYSTEM_JOBS and _named_table(value) == JOB_PREFIX else None
+
 
 class _TableSource:
     """The documents of one table."""
@@ -186,7 +184,14 @@ class _TableSource:
         self._table = table
         self._budget = budget
 
+    @property
+    def id_prefix(self) -> str:
+        return self.name
+
     def index(self, name: str) -> Index:
+        built_in = built_in_index(self.name, name)
+        if built_in is not None:
+            return built_in
         declared = {} if self._table is None else self._table.indexes
         if name not in declared:
             known = ", ".join(sorted(declared)) or "none is declared"
@@ -197,22 +202,28 @@ class _TableSource:
         return declared[name]
 
     def read(
-        self, index: Index | None, bounds: tuple[bytes, bytes], after: list[str] | None, descending: bool, page: int
+        self, index: Index | None, bounds: Bounds, after: list[str] | None, descending: bool, page: int
     ) -> Iterator[tuple[list[str], Document]]:
-        if index is None:
-            start = after[0] if after else None
+        if index is None or index.built_in:
+            start = _start(f"{self.name}_", after, bounds, descending)
             for stored in self._unit.scan_table(
                 self._tenant, f"{self.name}_", after=start, descending=descending, page=page
             ):
+                if _is_beyond(stored.id, bounds, descending):
+                    return
                 if table_of(stored.id) == self.name:  # `a_` is also the beginning of ids of a table `a_b`
                     self._budget.read()
                     yield [stored.id], _document(stored.id, stored.body)
             return
         place = (bytes.fromhex(after[0]), after[1]) if after else None
-        low, high = bounds
+        if place is None and bounds != Bounds(low=bounds.low, high=bounds.high):
+            # Creation time is bounded only after all fields were given, so the range is one key.
+            place = (bounds.low, bounds.below if descending else bounds.above)
         for key, stored in self._unit.scan_index(
-            self._tenant, index.name, low=low, high=high, after=place, descending=descending, page=page
+            self._tenant, index.name, low=bounds.low, high=bounds.high, after=place, descending=descending, page=page
         ):
+            if _is_beyond(stored.id, bounds, descending):
+                return
             self._budget.read()
             yield [key.hex(), stored.id], _document(stored.id, stored.body)
 
@@ -221,6 +232,7 @@ class _JobSource:
     """The scheduled functions of a tenant."""
 
     name = SYSTEM_JOBS
+    id_prefix = JOB_PREFIX
 
     def __init__(self, unit: UnitOfWork, tenant: TenantId, budget: Budget) -> None:
         self._unit = unit
@@ -228,22 +240,40 @@ class _JobSource:
         self._budget = budget
 
     def index(self, name: str) -> Index:
-        raise Misuse(f"the system table {SYSTEM_JOBS!r} has no index {name!r}: it is read by creation time")
+        built_in = built_in_index(SYSTEM_JOBS, name)
+        if built_in is None:
+            known = " and ".join(BUILT_IN)
+            raise Misuse(f"the system table {SYSTEM_JOBS!r} has no index {name!r}; it has {known}")
+        return built_in
 
     def read(
-        self, index: Index | None, bounds: tuple[bytes, bytes], after: list[str] | None, descending: bool, page: int
+        self, index: Index | None, bounds: Bounds, after: list[str] | None, descending: bool, page: int
     ) -> Iterator[tuple[list[str], Document]]:
-        position = after[0] if after else None
+        position = _start(f"{JOB_PREFIX}_", after, bounds, descending)
         while True:
             jobs = self._unit.touch().list_jobs(
                 JobFilter(tenant=self._tenant), limit=page, after=position, newest_first=descending
             )
             for job in jobs:
+                if _is_beyond(job.id, bounds, descending):
+                    return
                 self._budget.read()
                 yield [job.id], job_document(job)
             if len(jobs) < page:
                 return
             position = jobs[-1].id
+
+
+def _start(prefix: str, after: list[str] | None, bounds: Bounds, descending: bool) -> str:
+    """Beyond which id to read: the cursor's or the range's, within the table."""
+    if descending:
+        return min(prefix + HIGHEST_ID, bounds.below, after[0] if after else HIGHEST_ID)
+    return max(prefix, bounds.above, after[0] if after else "")
+
+
+def _is_beyond(row_id: str, bounds: Bounds, descending: bool) -> bool:
+    """Whether the range has ended."""
+    return row_id <= bounds.above if descending else row_id >= bounds.below
 
 
 def job_document(job: Job) -> Document:
@@ -274,15 +304,34 @@ def require_job_id(value: str) -> JobId:
 
     Raises InvalidArguments if it is none.
     """
-    table = table_of(value) if isinstance(value, str) else None
+    table = _named_table(value)
     if table != JOB_PREFIX:
         found = f"an id of table {table!r}" if table else "no id at all"
         raise InvalidArguments(f"the id must be one of the table {SYSTEM_JOBS!r}; {value!r} is {found}")
     return JobId(value)
 
 
+def _check_fields(fields: Mapping[str, Any]) -> None:
+    if not isinstance(fields, Mapping):
+        raise InvalidArguments(f"the fields of a document are a dict, not {type(fields).__name__}")
+
+
+def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that have a value."""
+    _check_fields(fields)
+    return {key: value for key, value in fields.items() if value is not UNSET}
+
+
+def _own(document_id: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The fields without those that Evertick keeps, which may be there, but not another document's."""
+    for key, kept in (("_id", document_id), ("_creation_time", creation_time_ms(document_id))):
+        if key in fields and fields[key] != kept:
+            raise InvalidArguments(f"{key} of {document_id} cannot be changed to {fields[key]!r}; leave it out")
+    return {key: value for key, value in fields.items() if key not in ("_id", "_creation_time")}
+
+
 def _table_of(document_id: str) -> str:
-    table = table_of(document_id) if isinstance(document_id, str) else None
+    table = _named_table(document_id)
     if table is None:
         raise InvalidArguments(f"{document_id!r} is no id of a document")
     if table == JOB_PREFIX:
@@ -290,6 +339,10 @@ def _table_of(document_id: str) -> str:
             f"{document_id!r} is an id of {SYSTEM_JOBS!r}: use ctx.db.system.get, ctx.scheduler.cancel"
         )
     return table
+
+
+def _named_table(value: Any) -> str | None:
+    return table_of(value) if isinstance(value, str) else None
 
 
 def _document(document_id: str, body: str) -> Document:

@@ -6,80 +6,19 @@ range, so what it drops was still read.
 """
 
 import base64
+import hashlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Protocol
 
+from evertick.app.ranges import EVERYTHING, Bounds, IndexRange
 from evertick.app.tables import Index
 from evertick.base.errors import InvalidArguments, Misuse, NotUnique
-from evertick.store.keys import HIGHEST, after_prefix, encode_key
 
 Document = dict[str, Any]
 Predicate = Callable[[Document], bool]
 PAGE_MAX: Final = 4_096
-
-
-class IndexRange:
-    """Which part of an index to read: `eq` on leading fields, then bounds on the next one."""
-
-    def __init__(self, index: Index) -> None:
-        self._index = index
-        self._prefix: list[Any] = []
-        self._low: bytes | None = None
-        self._high: bytes | None = None
-
-    def eq(self, field: str, value: Any) -> Self:
-        """The field equals `value`. Fields come in the index's order, before any bound."""
-        self._expect(field)
-        if self._low is not None or self._high is not None:
-            raise Misuse(f"index {self._index.name}: eq({field!r}) cannot follow a bound")
-        self._prefix.append(value)
-        return self
-
-    def gt(self, field: str, value: Any) -> Self:
-        """The field is greater than `value`."""
-        self._lower(field, after_prefix(encode_key([*self._prefix, value])))
-        return self
-
-    def gte(self, field: str, value: Any) -> Self:
-        """The field is at least `value`."""
-        self._lower(field, encode_key([*self._prefix, value]))
-        return self
-
-    def lt(self, field: str, value: Any) -> Self:
-        """The field is less than `value`."""
-        self._upper(field, encode_key([*self._prefix, value]))
-        return self
-
-    def lte(self, field: str, value: Any) -> Self:
-        """The field is at most `value`."""
-        self._upper(field, after_prefix(encode_key([*self._prefix, value])))
-        return self
-
-    def bounds(self) -> tuple[bytes, bytes]:
-        """The keys of the range: from the first, up to and without the second."""
-        prefix = encode_key(self._prefix)
-        return self._low or prefix, self._high or (after_prefix(prefix) if prefix else HIGHEST)
-
-    def _lower(self, field: str, key: bytes) -> None:
-        self._expect(field)
-        if self._low is not None:
-            raise Misuse(f"index {self._index.name}: {field!r} has a lower bound already")
-        self._low = key
-
-    def _upper(self, field: str, key: bytes) -> None:
-        self._expect(field)
-        if self._high is not None:
-            raise Misuse(f"index {self._index.name}: {field!r} has an upper bound already")
-        self._high = key
-
-    def _expect(self, field: str) -> None:
-        fields = self._index.fields
-        expected = fields[len(self._prefix)] if len(self._prefix) < len(fields) else None
-        if field != expected:
-            order = ", ".join(fields)
-            raise Misuse(f"index {self._index.name} is over ({order}): expected {expected!r} next, got {field!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +34,7 @@ class Source(Protocol):
     """Where documents come from, in order."""
 
     def read(
-        self, index: Index | None, bounds: tuple[bytes, bytes], after: list[str] | None, descending: bool, page: int
+        self, index: Index | None, bounds: Bounds, after: list[str] | None, descending: bool, page: int
     ) -> Iterator[tuple[list[str], Document]]:
         """Documents with their positions, by creation time or in the order of `index` within `bounds`, beyond
         `after`; at most about `page` are fetched ahead.
@@ -103,12 +42,17 @@ class Source(Protocol):
         ...
 
     def index(self, name: str) -> Index:
-        """The declared index of that name."""
+        """The index of that name, declared or built in."""
         ...
 
     @property
     def name(self) -> str:
         """The table's name."""
+        ...
+
+    @property
+    def id_prefix(self) -> str:
+        """What the ids of its documents begin with."""
         ...
 
 
@@ -118,24 +62,25 @@ class DocumentQuery:
 
     _source: Source
     _index: Index | None = None
-    _bounds: tuple[bytes, bytes] = (b"", HIGHEST)
+    _bounds: Bounds = EVERYTHING
     _filters: tuple[Predicate, ...] = ()
     _order: str | None = None
 
     def with_index(
-        self, name: str, where: Callable[[IndexRange], IndexRange] | None = None, **equals: Any
+        self, name: str, where: Callable[[IndexRange], IndexRange] | None = None, /, **equals: Any
     ) -> "DocumentQuery":
-        """Read in the order of a declared index.
+        """Read in the order of an index: a declared one, or the built in `by_creation_time` and `by_id`.
 
         `with_index("by_author", author="ada")` takes the documents whose leading fields equal the values;
-        `with_index("by_score", lambda r: r.eq("author", "ada").gte("score", 5))` takes a range.
+        `with_index("by_score", lambda r: r.eq("author", "ada").gte("score", 5))` takes a range. After its own fields
+        every index has `_creation_time`.
 
         Raises Misuse if the index is not declared or the range does not follow its fields.
         """
         if self._index is not None:
             raise Misuse("a query reads one index")
         index = self._source.index(name)
-        chosen = IndexRange(index)
+        chosen = IndexRange(index, self._source.id_prefix)
         for field in index.fields[: len(equals)]:
             if field not in equals:
                 raise Misuse(f"index {index.name} is over ({', '.join(index.fields)}): {field!r} must be given first")
@@ -145,10 +90,14 @@ class DocumentQuery:
             raise Misuse(f"index {index.name} has no field {sorted(unknown)[0]!r}")
         if where is not None:
             chosen = where(chosen)
+            if not isinstance(chosen, IndexRange):
+                raise Misuse(f"the range of index {index.name} must be returned: lambda r: r.eq(...), not {chosen!r}")
         return replace(self, _index=index, _bounds=chosen.bounds())
 
     def filter(self, predicate: Predicate) -> "DocumentQuery":
         """Keep only documents for which `predicate(document)` is true."""
+        if not callable(predicate):
+            raise Misuse(f"filter() takes a function of a document, lambda d: ..., not {predicate!r}")
         return replace(self, _filters=(*self._filters, predicate))
 
     def order(self, direction: str) -> "DocumentQuery":
@@ -220,7 +169,9 @@ class DocumentQuery:
 
     @property
     def _identity(self) -> str:
-        return f"{self._source.name}/{self._index.name if self._index else ''}/{self._order or 'asc'}"
+        """What a cursor is good for: this table, index, range and order. Filters are not seen."""
+        chosen = "" if self._index is None else f"{self._index.name}:{_digest(self._bounds)}"
+        return f"{self._source.name}/{chosen}/{self._order or 'asc'}"
 
     def _cursor_of(self, position: list[str] | None) -> str:
         text = json.dumps([self._identity, position])
@@ -229,8 +180,21 @@ class DocumentQuery:
     def _position_of(self, cursor: str) -> list[str] | None:
         try:
             identity, position = json.loads(base64.urlsafe_b64decode(cursor.encode()))
-        except ValueError as error:
+        except (ValueError, TypeError, AttributeError) as error:
             raise InvalidArguments(f"{cursor!r} is no cursor of a page") from error
         if identity != self._identity:
             raise InvalidArguments(f"this cursor belongs to another query ({identity}), not to {self._identity}")
+        if position is not None and not self._is_position(position):
+            raise InvalidArguments(f"{cursor!r} is no cursor of a page")
         return position  # type: ignore[no-any-return]
+
+    def _is_position(self, position: Any) -> bool:
+        if not isinstance(position, list) or not all(isinstance(part, str) for part in position):
+            return False
+        if self._index is None or self._index.built_in:
+            return len(position) == 1
+        return len(position) == 2 and len(position[0]) % 2 == 0 and set(position[0]) <= set("0123456789abcdef")
+
+
+def _digest(bounds: Bounds) -> str:
+    return hashlib.sha256(repr(bounds).encode()).hexdigest()[:16]

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from typing import Any, Final, TypedDict, cast
 
 from evertick.app.budget import check_args_size
-from evertick.app.database import Unset
 from evertick.app.functions import Function, FunctionCall
 from evertick.app.options import Retry
+from evertick.app.ranges import Unset
 from evertick.app.schedule_memo import check_user_memo
 from evertick.app.schedule_reading import policy
 from evertick.app.schedule_specs import When, bounded, union

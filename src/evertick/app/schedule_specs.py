@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any, Final
 
-from evertick.app.database import Unset
+from evertick.app.ranges import Unset
 from evertick.base.errors import InvalidSpec, LimitExceeded, Misuse
 from evertick.base.instants import Instant, to_iso
 from evertick.engine.settings import Settings

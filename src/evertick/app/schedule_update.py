@@ -9,8 +9,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final, TypedDict, Unpack
 
-from evertick.app.database import Unset
 from evertick.app.options import Retry
+from evertick.app.ranges import Unset
 from evertick.app.schedule_definition import (
     Defining,
     Definition,

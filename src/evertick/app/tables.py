@@ -12,18 +12,28 @@ from evertick.store.keys import MISSING, encode_key
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 INDEXES_MAX: Final = 32
 FIELDS_MAX: Final = 16
+BUILT_IN: Final[Mapping[str, str]] = {"by_creation_time": "_creation_time", "by_id": "_id"}
+"""Indexes that every table has, and their field. An id holds its document's creation time, so both are one order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """A declared index: documents in the order of these fields, then of their creation."""
+    """An index: documents in the order of these fields, then of their creation.
+
+    A field inside an object is named by its path: `author.name`.
+    """
 
     name: str
     fields: tuple[str, ...]
 
     def key(self, document: Mapping[str, Any]) -> bytes:
         """Where a document stands in this index."""
-        return encode_key([document.get(field, MISSING) for field in self.fields])
+        return encode_key([_value(document, field) for field in self.fields])
+
+    @property
+    def built_in(self) -> bool:
+        """Whether it is there without a declaration, and kept by the documents' ids alone."""
+        return self.fields[0].startswith("_")
 
     @property
     def fields_json(self) -> str:
@@ -51,6 +61,8 @@ def declare_table(name: str, indexes: Mapping[str, Sequence[str]]) -> Table:
     for index_name, fields in indexes.items():
         if not _NAME.fullmatch(index_name):
             raise RegistrationError(f"table {name!r}: {index_name!r} is no name for an index: {_RULE}")
+        if index_name in BUILT_IN:
+            raise RegistrationError(f"table {name!r}: the index {index_name!r} is built in; choose another name")
         if isinstance(fields, str) or not 1 <= len(fields) <= FIELDS_MAX:
             raise RegistrationError(f"index {name}.{index_name} takes a list of 1 to {FIELDS_MAX} fields")
         if len(set(fields)) < len(fields) or any(field.startswith(("_", "$")) for field in fields):
@@ -64,8 +76,26 @@ def declare_table(name: str, indexes: Mapping[str, Sequence[str]]) -> Table:
 
 def check_name(name: str) -> None:
     """Raise RegistrationError unless `name` can be a table's."""
-    if not _NAME.fullmatch(name) or name == "job":
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name == "job":
         raise RegistrationError(f"{name!r} is no name for a table: {_RULE}, and not 'job'")
+
+
+def built_in_index(table: str, name: str) -> Index | None:
+    """The index of that name that every table has by itself."""
+    field = BUILT_IN.get(name)
+    return None if field is None else Index(f"{table}.{name}", (field,))
+
+
+def _value(document: Mapping[str, Any], field: str) -> Any:
+    """What a document has in a field, or at the end of a path of fields; MISSING where it ends earlier."""
+    if field in document or "." not in field:
+        return document.get(field, MISSING)
+    value: Any = document
+    for step in field.split("."):
+        if not isinstance(value, Mapping) or step not in value:
+            return MISSING
+        value = value[step]
+    return value
 
 
 _RULE: Final = "letters, digits and _, beginning with a letter, at most 64"

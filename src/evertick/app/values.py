@@ -37,6 +37,8 @@ def encode_document(fields: Mapping[str, Any]) -> str:
     for key in fields:
         if not isinstance(key, str):
             raise InvalidArguments(f"keys of documents are text, not {type(key).__name__}: {key!r}")
+        if not key:
+            raise InvalidArguments("a field of a document has a name; this one's is empty")
         if key.startswith(("_", "$")):
             raise InvalidArguments(f"the field {key!r} is reserved: names that begin with _ or $ are Evertick's own")
     for value in fields.values():
@@ -44,8 +46,8 @@ def encode_document(fields: Mapping[str, Any]) -> str:
             _check_keys(value, 2)  # the document itself is the first level
     try:
         text = json.dumps(dict(fields), default=_tagged, separators=(",", ":"), allow_nan=False)
-    except ValueError:  # NaN or infinity
-        text = json.dumps(_plain(fields), separators=(",", ":"), allow_nan=False)
+    except ValueError:  # NaN or infinity, or an integer that Python itself does not write
+        text = _written(_plain(fields))
     if len(text) > DOCUMENT_BYTES_MAX:
         raise ValueTooLarge(f"a document of {len(text)} bytes; the limit is {DOCUMENT_BYTES_MAX}")
     return text
@@ -75,6 +77,13 @@ def _tagged(value: Any) -> dict[str, str]:
         f"a document cannot hold a {type(value).__name__}; it holds None, bool, int, float, str, bytes, datetime, "
         "date, Decimal, UUID, lists and dicts of these"
     )
+
+
+def _written(plain: Any) -> str:
+    try:
+        return json.dumps(plain, separators=(",", ":"), allow_nan=False)
+    except ValueError as error:
+        raise InvalidArguments(f"a document cannot hold this: {error}") from error
 
 
 def _check_keys(value: dict[Any, Any] | list[Any] | tuple[Any, ...], depth: int) -> None:

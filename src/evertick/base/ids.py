@@ -5,6 +5,7 @@ chance. So an id names its table; ids of one process sort in the order they were
 documents and keeps the indexes' writes together; and two machines never make the same one.
 """
 
+import math
 import random
 import re
 import threading
@@ -77,3 +78,11 @@ def table_of(value: str) -> str | None:
 def creation_time_ms(value: str) -> float:
     """When an id was made: milliseconds since the epoch, with the sequence as a fraction (exact in a float)."""
     return int(value[-28:-16], 16) + int(value[-16:-13], 16) / 4096
+
+
+def first_id_from(table: str, time_ms: float) -> str:
+    """Below every id of `table` that was made at `time_ms` or later, above every one that was made earlier."""
+    sequence_max = 16**15 - 1
+    if time_ms * 4096 > sequence_max:
+        return f"{table}_\x7f"
+    return f"{table}_{max(0, math.ceil(time_ms * 4096)):015x}"

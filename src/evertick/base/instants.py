@@ -62,6 +62,6 @@ def duration_ms(value: float | timedelta, *, name: str) -> int:
         raise InvalidDelay(f"{name} must be a finite number of seconds, not {value}")
     else:
         milliseconds = round(value * 1000)
-    if milliseconds < 0:
+    if milliseconds < 0 or (not isinstance(value, timedelta) and value < 0):  # the least bit below 0 rounds to 0
         raise InvalidDelay(f"{name} must not be negative, got {value}")
     return milliseconds

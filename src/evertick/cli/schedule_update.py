@@ -5,8 +5,8 @@ from typing import Any, Final, cast
 
 import click
 
-from evertick.app.database import UNSET
 from evertick.app.functions import FunctionCall
+from evertick.app.ranges import UNSET
 from evertick.app.schedule_update import Patch, replace_schedule
 from evertick.app.schedule_update import update as patched
 from evertick.app.schedule_views import ScheduleDescription
