@@ -188,3 +188,28 @@ def test_cases_in_which_other_engines_stand_still_or_go_back(line: str, tz: str,
         assert following is not None
         assert following > moment
         moment = following
+
+
+def ends(policy: dict[str, str], zone: str, dtstart: str, rrule: str) -> list[str]:
+    found = recurrence(rrules=[{"dtstart": dtstart, "rrule": rrule}], time_zone=zone, dst=policy)
+    return local(found, found.preview(9, at("1990-01-01T00:00:00Z")))
+
+
+def test_the_last_of_a_counted_rule_falls_where_the_policy_puts_it() -> None:
+    """COUNT ends neither early nor late when its last time, or DTSTART, is skipped or repeated."""
+    berlin = ("Europe/Berlin", "1995-03-25T00:15:00", "FREQ=DAILY;BYHOUR=0,2,3;COUNT=5")
+    assert ends({"gap": "next"}, *berlin)[-2:] == ["1995-03-26T00:15:00+01:00", "1995-03-26T03:00:00+02:00"]
+    again = ("America/New_York", "2025-11-02T01:30:00", "FREQ=DAILY;COUNT=1")
+    assert ends({"overlap": "last"}, *again) == ["2025-11-02T01:30:00-05:00"]
+    assert ends({"overlap": "first"}, *again) == ["2025-11-02T01:30:00-04:00"]
+    skipped = ("America/New_York", "2025-03-09T02:30:00", "FREQ=DAILY;COUNT=1")
+    assert ends({"gap": "next"}, *skipped) == ["2025-03-09T03:00:00-04:00"]
+    assert ends({"gap": "shift"}, *skipped) == ["2025-03-09T03:30:00-04:00"]
+    assert ends({"gap": "skip"}, *skipped) == ["2025-03-10T02:30:00-04:00"]
+
+
+def test_a_rule_that_starts_on_a_day_without_midnight_keeps_to_midnight_after() -> None:
+    assert ends({}, "America/Sao_Paulo", "2018-11-04", "FREQ=DAILY;COUNT=2") == [
+        "2018-11-04T01:00:00-02:00",
+        "2018-11-05T00:00:00-02:00",
+    ]

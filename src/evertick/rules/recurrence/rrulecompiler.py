@@ -5,6 +5,7 @@ real time from DTSTART, kept where their local time passes the BY parts. COUNT b
 occurrence, once, here; exclusions do not change it.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import replace
 from math import gcd
@@ -43,7 +44,15 @@ class RRuleCompiler:
         """The rule of a recurrence set. Raises InvalidSpec for what cannot be computed exactly."""
         zone = self._zone
         first = moment_instant(zone, rrule.dtstart)
-        local = rrule.dtstart.value if rrule.dtstart.kind is MomentKind.LOCAL else local_of(zone, first)
+        match rrule.dtstart.kind:
+            case MomentKind.LOCAL:
+                local = rrule.dtstart.value
+            case MomentKind.DATE:
+                local = rrule.dtstart.value * DAY
+            case MomentKind.INSTANT:
+                local = local_of(zone, first)
+        if rrule.dtstart.kind is not MomentKind.INSTANT and rrule.recur and rrule.recur.frequency not in _UNITS:
+            first = self._fires_at(local)
         if rrule.recur is not None and rrule.recur.skip is Skip.FORWARD and rrule.recur.by_year_day:
             raise InvalidSpec("SKIP=FORWARD beside BYYEARDAY is not supported; name the month and its day instead")
         removed_days = [(day.value, day.value) for day in rrule.exdates if day.kind is MomentKind.DATE]
@@ -61,11 +70,11 @@ class RRuleCompiler:
         if rrule.rdates:
             second = local % DAY
             dates = [
-                instant_of(zone, day.value * DAY + second) if day.kind is MomentKind.DATE else moment_instant(zone, day)
+                self._fires_at(day.value * DAY + second) if day.kind is MomentKind.DATE else self._placed(day)
                 for day in rrule.rdates
             ]
             members.append(self._instants(dates, exclusions))
-        removed = [moment_instant(zone, day) for day in rrule.exdates if day.kind is not MomentKind.DATE]
+        removed = [self._placed(day) for day in rrule.exdates if day.kind is not MomentKind.DATE]
         whole = members[0] if len(members) == 1 else Union(members)
         return Bounded(whole, None, None, removed) if removed else whole
 
@@ -112,14 +121,28 @@ class RRuleCompiler:
             last = plain.nth_local(local, count)
             if self._gap is Gap.SKIP and last is not None:
                 # What a gap drops does not use up COUNT: count what really happens until the number is right.
-                zoned = ZonedRule(plain, self._zone, self._gap, Overlap.FIRST)
-                missing = count - zoned.count(first, instant_of(self._zone, last) + 1)
+                zoned, begin = ZonedRule(plain, self._zone, self._gap, Overlap.FIRST), instant_of(self._zone, local)
+                missing = count - zoned.count(begin, instant_of(self._zone, last) + 1)
                 while missing > 0 and last is not None:
                     last = plain.nth_local(last + 1, missing)
-                    missing = 0 if last is None else count - zoned.count(first, instant_of(self._zone, last) + 1)
-            return None if last is None else instant_of(self._zone, last)
+                    missing = 0 if last is None else count - zoned.count(begin, instant_of(self._zone, last) + 1)
+            return None if last is None else self._fires_at(last)
 
         return rule, nth
+
+    def _placed(self, moment: Moment) -> int:
+        """The instant of an RDATE or EXDATE: a local time falls where one of the rule would."""
+        return self._fires_at(moment.value) if moment.kind is MomentKind.LOCAL else moment.value
+
+    def _fires_at(self, local: int) -> int:
+        """The instant at which a local time fires under the policy; of "both" passes the first."""
+        zone, instant = self._zone, instant_of(self._zone, local)
+        starts, offsets, *_ = zone.covering(instant)
+        segment = bisect_right(starts, instant) - 1
+        if local_of(zone, instant) != local:
+            return starts[segment] if self._gap is Gap.NEXT else instant
+        again = local - offsets[segment + 1] if segment + 1 < len(offsets) else instant
+        return again if self._overlap is Overlap.LAST and local_of(zone, again) == local else instant
 
     # --- HOURLY, MINUTELY, SECONDLY
 
