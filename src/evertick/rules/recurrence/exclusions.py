@@ -9,7 +9,16 @@ from bisect import bisect_right
 from collections.abc import Hashable, Sequence
 from math import lcm
 
-from evertick.rules.recurrence.civil import CYCLE_YEARS, DAY, SECOND_MAX, SECOND_MIN, jan1, year_of
+from evertick.rules.recurrence.civil import (
+    CYCLE_YEARS,
+    DAY,
+    SECOND_MAX,
+    SECOND_MIN,
+    YEAR_MAX,
+    YEAR_MIN,
+    jan1,
+    year_of,
+)
 from evertick.rules.recurrence.local import Days, LocalRule
 from evertick.rules.recurrence.times import ALL_DAY, Classes, TimeSet, times_of_seconds
 from evertick.rules.recurrence.yearmask import FULL
@@ -23,7 +32,7 @@ class Exclusions:
     All sources of a spec share it, so what it leaves of a kind of year is worked out once for all of them.
     """
 
-    __slots__ = ("_keys", "_layers", "_rest", "_rules", "cycle", "settled")
+    __slots__ = ("_keys", "_layers", "_rest", "_rules", "_shut", "cycle", "settled")
 
     def __init__(self, layers: Sequence[Days]) -> None:
         self._rules = tuple(LocalRule(layer) for layer in layers)
@@ -33,6 +42,7 @@ class Exclusions:
         self._layers = tuple(LocalRule(layer) for layer in merged)
         self._keys: dict[int, Hashable] = {}
         self._rest: dict[Hashable, Classes] = {}
+        self._shut = (0, 0)  # the most years in a row, the last one not included, that are known to be excluded whole
         self.cycle = lcm(*(layer.cycle for layer in layers))
         self.settled = max(layer.settled for layer in layers)
 
@@ -57,6 +67,22 @@ class Exclusions:
                         left = times if left.count == times.count else left
                         kept[left] = kept.get(left, 0) | both
         return tuple((days, times) for times, days in kept.items())
+
+    def open_year(self, year: int, step: int) -> int:
+        """The first year from this one on (or back, if `step` is -1) of which something is left; or one beyond all."""
+        at = year
+        while YEAR_MIN <= at <= YEAR_MAX:
+            begun, ended = self._shut
+            if begun <= at < ended:
+                at = ended if step > 0 else begun - 1
+            elif self._left_over(at):
+                break
+            else:
+                at += step
+        low, high = (year, at) if step > 0 else (at + 1, year + 1)
+        if high - low > self._shut[1] - self._shut[0]:
+            self._shut = (low, high)
+        return at
 
     def first_match(self, local: int) -> int | None:
         """The number of the first exclusion that covers this local time, or None."""

@@ -21,6 +21,7 @@ _CYCLE_DAYS = 146_097
 _FAR = 2 * DAY
 """More than local time and UTC differ by."""
 _KEPT_MAX = 1_024
+_SIZES_MAX = 8_192
 REPEAT_MAX: Final = 400
 """Days after which the steps of a year must repeat to be told by a mask of their own."""
 _STEPS_SEEN = 100
@@ -43,7 +44,7 @@ class FilteredSteps:
 
     __slots__ = (
         "_allowed", "_anywhere", "_base", "_exact", "_known", "_last_part", "_later", "_nothing_after", "_parts",
-        "_piece", "_plans", "_repeat", "_span", "_step", "_times", "_unit", "_years", "_zone",
+        "_piece", "_plans", "_repeat", "_sizes", "_span", "_step", "_times", "_unit", "_years", "_zone",
     )  # fmt: skip
 
     def __init__(
@@ -66,6 +67,7 @@ class FilteredSteps:
         self._known: dict[tuple[TimeSet, int], AllowedSteps] = {}
         self._plans: dict[Hashable, _Plan] = {}
         self._years: dict[int, tuple[_Piece, ...]] = {}
+        self._sizes: dict[Hashable, int] = {}
         self._later: dict[int, int] = {}
         self._piece: _Piece = (0, 0, 0, 0, 0, ())
 
@@ -117,13 +119,21 @@ class FilteredSteps:
 
     def count(self, begin: int, end: int) -> int:
         """How many instants lie in [begin, end)."""
-        total = 0
         bound = self._not_before(begin)
-        year = None if bound is None else self._year_from(year_of((bound - _FAR) // DAY))
-        while year is not None and bound is not None and bound < end and jan1(year) * DAY - _FAR < end:
+        if bound is None or bound >= end:
+            return 0
+        total = 0
+        year = max(YEAR_MIN, year_of((bound - _FAR) // DAY))
+        last = min(self._nothing_after, year_of((end + _FAR) // DAY))
+        while year <= last and bound is not None:
+            inside = begin + _FAR <= jan1(year) * DAY and jan1(year + 1) * DAY + _FAR <= end
+            if inside and self._exact and year < YEAR_MAX:  # the last year is cut off in UTC
+                total += self._size(year)
+                year += 1
+                continue
             total += sum(self._count_in(piece, begin, end) for piece in self._year(year))
             bound = self._not_before(jan1(year + 1) * DAY - _FAR)
-            year = None if bound is None else self._year_from(max(year + 1, year_of((bound - _FAR) // DAY)))
+            year = year + 1 if bound is None else max(year + 1, year_of((bound - _FAR) // DAY))
         return total
 
     def moved_from(self, instant: int) -> list[int]:
@@ -241,6 +251,20 @@ class FilteredSteps:
 
     # --- years
 
+    def _size(self, year: int) -> int:
+        """How many instants a local year has that lies well after `base`; years of one kind and phase have as many."""
+        kind = self._allowed.key(year)
+        if kind is None:
+            return 0
+        key = kind, self._zone.stretches(year), jan1(year) % self._repeat
+        size = self._sizes.get(key)
+        if size is None:
+            if len(self._sizes) >= _SIZES_MAX:
+                self._sizes.clear()
+            low, high = jan1(year) * DAY - _FAR, jan1(year + 1) * DAY + _FAR
+            size = self._sizes[key] = sum(self._count_in(piece, low, high) for piece in self._year(year))
+        return size
+
     def _year_from(self, year: int) -> int | None:
         """The first year from this one on that has a day with an allowed step."""
         year = max(year, YEAR_MIN)
@@ -344,6 +368,10 @@ class FilteredSteps:
             offsets = [one for one in self._zone.offsets_from(self._base) if (self._base + one) % self._unit == 0]
             times = anywhere(starts_of(self._times, self._parts, self._unit), offsets)
             self._anywhere = AllowedSteps(times, self._base, self._step, self._repeat)
+            kept = self._zone.offsets_from(jan1(self._zone.settled) * DAY)
+            if not any((self._base + one) % self._unit == 0 and self._steps(self._times, one).days for one in kept):
+                # Only offsets of the past meet the times.
+                self._nothing_after = min(self._nothing_after, self._zone.settled)
         return self._anywhere
 
 

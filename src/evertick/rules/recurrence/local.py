@@ -68,6 +68,9 @@ class Subtraction(Protocol):
     def subtract(self, classes: Classes, year: int) -> Classes:
         """What remains."""
 
+    def open_year(self, year: int, step: int) -> int:
+        """The first year from this one on (or back, when `step` is -1) of which something is left."""
+
 
 class LocalRule:
     """The local times of a rule, in order. All arguments and answers are local times."""
@@ -153,7 +156,10 @@ class LocalRule:
 
     def _bare_year_from(self, year: int) -> int:
         """The first year from this one on that is worth a look; one after the last if there is none."""
-        if self._bare is None or self._bare.plan(min(year, YEAR_MAX))[2]:
+        if self._bare is None or self._exclusions is None:
+            return year
+        year = self._exclusions.open_year(year, 1)
+        if year > YEAR_MAX or self._bare.plan(year)[2]:
             return year
         found = self._bare.next_local(jan1(year) * DAY - 1)
         return YEAR_MAX + 1 if found is None else year_of(found // DAY)
@@ -175,9 +181,11 @@ class LocalRule:
         lowest, earlier = max(self._nothing_before, year - cycle - max(0, settled - 1)), year
         while not mask:
             year -= 1
-            if self._bare is not None and year >= lowest and not self._bare.plan(year)[2]:
-                near = self._bare.prev_local(jan1(year) * DAY)
-                year = lowest - 1 if near is None else year_of(near // DAY)
+            if self._bare is not None and self._exclusions is not None and year >= lowest:
+                year = self._exclusions.open_year(year, -1)
+                if year >= lowest and not self._bare.plan(year)[2]:
+                    near = self._bare.prev_local(jan1(year) * DAY)
+                    year = lowest - 1 if near is None else year_of(near // DAY)
             if year < lowest:
                 self._nothing_before = max(self._nothing_before, earlier)
                 return None
