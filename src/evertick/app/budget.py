@@ -19,7 +19,11 @@ WARN_FROM: Final = 0.8
 
 
 class Budget:
-    """What one call has used so far. A failed inner call gives nothing back: the work was done."""
+    """What one call has used so far.
+
+    An inner call that failed gives its writes back, because they are undone. It gives back no reads and no scheduled
+    jobs: that work was done, and a loop of failing inner calls must end.
+    """
 
     __slots__ = ("_bytes", "_jobs", "_largest", "_reads", "_writes")
 
@@ -55,6 +59,15 @@ class Budget:
         self._writes += 1
         if self._writes > WRITES_MAX:
             raise LimitExceeded(f"too many documents written in one call (limit: {WRITES_MAX}); split the work")
+
+    @property
+    def writes(self) -> int:
+        """Documents written so far, for `undo_writes`."""
+        return self._writes
+
+    def undo_writes(self, writes: int) -> None:
+        """Forget what was written since there were `writes`."""
+        self._writes = writes
 
     def warnings(self) -> list[str]:
         """A line for every limit of which more than WARN_FROM is used up."""

@@ -273,7 +273,8 @@ ActionHandler = Callable[..., Awaitable[R]]
 
 def run_in_frame(function: Function[..., Any], ctx: MutationCtx, args: Any, kwargs: Any) -> Any:
     """Run a mutation as a frame of its transaction: all of it stays, or nothing."""
-    unit = ctx._unit
+    unit, budget = ctx._unit, ctx._run.budget
+    writes = budget.writes
     unit.begin()
     try:
         result = call_plain(function, ctx, FunctionKind.MUTATION, args, kwargs)
@@ -281,6 +282,7 @@ def run_in_frame(function: Function[..., Any], ctx: MutationCtx, args: Any, kwar
     except BaseException:
         ctx.end_session(keep=False)
         unit.undo()
+        budget.undo_writes(writes)
         raise
     unit.keep()
     return result

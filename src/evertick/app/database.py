@@ -90,11 +90,12 @@ class Database(DatabaseReader):
         """
         check_name(table)
         body = encode_document(_given(fields))
+        entries = self._entries(table, decode_document(body)) if self._indexes(table) else ()
         document_id = self._ids.make(table, self._now)
         self._budget.write()
         self._unit.put(self._tenant, document_id, body)
-        for index in self._indexes(table):
-            self._unit.put_entry(self._tenant, index.name, index.key(decode_document(body)), document_id)
+        for name, key in entries:
+            self._unit.put_entry(self._tenant, name, key, document_id)
         return document_id
 
     def patch(self, document_id: str, fields: Mapping[str, Any]) -> None:
@@ -122,8 +123,8 @@ class Database(DatabaseReader):
         old = self._existing(document_id, "delete")
         self._budget.write()
         self._unit.remove(self._tenant, document_id)
-        for index in self._indexes(_table_of(document_id)):
-            self._unit.remove_entry(self._tenant, index.name, index.key(old), document_id)
+        for name, key in self._entries(_table_of(document_id), old):
+            self._unit.remove_entry(self._tenant, name, key, document_id)
 
     def _existing(self, document_id: str, verb: str) -> Document:
         _table_of(document_id)
@@ -135,13 +136,21 @@ class Database(DatabaseReader):
 
     def _rewrite(self, document_id: str, old: Document, fields: Mapping[str, Any]) -> None:
         body = encode_document(_given(_own(document_id, fields)))
+        table = _table_of(document_id)
+        before = self._entries(table, old)
+        after = self._entries(table, decode_document(body)) if before else ()
         self._budget.write()
         self._unit.put(self._tenant, document_id, body)
-        for index in self._indexes(_table_of(document_id)):
-            before, after = index.key(old), index.key(decode_document(body))
-            if before != after:
-                self._unit.remove_entry(self._tenant, index.name, before, document_id)
-                self._unit.put_entry(self._tenant, index.name, after, document_id)
+        for (name, old_key), (_, new_key) in zip(before, after, strict=True):
+            if old_key != new_key:
+                self._unit.remove_entry(self._tenant, name, old_key, document_id)
+                self._unit.put_entry(self._tenant, name, new_key, document_id)
+
+    def _entries(self, table: str, document: Document) -> list[tuple[str, bytes]]:
+        """Where a document stands in the indexes of its table. Asked before anything is written: it may raise, and a
+        function that catches that goes on with its document and its entries as they were.
+        """
+        return [(index.name, index.key(document)) for index in self._indexes(table)]
 
     def _indexes(self, table: str) -> tuple[Index, ...]:
         declared = self._tables.get(table)

@@ -258,6 +258,7 @@ class Execution:
         inner = run or self._outside_run(function)
         positional, keyword = function.decode_args(function.encode_args(args, kwargs))
         if function.is_async:
+            _require_no_loop(function)
             return asyncio.run(function.handler(self._action_ctx(inner), *positional, **keyword))
         return function.handler(self._sync_action_ctx(inner), *positional, **keyword)
 
@@ -299,7 +300,26 @@ class Execution:
             return Raised(TIMED_OUT, self._over_time(function))
         text = "".join(traceback.format_exception(type(error), error, _users_part(error)))
         hopeless = isinstance(error, NonRetryable | InvalidArguments)
-        return Raised(type(error).__name__, str(error), text, retryable=not hopeless)
+        return Raised(type(error).__name__, _message_of(error), text, retryable=not hopeless)
+
+
+def _require_no_loop(function: Function[..., Any]) -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise Misuse(
+        f"{function.name} is an `async def` action, and in this thread an event loop runs already: "
+        "await app.call_async(...), or from an `async def` action await ctx.run_action(...)"
+    )
+
+
+def _message_of(error: BaseException) -> str:
+    """What the error says. It is the user's class, so even asking it can fail, and must not end the worker."""
+    try:
+        return str(error)
+    except Exception as failure:
+        return f"<its text cannot be had: {type(failure).__name__}>"
 
 
 def _users_part(error: BaseException) -> Any:
