@@ -81,6 +81,15 @@ def test_code_that_does_not_import_leaves_the_last_good_version_running(
     dev.wait_for(r"↻ reloaded app\.py in .*: 5 functions$")
 
 
+def test_an_app_that_is_called_otherwise_has_another_database_and_says_so(folder: Path, start: Start) -> None:
+    dev = start("dev", "app.py")
+    dev.wait_for(READY)
+
+    (folder / "app.py").write_text(APP.replace('App("chat")', 'App("talk")'))
+
+    dev.wait_for(r"! the database is \.evertick/talk\.db now; what is scheduled in \.evertick/chat\.db waits there")
+
+
 def test_a_module_that_the_broken_code_misses_mends_it_by_appearing(folder: Path, start: Start) -> None:
     dev = start("dev", "app.py")
     dev.wait_for(READY)
@@ -135,7 +144,7 @@ def test_a_second_signal_ends_it_at_once(folder: Path, start: Start) -> None:
     dev.wait_for(r"app\.wait: waiting")
 
     dev.send(signal.SIGTERM)
-    dev.wait_for(r"waiting up to 10 s for 1 running actions")
+    dev.wait_for(r"waiting up to 10 s for 1 running action$")
     dev.send(signal.SIGTERM)
 
     assert dev.end() == 130

@@ -162,6 +162,13 @@ def test_what_a_function_raises_is_one_line_with_its_place_or_all_of_it_when_ask
     assert "Traceback (most recent call last):" in more.err
 
 
+def test_a_folder_without_an_app_is_named_once(tmp_path: Path) -> None:
+    done = evertick(tmp_path, "run", "app.f")
+
+    assert (done.code, done.err) == (2, "error: there is no app.py in this folder; name the app with --app FILE\n")
+    assert "there is no shop.py or app.py in this folder" in evertick(tmp_path, "run", "shop.f").err
+
+
 def test_what_a_function_asks_for_in_vain_has_its_place_too(folder: Path) -> None:
     done = evertick(folder, "run", "app.send", "body=hi", "delay=-1")
 

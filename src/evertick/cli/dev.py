@@ -92,6 +92,7 @@ class Child:
         self._reports = reports
         self.files: dict[str, int] = {}
         self.functions: list[str] = []
+        self.database = ""
         self.since = wall_clock()
         self.started_at = time.monotonic()
 
@@ -129,7 +130,12 @@ class Child:
             if isinstance(value, dict):
                 self.files = value.get("files", self.files)
                 self.functions = value.get("functions", self.functions)
+                self.database = value.get("database", self.database)
         return answer
+
+    def replaced(self, what: str, began: float) -> dict[str, Any]:
+        """Why the child that takes this one's place is to run: it tells what is different now."""
+        return {"first": False, "what": what, "began": began, "functions": self.functions, "database": self.database}
 
     def order(self, what: str, value: Any) -> None:
         """Tell the child something. One that is gone cannot be told."""
@@ -246,7 +252,7 @@ class Supervisor:
             fresh.kill()
             await fresh.ended()
             return code
-        fresh.order("run", {"first": False, "what": what, "began": began, "functions": running.functions})
+        fresh.order("run", running.replaced(what, began))
         answer = await fresh.report()
         if "running" in answer:
             return fresh
@@ -268,8 +274,7 @@ class Supervisor:
             self._restart_s = min(self._restart_s * 2, RESTART_MAX_S)
             self._changes.clear()
             self._changed.clear()
-            reason = {"first": False, "what": "started again", "began": began, "functions": dead.functions}
-            child, failure = await self._start(reason)
+            child, failure = await self._start(dead.replaced("started again", began))
             if child is not None:
                 return child
             if not self._stop.is_set():

@@ -24,7 +24,7 @@ from typing import Any, TextIO
 from evertick.app.app import App
 from evertick.app.functions import Function
 from evertick.base.errors import DatabaseLocked, EvertickError
-from evertick.cli.databases import DATA_FOLDER, sqlite_file
+from evertick.cli.databases import DATA_FOLDER, shown_url, sqlite_file
 from evertick.cli.dev_clock import Asked, continued, database_for
 from evertick.cli.dev_clock import stop as stop_clock
 from evertick.cli.dev_intro import introduce
@@ -77,7 +77,8 @@ def main(arguments: str) -> int:
         app = load_app(parse_target(asked["file"])).app
     except EvertickError as error:
         return pipes.fail(error)
-    pipes.report("loaded", {"files": local_files(), "functions": [f.name for f in app.functions]})
+    names, usual = [function.name for function in app.functions], asked["db"] or app.database_url
+    pipes.report("loaded", {"files": local_files(), "functions": names, "database": usual})
     order = pipes.orders.readline()
     if not order:
         return Exit.OK
@@ -116,6 +117,11 @@ def _run(app: App, store: Store, drain_ms: int, pipes: Pipes, reason: dict[str, 
             introduce(app, store, simulation, created=len(steps) > 0)
         else:
             _say_what_changed(functions, reason)
+            if (
+                simulation is None and store.url != reason["database"]
+            ):  # the app has another name now, or another address
+                old, new = shown_url(reason["database"]), shown_url(store.url)
+                say("!", printable(f"the database is {new} now; what is scheduled in {old} waits there"))
         lines.start()
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, stopper.ask)

@@ -104,7 +104,8 @@ def home_of(function: str) -> str:
         return FILE_DEFAULT
     if not module:
         raise Misuse(f"a function's name is module.function, such as app.{function}")
-    raise Misuse(f"there is neither {path}.py nor {FILE_DEFAULT} in this folder; name the app with --app FILE")
+    sought = " or ".join(dict.fromkeys((f"{path}.py", FILE_DEFAULT)))
+    raise Misuse(f"there is no {sought} in this folder; name the app with --app FILE")
 
 
 def encoded(function: "Function[..., Any]", given: Mapping[str, Any], words: tuple[str, ...]) -> str:

@@ -229,7 +229,8 @@ class ActionLoop(Loop):
         One that does not end although it was cancelled is left behind: its end is written all the same.
         """
         if self._tasks:
-            _logger.info("waiting up to %.0f s for %d running actions", within_ms / 1000, len(self._tasks))
+            actions = "1 running action" if len(self._tasks) == 1 else f"{len(self._tasks)} running actions"
+            _logger.info("waiting up to %.0f s for %s", within_ms / 1000, actions)
             waits = [asyncio.create_task(self._all_ended(within_ms / 1000)), asyncio.create_task(at_once.wait())]
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             for wait in waits:
