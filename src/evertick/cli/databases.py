@@ -4,6 +4,7 @@
 that is the one `evertick dev` uses here. So commands beside a running `evertick dev` need to be told nothing.
 """
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -73,7 +74,9 @@ def open_database(db: str | None) -> Iterator[Store]:
 def require_file(url: str) -> None:
     """Raise DatabaseUnavailable if `url` names a SQLite file that does not exist; opening would create it."""
     file = sqlite_file(url)
-    if file is not None and not file.exists():
+    with contextlib.suppress(OSError):  # where this user may not look, opening the file will say so
+        if file is None or file.exists():
+            return
         raise DatabaseUnavailable(f"there is no database at {file}; `evertick dev` or `evertick migrate` create one")
 
 

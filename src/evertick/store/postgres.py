@@ -222,11 +222,11 @@ class PostgresStore:
 
     def migrate(self) -> list[str]:
         """See `Store.migrate`. Several processes may try at once; one does it, the others find it done."""
-        return schema.migrate(self.dialect, self._version(), self._apply)
+        return schema.migrate(self.dialect, self._version(), self._apply, place=shown(self.url))
 
     def check_schema(self) -> None:
         """See `Store.check_schema`."""
-        schema.require_current(self.dialect, self._version(), schema.MIGRATE_CURE)
+        schema.require_current(self.dialect, self._version(), place=shown(self.url))
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """See `Store.listen`. Through pgbouncer there is no LISTEN, so only this process's own commits call."""
@@ -276,10 +276,7 @@ class PostgresStore:
                 prepare_threshold=None if self._through_pgbouncer else 5,
             )
         except psycopg.OperationalError as error:
-            raise DatabaseUnavailable(
-                f"cannot reach PostgreSQL at {shown(self.url)}: {str(error).strip()}; "
-                "check that it runs and that the address is right"
-            ) from error
+            raise DatabaseUnavailable(_refusal(shown(self.url), str(error).strip())) from error
         except psycopg.ProgrammingError as error:
             raise InvalidDatabaseUrl(f"{shown(self.url)} is no PostgreSQL address: {str(error).strip()}") from error
 
@@ -383,7 +380,10 @@ class PostgresStore:
             row = connection.execute("select value from meta where key = 'schema_version'").fetchone()
             missing = row is None or int(row[0]) < step.number
             if missing:
-                connection.execute(step.text.encode())
+                try:
+                    connection.execute(step.text.encode())
+                except (pg_errors.DuplicateTable, pg_errors.DuplicateColumn, pg_errors.DuplicateObject) as error:
+                    raise schema.not_ours(shown(self.url), step, str(error).strip()) from error
                 connection.execute(
                     "insert into meta (key, value) values ('schema_version', %s) "
                     "on conflict (key) do update set value = excluded.value",
@@ -496,6 +496,17 @@ def read_payload(payload: str) -> tuple[Hints, str]:
         return EVERYTHING, sender
 
 
+def _refusal(place: str, text: str) -> str:
+    """Why there is no connection. The driver keeps no code of such an error, so the words must do."""
+    if "authentication failed" in text or "no password supplied" in text or "no pg_hba.conf entry" in text:
+        return f"PostgreSQL at {place} does not let this user in: {text}; check user and password in the address"
+    if "database" in text and "does not exist" in text:
+        return f"PostgreSQL at {place} has no such database: {text}; create it, or name another one in the address"
+    if "too many" in text or "remaining connection slots" in text:
+        return f"PostgreSQL at {place} has no connection left: {text}; allow it more (max_connections), or use fewer"
+    return f"cannot reach PostgreSQL at {place}: {text}; check that it runs and that the address is right"
+
+
 def _was_left(connection: "psycopg.Connection[Any]") -> bool:
     """Whether the server has closed an idle connection: only then is there something to read on it."""
     if connection.closed:
@@ -534,7 +545,8 @@ def conninfo_of(url: str, *, relaxed: bool = False) -> tuple[str, bool]:
     if not through_pgbouncer:
         defaults["options"] = _SESSION + (_NO_WAIT if relaxed else "")
     merged = urlencode(defaults | query).replace("+", "%20")
-    return urlunsplit(parts._replace(query=merged)), through_pgbouncer
+    # By hand: `urlunsplit` drops the slashes of an address without a host, which means the local socket.
+    return f"{parts.scheme}://{parts.netloc}{parts.path}?{merged}", through_pgbouncer
 
 
 def shown(url: str) -> str:
@@ -554,6 +566,11 @@ def ours(error: psycopg.Error) -> EvertickError:
         return ValueTooLarge(f"PostgreSQL cannot keep a value of this size: {text}")
     if isinstance(error, psycopg.DataError):
         return Misuse(f"PostgreSQL cannot keep such a value: {text}")
+    if isinstance(error, pg_errors.InsufficientPrivilege):
+        return DatabaseUnavailable(
+            f"PostgreSQL does not allow it: {text}; `evertick migrate` needs the right to create tables in the schema, "
+            "everything else the rights on those tables"
+        )
     if isinstance(error, pg_errors.DiskFull | pg_errors.IoError):
         return StorageFailed(f"PostgreSQL's disk failed: {text}; nothing was written, check the server's disk")
     if isinstance(

@@ -34,32 +34,43 @@ def steps(dialect: str) -> tuple[Step, ...]:
     return tuple(sorted(found, key=lambda step: step.number))
 
 
-def pending(dialect: str, version: int) -> tuple[Step, ...]:
-    """The steps from `version` to this code's version.
+MIGRATE_CURE: Final = "run `evertick migrate`"
+
+
+def pending(dialect: str, version: int, *, place: str) -> tuple[Step, ...]:
+    """The steps from `version` to this code's version; `place` is the database, for words.
 
     Raises SchemaMismatch if the database is ahead of this code.
     """
     newest = steps(dialect)[-1].number
     if version > newest:
         raise SchemaMismatch(
-            f"the database's schema is version {version}, this evertick knows versions up to {newest}; "
+            f"the schema of {place} is version {version}, this evertick knows versions up to {newest}; "
             "it was migrated by a newer release: upgrade this installation"
         )
     return tuple(step for step in steps(dialect) if step.number > version)
 
 
-def require_current(dialect: str, version: int, cure: str) -> None:
-    """Raise SchemaMismatch unless the database is at this code's version; `cure` says what to run."""
-    missing = pending(dialect, version)
+def require_current(dialect: str, version: int, *, place: str) -> None:
+    """Raise SchemaMismatch unless the database is at this code's version."""
+    missing = pending(dialect, version, place=place)
+    if missing and version == 0:
+        raise SchemaMismatch(f"{place} is not a database of evertick's yet; {MIGRATE_CURE}")
     if missing:
         raise SchemaMismatch(
-            f"the database's schema is version {version}, this evertick needs version {missing[-1].number}; {cure}"
+            f"the schema of {place} is version {version}, this evertick needs version {missing[-1].number}; "
+            f"{MIGRATE_CURE}"
         )
 
 
-MIGRATE_CURE: Final = "run `evertick migrate`"
-
-
-def migrate(dialect: str, version: int, apply: Callable[[Step], bool]) -> list[str]:
+def migrate(dialect: str, version: int, apply: Callable[[Step], bool], *, place: str) -> list[str]:
     """Apply every missing step; answers the names of those that `apply` did and nobody else had done meanwhile."""
-    return [step.name for step in pending(dialect, version) if apply(step)]
+    return [step.name for step in pending(dialect, version, place=place) if apply(step)]
+
+
+def not_ours(place: str, step: Step, why: str) -> SchemaMismatch:
+    """What is there already stands in the way of a step."""
+    return SchemaMismatch(
+        f"{place} holds tables that evertick did not make ({step.name}: {why}); nothing was changed, "
+        "give evertick a database or schema of its own"
+    )

@@ -200,11 +200,11 @@ class SqliteStore:
 
     def migrate(self) -> list[str]:
         """See `Store.migrate`."""
-        return schema.migrate(self.dialect, self._version(), self._apply)
+        return schema.migrate(self.dialect, self._version(), self._apply, place=self._place)
 
     def check_schema(self) -> None:
         """See `Store.check_schema`."""
-        schema.require_current(self.dialect, self._version(), schema.MIGRATE_CURE)
+        schema.require_current(self.dialect, self._version(), place=self._place)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """See `Store.listen`. Commits of this process call at once, those of others when they are noticed."""
@@ -368,8 +368,7 @@ class SqliteStore:
             try:
                 missing = int(connection.execute("pragma user_version").fetchone()[0]) < step.number
                 if missing:
-                    for statement in statements_of(step.text):
-                        connection.execute(statement)
+                    self._take(step, connection)
                     connection.execute(f"pragma user_version = {step.number}")
                 self._commit(connection)
             except BaseException:
@@ -377,6 +376,15 @@ class SqliteStore:
                     connection.execute("rollback")
                 raise
         return missing
+
+    def _take(self, step: schema.Step, connection: sqlite3.Connection) -> None:
+        try:
+            for statement in statements_of(step.text):
+                connection.execute(statement)
+        except sqlite3.OperationalError as error:
+            if "already exists" in str(error) or "duplicate column" in str(error):
+                raise schema.not_ours(self._place, step, str(error)) from error
+            raise
 
     def _tell_listeners(self, hints: Hints) -> None:
         for listener in tuple(self._listeners):
@@ -424,8 +432,9 @@ def path_of(url: str) -> Path | None:
     if not url.startswith("sqlite:///") or len(url) == len("sqlite:///"):
         raise InvalidDatabaseUrl(f"{url!r} is no SQLite address; write sqlite:///FILE, or sqlite:////ABSOLUTE/FILE")
     path = Path(url.removeprefix("sqlite:///")).expanduser()
-    if path.is_dir():
-        raise InvalidDatabaseUrl(f"{path} is a folder; name the database file inside it")
+    with contextlib.suppress(OSError):  # where this user may not look, opening the file will say so
+        if path.is_dir():
+            raise InvalidDatabaseUrl(f"{path} is a folder; name the database file inside it")
     return path
 
 

@@ -1,0 +1,166 @@
+"""Databases that cannot be used: each says what is wrong, where, and what to do."""
+
+import re
+import sqlite3
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+
+from evertick.base.errors import DatabaseUnavailable, InvalidDatabaseUrl, SchemaMismatch, StorageFailed
+from evertick.store.open import open_store
+from evertick.store.postgres import conninfo_of, shown
+from tests.store.rows import ANN
+
+OTHERS = "create table jobs (title text)"
+
+
+def refused(url: str, error: type[Exception], words: str) -> None:
+    """Neither looked into nor migrated."""
+    for use in ("check_schema", "migrate"):
+        with pytest.raises(error, match=words):
+            store = open_store(url)
+            try:
+                getattr(store, use)()
+            finally:
+                store.close()
+
+
+def migrated(url: str) -> None:
+    """Make the schema."""
+    store = open_store(url)
+    store.migrate()
+    store.close()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A SQLite file with the schema."""
+    path = tmp_path / "evertick.db"
+    migrated(f"sqlite:///{path}")
+    return path
+
+
+def test_a_file_of_a_newer_release_asks_for_an_upgrade(file: Path) -> None:
+    with sqlite3.connect(file) as connection:
+        connection.execute("pragma user_version = 999")
+    connection.close()
+
+    refused(f"sqlite:///{file}", SchemaMismatch, rf"the schema of {file} is version 999, .*upgrade this installation")
+
+
+@pytest.mark.postgres
+def test_a_postgresql_of_a_newer_release_asks_for_an_upgrade(postgres_url: str) -> None:
+    migrated(postgres_url)
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute("update meta set value = '999' where key = 'schema_version'")
+
+    refused(postgres_url, SchemaMismatch, r"the schema of postgresql://.*:\*\*\*@.* is version 999, .*upgrade")
+
+
+def test_an_empty_database_and_an_older_one_say_what_to_run(file: Path, tmp_path: Path) -> None:
+    with sqlite3.connect(file) as connection:
+        connection.execute("pragma user_version = 1")
+    connection.close()
+    empty, older = (open_store(f"sqlite:///{path}") for path in (tmp_path / "empty.db", file))
+
+    with pytest.raises(SchemaMismatch, match=r"empty\.db is not a database of evertick's yet; run `evertick migrate`"):
+        empty.check_schema()
+    with pytest.raises(SchemaMismatch, match=rf"{file} is version 1, this evertick needs .*; run `evertick migrate`"):
+        older.check_schema()
+    empty.close()
+    older.close()
+
+
+def test_a_file_with_tables_of_somebody_elses_is_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute(OTHERS)
+    connection.close()
+    store = open_store(f"sqlite:///{path}")
+
+    with pytest.raises(
+        SchemaMismatch, match=rf"{path} holds tables that evertick did not make .*database or schema of"
+    ):
+        store.migrate()
+
+    assert store.write(lambda tx: tx.connection.execute("select name from sqlite_master").fetchall()) == [("jobs",)]
+    store.close()
+
+
+@pytest.mark.postgres
+def test_a_postgresql_with_tables_of_somebody_elses_is_left_as_it_is(postgres_url: str) -> None:
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute(OTHERS)
+    store = open_store(postgres_url)
+
+    with pytest.raises(SchemaMismatch, match=r"holds tables that evertick did not make .*its own"):
+        store.migrate()
+
+    with psycopg.connect(postgres_url) as connection:
+        rows = connection.execute("select tablename from pg_tables where schemaname = 'public'").fetchall()
+    assert rows == [("jobs",)]
+    store.close()
+
+
+def test_a_damaged_file_says_so_wherever_it_is_met(file: Path) -> None:
+    with sqlite3.connect(file) as connection:
+        page = connection.execute("select rootpage from sqlite_master where name = 'workers'").fetchone()[0]
+    connection.close()
+    content = bytearray(file.read_bytes())
+    content[(page - 1) * 4096 : page * 4096] = b"\xee" * 4096
+    file.write_bytes(content)
+    store = open_store(f"sqlite:///{file}")
+
+    with pytest.raises(StorageFailed, match=rf"{file} is no SQLite database, or is damaged .*restore a copy"):
+        store.read(lambda tx: tx.list_workers())
+    with pytest.raises(StorageFailed, match=rf"{file} is no SQLite database, or is damaged .*restore a copy"):
+        store.write(lambda tx: tx.remove_worker(ANN))
+    store.close()
+
+
+@pytest.mark.postgres
+def test_a_wrong_password_is_not_taken_for_a_server_that_is_away(postgres_url: str) -> None:
+    parts = urlsplit(postgres_url)
+    assert parts.password is not None
+    wrong = postgres_url.replace(parts.password, "not-it")
+
+    refused(wrong, DatabaseUnavailable, rf"PostgreSQL at {re.escape(shown(wrong))} does not let .*check user and")
+    assert "not-it" not in shown(wrong)
+
+
+@pytest.mark.postgres
+def test_a_database_that_is_not_there_is_named(postgres_url: str) -> None:
+    missing = postgres_url.rpartition("/")[0] + "/not_here"
+
+    refused(missing, DatabaseUnavailable, r"has no such database: .*\"not_here\" does not exist; create it")
+
+
+@pytest.mark.postgres
+def test_a_user_without_rights_is_told_which_he_needs(postgres_url: str) -> None:
+    migrated(postgres_url)
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute("drop role if exists evertick_weak")
+        connection.execute("create role evertick_weak login password 'weak'")
+    parts = urlsplit(postgres_url)
+    weak = postgres_url.replace(f"{parts.username}:{parts.password}@", "evertick_weak:weak@")
+
+    refused(weak, DatabaseUnavailable, r"does not allow it: permission denied .*needs the right")
+
+
+def test_nobody_listens_at_the_address() -> None:
+    refused(
+        "postgresql://u:secret@127.0.0.1:1/x", DatabaseUnavailable, r"cannot reach PostgreSQL at postgresql://u:\*\*\*"
+    )
+
+
+def test_an_address_without_a_host_means_the_local_socket() -> None:
+    assert conninfo_of("postgresql:///shop")[0].startswith("postgresql:///shop?")
+    assert conninfo_of("postgresql://")[0].startswith("postgresql://?")
+
+
+@pytest.mark.parametrize("url", ["sqlite:///", "sqlite:", "nonsense", "mysql://x"])
+def test_what_is_no_address_is_answered_with_examples(url: str) -> None:
+    with pytest.raises(InvalidDatabaseUrl, match="write sqlite:///FILE"):
+        open_store(url)
