@@ -7,7 +7,7 @@ from evertick.base.instants import Instant
 from evertick.base.records import FunctionKind
 from evertick.engine.claims import Claimed, claim_due
 from evertick.engine.rotation import PAGES_MAX, Rotation
-from evertick.store.contract import Store
+from evertick.store.contract import Store, Transaction
 from tests.store.rows import ANN, MUTATION, NOW, at, insert, new_job
 
 
@@ -99,3 +99,34 @@ def test_who_was_served_early_in_a_way_round_is_looked_at_again_after_it(store: 
             break
 
     assert claims == 9
+
+
+class Watched(Rotation):
+    """A rotation that counts its looks."""
+
+    looks = 0
+
+    def look(
+        self, transaction: Transaction, *, now: Instant, limit: int
+    ) -> tuple[list[tuple[Instant, TenantId]], Instant | None]:
+        """See `Rotation.look`."""
+        self.looks += 1
+        return super().look(transaction, now=now, limit=limit)
+
+
+def test_a_tenant_that_was_alone_lately_is_claimed_from_without_a_look_but_not_twice_in_a_row(store: Store) -> None:
+    rotation = Watched(MUTATION, 2)
+
+    def claimed(first: int, *names: str) -> tuple[list[str], int]:
+        insert(store, *(new_job(first + i, tenant=TenantId(name)) for i, name in enumerate(names)))
+        before = rotation.looks
+        return [job.tenant for job in claim(store, rotation, limit=9).claims], rotation.looks - before
+
+    assert claimed(1, "ann") == (["ann"], 1)
+    assert claimed(2, "ann", "bob") == (["ann"], 0)
+    assert claimed(4, "ann") == (["ann", "bob"], 1)
+    assert claimed(5, "bob") == (["bob"], 1)  # two were seen, so nobody is guessed
+    assert claimed(6) == ([], 1)
+    assert claimed(6, "bob") == (["bob"], 0)
+    assert claimed(7, "ann") == (["ann"], 1)
+    assert claimed(8, "bob") == (["bob"], 1)  # a wrong guess costs one statement

@@ -62,9 +62,15 @@ def claim_due(
     rotation: Rotation,
 ) -> Claimed:
     """Take up to `limit` due jobs of `kind` for `worker_id`."""
+    guess = rotation.guess()
+    if guess is not None:
+        claims = transaction.claim_jobs(kind=kind, tenant=guess, worker_id=worker_id, now=now, limit=limit)
+        if claims:
+            known = _known(transaction, claims, kind, runner, worker_id)
+            return Claimed(known, now, len(claims) - len(known), suspect_is_due=None)
     due, look_at = rotation.look(transaction, now=now, limit=limit)
     later = [] if look_at is None else [look_at]
-    claims: list[Claim] = []
+    claims = []
     more_is_due = False
     for position, (_, tenant) in enumerate(due):
         share = -(-(limit - len(claims)) // (len(due) - position))
