@@ -32,7 +32,7 @@ class Exclusions:
     All sources of a spec share it, so what it leaves of a kind of year is worked out once for all of them.
     """
 
-    __slots__ = ("_keys", "_layers", "_rest", "_rules", "_shut", "cycle", "settled")
+    __slots__ = ("_keys", "_kinds", "_layers", "_rest", "_rules", "_shut", "cycle", "settled")
 
     def __init__(self, layers: Sequence[Days]) -> None:
         self._rules = tuple(LocalRule(layer) for layer in layers)
@@ -40,19 +40,19 @@ class Exclusions:
         others = [layer for layer in layers if not isinstance(layer, PlainDays)]
         merged = [*others, PlainDays.together(plain)] if plain else others
         self._layers = tuple(LocalRule(layer) for layer in merged)
-        self._keys: dict[int, Hashable] = {}
-        self._rest: dict[Hashable, Classes] = {}
+        self._keys: dict[int, int] = {}
+        self._kinds: dict[Hashable, int] = {}
+        self._rest: dict[int, Classes] = {}
         self._shut = (0, 0)  # the most years in a row, the last one not included, that are known to be excluded whole
         self.cycle = lcm(*(layer.cycle for layer in layers))
         self.settled = max(layer.settled for layer in layers)
 
-    def key(self, year: int) -> Hashable:
-        """What is excluded in a year depends on this alone."""
+    def key(self, year: int) -> int:
+        """What is excluded in a year depends on this alone: a number for each kind of year."""
         key = self._keys.get(year)
         if key is None:
-            if len(self._keys) >= _KEPT_MAX:
-                self._keys.clear()
-            key = self._keys[year] = tuple(layer.key(year) for layer in self._layers)
+            kind = tuple(layer.key(year) for layer in self._layers)
+            key = self._keys[year] = self._kinds.setdefault(kind, len(self._kinds))
         return key
 
     def subtract(self, classes: Classes, year: int) -> Classes:

@@ -206,7 +206,17 @@ class LocalRule:
         """The time that is the `number`-th (from 1) of those at or after `begin`; None if there are fewer."""
         year = year_of(begin // DAY)
         number += self._below(begin)
+        settled, cycle = self.span
+        repeating, passed = max(year, settled + 1), 0  # the first year that comes again, and the times since
         while year <= YEAR_MAX:
+            if year == repeating + cycle:
+                if not passed:
+                    return None
+                cycles = (number - 1) // passed
+                number -= cycles * passed
+                year += cycles * cycle
+                if year > YEAR_MAX:
+                    return None
             first, _, mask, _, _, classes = self.plan(year)
             total = _total(classes)
             if number <= total:
@@ -221,6 +231,7 @@ class LocalRule:
                     number -= times.count
                     mask ^= low
             number -= total
+            passed += total if year >= repeating else 0
             year += 1
         return None
 
