@@ -67,6 +67,7 @@ WRONG: list[tuple[Any, str]] = [
     ({"crons": ["@daily", "61 * * * *"]}, r"crons\[1\]: minute"),
     ({"crons": ["@daily"], "excpet": []}, "did you mean 'except'"),
     ({"calendars": [{"hour": [9, {"start": 10}]}]}, "mixes"),
+    ({"crons": ["@daily"], "except": ["tomorrow"]}, "except 'tomorrow': write a date"),
     ({"intervals": [{"every": 1.5}]}, "not a whole number of seconds"),
     ({"intervals": [{"every": [5]}]}, r"intervals\[0\].every' must be text or a whole number"),
     ({"crons": ["CRON_TZ=Asia/Tokyo @daily", "0 9 * * *"], "dialect": "temporal"}, "all name the same time zone"),
@@ -146,3 +147,10 @@ def test_every_line_of_a_file_is_answered_under_its_id_however_broken(tmp_path: 
     assert [one["id"] for one in found] == ["first", "broken", 17, None, "\ud800", "no spec", "nulls"]
     assert found[0]["times"] == ["2026-01-02T00:00:00+00:00"]
     assert [("error" in one) for one in found] == [False, True, True, True, False, True, False]
+
+
+def test_exceptions_need_no_json_on_the_command_line() -> None:
+    flags = ["--cron", "0 9 * * *", "--except", "2026-12-25", "--except", "* * * * 0,6", "--after", "2026-12-23"]
+    result = CliRunner().invoke(preview, [*flags, "-n", "3", "-o", "json"], catch_exceptions=False)
+    times = [row["utc"][:10] for row in json.loads(result.stdout)["times"]]
+    assert times == ["2026-12-23", "2026-12-24", "2026-12-28"]

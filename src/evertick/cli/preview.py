@@ -50,13 +50,29 @@ _ID = re.compile(r'"id"\s*:\s*("(?:[^"\\\x00-\x1f]|\\.){0,200}"|-?[0-9]{1,18}(?!
 @db_option
 @click.option("--output", "-o", type=click.Choice(["table", "json", "jsonl"]), default="table", show_default=True)
 @click.option(
-    "--file", "lines", type=click.File("r", encoding="utf-8-sig", errors="replace"), help="Specs, one a line."
+    "--file",
+    "lines",
+    type=click.File("r", encoding="utf-8-sig", errors="replace"),
+    help="Specs, one a line; - is stdin.",
 )
 def preview(
     spec_flags: SpecFlags, after: str | None, count: int | None, first: str | None, last: str | None, sid: str | None,
     db: str | None, output: str, lines: TextIO | None,
 ) -> None:  # fmt: skip
-    """Show the next times of a rule, without a database; or of a schedule (--sid)."""
+    """Show the next times of a rule, without a database; or of a schedule (--sid).
+
+    \b
+    --file answers one line of JSON for each line of the file:
+      {"id": "a", "spec": {"crons": ["0 9 * * 1-5"]}, "after": "2026-01-01T00:00:00Z", "count": 3}
+      {"id": "a", "times": ["2026-01-01T09:00:00+00:00", ...], "description": "at 09:00 on weekdays"}
+      or {"id", "never": true}, {"id", "times": [], "ended": true}, {"id", "error": {"code", "message"}}
+
+    \b
+    A spec (also for --spec) has any of:
+      "crons", "intervals", "calendars", "rrules", "times", "except": what --cron, --interval, --calendar, --rrule,
+      --at and --except take, one or a list; "start", "end", "jitter", "time_zone",
+      "dst": {"gap": "next|shift|skip", "overlap": "first|both|last"}, "dialect": "evertick|temporal"
+    """
     if lines is not None:
         if spec_flags.given or sid is not None or first is not None or last is not None:
             raise click.UsageError("--file brings its own specs; give either it or flags")

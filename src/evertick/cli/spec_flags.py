@@ -83,7 +83,7 @@ class SpecFlags:
             ("calendars", [_json(text, "--calendar") for text in self.calendars]),
             ("rrules", [_json(text, "--rrule") if text.lstrip().startswith("{") else text for text in self.rrules]),
             ("times", list(self.times)),
-            ("except", [_json(text, "--except") for text in self.excepted]),
+            ("except", [_json(text, "--except") if text.lstrip()[:1] in "{[" else text for text in self.excepted]),
         ):
             if added:
                 wire[key] = [*(wire.get(key) or []), *added]
@@ -129,8 +129,8 @@ _OPTIONS = (
         "--except",
         "excepted",
         multiple=True,
-        metavar="JSON",
-        help='As {"dates":["2027-01-01"]} or {"calendar":{...}}.',
+        metavar="DATE|CRON|JSON",
+        help='Such as 2027-01-01, "* * * * 0,6" or {"holidays":{"country":"US"}}.',
     ),
     click.option("--time-zone", "--tz", "time_zone", metavar="ZONE", help="Such as Europe/Berlin; UTC unless given."),
     click.option("--start-time", metavar="TIME", help="No occurrence before this moment."),

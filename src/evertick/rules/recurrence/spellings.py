@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from evertick.base.errors import InvalidSpec
+from evertick.rules.recurrence.text import shown
 
 _SPEC_KEYS: Final = {
     "cron": "crons",
@@ -69,7 +70,11 @@ def spec_keys(written: Any) -> Any:
 def exclusion_keys(written: Any) -> Any:
     """An exclusion with its one key: a date, a cron line or a bare calendar gets the key it lacks."""
     if isinstance(written, str):
-        return {"dates": [written]} if _DATE.fullmatch(written) else {"cron": written}
+        if _DATE.fullmatch(written):
+            return {"dates": [written]}
+        if " " not in written and not written.startswith("@"):
+            raise InvalidSpec(f"except {shown(written)}: write a date such as 2026-12-24, a cron line or an object")
+        return {"cron": written}
     if isinstance(written, Mapping):
         keys = {_snake(key) for key in written}
         if keys and not keys & _EXCLUSION_KEYS and keys <= _CALENDAR_KEYS:
