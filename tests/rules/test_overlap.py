@@ -54,6 +54,20 @@ def test_terminate_follows_a_cancel_that_is_not_enough() -> None:
     assert plan.terminates == (key(1),)
 
 
+def test_what_waits_between_two_that_stop_others_goes_on_waiting() -> None:
+    """The newest of those takes the place of the oldest, and not of what came into the buffer between them."""
+    scene = Scene(overlap=Overlap.CANCEL_OTHER)
+    scene.at(1, due(1))
+    scene.at(2, due(2))
+    scene.at(2.5, trigger(2.5, Overlap.BUFFER_ALL))
+    scene.at(3, due(3))
+
+    scene.at(4, ended(4, 1))
+
+    assert scene.running == [3]
+    assert scene.waiting == [2.5]
+
+
 LIMITS = [
     (Overlap.SKIP, [1, 2], [], []),
     (Overlap.BUFFER_ONE, [1, 2], [3], []),

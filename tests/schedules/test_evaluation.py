@@ -322,6 +322,16 @@ def test_what_a_spec_says_is_looked_at_again_each_day_while_it_is_paused(site: S
     assert site.row().status == "paused"
 
 
+def test_a_schedule_that_has_ended_misses_nothing_though_it_is_looked_at_once_a_day(site: Site) -> None:
+    site.create(remaining=1, policies=Policies(catch_up_window_ms=10_000))
+    site.look(after(1))
+    assert site.row().wake_at == Instant(after(1) + DAY_MS)
+
+    site.look(after(5))
+
+    assert [reason for _, _, reason in site.told()] == ["on_time", "limit", "limit", "limit", "limit"]
+
+
 def test_a_function_taken_for_one_of_another_kind_is_set_right_when_it_starts(site: Site) -> None:
     """A schedule that was made without the code at hand: its runs need not be handed back one by one."""
     site.create(kind=FunctionKind.MUTATION)

@@ -34,7 +34,7 @@ def test_a_run_is_told_from_its_rule_to_its_end(world: OpenWorld) -> None:
 
     assert (told.fate, told.reason, told.missing, told.ran) == (Fate.STARTED, Reason.ON_TIME, None, True)
     assert chain(told) == [
-        "matched", "not excluded", "within bounds", "kept", "active", "awake", "eligible", "limit", "overlap", "room",
+        "matched", "not excluded", "within bounds", "kept", "active", "limit", "awake", "eligible", "overlap", "room",
         "startable", "started", "ended",
     ]  # fmt: skip
     assert told.sentence == "started on time as s-2026-01-01T00:01:00Z, ended success after 20 s"
@@ -86,7 +86,7 @@ def test_a_time_in_an_outage_longer_than_the_window_is_missed(world: OpenWorld) 
     told = app.schedules.explain("s", datetime(2026, 1, 1, 8, tzinfo=UTC))
 
     assert (told.fate, told.reason) == (Fate.MISSED, Reason.CATCH_UP_WINDOW)
-    assert chain(told)[-2:] == ["active", "!awake"]
+    assert chain(told)[-2:] == ["limit", "!awake"]
     assert told.sentence == "missed: 4320 s late; the catch-up window is 3600 s (first looked at 4320 s late)"
     assert told.fix == (
         "evertick schedule backfill --sid s --start-time 2026-01-01T08:00:00Z --end-time 2026-01-01T08:00:00Z"

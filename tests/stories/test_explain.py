@@ -28,7 +28,7 @@ def test_it_ran_and_this_is_how(world: World) -> None:
     assert explanation.sentence == "started on time as bread-2026-01-01T05:00:00Z, ended success after 0 s"
     assert [check.name for check in explanation.checks] == [
         *("matched", "not excluded", "within bounds"),
-        *("kept", "active", "awake", "eligible", "limit", "overlap", "room", "startable"),
+        *("kept", "active", "limit", "awake", "eligible", "overlap", "room", "startable"),
         *("started", "ended"),
     ]
 

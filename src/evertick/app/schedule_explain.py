@@ -315,10 +315,10 @@ def _of_run(
 _GATES: Final[Sequence[tuple[str, str, frozenset[Reason]]]] = (
     ("kept", "the schedule was deleted while it waited", frozenset({Reason.DELETED})),
     ("active", "the schedule was paused", frozenset({Reason.PAUSED})),
+    ("limit", "no actions remained", frozenset({Reason.LIMIT})),
     ("awake", "nobody looked within the catch-up window", frozenset({Reason.CATCH_UP_WINDOW, Reason.CATCH_UP_LATEST,
                                                                     Reason.CATCH_UP_NONE})),
     ("eligible", "its target might not run", frozenset({Reason.TARGET_INELIGIBLE})),
-    ("limit", "no actions remained", frozenset({Reason.LIMIT})),
     ("overlap", "an earlier run was open", frozenset({Reason.OVERLAP, Reason.SUPERSEDED, Reason.BACKFILL_CANCELED})),
     ("room", "there was no room", frozenset({Reason.BUFFER_FULL, Reason.RUNS_FULL})),
     ("startable", "the start was refused", frozenset({Reason.START_REFUSED})),

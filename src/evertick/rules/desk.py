@@ -237,12 +237,12 @@ class Desk:
         """Why a time of the spec is over as soon as it comes."""
         if self.pause is not None:
             return Reason.PAUSED
+        if self.remaining == 0:
+            return Reason.LIMIT  # before its age: a schedule that has ended is looked at once a day, and misses nothing
         late = too_late(occurrence.actual_at, self.policies, self.now)
         if late is not None:
             return late
-        if self.obstacle is not None:
-            return Reason.TARGET_INELIGIBLE
-        return Reason.LIMIT if self.remaining == 0 else None
+        return None if self.obstacle is None else Reason.TARGET_INELIGIBLE
 
     def _refuse(self, occurrence: Occurrence, scheduled: int) -> Reason | None:
         """Why an occurrence may not start although its turn has come. By hand, only the target can be in the way."""

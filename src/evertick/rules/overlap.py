@@ -52,7 +52,7 @@ def sort_out(
     """
     free = max(0, min(limit - open_runs, room))
     one_pass = _Pass(open_runs=open_runs, free=free, room=room, waiting=waiting, refuse=refuse)
-    if free and len(entries) > 1:
+    if free and len(entries) > 1 and free + open_runs > 1:  # with one slot rule 4 alone gives it to the newest
         entries = _newest_stoppers(entries, free + open_runs, refuse, one_pass.result)
     for entry in entries:
         one_pass.meet(entry)
