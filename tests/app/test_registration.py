@@ -88,6 +88,15 @@ def test_an_app_is_called_what_a_file_can_be_called(name: str) -> None:
         App(name)
 
 
+def test_an_app_and_its_functions_show_their_names() -> None:
+    app = App("shop", database_url="sqlite://")
+
+    @app.mutation(name="shop.buy")
+    def buy(ctx: MutationCtx) -> None: ...
+
+    assert (repr(app), repr(buy)) == ("<App shop>", "<mutation shop.buy>")
+
+
 def test_what_a_context_has_not_is_an_error_that_says_where_it_is(open_app: OpenApp) -> None:
     app = open_app()
 

@@ -20,7 +20,7 @@ from evertick.app.scheduling import Drafter
 from evertick.app.tables import declare_table
 from evertick.app.targets import GuardedTargets
 from evertick.base.clock import Clock, SystemClock
-from evertick.base.errors import Misuse, RegistrationError, WriteConflict
+from evertick.base.errors import InvalidDelay, Misuse, RegistrationError, WriteConflict
 from evertick.base.ids import DEFAULT_TENANT, Entropy, IdMaker, TenantId, system_entropy
 from evertick.base.instants import duration_ms
 from evertick.engine.events import Counters
@@ -74,6 +74,9 @@ class App:
         self._opening = threading.Lock()
         self._crons: Crons | None = None
         self._environment: Environment | None = None
+
+    def __repr__(self) -> str:
+        return f"<App {self.name}>"
 
     # -- registering
 
@@ -377,6 +380,8 @@ class App:
         timeout: float | timedelta | None,
     ) -> Any:
         timeout_ms = None if timeout is None else duration_ms(timeout, name="timeout")
+        if timeout_ms == 0:
+            raise InvalidDelay(f"timeout must be at least a millisecond, not {timeout}; leave it out for the usual one")
 
         def register(handler: Any) -> Function[..., Any]:
             if isinstance(handler, Function):
