@@ -50,7 +50,7 @@ class Function(Generic[P, R]):
         self.internal = internal
         self.timeout_ms = timeout_ms
         self.app_name = app_name
-        self.is_async = inspect.iscoroutinefunction(handler)
+        self.is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)
         self._parameters = _parameters_of(handler, self.name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -252,6 +252,8 @@ def default_name(handler: Callable[..., Any]) -> str:
     if module == "__main__":
         file = getattr(sys.modules.get("__main__"), "__file__", None)
         module = Path(file).stem if file else "main"
+    if not hasattr(handler, "__name__"):
+        raise RegistrationError(f"{handler!r} has no name of its own; give it one with name=...")
     return f"{module}.{handler.__name__}"
 
 
@@ -259,7 +261,10 @@ def _parameters_of(handler: Callable[..., Any], name: str) -> list[inspect.Param
     parameters = list(inspect.signature(handler).parameters.values())
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     if not parameters or parameters[0].kind not in positional:
-        raise RegistrationError(f"{name} needs a first parameter for its context: def {handler.__name__}(ctx, ...)")
+        short = name.rpartition(".")[2]
+        raise RegistrationError(f"{name} needs a first parameter for its context: def {short}(ctx, ...)")
+    if inspect.isgeneratorfunction(handler) or inspect.isasyncgenfunction(handler):
+        raise RegistrationError(f"{name} has a `yield`, so calling it runs nothing of it; return a list instead")
     if parameters[0].name in ("self", "cls"):
         raise RegistrationError(f"{name} is a method; register plain functions, whose first parameter is the context")
     return parameters[1:]

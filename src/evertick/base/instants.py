@@ -20,6 +20,7 @@ DAY_MS: Final = 24 * HOUR_MS
 HORIZON_MS: Final = 5 * 366 * DAY_MS
 """How far from now a job may be requested, either way: five years."""
 
+DURATION_MAX_S: Final = 86_399_999_999_999
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
@@ -58,8 +59,12 @@ def duration_ms(value: float | timedelta, *, name: str) -> int:
         milliseconds = value // _MILLISECOND
     elif isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidDelay(f"{name} must be seconds (a number) or a timedelta, not {type(value).__name__}")
-    elif not math.isfinite(value):
+    elif isinstance(value, float) and not math.isfinite(value):
         raise InvalidDelay(f"{name} must be a finite number of seconds, not {value}")
+    elif value > DURATION_MAX_S:
+        raise InvalidDelay(f"{name} must be at most {DURATION_MAX_S} seconds, the longest that a timedelta can be")
+    elif value < 0:
+        raise InvalidDelay(f"{name} must not be negative, got {max(value, -DURATION_MAX_S)}")
     else:
         milliseconds = round(value * 1000)
     if milliseconds < 0 or (not isinstance(value, timedelta) and value < 0):  # the least bit below 0 rounds to 0

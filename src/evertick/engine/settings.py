@@ -1,8 +1,13 @@
 """Settings: every size, limit and waiting time of the engine, by name."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Final
 
+from evertick.base.errors import Misuse
 from evertick.base.instants import DAY_MS, MINUTE_MS, SECOND_MS
+
+AT_LEAST_ONE: Final = frozenset({"batch", "action_threads", "poll_ms", "prune_batch", "tenants"})
+"""Settings without which nothing would go on; all others may be 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +52,12 @@ class Settings:
     """Most times that a schedule's spec may name in a minute; a hotter one is refused when it is given."""
     tenants: int = 1_000
     """Tenants looked at in one round."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value, least = getattr(self, field.name), 1 if field.name in AT_LEAST_ONE else 0
+            if type(value) is not int or value < least:
+                raise Misuse(f"Settings({field.name}=...) takes a whole number from {least} on, not {value!r}")
 
     @property
     def renew_every_ms(self) -> int:

@@ -32,6 +32,12 @@ class RetryPolicy:
     jitter: float = 0.5
 
     def __post_init__(self) -> None:
+        for name in ("attempts_max", "first_ms", "cap_ms"):
+            if type(getattr(self, name)) is not int:
+                raise Misuse(f"{name} of a retry policy must be a whole number, not {getattr(self, name)!r}")
+        for name in ("factor", "jitter"):
+            if type(getattr(self, name)) not in (int, float):
+                raise Misuse(f"{name} of a retry policy must be a number, not {getattr(self, name)!r}")
         if not 1 <= self.attempts_max <= ATTEMPTS_MAX:
             raise Misuse(f"a retry policy takes 1 to {ATTEMPTS_MAX} attempts, not {self.attempts_max}")
         if self.first_ms < FLOOR_MS:

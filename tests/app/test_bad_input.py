@@ -1,0 +1,93 @@
+"""What cannot be meant is refused where it is written, with the name of the wrong thing and what would be right."""
+
+import functools
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from evertick import App, Retry
+from evertick.base.errors import InvalidDelay, Misuse, RegistrationError
+from evertick.engine.settings import Settings
+
+
+class AsyncCallable:
+    """An object whose call is an `async def`."""
+
+    async def __call__(self, ctx: Any) -> None:
+        """Nothing."""
+
+
+def yields(ctx: Any) -> Any:
+    """A generator: nothing of it runs when it is called."""
+    yield 1
+
+
+async def yields_later(ctx: Any) -> Any:
+    """An asynchronous generator."""
+    yield 1
+
+
+@pytest.mark.parametrize("kind", ["query", "mutation"])
+def test_a_transaction_in_disguise_of_a_coroutine_is_refused(kind: str) -> None:
+    with pytest.raises(
+        RegistrationError, match=rf"later is an `async def` {kind}: .*plain `def`, or make it an action"
+    ):
+        getattr(App("bad"), kind)(name="later")(AsyncCallable())
+
+
+@pytest.mark.parametrize("kind", ["query", "mutation", "action"])
+@pytest.mark.parametrize("handler", [yields, yields_later])
+def test_a_generator_is_no_function_that_can_run(kind: str, handler: Any) -> None:
+    with pytest.raises(RegistrationError, match=r"many has a `yield`, .* return a list instead"):
+        getattr(App("bad"), kind)(name="many")(handler)
+
+
+def test_what_has_no_name_of_its_own_must_be_given_one() -> None:
+    app = App("bad")
+    nameless = functools.partial(lambda ctx, n: n, n=1)
+
+    with pytest.raises(RegistrationError, match=r"has no name of its own; give it one with name="):
+        app.mutation(nameless)
+    with pytest.raises(RegistrationError, match=r"bare needs a first parameter for its context: def bare\(ctx, ...\)"):
+        app.mutation(name="bare")(functools.partial(nameless, None))
+
+
+@pytest.mark.parametrize("timeout", [0, 0.0001, timedelta(0)])
+def test_a_function_without_any_time_is_refused(timeout: Any) -> None:
+    with pytest.raises(InvalidDelay, match="timeout must be at least a millisecond, not 0"):
+        App("bad").mutation(timeout=timeout)
+
+
+@pytest.mark.parametrize("delay", [10**400, 1e308, -(10**400)])
+def test_a_delay_beyond_all_numbers_is_refused_like_any_other(delay: Any) -> None:
+    app = App("bad", database_url="sqlite://")
+    app.mutation(name="tick")(lambda ctx: None)
+
+    with pytest.raises(InvalidDelay, match=r"delay must (be at most|not be negative)"):
+        app.scheduler.run_after(delay, "tick")
+    app.close()
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"attempts": 2.5}, "attempts_max of a retry policy must be a whole number, not 2.5"),
+        ({"attempts": "3"}, "attempts_max of a retry policy must be a whole number, not '3'"),
+        ({"attempts": True}, "attempts_max of a retry policy must be a whole number, not True"),
+        ({"factor": "2"}, "factor of a retry policy must be a number, not '2'"),
+        ({"jitter": None}, "jitter of a retry policy must be a number, not None"),
+    ],
+)
+def test_a_retry_of_no_numbers_is_refused(changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(Misuse, match=says):
+        Retry(**{"attempts": 3} | changes)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "least"),
+    [("batch", 0, 1), ("tenants", 0, 1), ("poll_ms", 0, 1), ("drain_ms", -1, 0), ("retention_ms", 0.5, 0)],
+)
+def test_settings_with_which_nothing_goes_on_are_refused(name: str, value: Any, least: int) -> None:
+    with pytest.raises(Misuse, match=rf"Settings\({name}=...\) takes a whole number from {least} on, not {value}"):
+        Settings(**{name: value})
