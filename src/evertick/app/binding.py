@@ -4,7 +4,9 @@ The job's row is written through that very connection, so it is there exactly if
 """
 
 import sqlite3
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from evertick.base.errors import EvertickError, Misuse
@@ -22,8 +24,11 @@ def bound(target: Any) -> Callable[[Callable[[Transaction], T]], T]:
     connection = _driver_connection(target)
     if isinstance(connection, sqlite3.Connection):
         return lambda work: _on_sqlite(connection, work)
-    if type(connection).__module__.split(".")[0] == "psycopg":
+    psycopg = sys.modules.get("psycopg")  # who has such a connection has imported it
+    if psycopg is not None and isinstance(connection, psycopg.Connection):
         return lambda work: _on_postgres(connection, work)
+    if psycopg is not None and isinstance(connection, psycopg.AsyncConnection):
+        raise Misuse("app.bind takes a synchronous connection: psycopg.connect(...), or one of a ConnectionPool")
     raise Misuse(
         f"cannot schedule on a {type(target).__module__}.{type(target).__name__}; "
         "give a sqlite3 or psycopg connection, or a SQLAlchemy Connection or Session"
@@ -37,9 +42,10 @@ def _driver_connection(target: Any) -> Any:
             raise Misuse("app.bind takes a synchronous session; inside session.run_sync(...) bind what it hands you")
         if hasattr(target, "get_bind"):
             target = target.connection()
-        elif not target.in_transaction():
+        elif hasattr(target, "in_transaction") and not target.in_transaction():
             target.begin()  # as its first statement would: else its `commit` would find nothing to commit
-        return target.connection.driver_connection
+        if hasattr(target, "connection"):
+            return target.connection.driver_connection
     return target
 
 
@@ -48,19 +54,37 @@ def _on_sqlite(connection: sqlite3.Connection, work: Callable[[Transaction], T])
     # in autocommit mode the caller wants each statement for itself.
     if connection.isolation_level is not None and not connection.in_transaction:
         connection.execute("begin")
-    return _explained(work, SqliteTransaction(connection))
+    with _set(connection, row_factory=None, text_factory=str):
+        return _explained(work, SqliteTransaction(connection))
 
 
 def _on_postgres(connection: Any, work: Callable[[Transaction], T]) -> T:
+    from psycopg import Cursor
+    from psycopg.rows import tuple_row
+
     from evertick.store.postgres import CHANNEL, PostgresTransaction, payload_of
 
-    transaction = PostgresTransaction(connection)
-    result = _explained(work, transaction)
-    if transaction.hints:
-        connection.execute(
-            "select pg_notify(%s, %s)", (CHANNEL, payload_of(transaction.hints))
-        )  # sent when the transaction commits
-    return result
+    with _set(connection, row_factory=tuple_row, cursor_factory=Cursor):
+        transaction = PostgresTransaction(connection)
+        result = _explained(work, transaction)
+        if transaction.hints:
+            connection.execute(
+                "select pg_notify(%s, %s)", (CHANNEL, payload_of(transaction.hints))
+            )  # sent when the transaction commits
+        return result
+
+
+@contextmanager
+def _set(connection: Any, **ours: Any) -> Iterator[None]:
+    """The connection makes rows as Evertick reads them, and afterwards as its owner does."""
+    theirs = {name: getattr(connection, name) for name in ours}
+    try:
+        for name, value in ours.items():
+            setattr(connection, name, value)
+        yield
+    finally:
+        for name, value in theirs.items():
+            setattr(connection, name, value)
 
 
 def _explained(work: Callable[[Transaction], T], transaction: Transaction) -> T:

@@ -4,6 +4,7 @@ Both see and change the user's own tables in the same transaction as everything 
 commits when the function returned, and rolls back when it raised.
 """
 
+import re
 import threading
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -13,6 +14,12 @@ from evertick.store.contract import Store
 from evertick.store.unit_of_work import UnitOfWork
 
 _FORBIDDEN: Final = frozenset({"commit", "rollback", "close", "executescript", "autocommit", "isolation_level"})
+
+_ENDING: Final = re.compile(
+    r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(begin|start\s+transaction|commit|end|abort|rollback(?!\s+(?:\w+\s+)?to\b))\b",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A statement that begins or ends a transaction, behind blanks and comments."""
 
 
 class GuardedConnection:
@@ -27,6 +34,17 @@ class GuardedConnection:
         if name in _FORBIDDEN:
             raise Misuse(f"ctx.connection.{name}: the transaction belongs to the mutation; return, or raise to undo it")
         return getattr(self._connection, name)
+
+    def execute(self, query: Any, *args: Any, **kwargs: Any) -> Any:
+        """The driver's `execute`, for every statement but those that begin or end a transaction."""
+        text = query.decode("utf-8", "replace") if isinstance(query, bytes) else query
+        found = _ENDING.match(text) if isinstance(text, str) else None
+        if found is not None:
+            raise Misuse(
+                f"ctx.connection.execute({found[1]!r}): the transaction belongs to the mutation; "
+                "return, raise to undo it, or use a savepoint"
+            )
+        return self._connection.execute(query, *args, **kwargs)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise Misuse(f"ctx.connection.{name} cannot be set: the connection is shared")

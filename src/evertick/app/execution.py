@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from evertick.app.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx, call_plain, run_in_frame
 from evertick.app.environment import Environment, Run
 from evertick.app.functions import Action, Function, Mutation
-from evertick.app.options import NonRetryable
+from evertick.app.options import NonRetryable, check_key
 from evertick.app.scheduled_run import scheduled_run
 from evertick.app.schedulers import AsyncScheduler, Scheduler
 from evertick.base.errors import (
@@ -149,8 +149,7 @@ class Execution:
 
         Raises IdempotencyConflict if the key was used with another function or other arguments.
         """
-        if not 1 <= len(key) <= 512:
-            raise Misuse(f"an idempotency key has 1 to 512 characters, not {len(key)}")
+        check_key(key, what="an idempotency key")
         encoded = function.encode_args(args, kwargs)
         fingerprint = hashlib.sha256(f"{function.name}\0{encoded}".encode()).hexdigest()
         plain = self._mutation_work(function, encoded, None)

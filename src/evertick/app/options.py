@@ -3,10 +3,23 @@
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
+from evertick.base.errors import Misuse
 from evertick.base.instants import duration_ms
 from evertick.rules.retry import RetryPolicy
+
+KEY_CHARS_MAX: Final = 512
+
+
+def check_key(key: str, *, what: str) -> None:
+    """Raise Misuse unless `key` is text that every database can keep; `what` begins the message."""
+    if not isinstance(key, str):
+        raise Misuse(f"{what} is text, not {type(key).__name__}")
+    if not 1 <= len(key) <= KEY_CHARS_MAX:
+        raise Misuse(f"{what} has 1 to {KEY_CHARS_MAX} characters, not {len(key)}")
+    if any(each == "\0" or "\ud800" <= each <= "\udfff" for each in key):
+        raise Misuse(f"{what} must not hold NUL or half of a character: {key!r}")
 
 
 class OnConflict(StrEnum):

@@ -9,11 +9,11 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from evertick.app.budget import check_args_size
 from evertick.app.functions import Function, FunctionCall
-from evertick.app.options import OnConflict, Retry
+from evertick.app.options import OnConflict, Retry, check_key
 from evertick.base.clock import Clock
 from evertick.base.errors import AlreadyExists, InvalidArguments, InvalidDelay, Misuse
 from evertick.base.ids import JOB_PREFIX, IdMaker, JobId, TenantId
@@ -22,7 +22,6 @@ from evertick.base.records import FunctionKind, JobState, NewJob
 from evertick.engine.finish import MakeId, cancel
 from evertick.store.contract import Transaction
 
-KEY_CHARS_MAX: Final = 512
 Target = Function[..., Any] | str
 
 
@@ -47,8 +46,8 @@ class Options:
     def merged(self, **changes: Any) -> "Options":
         """These options with some replaced. Raises Misuse for what cannot be."""
         changed = replace(self, **{name: value for name, value in changes.items() if value is not None})
-        if changed.key is not None and not 1 <= len(changed.key) <= KEY_CHARS_MAX:
-            raise Misuse(f"a key has 1 to {KEY_CHARS_MAX} characters, not {len(changed.key)}")
+        if changed.key is not None:
+            check_key(changed.key, what="a key")
         if changed.on_complete is not None and changed.on_complete.kind is FunctionKind.QUERY:
             raise Misuse(f"on_complete={changed.on_complete.name} is a query, which has no effect; give a mutation")
         return replace(changed, on_conflict=OnConflict(changed.on_conflict))
@@ -187,4 +186,4 @@ def _shown(instant: Instant) -> str:
     try:
         return to_iso(instant)
     except OverflowError:
-        return f"{instant} ms after 1970"
+        return "a moment beyond the year 9999"

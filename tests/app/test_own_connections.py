@@ -1,0 +1,135 @@
+"""Connections as their owners set them up: rows of any shape, keys that a database cannot keep, and statements that
+would end a transaction that is not theirs to end.
+"""
+
+import asyncio
+import sqlite3
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.rows import dict_row
+from sqlalchemy import create_engine
+
+from evertick import App, MutationCtx, QueryCtx
+from evertick.base.errors import Misuse
+from tests.app.conftest import OpenApp
+from tests.app.engine import job_of
+
+
+@pytest.fixture
+def app(open_app: OpenApp) -> App:
+    app = open_app()
+
+    @app.mutation(name="target")
+    def target(ctx: MutationCtx, n: int = 0) -> None:
+        ctx.db.insert("ran", {"n": n})
+
+    @app.query(name="count_ran")
+    def count(ctx: QueryCtx) -> int:
+        return len(ctx.db.query("ran").collect())
+
+    if not app.database_url.startswith("sqlite"):
+        app.migrate()
+    app.call("count_ran")
+    return app
+
+
+def unusual_connections(url: str) -> list[Any]:
+    """Connections whose rows are no tuples and whose text is no str."""
+    if url.startswith("sqlite"):
+        path = url.removeprefix("sqlite:///")
+        dicts, rows, raw = (sqlite3.connect(path) for _ in range(3))
+        dicts.row_factory = lambda cursor, row: {
+            column[0]: value for column, value in zip(cursor.description, row, strict=True)
+        }
+        rows.row_factory = sqlite3.Row
+        raw.text_factory = bytes
+        return [dicts, rows, raw]
+    return [psycopg.connect(url, row_factory=dict_row), psycopg.connect(url, cursor_factory=psycopg.RawCursor)]
+
+
+def test_a_bound_scheduler_works_whatever_rows_the_connection_makes(app: App, database_url: str) -> None:
+    for connection in unusual_connections(database_url):
+        shape = type(connection.execute("select 1 as one").fetchone())
+        scheduler = app.bind(connection)
+        keyed = scheduler.using(key="k").run_after(60, "target")
+        same = scheduler.using(key="k").run_after(60, "target")
+        scheduler.cancel(keyed)
+        again = scheduler.using(key="k").run_after(60, "target")
+        scheduler.cancel(again)
+        connection.commit()
+
+        assert type(keyed) is str
+        assert same == keyed != again
+        assert {job_of(app, job_id).state.value for job_id in (keyed, again)} == {"canceled"}
+        assert type(connection.execute("select 1 as one").fetchone()) is shape
+        connection.close()
+
+
+def test_what_is_no_connection_is_refused_by_name(app: App, database_url: str) -> None:
+    engine = create_engine(database_url.replace("postgresql://", "postgresql+psycopg://"))
+    with pytest.raises(Misuse, match="cannot schedule on a sqlalchemy"):
+        app.bind(engine)
+    engine.dispose()
+    with pytest.raises(Misuse, match=r"cannot schedule on a builtins\.str"):
+        app.bind(database_url)
+
+
+@pytest.mark.postgres
+def test_an_async_connection_is_refused_with_the_cure(postgres_url: str) -> None:
+    async def bind() -> None:
+        async with await psycopg.AsyncConnection.connect(postgres_url) as connection:
+            App("local", database_url=postgres_url).bind(connection)
+
+    with pytest.raises(Misuse, match="takes a synchronous connection"):
+        asyncio.run(bind())
+
+
+@pytest.mark.parametrize("key", ["a\0b", "\ud800", "x" * 513, "", 5])
+def test_a_key_that_cannot_be_kept_is_refused_everywhere(app: App, key: Any) -> None:
+    with pytest.raises(Misuse, match="a key"):
+        app.scheduler.using(key=key)
+    with pytest.raises(Misuse, match="an idempotency key"):
+        app.call_once(key, app.functions.resolve("target"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["commit", "COMMIT;", "rollback", " \n-- x\n/* y */ Commit", "begin", "start transaction", "end", b"commit"],
+)
+def test_no_statement_of_the_users_ends_the_transaction(app: App, statement: Any) -> None:
+    @app.mutation(name="ends")
+    def ends(ctx: MutationCtx) -> None:
+        ctx.connection.execute("create table own_things (id integer)")
+        with pytest.raises(Misuse, match="the transaction belongs to the mutation"):
+            ctx.connection.execute(statement)
+        raise ValueError("undone")
+
+    with pytest.raises(ValueError, match="undone"):
+        app.call(ends)
+    with pytest.raises((sqlite3.OperationalError, psycopg.errors.UndefinedTable), match="own_things"):
+        app.call(things(app))
+
+
+def test_savepoints_of_the_users_are_theirs(app: App) -> None:
+    @app.mutation(name="saves")
+    def saves(ctx: MutationCtx) -> int:
+        ctx.connection.execute("create table own_things (id integer)")
+        ctx.connection.execute("savepoint mine")
+        ctx.connection.execute("insert into own_things values (1)")
+        ctx.connection.execute("rollback to savepoint mine")
+        ctx.connection.execute("release mine")
+        ctx.connection.execute("insert into own_things values (2)")
+        return 1
+
+    app.call(saves)
+    assert app.call(things(app)) == [2]
+
+
+def things(app: App) -> Any:
+    @app.query(name="things")
+    def read(ctx: QueryCtx) -> list[int]:
+        return [row[0] for row in ctx.connection.execute("select id from own_things").fetchall()]
+
+    return read
