@@ -271,3 +271,24 @@ def test_the_exception_that_takes_a_time_out_is_named(exclusion: dict[str, objec
     (excluded,) = [reason for reason in answer.reasons if reason.kind is ReasonKind.EXCLUDED]
     assert excluded.exclusion == 1
     assert excluded.text == f"left out (except {words})"
+
+
+def test_many_sources_are_one_line_of_times() -> None:
+    """A walk through many rules agrees with asking for one time after the other, bounds and exclusions included."""
+    many = recurrence(
+        crons=["0 9 * * *", "*/7 9 * * 1", "0 9,17 * * 1-5"],
+        intervals=["5h", "7h", "86399s"],
+        times=["2026-03-02T09:00:00Z"],
+        except_=[{"calendar": {"day_of_week": "Wed"}}],
+        start="2026-03-01T00:00:00Z",
+        end="2026-03-20T12:00:00Z",
+    )
+    asked, at = [], many.next(0)
+    while at is not None:
+        asked.append(at)
+        at = many.next(at)
+    assert list(many.iterate(0)) == asked == many.preview(10_000, 0) == many.between(0, 1 << 40)
+    assert many.between(asked[3], asked[90]) == asked[3:90]
+    assert many.preview(5, asked[50]) == asked[51:56]
+    assert many.preview(0, 0) == []
+    assert many.count(asked[3], asked[90]) == 87

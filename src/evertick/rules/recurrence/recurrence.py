@@ -6,12 +6,18 @@ repeats a time and never stands still; both answer None only when nothing is lef
 """
 
 from collections.abc import Callable, Iterator
+from heapq import heapify, heappop, heapreplace
+from itertools import islice
+from typing import Final
 
 from evertick.rules.recurrence.civil import SECOND_MIN
 from evertick.rules.recurrence.exclusions import Exclusions
 from evertick.rules.recurrence.instants import Bounded, InstantRule, Instants, Union
 from evertick.rules.recurrence.source import Spec
 from evertick.rules.recurrence.zones import Zone
+
+_MERGED_FROM: Final = 4
+"""With more rules than this, a walk remembers what each of them will do next."""
 
 
 class Recurrence:
@@ -50,14 +56,37 @@ class Recurrence:
 
     def iterate(self, after: int) -> Iterator[int]:
         """Every time later than `after`, in order."""
+        if len(self.rules) > _MERGED_FROM:
+            yield from self._merged(after)
+            return
         following = self.next
         at = following(after)
         while at is not None:
             yield at
             at = following(at)
 
+    def _merged(self, after: int) -> Iterator[int]:
+        """As `iterate`, for many rules: only those that have just fired are asked again."""
+        rules, start, end = self.rules, self.spec.start, self.spec.end
+        if start is not None:
+            after = max(after, start - 1)
+        coming = [(at, number) for number, rule in enumerate(rules) if (at := rule.next(after)) is not None]
+        heapify(coming)
+        while coming and (end is None or coming[0][0] <= end):
+            at = coming[0][0]
+            yield at
+            while coming and coming[0][0] == at:
+                number = coming[0][1]
+                following = rules[number].next(at)
+                if following is None:
+                    heappop(coming)
+                else:
+                    heapreplace(coming, (following, number))
+
     def preview(self, number: int, after: int) -> list[int]:
         """The next `number` times later than `after`; fewer when there are no more."""
+        if len(self.rules) > _MERGED_FROM:
+            return list(islice(self._merged(after), max(number, 0)))
         times: list[int] = []
         following = self.next
         at = following(after) if number > 0 else None
@@ -73,13 +102,12 @@ class Recurrence:
         times: list[int] = []
         if limit is not None and limit <= 0:
             return times
-        following = self.next
-        at = following(begin - 1)
-        while at is not None and at < end:
+        for at in self.iterate(begin - 1):
+            if at >= end:
+                break
             times.append(at)
             if len(times) == limit:
                 break
-            at = following(at)
         return times
 
     def count(self, begin: int, end: int) -> int:

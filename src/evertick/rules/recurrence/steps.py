@@ -117,6 +117,13 @@ class AllowedSteps:
 
     def up_to(self, k: int) -> int:
         """The last allowed step up to number k."""
+        times, origin, step = self._times, self._origin, self._step
+        for _ in range(_TRIES):
+            second = (origin + k * step) % DAY
+            if second in times:
+                return k
+            behind = times.before(second)
+            k += (behind - second if behind >= 0 else times.last - DAY - second) // step  # rounded away from k
         period, numbers = self._numbers
         into = k % period
         at = bisect_right(numbers, into)
