@@ -322,6 +322,8 @@ class ScheduleClient:
     def _policies(self, name: str) -> Policies:
         chance, kind = self._chance, self._truth.kinds[name]
         overlap = chance.choice(EXCLUSIVE if kind.exclusive else tuple(Overlap))
+        if kind.ordered and chance.random() < 0.5:
+            overlap = Overlap.BUFFER_ALL
         window_s = 60 if self._cluster.profile.fast else 4 * 3_600
         return Policies(
             overlap=overlap,

@@ -67,8 +67,8 @@ def one_run_overlooked(entries: Any, *, open_runs: int, **options: Any) -> Any:
 
 
 def newest_first(entries: Any, **options: Any) -> Any:
-    """What waits, waits in the wrong order."""
-    result = SORT_OUT(entries, **options)
+    """Of those that wait, the newest starts."""
+    result = SORT_OUT(entries[::-1], **options)
     result.kept.reverse()
     return result
 
