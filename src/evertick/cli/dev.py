@@ -39,6 +39,7 @@ DEBOUNCE_MS: Final = 400
 """But no later than this after the first of many changes."""
 LOOK_EVERY_S: Final = 0.5
 """Time between two looks at the files themselves, whatever the watch tells."""
+LAST_WORDS_S: Final = 0.5
 RESTART_FIRST_S: Final = 0.25
 RESTART_MAX_S: Final = 10.0
 STEADY_S: Final = 10.0
@@ -118,6 +119,15 @@ class Child:
         pipe = os.fdopen(reports_out, "rb")
         await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reports), pipe)
         return cls(process, orders_in, reports)
+
+    async def last_words(self) -> str:
+        """Why it ended, if it could say so. A process that it left behind may keep the pipe open."""
+        try:
+            async with asyncio.timeout(LAST_WORDS_S):
+                line = await self._reports.readline()
+        except TimeoutError:
+            return ""
+        return f": {json.loads(line)['failed']['error']}" if line.startswith(b'{"failed"') else ""
 
     async def report(self) -> dict[str, Any]:
         """The next report. A child that ends without one is a failure."""
@@ -262,10 +272,11 @@ class Supervisor:
     async def _revive(self, dead: Child) -> Child | int:
         """Start a child again that ended by itself, unless it was told to end by somebody else."""
         code = await dead.ended()
+        why = await dead.last_words()
         dead.kill()
         if code in (Exit.OK, Exit.INTERRUPTED):
             return code
-        say("!", f"the process that runs the app {ending(code)}; starting it again")
+        say("!", f"the process that runs the app {ending(code)}{why}; starting it again")
         if time.monotonic() - dead.started_at > STEADY_S:
             self._restart_s = RESTART_FIRST_S
         began = time.time()
