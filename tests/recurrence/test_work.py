@@ -129,6 +129,34 @@ def test_long_intervals_agree_with_a_sum_of_days(unit: str, interval: int) -> No
         assert datetime(1970, 1, 1) + timedelta(seconds=firing) == shown
 
 
+COUNTED = [
+    "FREQ=MINUTELY;INTERVAL=7;BYDAY=MO;BYHOUR=9;COUNT=5000",
+    "FREQ=MINUTELY;BYMONTH=2;BYMONTHDAY=29;BYDAY=MO;BYHOUR=9;COUNT=5000",
+    "FREQ=SECONDLY;BYMONTH=2;BYMONTHDAY=29;COUNT=1000000000",
+    "FREQ=SECONDLY;INTERVAL=119;BYMONTHDAY=30;BYDAY=SA;BYHOUR=13;COUNT=10000",
+    "FREQ=MINUTELY;INTERVAL=36000;BYMONTHDAY=29;COUNT=5000",
+    "FREQ=DAILY;BYDAY=MO;COUNT=1000000000",
+]
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "UTC"])
+@pytest.mark.parametrize("text", COUNTED)
+def test_the_last_of_many_rare_occurrences_is_counted_to_and_not_visited(text: str, zone: str) -> None:
+    assert calls(lambda: rrule(text, "2002-01-29T00:05:21", zone)) < CALLS_MAX
+
+
+def test_exclusions_do_not_part_a_rule_of_many_minutes() -> None:
+    """An hour of sixty parts is one rule, also where exclusions lie inside an hour and offsets half an hour apart."""
+    every_minute = ",".join(map(str, range(60)))
+    rule = rrule(
+        f"FREQ=HOURLY;INTERVAL=7;BYMONTHDAY=31;BYMINUTE={every_minute}", "1890-01-29T00:05:21", "Australia/Lord_Howe",
+        except_=[{"cron": "3-7,40 * * * *"}],
+    )  # fmt: skip
+    assert calls(lambda: ask_everything(rule)) < CALLS_MAX
+    minutes = {(time + rule.zone.offset_at(time)) // 60 % 60 for time in rule.preview(200, NOW)}
+    assert minutes == set(range(60)) - {3, 4, 5, 6, 7, 40}
+
+
 FILTERED = [
     ("FREQ=MINUTELY;INTERVAL=62;BYMINUTE=1,5,20,41;BYMONTH=1,3,4,10,11", 62),
     ("FREQ=MINUTELY;INTERVAL=97;BYHOUR=0,1,2,3,23;BYDAY=SU,MO", 97),

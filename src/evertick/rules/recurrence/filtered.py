@@ -217,15 +217,17 @@ class FilteredSteps:
         low, high = max(low, begin, base), min(high, end)
         if low >= high:
             return 0
-        if (high - low) // step < _STEPS_SEEN:
-            return self._count_seen(piece, low, high)
+        few = (high - low) // step < _STEPS_SEEN
         total = 0
         begun, ended = -(-(low + offset) // DAY) - first, (high + offset) // DAY - first
-        inner = (1 << ended) - (1 << begun) if self._exact and ended > begun else 0
+        inner = (1 << ended) - (1 << begun) if self._exact and ended > begun and not few else 0
         for days, steps in lines:
             for number, days_of_so_many in steps.tallies if days & inner else ():
                 total += number * (days & inner & days_of_so_many >> first % self._repeat).bit_count()
             days &= ~inner
+            if few or (not self._exact and steps.before(high - base) - steps.before(low - base) < _STEPS_SEEN):
+                total += self._count_seen(days, steps, piece, low, high)
+                continue
             while days:  # one run of days after the other
                 at = (days & -days).bit_length() - 1
                 length = (~(days >> at) & -~(days >> at)).bit_length() - 1
@@ -236,17 +238,17 @@ class FilteredSteps:
                     total += steps.before(stop - base) - steps.before(run - base)
         return total
 
-    def _count_seen(self, piece: _Piece, low: int, high: int) -> int:
-        """The same where steps are few: by a look at each."""
+    def _count_seen(self, days: int, steps: AllowedSteps, piece: _Piece, low: int, high: int) -> int:
+        """How many instants of these days lie in [low, high), by a look at each of few allowed steps."""
         base, step = self._base, self._step
-        _, _, offset, first, mask, lines = piece
+        offset, first = piece[2:4]
         total = 0
-        for k in range((low - base) // step, (high - 1 - base) // step + 1):
-            start = base + k * step
-            day = (max(start, low) + offset) // DAY - first
-            if mask >> day & 1:
-                parts = _steps_of(lines, day).parts_at(k)
+        k = steps.from_on((low - base) // step)
+        while (start := base + k * step) < high:
+            if days >> (max(start, low) + offset) // DAY - first & 1:
+                parts = steps.parts_at(k)
                 total += bisect_left(parts, high - start) - bisect_left(parts, low - start)
+            k = steps.from_on(k + 1)
         return total
 
     # --- years
