@@ -3,12 +3,13 @@
 import os
 import signal
 import sqlite3
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import APP
-from tests.cli.programs import Start, children_of, evertick
+from tests.cli.programs import COMMAND, DEADLINE_S, Start, children_of, environment, evertick
 
 pytestmark = pytest.mark.processes
 
@@ -113,6 +114,32 @@ def test_an_action_that_runs_ends_before_the_new_code_takes_over(folder: Path, s
     dev.wait_for(r"↻ reloaded")
     listed = evertick(folder, "job", "list", "--function", "app.wait", "--fields", "state,attempt")
     assert listed.out == "success\t1\n"
+
+
+def test_it_ends_quietly_when_nobody_reads_what_it_writes(folder: Path) -> None:
+    command = [*COMMAND, "dev", "app.py"]
+    with (
+        (folder / "err.txt").open("w+") as errors,
+        subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        ) as dev,
+    ):
+        assert dev.stdout is not None
+        try:
+            assert any("try  " in line for line in dev.stdout)
+            dev.stdout.close()
+            evertick(folder, "run", "app.send", "body=hi", "delay=0")
+            assert dev.wait(DEADLINE_S) == 0
+        finally:
+            dev.kill()
+        errors.seek(0)
+        assert errors.read() == ""
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

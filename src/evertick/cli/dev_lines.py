@@ -15,6 +15,7 @@ The lines are written by a thread of their own, because the engine must not wait
 import json
 import logging
 import os
+import signal
 import sys
 import threading
 import time
@@ -55,8 +56,18 @@ FATES: Final = {Fate.STARTED: "▶", Fate.BUFFERED: "≡", Fate.SKIPPED: "↷", 
 def say(sign: str, words: str) -> None:
     """One line, at once: the wall clock (or that of the simulation), a sign, words."""
     shown = click.style(sign, fg=COLORS[sign]) if sign in COLORS and _colorful() else sign
-    sys.stdout.write(f"  {_time_shown()} {shown} {words}\n")
-    sys.stdout.flush()
+    _write(f"  {_time_shown()} {shown} {words}\n")
+
+
+def _write(text: str) -> None:
+    """Write to standard output, at once. If nobody reads it any more (`dev | head`), ask this process to end."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What else is written until then, also by functions of the user's, must not fail.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def show_times_of(clock: Clock) -> None:
@@ -91,7 +102,7 @@ class DevHandler(logging.Handler):
         else:
             say("!" if record.levelno >= logging.WARNING else " ", words)
         if record.exc_info:
-            sys.stdout.write(f"{logging.Formatter().formatException(record.exc_info)}\n")
+            _write(f"{logging.Formatter().formatException(record.exc_info)}\n")
 
 
 class DevLines(threading.Thread):
