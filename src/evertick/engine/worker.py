@@ -209,16 +209,20 @@ class Worker:
     async def _end(self, tasks: list[asyncio.Task[None]]) -> None:
         """Stop claiming, let actions end, write their ends, leave: all of it within the drain and LAST_WRITES_S."""
         self.stop()  # a loop that ended by an error ends the others
-        await self.actions.drain(self._settings.drain_ms, self._at_once)
         time = asyncio.get_running_loop().time
-        deadline = time() + LAST_WRITES_S
-        while time() < deadline and not all(task.done() for task in tasks):
+        drained_by = time() + self._settings.drain_ms / 1000  # mutations that run, too, have until then
+        await self.actions.drain(self._settings.drain_ms, self._at_once)
+        last = time()
+        while not all(task.done() for task in tasks):
+            last = last if self._at_once.is_set() else max(last, min(time(), drained_by))
+            if time() > last + LAST_WRITES_S:
+                break
             if self.actions.ends.empty:
                 self.actions.ends.stop()
             self.actions.ends.poke()
             await asyncio.wait(tasks, timeout=0.01)
         try:
-            async with asyncio.timeout_at(deadline):
+            async with asyncio.timeout_at(last + LAST_WRITES_S):
                 await self._sign_off()
         except (Unavailable, Conflict, TimeoutError) as error:
             _logger.warning("could not sign off: %s; others will notice by the lease", str(error) or "no answer")
