@@ -108,7 +108,9 @@ class IntervalWire(_Wire):
     """Every so often: durations such as "5h" or seconds; `anchor` is "epoch", "start" or a moment."""
 
     every: StrictStr | StrictInt | StrictFloat = Field(validation_alias=AliasChoices("every", "interval", "every_s"))
-    offset: StrictStr | StrictInt | StrictFloat | None = Field(None, validation_alias=AliasChoices("offset", "phase", "phase_s"))
+    offset: StrictStr | StrictInt | StrictFloat | None = Field(
+        None, validation_alias=AliasChoices("offset", "phase", "phase_s")
+    )
     anchor: StrictStr | None = None
 
 
