@@ -17,7 +17,7 @@ from evertick.store.contract import Isolation, Store
 
 _logger: Final = logging.getLogger("evertick.engine")
 
-END_S: Final = 1.0
+END_S: Final = 0.5
 """How long the end waits for a renewal that is under way."""
 
 
