@@ -274,3 +274,9 @@ def test_any_order_of_known_words_is_an_error_of_ours_or_compiles(text: str) -> 
 def test_what_is_no_text_is_refused(thing: object) -> None:
     with pytest.raises(InvalidSpec, match="must be text"):
         parse_sentence(thing)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["monthly 1 through", "every year on 1 to", "at 09:00 on the 24 through"])
+def test_a_sentence_that_breaks_off_is_refused(text: str) -> None:
+    with pytest.raises(InvalidSpec, match="ends too early|not understood"):
+        parse_sentence(text)

@@ -73,8 +73,8 @@ class Reader:
         return self._words[self._at : self._at + count]
 
     def advance(self, words: int = 1) -> None:
-        """Take words that the caller has looked at."""
-        self._at += words
+        """Take words that the caller has looked at; at the end there are none to take."""
+        self._at = min(self._at + words, len(self._words))
         if self._at > self._furthest:
             self._furthest = self._at
             self._wanted = {}
