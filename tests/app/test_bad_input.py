@@ -91,3 +91,24 @@ def test_a_retry_of_no_numbers_is_refused(changes: dict[str, Any], says: str) ->
 def test_settings_with_which_nothing_goes_on_are_refused(name: str, value: Any, least: int) -> None:
     with pytest.raises(Misuse, match=rf"Settings\({name}=...\) takes a whole number from {least} on, not {value}"):
         Settings(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"retry": 3}, r"retry= takes a policy such as Retry\(5\), not 3"),
+        ({"on_complete": "tick"}, "on_complete= takes a registered mutation or action, not 'tick'"),
+        ({"on_conflict": "perhaps"}, "on_conflict= is one of keep, replace, error, not 'perhaps'"),
+    ],
+)
+def test_options_of_another_kind_are_refused_before_anything_is_scheduled(options: dict[str, Any], says: str) -> None:
+    app = App("bad", database_url="sqlite://")
+
+    with pytest.raises(Misuse, match=says):
+        app.scheduler.using(**options)
+    app.close()
+
+
+def test_an_address_that_is_no_text_is_refused() -> None:
+    with pytest.raises(Misuse, match="database_url is text, such as sqlite:///FILE, not 5"):
+        App("bad", database_url=5)  # type: ignore[arg-type]

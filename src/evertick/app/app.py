@@ -62,6 +62,8 @@ class App:
     ) -> None:
         if not name or name.startswith(".") or any(each in name for each in "/\\\0"):
             raise Misuse(f"{name!r} cannot be an app's name: its database is the file {DATA_FOLDER}/<name>.db")
+        if database_url is not None and not isinstance(database_url, str):
+            raise Misuse(f"database_url is text, such as sqlite:///FILE, not {database_url!r}")
         self.name = name
         self.settings = settings or Settings()
         self.functions = Registry()

@@ -48,6 +48,12 @@ class Options:
         changed = replace(self, **{name: value for name, value in changes.items() if value is not None})
         if changed.key is not None:
             check_key(changed.key, what="a key")
+        if changed.retry is not None and not isinstance(changed.retry, Retry):
+            raise Misuse(f"retry= takes a policy such as Retry(5), not {changed.retry!r}")
+        if changed.on_complete is not None and not isinstance(changed.on_complete, Function):
+            raise Misuse(f"on_complete= takes a registered mutation or action, not {changed.on_complete!r}")
+        if changed.on_conflict not in tuple(OnConflict):
+            raise Misuse(f"on_conflict= is one of {', '.join(OnConflict)}, not {changed.on_conflict!r}")
         if changed.on_complete is not None and changed.on_complete.kind is FunctionKind.QUERY:
             raise Misuse(f"on_complete={changed.on_complete.name} is a query, which has no effect; give a mutation")
         return replace(changed, on_conflict=OnConflict(changed.on_conflict))
