@@ -278,5 +278,5 @@ def test_what_is_no_text_is_refused(thing: object) -> None:
 
 @pytest.mark.parametrize("text", ["monthly 1 through", "every year on 1 to", "at 09:00 on the 24 through"])
 def test_a_sentence_that_breaks_off_is_refused(text: str) -> None:
-    with pytest.raises(InvalidSpec, match="ends too early|not understood"):
+    with pytest.raises(InvalidSpec, match=r"ends too early|not understood"):
         parse_sentence(text)
