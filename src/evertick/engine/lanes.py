@@ -39,9 +39,8 @@ class ThreadLanes:
 
     def __init__(self, store: Store, *, writers: int, callers: int) -> None:
         self._store = store
-        self._writers = ThreadPoolExecutor(writers, thread_name_prefix="evertick-lane")
-        self._callers = ThreadPoolExecutor(callers, thread_name_prefix="evertick-call")
-        self._closed = False
+        self._sizes = (writers, callers)
+        self._writers, self._callers = self._pools()
 
     async def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
         """See `Lanes.write`."""
@@ -57,12 +56,22 @@ class ThreadLanes:
         return await asyncio.get_running_loop().run_in_executor(self._callers, function, *args)
 
     def close(self, *, wait: bool = True) -> None:
-        """See `Lanes.close`. A function that still runs keeps its thread, not the process. Once is enough."""
-        if self._closed:
-            return
-        self._closed = True
-        self._writers.shutdown(wait=wait, cancel_futures=not wait)
-        self._callers.shutdown(wait=False, cancel_futures=True)
+        """See `Lanes.close`. A function that still runs keeps its thread, not the process.
+
+        Whoever works here afterwards, as a program does that outlives its worker, gets new threads.
+        """
+        writers, callers = self._writers, self._callers
+        self._writers, self._callers = self._pools()
+        writers.shutdown(wait=wait, cancel_futures=not wait)
+        callers.shutdown(wait=False, cancel_futures=True)
+
+    def _pools(self) -> tuple[ThreadPoolExecutor, ThreadPoolExecutor]:
+        """No thread is there before its first work."""
+        writers, callers = self._sizes
+        return (
+            ThreadPoolExecutor(writers, thread_name_prefix="evertick-lane"),
+            ThreadPoolExecutor(callers, thread_name_prefix="evertick-call"),
+        )
 
 
 class InlineLanes:
