@@ -6,9 +6,9 @@ them. From `--file` it answers one line of JSON for each line asked:
     {"id": "a", "spec": {"crons": ["0 9 * * 1-5"]}, "after": "2026-01-01T00:00:00Z", "count": 3}
     {"id": "a", "times": ["2026-01-01T09:00:00+00:00", ...], "description": "at 09:00 on weekdays"}
 
-or `{"id", "never": true}` for a spec that can never fire, `{"id", "times": [], "ended": true}` for one whose last time
-has passed, or `{"id", "error": {"code", "message"}}`. A line that asks with `jitter_seed` is answered with actual
-times instead of nominal ones. One bad line never stops the others.
+or `{"id", "never": true}` for a spec that never fires (with `"times": [], "ended": true` if it did once, and will not
+after that moment), or `{"id", "error": {"code", "message"}}`. A line that asks with `jitter_seed` is answered with
+actual times instead of nominal ones. One bad line never stops the others.
 """
 
 import json
@@ -65,7 +65,7 @@ def preview(
     --file answers one line of JSON for each line of the file:
       {"id": "a", "spec": {"crons": ["0 9 * * 1-5"]}, "after": "2026-01-01T00:00:00Z", "count": 3}
       {"id": "a", "times": ["2026-01-01T09:00:00+00:00", ...], "description": "at 09:00 on weekdays"}
-      or {"id", "never": true}, {"id", "times": [], "ended": true}, {"id", "error": {"code", "message"}}
+      or {"id", "never": true} (and "ended": true if its last time has passed), {"id", "error": {"code", "message"}}
 
     \b
     A spec (also for --spec) has any of:
@@ -190,7 +190,7 @@ def _times(asked: dict[str, Any], after: str, count: int) -> dict[str, Any]:
         return {"never": True}
     answer: dict[str, Any] = {"times": written}
     if not written:
-        answer["ended"] = True
+        answer |= {"never": True, "ended": True}
     description = _description(spec)
     return answer if description is None else {**answer, "description": description}
 
