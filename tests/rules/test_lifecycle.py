@@ -66,6 +66,16 @@ def test_resuming_makes_up_nothing_and_keeps_its_note() -> None:
     assert scene.state.note == "it is back"
 
 
+def test_resuming_without_a_note_forgets_why_it_was_paused_and_no_other_note() -> None:
+    mended, noted = Scene(), Scene()
+    mended.at(1, Paused(at=minute(1), note="being mended"))
+    mended.at(2, Resumed(at=minute(2)))
+    noted.at(1, Resumed(at=minute(1), note="handle with care"))
+    noted.at(2, Resumed(at=minute(2)))
+
+    assert (mended.state.note, noted.state.note) == ("", "handle with care")
+
+
 def test_what_waits_is_dropped_only_if_its_turn_comes_during_the_pause() -> None:
     dropped, survived = Scene(overlap=Overlap.BUFFER_ALL), Scene(overlap=Overlap.BUFFER_ALL)
     for scene in (dropped, survived):

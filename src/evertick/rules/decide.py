@@ -250,6 +250,8 @@ def _resumed(desk: Desk, event: Resumed) -> None:
     """Times that passed during the pause are not made up: each of them was skipped when it came."""
     if event.note:
         desk.note = cut(event.note)
+    elif desk.pause is not None and desk.note == desk.pause.note:
+        desk.note = ""  # why it was paused is no longer true
     if event.recount is not None and desk.seen_until > event.at:
         judged = to_iso(desk.seen_until)
         desk.tell(NoteCode.RESUMED, f"counts from {to_iso(event.at)} again; it had judged times up to {judged}")
