@@ -3,6 +3,7 @@ would end a transaction that is not theirs to end.
 """
 
 import asyncio
+import contextlib
 import sqlite3
 from typing import Any
 
@@ -14,7 +15,7 @@ from sqlalchemy import create_engine
 from evertick import App, MutationCtx, QueryCtx
 from evertick.base.errors import Misuse
 from tests.app.conftest import OpenApp
-from tests.app.engine import job_of
+from tests.app.engine import Engine, job_of
 
 
 @pytest.fixture
@@ -125,6 +126,74 @@ def test_savepoints_of_the_users_are_theirs(app: App) -> None:
 
     app.call(saves)
     assert app.call(things(app)) == [2]
+
+
+def test_an_error_that_a_function_hides_fails_it_alone_or_not_at_all(app: App) -> None:
+    """SQLite undoes the statement alone, so the function may go on. PostgreSQL undoes the function: its job fails, and
+    those that share its commit succeed.
+    """
+
+    @app.mutation(name="hides")
+    def hides(ctx: MutationCtx, then: str) -> str:
+        with contextlib.suppress(sqlite3.Error, psycopg.Error):
+            ctx.connection.execute("insert into nothing values (1)")
+        if then == "insert":
+            ctx.db.insert("ran", {"n": 1})
+        if then == "schedule":
+            ctx.scheduler.using(key="k").run_after(60, "target")
+        if then == "own":
+            with contextlib.suppress(sqlite3.Error, psycopg.Error):
+                ctx.connection.execute("select 1")
+        return "went on"
+
+    @app.mutation(name="surrounds")
+    def surrounds(ctx: MutationCtx) -> str:
+        try:
+            return ctx.run_mutation(hides, "insert")
+        except Misuse as error:
+            return type(error).__name__
+
+    ids = []
+    for then in ("nothing", "insert", "schedule", "own"):
+        ids += [app.scheduler.run_after(0, "target", 7), app.scheduler.run_after(0, "hides", then)]
+    surrounding = app.scheduler.run_after(0, "surrounds")
+    with Engine(app) as engine:
+        jobs = [engine.wait(job_id) for job_id in ids]
+        around = engine.wait(surrounding)
+
+    assert [job.state.value for job in jobs[::2]] == ["success"] * 4
+    for job in jobs[1::2]:
+        if app.database_url.startswith("sqlite"):
+            assert (job.state.value, job.result) == ("success", "went on")
+        else:
+            assert job.state.value == "failed"
+            assert "its error was hidden" in (job.error or "")
+            assert "nothing" in (job.error or "")
+    assert around.result == ("went on" if app.database_url.startswith("sqlite") else "Misuse")
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("then", ["nothing", "insert"])
+def test_a_conflict_that_a_function_hides_is_still_no_error_of_its_own(postgres_url: str, then: str) -> None:
+    app = App("local", database_url=postgres_url)
+    runs: list[int] = []
+
+    @app.mutation
+    def meets_a_conflict(ctx: MutationCtx) -> str:
+        runs.append(1)
+        if len(runs) < 3:
+            with contextlib.suppress(psycopg.Error):
+                ctx.connection.execute("do $$ begin raise exception using errcode = '40001'; end $$")
+            if then == "insert":
+                ctx.db.query("ran").collect()
+        return "done"
+
+    app.migrate()
+    with Engine(app) as engine:
+        job = engine.wait(app.scheduler.run_after(0, meets_a_conflict))
+    app.close()
+
+    assert (job.state.value, job.result, len(runs)) == ("success", "done", 3)
 
 
 def things(app: App) -> Any:

@@ -289,6 +289,8 @@ class ModelTransaction(ScheduleModel):
     def savepoint(self, name: str) -> None:
         self._savepoints.append((name, self.tables.copy()))
 
+    def check_usable(self) -> None: ...
+
     def rollback_to(self, name: str) -> None:
         while True:
             last, self.tables = self._savepoints.pop()

@@ -279,6 +279,7 @@ def run_in_frame(function: Function[..., Any], ctx: MutationCtx, args: Any, kwar
     try:
         result = call_plain(function, ctx, FunctionKind.MUTATION, args, kwargs)
         ctx.end_session(keep=True)
+        unit.check_usable()
     except BaseException:
         ctx.end_session(keep=False)
         unit.undo()

@@ -79,6 +79,7 @@ class Execution:
             result = self._e.timer.call(self._limit_ms(function), function.handler, ctx, *args, **kwargs)
             outcome: Outcome = Returned(function.encode_result(result))
             ctx.end_session(keep=True)
+            unit.check_usable()
         except INTERNAL:
             raise
         except (KeyboardInterrupt, asyncio.CancelledError):

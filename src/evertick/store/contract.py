@@ -288,6 +288,13 @@ class Transaction(ScheduleTransaction, Protocol):
         """What a driver's error means when it is none of the user's: a conflict, or a database that went away."""
         ...
 
+    def check_usable(self) -> None:
+        """After statements of the user's own: raise if one of them failed so that nothing can follow it.
+
+        Raises the error of ours where the database was at fault, Misuse where the user hid an error of his own.
+        """
+        ...
+
     @property
     def connection(self) -> Any:
         """The driver's connection, for statements of the user's own in the same commit."""

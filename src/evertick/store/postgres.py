@@ -14,7 +14,8 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple, TypeVar
+from functools import partial
+from typing import Any, Final, NamedTuple, Self, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import psycopg
@@ -77,15 +78,39 @@ _EACH: Final = _Kind(autocommit=True, relaxed=False)
 _RELAXED: Final = _Kind(autocommit=True, relaxed=True)
 
 
+class _WatchedCursor(psycopg.Cursor[Any]):
+    """A cursor for statements of the user's own: it notes what fails, because the user may hide it."""
+
+    def __init__(self, *args: Any, note: Callable[[psycopg.Error], None], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._note = note
+
+    def execute(self, *args: Any, **kwargs: Any) -> Self:
+        try:
+            return super().execute(*args, **kwargs)
+        except psycopg.Error as error:
+            self._note(error)
+            raise
+
+    def executemany(self, *args: Any, **kwargs: Any) -> None:
+        try:
+            super().executemany(*args, **kwargs)
+        except psycopg.Error as error:
+            self._note(error)
+            raise
+
+
 class PostgresTransaction(SqlTransaction):
     """One transaction on a psycopg connection."""
 
     def __init__(self, connection: "psycopg.Connection[Any]") -> None:
         super().__init__()
         self._connection = connection
-        self._cursor = connection.cursor()
+        self._cursor = psycopg.Cursor(connection)
         self._statements = load_statements("postgres")
         self._is_handed_out = False
+        self._users_error: psycopg.Error | None = None
+        """What a statement of the user's own met last, apart from the complaint that one had failed before."""
 
     @property
     def connection(self) -> "psycopg.Connection[Any]":
@@ -93,26 +118,51 @@ class PostgresTransaction(SqlTransaction):
         if not self._is_handed_out:
             self._is_handed_out = True
             self._command("set local enable_seqscan = on")
+            self._connection.cursor_factory = partial(_WatchedCursor, note=self._note)  # type: ignore[assignment]
         return self._connection
 
     def explain(self, error: BaseException) -> EvertickError | None:
         """See `Transaction.explain`. SQLAlchemy wraps the driver's error."""
         cause = getattr(error, "orig", None) or error
+        if isinstance(cause, pg_errors.InFailedSqlTransaction):
+            cause = self._users_error or cause
         gone = isinstance(cause, psycopg.OperationalError) and self._connection.broken
         conflict = isinstance(cause, pg_errors.SerializationFailure | pg_errors.DeadlockDetected)
         return ours(cause) if isinstance(cause, psycopg.Error) and (gone or conflict) else None
+
+    def check_usable(self) -> None:
+        """See `Transaction.check_usable`."""
+        if self._connection.info.transaction_status is TransactionStatus.INERROR:
+            raise self.failure or self._hidden()
+
+    def _note(self, error: psycopg.Error) -> None:
+        if not isinstance(error, pg_errors.InFailedSqlTransaction):
+            self._users_error = error
+
+    def _hidden(self) -> EvertickError:
+        """Why nothing can follow: a function met an error in a statement of its own, and went on."""
+        error = self._users_error
+        return (error and self.explain(error)) or Misuse(
+            "a statement of the function's own failed and its error was hidden, so PostgreSQL undoes all that the "
+            "function does; let the error out, or put that statement into a savepoint"
+            + (f": {str(error).strip()}" if error else "")
+        )
+
+    def _ours(self, error: psycopg.Error) -> EvertickError:
+        follows = isinstance(error, pg_errors.InFailedSqlTransaction) and self._is_handed_out and self.failure is None
+        return self._hidden() if follows else ours(error)
 
     def _fetch(self, name: str, params: Mapping[str, Any]) -> list[Row]:
         try:
             return self._cursor.execute(self._statements[name].encode(), params).fetchall()
         except psycopg.Error as error:
-            raise self._failed(ours(error)) from error
+            raise self._failed(self._ours(error)) from error
 
     def _run(self, name: str, params: Mapping[str, Any]) -> int:
         try:
             return self._cursor.execute(self._statements[name].encode(), params).rowcount
         except psycopg.Error as error:
-            raise self._failed(ours(error)) from error
+            raise self._failed(self._ours(error)) from error
 
     def _run_many(self, name: str, columns: Sequence[str], rows: Sequence[Row]) -> int:
         if self._statements[name].startswith("copy"):
@@ -128,13 +178,13 @@ class PostgresTransaction(SqlTransaction):
                 for row in rows:
                     copy.write_row(row)
         except psycopg.Error as error:
-            raise self._failed(ours(error)) from error
+            raise self._failed(self._ours(error)) from error
 
     def _command(self, text: str) -> None:
         try:
             self._cursor.execute(text.encode())
         except psycopg.Error as error:
-            raise self._failed(ours(error)) from error
+            raise self._failed(self._ours(error)) from error
 
     def finish_jobs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId) -> set[JobId]:
         """See `Transaction.finish_jobs`."""
@@ -348,11 +398,7 @@ class PostgresStore:
             raise transaction.failure
         if connection.closed:
             raise DatabaseUnavailable("the connection to PostgreSQL was lost before the commit")
-        if connection.info.transaction_status is TransactionStatus.INERROR:
-            raise Misuse(
-                "a statement of the function's own failed and its error was hidden, so PostgreSQL has undone the "
-                "whole transaction; let the error out, or put that statement into a savepoint"
-            )
+        transaction.check_usable()
 
     def _commit(self, connection: "psycopg.Connection[Any]") -> None:
         try:

@@ -339,6 +339,9 @@ class SqlTransaction(SqlSchedules):
         """See `Transaction.release`."""
         self._command(f'release savepoint "{name}"')
 
+    def check_usable(self) -> None:
+        """See `Transaction.check_usable`. On SQLite a statement that failed is undone alone."""
+
     def _failed(self, error: EvertickError) -> EvertickError:
         """Note that a statement failed. On PostgreSQL nothing can follow it; so be it on SQLite, too."""
         self.failure = self.failure or error

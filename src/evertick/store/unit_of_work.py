@@ -106,6 +106,11 @@ class UnitOfWork:
         """If `error` came from the database's side of the user's own SQL, the error of ours that says so."""
         return self._transaction.explain(error)
 
+    def check_usable(self) -> None:
+        """After the innermost mutation: raise if a statement of its own has left the transaction of no use."""
+        if self._frames[-1].savepoint is not None:
+            self._transaction.check_usable()
+
     def flush(self) -> None:
         """Write everything down, at the end of the transaction."""
         self._write_down(len(self._log), len(self._jobs))
