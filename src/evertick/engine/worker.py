@@ -143,8 +143,7 @@ class Worker:
         """Drain and end; with `now`, do not wait for running actions. Call it in the loop's own thread."""
         if now:
             self._at_once.set()
-        for loop in (*self._claiming, *self._upkeep):
-            loop.stop()
+        self.actions.stop()  # at once: what is being claimed just now need not begin
         self._stopped.set()
 
     # -- helpers
@@ -208,7 +207,8 @@ class Worker:
 
     async def _end(self, tasks: list[asyncio.Task[None]]) -> None:
         """Stop claiming, let actions end, write their ends, leave: all of it within the drain and LAST_WRITES_S."""
-        self.stop()  # a loop that ended by an error ends the others
+        for loop in (*self._claiming, *self._upkeep):
+            loop.stop()
         time = asyncio.get_running_loop().time
         drained_by = time() + self._settings.drain_ms / 1000  # mutations that run, too, have until then
         await self.actions.drain(self._settings.drain_ms, self._at_once)
