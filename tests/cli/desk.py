@@ -11,6 +11,7 @@ import pytest
 from evertick import App
 from evertick.cli.root import run
 from evertick.engine.events import JobEnded
+from evertick.store.contract import Isolation, Transaction
 
 SEED_CREATE = (
     "schedule", "create",
@@ -54,26 +55,51 @@ def commands(capsys: pytest.CaptureFixture[str]) -> Command:
 
 
 def work_off(app: App, count: int) -> None:
-    """Run the app's engine until so many jobs have ended."""
+    """Run the app's engine until so many jobs have ended, and schedules know how their runs did."""
 
     async def main() -> None:
         worker = app.worker()
-        left = count
-
-        class Stop:
-            def job_ended(self, event: JobEnded) -> None:
-                nonlocal left
-                left -= 1
-                if left == 0:
-                    loop.call_soon_threadsafe(worker.stop)
-
         loop = asyncio.get_running_loop()
-        observer = Stop()
+        changed = asyncio.Event()
+        store = app.environment.store
+
+        def look_again(_: object) -> None:
+            loop.call_soon_threadsafe(changed.set)
+
+        async def stop_when_done() -> None:
+            while observer.ended < count or store.write(unheard, isolation=Isolation.READ_COMMITTED):
+                await changed.wait()
+                changed.clear()
+            worker.stop()
+
+        unlisten = store.listen(look_again)
+        observer = OnEnd(look_again)
         app.counters.observers.append(observer)
+        stopping = asyncio.create_task(stop_when_done())
         try:
             await worker.run()
         finally:
+            unlisten()
+            stopping.cancel()
             app.counters.observers.remove(observer)
 
     asyncio.run(main())
     app.close()
+
+
+@dataclass
+class OnEnd:
+    """An observer that counts the jobs that ended, and tells of each."""
+
+    tell: Callable[[object], None]
+    ended: int = 0
+
+    def job_ended(self, event: JobEnded) -> None:
+        """See `Observer.job_ended`."""
+        self.ended += 1
+        self.tell(event)
+
+
+def unheard(transaction: Transaction) -> bool:
+    """Whether a schedule has not heard yet how one of its runs ended."""
+    return bool(transaction.reported_schedules(limit=1))
