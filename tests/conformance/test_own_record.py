@@ -1,0 +1,104 @@
+"""What a function sees of its own record, and what the record of one born canceled shows."""
+
+import asyncio
+from collections.abc import Callable
+
+from evertick import ActionCtx, App, Document, JobId, MutationCtx, QueryCtx, Retry
+from evertick.testing import World
+
+OpenWorld = Callable[..., World]
+
+app = App("own record")
+
+
+@app.query
+def record(ctx: QueryCtx, job_id: str) -> Document | None:
+    return ctx.db.system.get(job_id)
+
+
+@app.mutation
+def look(ctx: MutationCtx) -> str:
+    assert ctx.job_id is not None
+    row = ctx.db.system.get(ctx.job_id)
+    assert row is not None
+    assert "completed_time" not in row
+    return str(row["state"]["kind"])
+
+
+@app.action
+async def act_look(ctx: ActionCtx) -> str:
+    assert ctx.job_id is not None
+    row = await ctx.run_query(record, ctx.job_id)
+    assert row is not None
+    return str(row["state"]["kind"])
+
+
+@app.mutation
+def later(ctx: MutationCtx, n: int) -> None:
+    ctx.db.insert("ran", {"n": n})
+
+
+@app.action
+async def schedule_late(ctx: ActionCtx) -> JobId:
+    await asyncio.sleep(10)
+    return await ctx.scheduler.run_after(60, later, 1)
+
+
+def test_a_mutation_sees_itself_pending_and_an_action_in_progress(world: OpenWorld) -> None:
+    """Convex shows a mutation its own record as in progress. Here a mutation is pending to everyone until it is over:
+    what it would see of itself is not true if its transaction is undone.
+    """
+    w = world(app)
+    ids = [w.app.scheduler.run_after(0, look), w.app.scheduler.run_after(0, act_look)]
+    w.drain()
+
+    assert [w.job(job_id).result for job_id in ids] == ["pending", "in_progress"]
+
+
+def test_one_born_canceled_ended_when_it_was_scheduled_and_keeps_what_was_asked_for(world: OpenWorld) -> None:
+    """Convex shows the moment of the call as its scheduled time, too; here that field is always what was asked for."""
+    w = world(app)
+    parent = w.app.scheduler.run_after(0, schedule_late)
+    w.advance(1)
+    w.app.scheduler.cancel(parent)
+    w.advance(9)
+
+    called_at = round(w.now.timestamp() * 1000)
+    row = w.query("_scheduled_functions")[-1]
+    assert row["state"] == {"kind": "canceled"}
+    assert row["completed_time"] == called_at
+    assert row["scheduled_time"] == called_at + 60_000
+    assert row["args"] == [{"n": 1}]
+    w.drain()
+    assert w.query("ran") == []
+
+
+def test_jobs_that_are_due_at_the_same_moment_start_in_the_order_of_their_scheduling(world: OpenWorld) -> None:
+    """Convex promises no order among equals."""
+    w = world(app)
+    for n in range(20):
+        w.app.scheduler.run_after(5, later, n)
+    w.drain()
+
+    assert [document["n"] for document in w.query("ran")] == list(range(20))
+
+
+def test_a_retry_that_fails_after_its_cancel_is_not_tried_again(world: OpenWorld) -> None:
+    local = App("local")
+    runs: list[int] = []
+
+    @local.action
+    async def fails(ctx: ActionCtx) -> None:
+        runs.append(ctx.attempt)
+        await asyncio.sleep(5)
+        raise ValueError("boom")
+
+    w = world(local)
+    job_id = w.app.scheduler.using(retry=Retry(3, first=1)).run_after(0, fails)
+    w.advance(2)
+    w.app.scheduler.cancel(job_id)
+    ended = w.job(job_id)
+    w.advance(3600)
+
+    assert runs == [1]
+    assert w.job(job_id) == ended
