@@ -42,7 +42,7 @@ class Claimed:
     """What was taken, and when the next job of this kind is due (None: there is none).
 
     A suspect that is due already is no reason to look again, since it may have to wait: `suspect_is_due` tells of it.
-    It is None where nobody looked, because the next round looks at once.
+    It is None where nobody looked, because the next round looks, and comes at once.
     """
 
     claims: list[Claim]
@@ -79,8 +79,6 @@ def claim_due(
         # A full share may have left due jobs behind; a short one leaves later ones, which the next round will see.
         more_is_due = more_is_due or len(taken) == share
     known = _known(transaction, claims, kind, runner, worker_id)
-    if 0 < len(claims) < limit:
-        return Claimed(known, now, len(claims) - len(known), suspect_is_due=None)
     suspect_due_at = transaction.suspect_due_at(kind)
     suspect_is_due = suspect_due_at is not None and suspect_due_at <= now
     if suspect_due_at is not None and not suspect_is_due:
