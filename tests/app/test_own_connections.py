@@ -5,6 +5,7 @@ would end a transaction that is not theirs to end.
 import asyncio
 import contextlib
 import sqlite3
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -111,6 +112,21 @@ def test_no_statement_of_the_users_ends_the_transaction(app: App, statement: Any
         app.call(ends)
     with pytest.raises((sqlite3.OperationalError, psycopg.errors.UndefinedTable), match="own_things"):
         app.call(things(app))
+
+
+def test_no_cursor_of_sqlites_ends_the_transaction(tmp_path: Path) -> None:
+    app = App("local", database_url=f"sqlite:///{tmp_path}/evertick.db")
+
+    @app.mutation
+    def ends(ctx: MutationCtx) -> int:
+        cursor = ctx.connection.cursor()
+        for end in (cursor.execute, cursor.executescript):
+            with pytest.raises(Misuse):
+                end("commit")
+        return int(cursor.execute("select ?", (7,)).fetchone()[0])
+
+    assert app.call(ends) == 7
+    app.close()
 
 
 def test_savepoints_of_the_users_are_theirs(app: App) -> None:

@@ -5,8 +5,10 @@ commits when the function returned, and rolls back when it raised.
 """
 
 import re
+import sys
 import threading
-from typing import Any, Final
+from functools import cache
+from typing import Any, Final, Self
 from weakref import WeakKeyDictionary
 
 from evertick.base.errors import Misuse
@@ -37,17 +39,45 @@ class GuardedConnection:
 
     def execute(self, query: Any, *args: Any, **kwargs: Any) -> Any:
         """The driver's `execute`, for every statement but those that begin or end a transaction."""
-        text = query.decode("utf-8", "replace") if isinstance(query, bytes) else query
-        found = _ENDING.match(text) if isinstance(text, str) else None
-        if found is not None:
-            raise Misuse(
-                f"ctx.connection.execute({found[1]!r}): the transaction belongs to the mutation; "
-                "return, raise to undo it, or use a savepoint"
-            )
+        _refuse_ending(query)
         return self._connection.execute(query, *args, **kwargs)
+
+    def cursor(self, *args: Any, **kwargs: Any) -> Any:
+        """The driver's cursor; one of sqlite3 executes what `execute` here does."""
+        sqlite3 = sys.modules.get("sqlite3")  # not imported for those who only register functions
+        if sqlite3 is not None and isinstance(self._connection, sqlite3.Connection) and not args and not kwargs:
+            return self._connection.cursor(_sqlite_cursor())
+        return self._connection.cursor(*args, **kwargs)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise Misuse(f"ctx.connection.{name} cannot be set: the connection is shared")
+
+
+def _refuse_ending(query: Any) -> None:
+    text = query.decode("utf-8", "replace") if isinstance(query, bytes) else query
+    found = _ENDING.match(text) if isinstance(text, str) else None
+    if found is not None:
+        raise Misuse(
+            f"ctx.connection.execute({found[1]!r}): the transaction belongs to the mutation; "
+            "return, raise to undo it, or use a savepoint"
+        )
+
+
+@cache
+def _sqlite_cursor() -> Any:
+    import sqlite3
+
+    class Cursor(sqlite3.Cursor):
+        """A cursor that ends no transaction."""
+
+        def execute(self, sql: str, parameters: Any = (), /) -> Self:
+            _refuse_ending(sql)
+            return super().execute(sql, parameters)
+
+        def executescript(self, sql_script: str, /) -> Self:
+            raise Misuse("ctx.connection.cursor().executescript commits first; execute the statements one by one")
+
+    return Cursor
 
 
 class _Connecting(threading.local):
