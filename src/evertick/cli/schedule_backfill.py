@@ -6,7 +6,6 @@ progress is shown; Ctrl-C leaves it alone.
 """
 
 import sys
-import threading
 from typing import Final, TypedDict
 
 import click
@@ -15,6 +14,7 @@ from evertick.app.schedule_views import BackfillPlanView, BackfillView
 from evertick.base.instants import Instant, to_datetime
 from evertick.cli.databases import db_option
 from evertick.cli.exits import Exit
+from evertick.cli.news import News
 from evertick.cli.output import chosen_fields, fields_option, output_option, write_one, write_rows
 from evertick.cli.printable import printable
 from evertick.cli.schedule_desk import Desk, open_desk, sid_option
@@ -149,25 +149,26 @@ def _follow(desk: Desk, found: BackfillView, fields: list[str], output: str | No
 
 def _until_done(desk: Desk, found: BackfillView) -> BackfillView:
     """Wait until all its runs have ended; says each step of progress on stderr."""
-    news = threading.Event()
-    unlisten = desk.store.listen(lambda _: news.set())
-    said = ""
-    alone_said = False
     try:
-        while True:
-            news.clear()
-            line = backfill_line(found)
-            if line != said:
-                click.echo(f"\r\x1b[K{line}" if sys.stderr.isatty() else line, nl=not sys.stderr.isatty(), err=True)
-                said = line
-            if found.done and found.ended == found.started:
-                return found
-            if not alone_said and not desk.ask(lambda transaction: transaction.workers_alive(desk.clock.now())):
-                click.echo("note: nobody runs the engine on this database; it goes on when somebody does", err=True)
-                alone_said = True
-            news.wait(LOOK_EVERY_S)
-            found = desk.schedules.backfill_status(found.schedule, found.id)
+        with News(desk.store) as news:
+            return _watched(desk, found, news)
     finally:
-        unlisten()
         if sys.stderr.isatty():
             click.echo(err=True)
+
+
+def _watched(desk: Desk, found: BackfillView, news: News) -> BackfillView:
+    said = ""
+    alone_said = False
+    while True:
+        line = backfill_line(found)
+        if line != said:
+            click.echo(f"\r\x1b[K{line}" if sys.stderr.isatty() else line, nl=not sys.stderr.isatty(), err=True)
+            said = line
+        if found.done and found.ended == found.started:
+            return found
+        if not alone_said and not desk.ask(lambda transaction: transaction.workers_alive(desk.clock.now())):
+            click.echo("note: nobody runs the engine on this database; it goes on when somebody does", err=True)
+            alone_said = True
+        news.wait(LOOK_EVERY_S)
+        found = desk.schedules.backfill_status(found.schedule, found.id)

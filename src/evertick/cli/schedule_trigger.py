@@ -1,6 +1,5 @@
 """`evertick schedule trigger`: start one run now, and say what became of that; with `--wait`, how it ended."""
 
-import threading
 import time
 from collections.abc import Callable
 from typing import Final
@@ -14,6 +13,7 @@ from evertick.base.instants import from_datetime
 from evertick.base.records import JobState
 from evertick.cli.databases import db_option
 from evertick.cli.exits import Exit
+from evertick.cli.news import News
 from evertick.cli.output import chosen_fields, fields_option, output_option, write_one
 from evertick.cli.printable import printable
 from evertick.cli.schedule_desk import Desk, app_option, open_desk, sid_option
@@ -129,15 +129,10 @@ def _hint(desk: Desk, seen: OccurrenceView) -> None:
 def watch(desk: Desk, look: Callable[[], OccurrenceView | None], seconds: float) -> OccurrenceView | None:
     """Look, again when something happens and now and then anyway, until there is an answer or the time is over."""
     deadline = time.monotonic() + seconds
-    news = threading.Event()
-    unlisten = desk.store.listen(lambda _: news.set())
-    try:
+    with News(desk.store) as news:
         while True:
-            news.clear()
             answer = look()
             left = deadline - time.monotonic()
             if answer is not None or left <= 0:
                 return answer
             news.wait(min(LOOK_EVERY_S, left))
-    finally:
-        unlisten()
