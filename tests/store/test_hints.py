@@ -8,8 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from evertick.base.records import FunctionKind
-from evertick.store.contract import EVERYTHING, Hint, Hints, Store, Transaction
-from evertick.store.postgres import read_payload
+from evertick.store.contract import EVERYTHING, Hint, Hints, Listener, Store, Transaction
+from evertick.store.postgres import PostgresStore
+from evertick.store.postgres_hints import read_payload
 from tests.store.conftest import OpenStore
 from tests.store.rows import ANN, at, claim_one, insert, new_job
 
@@ -42,6 +43,14 @@ class Counter:
             return self._changed.wait_for(lambda: self.count >= count, PATIENCE_S)
 
 
+def listeners_of(store: Store) -> list[Listener]:
+    """Who is told by this store at once; not through `listen`, so that nobody else's notifications are heard."""
+    listeners: list[Listener] = (
+        store._hints.listeners if isinstance(store, PostgresStore) else store._listeners  # type: ignore[attr-defined]
+    )
+    return listeners
+
+
 def listening(store: Store) -> tuple[Counter, Callable[[], None]]:
     """A listener that is ready to hear others: PostgreSQL calls it once when it is."""
     counter = Counter()
@@ -64,7 +73,7 @@ def test_what_makes_no_job_due_soon_is_not_told(store: Store) -> None:
     claimed = claim_one(store)
     told: list[bool] = []
     # Not through `listen`: what comes back from PostgreSQL's server comes at its own time; see what is told at once.
-    store._listeners.append(lambda _: told.append(True))  # type: ignore[attr-defined]
+    listeners_of(store).append(lambda _: told.append(True))
 
     def failing(tx: Transaction) -> None:
         tx.insert_jobs([new_job(5)])
@@ -115,7 +124,7 @@ def test_a_commit_of_another_process_is_told(open_shared: OpenStore) -> None:
 
 def test_a_hint_says_what_is_worth_a_look(store: Store) -> None:
     told: list[Hints] = []
-    store._listeners.append(told.append)  # type: ignore[attr-defined]  # see above
+    listeners_of(store).append(told.append)  # see above
 
     insert(store, new_job())
     insert(store, new_job(2, kind=FunctionKind.ACTION))
@@ -127,7 +136,7 @@ def test_the_hint_of_another_connection_says_it_where_the_database_can(open_shar
     store, other = open_shared(), open_shared()
     counter, _ = listening(store)
     heard: list[Hints] = []
-    store._listeners.insert(0, heard.append)  # type: ignore[attr-defined]
+    listeners_of(store).insert(0, heard.append)
     before = counter.count
 
     insert(other, new_job())

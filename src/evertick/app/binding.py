@@ -62,7 +62,8 @@ def _on_postgres(connection: Any, work: Callable[[Transaction], T]) -> T:
     from psycopg import Cursor
     from psycopg.rows import tuple_row
 
-    from evertick.store.postgres import CHANNEL, PostgresTransaction, payload_of
+    from evertick.store.postgres import PostgresTransaction
+    from evertick.store.postgres_hints import CHANNEL, payload_of
 
     with _set(connection, row_factory=tuple_row, cursor_factory=Cursor):
         transaction = PostgresTransaction(connection)

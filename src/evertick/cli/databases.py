@@ -92,7 +92,7 @@ def shown_url(url: str) -> str:
         return str(file)
     if url.startswith("sqlite:"):
         return "in memory"
-    from evertick.store.postgres import shown
+    from evertick.store.postgres_connections import shown
 
     return shown(url)
 
