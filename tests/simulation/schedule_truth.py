@@ -136,11 +136,12 @@ class Truth:
             required |= {
                 at for at in named if at > over and (at <= mark or self._actual(spec, schedule_id, at) <= limit)
             }
-        # Jitter may keep the last times of an older spec waiting until now.
-        unripe = {at for at in required if at > max(over, begin) - 3 * 3_600_000}
-        ripe = max(until.get(schedule_id, 0) - lag_ms, 0)
-        late = {at for at in unripe if ripe and self._latest_actual(schedule_id, at) > ripe}
-        return required - late, allowed
+        if begin:
+            # Jitter may keep the last times of an older spec waiting until now, and for longer if nobody looks.
+            ripe = until.get(schedule_id, 0) - lag_ms
+            unripe = {at for at in required if at > max(over, begin) - 3 * 3_600_000}
+            required -= {at for at in unripe if self._latest_actual(schedule_id, at) > ripe}
+        return required, allowed
 
     def _walk(self, spec: str, after_ms: int, until_ms: int) -> set[int]:
         return {at * 1000 for at in self.specs[spec].walk(after_ms // 1000, until_ms // 1000)}
