@@ -144,6 +144,18 @@ def test_one_that_cancels_displaces_what_was_chosen_a_moment_before() -> None:
     assert scene.state.counters.of(Reason.SUPERSEDED) == 1
 
 
+def test_of_several_that_cancel_the_oldest_takes_the_slot_that_is_free_first() -> None:
+    """Two slots: one run has stopped, and what waits in front has taken its slot, when the second one stops."""
+    scene = Scene(overlap=Overlap.CANCEL_OTHER, concurrency_limit=2)
+    scene.at(1, due(1))
+    scene.at(2, due(2), trigger(2, Overlap.BUFFER_ALL))
+    scene.at(4, due(3, 4))
+    scene.at(5, ended(5, 1), ended(5, 2))
+
+    assert scene.started == [1, 2, 3, 4]
+    assert scene.ledger[key(2, Origin.TRIGGER, "t")][1] is Reason.SUPERSEDED
+
+
 def test_one_that_may_not_start_displaces_nothing() -> None:
     scene = Scene(overlap=Overlap.CANCEL_OTHER)
     scene.at(1, due(1))

@@ -98,15 +98,24 @@ class _Pass:
         return sum(1 for kept in self.result.kept if kept.overlap in STOPS_OTHERS) >= self.open_runs
 
     def displace(self, entry: Occurrence) -> None:
-        """Rule 4: take the place of the oldest chosen one, together with its limited action."""
-        oldest = self.result.chosen[0]
-        self.scheduled -= oldest.origin is Origin.SCHEDULE
-        reason = self.refuse(entry, self.scheduled)
+        """Rule 4: one of those that stop others takes the place, and the limited action, of the oldest chosen one.
+
+        If some wait for runs that stop, the oldest of them goes first, and `entry` waits in its stead.
+        """
+        chosen, kept = self.result.chosen, self.result.kept
+        loser = next((each for each in chosen if each.overlap not in STOPS_OTHERS), chosen[0])
+        winner = next((each for each in kept if each.overlap in STOPS_OTHERS), entry)
+        if winner is not entry:
+            kept.remove(winner)
+            kept.append(entry)
+        self.scheduled -= loser.origin is Origin.SCHEDULE
+        reason = self.refuse(winner, self.scheduled)
         if reason is None:
-            self.result.refused.append((self.result.chosen.pop(0), Reason.SUPERSEDED))
+            chosen.remove(loser)
+            self.result.refused.append((loser, Reason.SUPERSEDED))
         else:
-            self.scheduled += oldest.origin is Origin.SCHEDULE
-        self.take(entry, self.result.chosen, reason)
+            self.scheduled += loser.origin is Origin.SCHEDULE
+        self.take(winner, chosen, reason)
 
     def wait_or_skip(self, entry: Occurrence) -> None:
         """Rule 3."""
