@@ -15,8 +15,10 @@ def test_hints_that_came_before_end_one_wait() -> None:
         insert(store, new_job(2))
 
         news.wait(FOR_EVER_S)
+        assert news._hints.empty()
         insert(store, new_job(3))
         news.wait(FOR_EVER_S)
+        assert news._hints.empty()
         news.wait(0.0)  # nothing is left: the time ends it
     store.close()
 
