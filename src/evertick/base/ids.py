@@ -6,9 +6,11 @@ documents and keeps the indexes' writes together; and two machines never make th
 """
 
 import math
+import os
 import random
 import re
 import threading
+import weakref
 from typing import Final, NewType, Protocol
 
 from evertick.base.instants import Instant
@@ -43,9 +45,27 @@ class Entropy(Protocol):
         ...
 
 
+_seeded_by_system: Final = weakref.WeakSet[random.Random]()
+
+
 def system_entropy() -> Entropy:
-    """Chance from the operating system's seed; ids need to be unlike each other, not secret."""
-    return random.Random()
+    """Chance from the operating system's seed; ids need to be unlike each other, not secret.
+
+    A forked child has a seed of its own: a web server's workers, forked from a process that has imported the app, would
+    make the same ids in the same millisecond otherwise.
+    """
+    entropy = random.Random()
+    _seeded_by_system.add(entropy)
+    return entropy
+
+
+def _seed_again() -> None:
+    for entropy in _seeded_by_system:
+        entropy.seed()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_seed_again)
 
 
 class IdMaker:
