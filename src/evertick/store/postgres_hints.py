@@ -127,10 +127,9 @@ class _Notifier:
 
     def _run(self) -> None:
         connection: psycopg.Connection[Any] | None = None
-        asked = False
         while True:
             self._wanted.wait()
-            asked, closing = self._wanted.is_set() and not (self._closing and not asked), self._closing
+            closing = self._closing
             self._wanted.clear()
             try:
                 if connection is None:
