@@ -14,6 +14,7 @@ PROGRAM = '''
 import asyncio, os, sys, threading
 
 from evertick import App, MutationCtx, Retry, SyncActionCtx
+from evertick.engine.mutations import MutationLoop
 
 app = App("poison", database_url=sys.argv[1])
 
@@ -42,29 +43,42 @@ def killer(ctx: SyncActionCtx) -> None:
 @app.mutation
 def innocent(ctx: MutationCtx) -> None:
     ctx.db.insert("written", {"by": "innocent"})
-    if sys.argv[2] == "run beside":
-        if acting.wait(0.2):
-            caught.set()
-            threading.Event().wait(1)
+    if acting.is_set():
+        caught.set()
+        threading.Event().wait(1)
 
 
 @app.mutation
 def pulse(ctx: MutationCtx) -> None:
-    """Ran: so everything that was due before has had its turn."""
+    """Ran: so every mutation that was due before has had its turn."""
+
+
+@app.action
+def beat(ctx: SyncActionCtx) -> None:
+    """Ran: so every action that was due before has had its turn."""
+
+
+async def run_after_actions(loop, round=MutationLoop.round):
+    for _ in range(20):
+        await asyncio.sleep(0 if acting.is_set() else 0.01)
+    return await round(loop)
 
 
 class Stopper:
     def job_ended(self, event):
-        if event.claim.id == mine:
+        mine.discard(event.claim.id)
+        if not mine:
             loop.call_soon(worker.stop)
 
 
 async def main():
     global loop, worker, mine
     loop = asyncio.get_running_loop()
-    mine = app.scheduler.run_after(0, pulse)
+    mine = {app.scheduler.run_after(0, pulse), app.scheduler.run_after(0, beat)}
     app.counters.observers.append(Stopper())
     worker = app.worker()
+    if sys.argv[2] == "run beside":
+        MutationLoop.round = run_after_actions
     await worker.run()
 
 

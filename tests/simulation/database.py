@@ -25,6 +25,7 @@ from typing import Any, Final, TypeVar
 from evertick.base.clock import Clock
 from evertick.base.errors import Conflict, DatabaseUnavailable, OutcomeUnknown, Unavailable, WriteConflict
 from evertick.base.ids import WorkerId
+from evertick.engine.lanes import Lanes
 from evertick.engine.lease import renew
 from evertick.store.contract import Hints, Isolation, Listener, Store, Transaction
 from tests.simulation.processes import Process, current_process
@@ -33,8 +34,9 @@ from tests.simulation.world import World
 T = TypeVar("T")
 
 LABELS: Final = {
-    "MutationLoop._claim": "mutations.claim",
+    "MutationLoop._claiming": "mutations.claim",
     "MutationLoop._attempt": "mutations.run",
+    "MutationLoop._claim_and_run": "mutations.run",
     "MutationLoop._still_held": "mutations.look_up",
     "MutationLoop._run_suspect": "mutations.claim_suspect",
     "MutationLoop._release": "mutations.release",
@@ -61,7 +63,7 @@ LABELS: Final = {
 
 def label_of(work: Callable[..., Any]) -> str:
     """A short, stable name for a transaction's work."""
-    return LABELS.get(work.__qualname__.partition(".<locals>")[0], "other")
+    return LABELS[work.__qualname__.partition(".<locals>")[0]]
 
 
 class _ByStatement:
@@ -176,7 +178,7 @@ class SimulatedStore:
             raise DatabaseUnavailable("simulated: no answer")
 
 
-class SimulatedLanes:
+class SimulatedLanes(Lanes):
     """Lanes without threads: work runs inline, after a while, and its answer takes a while too."""
 
     def __init__(self, store: Store, world: World, latencies: tuple[float, ...]) -> None:

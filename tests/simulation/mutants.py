@@ -240,10 +240,6 @@ async def start_like_any_other(self: Any, claims: Any, worker_id: Any) -> None:
     self._suspects.clear()
 
 
-def claim_while_there_is_more(self: Any, claimed: Any, worker_id: Any) -> bool:
-    return bool(self._claims_ahead and self._swift and len(claimed.claims) == self._settings.batch)
-
-
 async def take_as_found(self: Any, found: Any, worker_id: Any) -> Any:
     return found
 
@@ -349,8 +345,6 @@ MUTANTS: Final = (
            swap(actions.ActionLoop, "resume", lambda self: None)),
     Mutant("suspects_together", "suspect actions run beside each other",
            swap(actions.ActionLoop, "_start", start_like_any_other)),
-    Mutant("claims_go_on", "real once: a worker goes on to claim under the identity whose lease it lost",
-           swap(mutations.MutationLoop, "_claims_more", claim_while_there_is_more)),
     Mutant("found_runs", "what was claimed without a reply runs, whether its function is known or not",
            swap(claims.Abandoned, "_hand_back_unknown", take_as_found)),
     Mutant("reborn_gives_up", "real once: a worker without a lease tries only once to get one",

@@ -5,11 +5,13 @@ import sys
 import threading
 from collections.abc import Callable
 
+import psycopg
 import pytest
 
 from evertick.base.records import FunctionKind
-from evertick.store.contract import EVERYTHING, Hint, Hints, Listener, Store, Transaction
-from evertick.store.postgres import PostgresStore
+from evertick.store import postgres_hints
+from evertick.store.contract import EVERYTHING, Hint, Hints, Isolation, Listener, Store, Transaction
+from evertick.store.postgres import TOLD_LOCK, PostgresStore
 from evertick.store.postgres_hints import read_payload
 from tests.store.conftest import OpenStore
 from tests.store.rows import ANN, at, claim_one, insert, new_job
@@ -145,9 +147,45 @@ def test_the_hint_of_another_connection_says_it_where_the_database_can(open_shar
     assert heard == [{Hint.MUTATION} if store.dialect == "postgres" else EVERYTHING]
 
 
+def single_insert(store: Store, number: int) -> None:
+    """What a program's `run_after` does: one statement that commits by itself."""
+    store.write(lambda tx: tx.insert_jobs([new_job(number)]), isolation=Isolation.EACH)
+
+
+@pytest.mark.postgres
+def test_a_single_insert_takes_its_notification_along(
+    open_postgres: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, other = open_postgres(), open_postgres()
+    counter, _ = listening(store)
+    monkeypatch.setattr(postgres_hints, "_NOTIFY", b"select no_such_function(%s)")  # and no other is sent
+
+    single_insert(other, 1)
+
+    assert counter.wait_for(2)
+
+
+@pytest.mark.postgres
+def test_of_several_single_inserts_one_at_a_time_takes_its_notification_along(open_postgres: OpenStore) -> None:
+    """NOTIFY would make each wait until the others' commits are on disk; they send theirs afterwards."""
+    store, other = open_postgres(), open_postgres()
+    counter, _ = listening(store)
+    with psycopg.connect(store.url) as somebody:
+        somebody.execute("select pg_advisory_xact_lock(%s)", (TOLD_LOCK,))
+
+        single_insert(other, 1)
+
+        assert counter.wait_for(2)
+
+
 @pytest.mark.parametrize(
     ("payload", "hints"),
-    [("mutation,stop ab12", {Hint.MUTATION, Hint.STOP}), ("", EVERYTHING), ("pipelines ab12", EVERYTHING)],
+    [
+        ("mutation,stop ab12", {Hint.MUTATION, Hint.STOP}),
+        ("", EVERYTHING),
+        (" ab12", frozenset()),
+        ("pipelines ab12", EVERYTHING),
+    ],
 )
 def test_a_notification_of_another_release_means_everything(payload: str, hints: Hints) -> None:
     assert read_payload(payload)[0] == hints

@@ -6,22 +6,43 @@ simulations deterministic.
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
 from evertick.store.contract import Isolation, Store, Transaction
 
+A = TypeVar("A")
+B = TypeVar("B")
 T = TypeVar("T")
+Work = Callable[[Transaction], T]
 
 
 class Lanes(Protocol):
     """Runs work elsewhere and lets the caller await it."""
 
-    async def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
+    async def write(self, work: Work[T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
         """`Store.write`, one attempt."""
         ...
 
-    async def read(self, work: Callable[[Transaction], T]) -> T:
+    async def write_two(
+        self, first: Work[A], then: Callable[[A], Work[B] | None], *, isolation: Isolation
+    ) -> "tuple[A, Future[B] | None]":
+        """`first`, with the isolation given, and then in a transaction of its own what `then` makes of its result.
+
+        Answers the result of `first`, whose errors are raised, and how the second ended; None if there was none.
+        """
+        result = await self.write(first, isolation=isolation)
+        second = then(result)
+        if second is None:
+            return result, None
+        end: Future[B] = Future()
+        try:
+            end.set_result(await self.write(second))
+        except Exception as error:
+            end.set_exception(error)
+        return result, end
+
+    async def read(self, work: Work[T]) -> T:
         """`Store.read`."""
         ...
 
@@ -34,7 +55,7 @@ class Lanes(Protocol):
         ...
 
 
-class ThreadLanes:
+class ThreadLanes(Lanes):
     """Threads: one for SQLite's writer, several for PostgreSQL, and some for users' blocking functions."""
 
     def __init__(self, store: Store, *, writers: int, callers: int) -> None:
@@ -42,12 +63,31 @@ class ThreadLanes:
         self._sizes = (writers, callers)
         self._writers, self._callers = self._pools()
 
-    async def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
+    async def write(self, work: Work[T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
         """See `Lanes.write`."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._writers, lambda: self._store.write(work, isolation=isolation))
 
-    async def read(self, work: Callable[[Transaction], T]) -> T:
+    async def write_two(
+        self, first: Work[A], then: Callable[[A], Work[B] | None], *, isolation: Isolation
+    ) -> "tuple[A, Future[B] | None]":
+        """See `Lanes.write_two`. Both run in one thread, one after the other: the event loop is not asked between."""
+
+        def both() -> "tuple[A, Future[B] | None]":
+            result = self._store.write(first, isolation=isolation)
+            second = then(result)
+            if second is None:
+                return result, None
+            end: Future[B] = Future()
+            try:
+                end.set_result(self._store.write(second))
+            except Exception as error:
+                end.set_exception(error)
+            return result, end
+
+        return await asyncio.get_running_loop().run_in_executor(self._writers, both)
+
+    async def read(self, work: Work[T]) -> T:
         """See `Lanes.read`."""
         return await asyncio.get_running_loop().run_in_executor(self._callers, self._store.read, work)
 
@@ -74,18 +114,18 @@ class ThreadLanes:
         )
 
 
-class InlineLanes:
+class InlineLanes(Lanes):
     """No threads: work runs where it is awaited, after every other task had its turn."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
+    async def write(self, work: Work[T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
         """See `Lanes.write`."""
         await asyncio.sleep(0)
         return self._store.write(work, isolation=isolation)
 
-    async def read(self, work: Callable[[Transaction], T]) -> T:
+    async def read(self, work: Work[T]) -> T:
         """See `Lanes.read`."""
         await asyncio.sleep(0)
         return self._store.read(work)

@@ -13,7 +13,7 @@ waits at the most for the actions that run already, and the other mutations go o
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -169,21 +169,19 @@ class MutationLoop(Loop):
 
     async def _run_due(self, worker_id: WorkerId) -> Claimed:
         """Claim due mutations and run them, a few batches while they are full; answers the last claim."""
-        claimed = await self._claim(worker_id)
+        claimed, running = await self._claim_and_run(worker_id)
         for _ in range(BATCHES_IN_A_ROW):
+            if running is not None or not self._claims_more(claimed, worker_id):
+                break
             # While the database works on the claim of the next batch, this process works on the functions of this one.
-            ahead = asyncio.create_task(self._claim(worker_id)) if self._claims_more(claimed, worker_id) else None
+            ahead = asyncio.create_task(self._claim(worker_id))
             try:
                 await self._run_to_the_end(claimed.claims, worker_id)
             except BaseException:
-                if ahead is not None:
-                    ahead.cancel()
+                ahead.cancel()
                 raise
-            if ahead is None:
-                break
             claimed = await ahead
-        else:
-            await self._run_to_the_end(claimed.claims, worker_id)
+        await self._run_to_the_end(claimed.claims, worker_id, running)
         return claimed
 
     def _claims_more(self, claimed: Claimed, worker_id: WorkerId) -> bool:
@@ -224,25 +222,41 @@ class MutationLoop(Loop):
             await self._lanes.write(work, isolation=Isolation.READ_COMMITTED)
 
     async def _claim(self, worker_id: WorkerId) -> Claimed:
-        def work(transaction: Transaction) -> Claimed:
-            return claim_due(
-                transaction,
-                kind=FunctionKind.MUTATION,
-                worker_id=worker_id,
-                runner=self._runner,
-                now=self._clock.now(),
-                limit=self._settings.batch,
-                rotation=self._rotation,
-            )
-
         with self._abandoned.watching():
-            claimed = await self._lanes.write(work, isolation=Isolation.RELAXED)
-        if claimed.blocked:
-            self._counters.add("jobs_blocked", claimed.blocked)
+            claimed = await self._lanes.write(self._claiming(worker_id), isolation=Isolation.RELAXED)
+        self._counters.add("jobs_blocked", claimed.blocked)
         return claimed
 
-    async def _run_to_the_end(self, claims: list[Claim], worker_id: WorkerId) -> None:
+    async def _claim_and_run(self, worker_id: WorkerId) -> "tuple[Claimed, Awaitable[list[_Result]] | None]":
+        """Claim a batch and run it at once, unless the next is to be claimed meanwhile: then it is only claimed."""
+
+        def then(claimed: Claimed) -> Callable[[Transaction], list[_Result]] | None:
+            if not claimed.claims or self._claims_more(claimed, worker_id):
+                return None
+            return lambda transaction: self._run_batch(transaction, claimed.claims, worker_id)
+
+        with self._abandoned.watching():
+            claimed, end = await self._lanes.write_two(self._claiming(worker_id), then, isolation=Isolation.RELAXED)
+        self._counters.add("jobs_blocked", claimed.blocked)
+        return claimed, None if end is None else asyncio.wrap_future(end)
+
+    def _claiming(self, worker_id: WorkerId) -> Callable[[Transaction], Claimed]:
+        return lambda transaction: claim_due(
+            transaction,
+            kind=FunctionKind.MUTATION,
+            worker_id=worker_id,
+            runner=self._runner,
+            now=self._clock.now(),
+            limit=self._settings.batch,
+            rotation=self._rotation,
+        )
+
+    async def _run_to_the_end(
+        self, claims: list[Claim], worker_id: WorkerId, running: "Awaitable[list[_Result]] | None" = None
+    ) -> None:
         """Run claimed mutations until the end of each is written. While the database is away, wait and go on.
+
+        `running` is the first attempt, if it was begun already.
 
         A batch that cannot be committed together is halved, and halved again: so the one mutation that stands in the
         way of the others is found in a few commits, and the others still share theirs.
@@ -250,7 +264,8 @@ class MutationLoop(Loop):
         batches = [claims] if claims else []
         while batches:
             batch = batches.pop()
-            rest = await self._attempt(batch, worker_id)
+            rest = await (self._attempt(batch, worker_id) if running is None else self._rest(batch, worker_id, running))
+            running = None
             if rest.together and rest.claims:
                 batches.append(rest.claims)
             elif len(rest.claims) == 1:
@@ -270,11 +285,14 @@ class MutationLoop(Loop):
 
         `again`: one that is tried alone after it could not be committed, so first see whether it is still held.
         """
+        running = self._lanes.write(lambda transaction: self._run_batch(transaction, claims, worker_id, again=again))
+        return await self._rest(claims, worker_id, running)
+
+    async def _rest(self, claims: list[Claim], worker_id: WorkerId, running: Awaitable[list[_Result]]) -> _Rest:
+        """What is left of claims after an attempt to run them in one commit."""
         alone = len(claims) == 1
         try:
-            results = await self._lanes.write(
-                lambda transaction: self._run_batch(transaction, claims, worker_id, again)
-            )
+            results = await running
         except _Taken:
             self._counters.add("mutations_taken")
             return _Rest([] if alone else claims, together=False)
@@ -299,7 +317,7 @@ class MutationLoop(Loop):
         return _Rest([claim for claim in claims if claim.id not in done], together=True)
 
     def _run_batch(
-        self, transaction: Transaction, claims: list[Claim], worker_id: WorkerId, again: bool
+        self, transaction: Transaction, claims: list[Claim], worker_id: WorkerId, *, again: bool = False
     ) -> list[_Result]:
         if again:
             claim = claims[0]

@@ -26,10 +26,10 @@ from evertick.base.errors import (
 from evertick.base.ids import JobId, WorkerId
 from evertick.base.records import JobEnd, JobState
 from evertick.store import schema
-from evertick.store.contract import Isolation, Listener, Transaction
+from evertick.store.contract import Hints, Isolation, Listener, Transaction
 from evertick.store.driver import Row
 from evertick.store.postgres_connections import EACH, RELAXED, Connections, ours, shown
-from evertick.store.postgres_hints import PostgresHints
+from evertick.store.postgres_hints import CHANNEL, PostgresHints
 from evertick.store.sql_transaction import END_COLUMNS, SqlTransaction, end_row
 from evertick.store.statements import load_statements
 
@@ -38,6 +38,7 @@ T = TypeVar("T")
 COPY_FROM: Final = 16
 SUCCEEDED_COLUMNS: Final = ("id", "attempt", "completed_at", "result")
 MIGRATION_LOCK: Final = 0x65766572
+TOLD_LOCK: Final = 0x65766573
 _LEVELS: Final = {
     Isolation.SERIALIZABLE: IsolationLevel.SERIALIZABLE,
     Isolation.READ_COMMITTED: IsolationLevel.READ_COMMITTED,
@@ -69,9 +70,15 @@ class _WatchedCursor(psycopg.Cursor[Any]):
 class PostgresTransaction(SqlTransaction):
     """One transaction on a psycopg connection."""
 
-    def __init__(self, connection: "psycopg.Connection[Any]") -> None:
+    def __init__(
+        self, connection: "psycopg.Connection[Any]", payload_due: Callable[[Hints], str | None] | None = None
+    ) -> None:
+        """`payload_due` is asked for a notification that a statement may take along, where each commits by itself."""
         super().__init__()
+        self.is_told = False
+        """Whether a statement took the notification of what was a hint so far along."""
         self._connection = connection
+        self._payload_due = payload_due
         self._cursor = psycopg.Cursor(connection)
         self._statements = load_statements("postgres")
         self._is_handed_out = False
@@ -136,6 +143,11 @@ class PostgresTransaction(SqlTransaction):
                 self._copy(name, rows)
                 return len(rows)
             name = f"{name}_few"  # COPY is fastest for many rows, but asks the server twice
+            payload = self._payload_due(frozenset(self.hints)) if self._payload_due and self.hints else None
+            if payload is not None:
+                params = {"rows": _records(columns, rows), "channel": CHANNEL, "payload": payload, "lock": TOLD_LOCK}
+                self.is_told = bool(self._fetch("insert_jobs_told", params))
+                return len(rows)
         return self._run(name, {"rows": _records(columns, rows)})
 
     def _copy(self, name: str, rows: Sequence[Row]) -> None:
@@ -196,7 +208,7 @@ class PostgresStore:
 
     def _write_each(self, work: Callable[[Transaction], T], *, relaxed: bool) -> T:
         with self._connections.taken(RELAXED if relaxed else EACH) as connection:
-            transaction = PostgresTransaction(connection)
+            transaction = PostgresTransaction(connection, None if relaxed else self._hints.payload_due)
             try:
                 result = work(transaction)
                 if transaction.failure is not None:
@@ -206,7 +218,7 @@ class PostgresStore:
                     raise OutcomeUnknown(f"the connection broke during a statement: {error}") from error
                 raise
         if transaction.hints:
-            self._hints.tell(frozenset(transaction.hints))
+            self._hints.tell(frozenset(transaction.hints), only_here=transaction.is_told)
         return result
 
     def read(self, work: Callable[[Transaction], T]) -> T:

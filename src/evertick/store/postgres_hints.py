@@ -1,8 +1,9 @@
 """Hints on PostgreSQL: LISTEN and NOTIFY, which only make workers prompt.
 
-NOTIFY is sent after the commit, from a connection of its own and at most every few milliseconds: inside the writing
-transactions it would serialize their commits. Through pgbouncer there is no LISTEN; then only this process's own
-commits are told.
+NOTIFY serializes the commits of the transactions that it is part of, until they are on disk. So it is sent after the
+commit, in a transaction of its own that does not wait for the disk, and at most every few milliseconds. Only a single
+statement that inserts jobs takes it along, while no other does. Through pgbouncer there is no LISTEN; then only this
+process's own commits are told.
 """
 
 import secrets
@@ -62,15 +63,27 @@ class PostgresHints:
         if self._hearer is not None:
             self._hearer.join(timeout=CLOSE_S)
 
-    def tell(self, hints: Hints) -> None:
-        """Tell this process at once and the others at most every NOTIFY_EVERY_S; a late hint leaves it to a thread."""
-        self._tell_listeners(hints)
+    def payload_due(self, hints: Hints) -> str | None:
+        """What NOTIFY is to carry now; None where the last is not NOTIFY_EVERY_S ago."""
         now = time.monotonic()
-        if now - self._notified_at >= NOTIFY_EVERY_S:
-            self._notified_at = now
+        if now - self._notified_at < NOTIFY_EVERY_S:
+            return None
+        self._notified_at = now
+        return payload_of(hints, self._name)
+
+    def tell(self, hints: Hints, *, only_here: bool = False) -> None:
+        """Tell this process at once and the others, unless `only_here`, at most every NOTIFY_EVERY_S.
+
+        A hint that comes sooner is left to a thread.
+        """
+        self._tell_listeners(hints)
+        if only_here:
+            return
+        payload = self.payload_due(hints)
+        if payload is not None:
             try:
                 with self._connections.taken(RELAXED) as connection:
-                    connection.execute(_NOTIFY, (payload_of(hints, self._name),))
+                    connection.execute(_NOTIFY, (payload,))
             except (psycopg.Error, DatabaseUnavailable):
                 pass  # only a hint: the commit stands, and workers look by themselves
             return
@@ -94,7 +107,7 @@ class PostgresHints:
                     while not self._closed.is_set():
                         for notify in connection.notifies(timeout=LISTEN_LOOK_S, stop_after=1):
                             hints, sender = read_payload(notify.payload)
-                            if sender != self._name:  # our own listeners were told at once
+                            if hints and sender != self._name:  # our own listeners were told at once
                                 self._tell_listeners(hints)
             except (psycopg.Error, DatabaseUnavailable):
                 self._closed.wait(RECONNECT_EVERY_S)
@@ -131,10 +144,13 @@ class _Notifier:
             self._wanted.wait()
             closing = self._closing
             self._wanted.clear()
+            hints = self._take_hints()
+            if not hints and not closing:
+                continue  # they went with those before
             try:
                 if connection is None:
                     connection = self._connections.connect(RELAXED)
-                connection.execute(_NOTIFY, (payload_of(self._take_hints(), self._name),))
+                connection.execute(_NOTIFY, (payload_of(hints, self._name),))
             except (psycopg.Error, DatabaseUnavailable):
                 connection = None  # only a hint: workers look by themselves
             if closing:
@@ -155,8 +171,13 @@ def payload_of(hints: Collection[Hint], sender: str = "") -> str:
 
 
 def read_payload(payload: str) -> tuple[Hints, str]:
-    """The hints and the sender; from a text that another release or a user has sent: everything."""
+    """The hints and the sender; from a text that another release or a user has sent: everything.
+
+    A process that ends sends one without hints, to wake itself.
+    """
     kinds, _, sender = payload.partition(" ")
+    if sender and not kinds:
+        return frozenset(), sender
     try:
         return frozenset(map(Hint, kinds.split(","))), sender
     except ValueError:
