@@ -33,10 +33,14 @@ class RawLoop(Protocol):
         """Write rows of jobs, 1,000 a commit."""
         ...
 
+    def settle(self) -> None:
+        """Let the database do at once what it would do in the background after many rows were written."""
+        ...
+
 
 def claim_params(kind: str) -> dict[str, Any]:
     """What the claim statement takes."""
-    return {"kind": kind, "tenant": "default", "now": FAR, "limit": BATCH, "worker_id": "raw"}
+    return {"kind": kind, "tenant": "default", "due_from": 0, "now": FAR, "limit": BATCH, "worker_id": "raw"}
 
 
 class SqliteLoop:
@@ -49,13 +53,14 @@ class SqliteLoop:
         self.statements = load_statements("sqlite")
 
     def drain(self, call: Callable[..., Any], *, kind: str, documents: bool) -> int:
-        connection, done = self.connection, 0
+        connection, done, params = self.connection, 0, claim_params(kind)
         while True:
             connection.execute("begin immediate")
-            rows = connection.execute(self.statements["claim_jobs"], claim_params(kind)).fetchall()
+            rows = connection.execute(self.statements["claim_jobs"], params).fetchall()
             connection.execute("commit")
             if not rows:
                 return done
+            params["due_from"] = min(row[5] for row in rows)
             connection.execute("begin immediate")
             written = []
             for row in rows:
@@ -84,6 +89,9 @@ class SqliteLoop:
             self.connection.executemany(self.statements["insert_jobs"], rows[start : start + 1000])
             self.connection.execute("commit")
 
+    def settle(self) -> None:
+        self.connection.execute("pragma wal_checkpoint(truncate)")
+
 
 class PostgresLoop:
     """On psycopg."""
@@ -93,12 +101,13 @@ class PostgresLoop:
         self.statements = {name: text.encode() for name, text in load_statements("postgres").items()}
 
     def drain(self, call: Callable[..., Any], *, kind: str, documents: bool) -> int:
-        connection, done = self.connection, 0
+        connection, done, params = self.connection, 0, claim_params(kind)
         while True:
-            rows = connection.execute(self.statements["claim_jobs"], claim_params(kind)).fetchall()
+            rows = connection.execute(self.statements["claim_jobs"], params).fetchall()
             connection.commit()
             if not rows:
                 return done
+            params["due_from"] = min(row[5] for row in rows)
             written = []
             for row in rows:
                 result = call(**from_json(row[4]))
@@ -125,3 +134,8 @@ class PostgresLoop:
                 for row in rows[start : start + 1000]:
                     copy.write_row(row)
             self.connection.commit()
+
+    def settle(self) -> None:
+        self.connection.autocommit = True
+        self.connection.execute("vacuum analyze jobs")
+        self.connection.execute("checkpoint")

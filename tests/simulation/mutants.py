@@ -149,13 +149,13 @@ async def look_then_claim(self: Any, work: Any, **options: Any) -> Any:
     return await _lanes_write(self, work, **options)
 
 
-def claim_what_was_seen(self: Any, *, kind: Any, tenant: Any, worker_id: Any, now: Any, limit: int) -> Any:
+def claim_what_was_seen(self: Any, *, kind: Any, tenant: Any, now: Any, **options: Any) -> Any:
     for job_id, its_kind, its_tenant, due_at in _SEEN:
         if its_kind == kind and its_tenant == tenant and due_at <= now:
             self.connection.execute(
                 "update jobs set state = 'pending' where id = ? and state = 'in_progress'", (job_id,)
             )
-    return _claim_jobs(self, kind=kind, tenant=tenant, worker_id=worker_id, now=now, limit=limit)
+    return _claim_jobs(self, kind=kind, tenant=tenant, now=now, **options)
 
 
 _waiting_tenants = SqliteTransaction.waiting_tenants

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from evertick.base.errors import WriteConflict
 from evertick.base.ids import DEFAULT_TENANT, JobId, TenantId, WorkerId
-from evertick.base.instants import Instant
+from evertick.base.instants import LONG_AGO, Instant
 from evertick.base.records import (
     UNFINISHED,
     Call,
@@ -179,7 +179,8 @@ class History(ScheduleDraws):
 
     def draw_claim_jobs(self, tables: Tables) -> Any:
         named = {"kind": self._pick(KINDS), "tenant": self._pick(TENANTS), "worker_id": self._pick(WORKERS)}
-        return (), named | {"now": self._moment(), "limit": self._random.randint(0, 4)}
+        due_from = self._moment() if self._maybe(0.3) else LONG_AGO
+        return (), named | {"now": self._moment(), "limit": self._random.randint(0, 4), "due_from": due_from}
 
     def draw_claim_suspect(self, tables: Tables) -> Any:
         return (self._pick(KINDS),), {"worker_id": self._pick(WORKERS), "now": self._moment()}

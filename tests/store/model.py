@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from evertick.base.errors import WriteConflict
 from evertick.base.ids import JobId, TenantId, WorkerId
-from evertick.base.instants import Instant
+from evertick.base.instants import LONG_AGO, Instant
 from evertick.base.records import (
     UNFINISHED,
     Call,
@@ -91,9 +91,16 @@ class ModelTransaction(ScheduleModel):
             )  # fmt: skip
 
     def claim_jobs(
-        self, *, kind: FunctionKind, tenant: TenantId, worker_id: WorkerId, now: Instant, limit: int
+        self,
+        *,
+        kind: FunctionKind,
+        tenant: TenantId,
+        worker_id: WorkerId,
+        now: Instant,
+        limit: int,
+        due_from: Instant = LONG_AGO,
     ) -> list[Claim]:
-        due = [job for job in self._waiting(kind) if job.tenant == tenant and job.due_at <= now]
+        due = [job for job in self._waiting(kind) if job.tenant == tenant and due_from <= job.due_at <= now]
         return self._claim(due, worker_id, limit)
 
     def claim_suspect(self, kind: FunctionKind, *, worker_id: WorkerId, now: Instant) -> Claim | None:

@@ -10,6 +10,7 @@ import pytest
 from psycopg import sql
 
 from evertick.base.ids import DEFAULT_TENANT, TenantId
+from evertick.base.instants import Instant
 from evertick.base.records import Call, StoredDocument
 from evertick.store.contract import Store, Transaction
 from evertick.store.open import open_store
@@ -23,7 +24,7 @@ JOB_ROWS: Final = [{"id": job_id(n), "attempt": 1, "state": "success", "complete
 # What each hot statement is asked, and the indexes that it may read.
 HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "claim_jobs": (
-        {"kind": "mutation", "tenant": "default", "worker_id": "w", "now": NOW, "limit": 100},
+        {"kind": "mutation", "tenant": "default", "worker_id": "w", "due_from": 0, "now": NOW, "limit": 100},
         {"jobs_due", "jobs_pkey"},
     ),
     "claim_suspect": ({"kind": "mutation", "worker_id": "w", "now": NOW}, {"jobs_suspect", "jobs_pkey"}),
@@ -302,6 +303,30 @@ def test_a_claim_makes_postgresql_read_only_what_it_claims(postgres_store: Store
     assert scan.get("Rows Removed by Filter", 0) == 0
     assert buffers(scan) <= 3 + 2 * 100
     assert buffers(plan) <= 25 * 100  # each claimed row is written anew, with its place in six indexes
+
+
+@pytest.mark.postgres
+def test_a_claim_does_not_pass_again_over_what_was_claimed_before(postgres_url: str) -> None:
+    """PostgreSQL keeps the index entries of claimed jobs until the next VACUUM."""
+    store = open_store(postgres_url)
+    store.migrate()
+    store.write(lambda tx: tx.insert_jobs([new_job(n, due_at=Instant(NOW - 9_000 + n)) for n in range(9_000)]))
+    params = HOT["claim_jobs"][0]
+    for _ in range(80):
+        store.write(lambda tx: tx.claim_jobs(
+            kind=MUTATION, tenant=DEFAULT_TENANT, worker_id=ANN, now=NOW, limit=100
+        ))  # fmt: skip
+
+    plans = [
+        postgres_plan(store, "claim_jobs", params | {"due_from": due_from}, mode="force_generic_plan", run=True)
+        for due_from in (0, NOW - 9_000 + 7_999)
+    ]
+
+    way, leap = (next(node for node in nodes(plan) if node.get("Index Name") == "jobs_due") for plan in plans)
+    assert way["Actual Rows"] == leap["Actual Rows"] == 100
+    assert buffers(leap) <= 3 + 2 * 100
+    assert buffers(leap) + 50 <= buffers(way)
+    store.close()
 
 
 @pytest.mark.postgres

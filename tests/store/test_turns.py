@@ -6,7 +6,7 @@ from evertick.base.ids import TenantId
 from evertick.base.instants import Instant
 from evertick.base.records import FunctionKind
 from evertick.engine.claims import Claimed, claim_due
-from evertick.engine.rotation import PAGES_MAX, Rotation
+from evertick.engine.rotation import LOOK_EVERY_MS, PAGES_MAX, Rotation
 from evertick.store.contract import Store, Transaction
 from tests.store.rows import ANN, MUTATION, NOW, at, insert, new_job
 
@@ -24,12 +24,12 @@ def tenant(number: int) -> TenantId:
     return TenantId(f"tenant_{number:03}")
 
 
-def claim(store: Store, rotation: Rotation, *, limit: int) -> Claimed:
+def claim(store: Store, rotation: Rotation, *, limit: int, now: Instant = NOW) -> Claimed:
     """One claim of a loop."""
     runner: object = Knowing()
     return store.write(
         lambda tx: claim_due(
-            tx, kind=MUTATION, worker_id=ANN, runner=runner, now=NOW, limit=limit, rotation=rotation  # type: ignore[arg-type]
+            tx, kind=MUTATION, worker_id=ANN, runner=runner, now=now, limit=limit, rotation=rotation  # type: ignore[arg-type]
         )
     )  # fmt: skip
 
@@ -44,6 +44,19 @@ def fill(store: Store, *, tenants: int, jobs: int, due_at: Instant = NOW) -> Non
             for n in range(jobs)
         ),
     )
+
+
+class Watched(Rotation):
+    """A rotation that counts its looks."""
+
+    looks = 0
+
+    def look(
+        self, transaction: Transaction, *, now: Instant, limit: int
+    ) -> tuple[list[tuple[Instant, TenantId]], Instant | None]:
+        """See `Rotation.look`."""
+        self.looks += 1
+        return super().look(transaction, now=now, limit=limit)
 
 
 def test_with_room_for_one_job_each_tenant_gets_his_turn(store: Store) -> None:
@@ -101,17 +114,34 @@ def test_who_was_served_early_in_a_way_round_is_looked_at_again_after_it(store: 
     assert claims == 9
 
 
-class Watched(Rotation):
-    """A rotation that counts its looks."""
+def test_while_one_tenant_fills_every_claim_the_others_are_looked_for_now_and_then(store: Store) -> None:
+    fill(store, tenants=1, jobs=40)
+    rotation = Watched(MUTATION, 2)
 
-    looks = 0
+    def claimed(after_ms: int) -> tuple[list[str], int]:
+        before = rotation.looks
+        claims = claim(store, rotation, limit=2, now=at(after_ms)).claims
+        return [job.tenant for job in claims], rotation.looks - before
 
-    def look(
-        self, transaction: Transaction, *, now: Instant, limit: int
-    ) -> tuple[list[tuple[Instant, TenantId]], Instant | None]:
-        """See `Rotation.look`."""
-        self.looks += 1
-        return super().look(transaction, now=now, limit=limit)
+    first = tenant(0)
+    assert claimed(0) == ([first, first], 1)
+    insert(store, new_job(900, tenant=tenant(1), due_at=at(1)))
+    assert [claimed(10) for _ in range(5)] == [([first, first], 0)] * 5
+    assert claimed(LOOK_EVERY_MS) == ([first, first], 0)  # that it is time is seen by the claim after a guess
+    assert claimed(LOOK_EVERY_MS) == ([first, tenant(1)], 1)
+
+
+def test_what_was_due_before_the_last_claim_is_found_by_the_next_look(store: Store) -> None:
+    """A job of a process whose clock is behind, or one that was given back."""
+    fill(store, tenants=1, jobs=8)
+    rotation = Watched(MUTATION, 2)
+    claim(store, rotation, limit=2)
+    insert(store, new_job(900, tenant=tenant(0), due_at=at(-5_000)))
+
+    found = [[job.due_at for job in claim(store, rotation, limit=3).claims] for _ in range(3)]
+
+    assert found == [[NOW] * 3, [NOW] * 3, [at(-5_000)]]
+    assert rotation.looks == 2
 
 
 def test_a_tenant_that_was_alone_lately_is_claimed_from_without_a_look_but_not_twice_in_a_row(store: Store) -> None:

@@ -12,6 +12,8 @@ from evertick.base.errors import InvalidDelay
 Instant = NewType("Instant", int)
 """A moment: milliseconds since 1970-01-01T00:00:00Z. Names of instants end in `_at`; the present is `now`."""
 
+LONG_AGO: Final = Instant(0)
+"""Before everything that can be due."""
 SECOND_MS: Final = 1_000
 MINUTE_MS: Final = 60 * SECOND_MS
 HOUR_MS: Final = 60 * MINUTE_MS

@@ -22,7 +22,7 @@ from typing import Final
 from evertick.base.clock import Clock
 from evertick.base.errors import Conflict, Unavailable
 from evertick.base.ids import JobId, WorkerId
-from evertick.base.instants import Instant
+from evertick.base.instants import LONG_AGO, Instant
 from evertick.base.records import Claim, FunctionKind
 from evertick.engine.events import Counters
 from evertick.engine.lanes import Lanes
@@ -64,17 +64,23 @@ def claim_due(
     """Take up to `limit` due jobs of `kind` for `worker_id`."""
     guess = rotation.guess()
     if guess is not None:
-        claims = transaction.claim_jobs(kind=kind, tenant=guess, worker_id=worker_id, now=now, limit=limit)
+        tenant, due_from = guess
+        claims = transaction.claim_jobs(
+            kind=kind, tenant=tenant, worker_id=worker_id, now=now, limit=limit, due_from=due_from
+        )
         if claims:
+            rotation.claimed(claims, now=now, limit=limit)
             known = _known(transaction, claims, kind, runner, worker_id)
             return Claimed(known, now, len(claims) - len(known), suspect_is_due=None)
     due, look_at = rotation.look(transaction, now=now, limit=limit)
     later = [] if look_at is None else [look_at]
     claims = []
     more_is_due = False
-    for position, (_, tenant) in enumerate(due):
+    for position, (due_from, tenant) in enumerate(due):
         share = -(-(limit - len(claims)) // (len(due) - position))
-        taken = transaction.claim_jobs(kind=kind, tenant=tenant, worker_id=worker_id, now=now, limit=share)
+        taken = transaction.claim_jobs(
+            kind=kind, tenant=tenant, worker_id=worker_id, now=now, limit=share, due_from=due_from
+        )
         claims += taken
         # A full share may have left due jobs behind; a short one leaves later ones, which the next round will see.
         more_is_due = more_is_due or len(taken) == share
@@ -149,7 +155,7 @@ class Abandoned:
         try:
             yield
         except (Unavailable, Conflict):
-            self._looked_at = Instant(0)
+            self._looked_at = LONG_AGO
             raise
 
     async def look(self, worker_id: WorkerId, known: Collection[Attempt] = ()) -> list[Claim]:

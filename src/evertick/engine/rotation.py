@@ -4,16 +4,19 @@ A loop goes round the waiting tenants in the order of their names and remembers 
 waiting for long with many jobs, or whose name comes first, keeps nobody from his turn.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from evertick.base.ids import TenantId
-from evertick.base.instants import Instant
-from evertick.base.records import FunctionKind
+from evertick.base.instants import LONG_AGO, Instant
+from evertick.base.records import Claim, FunctionKind
 from evertick.store.contract import Transaction
 
 PAGES_MAX: Final = 10
 """Pages of waiting tenants read in one look."""
+LOOK_EVERY_MS: Final = 200
+"""While one tenant's jobs fill every claim: time after which it is looked whether others wait as well."""
 _NOBODY: Final = TenantId("")
 
 
@@ -33,14 +36,21 @@ class Rotation:
     _again: bool = False
     _only: TenantId | None = None
     _guess: TenantId | None = None
+    _guess_from: Instant = LONG_AGO
+    _looked_at: Instant = LONG_AGO
 
-    def guess(self) -> TenantId | None:
-        """Whose jobs may be claimed without a look: nobody else had any lately.
+    def guess(self) -> tuple[TenantId, Instant] | None:
+        """Whose jobs may be claimed without a look, and from which due time on: nobody had others lately.
 
-        Never twice in a row, so a second tenant is seen after one batch at the latest.
+        Unless the claims are full, never twice in a row.
         """
         guess, self._guess = self._guess, None
-        return guess
+        return None if guess is None else (guess, self._guess_from)
+
+    def claimed(self, claims: Sequence[Claim], *, now: Instant, limit: int) -> None:
+        """What a guess found. If there was as much as there was room for, the next may be a guess again."""
+        if len(claims) == limit and 0 <= now - self._looked_at < LOOK_EVERY_MS:
+            self._guess, self._guess_from = claims[0].tenant, claims[0].due_at
 
     def look(
         self, transaction: Transaction, *, now: Instant, limit: int
@@ -68,6 +78,8 @@ class Rotation:
             if len(page) < self.tenants:  # everybody was seen since the beginning, in this look or in those before
                 if seen:
                     self._only = page[0][0] if seen == len(page) == 1 and not again else None
+                self._guess_from = min(page[0][1], now) if page else now
+                self._looked_at = now
                 self._after, self._again, self._guess = _NOBODY, False, self._only
                 return sorted(due), now if again else self._later_at
         self._again = again or bool(due)

@@ -22,7 +22,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from evertick.base.errors import EvertickError
 from evertick.base.ids import JobId, TenantId, WorkerId
-from evertick.base.instants import Instant
+from evertick.base.instants import LONG_AGO, Instant
 from evertick.base.records import (
     Call,
     CanceledJob,
@@ -87,10 +87,19 @@ class Transaction(ScheduleTransaction, Protocol):
         ...
 
     def claim_jobs(
-        self, *, kind: FunctionKind, tenant: TenantId, worker_id: WorkerId, now: Instant, limit: int
+        self,
+        *,
+        kind: FunctionKind,
+        tenant: TenantId,
+        worker_id: WorkerId,
+        now: Instant,
+        limit: int,
+        due_from: Instant = LONG_AGO,
     ) -> list[Claim]:
         """Lease up to `limit` due jobs to `worker_id`, earliest due first; what others are claiming is skipped.
 
+        `due_from`: leave out what was due before. Where nothing is left there, it spares PostgreSQL the way over all
+        that was claimed since the last VACUUM: with half a million of them a claim took 13 ms.
         Suspects, which `SUSPECT_CRASHES` or more of their workers did not survive, are left to `claim_suspect`.
         """
         ...

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from evertick.base.errors import EvertickError
 from evertick.base.ids import JobId, TenantId, WorkerId
-from evertick.base.instants import Instant
+from evertick.base.instants import LONG_AGO, Instant
 from evertick.base.records import (
     Call,
     CanceledJob,
@@ -85,10 +85,20 @@ class SqlTransaction(SqlSchedules):
         self._run_many("insert_jobs", NEW_JOB_COLUMNS, rows)
 
     def claim_jobs(
-        self, *, kind: FunctionKind, tenant: TenantId, worker_id: WorkerId, now: Instant, limit: int
+        self,
+        *,
+        kind: FunctionKind,
+        tenant: TenantId,
+        worker_id: WorkerId,
+        now: Instant,
+        limit: int,
+        due_from: Instant = LONG_AGO,
     ) -> list[Claim]:
         """See `Transaction.claim_jobs`."""
-        params = {"kind": kind.value, "tenant": tenant, "worker_id": worker_id, "now": now, "limit": limit}
+        params = {
+            "kind": kind.value, "tenant": tenant, "worker_id": worker_id, "now": now, "limit": limit,
+            "due_from": due_from,
+        }  # fmt: skip
         claims = [Claim(r[0], r[1], kind, *r[3:]) for r in self._fetch("claim_jobs", params)]
         claims.sort(key=_by_due)  # `returning` promises no order
         return claims

@@ -5,7 +5,7 @@ update jobs
  where id = any (array(select id
                          from jobs
                         where kind = :kind and tenant = :tenant and state = 'pending' and blocked = 0
-                          and crashes < 2 and due_at <= :now
+                          and crashes < 2 and due_at >= :due_from and due_at <= :now
                         order by due_at, id
                         limit :limit
                           for update skip locked))

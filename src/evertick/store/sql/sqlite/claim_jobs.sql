@@ -6,7 +6,7 @@ update jobs
  where id in (select id
                 from jobs
                where kind = :kind and tenant = :tenant and state = 'pending' and blocked = 0 and crashes < 2
-                 and due_at <= :now
+                 and due_at >= :due_from and due_at <= :now
                order by due_at, id
                limit :limit)
 returning id, tenant, kind, name, args, due_at, attempt, failures, crashes, key, retry, on_complete, schedule
