@@ -218,3 +218,22 @@ def things(app: App) -> Any:
         return [row[0] for row in ctx.connection.execute("select id from own_things").fetchall()]
 
     return read
+
+
+@pytest.mark.postgres
+def test_nothing_can_be_scheduled_where_a_statement_has_failed(postgres_url: str) -> None:
+    app = App("test", database_url=postgres_url)
+    app.migrate()
+
+    @app.mutation(name="target")
+    def target(ctx: MutationCtx) -> None:
+        """Nothing."""
+
+    with psycopg.connect(postgres_url) as connection:
+        with contextlib.suppress(psycopg.Error):
+            connection.execute("select 1/0")
+        with pytest.raises(Misuse, match="has failed, so nothing can follow it: roll back first"):
+            app.bind(connection).run_after(0, "target")
+        connection.rollback()
+        app.bind(connection).run_after(0, "target")
+    app.close()

@@ -165,6 +165,9 @@ class SimulatedStore:
     def lock_engine(self) -> None:
         """See `Store.lock_engine`."""
 
+    def unlock_engine(self) -> None:
+        """See `Store.unlock_engine`."""
+
     def close(self) -> None:
         """See `Store.close`."""
 

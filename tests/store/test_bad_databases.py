@@ -155,6 +155,30 @@ def test_nobody_listens_at_the_address() -> None:
     )
 
 
+@pytest.mark.parametrize("password", ["pa#ss", "pa/s@x", "pa?s", "p:#?/s"])
+def test_a_password_that_makes_the_address_none_is_not_shown(password: str) -> None:
+    refused(
+        f"postgresql://ann:{password}@127.0.0.1:1/x",
+        InvalidDatabaseUrl,
+        r"^postgresql://ann:\*\*\*@127.*write %23 for #",
+    )
+
+
+def test_a_password_among_the_parameters_is_not_shown() -> None:
+    url = "postgresql://127.0.0.1:1/x?password=s3cret&connect_timeout=1"
+
+    refused(url, DatabaseUnavailable, r"at postgresql://127.0.0.1:1/x\?password=\*\*\*&connect_timeout=1")
+
+
+@pytest.mark.postgres
+def test_a_version_that_is_no_number_is_shown(postgres_url: str) -> None:
+    migrated(postgres_url)
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute("update meta set value = 'seven' where key = 'schema_version'")
+
+    refused(postgres_url, SchemaMismatch, "says that its schema is version 'seven', which is none")
+
+
 def test_an_address_without_a_host_means_the_local_socket() -> None:
     assert conninfo_of("postgresql:///shop")[0].startswith("postgresql:///shop?")
     assert conninfo_of("postgresql://")[0].startswith("postgresql://?")

@@ -7,6 +7,7 @@ because every start of a program, of a command and of `evertick dev` after a cha
 import os
 import threading
 import time
+import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -20,7 +21,7 @@ from evertick.app.scheduling import Drafter
 from evertick.app.tables import declare_table
 from evertick.app.targets import GuardedTargets
 from evertick.base.clock import Clock, SystemClock
-from evertick.base.errors import InvalidDelay, Misuse, RegistrationError, WriteConflict
+from evertick.base.errors import DatabaseLocked, InvalidDelay, Misuse, RegistrationError, WriteConflict
 from evertick.base.ids import DEFAULT_TENANT, Entropy, IdMaker, TenantId, system_entropy
 from evertick.base.instants import duration_ms
 from evertick.engine.events import Counters
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from evertick.app.crons import CronChanges, Crons
     from evertick.app.environment import Environment
     from evertick.app.execution import Execution
+    from evertick.app.running import Running
     from evertick.app.schedules import Schedules
     from evertick.engine.lanes import Lanes
     from evertick.engine.worker import Worker
@@ -76,6 +78,7 @@ class App:
         self._opening = threading.Lock()
         self._crons: Crons | None = None
         self._environment: Environment | None = None
+        self._last_worker: Callable[[], Worker | None] = lambda: None
 
     def __repr__(self) -> str:
         return f"<App {self.name}>"
@@ -218,9 +221,12 @@ class App:
 
         self.check()
         e = self.environment
+        last = self._last_worker()
+        if e.store.single_engine and last is not None and not last.has_ended:
+            raise DatabaseLocked(f"this app has a worker already, and {e.store.url} takes one: let that one end first")
         e.store.lock_engine()
         self.sync_crons()
-        return Worker(
+        worker = Worker(
             e.store,
             lanes or e.lanes,
             e.clock,
@@ -231,6 +237,14 @@ class App:
             self.counters,
             targets=self.targets,
         )
+        self._last_worker = weakref.ref(worker)
+        return worker
+
+    def running(self) -> "Running":
+        """A worker inside this program: `with app.running():` in a thread, `async with app.running():` on the loop."""
+        from evertick.app.running import Running
+
+        return Running(self.worker)
 
     def check(self) -> None:
         """Raise RegistrationError if a registered function cannot work."""

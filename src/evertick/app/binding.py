@@ -60,11 +60,14 @@ def _on_sqlite(connection: sqlite3.Connection, work: Callable[[Transaction], T])
 
 def _on_postgres(connection: Any, work: Callable[[Transaction], T]) -> T:
     from psycopg import Cursor
+    from psycopg.pq import TransactionStatus
     from psycopg.rows import tuple_row
 
     from evertick.store.postgres import PostgresTransaction
     from evertick.store.postgres_hints import CHANNEL, payload_of
 
+    if connection.info.transaction_status is TransactionStatus.INERROR:
+        raise Misuse("a statement of this transaction has failed, so nothing can follow it: roll back first")
     with _set(connection, row_factory=tuple_row, cursor_factory=Cursor):
         transaction = PostgresTransaction(connection)
         result = _explained(work, transaction)

@@ -96,6 +96,7 @@ class Worker:
             if isinstance(clock, SystemClock):
                 self._upkeep.append(ClockLoop(lanes, clock, store))
         self._stopped = asyncio.Event()
+        self.has_ended = False
 
     def current_id(self) -> WorkerId | None:
         """The identity under which jobs are claimed just now; None between a lost lease and the next identity."""
@@ -112,6 +113,13 @@ class Worker:
 
     async def run(self) -> None:
         """Run until `stop`. Raises what ended a loop unexpectedly, after stopping the others."""
+        try:
+            await self._run()
+        finally:
+            self.has_ended = True
+            self._store.unlock_engine()
+
+    async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         await self._begin()
         unlisten = self._store.listen(lambda hints: loop.call_soon_threadsafe(self.poke, hints))

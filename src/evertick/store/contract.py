@@ -352,6 +352,10 @@ class Store(Protocol):
         """Claim the right to run an engine on this database, where only one may. Raises DatabaseLocked."""
         ...
 
+    def unlock_engine(self) -> None:
+        """Give that right back; nothing where it is not held."""
+        ...
+
     def close(self) -> None:
         """Close every connection; further calls raise DatabaseUnavailable."""
         ...

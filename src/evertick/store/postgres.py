@@ -264,6 +264,9 @@ class PostgresStore:
     def lock_engine(self) -> None:
         """See `Store.lock_engine`: any number of engines may run on PostgreSQL."""
 
+    def unlock_engine(self) -> None:
+        """See `Store.unlock_engine`."""
+
     def close(self) -> None:
         """See `Store.close`."""
         if not self._closed:
@@ -296,7 +299,7 @@ class PostgresStore:
             if connection.execute("select to_regclass('meta')").fetchone() == (None,):
                 return 0
             row = connection.execute("select value from meta where key = 'schema_version'").fetchone()
-        return int(row[0]) if row else 0
+        return schema.number_of(row[0] if row else "0", place=shown(self.url))
 
     def _apply(self, step: schema.Step) -> bool:
         with self._connections.asking() as connection:
@@ -305,7 +308,7 @@ class PostgresStore:
             connection.execute("select pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
             connection.execute("create table if not exists meta (key text not null primary key, value text not null)")
             row = connection.execute("select value from meta where key = 'schema_version'").fetchone()
-            missing = row is None or int(row[0]) < step.number
+            missing = row is None or schema.number_of(row[0], place=shown(self.url)) < step.number
             if missing:
                 try:
                     connection.execute(step.text.encode())

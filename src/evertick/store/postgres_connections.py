@@ -5,12 +5,13 @@ commits do not wait for the disk. Connections are kept on a stack, the one used 
 """
 
 import os
+import re
 import select
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import psycopg
 from psycopg import errors as pg_errors
@@ -30,6 +31,8 @@ from evertick.store import schema
 
 CONNECT_TIMEOUT_S: Final = 5
 IDLE_CONNECTIONS_MAX: Final = 16
+_PASSWORD: Final = re.compile(r"(://[^:@/?#]*:).*(?=@)|([?&]password=)[^&]*", re.DOTALL)
+"""In an address: what is between the first colon and the last @, and the parameter of that name."""
 _NO_WAIT: Final = " -c synchronous_commit=off"
 _SESSION: Final = "-c lock_timeout=10s -c idle_in_transaction_session_timeout=60s -c enable_seqscan=off"
 """A sequential scan of a small table makes a SERIALIZABLE transaction conflict with every writer of that table: eight
@@ -152,6 +155,11 @@ def conninfo_of(url: str, *, relaxed: bool = False) -> tuple[str, bool]:
     parts = urlsplit(url)
     if parts.scheme not in ("postgresql", "postgres"):
         raise InvalidDatabaseUrl(f"{shown(url)} is no PostgreSQL address; write postgresql://USER@HOST/DATABASE")
+    if parts.fragment or "@" in parts.path + parts.query:
+        raise InvalidDatabaseUrl(
+            f"{shown(url)} is no PostgreSQL address: in names and passwords write %23 for #, %2F for /, %3F for ? and "
+            "%40 for @"
+        )
     query = dict(parse_qsl(parts.query))
     through_pgbouncer = query.pop("pgbouncer", "false").lower() in ("true", "1", "yes")
     defaults = {
@@ -171,11 +179,8 @@ def conninfo_of(url: str, *, relaxed: bool = False) -> tuple[str, bool]:
 
 
 def shown(url: str) -> str:
-    """The address as it may be printed: without the password."""
-    parts = urlsplit(url)
-    if parts.password is None:
-        return url
-    return urlunsplit(parts._replace(netloc=parts.netloc.replace(f":{parts.password}@", ":***@")))
+    """The address as it may be printed: without the password, also where its signs make it no address."""
+    return _PASSWORD.sub(r"\1\2***", url)
 
 
 def ours(error: psycopg.Error) -> EvertickError:

@@ -68,6 +68,13 @@ def migrate(dialect: str, version: int, apply: Callable[[Step], bool], *, place:
     return [step.name for step in pending(dialect, version, place=place) if apply(step)]
 
 
+def number_of(text: str, *, place: str) -> int:
+    """The version that a database says it has. Raises SchemaMismatch if that is no number."""
+    if not text.isdecimal():
+        raise SchemaMismatch(f"{place} says that its schema is version {text!r}, which is none; restore a copy of it")
+    return int(text)
+
+
 def not_ours(place: str, step: Step, why: str) -> SchemaMismatch:
     """What is there already stands in the way of a step."""
     return SchemaMismatch(

@@ -263,10 +263,10 @@ class SqliteStore:
             for connection in (*self._readers, self._writer):
                 connection.close()
             self._readers.clear()
-        self.forget_engine_lock()
+        self.unlock_engine()
 
-    def forget_engine_lock(self) -> None:
-        """Close this process's hold on the engine's lock, which is free when nobody holds it any more."""
+    def unlock_engine(self) -> None:
+        """See `Store.unlock_engine`. What was forked from this process no longer holds it either."""
         if self._engine_lock is not None:
             os.close(self._engine_lock)
             self._engine_lock = None
@@ -416,7 +416,7 @@ _engine_locks: "weakref.WeakSet[SqliteStore]" = weakref.WeakSet()
 def _let_go_after_fork() -> None:
     """A forked child shares its parent's engine locks, and would keep them when the parent dies."""
     for store in _engine_locks:
-        store.forget_engine_lock()
+        store.unlock_engine()
 
 
 os.register_at_fork(after_in_child=_let_go_after_fork)

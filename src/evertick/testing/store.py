@@ -70,6 +70,9 @@ class WorldStore:
     def lock_engine(self) -> None:
         """See `Store.lock_engine`: a database in memory has no other process to be locked against."""
 
+    def unlock_engine(self) -> None:
+        """See `Store.unlock_engine`."""
+
     def close(self) -> None:
         """See `Store.close`."""
         self._inner.close()
