@@ -2,7 +2,8 @@
 
 Claiming an action marks it in progress and commits, before it starts. So when anything dies afterwards, the row says
 that it may have happened, and it is not repeated (unless its retry policy says so). How actions ended is written in
-batches by a loop of its own: while the database is away the ends wait, and their functions are not run again.
+batches by a loop of its own: while the database is away the ends wait, and their functions are not run again. A
+function that has ended has left its slot: the next is claimed while its end is written, unless too many ends wait.
 
 An action that has seen too many workers die (a suspect) runs beside no other suspect. Suspect mutations, which run
 quite alone, ask for a *pause*: nothing new is started until they are through, and what runs is not disturbed.
@@ -87,6 +88,9 @@ class ActionEnds(Loop):
         """Whether every end is written."""
         return not self._waiting
 
+    def __len__(self) -> int:
+        return len(self._waiting)
+
     async def round(self) -> Instant | None:
         """Write what waits, in one transaction for each worker identity (there are two only after a lost lease)."""
         if not self._waiting:
@@ -144,6 +148,7 @@ class ActionLoop(Loop):
         self._left_behind: set[Attempt] = set()
         self._suspects: set[Attempt] = set()
         self._starting = False
+        self._wants_slots = False
         self._paused = False
         self.on_still: Callable[[], object] = _nothing
         """Called when nothing runs any more and a pause was asked for."""
@@ -152,7 +157,7 @@ class ActionLoop(Loop):
 
     @property
     def running(self) -> int:
-        """Actions that hold a slot: until their end is written."""
+        """Actions that were begun and whose end is not written yet."""
         return len(self._tasks)
 
     def running_ids(self) -> list[JobId]:
@@ -171,7 +176,8 @@ class ActionLoop(Loop):
 
     async def round(self) -> Instant | None:
         """Claim what fits the free slots and start it."""
-        if self._paused or self._settings.action_slots <= len(self._tasks):
+        self._wants_slots = self._free_slots <= 0
+        if self._paused or self._wants_slots:
             return None  # the end of the pause, or a freed slot, pokes
         worker_id = self._worker_id()
         if worker_id is None:
@@ -185,7 +191,7 @@ class ActionLoop(Loop):
 
     async def _claim_and_start(self, worker_id: WorkerId) -> Instant | None:
         await self._start(await self._abandoned.look(worker_id, known=set(self._tasks)), worker_id)
-        free = self._settings.action_slots - len(self._tasks)
+        free = self._free_slots
         with self._abandoned.watching():
             claimed, suspect = await self._lanes.write(
                 lambda transaction: self._claim(transaction, worker_id, free), isolation=Isolation.EACH
@@ -211,6 +217,12 @@ class ActionLoop(Loop):
             rotation=self._rotation,
         )
         return claimed, suspect
+
+    @property
+    def _free_slots(self) -> int:
+        """Slots without a function that runs; none while too many ends wait to be written."""
+        waiting = len(self.ends)
+        return self._settings.action_slots - (len(self._tasks) - waiting) if waiting < ENDS_MAX else 0
 
     def pause(self) -> bool:
         """Start nothing until `resume`; answers whether all is still already. If not, `on_still` will tell."""
@@ -284,6 +296,7 @@ class ActionLoop(Loop):
             end = ended(claim, ran.outcome, now=self._clock.now(), entropy=self._entropy, logs=ran.logs)
         if (claim.id, claim.attempt) not in self._left_behind:
             self.ends.add(_Ended(claim, end, running.worker_id, running.started_at))
+        self._tell_of_slot()
 
     def _end_of_cancelled(self, running: _Running) -> JobEnd:
         """Who has cancelled it: somebody who wants the job to stop, the function itself, or the end of the worker?"""
@@ -301,8 +314,12 @@ class ActionLoop(Loop):
         self._tasks.pop((claim.id, claim.attempt), None)
         self._asked_to_stop.pop((claim.id, claim.attempt), None)
         self._suspects.discard((claim.id, claim.attempt))
-        self.poke()
+        self._tell_of_slot()
         self._tell_if_still()
+
+    def _tell_of_slot(self) -> None:
+        if self._wants_slots:
+            self.poke()
 
     def _tell_if_still(self) -> None:
         if self._paused and not (self._tasks or self._starting):
