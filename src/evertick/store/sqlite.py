@@ -2,24 +2,20 @@
 
 One process writes at a time and every writing transaction begins with `begin immediate`, so a transaction never
 meets SQLITE_BUSY_SNAPSHOT half-way. Only the process that runs the engine checkpoints (the WAL-reset race of SQLite
-before 3.51.3 needs two checkpointers). Other processes of the machine may read, and may schedule into the file; the
-engine notices their commits by `pragma data_version`, a look that costs some microseconds.
+before 3.51.3 needs two checkpointers); which process that is, says `sqlite_lock`. Other processes of the machine may
+read, and may schedule into the file; the engine notices their commits (`sqlite_watch`).
 """
 
 import contextlib
-import fcntl
 import os
 import sqlite3
 import threading
-import time
-import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from evertick.base.errors import (
-    DatabaseLocked,
     DatabaseUnavailable,
     EvertickError,
     InvalidDatabaseUrl,
@@ -36,6 +32,8 @@ from evertick.store import schema
 from evertick.store.contract import EVERYTHING, Hints, Isolation, Listener, Transaction
 from evertick.store.driver import Row
 from evertick.store.sql_transaction import SqlTransaction
+from evertick.store.sqlite_lock import EngineLock, engine_runs
+from evertick.store.sqlite_watch import ForeignCommits
 from evertick.store.statements import load_statements
 
 T = TypeVar("T")
@@ -44,12 +42,6 @@ SCHEME: Final = "sqlite://"
 BUSY_TIMEOUT_MS: Final = 5_000
 WAL_BYTES_MAX: Final = 64 * 1024 * 1024
 CHECKPOINT_PAGES: Final = 1_000
-LOOK_BUSY_S: Final = 0.002
-LOOK_IDLE_S: Final = 0.04
-LOCK_TRIES: Final = 5
-LOCK_PAUSE_S: Final = 0.01
-BUSY_FOR_S: Final = 1.0
-"""How long after a foreign commit the watcher keeps looking often."""
 
 
 class SqliteTransaction(SqlTransaction):
@@ -151,8 +143,8 @@ class SqliteStore:
         self._writing_thread: int | None = None
         self._readers: list[sqlite3.Connection] = []
         self._listeners: list[Listener] = []
-        self._engine_lock: int | None = None
-        self._watcher: threading.Thread | None = None
+        self._engine_lock = None if self.path is None else EngineLock(self.path)
+        self._watcher: ForeignCommits | None = None
         self._closed = threading.Event()
         self._place = "the database in memory" if self.path is None else str(self.path)
         if self.path is not None:
@@ -211,11 +203,7 @@ class SqliteStore:
         self._listeners.append(listener)
         if self._watcher is None and self.path is not None:
             with self._writing() as connection, self._in_our_words():  # now, so that nothing after it is missed
-                seen = connection.execute("pragma data_version").fetchone()[0]
-            self._watcher = threading.Thread(
-                target=self._watch, args=(seen,), name="evertick-sqlite-watch", daemon=True
-            )
-            self._watcher.start()
+                self._watcher = ForeignCommits(connection, self._write_lock, lambda: self._tell_listeners(EVERYTHING))
 
         def stop() -> None:
             if listener in self._listeners:
@@ -229,27 +217,9 @@ class SqliteStore:
 
     def lock_engine(self) -> None:
         """See `Store.lock_engine`. The lock is the operating system's, so it ends with the process, however it ends."""
-        if self.path is None or self._engine_lock is not None:
+        if self._engine_lock is None or self._engine_lock.held:
             return
-        try:
-            handle = os.open(lock_path_of(self.path), os.O_RDWR | os.O_CREAT, 0o600)
-        except OSError as error:
-            raise StorageFailed(
-                f"cannot open {lock_path_of(self.path)}, which says who runs the engine: {error.strerror}; "
-                "an engine must be able to write to the folder of its database"
-            ) from error
-        if not _locked(handle):
-            holder = os.read(handle, 64).decode(errors="replace").strip() or "unknown"
-            os.close(handle)
-            raise DatabaseLocked(
-                f"another evertick (process {holder}) already runs the engine on {self.path}; "
-                "stop it, or use another folder or EVERTICK_DATABASE_URL"
-            )
-        with contextlib.suppress(OSError):  # on a full disk nobody learns which process it is; the lock counts
-            os.ftruncate(handle, 0)
-            os.write(handle, f"{os.getpid()}\n".encode())
-        self._engine_lock = handle
-        _engine_locks.add(self)
+        self._engine_lock.take()
         self._writer.execute(f"pragma wal_autocheckpoint = {CHECKPOINT_PAGES}")
 
     def close(self) -> None:
@@ -258,7 +228,7 @@ class SqliteStore:
             return
         self._closed.set()
         if self._watcher is not None:
-            self._watcher.join()
+            self._watcher.close()
         with self._write_lock:
             for connection in (*self._readers, self._writer):
                 connection.close()
@@ -266,10 +236,9 @@ class SqliteStore:
         self.unlock_engine()
 
     def unlock_engine(self) -> None:
-        """See `Store.unlock_engine`. What was forked from this process no longer holds it either."""
+        """See `Store.unlock_engine`."""
         if self._engine_lock is not None:
-            os.close(self._engine_lock)
-            self._engine_lock = None
+            self._engine_lock.let_go()
 
     # -- helpers
 
@@ -390,37 +359,6 @@ class SqliteStore:
         for listener in tuple(self._listeners):
             listener(hints)
 
-    def _watch(self, seen: int) -> None:
-        """Look for commits of other processes: often while they come, seldom while they do not."""
-        busy_until = 0.0
-        while not self._closed.wait(LOOK_BUSY_S if time.monotonic() < busy_until else LOOK_IDLE_S):
-            # On the writing connection, because there the version changes by the commits of others alone. When the
-            # connection is at work there is nothing to find out: its own work comes round again.
-            if not self._write_lock.acquire(blocking=False):
-                continue
-            try:
-                version = self._writer.execute("pragma data_version").fetchone()[0]
-            except sqlite3.Error:
-                continue
-            finally:
-                self._write_lock.release()
-            if version != seen:
-                busy_until = time.monotonic() + BUSY_FOR_S
-                self._tell_listeners(EVERYTHING)
-            seen = version
-
-
-_engine_locks: "weakref.WeakSet[SqliteStore]" = weakref.WeakSet()
-
-
-def _let_go_after_fork() -> None:
-    """A forked child shares its parent's engine locks, and would keep them when the parent dies."""
-    for store in _engine_locks:
-        store.unlock_engine()
-
-
-os.register_at_fork(after_in_child=_let_go_after_fork)
-
 
 def path_of(url: str) -> Path | None:
     """The file of `sqlite:///FILE` (None for `sqlite://`, a database in memory).
@@ -436,38 +374,6 @@ def path_of(url: str) -> Path | None:
         if path.is_dir():
             raise InvalidDatabaseUrl(f"{path} is a folder; name the database file inside it")
     return path
-
-
-def lock_path_of(path: Path) -> Path:
-    """The file whose lock the engine of a database holds while it runs."""
-    return path.with_name(path.name + ".engine")
-
-
-def engine_runs(path: Path) -> bool:
-    """Whether any process runs the engine on the database in `path`."""
-    try:
-        handle = os.open(lock_path_of(path), os.O_RDONLY)
-    except OSError:
-        return False  # no engine ever ran here, or it is another user's, who alone can tell
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(handle)
-    return False
-
-
-def _locked(handle: int) -> bool:
-    """Take the engine's lock; tried for a moment, since `engine_runs` of somebody's may hold it just now."""
-    for _ in range(LOCK_TRIES):
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            time.sleep(LOCK_PAUSE_S)
-        else:
-            return True
-    return False
 
 
 def statements_of(text: str) -> Iterator[str]:
