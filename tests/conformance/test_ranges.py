@@ -3,6 +3,7 @@ missing, fields inside objects, and cursors that fit.
 """
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -28,6 +29,11 @@ def insert(ctx: MutationCtx, fields: dict[str, Any], table: str = "notes") -> st
 @app.mutation
 def patch(ctx: MutationCtx, document_id: str, fields: dict[str, Any]) -> None:
     ctx.db.patch(document_id, fields)
+
+
+@app.mutation
+def insert_at(ctx: MutationCtx, moment: str) -> None:
+    ctx.db.insert("notes", {"owner": datetime.fromisoformat(moment)})
 
 
 @app.mutation
@@ -105,6 +111,35 @@ def test_creation_time_stands_at_the_end_of_every_declared_index(w: World) -> No
         (lambda r: r.eq("owner", "bob").eq("_creation_time", times[2]), []),
     ):
         assert both_ways(w, "by_owner", chosen) == (expected, expected[::-1])
+
+
+def test_creation_time_may_be_given_by_name_after_an_indexes_own_fields(w: World) -> None:
+    times = [document["_creation_time"] for document in w.query("notes")]
+
+    def of(owner: str, time: float) -> list[int]:
+        query = w.read(lambda db: db.query("notes").with_index("by_owner", owner=owner, _creation_time=time).collect())
+        return numbers(query)
+
+    assert (of("ada", times[2]), of("bob", times[2])) == ([2], [])
+    with pytest.raises(Misuse, match="'owner' must be given first"):
+        w.read(lambda db: db.query("notes").with_index("by_owner", _creation_time=times[2]))
+
+
+def test_moments_are_told_apart_to_the_microsecond_however_far_away(w: World) -> None:
+    moments = [datetime(year, 12, 31, 23, 59, 59, n, tzinfo=UTC) for year in (1, 9999) for n in range(999_990, 10**6)]
+    for moment in reversed(moments):
+        w.call(insert_at, moment.isoformat())
+
+    stored = w.read(lambda db: db.query("notes").with_index("by_owner", lambda r: r.gte("owner", moments[0])).collect())
+    assert [document["owner"] for document in stored] == moments
+    same = w.read(lambda db: db.query("notes").with_index("by_owner", owner=moments[-2]).collect())
+    assert [document["owner"] for document in same] == [moments[-2]]
+
+
+def test_a_moment_without_a_time_zone_is_no_end_of_a_range(w: World) -> None:
+    moment = datetime(2026, 1, 1)
+    with pytest.raises(InvalidArguments, match="has no time zone"):
+        w.read(lambda db: db.query("notes").with_index("by_owner", lambda r: r.gte("owner", moment)))
 
 
 def test_what_the_same_mutation_wrote_is_in_the_range_too(world: OpenWorld) -> None:
@@ -246,7 +281,10 @@ def test_a_cursor_of_no_query_is_refused(w: World, cursor: Any) -> None:
 
 def test_a_range_or_filter_that_is_no_function_is_refused(w: World) -> None:
     nothing: Any = None
+    wrong: Any = "ada"
     with pytest.raises(Misuse, match="must be returned"):
         w.read(lambda db: db.query("notes").with_index("by_owner", lambda r: nothing))
+    with pytest.raises(Misuse, match="is a function"):
+        w.read(lambda db: db.query("notes").with_index("by_owner", wrong))
     with pytest.raises(Misuse, match="takes a function of a document"):
         w.read(lambda db: db.query("notes").filter(nothing))

@@ -81,14 +81,17 @@ class DocumentQuery:
             raise Misuse("a query reads one index")
         index = self._source.index(name)
         chosen = IndexRange(index, self._source.id_prefix)
-        for field in index.fields[: len(equals)]:
+        fields = index.fields if index.built_in else (*index.fields, "_creation_time")
+        for field in fields[: len(equals)]:
             if field not in equals:
                 raise Misuse(f"index {index.name} is over ({', '.join(index.fields)}): {field!r} must be given first")
             chosen = chosen.eq(field, equals[field])
-        unknown = equals.keys() - set(index.fields)
+        unknown = equals.keys() - set(fields)
         if unknown:
             raise Misuse(f"index {index.name} has no field {sorted(unknown)[0]!r}")
         if where is not None:
+            if not callable(where):
+                raise Misuse(f"the range of index {index.name} is a function, lambda r: r.eq(...), not {where!r}")
             chosen = where(chosen)
             if not isinstance(chosen, IndexRange):
                 raise Misuse(f"the range of index {index.name} must be returned: lambda r: r.eq(...), not {chosen!r}")

@@ -10,7 +10,7 @@ sorts before what it begins; lists end with 0x00 and dicts are lists of their so
 import math
 import struct
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from evertick.base.errors import InvalidArguments, ValueTooLarge
@@ -25,6 +25,7 @@ _MISSING, _NONE, _NUMBER, _BOOL, _TEXT, _BYTES, _INSTANT, _LIST, _DICT = (bytes(
 _SIGN_BIT: Final = 1 << 63
 _ALL_BITS: Final = (1 << 64) - 1
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 class Missing:
@@ -63,8 +64,9 @@ def _encode(value: object) -> bytes:
     if isinstance(value, bytes):
         return _BYTES + _ended(value)
     if isinstance(value, datetime):
-        microseconds = round((value - _EPOCH).total_seconds() * 1_000_000)
-        return _INSTANT + struct.pack(">Q", microseconds + _SIGN_BIT)
+        if value.tzinfo is None:
+            raise InvalidArguments(f"{value} has no time zone, so it has no place in the order of an index")
+        return _INSTANT + struct.pack(">Q", (value - _EPOCH) // _MICROSECOND + _SIGN_BIT)
     if isinstance(value, Missing):
         return _MISSING
     if isinstance(value, list | tuple):
