@@ -4,6 +4,7 @@ import os
 import signal
 import sqlite3
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -205,9 +206,8 @@ def test_after_kill_9_of_the_parent_alone_the_file_is_free_again(start: Start) -
 def test_a_child_that_cannot_go_on_says_why_before_it_is_started_again(folder: Path, start: Start) -> None:
     assert evertick(folder, "run", "app.messages").code == 0
     file = folder / ".evertick" / "chat.db"
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection:
         page = connection.execute("select rootpage from sqlite_master where name = 'workers'").fetchone()[0]
-    connection.close()
     content = bytearray(file.read_bytes())
     content[(page - 1) * 4096 : page * 4096] = b"\xee" * 4096
     file.write_bytes(content)

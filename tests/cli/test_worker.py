@@ -3,6 +3,7 @@
 import json
 import signal
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -106,9 +107,8 @@ def test_a_refusal_is_json_where_logs_are(folder: Path) -> None:
 
 
 def test_a_database_of_a_newer_release_is_refused_with_the_cure(migrated: Path) -> None:
-    with sqlite3.connect(migrated / ".evertick" / "chat.db") as connection:
+    with closing(sqlite3.connect(migrated / ".evertick" / "chat.db")) as connection:
         connection.execute("pragma user_version = 999")
-    connection.close()
 
     for words in (["worker", "app.py"], ["run", "app.messages"], ["job", "list"], ["migrate"], ["dev"]):
         done = evertick(migrated, *words)

@@ -2,6 +2,7 @@
 
 import re
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -43,9 +44,8 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_a_file_of_a_newer_release_asks_for_an_upgrade(file: Path) -> None:
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection:
         connection.execute("pragma user_version = 999")
-    connection.close()
 
     refused(f"sqlite:///{file}", SchemaMismatch, rf"the schema of {file} is version 999, .*upgrade this installation")
 
@@ -60,9 +60,8 @@ def test_a_postgresql_of_a_newer_release_asks_for_an_upgrade(postgres_url: str) 
 
 
 def test_an_empty_database_and_an_older_one_say_what_to_run(file: Path, tmp_path: Path) -> None:
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection:
         connection.execute("pragma user_version = 1")
-    connection.close()
     empty, older = (open_store(f"sqlite:///{path}") for path in (tmp_path / "empty.db", file))
 
     with pytest.raises(SchemaMismatch, match=r"empty\.db is not a database of evertick's yet; run `evertick migrate`"):
@@ -75,9 +74,8 @@ def test_an_empty_database_and_an_older_one_say_what_to_run(file: Path, tmp_path
 
 def test_a_file_with_tables_of_somebody_elses_is_left_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "shop.db"
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection:
         connection.execute(OTHERS)
-    connection.close()
     store = open_store(f"sqlite:///{path}")
 
     with pytest.raises(
@@ -105,9 +103,8 @@ def test_a_postgresql_with_tables_of_somebody_elses_is_left_as_it_is(postgres_ur
 
 
 def test_a_damaged_file_says_so_wherever_it_is_met(file: Path) -> None:
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection:
         page = connection.execute("select rootpage from sqlite_master where name = 'workers'").fetchone()[0]
-    connection.close()
     content = bytearray(file.read_bytes())
     content[(page - 1) * 4096 : page * 4096] = b"\xee" * 4096
     file.write_bytes(content)

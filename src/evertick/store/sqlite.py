@@ -244,8 +244,9 @@ class SqliteStore:
 
     def _connect(self, *, reader: bool = False) -> sqlite3.Connection:
         target = ":memory:" if self.path is None else str(self.path)
-        try:
+        with self._in_our_words(), contextlib.ExitStack() as stack:
             connection = sqlite3.connect(target, isolation_level=None, check_same_thread=False, cached_statements=256)
+            stack.callback(connection.close)  # if this file turns out to be none of SQLite's
             connection.execute(f"pragma busy_timeout = {self._busy_timeout_ms}")
             if reader:
                 connection.execute("pragma query_only = on")
@@ -255,8 +256,7 @@ class SqliteStore:
                 connection.execute("pragma wal_autocheckpoint = 0")  # until this process runs the engine
             connection.execute("pragma synchronous = full")
             connection.execute("pragma temp_store = memory")
-        except sqlite3.Error as error:
-            raise ours(error, self._place) from error
+            stack.pop_all()
         return connection
 
     @contextmanager
