@@ -5,8 +5,9 @@ from typing import TypeVar
 
 import pytest
 
-from evertick import ActionCtx, App
+from evertick import ActionCtx, App, Retry
 from evertick.app.execution import Execution
+from evertick.base.instants import Instant
 from evertick.engine import actions
 from evertick.engine.actions import ENDS_MAX
 from evertick.engine.lanes import InlineLanes, Work
@@ -19,6 +20,18 @@ from evertick.testing.loop import JumpingLoop
 T = TypeVar("T")
 SLOTS = 8
 A_MINUTE_S = 60.0
+
+
+class LoopClock:
+    """A clock that goes with the time of a jumping loop."""
+
+    def __init__(self, loop: JumpingLoop, began_at: Instant) -> None:
+        self._loop = loop
+        self._began_at = began_at
+
+    def now(self) -> Instant:
+        """See `Clock.now`."""
+        return Instant(self._began_at + round(self._loop.time() * 1000))
 
 
 class LateEnds(InlineLanes):
@@ -65,9 +78,39 @@ def test_a_function_that_has_ended_leaves_its_slot_until_too_many_ends_wait(
         return begun_before_an_end_was_written
 
     early = loop.run_task(main(), until_s=200 * A_MINUTE_S)
+    loop.close()
 
     assert begun <= early <= begun + SLOTS
     assert (ran, most_running) == (jobs, SLOTS)
     assert app.counters.snapshot()["jobs_success"] == jobs
     loop.close()
     app.close()
+
+
+def test_the_next_try_is_made_when_it_is_due_however_seldom_the_worker_looks_by_itself() -> None:
+    store, loop = SqliteStore("sqlite://"), JumpingLoop()
+    store.migrate()
+    app = App("retries", settings=Settings(poll_ms=3_600_000))
+    tried_at: list[float] = []
+
+    @app.action(name="act")
+    async def act(ctx: ActionCtx) -> None:
+        tried_at.append(loop.time())
+        await asyncio.sleep(5)  # long after the worker has seen that nothing more is due
+        raise ConnectionError("nobody answers")
+
+    e = app.open_on(store, inline=True)
+    app.scheduler.using(retry=Retry(3, first=1, jitter=0)).run_after(0, act)
+    clock = LoopClock(loop, e.clock.now())
+    worker = Worker(store, InlineLanes(store), clock, Execution(e), e.ids, e.entropy, e.settings, app.counters)
+
+    async def main() -> None:
+        working = asyncio.create_task(worker.run())
+        await asyncio.sleep(A_MINUTE_S)
+        worker.stop()
+        await working
+
+    loop.run_task(main(), until_s=2 * A_MINUTE_S)
+    loop.close()
+
+    assert [round(at) for at in tried_at] == [0, 5 + 1, 5 + 1 + 5 + 2]

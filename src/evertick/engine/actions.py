@@ -19,7 +19,7 @@ from evertick.base.clock import Clock
 from evertick.base.ids import Entropy, IdMaker, JobId, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import Canceled, Raised
-from evertick.base.records import Claim, FunctionKind, JobEnd
+from evertick.base.records import Claim, FunctionKind, JobEnd, JobState
 from evertick.engine.claims import Abandoned, Attempt, Claimed, claim_due, claim_suspect
 from evertick.engine.events import Counters, JobEnded
 from evertick.engine.finish import finish
@@ -69,7 +69,7 @@ class ActionEnds(Loop):
         settings: Settings,
         counters: Counters,
         *,
-        freed: Callable[[Claim], None],
+        freed: Callable[[Claim, JobEnd], None],
     ) -> None:
         super().__init__(clock, poll_ms=settings.poll_ms)
         self._lanes = lanes
@@ -109,7 +109,7 @@ class ActionEnds(Loop):
         written = {id(item) for item in batch}
         self._waiting = [item for item in self._waiting if id(item) not in written]
         for item in batch:
-            self._freed(item.claim)
+            self._freed(item.claim, item.end)
             if item.claim.id in held:
                 self._counters.jobs_ended([JobEnded(item.claim, item.end, item.started_at, now)])
             else:
@@ -192,6 +192,8 @@ class ActionLoop(Loop):
     async def _claim_and_start(self, worker_id: WorkerId) -> Instant | None:
         await self._start(await self._abandoned.look(worker_id, known=set(self._tasks)), worker_id)
         free = self._free_slots
+        if free <= 0:
+            return self._clock.now()  # what was found has filled them
         with self._abandoned.watching():
             claimed, suspect = await self._lanes.write(
                 lambda transaction: self._claim(transaction, worker_id, free), isolation=Isolation.EACH
@@ -310,10 +312,13 @@ class ActionLoop(Loop):
             return cut_off(claim, now=now, entropy=self._entropy)
         return lost(claim, now=now, entropy=self._entropy)  # the lease was lost: others have written so already
 
-    def _free(self, claim: Claim) -> None:
-        self._tasks.pop((claim.id, claim.attempt), None)
-        self._asked_to_stop.pop((claim.id, claim.attempt), None)
-        self._suspects.discard((claim.id, claim.attempt))
+    def _free(self, claim: Claim, end: JobEnd) -> None:
+        attempt = claim.id, claim.attempt
+        self._tasks.pop(attempt, None)
+        self._asked_to_stop.pop(attempt, None)
+        if end.state is JobState.PENDING or attempt in self._suspects:
+            self.poke()  # for the next try, and for the next suspect, which nobody else tells of
+        self._suspects.discard(attempt)
         self._tell_of_slot()
         self._tell_if_still()
 
