@@ -281,6 +281,21 @@ def test_a_key_belongs_to_one_function_and_its_arguments(app: App) -> None:
             app.call_once(key, add, 5)
 
 
+def test_a_call_under_a_key_answers_also_what_its_annotation_does_not_say(app: App) -> None:
+    @app.mutation
+    def add_text(ctx: MutationCtx) -> int:
+        ctx.db.insert("texts", {"text": "once"})
+        return "not a number"  # type: ignore[return-value]
+
+    @app.query
+    def count(ctx: QueryCtx) -> int:
+        return len(ctx.db.query("texts").collect())
+
+    answers: list[Any] = [app.call_once("key", add_text) for _ in range(2)]
+    assert answers == ["not a number"] * 2
+    assert app.call(count) == 1
+
+
 def test_a_call_under_a_key_that_fails_can_be_made_again(app: App) -> None:
     failing = [True]
 

@@ -271,6 +271,39 @@ def test_log_lines_are_kept_with_the_run_and_passed_on(app: App, caplog: pytest.
     assert ("INFO", "an action speaks", act.name) in lines
 
 
+def test_a_line_that_cannot_be_written_does_not_end_the_function(app: App) -> None:
+    class Mute:
+        def __str__(self) -> str:
+            raise RuntimeError("no text")
+
+        __repr__ = __str__
+
+    @app.mutation
+    def odd(ctx: MutationCtx) -> str:
+        log: Any = ctx.log
+        log.info("%d items", "many")
+        log.info("%(n)d items", {"n": 7})
+        log.info({"n": 7})
+        log.info(None)
+        log.info("%s", Mute())
+        log.info(Mute())
+        return "done"
+
+    job_id = app.scheduler.run_after(0, odd)
+    with Engine(app) as engine:
+        job = engine.wait(job_id)
+
+    assert job.result == "done"
+    assert [line.removeprefix("info: ") for line in job.logs] == [
+        "'%d items' cannot be written with 1 argument(s): TypeError",
+        "7 items",
+        "{'n': 7}",
+        "None",
+        "'%s' cannot be written with 1 argument(s): RuntimeError",
+        "a Mute cannot be written with 0 argument(s): RuntimeError",
+    ]
+
+
 def test_errors_are_kept_with_type_message_and_the_users_part_of_the_traceback(app: App) -> None:
     class CardDeclined(NonRetryable): ...
 

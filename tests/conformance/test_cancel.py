@@ -248,6 +248,75 @@ def test_what_a_canceled_action_schedules_is_born_canceled_through_all_its_calls
     assert texts(w) == ["effect", "before"]
 
 
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_mutation_that_cancels_the_action_that_called_it_schedules_nothing_more(
+    world: OpenWorld, *, nested: bool
+) -> None:
+    local = App("local")
+
+    @local.mutation
+    def stop(ctx: MutationCtx, job_id: str, *, fails: bool = False) -> None:
+        ctx.scheduler.cancel(job_id)
+        if fails:
+            raise ValueError("so it was not canceled after all")
+
+    @local.mutation
+    def work(ctx: MutationCtx) -> None:
+        assert ctx.job_id is not None
+        ctx.scheduler.run_after(60, insert_text, "before")
+        with pytest.raises(ValueError, match="not canceled after all"):
+            ctx.run_mutation(stop, ctx.job_id, fails=True)
+        ctx.scheduler.run_after(60, insert_text, "before too")
+        if nested:
+            ctx.run_mutation(stop, ctx.job_id)
+        else:
+            ctx.scheduler.cancel(ctx.job_id)
+        ctx.scheduler.run_after(60, insert_text, "after")
+
+    @local.mutation
+    def insert_text(ctx: MutationCtx, text: str) -> None:
+        ctx.db.insert("texts", {"text": text})
+
+    @local.action
+    async def act(ctx: ActionCtx) -> None:
+        await ctx.run_mutation(work)
+
+    w = world(local)
+    job_id = w.app.scheduler.run_after(0, act)
+    w.drain()
+
+    assert w.job(job_id).state is JobState.CANCELED
+    assert texts(w) == ["before", "before too"]
+
+
+def test_a_cancel_is_undone_with_the_nested_mutation_that_asked_for_it(world: OpenWorld) -> None:
+    local = App("local")
+
+    @local.mutation
+    def target(ctx: MutationCtx) -> None:
+        ctx.db.insert("texts", {"text": "ran"})
+
+    @local.mutation
+    def cancel_and_raise(ctx: MutationCtx, job_id: str) -> None:
+        ctx.scheduler.cancel(job_id)
+        raise ValueError("afterwards")
+
+    @local.mutation
+    def parent(ctx: MutationCtx, job_id: str) -> str:
+        with pytest.raises(ValueError, match="afterwards"):
+            ctx.run_mutation(cancel_and_raise, job_id)
+        job = ctx.db.system.get(job_id)
+        assert job is not None
+        return str(job["state"]["kind"])
+
+    w = world(local)
+    job_id = w.app.scheduler.run_after(60, target)
+    assert w.call(parent, job_id) == "pending"
+    w.drain()
+
+    assert texts(w) == ["ran"]
+
+
 def test_a_parent_that_succeeded_or_failed_does_not_affect_its_children(world: OpenWorld) -> None:
     local = App("local")
 

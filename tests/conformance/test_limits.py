@@ -200,6 +200,30 @@ def test_arguments_of_one_job_are_refused_above_4_megabytes_wherever_it_is_sched
     assert w.jobs() == []
 
 
+def test_letters_beyond_ascii_count_by_their_bytes(world: OpenWorld) -> None:
+    local = App("local")
+
+    @local.mutation
+    def answer(ctx: MutationCtx, text: str) -> str:
+        return text
+
+    @local.mutation
+    def schedule(ctx: MutationCtx, jobs: int, size: int) -> None:
+        for _ in range(jobs):
+            ctx.scheduler.run_after(1, answer, "é" * size)
+
+    w = world(local)
+    with pytest.raises(ArgumentsTooLarge, match="arguments of 4194315 bytes"):
+        w.app.scheduler.run_after(0, answer, "é" * (2 * MEGABYTE))
+    with pytest.raises(ArgumentsTooLarge, match="limit: 8388608 bytes"):
+        w.call(schedule, 5, MEGABYTE)
+    assert w.jobs() == []
+    job_id = w.app.scheduler.run_after(0, answer, "é" * (MEGABYTE // 2))
+    w.drain()
+
+    assert "it returned 1048578 bytes; the limit is 1048576" in str(w.job(job_id).error)
+
+
 def test_arguments_of_one_job_warn_above_four_fifths_and_arrive(world: OpenWorld) -> None:
     w = world(app)
     size = 4 * MEGABYTE - len('{"text":""}')

@@ -173,7 +173,11 @@ class MutationCtx(QueryCtx):
 
     def run_mutation(self, function: Mutation[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call another mutation inside this transaction. If it raises, its writes and its jobs are undone."""
-        return cast("R", run_in_frame(function, MutationCtx(self._run), args, kwargs))
+        try:
+            return cast("R", run_in_frame(function, MutationCtx(self._run), args, kwargs))
+        finally:
+            if self._scheduler is not None:
+                self._scheduler.look_again()
 
     def end_session(self, *, keep: bool) -> None:
         """Let the SQLAlchemy session go, if there is one."""

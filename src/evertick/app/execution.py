@@ -16,7 +16,7 @@ from evertick.app.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCt
 from evertick.app.environment import Environment, Run
 from evertick.app.functions import Action, Function, Mutation
 from evertick.app.options import NonRetryable, check_key
-from evertick.app.scheduled_run import scheduled_run
+from evertick.app.scheduled_run import scheduled_run, typed_or_plain
 from evertick.app.schedulers import AsyncScheduler, Scheduler
 from evertick.base.errors import (
     FunctionNotFound,
@@ -82,9 +82,9 @@ class Execution:
             unit.check_usable()
         except INTERNAL:
             raise
-        except (KeyboardInterrupt, asyncio.CancelledError):
+        except KeyboardInterrupt:
             raise
-        except BaseException as error:  # SystemExit too: a function must not end the worker
+        except BaseException as error:  # SystemExit and CancelledError too: a function must not end the worker
             internal = unit.explain(error)
             if internal is not None:
                 raise internal from error
@@ -137,9 +137,8 @@ class Execution:
             inner = run or self._outside_run(function)
             positional, keyword = function.decode_args(function.encode_args(args, kwargs))
             if function.is_async:
-                return await function.handler(self._action_ctx(inner), *positional, **keyword)
-            ctx = self._sync_action_ctx(inner)
-            return await self._e.lanes.call(lambda: function.handler(ctx, *positional, **keyword))
+                return await self._awaited_action(function, inner, positional, keyword)
+            return await self._e.lanes.call(lambda: self._plain_action(function, inner, positional, keyword))
         encoded = function.encode_args(args, kwargs)
         if isinstance(function, Mutation):
             return await self.transact_async(self._mutation_work(function, encoded, run))
@@ -169,9 +168,10 @@ class Execution:
             return result
 
         try:
-            return function.decode_result(self.transact(work))
+            answer = self.transact(work)
         except OutcomeUnknown:
-            return function.decode_result(self.transact(work))  # with a key, asking again is safe
+            answer = self.transact(work)  # with a key, asking again is safe
+        return typed_or_plain(answer, function.decode_result)
 
     def schedules(self, tenant: TenantId, actor: str, /) -> "Schedules":
         """A tenant's schedules, each call a transaction of its own."""
@@ -222,9 +222,7 @@ class Execution:
             ctx = MutationCtx(run)
             args, kwargs = function.decode_args(encoded)
             try:
-                result = self._e.timer.call(self._limit_ms(function), lambda: run_in_frame(function, ctx, args, kwargs))
-            except FunctionTimeout:
-                raise TimeoutError(self._over_time(function)) from None
+                result = self._in_time(function, lambda: run_in_frame(function, ctx, args, kwargs))
             except Exception as error:
                 internal = unit.explain(error)
                 if internal is not None:
@@ -243,12 +241,7 @@ class Execution:
             run = self._inner_run(function, origin, UnitOfWork(transaction))
             ctx = QueryCtx(run)
             args, kwargs = function.decode_args(encoded)
-            try:
-                result = self._e.timer.call(
-                    self._limit_ms(function), lambda: call_plain(function, ctx, FunctionKind.QUERY, args, kwargs)
-                )
-            except FunctionTimeout:
-                raise TimeoutError(self._over_time(function)) from None
+            result = self._in_time(function, lambda: call_plain(function, ctx, FunctionKind.QUERY, args, kwargs))
             run.close()
             return result
 
@@ -259,8 +252,40 @@ class Execution:
         positional, keyword = function.decode_args(function.encode_args(args, kwargs))
         if function.is_async:
             _require_no_loop(function)
-            return asyncio.run(function.handler(self._action_ctx(inner), *positional, **keyword))
-        return function.handler(self._sync_action_ctx(inner), *positional, **keyword)
+            return asyncio.run(self._awaited_action(function, inner, positional, keyword))
+        return self._plain_action(function, inner, positional, keyword)
+
+    async def _awaited_action(self, function: Action[..., Any], run: Run, args: Any, kwargs: Any) -> Any:
+        """Await an action that is called, not scheduled. Raises TimeoutError when its own `timeout=` is over; the usual
+        limit is for jobs, since whoever calls can wait no longer than he likes.
+        """
+        limit_s = None if function.timeout_ms is None else function.timeout_ms / 1000
+        try:
+            async with asyncio.timeout(limit_s) as timeout:
+                return await function.handler(self._action_ctx(run), *args, **kwargs)
+        except TimeoutError:
+            if timeout.expired():
+                raise TimeoutError(self._over_time(function)) from None
+            raise
+
+    def _plain_action(self, function: Action[..., Any], run: Run, args: Any, kwargs: Any) -> Any:
+        """As `_awaited_action`, for an action that is a plain `def`."""
+        ctx = self._sync_action_ctx(run)
+        if function.timeout_ms is None:
+            return function.handler(ctx, *args, **kwargs)
+        return self._in_time(function, lambda: function.handler(ctx, *args, **kwargs))
+
+    def _in_time(self, function: Function[..., Any], call: Callable[[], T]) -> T:
+        """Call a plain function. Raises TimeoutError when its time is over, FunctionTimeout when its caller's is: that
+        one belongs to the caller, and nothing on the way may catch it.
+        """
+        within = self._e.timer.is_limiting
+        try:
+            return self._e.timer.call(self._limit_ms(function), call)
+        except FunctionTimeout:
+            if within:
+                raise
+            raise TimeoutError(self._over_time(function)) from None
 
     def _action_ctx(self, run: Run) -> ActionCtx:
         scheduler = AsyncScheduler(self._e.drafter, run.tenant, self.transact_async, origin_id=run.origin_id)

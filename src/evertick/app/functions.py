@@ -15,6 +15,7 @@ from functools import cached_property, update_wrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, NotRequired, ParamSpec, TypeVar, cast, get_type_hints
 
+from evertick.app.budget import size_of
 from evertick.base.errors import InvalidArguments, RegistrationError, ValueTooLarge
 from evertick.base.records import FunctionKind
 
@@ -163,8 +164,9 @@ class Function(Generic[P, R]):
             text = self._result_codec.write_one(value)
         except ValueError as error:
             raise InvalidArguments(f"{self.name}: what it returned cannot be stored as JSON: {error}") from error
-        if len(text) > RESULT_BYTES_MAX:
-            raise ValueTooLarge(f"{self.name}: it returned {len(text)} bytes; the limit is {RESULT_BYTES_MAX}")
+        size = size_of(text)
+        if size > RESULT_BYTES_MAX:
+            raise ValueTooLarge(f"{self.name}: it returned {size} bytes; the limit is {RESULT_BYTES_MAX}")
         return text
 
     def decode_result(self, text: str) -> R:

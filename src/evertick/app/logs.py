@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import Mapping
 from typing import Final
 
 from evertick.base.clock import Clock
@@ -46,7 +47,7 @@ class RunLog:
         return json.dumps({"lines": self._lines, "is_truncated": self._truncated})
 
     def _write(self, level: int, message: str, args: tuple[object, ...]) -> None:
-        text = message % args if args else message
+        text = _line(message, args)
         _logger.log(level, "%s", text, extra={"function": self._function})
         if len(text) > LINE_CHARS_MAX:
             text, self._truncated = text[:LINE_CHARS_MAX], True
@@ -54,3 +55,15 @@ class RunLog:
             self._lines.append((self._clock.now(), logging.getLevelName(level).lower(), text))
         else:
             self._truncated = True
+
+
+def _line(message: object, args: tuple[object, ...]) -> str:
+    """The text of a line. As in `logging`, a line that cannot be put together must not end what it tells about."""
+    try:
+        text = str(message)
+        if not args:
+            return text
+        return text % (args[0] if len(args) == 1 and isinstance(args[0], Mapping) and args[0] else args)
+    except Exception as error:
+        shown = repr(message) if isinstance(message, str) else f"a {type(message).__name__}"
+        return f"{shown} cannot be written with {len(args)} argument(s): {type(error).__name__}"

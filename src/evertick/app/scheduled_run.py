@@ -39,12 +39,13 @@ def scheduled_run(text: str, decode: Callable[[str], Any]) -> ScheduledRun:
         nominal_time=to_datetime(Instant(values["nominal_at"])),
         run_id=values["run_id"],
         origin=values["origin"],
-        last_result=None if result is None else _decoded(result, decode),
+        last_result=None if result is None else typed_or_plain(result, decode),
         last_failure=values["last_failure"],
     )
 
 
-def _decoded(result: str, decode: Callable[[str], Any]) -> Any:
+def typed_or_plain(result: str, decode: Callable[[str], Any]) -> Any:
+    """A stored result as `decode` types it, or as plain JSON where it does not fit the type."""
     try:
         return decode(result)
     except ValueError:  # pydantic's ValidationError is one

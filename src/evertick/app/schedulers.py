@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final, ParamSpec, Protocol, Self, TypeVar
 
-from evertick.app.budget import Budget
+from evertick.app.budget import Budget, size_of
 from evertick.app.database import require_job_id
 from evertick.app.functions import Function, FunctionCall
 from evertick.app.options import OnConflict, Retry
@@ -205,7 +205,8 @@ class MutationScheduler(_Blocking):
         self._frozen_now = now
         self._own_id = own_id
         self._origin_id = origin_id
-        self._origin_canceled: bool | None = None if origin_id is not None else False
+        self._origin_canceled: bool | None
+        self.look_again()
 
     def cancel(self, job_id: JobId | str) -> None:
         """Cancel a job: a pending one never starts, of a running one nothing more is scheduled, an ended one stays.
@@ -216,13 +217,19 @@ class MutationScheduler(_Blocking):
         if job_id == self._own_id:
             raise Misuse("a mutation cannot cancel itself; raise an exception instead")
         cancel(self._unit.touch(), job_id, tenant=self._tenant, now=self._frozen_now, make_id=self._drafter.make_id)
+        if job_id == self._origin_id:
+            self.look_again()
+
+    def look_again(self) -> None:
+        """Do not trust what was seen of the action that called: this transaction may have canceled it meanwhile."""
+        self._origin_canceled = None if self._origin_id is not None else False
 
     def _now(self) -> Instant:
         return self._frozen_now
 
     def _write(self, calls: list[FunctionCall], requested_at: Instant, now: Instant) -> list[JobId]:
         for call in calls:
-            self._budget.schedule(len(call.args))
+            self._budget.schedule(size_of(call.args))
         jobs = self._draft(calls, requested_at, now)
         if self._origin_canceled is None:
             # What a canceled action schedules from then on is born canceled, also through mutations it calls.

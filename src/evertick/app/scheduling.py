@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from evertick.app.budget import check_args_size
+from evertick.app.budget import check_args_size, size_of
 from evertick.app.functions import Function, FunctionCall
 from evertick.app.options import OnConflict, Retry, check_key
 from evertick.base.clock import Clock
@@ -102,7 +102,7 @@ class Drafter:
             function = self._functions.resolve(call.function)
             if function.kind is FunctionKind.QUERY:
                 raise Misuse(f"{function.name} is a query, which has no effect; schedule a mutation or an action")
-            check_args_size(len(call.args))
+            check_args_size(size_of(call.args))
             jobs.append(
                 NewJob(
                     id=JobId(self._ids.make(JOB_PREFIX, now)),

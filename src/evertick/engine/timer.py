@@ -51,6 +51,11 @@ class Timer:
         self._mine = _Armed()
         self._watcher: threading.Thread | None = None
 
+    @property
+    def is_limiting(self) -> bool:
+        """Whether this thread is inside a function that is limited."""
+        return self._mine.entry is not None and self._mine.entry.deadline > 0
+
     def call(self, limit_ms: int, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call `function`; raises FunctionTimeout, in it, after `limit_ms` milliseconds.
 
