@@ -145,6 +145,24 @@ def test_the_last_of_many_rare_occurrences_is_counted_to_and_not_visited(text: s
     assert calls(lambda: rrule(text, "2002-01-29T00:05:21", zone)) < CALLS_MAX
 
 
+@pytest.mark.parametrize(
+    ("text", "start", "last"),
+    [
+        ("FREQ=YEARLY;COUNT=7000", "2002-01-29T02:30:00", "9001-01-29T07:30:00Z"),
+        # Days on which the clocks are set ahead: of these times none is left since 2007.
+        ("FREQ=YEARLY;BYMONTH=3;BYDAY=2SU;COUNT=7000", "2002-03-10T02:30:00", "2006-03-12T07:30:00Z"),
+        ("FREQ=MONTHLY;BYDAY=2SU;COUNT=80000", "2002-03-10T02:30:00", "9274-06-10T06:30:00Z"),
+    ],
+)
+def test_what_gaps_drop_of_a_large_count_is_counted_gap_by_gap(text: str, start: str, last: str) -> None:
+    def ask() -> None:
+        rule = rrule(text, start, "America/New_York", dst={"gap": "skip"})
+        assert rule.prev(at("9999-12-31T00:00:00Z")) == at(last)
+        assert rule.count(at(last) - TEN_YEARS, at("9990-01-01T00:00:00Z")) > 0
+
+    assert calls(ask) < 10 * CALLS_MAX
+
+
 def test_exclusions_do_not_part_a_rule_of_many_minutes() -> None:
     """An hour of sixty parts is one rule, also where exclusions lie inside an hour and offsets half an hour apart."""
     every_minute = ",".join(map(str, range(60)))

@@ -118,14 +118,12 @@ class RRuleCompiler:
 
         def nth(count: int) -> int | None:
             plain = LocalRule(days)
-            last = plain.nth_local(local, count)
-            if self._gap is Gap.SKIP and last is not None:
-                # What a gap drops does not use up COUNT: count what really happens until the number is right.
-                zoned, begin = ZonedRule(plain, self._zone, self._gap, Overlap.FIRST), instant_of(self._zone, local)
-                missing = count - zoned.count(begin, instant_of(self._zone, last) + 1)
-                while missing > 0 and last is not None:
-                    last = plain.nth_local(last + 1, missing)
-                    missing = 0 if last is None else count - zoned.count(begin, instant_of(self._zone, last) + 1)
+            begin, last = local, plain.nth_local(local, count)
+            if self._gap is Gap.SKIP:
+                # What a gap drops does not use up COUNT: go on by as many, until none was dropped.
+                zoned = ZonedRule(plain, self._zone, self._gap, Overlap.FIRST)
+                while last is not None and (missing := zoned.dropped(begin, last + 1)):
+                    begin, last = last + 1, plain.nth_local(last + 1, missing)
             return None if last is None else self._fires_at(last)
 
         return rule, nth

@@ -262,7 +262,25 @@ class ZonedRule:
                 while firing is not None and firing < stop:
                     total += 1
                     firing = self.next(firing)
+                stop = end if firing is None else firing  # nothing lies before it, however many clock changes do
             begin = stop
+        return total
+
+    def dropped(self, begin: int, end: int) -> int:
+        """How many local times in [begin, end) the clocks of the zone never show."""
+        zone, total = self._zone, 0
+        starts, offsets, *_ = zone.covering(end + _SLACK)
+        segment = max(1, bisect_right(starts, begin - _SLACK) - 1)
+        while segment < len(offsets) and starts[segment] < end + _SLACK:
+            start, before, offset = starts[segment], offsets[segment - 1], offsets[segment]
+            if offset > before:
+                high = min(start + offset, end)
+                found = self._local.next_local(max(start + before, begin) - 1)
+                while (found := self._skipped(found, high, starts, offsets, segment)) is not None:
+                    total += 1
+                    found = self._local.next_local(found)
+                begin = max(begin, high)
+            segment += 1
         return total
 
     # --- explaining
