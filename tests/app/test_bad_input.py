@@ -112,3 +112,27 @@ def test_options_of_another_kind_are_refused_before_anything_is_scheduled(option
 def test_an_address_that_is_no_text_is_refused() -> None:
     with pytest.raises(Misuse, match="database_url is text, such as sqlite:///FILE, not 5"):
         App("bad", database_url=5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("calls", [None, 5, [None], ["tick"], [("tick", 1)]])
+def test_what_is_no_call_is_refused_in_bulk(calls: Any) -> None:
+    app = App("bad", database_url="sqlite://")
+    tick: Any = app.mutation(name="tick")(lambda ctx: None)
+
+    for wrong in (calls, [tick], tick.args()):
+        with pytest.raises(Misuse, match=r"\[fn\.args\(1\), fn\.args\(2\)\], not "):
+            app.scheduler.run_after_many(0, wrong)
+        with pytest.raises(Misuse, match=r"\[fn\.args\(1\), fn\.args\(2\)\], not "):
+            app.scheduler.run_at_many(0, wrong)
+    assert app.scheduler.run_after_many(0, (tick.args() for _ in range(2)))
+    assert app.scheduler.run_after_many(0, []) == []
+    app.close()
+
+
+@pytest.mark.parametrize("function", [5, b"tick", len])
+def test_what_is_no_function_is_refused_when_all_of_it_is_to_be_canceled(function: Any) -> None:
+    app = App("bad", database_url="sqlite://")
+
+    with pytest.raises(Misuse, match="is no function and no name of one"):
+        app.scheduler.cancel_all(function)
+    app.close()

@@ -107,20 +107,33 @@ def test_a_query_cannot_write_by_the_back_door(app: App) -> None:
     assert app.call("total") == 1
 
 
-def test_a_call_inside_a_transaction_of_the_same_database_is_refused_with_the_cure(tmp_path: Any) -> None:
-    """SQLite has one writer; a call from inside a mutation would wait for itself."""
-    app = App("test", database_url=f"sqlite:///{tmp_path}/x.db")
+def test_a_call_inside_a_transaction_of_the_same_database_is_refused_with_the_cure(open_app: OpenApp) -> None:
+    """SQLite has one writer; a call from inside a mutation would wait for itself. On PostgreSQL it would stay when the
+    mutation fails, and happen again when the mutation is run again.
+    """
+    app = open_app()
 
     @app.mutation
     def inner(ctx: MutationCtx) -> None: ...
 
     @app.mutation
-    def outer(ctx: MutationCtx) -> None:
-        app.call(inner)
+    def outer(ctx: MutationCtx, how: str) -> None:
+        if how == "call":
+            app.call(inner)
+        elif how == "schedule":
+            app.scheduler.run_after(60, inner)
+        else:
+            app.scheduler.cancel_all()
 
-    with pytest.raises(Misuse, match=r"ctx\.run_mutation"):
-        app.call(outer)
-    app.close()
+    for how in ("call", "schedule", "cancel"):
+        with pytest.raises(Misuse, match=r"ctx\.run_mutation .* ctx\.scheduler"):
+            app.call(outer, how)
+    ids = [app.scheduler.run_after(0, outer, how) for how in ("call", "schedule", "cancel")]
+    with Engine(app) as engine:
+        errors = [str(engine.wait(job_id).error) for job_id in ids]
+        assert app.call(inner) is None  # it is only inside that it is refused
+
+    assert all(error.startswith("Misuse: this thread is already inside a transaction") for error in errors)
 
 
 # -- time limits

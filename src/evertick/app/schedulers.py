@@ -13,7 +13,7 @@ from evertick.app.budget import Budget, size_of
 from evertick.app.database import require_job_id
 from evertick.app.functions import Function, FunctionCall
 from evertick.app.options import OnConflict, Retry
-from evertick.app.scheduling import Drafter, Options, after, moment, place
+from evertick.app.scheduling import Drafter, Options, after, checked_calls, moment, place
 from evertick.base.errors import AlreadyExists, Misuse
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import Instant
@@ -130,7 +130,7 @@ class _Base:
         return JobFilter(
             tenant=self._tenant,
             states=(JobState.PENDING, JobState.IN_PROGRESS),
-            name=function.name if isinstance(function, Function) else function,
+            name=_name_of(function),
             due_from=None if due_from is None else moment(due_from),
             due_until=None if due_until is None else moment(due_until),
         )
@@ -172,11 +172,11 @@ class _Blocking(_Base):
     def run_after_many(self, delay: float | timedelta, calls: Iterable[FunctionCall]) -> list[JobId]:
         """Run many calls, `[fn.args(1), fn.args(2)]`, the same delay from now."""
         now = self._now()
-        return self._write(list(calls), after(delay, now), now)
+        return self._write(checked_calls(calls), after(delay, now), now)
 
     def run_at_many(self, at: datetime | float, calls: Iterable[FunctionCall]) -> list[JobId]:
         """Run many calls at the same moment."""
-        return self._write(list(calls), moment(at), self._now())
+        return self._write(checked_calls(calls), moment(at), self._now())
 
     def _now(self) -> Instant:
         return self._drafter.now()
@@ -321,11 +321,11 @@ class AsyncScheduler(_Base):
     async def run_after_many(self, delay: float | timedelta, calls: Iterable[FunctionCall]) -> list[JobId]:
         """Run many calls the same delay from now, written in one transaction."""
         now = self._drafter.now()
-        return await self._write(list(calls), after(delay, now), now)
+        return await self._write(checked_calls(calls), after(delay, now), now)
 
     async def run_at_many(self, at: datetime | float, calls: Iterable[FunctionCall]) -> list[JobId]:
         """Run many calls at the same moment, written in one transaction."""
-        return await self._write(list(calls), moment(at), self._drafter.now())
+        return await self._write(checked_calls(calls), moment(at), self._drafter.now())
 
     async def cancel(self, job_id: JobId | str) -> None:
         """Cancel a job; see `MutationScheduler.cancel`."""
@@ -373,3 +373,12 @@ def is_canceled(transaction: Transaction, job_id: JobId | None, tenant: TenantId
     """Whether the running action that schedules was canceled meanwhile."""
     job = None if job_id is None else transaction.get_job(job_id, tenant=tenant)
     return job is not None and job.state is JobState.CANCELED
+
+
+def _name_of(function: Any) -> str | None:
+    """The name of a function that may be gone. Raises Misuse for what has no name."""
+    if isinstance(function, Function):
+        return function.name
+    if function is None or isinstance(function, str):
+        return function
+    raise Misuse(f"{function!r} is no function and no name of one")

@@ -166,6 +166,17 @@ def place(
     return placed
 
 
+def checked_calls(calls: Iterable[FunctionCall]) -> list[FunctionCall]:
+    """Calls to be scheduled in bulk. Raises Misuse for anything else."""
+    if isinstance(calls, FunctionCall) or not isinstance(calls, Iterable):
+        raise Misuse(f"many calls are a list, [fn.args(1), fn.args(2)], not {calls!r}")
+    found = list(calls)
+    for call in found:
+        if not isinstance(call, FunctionCall):
+            raise Misuse(f"scheduling in bulk takes calls, [fn.args(1), fn.args(2)], not {call!r}")
+    return found
+
+
 def after(delay: float | timedelta, now: Instant) -> Instant:
     """The moment `delay` from now. Raises InvalidDelay for a delay that is negative or no duration."""
     return Instant(now + duration_ms(delay, name="delay"))

@@ -193,6 +193,10 @@ class PostgresStore:
 
     def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
         """See `Store.write`."""
+        with self._connections.writing():
+            return self._written(work, isolation)
+
+    def _written(self, work: Callable[[Transaction], T], isolation: Isolation) -> T:
         if isolation not in _LEVELS:
             return self._write_each(work, relaxed=isolation is Isolation.RELAXED)
         with self._connections.taken() as connection:

@@ -61,6 +61,7 @@ class Connections:
         self._pid = os.getpid()
         self._idle: dict[ConnectionKind, list[psycopg.Connection[Any]]] = {kind: [] for kind in (WHOLE, EACH, RELAXED)}
         self._lock = threading.Lock()
+        self._writers = threading.local()
         self._closed = False
 
     def close(self) -> None:
@@ -93,6 +94,22 @@ class Connections:
                     return connection
                 connection.close()
         return self.connect(kind)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Refuse a write inside a write of the same thread, as SQLite must: it would be a transaction of its own, which
+        stays when the outer one fails and is repeated when the outer one is run again.
+        """
+        if getattr(self._writers, "is_writing", False):
+            raise Misuse(
+                "this thread is already inside a transaction of this database; "
+                "inside a mutation call others with ctx.run_mutation or ctx.run_query, and schedule with ctx.scheduler"
+            )
+        self._writers.is_writing = True
+        try:
+            yield
+        finally:
+            self._writers.is_writing = False
 
     @contextmanager
     def taken(self, kind: ConnectionKind = WHOLE) -> "Iterator[psycopg.Connection[Any]]":

@@ -280,7 +280,7 @@ class SqliteStore:
         if self._writing_thread == me:
             raise Misuse(
                 "this thread is already inside a transaction of this database; "
-                "inside a mutation call others with ctx.run_mutation or ctx.run_query"
+                "inside a mutation call others with ctx.run_mutation or ctx.run_query, and schedule with ctx.scheduler"
             )
         with self._write_lock:
             self._writing_thread = me
