@@ -147,6 +147,12 @@ class App:
         Tables need no declaration otherwise. Raises RegistrationError.
         """
         self.tables.add(declare_table(name, indexes or {}))
+        if self._environment is not None:  # too late to be built with the others
+            try:
+                self.prepare(self._environment.store)
+            except BaseException:
+                self.tables.remove(name)
+                raise
 
     @property
     def crons(self) -> "Crons":

@@ -225,10 +225,12 @@ class Execution:
                 result = self._in_time(function, lambda: run_in_frame(function, ctx, args, kwargs))
             except Exception as error:
                 internal = unit.explain(error)
+                unit.close()
                 if internal is not None:
                     raise internal from error
                 raise
             unit.flush()
+            unit.close()
             run.close()
             return result
 
@@ -238,10 +240,14 @@ class Execution:
         self, function: Function[..., Any], encoded: str, origin: Run | None
     ) -> Callable[[Transaction], Any]:
         def work(transaction: Transaction) -> Any:
-            run = self._inner_run(function, origin, UnitOfWork(transaction))
+            unit = UnitOfWork(transaction)
+            run = self._inner_run(function, origin, unit)
             ctx = QueryCtx(run)
             args, kwargs = function.decode_args(encoded)
-            result = self._in_time(function, lambda: call_plain(function, ctx, FunctionKind.QUERY, args, kwargs))
+            try:
+                result = self._in_time(function, lambda: call_plain(function, ctx, FunctionKind.QUERY, args, kwargs))
+            finally:
+                unit.close()
             run.close()
             return result
 

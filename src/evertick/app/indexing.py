@@ -6,7 +6,9 @@ declared no more is dropped, because nobody would keep it true. Tables this app 
 
 from evertick.app.tables import Index, Table
 from evertick.app.values import decode_document
+from evertick.base.errors import EvertickError
 from evertick.base.ids import TenantId, table_of
+from evertick.base.records import StoredDocument
 from evertick.store.contract import Transaction
 from evertick.store.unit_of_work import PAGE
 
@@ -32,12 +34,15 @@ def _build(transaction: Transaction, tenant: TenantId, table: str, index: Index)
     low, high = f"{table}_", f"{table}_\x7f"
     while True:
         documents = transaction.scan_documents(tenant, low=low, high=high, limit=PAGE, descending=False)
-        entries = [
-            (index.name, index.key(decode_document(document.body)), document.id)
-            for document in documents
-            if table_of(document.id) == table
-        ]
+        entries = [_entry(index, document) for document in documents if table_of(document.id) == table]
         transaction.put_index_entries(tenant, entries)
         if len(documents) < PAGE:
             return
         low = documents[-1].id
+
+
+def _entry(index: Index, document: StoredDocument) -> tuple[str, bytes, str]:
+    try:
+        return index.name, index.key(decode_document(document.body)), document.id
+    except EvertickError as error:  # say which: whoever declares the index has not written the document just now
+        raise type(error)(f"the index {index.name} cannot be built over {document.id}: {error}") from error

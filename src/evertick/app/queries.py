@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 from evertick.app.ranges import EVERYTHING, Bounds, IndexRange
 from evertick.app.tables import Index
 from evertick.base.errors import InvalidArguments, Misuse, NotUnique
+from evertick.base.ids import table_of
 
 Document = dict[str, Any]
 Predicate = Callable[[Document], bool]
@@ -193,6 +194,8 @@ class DocumentQuery:
 
     def _is_position(self, position: Any) -> bool:
         if not isinstance(position, list) or not all(isinstance(part, str) for part in position):
+            return False
+        if not position or table_of(position[-1]) != self._source.id_prefix:
             return False
         if self._index is None or self._index.built_in:
             return len(position) == 1

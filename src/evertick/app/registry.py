@@ -62,6 +62,10 @@ class TableRegistry:
             raise RegistrationError(f"table {table.name!r} is declared twice")
         self._tables[table.name] = table
 
+    def remove(self, name: str) -> None:
+        """Take a declaration back."""
+        del self._tables[name]
+
     def get(self, name: str, /) -> Table | None:
         """The declaration of a table, or None."""
         return self._tables.get(name)

@@ -63,8 +63,10 @@ def declare_table(name: str, indexes: Mapping[str, Sequence[str]]) -> Table:
             raise RegistrationError(f"table {name!r}: {index_name!r} is no name for an index: {_RULE}")
         if index_name in BUILT_IN:
             raise RegistrationError(f"table {name!r}: the index {index_name!r} is built in; choose another name")
-        if isinstance(fields, str) or not 1 <= len(fields) <= FIELDS_MAX:
+        if isinstance(fields, str) or not isinstance(fields, Sequence) or not 1 <= len(fields) <= FIELDS_MAX:
             raise RegistrationError(f"index {name}.{index_name} takes a list of 1 to {FIELDS_MAX} fields")
+        if not all(isinstance(field, str) and field for field in fields):
+            raise RegistrationError(f"index {name}.{index_name}: fields are names, not {list(fields)!r}")
         if len(set(fields)) < len(fields) or any(field.startswith(("_", "$")) for field in fields):
             raise RegistrationError(
                 f"index {name}.{index_name}: fields must be different and must not begin with _ or $; "

@@ -107,6 +107,7 @@ class _Batch:
         """Write everything that waits, and the ends with it."""
         self.unit.flush()
         self.settle()
+        self.unit.close()
         return self.results
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
 
-from evertick.base.errors import EvertickError
+from evertick.base.errors import EvertickError, Misuse
 from evertick.base.ids import TenantId
 from evertick.base.records import NewJob, StoredDocument
 from evertick.store.contract import Transaction
@@ -60,6 +60,8 @@ class UnitOfWork:
         self._log: list[Change] = []
         self._frames: list[_Frame] = []
         self._names = count(1)
+        self._turns = 0
+        self._is_over = False
         self.touches = 0
         """How often the database itself was worked on."""
 
@@ -87,10 +89,12 @@ class UnitOfWork:
         del self._jobs[frame.jobs_mark :]
         self._successors = frame.successors
         if frame.savepoint is not None:
+            self._turns += 1
             self._transaction.rollback_to(frame.savepoint)
 
     def touch(self) -> Transaction:
         """Make the database see everything, undoable frame by frame; answers the transaction to work on."""
+        self._check_open()
         self.touches += 1
         if self._settle is not None:
             self._settle()
@@ -115,10 +119,17 @@ class UnitOfWork:
         """Write everything down, at the end of the transaction."""
         self._write_down(len(self._log), len(self._jobs))
 
+    def close(self) -> None:
+        """The transaction is over: who has kept a context of it is told so, instead of writing into nothing or reading
+        on a connection that is somebody else's by now.
+        """
+        self._is_over = True
+
     # -- documents
 
     def get(self, tenant: TenantId, document_id: str) -> str | None:
         """A document's JSON text as this transaction sees it."""
+        self._check_open()
         body = self._documents.get((tenant, document_id), _ABSENT)
         if body is not _ABSENT:
             return body  # type: ignore[return-value]
@@ -143,7 +154,11 @@ class UnitOfWork:
     def scan_table(
         self, tenant: TenantId, prefix: str, *, after: str | None, descending: bool, page: int = PAGE
     ) -> Iterator[StoredDocument]:
-        """Documents whose id begins with `prefix`, by creation time, beyond the id `after`."""
+        """Documents whose id begins with `prefix`, by creation time, beyond the id `after`.
+
+        Each comes as it is in its turn, also if it was changed since the scan began; one removed since does not come.
+        """
+        self._check_open()
         self._shrink_overlay()
         low, high = prefix, prefix + _ABOVE_EVERY_ID
         if after is not None:
@@ -165,7 +180,7 @@ class UnitOfWork:
             return [(document.id, document) for document in found]
 
         overlay = [(i, None if body is None else StoredDocument(i, body)) for i, body in waiting]
-        for _, document in _merged(read, overlay, page, descending):
+        for _, document in self._in_turn(tenant, _merged(read, overlay, page, descending)):
             yield document
 
     def scan_index(
@@ -179,7 +194,8 @@ class UnitOfWork:
         descending: bool,
         page: int = PAGE,
     ) -> Iterator[tuple[bytes, StoredDocument]]:
-        """Documents in index order with keys in [low, high), beyond the position `after`."""
+        """Documents in index order with keys in [low, high), beyond the position `after`; each as in `scan_table`."""
+        self._check_open()
         self._shrink_overlay()
         start: IndexPosition = (HIGHEST * 2, "") if descending else (b"", "")
         waiting = sorted(
@@ -210,13 +226,14 @@ class UnitOfWork:
         for position, present in waiting:
             body = self.get(tenant, position[1]) if present else None
             overlay.append((position, None if body is None else StoredDocument(position[1], body)))
-        for position, document in _merged(read, overlay, page, descending):
+        for position, document in self._in_turn(tenant, _merged(read, overlay, page, descending)):
             yield position[0], document
 
     # -- jobs
 
     def schedule(self, job: NewJob) -> None:
         """Write a job, with everything else of this mutation or not at all."""
+        self._check_open()
         self._jobs.append(job)
 
     def schedule_successor(self, job: NewJob) -> None:
@@ -224,6 +241,7 @@ class UnitOfWork:
 
         It replaces the successor that held the key before.
         """
+        self._check_open()
         self._successors = (*(other for other in self._successors if other.key != job.key), job)
 
     def successor(self, key: str) -> NewJob | None:
@@ -239,7 +257,28 @@ class UnitOfWork:
 
     # -- helpers
 
+    def _check_open(self) -> None:
+        if self._is_over:
+            raise Misuse("this function has ended, and its transaction with it: use ctx until the function returns")
+
+    def _in_turn(
+        self, tenant: TenantId, found: Iterator[tuple[Any, StoredDocument]]
+    ) -> Iterator[tuple[Any, StoredDocument]]:
+        """What a scan found some time ago, as it is now."""
+        turns = self._turns
+        for place, document in found:
+            self._check_open()
+            body: Any = self._documents.get((tenant, document.id), _ABSENT)
+            if body is _ABSENT:
+                if self._turns == turns:
+                    yield place, document
+                    continue
+                body = self._transaction.get_document(document.id, tenant=tenant)
+            if body is not None:
+                yield place, StoredDocument(document.id, body)
+
     def _change(self, table: dict[Any, Any], key: Any, value: Any) -> None:
+        self._check_open()
         self._log.append((table, key, table.get(key, _ABSENT), value))
         table[key] = value
 
@@ -264,6 +303,7 @@ class UnitOfWork:
                 frame.jobs_mark = max(0, frame.jobs_mark - jobs_end)
 
     def _write_changes(self, log_end: int) -> None:
+        self._turns += 1
         later = self._log[log_end:]
         for table, key, previous, _ in reversed(later):  # back to the state at `log_end`
             if previous is _ABSENT:
