@@ -229,3 +229,18 @@ def test_mutations_that_run_have_the_time_to_drain_as_well() -> None:
     assert (job.state, job.crashes) == (JobState.SUCCESS, 0)
     loop.close()
     app.close()
+
+
+def test_a_mutation_that_cancels_itself_has_failed_and_does_not_end_the_worker(open_app: OpenApp) -> None:
+    """Real once: it cancelled the loop that ran it, so the worker ended without a word."""
+    app = open_app()
+
+    @app.mutation(name="cancels_itself")
+    def cancels_itself(ctx: MutationCtx) -> None:
+        raise asyncio.CancelledError
+
+    job_id = app.scheduler.run_after(0, "cancels_itself")
+    with Engine(app) as engine:
+        job = engine.wait(job_id)
+
+    assert (job.state, job.crashes) == (JobState.FAILED, 0)

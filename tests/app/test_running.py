@@ -3,18 +3,24 @@
 import asyncio
 import logging
 import threading
+from collections.abc import Callable
 
 import pytest
 
 from evertick import App, MutationCtx
 from evertick.base.errors import DatabaseLocked, Misuse
 from evertick.engine.mutations import MutationLoop
+from evertick.store.contract import EVERYTHING, Listener
 from tests.app.conftest import OpenApp
 from tests.app.engine import PATIENCE_S
 
 
 class Broken(Exception):
     """What no loop expects."""
+
+
+def fail() -> asyncio.AbstractEventLoop:
+    raise Broken
 
 
 async def break_down(loop: MutationLoop) -> None:
@@ -124,3 +130,72 @@ def test_an_error_that_ends_the_worker_is_logged_at_once_and_raised_at_the_end(
     logged.clear()
     with caplog.at_level(logging.ERROR), pytest.raises(Broken):
         asyncio.run(main())
+
+
+def test_an_error_before_the_worker_could_begin_is_raised_at_the_end_and_it_can_start_again(
+    open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Real once: such a worker was neither ended nor could it be started."""
+    app, noted = with_note(open_app)
+    running = app.running()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(asyncio, "new_event_loop", fail)
+        patched.setattr(asyncio.events, "new_event_loop", fail)
+        running.start()
+        with pytest.raises(Broken):
+            running.stop()
+
+    app.scheduler.run_after(0, "note")
+    with running:
+        assert noted.wait(PATIENCE_S)
+
+
+def test_who_stops_it_second_also_waits_for_its_end(open_app: OpenApp) -> None:
+    app = open_app()
+    begun, go_on, ended = threading.Event(), threading.Event(), threading.Event()
+
+    @app.mutation(name="slow")
+    def slow(ctx: MutationCtx) -> None:
+        begun.set()
+        go_on.wait(PATIENCE_S)
+
+    def stop() -> None:
+        running.stop()
+        workers.append(workers_of(app))
+        ended.set()
+
+    workers: list[int] = []
+    running = app.running()
+    running.start()
+    app.scheduler.run_after(0, "slow")
+    assert begun.wait(PATIENCE_S)
+    stoppers = [threading.Thread(target=stop) for _ in range(2)]
+    for stopper in stoppers:
+        stopper.start()
+    assert not ended.is_set()
+    go_on.set()
+    for stopper in stoppers:
+        stopper.join(PATIENCE_S)
+
+    assert workers == [0, 0]
+
+
+def test_a_hint_that_comes_after_the_end_of_the_loop_is_dropped(
+    open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever tells it may have seen the worker just before: its thread must not die of that."""
+    app, _ = with_note(open_app)
+    store = app.environment.store
+    listeners: list[Listener] = []
+
+    def listen(listener: Listener) -> Callable[[], None]:
+        listeners.append(listener)
+        return lambda: None
+
+    monkeypatch.setattr(store, "listen", listen)
+    with app.running():
+        pass
+
+    for listener in listeners:
+        listener(EVERYTHING)

@@ -6,8 +6,16 @@ from collections.abc import Iterator
 import pytest
 
 from evertick import ActionCtx, App, MutationCtx, Retry
+from evertick.app.execution import Execution
+from evertick.engine import rotation
+from evertick.engine.lanes import InlineLanes
+from evertick.engine.mutations import BATCHES_IN_A_ROW
+from evertick.engine.settings import Settings
+from evertick.engine.worker import Worker
 from evertick.rules.jobs import SUSPECT_CRASHES
+from evertick.store.sqlite import SqliteStore
 from evertick.testing import World
+from evertick.testing.loop import JumpingLoop
 
 app = App("suspects")
 
@@ -107,3 +115,41 @@ def test_a_worker_that_stops_while_a_suspect_waits_leaves_it_to_the_next(world: 
     world.restart()
 
     assert notes(world) == ["first begins", "suspect"]
+
+
+class SharedStore(SqliteStore):
+    """A database with many workers, as far as a worker can see: so it claims ahead while batches are full."""
+
+    single_engine = False
+
+
+def test_a_suspect_mutation_is_not_passed_by_while_batches_are_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not every claim looks at suspects; what one saw was forgotten with the claims that followed it in the round."""
+    monkeypatch.setattr(rotation, "LOOK_EVERY_MS", 0)  # every second claim looks
+    store, loop, ran = SharedStore("sqlite://"), JumpingLoop(), []
+    store.migrate()
+    busy = App("busy", settings=Settings(batch=1))
+
+    @busy.mutation(name="job")
+    def job(ctx: MutationCtx, number: int) -> None:
+        ran.append(number)
+        if len(ran) == 1:
+            ctx.connection.execute("update jobs set crashes = ? where id = ?", (SUSPECT_CRASHES, suspect_id))
+
+    e = busy.open_on(store, inline=True)
+    busy.scheduler.run_after_many(0, [job.args(number) for number in range(8 * BATCHES_IN_A_ROW)])
+    suspect_id = busy.scheduler.run_after(0, job, -1)
+    worker = Worker(store, InlineLanes(store), e.clock, Execution(e), e.ids, e.entropy, e.settings, busy.counters)
+
+    async def main() -> None:
+        working = asyncio.create_task(worker.run())
+        await asyncio.sleep(5)
+        worker.stop()
+        await working
+
+    loop.run_task(main(), until_s=60)
+
+    assert len(ran) == 8 * BATCHES_IN_A_ROW + 1
+    assert ran.index(-1) <= BATCHES_IN_A_ROW + 2  # the batch that made it one, and a round
+    loop.close()
+    busy.close()

@@ -12,7 +12,7 @@ from evertick.base.records import FunctionKind
 from evertick.store import postgres_hints
 from evertick.store.contract import EVERYTHING, Hint, Hints, Isolation, Listener, Store, Transaction
 from evertick.store.postgres import TOLD_LOCK, PostgresStore
-from evertick.store.postgres_hints import read_payload
+from evertick.store.postgres_hints import PostgresHints, read_payload
 from tests.store.conftest import OpenStore
 from tests.store.rows import ANN, at, claim_one, insert, new_job
 
@@ -176,6 +176,49 @@ def test_of_several_single_inserts_one_at_a_time_takes_its_notification_along(op
         single_insert(other, 1)
 
         assert counter.wait_for(2)
+
+
+@pytest.mark.postgres
+def test_of_two_inserts_the_second_is_told_although_the_first_took_its_notification_along(
+    open_postgres: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_hints, "NOTIFY_EVERY_S", 0.5)
+    store, other = open_postgres(), open_postgres()
+    counter, _ = listening(store)
+    heard: list[Hints] = []
+    listeners_of(store).insert(0, heard.append)
+
+    def both(tx: Transaction) -> None:
+        tx.insert_jobs([new_job(1)])
+        tx.insert_jobs([new_job(2, kind=FunctionKind.ACTION)])
+
+    other.write(both, isolation=Isolation.EACH)
+
+    assert counter.wait_for(3)
+    assert heard == [{Hint.MUTATION}, {Hint.MUTATION, Hint.ACTION}]
+
+
+@pytest.mark.postgres
+def test_a_user_who_may_not_notify_inserts_all_the_same(
+    clean_postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Servers that keep NOTIFY or advisory locks from users, or have none, took every single insert for forbidden."""
+    with psycopg.connect(clean_postgres_url, autocommit=True) as owner:
+        owner.execute("create role teller")
+        owner.execute("grant select, insert, update, delete on all tables in schema public to teller")
+        owner.execute("revoke execute on function pg_notify from public")
+        store = PostgresStore(f"{clean_postgres_url}?options=-c%20role%3Dteller")
+        try:
+            single_insert(store, 1)
+            monkeypatch.setattr(PostgresHints, "payload_due", None)  # and it is not tried again
+            store._hints.tell = lambda *args, **options: None  # type: ignore[method-assign]
+            single_insert(store, 2)
+            assert owner.execute("select count(*) from jobs").fetchone() == (2,)
+        finally:
+            store.close()
+            owner.execute("grant execute on function pg_notify to public")
+            owner.execute("drop owned by teller")
+            owner.execute("drop role teller")
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,16 @@
 
 from collections import Counter
 
+import psycopg
+import pytest
+
 from evertick.base.ids import TenantId
 from evertick.base.instants import Instant
 from evertick.base.records import FunctionKind
-from evertick.engine.claims import Claimed, claim_due
+from evertick.engine.claims import TAKEN_MS, Claimed, claim_due
 from evertick.engine.rotation import LOOK_EVERY_MS, PAGES_MAX, Rotation
-from evertick.store.contract import Store, Transaction
+from evertick.store.contract import Isolation, Store, Transaction
+from tests.store.conftest import OpenStore
 from tests.store.rows import ANN, MUTATION, NOW, at, insert, new_job
 
 
@@ -24,13 +28,21 @@ def tenant(number: int) -> TenantId:
     return TenantId(f"tenant_{number:03}")
 
 
-def claim(store: Store, rotation: Rotation, *, limit: int, now: Instant = NOW) -> Claimed:
+def claim(
+    store: Store,
+    rotation: Rotation,
+    *,
+    limit: int,
+    now: Instant = NOW,
+    isolation: Isolation = Isolation.SERIALIZABLE,
+) -> Claimed:
     """One claim of a loop."""
     runner: object = Knowing()
     return store.write(
         lambda tx: claim_due(
             tx, kind=MUTATION, worker_id=ANN, runner=runner, now=now, limit=limit, rotation=rotation  # type: ignore[arg-type]
-        )
+        ),
+        isolation=isolation,
     )  # fmt: skip
 
 
@@ -160,3 +172,18 @@ def test_a_tenant_that_was_alone_lately_is_claimed_from_without_a_look_but_not_t
     assert claimed(6, "bob") == (["bob"], 0)
     assert claimed(7, "ann") == (["ann"], 1)
     assert claimed(8, "bob") == (["bob"], 1)  # a wrong guess costs one statement
+
+
+@pytest.mark.postgres
+def test_who_finds_all_that_is_due_taken_looks_again_soon(open_postgres: OpenStore) -> None:
+    """What is due next for the same tenant was not seen: whoever took the first may be busy with it, or die."""
+    store = open_postgres()
+    first, second = new_job(), new_job(2, due_at=at(1_000))
+    insert(store, first, second)
+
+    with psycopg.connect(store.url) as faster:
+        faster.execute("select from jobs where id = %s for update", (first.id,))
+        nothing = claim(store, Rotation(MUTATION, 10), limit=10, isolation=Isolation.EACH)
+
+    assert (nothing.claims, nothing.next_due_at) == ([], at(TAKEN_MS))
+    assert [each.id for each in claim(store, Rotation(MUTATION, 10), limit=10).claims] == [first.id]

@@ -78,6 +78,7 @@ class App:
         self._opening = threading.Lock()
         self._crons: Crons | None = None
         self._environment: Environment | None = None
+        self._hiring = threading.Lock()
         self._last_worker: Callable[[], Worker | None] = lambda: None
 
     def __repr__(self) -> str:
@@ -227,23 +228,26 @@ class App:
 
         self.check()
         e = self.environment
-        last = self._last_worker()
-        if e.store.single_engine and last is not None and not last.has_ended:
-            raise DatabaseLocked(f"this app has a worker already, and {e.store.url} takes one: let that one end first")
-        e.store.lock_engine()
-        self.sync_crons()
-        worker = Worker(
-            e.store,
-            lanes or e.lanes,
-            e.clock,
-            self._execution,
-            e.ids,
-            e.entropy,
-            e.settings,
-            self.counters,
-            targets=self.targets,
-        )
-        self._last_worker = weakref.ref(worker)
+        with self._hiring:
+            last = self._last_worker()
+            if e.store.single_engine and last is not None and not last.has_ended:
+                raise DatabaseLocked(
+                    f"this app has a worker already, and {e.store.url} takes one: let that one end first"
+                )
+            e.store.lock_engine()
+            self.sync_crons()
+            worker = Worker(
+                e.store,
+                lanes or e.lanes,
+                e.clock,
+                self._execution,
+                e.ids,
+                e.entropy,
+                e.settings,
+                self.counters,
+                targets=self.targets,
+            )
+            self._last_worker = weakref.ref(worker)
         return worker
 
     def running(self) -> "Running":

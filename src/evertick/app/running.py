@@ -22,37 +22,34 @@ class Running:
 
     def __init__(self, make_worker: Callable[[], Worker]) -> None:
         self._make_worker = make_worker
-        self._worker: Worker | None = None
-        self._task: asyncio.Task[None] | None = None
-        self._thread: threading.Thread | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._error: BaseException | None = None
+        self._lock = threading.Lock()
+        self._in_thread: _InThread | None = None
+        self._on_loop: tuple[Worker, asyncio.Task[None]] | None = None
 
     def start(self) -> None:
         """Run the worker in a thread until `stop`, for programs without a block that spans their life.
 
         Raises what `App.worker` raises, Misuse if it runs already.
         """
-        worker = self._begin()
-        begun = threading.Event()
-        self._thread = threading.Thread(target=self._work, args=(worker, begun), name="evertick-worker", daemon=True)
-        self._thread.start()
-        begun.wait()
+        with self._lock:
+            self._refuse_a_second()
+            self._in_thread = _InThread(self._make_worker())
 
     def stop(self) -> None:
-        """Let the worker drain and wait for its end; nothing if it does not run. Raises what ended it before."""
-        thread, self._thread, worker = self._thread, None, self._worker
-        if thread is None or self._loop is None or worker is None:
+        """Let the worker drain and wait for its end; nothing if it does not run. Raises what ended it before.
+
+        Not in a function that it runs: that would wait for itself.
+        """
+        in_thread = self._in_thread
+        if in_thread is None:
             return
-        try:
-            self._loop.call_soon_threadsafe(worker.stop)
-        except RuntimeError:  # its loop has ended already
-            pass
-        thread.join()
-        self._worker = self._loop = None
-        error, self._error = self._error, None
-        if error is not None:
-            raise error
+        in_thread.end()
+        with self._lock:
+            if self._in_thread is not in_thread:
+                return  # somebody else has waited as well, and was told
+            self._in_thread = None
+        if in_thread.error is not None:
+            raise in_thread.error
 
     def __enter__(self) -> Self:
         self.start()
@@ -64,42 +61,71 @@ class Running:
         self.stop()
 
     async def __aenter__(self) -> Self:
-        worker = self._begin()
-        self._task = asyncio.create_task(worker.run(), name="evertick worker")
-        self._task.add_done_callback(_log_error)
+        with self._lock:
+            self._refuse_a_second()
+            worker = self._make_worker()
+            task = asyncio.create_task(worker.run(), name="evertick worker")
+            task.add_done_callback(_log_error)
+            self._on_loop = worker, task
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        task, worker = self._task, self._worker
-        self._task = self._worker = None
-        assert task is not None  # noqa: S101
-        assert worker is not None  # noqa: S101
+        assert self._on_loop is not None  # noqa: S101
+        worker, task = self._on_loop
         worker.stop()
-        await task
-
-    # -- helpers
-
-    def _begin(self) -> Worker:
-        if self._worker is not None:
-            raise Misuse("this worker runs already; end it first, or call app.running() for another one")
-        self._worker = self._make_worker()
-        return self._worker
-
-    def _work(self, worker: "Worker", begun: threading.Event) -> None:
-        async def work() -> None:
-            self._loop = asyncio.get_running_loop()
-            begun.set()
-            await worker.run()
-
         try:
-            asyncio.run(work())
+            await task
+        finally:
+            self._on_loop = None
+
+    def _refuse_a_second(self) -> None:
+        if self._in_thread is not None or self._on_loop is not None:
+            raise Misuse("this worker runs already; end it first, or call app.running() for another one")
+
+
+class _InThread:
+    """A worker on an event loop of its own, in a thread that runs from now on."""
+
+    def __init__(self, worker: Worker) -> None:
+        self.error: BaseException | None = None
+        """What ended it, before it was told to end or after."""
+        self._worker = worker
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ending = False
+        self._thread = threading.Thread(target=self._run, name="evertick-worker", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Tell it to end, whether it has begun, still begins or has ended, and wait until it has."""
+        with self._lock:
+            self._ending = True
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self._worker.stop)
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            with asyncio.Runner() as runner:
+                runner.run(self._work())
         except BaseException as error:
-            self._error = error
+            self.error = error
             _logger.exception("the worker has ended by an error; nothing runs until it is started again")
         finally:
-            begun.set()
+            self._worker.let_go()  # if it could not even begin
+
+    async def _work(self) -> None:
+        with self._lock:
+            self._loop = asyncio.get_running_loop()
+            if self._ending:
+                self._worker.stop()
+        try:
+            await self._worker.run()
+        finally:
+            with self._lock:
+                self._loop = None
 
 
 def _log_error(task: "asyncio.Task[None]") -> None:

@@ -33,6 +33,8 @@ from evertick.store.contract import Isolation, Transaction
 
 _logger: Final = logging.getLogger("evertick.engine")
 
+TAKEN_MS: Final = 50
+"""After all that was due had been taken by others: time until the next look."""
 Attempt = tuple[JobId, int]
 """A job under one of its claims."""
 
@@ -89,6 +91,8 @@ def claim_due(
     suspect_is_due = suspect_due_at is not None and suspect_due_at <= now
     if suspect_due_at is not None and not suspect_is_due:
         later.append(suspect_due_at)
+    if due and not claims:  # other workers were faster, or lock it; what is due after it, this look has not seen
+        later.append(Instant(now + TAKEN_MS))
     # Having claimed anything, look again at once: only an empty look knows what is due next.
     next_due_at = now if claims or more_is_due else min(later, default=None)
     return Claimed(known, next_due_at, len(claims) - len(known), suspect_is_due)

@@ -14,7 +14,7 @@ waits at the most for the actions that run already, and the other mutations go o
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from evertick.base.clock import Clock
@@ -169,8 +169,12 @@ class MutationLoop(Loop):
         return self._clock.now()
 
     async def _run_due(self, worker_id: WorkerId) -> Claimed:
-        """Claim due mutations and run them, a few batches while they are full; answers the last claim."""
+        """Claim due mutations and run them, a few batches while they are full.
+
+        Answers the last claim, with what the last look at suspects saw.
+        """
         claimed, running = await self._claim_and_run(worker_id)
+        suspect_is_due = claimed.suspect_is_due
         for _ in range(BATCHES_IN_A_ROW):
             if running is not None or not self._claims_more(claimed, worker_id):
                 break
@@ -182,8 +186,10 @@ class MutationLoop(Loop):
                 ahead.cancel()
                 raise
             claimed = await ahead
+            if claimed.suspect_is_due is not None:  # the last claim need not be one that looked
+                suspect_is_due = claimed.suspect_is_due
         await self._run_to_the_end(claimed.claims, worker_id, running)
-        return claimed
+        return replace(claimed, suspect_is_due=suspect_is_due)
 
     def _claims_more(self, claimed: Claimed, worker_id: WorkerId) -> bool:
         worth_it = self._claims_ahead and self._swift and len(claimed.claims) == self._settings.batch

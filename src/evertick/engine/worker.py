@@ -6,10 +6,11 @@ and goes on under a new identity.
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -68,6 +69,7 @@ class Worker:
         self._worker_id = WorkerId(ids.make(WORKER_PREFIX, clock.now()))
         self._registered = False
         self._lease: Lease | None = None
+        self._reborn: asyncio.Task[None] | None = None
         self._at_once = asyncio.Event()
         self.actions = ActionLoop(lanes, clock, runner, ids, entropy, settings, counters, worker_id=self.current_id)
         self._claiming: list[Loop] = [
@@ -107,22 +109,23 @@ class Worker:
         """The loops that take work, which hints poke."""
         return self._claiming
 
-    def add_loop(self, loop: Loop) -> None:
-        """Run one more loop that takes work. Before `run`."""
-        self._claiming.append(loop)
-
     async def run(self) -> None:
         """Run until `stop`. Raises what ended a loop unexpectedly, after stopping the others."""
         try:
             await self._run()
         finally:
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Let another worker take this one's place; `run` does so at its end."""
+        if not self.has_ended:
             self.has_ended = True
             self._store.unlock_engine()
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         await self._begin()
-        unlisten = self._store.listen(lambda hints: loop.call_soon_threadsafe(self.poke, hints))
+        unlisten = self._store.listen(lambda hints: _from_elsewhere(loop, self.poke, hints))
         loops = [*self._claiming, self.actions.ends, *self._upkeep]
         tasks = [asyncio.create_task(each.run(), name=f"loop {each.name}") for each in loops]
         stopped = asyncio.create_task(self._stopped.wait(), name="stop")
@@ -134,6 +137,8 @@ class Worker:
             stopped.cancel()
             for task in tasks:
                 task.cancel()
+            if self._reborn is not None:
+                self._reborn.cancel()
             if self._lease is not None:
                 self._lease.stop()
             self._lanes.close(wait=all(task.done() for task in tasks))
@@ -188,7 +193,7 @@ class Worker:
             self._worker_id,
             lease_ms=self._settings.lease_ms,
             every_ms=self._settings.renew_every_ms,
-            on_lost=lambda: loop.call_soon_threadsafe(self.lease_lost),
+            on_lost=lambda: _from_elsewhere(loop, self.lease_lost),
         )
         self._lease.start()
 
@@ -243,3 +248,9 @@ class Worker:
             ),
             isolation=Isolation.READ_COMMITTED,
         )
+
+
+def _from_elsewhere(loop: asyncio.AbstractEventLoop, function: Callable[..., object], *args: object) -> None:
+    """Call `function` in the loop's thread; nothing if it has ended meanwhile, which the calling thread cannot know."""
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(function, *args)

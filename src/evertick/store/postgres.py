@@ -26,7 +26,7 @@ from evertick.base.errors import (
 from evertick.base.ids import JobId, WorkerId
 from evertick.base.records import JobEnd, JobState
 from evertick.store import schema
-from evertick.store.contract import Hints, Isolation, Listener, Transaction
+from evertick.store.contract import Isolation, Listener, Transaction
 from evertick.store.driver import Row
 from evertick.store.postgres_connections import EACH, RELAXED, Connections, ours, shown
 from evertick.store.postgres_hints import CHANNEL, PostgresHints
@@ -39,6 +39,8 @@ COPY_FROM: Final = 16
 SUCCEEDED_COLUMNS: Final = ("id", "attempt", "completed_at", "result")
 MIGRATION_LOCK: Final = 0x65766572
 TOLD_LOCK: Final = 0x65766573
+NOT_HERE: Final = (pg_errors.InsufficientPrivilege, pg_errors.UndefinedFunction, pg_errors.FeatureNotSupported)
+"""What a server says that keeps NOTIFY or advisory locks from this user, or has none."""
 _LEVELS: Final = {
     Isolation.SERIALIZABLE: IsolationLevel.SERIALIZABLE,
     Isolation.READ_COMMITTED: IsolationLevel.READ_COMMITTED,
@@ -70,15 +72,13 @@ class _WatchedCursor(psycopg.Cursor[Any]):
 class PostgresTransaction(SqlTransaction):
     """One transaction on a psycopg connection."""
 
-    def __init__(
-        self, connection: "psycopg.Connection[Any]", payload_due: Callable[[Hints], str | None] | None = None
-    ) -> None:
-        """`payload_due` is asked for a notification that a statement may take along, where each commits by itself."""
+    def __init__(self, connection: "psycopg.Connection[Any]", teller: PostgresHints | None = None) -> None:
+        """`teller` is asked for a notification that a statement may take along, where each commits by itself."""
         super().__init__()
         self.is_told = False
-        """Whether a statement took the notification of what was a hint so far along."""
+        """Whether the last insert took the notification of all hints so far along."""
         self._connection = connection
-        self._payload_due = payload_due
+        self._teller = teller
         self._cursor = psycopg.Cursor(connection)
         self._statements = load_statements("postgres")
         self._is_handed_out = False
@@ -139,16 +139,30 @@ class PostgresTransaction(SqlTransaction):
 
     def _run_many(self, name: str, columns: Sequence[str], rows: Sequence[Row]) -> int:
         if self._statements[name].startswith("copy"):
+            self.is_told = False
             if len(rows) > COPY_FROM:
                 self._copy(name, rows)
                 return len(rows)
             name = f"{name}_few"  # COPY is fastest for many rows, but asks the server twice
-            payload = self._payload_due(frozenset(self.hints)) if self._payload_due and self.hints else None
-            if payload is not None:
-                params = {"rows": _records(columns, rows), "channel": CHANNEL, "payload": payload, "lock": TOLD_LOCK}
-                self.is_told = bool(self._fetch("insert_jobs_told", params))
+            if self._inserted_told(_records(columns, rows)):
                 return len(rows)
         return self._run(name, {"rows": _records(columns, rows)})
+
+    def _inserted_told(self, records: str) -> bool:
+        """Whether jobs were inserted by the statement that takes their notification along, if there is room for it."""
+        payload = self._teller.payload_along(frozenset(self.hints)) if self._teller and self.hints else None
+        if self._teller is None or payload is None:
+            return False
+        params = {"rows": records, "channel": CHANNEL, "payload": payload, "lock": TOLD_LOCK}
+        try:
+            told = self._cursor.execute(self._statements["insert_jobs_told"].encode(), params).fetchall()
+        except NOT_HERE:  # nothing was written: the statement was a transaction of its own
+            self._teller.goes_along = False
+            return False
+        except psycopg.Error as error:
+            raise self._failed(self._ours(error)) from error
+        self.is_told = bool(told)
+        return True
 
     def _copy(self, name: str, rows: Sequence[Row]) -> None:
         try:
@@ -212,7 +226,7 @@ class PostgresStore:
 
     def _write_each(self, work: Callable[[Transaction], T], *, relaxed: bool) -> T:
         with self._connections.taken(RELAXED if relaxed else EACH) as connection:
-            transaction = PostgresTransaction(connection, None if relaxed else self._hints.payload_due)
+            transaction = PostgresTransaction(connection, None if relaxed else self._hints)
             try:
                 result = work(transaction)
                 if transaction.failure is not None:

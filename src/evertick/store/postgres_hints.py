@@ -32,6 +32,8 @@ class PostgresHints:
 
     def __init__(self, connections: Connections) -> None:
         self.listeners: list[Listener] = []
+        self.goes_along = True
+        """Whether statements may take notifications along; False once the server has refused one that did."""
         self._connections = connections
         self._name = secrets.token_hex(8)
         self._lock = threading.Lock()
@@ -62,6 +64,10 @@ class PostgresHints:
             self._notifier.close()  # its last notification also wakes our own hearer, who then sees the end
         if self._hearer is not None:
             self._hearer.join(timeout=CLOSE_S)
+
+    def payload_along(self, hints: Hints) -> str | None:
+        """As `payload_due`, for a statement that takes the notification along."""
+        return self.payload_due(hints) if self.goes_along else None
 
     def payload_due(self, hints: Hints) -> str | None:
         """What NOTIFY is to carry now; None where the last is not NOTIFY_EVERY_S ago."""

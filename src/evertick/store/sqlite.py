@@ -233,12 +233,15 @@ class SqliteStore:
             for connection in (*self._readers, self._writer):
                 connection.close()
             self._readers.clear()
-        self.unlock_engine()
-
-    def unlock_engine(self) -> None:
-        """See `Store.unlock_engine`."""
         if self._engine_lock is not None:
             self._engine_lock.let_go()
+
+    def unlock_engine(self) -> None:
+        """See `Store.unlock_engine`. From then on whoever takes the lock checkpoints, and this process does not."""
+        if self._closed.is_set() or self._engine_lock is None or not self._engine_lock.held:
+            return
+        self._writer.execute("pragma wal_autocheckpoint = 0")
+        self._engine_lock.let_go()
 
     # -- helpers
 
