@@ -17,7 +17,7 @@ from evertick.app.ranges import IndexRange
 from tests.app.conftest import OpenApp
 
 INDEXES = {"by_a": ["a"], "by_ab": ["a", "b"], "by_path": ["o.x", "a"]}
-TABLES = ("t", "t_u")
+TABLES = ("t", "t_e1", "t_X", "t_u")
 MOMENT = datetime(9000, 1, 1, tzinfo=UTC)
 VALUES: list[Any] = [
     UNSET, None, -1, 0, -0.0, 0.5, 1, 1.0, 2**53, 2**53 + 1, float("inf"), False, True, "", "a", "a\x00", "ab", "é",

@@ -220,9 +220,8 @@ class _TableSource:
             ):
                 if _is_beyond(stored.id, bounds, descending):
                     return
-                if table_of(stored.id) == self.name:  # `a_` is also the beginning of ids of a table `a_b`
-                    self._budget.read()
-                    yield [stored.id], _document(stored.id, stored.body)
+                self._budget.read()
+                yield [stored.id], _document(stored.id, stored.body)
             return
         place = (bytes.fromhex(after[0]), after[1]) if after else None
         if place is None and bounds != Bounds(low=bounds.low, high=bounds.high):
@@ -289,12 +288,14 @@ def job_document(job: Job) -> Document:
     """A job as the system table shows it.
 
     `scheduled_time` is the time that was asked for and `completed_time` when it ended, in milliseconds since the
-    epoch; `state` is `{"kind": ...}`, with the error's text where it failed.
+    epoch; `state` is `{"kind": ...}`, with the error's text where it failed, and with the data of an ApplicationError.
     """
     state: dict[str, Any] = {"kind": job.visible_state.value}
     if job.visible_state is JobState.FAILED and job.error is not None:
         error = json.loads(job.error)
         state["error"] = f"{error['type']}: {error['message']}"
+        if "data" in error:
+            state["error_data"] = error["data"]
     document: Document = {
         "_id": job.id,
         "_creation_time": creation_time_ms(job.id),

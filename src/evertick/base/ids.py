@@ -95,6 +95,15 @@ def table_of(value: str) -> str | None:
     return match.group(1) if match else None
 
 
+def beyond_others(prefix: str, foreign: str, *, descending: bool) -> str:
+    """Where to go on looking for ids `<prefix><28 hex digits>` from `foreign`, an id of another table whose name begins
+    alike: beyond all that cannot be one of them because it begins as `foreign` does.
+    """
+    suffix = foreign[len(prefix) :]
+    digits = len(suffix) - len(suffix.lstrip("0123456789abcdef"))
+    return prefix + suffix[: min(digits, 27) + 1] + ("!" if descending else "\x7f")
+
+
 def creation_time_ms(value: str) -> float:
     """When an id was made: milliseconds since the epoch, with the sequence as a fraction (exact in a float)."""
     return int(value[-28:-16], 16) + int(value[-16:-13], 16) / 4096

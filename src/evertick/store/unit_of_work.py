@@ -9,13 +9,14 @@ Some work must happen in the database itself: the user's own SQL, a cancel, a lo
 none yet; from then on the frame is undone by the savepoint. A frame that is never touched never costs a savepoint.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
 
 from evertick.base.errors import EvertickError, Misuse
-from evertick.base.ids import TenantId
+from evertick.base.ids import TenantId, beyond_others
 from evertick.base.records import NewJob, StoredDocument
 from evertick.store.contract import Transaction
 from evertick.store.keys import HIGHEST
@@ -154,12 +155,13 @@ class UnitOfWork:
     def scan_table(
         self, tenant: TenantId, prefix: str, *, after: str | None, descending: bool, page: int = PAGE
     ) -> Iterator[StoredDocument]:
-        """Documents whose id begins with `prefix`, by creation time, beyond the id `after`.
+        """Documents whose ids are `prefix` and 28 hex digits, by creation time, beyond the id `after`.
 
         Each comes as it is in its turn, also if it was changed since the scan began; one removed since does not come.
         """
         self._check_open()
         self._shrink_overlay()
+        is_own = re.compile(re.escape(prefix) + "[0-9a-f]{28}").fullmatch
         low, high = prefix, prefix + _ABOVE_EVERY_ID
         if after is not None:
             low, high = (low, after) if descending else (after, high)
@@ -172,16 +174,24 @@ class UnitOfWork:
             reverse=descending,
         )
 
-        def read(position: str | None) -> list[tuple[str, StoredDocument]]:
+        def read(position: str | None) -> tuple[list[tuple[str, StoredDocument]], str | None]:
             lower, upper = low, high
             if position is not None:
                 lower, upper = (low, position) if descending else (position, high)
             found = self._transaction.scan_documents(tenant, low=lower, high=upper, limit=page, descending=descending)
-            return [(document.id, document) for document in found]
+            rows = [(document.id, document) for document in found]
+            if len(found) < page:
+                return rows, None
+            last = found[-1].id
+            if is_own(last):
+                return rows, last
+            # `user_` also begins the ids of a table `user_events`: not all of them need be read.
+            return rows, beyond_others(prefix, last, descending=descending)
 
         overlay = [(i, None if body is None else StoredDocument(i, body)) for i, body in waiting]
-        for _, document in self._in_turn(tenant, _merged(read, overlay, page, descending)):
-            yield document
+        for document_id, document in self._in_turn(tenant, _merged(read, overlay, descending)):
+            if is_own(document_id):
+                yield document
 
     def scan_index(
         self,
@@ -210,7 +220,9 @@ class UnitOfWork:
             start = after
             waiting = [item for item in waiting if (item[0] < after if descending else item[0] > after)]
 
-        def read(position: IndexPosition | None) -> list[tuple[IndexPosition, StoredDocument]]:
+        def read(
+            position: IndexPosition | None,
+        ) -> tuple[list[tuple[IndexPosition, StoredDocument]], IndexPosition | None]:
             found = self._transaction.scan_index(
                 tenant,
                 index_name,
@@ -220,13 +232,14 @@ class UnitOfWork:
                 limit=page,
                 descending=descending,
             )
-            return [((key, document.id), self._current(tenant, document)) for key, document in found]
+            rows = [((key, document.id), self._current(tenant, document)) for key, document in found]
+            return rows, rows[-1][0] if len(rows) == page else None
 
         overlay: list[tuple[IndexPosition, StoredDocument | None]] = []
         for position, present in waiting:
             body = self.get(tenant, position[1]) if present else None
             overlay.append((position, None if body is None else StoredDocument(position[1], body)))
-        for position, document in self._in_turn(tenant, _merged(read, overlay, page, descending)):
+        for position, document in self._in_turn(tenant, _merged(read, overlay, descending)):
             yield position[0], document
 
     # -- jobs
@@ -326,14 +339,17 @@ class UnitOfWork:
 
 
 def _merged(
-    read: Any, overlay: list[tuple[Any, StoredDocument | None]], page: int, descending: bool
+    read: Any, overlay: list[tuple[Any, StoredDocument | None]], descending: bool
 ) -> Iterator[tuple[Any, StoredDocument]]:
-    """What the database has and what waits, in one order; what waits wins, and None hides."""
+    """What the database has and what waits, in one order; what waits wins, and None hides.
+
+    `read` answers the rows beyond a position, and the position to go on from or None.
+    """
     waiting = iter(overlay)
     next_waiting = next(waiting, None)
     position = None
     while True:
-        found = read(position)
+        found, position = read(position)
         for place, document in found:
             while next_waiting is not None and (next_waiting[0] > place if descending else next_waiting[0] < place):
                 if next_waiting[1] is not None:
@@ -345,9 +361,8 @@ def _merged(
                 next_waiting = next(waiting, None)
             else:
                 yield place, document
-        if len(found) < page:
+        if position is None:
             break
-        position = found[-1][0]
     while next_waiting is not None:
         if next_waiting[1] is not None:
             yield next_waiting[0], next_waiting[1]
