@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.postgres import Databases, PostgresServer, hold_lock
+from evertick.store.open import open_store
+from tests.postgres import Databases, PostgresServer, emptied, hold_lock
 
 EXTERNAL = "EVERTICK_TEST_DATABASE_URL"
 RUN_DIRECTORY = "EVERTICK_TEST_RUN_DIRECTORY"  # set by the first process for the workers that it starts
@@ -81,3 +82,21 @@ def postgres_module_url(postgres_databases: Databases) -> Iterator[str]:
     url = postgres_databases.create()
     yield url
     postgres_databases.drop(url)
+
+
+@pytest.fixture(scope="module")
+def migrated_postgres_url(postgres_module_url: str) -> str:
+    """The URL of a database with the schema, which the tests of a module share one after another."""
+    store = open_store(postgres_module_url)
+    store.migrate()
+    store.close()
+    return postgres_module_url
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """An empty database, of each kind."""
+    if request.param == "sqlite":
+        tmp_path: Path = request.getfixturevalue("tmp_path")
+        return f"sqlite:///{tmp_path}/evertick.db"
+    return emptied(request.getfixturevalue("migrated_postgres_url"))

@@ -163,6 +163,7 @@ def test_a_result_comes_back_as_it_went(hint: Any, value: Any) -> None:
 def shown(value: Any) -> str:
     """The value to the last digit (1.10 is not 1.1, -0.0 is not 0.0); pydantic has a class of its own for offsets."""
     text = repr(value).replace("datetime.timezone.utc", "TzInfo(0)").replace("TzInfo(UTC)", "TzInfo(0)")
+    text = text.replace("TzInfo(+02:00)", "TzInfo(7200)")  # as older releases of pydantic say it
     return re.sub(r"datetime\.timezone\(datetime\.timedelta\(seconds=(\d+)\)\)", r"TzInfo(\1)", text)
 
 

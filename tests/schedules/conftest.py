@@ -2,15 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evertick import App
 from evertick.base.instants import Instant
-from evertick.store.open import open_store
-from tests.app.conftest import emptied
 
 
 class SetClock:
@@ -26,24 +23,6 @@ class SetClock:
     def advance(self, duration: timedelta) -> None:
         """Let time pass."""
         self.at = Instant(self.at + duration // timedelta(milliseconds=1))
-
-
-@pytest.fixture(scope="module")
-def migrated_url(postgres_module_url: str) -> str:
-    """A PostgreSQL database with the schema, which the tests of a module share one after another."""
-    store = open_store(postgres_module_url)
-    store.migrate()
-    store.close()
-    return postgres_module_url
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def database_url(request: pytest.FixtureRequest) -> str:
-    """An empty database, of each kind."""
-    if request.param == "sqlite":
-        tmp_path: Path = request.getfixturevalue("tmp_path")
-        return f"sqlite:///{tmp_path}/evertick.db"
-    return emptied(request.getfixturevalue("migrated_url"))
 
 
 @pytest.fixture

@@ -27,20 +27,15 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
-from evertick.rules.jobs import CRASHES_MAX, SUSPECT_CRASHES
+from evertick.rules.jobs import CRASHES_MAX, SUSPECT_CRASHES, TRANSITIONS
 from tests.simulation.cluster import Profile
 from tests.simulation.world import START, World
 
 ENDS: Final = ("success", "failed", "canceled")
 HARMLESS: Final = ("deaf", "conflict", "forgotten")
 """Faults that let nobody look dead."""
-LEGAL: Final = {
-    "pending": {"in_progress", "canceled", "pending"},  # pending again: unblocked
-    "in_progress": {"pending", "success", "failed", "canceled"},
-    "success": set(),
-    "failed": set(),
-    "canceled": set(),
-}
+LEGAL: Final = {state.value: {to.value for to in row.values()} for state, row in TRANSITIONS.items()}
+LEGAL["pending"].add("pending")  # it was blocked, and is not any more
 
 
 @dataclass(slots=True)

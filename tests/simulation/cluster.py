@@ -53,6 +53,8 @@ class Profile:
 class InstantTimer:
     """Calls at once: the limit of a function's time needs a thread and a real clock."""
 
+    is_limiting = False
+
     def call(self, limit_ms: int, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """As `Timer.call`, without a limit."""
         return function(*args, **kwargs)

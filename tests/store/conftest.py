@@ -16,15 +16,6 @@ TABLES = (
 OpenStore = Callable[[], Store]
 
 
-@pytest.fixture(scope="module")
-def migrated_postgres_url(postgres_module_url: str) -> str:
-    """The URL of a PostgreSQL database with the schema, which the tests of a module share one after another."""
-    store = open_store(postgres_module_url)
-    store.migrate()
-    store.close()
-    return postgres_module_url
-
-
 @pytest.fixture
 def clean_postgres_url(migrated_postgres_url: str) -> str:
     """The same, with empty tables."""
@@ -87,3 +78,23 @@ def bare_url(request: pytest.FixtureRequest) -> str:
         url: str = request.getfixturevalue("postgres_url")
         return url
     return address(request.param, request)
+
+
+@pytest.fixture(scope="module")
+def sqlite_store(request: pytest.FixtureRequest) -> Iterator[Store]:
+    """A SQLite database that a module's `fill` has filled, for all its tests."""
+    store = open_store("sqlite://")
+    request.module.fill(store)
+    yield store
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def postgres_store(request: pytest.FixtureRequest, postgres_module_url: str) -> Iterator[Store]:
+    """The same on PostgreSQL, with the statistics that autovacuum would gather."""
+    store = open_store(postgres_module_url)
+    request.module.fill(store)
+    with psycopg.connect(postgres_module_url, autocommit=True) as connection:
+        connection.execute("vacuum analyze")
+    yield store
+    store.close()

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from evertick.base.ids import DEFAULT_TENANT, JobId, ScheduleId, TenantId
+from evertick.base.ids import DEFAULT_TENANT, JobId, ScheduleId
 from evertick.base.schedule_records import HistoryRow, OccurrenceFilter, OccurrenceRow, RunReport, ScheduleRow
 from evertick.store.contract import Store, Transaction
 from tests.store.rows import NOW, at, job_id
@@ -127,6 +127,3 @@ def ids(rows: list[ScheduleRow]) -> list[str]:
 def job_numbers(reports: list[RunReport]) -> list[JobId]:
     """Whose reports these are."""
     return [each.job_id for each in reports]
-
-
-OTHER_TENANT = TenantId("other")

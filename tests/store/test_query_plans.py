@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
-import psycopg
 import pytest
 from psycopg import sql
 
@@ -111,26 +110,6 @@ def fill(store: Store) -> None:
 def worker_id(number: int) -> Any:
     """One of many workers."""
     return f"worker_{number:04}"
-
-
-@pytest.fixture(scope="module")
-def sqlite_store() -> Iterator[Store]:
-    """A filled SQLite database."""
-    store = open_store("sqlite://")
-    fill(store)
-    yield store
-    store.close()
-
-
-@pytest.fixture(scope="module")
-def postgres_store(postgres_module_url: str) -> Iterator[Store]:
-    """A filled PostgreSQL database with the statistics that autovacuum would gather."""
-    store = open_store(postgres_module_url)
-    fill(store)
-    with psycopg.connect(postgres_module_url, autocommit=True) as connection:
-        connection.execute("vacuum analyze")
-    yield store
-    store.close()
 
 
 class Undone(Exception):

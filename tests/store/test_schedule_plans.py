@@ -1,10 +1,9 @@
 """Query plans of schedules: what is asked again and again is read from an index, however much lies beside it."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
-import psycopg
 import pytest
 
 from evertick.base.ids import ScheduleId, TenantId
@@ -80,26 +79,6 @@ def fill(store: Store) -> None:
 
     store.migrate()
     store.write(work)
-
-
-@pytest.fixture(scope="module")
-def sqlite_store() -> Iterator[Store]:
-    """A filled SQLite database."""
-    store = open_store("sqlite://")
-    fill(store)
-    yield store
-    store.close()
-
-
-@pytest.fixture(scope="module")
-def postgres_store(postgres_module_url: str) -> Iterator[Store]:
-    """A filled PostgreSQL database with the statistics that autovacuum would gather."""
-    store = open_store(postgres_module_url)
-    fill(store)
-    with psycopg.connect(postgres_module_url, autocommit=True) as connection:
-        connection.execute("vacuum analyze")
-    yield store
-    store.close()
 
 
 @pytest.mark.postgres
