@@ -5,7 +5,7 @@ the database only by calling queries and mutations, each a transaction of its ow
 """
 
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Final, ParamSpec, Protocol, TypeVar, cast
 
@@ -270,9 +270,6 @@ class SyncActionCtx(_Context):
     def run_action(self, function: Action[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call another plain action, here and now."""
         return cast("R", self._caller.call_now(require(function, Action), args, kwargs, self._run))
-
-
-ActionHandler = Callable[..., Awaitable[R]]
 
 
 def run_in_frame(function: Function[..., Any], ctx: MutationCtx, args: Any, kwargs: Any) -> Any:

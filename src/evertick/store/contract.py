@@ -16,7 +16,7 @@ Every transition repeats, in its `where`, the state it moves from, and answers w
 changes nothing and is told so.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Any, Final, Protocol, TypeVar
 
@@ -359,6 +359,3 @@ class Store(Protocol):
     def close(self) -> None:
         """Close every connection; further calls raise DatabaseUnavailable."""
         ...
-
-
-Params = Mapping[str, Any]

@@ -37,13 +37,6 @@ def say_seconds(value: int, suffix: str = "") -> str:
     return f"{say_day(day)} at {say_clock(second)}{suffix}"
 
 
-def say_moment(moment: Moment, *, in_utc: bool) -> str:
-    """A moment as it was meant. `in_utc`: the whole spec is, so an instant need not say so."""
-    if moment.kind is MomentKind.DATE:
-        return say_day(moment.value)
-    return say_seconds(moment.value, " UTC" if moment.kind is MomentKind.INSTANT and not in_utc else "")
-
-
 def month_named(word: str) -> int | None:
     """1 to 12 for a month's name or its first three letters; None for any other word."""
     if len(word) >= 3 and word.isalpha():
