@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from evertick.app.app import App
     from evertick.app.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx
     from evertick.app.functions import Action, Function, FunctionCall, Mutation, Query
-    from evertick.app.options import JobResult, NonRetryable, OnConflict, Retry
+    from evertick.app.options import ApplicationError, JobResult, NonRetryable, OnConflict, Retry
     from evertick.app.queries import Document, Page
     from evertick.app.ranges import UNSET
     from evertick.app.schedule_audit import AuditReport
@@ -38,6 +38,7 @@ _HOMES = {
     "Action": "evertick.app.functions",
     "ActionCtx": "evertick.app.contexts",
     "App": "evertick.app.app",
+    "ApplicationError": "evertick.app.options",
     "AuditReport": "evertick.app.schedule_audit",
     "BackfillPlanView": "evertick.app.schedule_views",
     "BackfillView": "evertick.app.schedule_views",
@@ -88,6 +89,7 @@ __all__ = [
     "Action",
     "ActionCtx",
     "App",
+    "ApplicationError",
     "AuditReport",
     "BackfillPlanView",
     "BackfillView",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from evertick.app.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx, call_plain, run_in_frame
 from evertick.app.environment import Environment, Run
 from evertick.app.functions import Action, Function, Mutation
-from evertick.app.options import NonRetryable, check_key
+from evertick.app.options import ApplicationError, NonRetryable, check_key, json_of_data
 from evertick.app.scheduled_run import scheduled_run, typed_or_plain
 from evertick.app.schedulers import AsyncScheduler, Scheduler
 from evertick.base.errors import (
@@ -331,7 +331,7 @@ class Execution:
             return Raised(TIMED_OUT, self._over_time(function))
         text = "".join(traceback.format_exception(type(error), error, _users_part(error)))
         hopeless = isinstance(error, NonRetryable | InvalidArguments)
-        return Raised(type(error).__name__, _message_of(error), text, retryable=not hopeless)
+        return Raised(type(error).__name__, _message_of(error), text, retryable=not hopeless, data=_data_of(error))
 
 
 def _require_no_loop(function: Function[..., Any]) -> None:
@@ -351,6 +351,14 @@ def _message_of(error: BaseException) -> str:
         return str(error)
     except Exception as failure:
         return f"<its text cannot be had: {type(failure).__name__}>"
+
+
+def _data_of(error: BaseException) -> str | None:
+    """What an application's own error carries, unless a subclass or its raiser made something unwritable of it."""
+    try:
+        return json_of_data(error.data) if isinstance(error, ApplicationError) else None
+    except Exception:
+        return None
 
 
 def _users_part(error: BaseException) -> Any:

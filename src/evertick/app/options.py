@@ -1,15 +1,18 @@
 """Options of scheduled calls: how to retry, and what to do when a key is taken."""
 
+import json
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Final, Literal
 
-from evertick.base.errors import Misuse
+from evertick.base.errors import InvalidArguments, Misuse, ValueTooLarge
 from evertick.base.instants import duration_ms
 from evertick.rules.retry import RetryPolicy
 
 KEY_CHARS_MAX: Final = 512
+ERROR_DATA_CHARS_MAX: Final = 65_536
+"""Characters of the JSON text of what an ApplicationError carries."""
 
 
 def check_key(key: str, *, what: str) -> None:
@@ -64,10 +67,41 @@ class NonRetryable(Exception):
     """Raise it (or a subclass) in a function to end its retries: the job fails at once."""
 
 
+class ApplicationError(Exception):
+    """An error of the application's own, with data about it: `raise ApplicationError({"code": "sold_out", "left": 0})`.
+
+    Whoever asks how the job ended gets the data as it was given, beside the text of the error; who calls the function
+    has it in `data`. It is not tried again unless a retry policy says so.
+    """
+
+    def __init__(self, data: Any) -> None:
+        """`data` is plain JSON. Raises InvalidArguments for anything else, ValueTooLarge above ERROR_DATA_CHARS_MAX."""
+        super().__init__(data)
+        text = json_of_data(data)
+        if len(text) > ERROR_DATA_CHARS_MAX:
+            raise ValueTooLarge(f"data of an error of {len(text)} characters; the limit is {ERROR_DATA_CHARS_MAX}")
+        self.data = data
+
+    def __str__(self) -> str:
+        return self.data if isinstance(self.data, str) else json_of_data(self.data)
+
+
+def json_of_data(data: Any) -> str:
+    """The JSON text of an error's data. Raises InvalidArguments."""
+    try:
+        return json.dumps(data, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidArguments(f"the data of an error is plain JSON: {error}") from error
+
+
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """What an `on_complete` function is told: how the job ended, and with what."""
+    """What an `on_complete` function is told: how the job ended, and with what.
+
+    `error` is the text of a failure, `error_data` what an ApplicationError carried.
+    """
 
     kind: Literal["success", "failed", "canceled"]
     value: Any = None
     error: str | None = None
+    error_data: Any = None

@@ -26,6 +26,8 @@ class Raised:
     message: str
     traceback: str = ""
     retryable: bool = True
+    data: str | None = None
+    """JSON text of what an application's own error carries."""
 
 
 @dataclass(frozen=True, slots=True)

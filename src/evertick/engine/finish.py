@@ -153,5 +153,6 @@ def _result_of(end: JobEnd) -> dict[str, Any]:
         return {"kind": "success", "value": json.loads(end.result or "null")}
     if end.state is JobState.FAILED:
         error = json.loads(end.error or '{"type": "", "message": ""}')
-        return {"kind": "failed", "error": f"{error['type']}: {error['message']}"}
+        told = {"kind": "failed", "error": f"{error['type']}: {error['message']}"}
+        return {**told, "error_data": error["data"]} if "data" in error else told
     return {"kind": "canceled"}

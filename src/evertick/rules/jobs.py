@@ -115,10 +115,10 @@ def cut_off(claim: Claim, *, now: Instant, entropy: Entropy) -> JobEnd:
 
 def error_json(raised: Raised) -> str:
     """The error as it is kept with a job."""
-    return json.dumps(
-        {"type": raised.type, "message": _cut(raised.message), "traceback": _cut(raised.traceback)},
-        ensure_ascii=True,  # a lone surrogate in a message must not make the row unwritable
-    )
+    kept = {"type": raised.type, "message": _cut(raised.message), "traceback": _cut(raised.traceback)}
+    if raised.data is not None:
+        kept["data"] = json.loads(raised.data)
+    return json.dumps(kept, ensure_ascii=True)  # a lone surrogate in a message must not make the row unwritable
 
 
 def _failed_once_more(

@@ -33,6 +33,8 @@ class JobView:
     result: Any
     error: str | None
     """`Type: message` of the last failure."""
+    error_data: Any
+    """What an ApplicationError carried."""
     traceback: str | None
     logs: list[str]
     """`level: text`, line by line, of the last attempt."""
@@ -62,6 +64,7 @@ def view(job: Job) -> JobView:
         crashes=job.crashes,
         result=None if job.result is None else json.loads(job.result),
         error=None if error is None else f"{error['type']}: {error['message']}",
+        error_data=None if error is None else error.get("data"),
         traceback=None if error is None else error["traceback"],
         logs=[f"{level}: {text}" for _, level, text in logs["lines"]],
         logs_truncated=logs["is_truncated"],
