@@ -199,3 +199,18 @@ def test_a_hint_that_comes_after_the_end_of_the_loop_is_dropped(
 
     for listener in listeners:
         listener(EVERYTHING)
+
+
+def test_a_worker_that_is_refused_keeps_no_other_process_from_the_file(
+    open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, _ = with_note(open_app)
+    other, noted = with_note(open_app)
+    monkeypatch.setattr(app, "sync_crons", fail)
+
+    with pytest.raises(Broken):
+        app.running().start()
+
+    other.scheduler.run_after(0, "note")
+    with other.running():
+        assert noted.wait(PATIENCE_S)

@@ -235,7 +235,11 @@ class App:
                     f"this app has a worker already, and {e.store.url} takes one: let that one end first"
                 )
             e.store.lock_engine()
-            self.sync_crons()
+            try:
+                self.sync_crons()
+            except BaseException:
+                e.store.unlock_engine()
+                raise
             worker = Worker(
                 e.store,
                 lanes or e.lanes,

@@ -211,20 +211,25 @@ class PostgresStore:
             return self._written(work, isolation)
 
     def _written(self, work: Callable[[Transaction], T], isolation: Isolation) -> T:
-        if isolation not in _LEVELS:
-            return self._write_each(work, relaxed=isolation is Isolation.RELAXED)
+        if isolation in _LEVELS:
+            transaction, result = self._write_whole(work, _LEVELS[isolation])
+        else:
+            transaction, result = self._write_each(work, relaxed=isolation is Isolation.RELAXED)
+        if transaction.hints:
+            self._hints.tell(frozenset(transaction.hints), only_here=transaction.is_told)
+        return result
+
+    def _write_whole(self, work: Callable[[Transaction], T], level: IsolationLevel) -> tuple[PostgresTransaction, T]:
         with self._connections.taken() as connection:
             connection.read_only = None
-            connection.isolation_level = _LEVELS[isolation]
+            connection.isolation_level = level
             transaction = PostgresTransaction(connection)
             result = work(transaction)
             self._check_whole(transaction, connection)
             self._commit(connection)
-        if transaction.hints:
-            self._hints.tell(frozenset(transaction.hints))
-        return result
+        return transaction, result
 
-    def _write_each(self, work: Callable[[Transaction], T], *, relaxed: bool) -> T:
+    def _write_each(self, work: Callable[[Transaction], T], *, relaxed: bool) -> tuple[PostgresTransaction, T]:
         with self._connections.taken(RELAXED if relaxed else EACH) as connection:
             transaction = PostgresTransaction(connection, None if relaxed else self._hints)
             try:
@@ -235,9 +240,7 @@ class PostgresStore:
                 if connection.closed:
                     raise OutcomeUnknown(f"the connection broke during a statement: {error}") from error
                 raise
-        if transaction.hints:
-            self._hints.tell(frozenset(transaction.hints), only_here=transaction.is_told)
-        return result
+        return transaction, result
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         """See `Store.read`. It ends with a COMMIT, because only then is what a serializable transaction saw true."""
