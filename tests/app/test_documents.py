@@ -73,6 +73,22 @@ def test_a_value_that_cannot_be_stored_is_refused(open_app: OpenApp, value: Any,
         app.call(put)
 
 
+@pytest.mark.parametrize("letter", ["x", "é", "漢", "🎉"])
+def test_the_size_of_a_document_is_that_of_its_utf8(open_app: OpenApp, letter: str) -> None:
+    app = open_app()
+
+    @app.mutation
+    def put(ctx: MutationCtx, count: int) -> bool:
+        text = letter * count
+        document = ctx.db.get(ctx.db.insert("t", {"text": text}))
+        return document is not None and document["text"] == text
+
+    fits = (1024 * 1024 - len('{"text":""}')) // len(letter.encode())
+    assert app.call(put, fits)
+    with pytest.raises(ValueTooLarge, match=r"a document of 10485\d\d bytes; the limit is 1048576"):
+        app.call(put, fits + 1)
+
+
 def with_index(open_app: OpenApp, **options: Any) -> App:
     app = open_app(**options)
     app.table("t", indexes={"by_n": ["n"], "by_kind_n": ["kind", "n"]})

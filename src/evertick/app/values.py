@@ -32,7 +32,7 @@ _TAGS: Final[Mapping[str, Callable[[str], Any]]] = {
 def encode_document(fields: Mapping[str, Any]) -> str:
     """The JSON text of a document's own fields.
 
-    Raises InvalidArguments for a value or key that cannot be stored, ValueTooLarge above DOCUMENT_BYTES_MAX.
+    Raises InvalidArguments for a value or key that cannot be stored, ValueTooLarge above DOCUMENT_BYTES_MAX (of UTF-8).
     """
     for key in fields:
         if not isinstance(key, str):
@@ -48,8 +48,8 @@ def encode_document(fields: Mapping[str, Any]) -> str:
         text = json.dumps(dict(fields), default=_tagged, separators=(",", ":"), allow_nan=False)
     except ValueError:  # NaN or infinity, or an integer that Python itself does not write
         text = _written(_plain(fields))
-    if len(text) > DOCUMENT_BYTES_MAX:
-        raise ValueTooLarge(f"a document of {len(text)} bytes; the limit is {DOCUMENT_BYTES_MAX}")
+    if len(text) > DOCUMENT_BYTES_MAX and (size := _utf8_size(text)) > DOCUMENT_BYTES_MAX:
+        raise ValueTooLarge(f"a document of {size} bytes; the limit is {DOCUMENT_BYTES_MAX}")
     return text
 
 
@@ -58,6 +58,12 @@ def decode_document(text: str) -> dict[str, Any]:
     if '"$' in text:
         return json.loads(text, object_hook=_untagged)  # type: ignore[no-any-return]
     return json.loads(text)  # type: ignore[no-any-return]
+
+
+def _utf8_size(text: str) -> int:
+    """The size of JSON text as others write it: `é` is two bytes, not the six of `\\u00e9`."""
+    plain = json.dumps(json.loads(text), ensure_ascii=False, separators=(",", ":"))
+    return len(plain.encode("utf-8", "surrogatepass"))
 
 
 def _tagged(value: Any) -> dict[str, str]:
