@@ -279,6 +279,12 @@ def test_a_cursor_of_no_query_is_refused(w: World, cursor: Any) -> None:
         w.read(lambda db: db.query("notes").paginate(num_items=1, cursor=cursor))
 
 
+def test_a_question_to_a_world_is_answered_within_its_transaction(w: World) -> None:
+    unanswered = w.read(lambda db: db.query("notes"))
+    with pytest.raises(Misuse, match="this function has ended"):
+        unanswered.collect()
+
+
 def test_a_range_or_filter_that_is_no_function_is_refused(w: World) -> None:
     nothing: Any = None
     wrong: Any = "ada"

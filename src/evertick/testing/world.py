@@ -254,9 +254,15 @@ class World:
     def read(self, question: Callable[[DatabaseReader], T]) -> T:
         """Ask the database anything a query function can: `world.read(lambda db: db.query("t").first())`."""
         tables = self.app.tables
-        return self._store.read(
-            lambda transaction: question(DatabaseReader(UnitOfWork(transaction), DEFAULT_TENANT, tables, Budget()))
-        )
+
+        def work(transaction: Transaction) -> T:
+            unit = UnitOfWork(transaction)
+            try:
+                return question(DatabaseReader(unit, DEFAULT_TENANT, tables, Budget()))
+            finally:
+                unit.close()
+
+        return self._store.read(work)
 
     # -- schedules
 
