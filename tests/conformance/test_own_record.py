@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from evertick import ActionCtx, App, Document, JobId, MutationCtx, QueryCtx, Retry
+from evertick import ActionCtx, App, Document, JobId, JobResult, JobState, MutationCtx, QueryCtx, Retry
 from evertick.testing import World
 
 OpenWorld = Callable[..., World]
@@ -102,3 +102,52 @@ def test_a_retry_that_fails_after_its_cancel_is_not_tried_again(world: OpenWorld
 
     assert runs == [1]
     assert w.job(job_id) == ended
+
+
+def test_one_born_canceled_takes_no_key_and_tells_nobody(world: OpenWorld) -> None:
+    """A completion would be one more function that a canceled one schedules."""
+    local = App("local")
+
+    @local.mutation
+    def target(ctx: MutationCtx) -> None: ...
+
+    @local.mutation
+    def done(ctx: MutationCtx, job_id: str, context: None, result: JobResult) -> None: ...
+
+    @local.action
+    async def act(ctx: ActionCtx) -> None:
+        assert ctx.job_id is not None
+        await ctx.scheduler.cancel(ctx.job_id)
+        for on_conflict in ("replace", "keep", "error"):
+            await ctx.scheduler.using(key="k", on_conflict=on_conflict, on_complete=done).run_after(0, target)
+
+    w = world(local)
+    holder = w.app.scheduler.using(key="k").run_after(3600, target)
+    w.app.scheduler.run_after(0, act)
+    w.advance(60)
+
+    assert [job.state for job in w.jobs(target)] == [JobState.PENDING] + [JobState.CANCELED] * 3
+    assert w.job(holder).state is JobState.PENDING
+    assert w.jobs(done) == []
+
+
+def test_a_job_keeps_its_key_and_the_time_that_was_asked_for_while_it_waits_for_its_next_try(world: OpenWorld) -> None:
+    local = App("local")
+
+    @local.action
+    async def fails(ctx: ActionCtx) -> None:
+        raise ValueError(f"attempt {ctx.attempt}")
+
+    w = world(local)
+    keyed = w.app.scheduler.using(key="k", retry=Retry(2, first=60, jitter=0.0))
+    job_id = keyed.run_after(5, fails)
+    asked_for = w.query("_scheduled_functions")[0]["scheduled_time"]
+    w.advance(6)
+    row = w.query("_scheduled_functions")[0]
+
+    assert (row["state"], row["scheduled_time"]) == ({"kind": "pending"}, asked_for)
+    assert (w.job(job_id).due - w.job(job_id).scheduled_for).total_seconds() == 60
+    assert keyed.run_after(0, fails) == job_id
+    w.drain()
+    assert w.query("_scheduled_functions")[0]["state"] == {"kind": "failed", "error": "ValueError: attempt 2"}
+    assert w.query("_scheduled_functions")[0]["scheduled_time"] == asked_for
