@@ -2,8 +2,12 @@
 
 import asyncio
 import logging
+import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -214,3 +218,75 @@ def test_a_worker_that_is_refused_keeps_no_other_process_from_the_file(
     other.scheduler.run_after(0, "note")
     with other.running():
         assert noted.wait(PATIENCE_S)
+
+
+PROGRAM = """
+import asyncio, sys, threading
+from evertick import ActionCtx, App, MutationCtx
+from evertick.engine.worker import Worker
+
+app = App("test", database_url=sys.argv[1])
+begun, ending, stop = threading.Event(), threading.Event(), Worker.stop
+
+def stop_and_say(worker: Worker) -> None:
+    ending.set()
+    stop(worker)
+
+Worker.stop = stop_and_say
+
+@app.mutation(name="note")
+def note(ctx: MutationCtx) -> None:
+    ctx.db.insert("notes", {})
+
+@app.action(name="act")
+async def act(ctx: ActionCtx) -> None:
+    begun.set()
+    while not ending.is_set():
+        await asyncio.sleep(0.001)
+    await ctx.run_mutation(note)
+
+app.running().start()
+app.scheduler.run_after(0, act)
+assert begun.wait(60)
+"""
+
+
+@pytest.mark.processes
+def test_what_was_started_drains_when_the_program_ends(database_url: str, open_app: OpenApp) -> None:
+    """Real once: `atexit` comes after the thread pools have ended, so nothing could be written any more."""
+    app, _ = with_note(open_app)
+    assert workers_of(app) == 0
+
+    ended = subprocess.run(
+        [sys.executable, "-c", PROGRAM, database_url], check=False, timeout=120, stderr=subprocess.PIPE, text=True
+    )
+
+    assert (ended.returncode, ended.stderr) == (0, "")
+    states = app.environment.store.read(lambda tx: tx.connection.execute("select name, state from jobs").fetchall())
+    assert [tuple(row) for row in states] == [("act", "success")]
+    assert workers_of(app) == 0
+
+
+def test_the_end_of_the_program_drains_what_nobody_stopped(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(
+        "import asyncio\n"
+        "import threading\n"
+        "from evertick import ActionCtx, App\n"
+        "app, begun = App('ends'), threading.Event()\n"
+        "@app.action\n"
+        "async def mail(ctx: ActionCtx) -> None:\n"
+        "    begun.set()\n"
+        "    await asyncio.sleep(0.1)\n"
+        "    print('mailed', flush=True)\n"
+        "app.running().start()\n"
+        "app.scheduler.run_after(0, mail)\n"
+        "begun.wait()\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "mailed\n", "")
+    with sqlite3.connect(tmp_path / ".evertick" / "ends.db") as connection:
+        assert connection.execute("select state from jobs").fetchall() == [("success",)]
+    connection.close()

@@ -1,9 +1,11 @@
 """Running: a worker inside the user's own program, for as long as a block or the program lasts."""
 
 import asyncio
+import contextlib
 import logging
 import threading
 from collections.abc import Callable
+from functools import cache
 from types import TracebackType
 from typing import Final, Self
 
@@ -27,13 +29,15 @@ class Running:
         self._on_loop: tuple[Worker, asyncio.Task[None]] | None = None
 
     def start(self) -> None:
-        """Run the worker in a thread until `stop`, for programs without a block that spans their life.
+        """Run the worker in a thread until `stop` or the program's end, for programs without a block that spans it.
 
         Raises what `App.worker` raises, Misuse if it runs already.
         """
         with self._lock:
             self._refuse_a_second()
+            _look_after_the_end()
             self._in_thread = _InThread(self._make_worker())
+            _started.add(self)
 
     def stop(self) -> None:
         """Let the worker drain and wait for its end; nothing if it does not run. Raises what ended it before.
@@ -48,6 +52,7 @@ class Running:
             if self._in_thread is not in_thread:
                 return  # somebody else has waited as well, and was told
             self._in_thread = None
+            _started.discard(self)
         if in_thread.error is not None:
             raise in_thread.error
 
@@ -83,6 +88,25 @@ class Running:
     def _refuse_a_second(self) -> None:
         if self._in_thread is not None or self._on_loop is not None:
             raise Misuse("this worker runs already; end it first, or call app.running() for another one")
+
+
+_started: Final[set[Running]] = set()
+"""What runs in threads, whether or not the program has kept it."""
+
+
+@cache
+def _look_after_the_end() -> None:
+    """Stop all when the program ends, and before Python ends the thread pools: at `atexit` nothing can drain any more.
+
+    What `concurrent.futures` has registered in the same way was there before, so it is called afterwards.
+    """
+    threading._register_atexit(_stop_all)  # type: ignore[attr-defined]
+
+
+def _stop_all() -> None:
+    for running in list(_started):
+        with contextlib.suppress(BaseException):  # it was logged when it happened
+            running.stop()
 
 
 class _InThread:
