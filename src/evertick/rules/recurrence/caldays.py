@@ -70,6 +70,10 @@ class CalendarDays:
             return None
         return shape(year)
 
+    def year_from(self, year: int) -> int:
+        """See `Days`: every year is worth a look."""
+        return year
+
     def classes(self, year: int) -> Classes:
         """The matching days of a year, with their times."""
         mask = self._mask(year)

@@ -163,6 +163,10 @@ class PlainDays:
             return "whole", jan1(year + 1) - jan1(year)
         return year if year in self._years else None
 
+    def year_from(self, year: int) -> int:
+        """See `Days`: every year is worth a look."""
+        return year
+
     def classes(self, year: int) -> Classes:
         """The days of a year, with all of their times."""
         mask = FULL[jan1(year + 1) - jan1(year) - 365] if self._is_whole(year) else self._years.get(year, 0)
@@ -196,6 +200,10 @@ class BoundedDays:
             return None
         inside = self._first <= begin and end <= self._last
         return self._days.key(year) if inside else year
+
+    def year_from(self, year: int) -> int:
+        """As the rule's own."""
+        return self._days.year_from(year)
 
     def classes(self, year: int) -> Classes:
         """The rule's days of a year, cut at the bounds."""

@@ -50,6 +50,9 @@ class Days(Protocol):
     def classes(self, year: int) -> Classes:
         """The matching days of a year, with their times."""
 
+    def year_from(self, year: int) -> int:
+        """A year from this one on before which there is no time; those between need no look."""
+
 
 class Subtraction(Protocol):
     """What takes times away from a year's classes; see `exclusions`."""
@@ -157,7 +160,7 @@ class LocalRule:
     def _bare_year_from(self, year: int) -> int:
         """The first year from this one on that is worth a look; one after the last if there is none."""
         if self._bare is None or self._exclusions is None:
-            return year
+            return self._days.year_from(year)
         year = self._exclusions.open_year(year, 1)
         if year > YEAR_MAX or self._bare.plan(year)[2]:
             return year

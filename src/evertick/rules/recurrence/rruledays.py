@@ -7,11 +7,25 @@ lies in.
 
 from collections.abc import Hashable, Iterator
 from math import gcd
+from typing import Final
 
-from evertick.rules.recurrence.civil import CYCLE_YEARS, MONTH_STARTS, date_of, is_leap, jan1, weekday_of
+from evertick.rules.recurrence.civil import (
+    CYCLE_YEARS,
+    DAY_MAX,
+    MONTH_STARTS,
+    YEAR_MAX,
+    date_of,
+    is_leap,
+    jan1,
+    weekday_of,
+    year_of,
+)
 from evertick.rules.recurrence.source import ByDay, Frequency, Recur, Skip
 from evertick.rules.recurrence.times import Classes, TimeSet, times_of_seconds
 from evertick.rules.recurrence.yearmask import FULL, MONTHS, nth_weekday, shape, weekdays
+
+_TOUCHES_EVERY_YEAR: Final = {Frequency.YEARLY: 1, Frequency.MONTHLY: 12, Frequency.WEEKLY: 52}
+"""Longest intervals with which no year is without a period; with all other frequencies it is 366 days."""
 
 
 class RRuleDays:
@@ -77,6 +91,24 @@ class RRuleDays:
             case _:
                 phase = (jan1(year) - self._anchor) % self._interval
                 return None if 0 < phase <= self._interval - 366 else (leap, first, phase)
+
+    def year_from(self, year: int) -> int:
+        """The first year from this one on that a period of the rule touches; one after the last if there is none."""
+        interval = self._interval
+        if interval <= _TOUCHES_EVERY_YEAR.get(self._frequency, 366):
+            return year
+        begin = jan1(year)
+        match self._frequency:
+            case Frequency.YEARLY:
+                return year + (self._anchor - year) % interval
+            case Frequency.MONTHLY:
+                return year + (self._anchor - year * 12) % interval // 12
+            case Frequency.WEEKLY:
+                into = (begin - self._anchor) % (7 * interval)
+                day = begin if into < 7 else begin + 7 * interval - into
+            case _:
+                day = begin + (self._anchor - begin) % interval
+        return year_of(day) if day <= DAY_MAX else YEAR_MAX + 1
 
     def classes(self, year: int) -> Classes:
         """The matching days of a year with their times, BYSETPOS applied."""
