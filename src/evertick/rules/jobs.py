@@ -62,6 +62,7 @@ TRANSITIONS: Final[Mapping[JobState, Mapping[JobEvent, JobState]]] = MappingProx
         JobState.CANCELED: {},
     }
 )
+"""Every history of a job is a walk through this table; simulations hold theirs against it."""
 
 
 def ended(claim: Claim, outcome: Outcome, *, now: Instant, entropy: Entropy, logs: str | None = None) -> JobEnd:
