@@ -84,6 +84,31 @@ def test_each_document_comes_as_it_is_in_its_turn(
     ]
 
 
+def test_what_is_moved_or_born_ahead_does_not_come_again(open_app: OpenApp) -> None:
+    """Whatever the database itself has been told meanwhile; in many more documents than are read at a time."""
+    app = with_index(open_app)
+
+    @app.mutation
+    def fill(ctx: MutationCtx) -> None:
+        for n in range(600):
+            ctx.db.insert("t", {"n": n})
+
+    @app.mutation(timeout=60)
+    def move(ctx: MutationCtx) -> list[int]:
+        seen = []
+        for document in ctx.db.query("t").with_index("by_n"):
+            seen.append(document["n"])
+            ctx.db.patch(document["_id"], {"n": document["n"] + 1_000})
+            ctx.db.insert("t", {"n": 5_000})
+            if document["n"] % 100 == 0:
+                ctx.db.system.query("_scheduled_functions").first()  # the database itself is told
+            assert len(seen) <= 600
+        return seen
+
+    app.call(fill)
+    assert app.call(move) == list(range(600))
+
+
 def test_an_iteration_sees_again_what_an_inner_mutation_took_back(open_app: OpenApp) -> None:
     app = with_index(open_app)
 

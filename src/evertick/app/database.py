@@ -93,7 +93,7 @@ class Database(DatabaseReader):
         entries = self._entries(table, decode_document(body)) if self._indexes(table) else ()
         document_id = self._ids.make(table, self._now)
         self._budget.write()
-        self._unit.put(self._tenant, document_id, body)
+        self._unit.add(self._tenant, document_id, body)
         for name, key in entries:
             self._unit.put_entry(self._tenant, name, key, document_id)
         return document_id

@@ -62,6 +62,7 @@ class UnitOfWork:
         self._frames: list[_Frame] = []
         self._names = count(1)
         self._turns = 0
+        self._born: dict[str, int] = {}
         self._is_over = False
         self.touches = 0
         """How often the database itself was worked on."""
@@ -135,6 +136,11 @@ class UnitOfWork:
         if body is not _ABSENT:
             return body  # type: ignore[return-value]
         return self._transaction.get_document(document_id, tenant=tenant)
+
+    def add(self, tenant: TenantId, document_id: str, body: str) -> None:
+        """Write a new document."""
+        self._born[document_id] = len(self._born)
+        self.put(tenant, document_id, body)
 
     def put(self, tenant: TenantId, document_id: str, body: str) -> None:
         """Write a document, new or changed."""
@@ -277,10 +283,17 @@ class UnitOfWork:
     def _in_turn(
         self, tenant: TenantId, found: Iterator[tuple[Any, StoredDocument]]
     ) -> Iterator[tuple[Any, StoredDocument]]:
-        """What a scan found some time ago, as it is now."""
-        turns = self._turns
+        """What a scan found some time ago, as it is now.
+
+        Each comes once, also if it was moved ahead; what was born since the scan began does not come: a function that
+        writes while it reads would never end.
+        """
+        turns, born, seen = self._turns, len(self._born), set[str]()
         for place, document in found:
             self._check_open()
+            if document.id in seen or self._born.get(document.id, -1) >= born:
+                continue
+            seen.add(document.id)
             body: Any = self._documents.get((tenant, document.id), _ABSENT)
             if body is _ABSENT:
                 if self._turns == turns:
