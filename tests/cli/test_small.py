@@ -177,3 +177,11 @@ def test_a_file_is_known_by_the_name_python_gives_it(tmp_path: Path, monkeypatch
     }.items():
         with pytest.raises(AppNotFound, match=words):
             parse_target(wrong)
+
+
+@pytest.mark.parametrize("text", [".", "..", "./"])
+def test_a_folder_given_for_a_file_is_named_as_one(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(AppNotFound, match="is a folder; name the file"):
+        parse_target(text)

@@ -61,7 +61,7 @@ def parse_target(text: str) -> Target:
     is_file = path.suffix == ".py" or os.sep in place
     if not is_file and path.is_file():
         raise AppNotFound(f"{place} is no Python file: its name does not end in .py")
-    if is_file or (path.is_dir() and not (path / "__init__.py").exists() and not path.with_suffix(".py").exists()):
+    if is_file or (path.is_dir() and not (path / "__init__.py").exists() and not Path(f"{place}.py").exists()):
         if path.is_dir():
             raise AppNotFound(f"{place} is a folder; name the file that holds the app, such as {path / FILE_DEFAULT}")
         if not path.is_file():
@@ -159,7 +159,7 @@ def _import(target: Target) -> ModuleType:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a module may even call sys.exit()
-        if isinstance(error, ModuleNotFoundError) and error.name == target.module.partition(".")[0]:
+        if isinstance(error, ModuleNotFoundError) and error.name in (target.module, target.module.partition(".")[0]):
             raise AppNotFound(f"there is no module {target.module!r} in {target.root}") from error
         raise AppImportFailed(_failure(error, target)) from error
     file = getattr(module, "__file__", None)
