@@ -2,12 +2,10 @@
 
 import asyncio
 import logging
-import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -265,28 +263,3 @@ def test_what_was_started_drains_when_the_program_ends(database_url: str, open_a
     states = app.environment.store.read(lambda tx: tx.connection.execute("select name, state from jobs").fetchall())
     assert [tuple(row) for row in states] == [("act", "success")]
     assert workers_of(app) == 0
-
-
-def test_the_end_of_the_program_drains_what_nobody_stopped(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(
-        "import asyncio\n"
-        "import threading\n"
-        "from evertick import ActionCtx, App\n"
-        "app, begun = App('ends'), threading.Event()\n"
-        "@app.action\n"
-        "async def mail(ctx: ActionCtx) -> None:\n"
-        "    begun.set()\n"
-        "    await asyncio.sleep(0.1)\n"
-        "    print('mailed', flush=True)\n"
-        "app.running().start()\n"
-        "app.scheduler.run_after(0, mail)\n"
-        "begun.wait()\n"
-    )
-    ended = subprocess.run(
-        [sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
-    )
-
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "mailed\n", "")
-    with sqlite3.connect(tmp_path / ".evertick" / "ends.db") as connection:
-        assert connection.execute("select state from jobs").fetchall() == [("success",)]
-    connection.close()
