@@ -158,6 +158,8 @@ class _Notifier:
                     connection = self._connections.connect(RELAXED)
                 connection.execute(_NOTIFY, (payload_of(hints, self._name),))
             except (psycopg.Error, DatabaseUnavailable):
+                if connection is not None:
+                    connection.close()
                 connection = None  # only a hint: workers look by themselves
             if closing:
                 break
