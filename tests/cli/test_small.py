@@ -185,3 +185,17 @@ def test_a_folder_given_for_a_file_is_named_as_one(text: str, tmp_path: Path, mo
 
     with pytest.raises(AppNotFound, match="is a folder; name the file"):
         parse_target(text)
+
+
+def test_migrate_in_a_new_folder_takes_the_app_that_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("EVERTICK_DATABASE_URL", raising=False)
+    assert run(["migrate"]) == 2
+    assert "there is no database in .evertick/" in capsys.readouterr().err
+    (tmp_path / "app.py").write_text("from evertick import App\napp = App('shop')\n")
+
+    assert run(["migrate"]) == 0
+
+    assert (tmp_path / ".evertick" / "shop.db").exists()

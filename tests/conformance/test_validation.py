@@ -1,5 +1,6 @@
 """What is checked when a function is scheduled, and what only when it runs."""
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -198,6 +199,25 @@ def test_a_mutation_may_catch_that_and_go_on(world: OpenWorld) -> None:
 
     assert "nosuch.fn" in w.call(catch_bad_name)
     assert [document["n"] for document in w.query("written")] == [7]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("app.sendx", "; did you mean app.send_message?"),
+        ("send_mesage", "; did you mean app.send_message?"),
+        ("app.remind", "; did you mean shop.reminded?"),
+        ("app", ""),
+        ("app.xyz", ""),
+    ],
+)
+def test_names_that_may_have_been_meant_are_alike_in_their_last_part(written: str, meant: str) -> None:
+    registry = App("near").functions
+    for name in ("app.send_message", "app.order", "shop.reminded"):
+        registry.add(App("other").mutation(name=name)(lambda ctx: None))
+
+    with pytest.raises(FunctionNotFound, match=re.escape(f"no function {written!r} is registered{meant}") + "$"):
+        registry.resolve(written)
 
 
 def test_a_misspelt_name_is_answered_with_the_nearest(world: OpenWorld) -> None:

@@ -1,13 +1,16 @@
 """The registry: what an app consists of: its functions and its tables."""
 
 import difflib
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
 from evertick.app.functions import Function
 from evertick.app.scheduling import Target
 from evertick.app.tables import Table
 from evertick.base.errors import FunctionNotFound, Misuse, RegistrationError
+
+LIKE_BEGINNING: Final = 4
+"""Letters that two names have in common at their beginning, to be taken for each other."""
 
 
 class Registry:
@@ -41,13 +44,24 @@ class Registry:
             raise Misuse(f"{target!r} is no registered function; decorate it with @app.mutation or @app.action")
         function = self._functions.get(target)
         if function is None:
-            near = difflib.get_close_matches(target, self._functions, n=3, cutoff=0.5)
+            near = _nearest(target, self._functions)
             hint = f"; did you mean {' or '.join(near)}?" if near else ""
             raise FunctionNotFound(f"no function {target!r} is registered{hint}")
         return function
 
     def __iter__(self) -> Iterator[Function[..., Any]]:
         return iter(self._functions.values())
+
+
+def _nearest(target: str, names: Iterable[str]) -> list[str]:
+    """Up to three names that may have been meant: those whose last part is alike, or begins alike."""
+    by_end: dict[str, list[str]] = {}
+    for name in names:
+        by_end.setdefault(name.rpartition(".")[2], []).append(name)
+    wanted = target.rpartition(".")[2]
+    ends = difflib.get_close_matches(wanted, by_end, n=3, cutoff=0.6)
+    ends += [end for end in by_end if end.startswith(wanted[:LIKE_BEGINNING]) and len(wanted) >= LIKE_BEGINNING]
+    return [name for end in dict.fromkeys(ends) for name in by_end[end]][:3]
 
 
 class TableRegistry:

@@ -1,9 +1,12 @@
 """`evertick migrate`: bring a database's schema up to this version. Safe to run again, and from several places."""
 
+from pathlib import Path
+
 import click
 
+from evertick.base.errors import Misuse
 from evertick.cli.databases import database_url, db_option, shown_url
-from evertick.cli.loading import load_app, parse_target
+from evertick.cli.loading import FILE_DEFAULT, load_app, parse_target
 from evertick.store.open import open_store
 
 
@@ -13,9 +16,10 @@ from evertick.store.open import open_store
 def migrate(file: str | None, db: str | None) -> None:
     """Bring the schema of a database up to this version of Evertick.
 
-    The database is --db, or the one of the app in FILE, or EVERTICK_DATABASE_URL, or the only one in .evertick/.
+    The database is --db, or the one of the app in FILE, or EVERTICK_DATABASE_URL, or the only one in .evertick/, or
+    that of the app in app.py.
     """
-    url = db or load_app(parse_target(file)).app.database_url if file is not None else database_url(db)
+    url = _url(file, db)
     store = open_store(url)
     try:
         steps = store.migrate()
@@ -25,3 +29,15 @@ def migrate(file: str | None, db: str | None) -> None:
         click.echo(f"{step}")
     words = f"{len(steps)} step{'s' if len(steps) > 1 else ''} taken" if steps else "nothing to do"
     click.echo(f"{shown_url(url)}: {words}", err=True)
+
+
+def _url(file: str | None, db: str | None) -> str:
+    if db:
+        return db
+    if file is None:
+        try:
+            return database_url(None)
+        except Misuse:
+            if not Path(FILE_DEFAULT).is_file():
+                raise
+    return load_app(parse_target(file or FILE_DEFAULT)).app.database_url
