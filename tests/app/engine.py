@@ -11,12 +11,32 @@ from evertick.base.ids import DEFAULT_TENANT, JobId
 from evertick.base.records import JobState
 from evertick.engine.events import JobEnded
 from evertick.engine.worker import Worker
+from evertick.store.sqlite import SqliteStore
 from evertick.testing.jobs import JobView, view
+from evertick.testing.loop import JumpingLoop
 
 T = TypeVar("T")
 
 PATIENCE_S = 60.0
 """How long a test waits before it fails: far longer than anything should take."""
+
+
+class SharedStore(SqliteStore):
+    """A database with many workers, as far as a worker can see: so it claims ahead while batches are full."""
+
+    single_engine = False
+
+
+def run_for(loop: JumpingLoop, worker: Worker, seconds: float) -> None:
+    """Run a worker for so long, and let it end."""
+
+    async def main() -> None:
+        working = asyncio.create_task(worker.run())
+        await asyncio.sleep(seconds)
+        worker.stop()
+        await working
+
+    loop.run_task(main(), until_s=seconds + 60)
 
 
 class Engine:

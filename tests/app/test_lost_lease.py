@@ -1,6 +1,5 @@
 """A worker whose lease was given away while it works: what it does under the identity that is gone."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -12,18 +11,12 @@ from evertick.engine import mutations
 from evertick.engine.claims import Claimed
 from evertick.engine.settings import Settings
 from evertick.engine.worker import Worker
-from evertick.store.sqlite import SqliteStore
 from evertick.testing.loop import JumpingLoop
+from tests.app.engine import SharedStore, run_for
 
 JOBS = 40
 LOST_AT = 4
 """In the midst of batches that are run one after another."""
-
-
-class SharedStore(SqliteStore):
-    """A database with many workers, as far as a worker can see."""
-
-    single_engine = False
 
 
 class UntendedLease:
@@ -67,13 +60,7 @@ def test_nothing_more_is_claimed_under_an_identity_that_is_gone(monkeypatch: pyt
     )
     lost_id = worker._worker_id
 
-    async def main() -> None:
-        working = asyncio.create_task(worker.run())
-        await asyncio.sleep(10)
-        worker.stop()
-        await working
-
-    loop.run_task(main(), until_s=20)
+    run_for(loop, worker, 10)
 
     assert sorted(ran) == list(range(JOBS))
     assert claimed_by.count(lost_id) <= 1  # that one was under way

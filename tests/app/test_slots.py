@@ -16,6 +16,7 @@ from evertick.engine.worker import Worker
 from evertick.store.contract import Isolation
 from evertick.store.sqlite import SqliteStore
 from evertick.testing.loop import JumpingLoop
+from tests.app.engine import run_for
 
 T = TypeVar("T")
 SLOTS = 8
@@ -104,13 +105,7 @@ def test_the_next_try_is_made_when_it_is_due_however_seldom_the_worker_looks_by_
     clock = LoopClock(loop, e.clock.now())
     worker = Worker(store, InlineLanes(store), clock, Execution(e), e.ids, e.entropy, e.settings, app.counters)
 
-    async def main() -> None:
-        working = asyncio.create_task(worker.run())
-        await asyncio.sleep(A_MINUTE_S)
-        worker.stop()
-        await working
-
-    loop.run_task(main(), until_s=2 * A_MINUTE_S)
+    run_for(loop, worker, A_MINUTE_S)
     loop.close()
 
     assert [round(at) for at in tried_at] == [0, 5 + 1, 5 + 1 + 5 + 2]

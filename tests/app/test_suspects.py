@@ -13,9 +13,9 @@ from evertick.engine.mutations import BATCHES_IN_A_ROW
 from evertick.engine.settings import Settings
 from evertick.engine.worker import Worker
 from evertick.rules.jobs import SUSPECT_CRASHES
-from evertick.store.sqlite import SqliteStore
 from evertick.testing import World
 from evertick.testing.loop import JumpingLoop
+from tests.app.engine import SharedStore, run_for
 
 app = App("suspects")
 
@@ -117,12 +117,6 @@ def test_a_worker_that_stops_while_a_suspect_waits_leaves_it_to_the_next(world: 
     assert notes(world) == ["first begins", "suspect"]
 
 
-class SharedStore(SqliteStore):
-    """A database with many workers, as far as a worker can see: so it claims ahead while batches are full."""
-
-    single_engine = False
-
-
 def test_a_suspect_mutation_is_not_passed_by_while_batches_are_full(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not every claim looks at suspects; what one saw was forgotten with the claims that followed it in the round."""
     monkeypatch.setattr(rotation, "LOOK_EVERY_MS", 0)  # every second claim looks
@@ -141,13 +135,7 @@ def test_a_suspect_mutation_is_not_passed_by_while_batches_are_full(monkeypatch:
     suspect_id = busy.scheduler.run_after(0, job, -1)
     worker = Worker(store, InlineLanes(store), e.clock, Execution(e), e.ids, e.entropy, e.settings, busy.counters)
 
-    async def main() -> None:
-        working = asyncio.create_task(worker.run())
-        await asyncio.sleep(5)
-        worker.stop()
-        await working
-
-    loop.run_task(main(), until_s=60)
+    run_for(loop, worker, 5)
 
     assert len(ran) == 8 * BATCHES_IN_A_ROW + 1
     assert ran.index(-1) <= BATCHES_IN_A_ROW + 2  # the batch that made it one, and a round

@@ -17,6 +17,7 @@ from evertick.base.errors import DocumentNotFound, InvalidArguments, Misuse
 from evertick.base.ids import JOB_PREFIX, IdMaker, JobId, TenantId, creation_time_ms, table_of
 from evertick.base.instants import Instant
 from evertick.base.records import Job, JobFilter, JobState
+from evertick.rules.jobs import error_text
 from evertick.store.unit_of_work import UnitOfWork
 
 SYSTEM_JOBS: Final = "_scheduled_functions"
@@ -293,7 +294,7 @@ def job_document(job: Job) -> Document:
     state: dict[str, Any] = {"kind": job.visible_state.value}
     if job.visible_state is JobState.FAILED and job.error is not None:
         error = json.loads(job.error)
-        state["error"] = f"{error['type']}: {error['message']}"
+        state["error"] = error_text(error)
         if "data" in error:
             state["error_data"] = error["data"]
     document: Document = {

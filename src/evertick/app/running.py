@@ -136,7 +136,7 @@ class _InThread:
                 runner.run(self._work())
         except BaseException as error:
             self.error = error
-            _logger.exception("the worker has ended by an error; nothing runs until it is started again")
+            _log(error)
         finally:
             self._worker.let_go()  # if it could not even begin
 
@@ -153,7 +153,9 @@ class _InThread:
 
 
 def _log_error(task: "asyncio.Task[None]") -> None:
-    if not task.cancelled() and task.exception() is not None:
-        _logger.error(
-            "the worker has ended by an error; nothing runs until it is started again", exc_info=task.exception()
-        )
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _log(error)
+
+
+def _log(error: BaseException) -> None:
+    _logger.error("the worker has ended by an error; nothing runs until it is started again", exc_info=error)

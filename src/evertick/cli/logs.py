@@ -9,6 +9,7 @@ from typing import Any, Final
 from evertick.base.records import JobState
 from evertick.cli.printable import printable
 from evertick.engine.events import JobEnded
+from evertick.rules.jobs import error_text
 
 _jobs: Final = logging.getLogger("evertick.jobs")
 _STANDARD: Final = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
@@ -70,7 +71,7 @@ class JobLog:
         }
         if event.end.error is not None:
             error = json.loads(event.end.error)
-            extra["error"] = f"{error['type']}: {error['message']}"
+            extra["error"] = error_text(error)
         _jobs.log(level, "%s %s", event.claim.name, words, extra=extra)
 
 

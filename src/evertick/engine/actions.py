@@ -84,11 +84,8 @@ class ActionEnds(Loop):
         self.poke()
 
     @property
-    def empty(self) -> bool:
-        """Whether every end is written."""
-        return not self._waiting
-
-    def __len__(self) -> int:
+    def waiting(self) -> int:
+        """How many ends are not written yet."""
         return len(self._waiting)
 
     async def round(self) -> Instant | None:
@@ -198,8 +195,7 @@ class ActionLoop(Loop):
             claimed, suspect = await self._lanes.write(
                 lambda transaction: self._claim(transaction, worker_id, free), isolation=Isolation.EACH
             )
-        if claimed.blocked or suspect.blocked:
-            self._counters.add("jobs_blocked", claimed.blocked + suspect.blocked)
+        self._counters.add("jobs_blocked", claimed.blocked + suspect.blocked)
         await self._start(suspect.claims + claimed.claims, worker_id)
         return claimed.next_due_at if suspect.next_due_at is None else suspect.next_due_at
 
@@ -223,7 +219,7 @@ class ActionLoop(Loop):
     @property
     def _free_slots(self) -> int:
         """Slots without a function that runs; none while too many ends wait to be written."""
-        waiting = len(self.ends)
+        waiting = self.ends.waiting
         return self._settings.action_slots - (len(self._tasks) - waiting) if waiting < ENDS_MAX else 0
 
     def pause(self) -> bool:

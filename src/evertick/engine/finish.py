@@ -13,6 +13,7 @@ from evertick.base.instants import Instant
 from evertick.base.outcomes import TIMED_OUT
 from evertick.base.records import CanceledJob, Claim, FunctionKind, JobEnd, JobState, NewJob
 from evertick.base.schedule_records import RunReport
+from evertick.rules.jobs import error_text
 from evertick.rules.schedule import RunOutcome
 from evertick.store.contract import Transaction
 
@@ -115,7 +116,7 @@ def _report(
         if end.state is JobState.FAILED:
             error = json.loads(end.error or '{"type": "", "message": ""}')
             outcome = TIMED_OUT_RUN if error["type"] == TIMED_OUT else FAILED
-            message = f"{error['type']}: {error['message']}"
+            message = error_text(error)
     return RunReport(
         job_id=job_id,
         tenant=tenant,
@@ -153,6 +154,6 @@ def _result_of(end: JobEnd) -> dict[str, Any]:
         return {"kind": "success", "value": json.loads(end.result or "null")}
     if end.state is JobState.FAILED:
         error = json.loads(end.error or '{"type": "", "message": ""}')
-        told = {"kind": "failed", "error": f"{error['type']}: {error['message']}"}
+        told = {"kind": "failed", "error": error_text(error)}
         return {**told, "error_data": error["data"]} if "data" in error else told
     return {"kind": "canceled"}

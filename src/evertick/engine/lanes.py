@@ -5,7 +5,7 @@ simulations deterministic.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
@@ -26,21 +26,14 @@ class Lanes(Protocol):
 
     async def write_two(
         self, first: Work[A], then: Callable[[A], Work[B] | None], *, isolation: Isolation
-    ) -> "tuple[A, Future[B] | None]":
+    ) -> tuple[A, Awaitable[B] | None]:
         """`first`, with the isolation given, and then in a transaction of its own what `then` makes of its result.
 
-        Answers the result of `first`, whose errors are raised, and how the second ended; None if there was none.
+        Answers the result of `first`, whose errors are raised, and the second to be awaited; None if there is none.
         """
         result = await self.write(first, isolation=isolation)
         second = then(result)
-        if second is None:
-            return result, None
-        end: Future[B] = Future()
-        try:
-            end.set_result(await self.write(second))
-        except Exception as error:
-            end.set_exception(error)
-        return result, end
+        return result, None if second is None else self.write(second)
 
     async def read(self, work: Work[T]) -> T:
         """`Store.read`."""
@@ -70,7 +63,7 @@ class ThreadLanes(Lanes):
 
     async def write_two(
         self, first: Work[A], then: Callable[[A], Work[B] | None], *, isolation: Isolation
-    ) -> "tuple[A, Future[B] | None]":
+    ) -> tuple[A, Awaitable[B] | None]:
         """See `Lanes.write_two`. Both run in one thread, one after the other: the event loop is not asked between."""
 
         def both() -> "tuple[A, Future[B] | None]":
@@ -85,7 +78,8 @@ class ThreadLanes(Lanes):
                 end.set_exception(error)
             return result, end
 
-        return await asyncio.get_running_loop().run_in_executor(self._writers, both)
+        result, end = await asyncio.get_running_loop().run_in_executor(self._writers, both)
+        return result, None if end is None else asyncio.wrap_future(end)
 
     async def read(self, work: Work[T]) -> T:
         """See `Lanes.read`."""

@@ -216,8 +216,7 @@ class MutationLoop(Loop):
             return
         with self._abandoned.watching():
             claimed = await self._lanes.write(work, isolation=Isolation.EACH)
-        if claimed.blocked:
-            self._counters.add("jobs_blocked", claimed.blocked)
+        self._counters.add("jobs_blocked", claimed.blocked)
         await self._run_to_the_end(claimed.claims, worker_id)
 
     async def _release(self, claims: list[Claim], worker_id: WorkerId) -> None:
@@ -234,7 +233,7 @@ class MutationLoop(Loop):
         self._counters.add("jobs_blocked", claimed.blocked)
         return claimed
 
-    async def _claim_and_run(self, worker_id: WorkerId) -> "tuple[Claimed, Awaitable[list[_Result]] | None]":
+    async def _claim_and_run(self, worker_id: WorkerId) -> tuple[Claimed, Awaitable[list[_Result]] | None]:
         """Claim a batch and run it at once, unless the next is to be claimed meanwhile: then it is only claimed."""
 
         def then(claimed: Claimed) -> Callable[[Transaction], list[_Result]] | None:
@@ -243,9 +242,9 @@ class MutationLoop(Loop):
             return lambda transaction: self._run_batch(transaction, claimed.claims, worker_id)
 
         with self._abandoned.watching():
-            claimed, end = await self._lanes.write_two(self._claiming(worker_id), then, isolation=Isolation.RELAXED)
+            claimed, running = await self._lanes.write_two(self._claiming(worker_id), then, isolation=Isolation.RELAXED)
         self._counters.add("jobs_blocked", claimed.blocked)
-        return claimed, None if end is None else asyncio.wrap_future(end)
+        return claimed, running
 
     def _claiming(self, worker_id: WorkerId) -> Callable[[Transaction], Claimed]:
         return lambda transaction: claim_due(
@@ -259,7 +258,7 @@ class MutationLoop(Loop):
         )
 
     async def _run_to_the_end(
-        self, claims: list[Claim], worker_id: WorkerId, running: "Awaitable[list[_Result]] | None" = None
+        self, claims: list[Claim], worker_id: WorkerId, running: Awaitable[list[_Result]] | None = None
     ) -> None:
         """Run claimed mutations until the end of each is written. While the database is away, wait and go on.
 

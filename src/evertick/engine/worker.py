@@ -230,7 +230,7 @@ class Worker:
             last = last if self._at_once.is_set() else max(last, min(time(), drained_by))
             if time() > last + LAST_WRITES_S:
                 break
-            if self.actions.ends.empty:
+            if not self.actions.ends.waiting:
                 self.actions.ends.stop()
             self.actions.ends.poke()
             await asyncio.wait(tasks, timeout=0.01)

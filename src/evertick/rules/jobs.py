@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from evertick.base.ids import Entropy
 from evertick.base.instants import Instant
@@ -120,6 +120,11 @@ def error_json(raised: Raised) -> str:
     if raised.data is not None:
         kept["data"] = json.loads(raised.data)
     return json.dumps(kept, ensure_ascii=True)  # a lone surrogate in a message must not make the row unwritable
+
+
+def error_text(error: Mapping[str, Any]) -> str:
+    """What everybody is told of an error that `error_json` kept: `Type: message`."""
+    return f"{error['type']}: {error['message']}"
 
 
 def _failed_once_more(

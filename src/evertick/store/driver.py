@@ -4,7 +4,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evertick.base.errors import Misuse
+
 Row = tuple[Any, ...]
+
+
+def nested_write() -> Misuse:
+    """Why a thread that is inside a write cannot begin another."""
+    return Misuse(
+        "this thread is already inside a transaction of this database; "
+        "inside a mutation call others with ctx.run_mutation or ctx.run_query, and schedule with ctx.scheduler"
+    )
 
 
 class Driver(ABC):

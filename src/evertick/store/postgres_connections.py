@@ -28,6 +28,7 @@ from evertick.base.errors import (
     WriteConflict,
 )
 from evertick.store import schema
+from evertick.store.driver import nested_write
 
 CONNECT_TIMEOUT_S: Final = 5
 IDLE_CONNECTIONS_MAX: Final = 16
@@ -101,10 +102,7 @@ class Connections:
         stays when the outer one fails and is repeated when the outer one is run again.
         """
         if getattr(self._writers, "is_writing", False):
-            raise Misuse(
-                "this thread is already inside a transaction of this database; "
-                "inside a mutation call others with ctx.run_mutation or ctx.run_query, and schedule with ctx.scheduler"
-            )
+            raise nested_write()
         self._writers.is_writing = True
         try:
             yield

@@ -30,7 +30,7 @@ from evertick.base.instants import Instant
 from evertick.base.records import JobEnd, JobState, Worker
 from evertick.store import schema
 from evertick.store.contract import EVERYTHING, Hints, Isolation, Listener, Transaction
-from evertick.store.driver import Row
+from evertick.store.driver import Row, nested_write
 from evertick.store.sql_transaction import SqlTransaction
 from evertick.store.sqlite_lock import EngineLock, engine_runs
 from evertick.store.sqlite_watch import ForeignCommits
@@ -281,10 +281,7 @@ class SqliteStore:
         self._check_usable()
         me = threading.get_ident()
         if self._writing_thread == me:
-            raise Misuse(
-                "this thread is already inside a transaction of this database; "
-                "inside a mutation call others with ctx.run_mutation or ctx.run_query, and schedule with ctx.scheduler"
-            )
+            raise nested_write()
         with self._write_lock:
             self._writing_thread = me
             try:

@@ -8,6 +8,7 @@ from typing import Any
 from evertick.base.ids import JobId
 from evertick.base.instants import Instant, to_datetime
 from evertick.base.records import FunctionKind, Job, JobState
+from evertick.rules.jobs import error_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +64,7 @@ def view(job: Job) -> JobView:
         failures=job.failures,
         crashes=job.crashes,
         result=None if job.result is None else json.loads(job.result),
-        error=None if error is None else f"{error['type']}: {error['message']}",
+        error=None if error is None else error_text(error),
         error_data=None if error is None else error.get("data"),
         traceback=None if error is None else error["traceback"],
         logs=[f"{level}: {text}" for _, level, text in logs["lines"]],
