@@ -13,7 +13,7 @@ PEERS ?=
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check lint types bench bench-peers clean python
+.PHONY: help run test check lint types docs bench bench-peers clean python
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,10 @@ types: $(VENV)/.installed-dev ## Check the types and that each floor imports onl
 	$(BIN)/mypy --strict
 	$(BIN)/lint-imports
 
+docs: $(VENV)/.installed-dev ## Build the documentation's site in build/site; a warning is an error
+	$(BIN)/python -m sphinx -q -W --keep-going -b html -d build/doctrees docs build/site
+	@echo 'build/site/index.html'
+
 check: ## What CI runs: the tests, then simulation, kills and fuzzing (up to an hour)
 	PYTHON='$(PYTHON)' VENV='$(VENV)' bash .ci/run
 
@@ -42,7 +46,7 @@ bench-peers: $(VENV)/.installed-dev ## Measure other schedulers in the same run 
 	$(BIN)/python -m benchmarks.peers.run $(PEERS) $(ARGS)
 
 clean: ## Remove what make has built, the environments included
-	rm -rf .venv .venv-* build dist benchmarks/results
+	rm -rf .venv .venv-* build dist benchmarks/results docs/reference/generated
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

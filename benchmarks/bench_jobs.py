@@ -19,9 +19,10 @@ from typing import Any
 
 from benchmarks.peers.run import ground
 from benchmarks.raw import PostgresLoop, RawLoop, SqliteLoop
-from evertick import ActionCtx, App, FunctionCall, MutationCtx, QueryCtx
+from evertick import ActionCtx, App, MutationCtx, QueryCtx
 from evertick.base.ids import DEFAULT_TENANT, IdMaker, system_entropy
 from evertick.base.instants import DAY_MS, Instant
+from evertick.functions import FunctionCall
 from tests.postgres import PostgresServer
 
 POLL_S = 0.005

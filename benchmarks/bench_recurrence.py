@@ -20,11 +20,11 @@ from croniter import croniter
 from cronsim import CronSim
 from dateutil.rrule import rrulestr
 
-from evertick.rules.recurrence import Recurrence, Spec, compile_spec
-from evertick.rules.recurrence.calendar import Written, parse_calendar
-from evertick.rules.recurrence.cron import parse_cron
-from evertick.rules.recurrence.moments import parse_moment
-from evertick.rules.recurrence.rrule import parse_rrule
+from evertick.recurrence import Recurrence, Spec, compile_spec
+from evertick.recurrence.parse.calendar import Written, parse_calendar
+from evertick.recurrence.parse.cron import parse_cron
+from evertick.recurrence.parse.moments import parse_moment
+from evertick.recurrence.parse.rrule import parse_rrule
 
 START = 1_767_225_630  # 2026-01-01T00:00:30Z
 FAR = 1_780_272_000  # 2026-06-01T00:00:00Z

@@ -27,16 +27,19 @@ from benchmarks.peers.run import ground
 from evertick import App, MutationCtx
 from evertick.base.ids import DEFAULT_TENANT, IdMaker, ScheduleId, system_entropy
 from evertick.base.instants import DAY_MS, SECOND_MS, Instant
-from evertick.base.records import FunctionKind, JobState
-from evertick.base.schedule_records import ScheduleRow
-from evertick.engine.evaluation import evaluate
-from evertick.engine.evaluator import PAGE, Evaluator
-from evertick.engine.schedule_target import Target
-from evertick.rules.schedule import new_state
-from evertick.rules.state_text import to_text
-from evertick.store.sql_schedules import RECORDED_COLUMNS, SAVED_COLUMNS, SCHEDULE_COLUMNS
-from evertick.store.sql_transaction import NEW_JOB_COLUMNS
-from evertick.store.statements import load_statements
+from evertick.base.records.jobs import FunctionKind, JobState
+from evertick.engine.schedules.evaluation import Inputs, evaluate
+from evertick.engine.schedules.evaluator import PAGE, Evaluator
+from evertick.engine.schedules.outcome import Evaluation
+from evertick.rules.schedules.metadata import ScheduleMetadata
+from evertick.rules.schedules.state import new_state
+from evertick.rules.schedules.target import Target
+from evertick.store.records.schedule import Schedule
+from evertick.store.records.spec import StoredSpec
+from evertick.store.transaction.jobs import NEW_JOB_COLUMNS
+from evertick.store.transaction.ledger import RECORDED_COLUMNS
+from evertick.store.transaction.schedules import SAVED_COLUMNS, SCHEDULE_COLUMNS, saved_values, schedule_values
+from evertick.store.transaction.statements import load_statements
 from tests.postgres import PostgresServer
 
 HEAD_START_MS: Final = 3_000
@@ -58,19 +61,20 @@ def now_ms() -> Instant:
     return Instant(time.time_ns() // 1_000_000)
 
 
-def schedules(prefix: str, count: int, moments: Callable[[int], Instant]) -> Iterator[ScheduleRow]:
+def schedules(prefix: str, count: int, moments: Callable[[int], Instant]) -> Iterator[Schedule]:
     """Active schedules, each next due at its moment (a whole second)."""
     now = now_ms()
-    state = to_text(new_state(now=now, run_id_template="run-{nominal}"))
-    target = Target(name="tick", kind=FunctionKind.MUTATION, args="{}").to_text()
-    row = ScheduleRow(
-        id=ScheduleId(""), kind="schedule", spec="", target=target, function="tick", state=state, status="active",
-        note="", memo="{}", seen_until=now, wake_at=None, next_at=None, last_at=None, last_result=None,
-        last_failure=None, version=1, revision=1, created_at=now, updated_at=now,
-    )  # fmt: skip
+    row = Schedule.new(
+        DEFAULT_TENANT,
+        ScheduleId(""),
+        spec=StoredSpec(""),
+        target=Target(name="tick", kind=FunctionKind.MUTATION, args="{}"),
+        state=new_state(now=now, run_id_template="run-{nominal}"),
+        metadata=ScheduleMetadata(),
+    )
     for number in range(count):
         at = moments(number)
-        spec = daily_at(at % DAY_MS // SECOND_MS)
+        spec = StoredSpec(daily_at(at % DAY_MS // SECOND_MS))
         yield replace(row, id=ScheduleId(f"{prefix}-{number:07}"), spec=spec, wake_at=at, next_at=at)
 
 
@@ -101,10 +105,10 @@ class Bench:
             yield file
             file.close()
 
-    def fill(self, rows: Iterator[ScheduleRow]) -> None:
+    def fill(self, rows: Iterator[Schedule]) -> None:
         """Write schedules in bulk, and let the database gather its statistics."""
         names = ", ".join(SCHEDULE_COLUMNS)
-        values = (tuple(getattr(row, name) for name in SCHEDULE_COLUMNS) for row in rows)
+        values = map(schedule_values, rows)
         with self.driver() as connection:
             if self.path is None:
                 with connection.cursor().copy(f"copy schedules ({names}) from stdin") as copy:
@@ -133,7 +137,7 @@ class Bench:
 
         async def look() -> list[float]:
             e = self.app.environment
-            evaluator = Evaluator(e.lanes, e.clock, e.ids, e.settings, self.app.counters)
+            evaluator = Evaluator(e.engine_deps(self.app._execution, self.app.counters))
             times = []
             for _ in range(IDLE_ROUNDS):
                 began = time.perf_counter()
@@ -164,7 +168,7 @@ class Bench:
     def idle_lateness_ms(self, seconds: int) -> list[float]:
         """How late each run of a schedule of every second began."""
         row = next(schedules("every-second", 1, lambda _: Instant(now_ms() + 1)))
-        self.fill(iter([replace(row, spec='{"intervals": [{"every": "1s"}]}')]))
+        self.fill(iter([replace(row, spec=StoredSpec('{"intervals": [{"every": "1s"}]}'))]))
         self.lateness_ms.clear()
         asyncio.run(self._work_until(seconds, heard=False))
         self.app.close()
@@ -190,9 +194,8 @@ class Bench:
     def raw_fires_per_second(self, due: int) -> float:
         """The same rows for the same number of schedules, written by hand: 100 a commit."""
         at = Instant(now_ms() // SECOND_MS * SECOND_MS)
-        early = [replace(row, seen_until=Instant(at - 5)) for row in schedules("raw", due, lambda _: at)]
-        state = to_text(new_state(now=Instant(at - 5), run_id_template="run-{nominal}"))
-        rows = [replace(row, state=state) for row in early]
+        state = new_state(now=Instant(at - 5), run_id_template="run-{nominal}")
+        rows = [row.with_state(state) for row in schedules("raw", due, lambda _: at)]
         self.fill(iter(rows))
         pages = [self._page_rows(rows[start : start + PAGE], now_ms()) for start in range(0, due, PAGE)]
         statements = load_statements("postgres" if self.path is None else "sqlite")
@@ -219,8 +222,9 @@ class Bench:
             connection.execute(statements[name], {"rows": text})
         connection.commit()
 
-    def _page_rows(self, rows: Sequence[ScheduleRow], now: Instant) -> tuple[list[tuple[Any, ...]], ...]:
-        items = [evaluate(row, (), (), now=now, make_id=self.ids.make) for row in rows]
+    def _page_rows(self, rows: Sequence[Schedule], now: Instant) -> tuple[list[tuple[Any, ...]], ...]:
+        evaluation = Evaluation(now=now, make_id=self.ids.make)
+        items = [evaluate(row, Inputs(), evaluation) for row in rows]
         jobs = [
             (
                 job.id, DEFAULT_TENANT, job.kind.value, job.name, job.args, JobState.PENDING.value, job.requested_at,
@@ -230,7 +234,7 @@ class Bench:
             for job in item.jobs
         ]  # fmt: skip
         ledger = [tuple(getattr(row, name) for name in RECORDED_COLUMNS) for item in items for row in item.occurrences]
-        saved = [tuple(getattr(item.row, name) for name in SAVED_COLUMNS) for item in items]
+        saved = [saved_values(item.row) for item in items]
         return jobs, ledger, saved
 
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import psycopg
 from pydantic_core import from_json
 
-from evertick.store.statements import load_statements
+from evertick.store.transaction.statements import load_statements
 
 BATCH = 256
 FAR = 9_000_000_000_000_000

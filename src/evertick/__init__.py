@@ -1,149 +1,72 @@
 """Evertick: durable scheduling for Python.
 
 Functions that run later, exactly when they should, committed together with your data, on the database you have.
+
+    from evertick import App, MutationCtx
+
+    app = App("chat")
+
+    @app.mutation
+    def send(ctx: MutationCtx, body: str) -> str:
+        message_id = ctx.db.insert("messages", {"body": body})
+        ctx.scheduler.run_after(5, destruct, message_id)
+        return message_id
+
+    @app.mutation
+    def destruct(ctx: MutationCtx, message_id: str) -> None:
+        ctx.db.delete(message_id)
+
+What a first program needs is here. More is in `evertick.schedules` (occurrences, policies, explanations),
+`evertick.functions` (registered functions, schedulers, states of jobs), `evertick.documents` (queries, pages),
+`evertick.errors` (every error), `evertick.recurrence` (times without a database) and `evertick.testing` (a clock that
+jumps).
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+from warnings import warn
 
 from evertick._version import __version__
+from evertick.base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from evertick.app.app import App
-    from evertick.app.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx
-    from evertick.app.functions import Action, Function, FunctionCall, Mutation, Query
-    from evertick.app.options import ApplicationError, JobResult, NonRetryable, OnConflict, Retry
-    from evertick.app.queries import Document, Page
-    from evertick.app.ranges import UNSET
-    from evertick.app.schedule_audit import AuditReport
-    from evertick.app.schedule_explain import Explanation
-    from evertick.app.schedule_views import (
-        BackfillPlanView,
-        BackfillView,
-        OccurrenceView,
-        ScheduleDescription,
-        ScheduleSummary,
+    from evertick.app.app import App as App
+    from evertick.app.documents.ranges import UNSET as UNSET
+    from evertick.app.execution.contexts import ActionCtx as ActionCtx, MutationCtx as MutationCtx
+    from evertick.app.execution.contexts import QueryCtx as QueryCtx, SyncActionCtx as SyncActionCtx
+    from evertick.app.functions.options import ApplicationError as ApplicationError, JobResult as JobResult
+    from evertick.app.functions.options import NonRetryable as NonRetryable, Retry as Retry
+    from evertick.base.errors import EvertickError as EvertickError
+    from evertick.base.ids import JobId as JobId
+    from evertick.engine.runtime.settings import Settings as Settings
+    from evertick.recurrence.builders import at as at, calendar as calendar, cron as cron, daily as daily
+    from evertick.recurrence.builders import every as every, hourly as hourly, monthly as monthly, rrule as rrule
+    from evertick.recurrence.builders import sentence as sentence, weekly as weekly
+    from evertick.rules.schedules.policies import CatchUp as CatchUp, Overlap as Overlap
+else:
+    __all__, _load, __dir__ = lazy_names(
+        __name__,
+        {
+            "evertick.app.app": "App",
+            "evertick.app.documents.ranges": "UNSET",
+            "evertick.app.execution.contexts": "ActionCtx MutationCtx QueryCtx SyncActionCtx",
+            "evertick.app.functions.options": "ApplicationError JobResult NonRetryable Retry",
+            "evertick.base.errors": "EvertickError",
+            "evertick.base.ids": "JobId",
+            "evertick.engine.runtime.settings": "Settings",
+            "evertick.recurrence.builders": "at calendar cron daily every hourly monthly rrule sentence weekly",
+            "evertick.rules.schedules.policies": "CatchUp Overlap",
+        },
     )
-    from evertick.app.scheduled_run import ScheduledRun
-    from evertick.base.errors import EvertickError
-    from evertick.base.ids import JobId, ScheduleId
-    from evertick.base.records import JobState
-    from evertick.engine.settings import Settings
-    from evertick.rules.recurrence.source import Dst, Spec
-    from evertick.rules.recurrence.vocabulary import at, calendar, cron, daily, every, hourly, monthly, rrule, weekly
-    from evertick.rules.schedule import CatchUp, Fate, Overlap, Reason, RunOutcome
+    __all__ += ["__version__"]
 
-# Imported on first use, so that `evertick --version` and the recurrence engine alone do not load everything.
-_HOMES = {
-    "Action": "evertick.app.functions",
-    "ActionCtx": "evertick.app.contexts",
-    "App": "evertick.app.app",
-    "ApplicationError": "evertick.app.options",
-    "AuditReport": "evertick.app.schedule_audit",
-    "BackfillPlanView": "evertick.app.schedule_views",
-    "BackfillView": "evertick.app.schedule_views",
-    "CatchUp": "evertick.rules.schedule",
-    "Document": "evertick.app.queries",
-    "Dst": "evertick.rules.recurrence.source",
-    "EvertickError": "evertick.base.errors",
-    "Explanation": "evertick.app.schedule_explain",
-    "Fate": "evertick.rules.schedule",
-    "Function": "evertick.app.functions",
-    "FunctionCall": "evertick.app.functions",
-    "JobId": "evertick.base.ids",
-    "JobResult": "evertick.app.options",
-    "JobState": "evertick.base.records",
-    "Mutation": "evertick.app.functions",
-    "MutationCtx": "evertick.app.contexts",
-    "NonRetryable": "evertick.app.options",
-    "OccurrenceView": "evertick.app.schedule_views",
-    "OnConflict": "evertick.app.options",
-    "Overlap": "evertick.rules.schedule",
-    "Page": "evertick.app.queries",
-    "Query": "evertick.app.functions",
-    "QueryCtx": "evertick.app.contexts",
-    "Reason": "evertick.rules.schedule",
-    "Retry": "evertick.app.options",
-    "RunOutcome": "evertick.rules.schedule",
-    "ScheduleDescription": "evertick.app.schedule_views",
-    "ScheduleId": "evertick.base.ids",
-    "ScheduleSummary": "evertick.app.schedule_views",
-    "ScheduledRun": "evertick.app.scheduled_run",
-    "Settings": "evertick.engine.settings",
-    "Spec": "evertick.rules.recurrence.source",
-    "SyncActionCtx": "evertick.app.contexts",
-    "UNSET": "evertick.app.ranges",
-    "at": "evertick.rules.recurrence.vocabulary",
-    "calendar": "evertick.rules.recurrence.vocabulary",
-    "cron": "evertick.rules.recurrence.vocabulary",
-    "daily": "evertick.rules.recurrence.vocabulary",
-    "every": "evertick.rules.recurrence.vocabulary",
-    "hourly": "evertick.rules.recurrence.vocabulary",
-    "monthly": "evertick.rules.recurrence.vocabulary",
-    "rrule": "evertick.rules.recurrence.vocabulary",
-    "weekly": "evertick.rules.recurrence.vocabulary",
-}
-
-__all__ = [
-    "UNSET",
-    "Action",
-    "ActionCtx",
-    "App",
-    "ApplicationError",
-    "AuditReport",
-    "BackfillPlanView",
-    "BackfillView",
-    "CatchUp",
-    "Document",
-    "Dst",
-    "EvertickError",
-    "Explanation",
-    "Fate",
-    "Function",
-    "FunctionCall",
-    "JobId",
-    "JobResult",
-    "JobState",
-    "Mutation",
-    "MutationCtx",
-    "NonRetryable",
-    "OccurrenceView",
-    "OnConflict",
-    "Overlap",
-    "Page",
-    "Query",
-    "QueryCtx",
-    "Reason",
-    "Retry",
-    "RunOutcome",
-    "ScheduleDescription",
-    "ScheduleId",
-    "ScheduleSummary",
-    "ScheduledRun",
-    "Settings",
-    "Spec",
-    "SyncActionCtx",
-    "__version__",
-    "at",
-    "calendar",
-    "cron",
-    "daily",
-    "every",
-    "hourly",
-    "monthly",
-    "rrule",
-    "weekly",
-]
-
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'evertick' has no attribute {name!r}")
-    value = getattr(import_module(home), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+    def __getattr__(name: str) -> Any:
+        if name in __all__ or name.startswith("_"):
+            return _load(name)
+        # These names were exported here before the public modules existed; programs that use them work until 0.2.
+        for home in ("evertick.functions", "evertick.documents", "evertick.schedules"):
+            if name in import_module(home).__all__:
+                warn(f"evertick.{name} has moved to {home}.{name}", DeprecationWarning, stacklevel=2)
+                value = globals()[name] = getattr(import_module(home), name)
+                return value
+        return _load(name)

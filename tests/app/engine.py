@@ -3,15 +3,17 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from evertick import App
 from evertick.base.ids import DEFAULT_TENANT, JobId
-from evertick.base.records import JobState
-from evertick.engine.events import JobEnded
+from evertick.base.records.jobs import JobState
+from evertick.engine.runtime.heartbeat import HeartbeatThread, MakeHeartbeat
+from evertick.engine.runtime.metrics import JobEnded
 from evertick.engine.worker import Worker
-from evertick.store.sqlite import SqliteStore
+from evertick.store.sqlite.store import SqliteStore
 from evertick.testing.jobs import JobView, view
 from evertick.testing.loop import JumpingLoop
 
@@ -25,6 +27,12 @@ class SharedStore(SqliteStore):
     """A database with many workers, as far as a worker can see: so it claims ahead while batches are full."""
 
     single_engine = False
+
+
+def worker_of(app: App, *, make_heartbeat: MakeHeartbeat = HeartbeatThread, **changes: Any) -> Worker:
+    """A worker of an app that is open, with some of its `EngineDeps` changed."""
+    deps = app.environment.engine_deps(app._execution, app.counters)
+    return Worker(replace(deps, **changes), make_heartbeat=make_heartbeat)
 
 
 def run_for(loop: JumpingLoop, worker: Worker, seconds: float) -> None:

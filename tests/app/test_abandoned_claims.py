@@ -2,16 +2,15 @@
 
 import asyncio
 
-from evertick.base.clock import SystemClock
+from evertick import App
 from evertick.base.ids import JobId
-from evertick.base.records import Claim, FunctionKind
-from evertick.engine.claims import Abandoned
-from evertick.engine.events import Counters
-from evertick.engine.lanes import InlineLanes
-from evertick.engine.runner import Ran
-from evertick.engine.settings import Settings
+from evertick.base.records.jobs import Claim, FunctionKind
+from evertick.engine.jobs.claims import Claims
+from evertick.engine.runtime.metrics import Counters
+from evertick.engine.runtime.runner import Ran
+from evertick.engine.runtime.settings import Settings
 from evertick.store.open import open_store
-from evertick.store.unit_of_work import UnitOfWork
+from evertick.store.transaction.unit_of_work import UnitOfWork
 from tests.store.rows import ANN, claim, get, insert, new_job
 
 
@@ -33,10 +32,10 @@ def test_a_claim_of_an_unknown_function_that_was_never_handed_back_is_handed_bac
     store.migrate()
     insert(store, new_job(1), new_job(2, name="app.gone"))
     assert len(claim(store)) == 2
-    clock, counters = SystemClock(), Counters()
-    abandoned = Abandoned(InlineLanes(store), clock, Settings(lease_ms=0), counters, KnowsOne(), FunctionKind.MUTATION)
+    app, counters = App("lost", settings=Settings(lease_ms=0)), Counters()
+    deps = app.open_on(store, inline=True).engine_deps(KnowsOne(), counters)
 
-    found = asyncio.run(abandoned.look(ANN))
+    found = asyncio.run(Claims(deps, FunctionKind.MUTATION).lost(ANN))
 
     assert [job.id for job in found] == [JobId("job_0000000000000000000000000001")]
     assert (get(store, 2).state, get(store, 2).blocked) == ("pending", True)

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from evertick import ActionCtx, App, ApplicationError, JobResult, JobState, MutationCtx, NonRetryable, QueryCtx, Retry
+from evertick import ActionCtx, App, ApplicationError, JobResult, MutationCtx, NonRetryable, QueryCtx, Retry
 from evertick.base.errors import InvalidArguments, ValueTooLarge
+from evertick.functions import JobState
 from tests.app.engine import Engine
 
 OpenApp = Callable[..., App]

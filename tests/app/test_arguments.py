@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 from typing_extensions import TypedDict
 
 from evertick import App, MutationCtx
-from evertick.app.functions import Function
+from evertick.app.functions.function import Function
 from evertick.base.errors import InvalidArguments, RegistrationError, ValueTooLarge
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
@@ -182,7 +182,7 @@ def test_not_a_number_comes_back_as_not_a_number() -> None:
         (str, 5, "value: input should be a valid string"),
         (Colour, "green", "value: input should be 'red' or 'blue'"),
         (datetime, "yesterday", "value: input should be a valid datetime"),
-        (list[int], [1, "x"], r"value\.1: input should be a valid integer"),
+        (list[int], [1, "x"], r"value\[1\]: input should be a valid integer"),
         (Money, {"amount": "x"}, r"value\.amount: input should be a valid decimal"),
         (Literal["a"], "b", "value: input should be 'a'"),
         (Any, object(), "cannot be stored as JSON"),

@@ -8,7 +8,7 @@ import pytest
 
 from evertick import App, Retry
 from evertick.base.errors import InvalidDelay, Misuse, RegistrationError
-from evertick.engine.settings import Settings
+from evertick.engine.runtime.settings import Settings
 
 
 class AsyncCallable:
@@ -89,7 +89,7 @@ def test_a_retry_of_no_numbers_is_refused(changes: dict[str, Any], says: str) ->
     [("batch", 0, 1), ("tenants", 0, 1), ("poll_ms", 0, 1), ("drain_ms", -1, 0), ("retention_ms", 0.5, 0)],
 )
 def test_settings_with_which_nothing_goes_on_are_refused(name: str, value: Any, least: int) -> None:
-    with pytest.raises(Misuse, match=rf"Settings\({name}=...\) takes a whole number from {least} on, not {value}"):
+    with pytest.raises(Misuse, match=rf"Settings\({name}=...\) takes a whole number, at least {least}, not {value}"):
         Settings(**{name: value})
 
 
@@ -133,6 +133,6 @@ def test_what_is_no_call_is_refused_in_bulk(calls: Any) -> None:
 def test_what_is_no_function_is_refused_when_all_of_it_is_to_be_canceled(function: Any) -> None:
     app = App("bad", database_url="sqlite://")
 
-    with pytest.raises(Misuse, match="is no function and no name of one"):
+    with pytest.raises(Misuse, match="is not a function of the app, nor the name of one"):
         app.scheduler.cancel_all(function)
     app.close()

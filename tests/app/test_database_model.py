@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from evertick import UNSET, App, Document, MutationCtx, QueryCtx
-from evertick.app.queries import DocumentQuery
-from evertick.app.ranges import IndexRange
+from evertick import UNSET, App, MutationCtx, QueryCtx
+from evertick.app.documents.queries import DocumentQuery
+from evertick.app.documents.ranges import IndexRange
+from evertick.documents import Document
 from tests.app.conftest import OpenApp
 
 INDEXES = {"by_a": ["a"], "by_ab": ["a", "b"], "by_path": ["o.x", "a"]}

@@ -200,5 +200,5 @@ def test_a_cursor_whose_place_is_no_document_of_the_table_is_refused(
     app.call(fill)
     identity, position = json.loads(base64.urlsafe_b64decode(app.call(page)))
     forged = base64.urlsafe_b64encode(json.dumps([identity, [*position[:-1], place]]).encode()).decode()
-    with pytest.raises(InvalidArguments, match="no cursor of a page"):
+    with pytest.raises(InvalidArguments, match="not a cursor of a page"):
         app.call(page, forged)

@@ -5,20 +5,20 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from evertick import ActionCtx, App, JobState, MutationCtx, Retry
-from evertick.app.execution import Execution
+from evertick import ActionCtx, App, MutationCtx, Retry
 from evertick.base.errors import DatabaseUnavailable
 from evertick.base.ids import DEFAULT_TENANT
-from evertick.engine.actions import CLEAN_UP_S
-from evertick.engine.lanes import InlineLanes
-from evertick.engine.settings import Settings
-from evertick.engine.worker import LAST_WRITES_S, Worker
-from evertick.rules.jobs import CRASHES_MAX
-from evertick.store.contract import Isolation, Transaction
-from evertick.store.sqlite import SqliteStore
+from evertick.engine.jobs.actions import CLEAN_UP_S
+from evertick.engine.runtime.executors import InlineExecutors
+from evertick.engine.runtime.settings import Settings
+from evertick.engine.worker import LAST_WRITES_S
+from evertick.functions import JobState
+from evertick.rules.jobs.lifecycle import CRASHES_MAX
+from evertick.store.contract.store import Isolation, Transaction
+from evertick.store.sqlite.store import SqliteStore
 from evertick.testing.loop import JumpingLoop
 from tests.app.conftest import OpenApp
-from tests.app.engine import PATIENCE_S, Engine, job_of
+from tests.app.engine import PATIENCE_S, Engine, job_of, worker_of
 
 T = TypeVar("T")
 AT_ONCE = Settings(drain_ms=0)
@@ -126,9 +126,9 @@ def seconds_to_end(*, away: bool, takes: float, drain_ms: int) -> float:
     async def long(ctx: ActionCtx) -> None:
         await asyncio.sleep(takes)
 
-    e = app.open_on(store, inline=True)
+    app.open_on(store, inline=True)
     app.scheduler.run_after(0, "long")
-    worker = Worker(store, e.lanes, e.clock, Execution(e), e.ids, e.entropy, e.settings, app.counters)
+    worker = worker_of(app)
 
     async def main() -> float:
         working = asyncio.create_task(worker.run())
@@ -182,9 +182,9 @@ def test_an_action_claimed_while_the_worker_is_told_to_stop_is_given_back_and_no
     async def act(ctx: ActionCtx) -> None:
         ran.append("act")
 
-    e = app.open_on(store, inline=True)
+    app.open_on(store, inline=True)
     job_id = app.scheduler.run_after(0, "act")
-    worker = Worker(store, e.lanes, e.clock, Execution(e), e.ids, e.entropy, e.settings, app.counters)
+    worker = worker_of(app)
     store.tell = worker.stop
 
     loop.run_task(worker.run(), until_s=100)
@@ -195,11 +195,11 @@ def test_an_action_claimed_while_the_worker_is_told_to_stop_is_given_back_and_no
     app.close()
 
 
-class SlowLanes(InlineLanes):
+class SlowExecutors(InlineExecutors):
     """A database that takes eight seconds for everything."""
 
     async def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
-        """See `Lanes.write`."""
+        """See `Executors.write`."""
         await asyncio.sleep(8)
         return await super().write(work, isolation=isolation)
 
@@ -213,8 +213,8 @@ def test_mutations_that_run_have_the_time_to_drain_as_well() -> None:
     def note(ctx: MutationCtx) -> None:
         """Nothing."""
 
-    e = app.open_on(store, inline=True)
-    worker = Worker(store, SlowLanes(store), e.clock, Execution(e), e.ids, e.entropy, e.settings, app.counters)
+    app.open_on(store, inline=True)
+    worker = worker_of(app, executors=SlowExecutors(store))
 
     async def main() -> str:
         working = asyncio.create_task(worker.run())

@@ -8,20 +8,10 @@ from typing import Any
 
 import pytest
 
-from evertick import (
-    ActionCtx,
-    App,
-    JobId,
-    JobResult,
-    JobState,
-    MutationCtx,
-    NonRetryable,
-    QueryCtx,
-    Retry,
-    SyncActionCtx,
-)
+from evertick import ActionCtx, App, JobId, JobResult, MutationCtx, NonRetryable, QueryCtx, Retry, SyncActionCtx
 from evertick.base.errors import InvalidArguments, Misuse
-from evertick.base.records import JobFilter
+from evertick.base.records.jobs import JobFilter
+from evertick.functions import JobState
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine, job_of
 
@@ -323,7 +313,7 @@ def test_errors_are_kept_with_type_message_and_the_users_part_of_the_traceback(a
     trace = str(job.traceback)
     assert "in pay" in trace
     assert "in deep" in trace
-    assert "evertick/app/execution.py" not in trace
+    assert "evertick/app/execution/runner.py" not in trace
 
 
 def test_a_long_error_is_cut_in_the_middle(app: App) -> None:

@@ -5,31 +5,31 @@ from typing import Any
 import pytest
 
 from evertick import App, MutationCtx
-from evertick.app.execution import Execution
 from evertick.base.ids import WorkerId
-from evertick.engine import mutations
-from evertick.engine.claims import Claimed
-from evertick.engine.settings import Settings
-from evertick.engine.worker import Worker
+from evertick.engine.jobs import claims
+from evertick.engine.jobs.claims import Claimant, Claimed
+from evertick.engine.jobs.tenant_fairness import RoundRobin
+from evertick.engine.runtime.settings import Settings
+from evertick.store.contract.store import Transaction
 from evertick.testing.loop import JumpingLoop
-from tests.app.engine import SharedStore, run_for
+from tests.app.engine import SharedStore, run_for, worker_of
 
 JOBS = 40
 LOST_AT = 4
 """In the midst of batches that are run one after another."""
 
 
-class UntendedLease:
+class UntendedHeartbeat:
     """A lease that nobody renews, and that is lost when the test says so."""
 
     def __init__(self, *args: object, **options: object) -> None:
         """Nothing is needed."""
 
     def start(self) -> None:
-        """See `Lease.start`."""
+        """See `Heartbeat.start`."""
 
     def stop(self) -> None:
-        """See `Lease.stop`."""
+        """See `Heartbeat.stop`."""
 
 
 def test_nothing_more_is_claimed_under_an_identity_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,33 +37,32 @@ def test_nothing_more_is_claimed_under_an_identity_that_is_gone(monkeypatch: pyt
     store, loop, ran = SharedStore("sqlite://"), JumpingLoop(), []
     store.migrate()
     app = App("lost", settings=Settings(batch=1))
-    claimed_by: list[WorkerId] = []
-    claim_due = mutations.claim_due
+    claimed_by: list[WorkerId | None] = []
+    lost: list[WorkerId | None] = []
+    claim_due = claims.claim_due
 
-    def noting(*args: Any, worker_id: WorkerId, **options: Any) -> Claimed:
-        claimed_by.append(worker_id)
-        return claim_due(*args, worker_id=worker_id, **options)
+    def noting(transaction: Transaction, claimant: Claimant, *args: Any, **options: Any) -> tuple[Claimed, RoundRobin]:
+        claimed_by.append(claimant.worker_id)
+        return claim_due(transaction, claimant, *args, **options)
 
-    monkeypatch.setattr(mutations, "claim_due", noting)
+    monkeypatch.setattr(claims, "claim_due", noting)
 
     @app.mutation(name="count")
     def count(ctx: MutationCtx, number: int) -> None:
         ran.append(number)
         if len(ran) == LOST_AT:
+            lost.append(worker.registration.current_id())
             claimed_by.clear()
-            worker.lease_lost()
+            worker.registration.lost()
 
-    e = app.open_on(store, inline=True)
+    app.open_on(store, inline=True)
     app.scheduler.run_after_many(0, [count.args(number) for number in range(JOBS)])
-    worker = Worker(
-        store, e.lanes, e.clock, Execution(e), e.ids, e.entropy, e.settings, app.counters, make_lease=UntendedLease
-    )
-    lost_id = worker._worker_id
+    worker = worker_of(app, make_heartbeat=UntendedHeartbeat)
 
     run_for(loop, worker, 10)
 
     assert sorted(ran) == list(range(JOBS))
-    assert claimed_by.count(lost_id) <= 1  # that one was under way
+    assert claimed_by.count(lost[0]) <= 1  # that one was under way
     assert len(claimed_by) > JOBS - LOST_AT
     loop.close()
     app.close()

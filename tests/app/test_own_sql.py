@@ -15,7 +15,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 from evertick import App, JobId, MutationCtx, QueryCtx
 from evertick.base.errors import AlreadyExists, InvalidArguments, InvalidDelay, Misuse, NotFound
-from evertick.base.records import JobFilter
+from evertick.base.records.jobs import JobFilter
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine, job_of
 
@@ -51,7 +51,7 @@ def app(open_app: OpenApp) -> App:
 
 
 def placeholder(ctx: QueryCtx) -> str:
-    return "?" if type(ctx.connection._connection).__module__.startswith("sqlite3") else "%s"
+    return "?" if type(ctx.connection._unit.connection).__module__.startswith("sqlite3") else "%s"
 
 
 def count_own(app: App) -> int:

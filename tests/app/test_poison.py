@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from evertick import App, JobState
-from evertick.rules.jobs import CRASHES_MAX, SUSPECT_CRASHES
+from evertick import App
+from evertick.functions import JobState
+from evertick.rules.jobs.lifecycle import CRASHES_MAX, SUSPECT_CRASHES
 from tests.app.engine import job_of
 
 PROGRAM = '''
 import asyncio, os, sys, threading
 
 from evertick import App, MutationCtx, Retry, SyncActionCtx
-from evertick.engine.mutations import MutationLoop
+from evertick.engine.jobs.mutations.loop import MutationLoop
 
 app = App("poison", database_url=sys.argv[1])
 

@@ -138,10 +138,10 @@ def test_a_context_calls_only_the_right_kind(open_app: OpenApp) -> None:
         target: Any = {"query": read, "plain": len}[what]
         ctx.run_mutation(target)
 
-    with pytest.raises(Misuse, match="is no query"):
+    with pytest.raises(Misuse, match="is not a query"):
         app.call(read)
     for what in ("query", "plain"):
-        with pytest.raises(Misuse, match="is no mutation"):
+        with pytest.raises(Misuse, match="is not a mutation"):
             app.call(mixed, what)
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from evertick import App, MutationCtx
 from evertick.base.errors import DatabaseLocked, Misuse
-from evertick.engine.mutations import MutationLoop
-from evertick.store.contract import EVERYTHING, Listener
+from evertick.engine.jobs.mutations.loop import MutationLoop
+from evertick.store.contract.notifications import EVERYTHING, Listener
 from tests.app.conftest import OpenApp
 from tests.app.engine import PATIENCE_S
 

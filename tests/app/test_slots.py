@@ -6,17 +6,15 @@ from typing import TypeVar
 import pytest
 
 from evertick import ActionCtx, App, Retry
-from evertick.app.execution import Execution
 from evertick.base.instants import Instant
-from evertick.engine import actions
-from evertick.engine.actions import ENDS_MAX
-from evertick.engine.lanes import InlineLanes, Work
-from evertick.engine.settings import Settings
-from evertick.engine.worker import Worker
-from evertick.store.contract import Isolation
-from evertick.store.sqlite import SqliteStore
+from evertick.engine.jobs import actions
+from evertick.engine.jobs.actions import ENDS_MAX
+from evertick.engine.runtime.executors import InlineExecutors, Work
+from evertick.engine.runtime.settings import Settings
+from evertick.store.contract.store import Isolation
+from evertick.store.sqlite.store import SqliteStore
 from evertick.testing.loop import JumpingLoop
-from tests.app.engine import run_for
+from tests.app.engine import run_for, worker_of
 
 T = TypeVar("T")
 SLOTS = 8
@@ -35,11 +33,11 @@ class LoopClock:
         return Instant(self._began_at + round(self._loop.time() * 1000))
 
 
-class LateEnds(InlineLanes):
-    """Lanes on which the ends of actions take a minute to be written."""
+class LateEnds(InlineExecutors):
+    """Executors on which the ends of actions take a minute to be written."""
 
     async def write(self, work: Work[T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
-        """See `Lanes.write`."""
+        """See `Executors.write`."""
         if work.__qualname__.startswith(actions.ActionEnds.__name__):
             await asyncio.sleep(A_MINUTE_S)
         return await super().write(work, isolation=isolation)
@@ -65,9 +63,9 @@ def test_a_function_that_has_ended_leaves_its_slot_until_too_many_ends_wait(
         await asyncio.sleep(seconds)
         now_running -= 1
 
-    e = app.open_on(store, inline=True)
+    app.open_on(store, inline=True)
     app.scheduler.run_after_many(0, [act.args() for _ in range(jobs)])
-    worker = Worker(store, LateEnds(store), e.clock, Execution(e), e.ids, e.entropy, e.settings, app.counters)
+    worker = worker_of(app, executors=LateEnds(store))
 
     async def main() -> int:
         working = asyncio.create_task(worker.run())
@@ -103,7 +101,7 @@ def test_the_next_try_is_made_when_it_is_due_however_seldom_the_worker_looks_by_
     e = app.open_on(store, inline=True)
     app.scheduler.using(retry=Retry(3, first=1, jitter=0)).run_after(0, act)
     clock = LoopClock(loop, e.clock.now())
-    worker = Worker(store, InlineLanes(store), clock, Execution(e), e.ids, e.entropy, e.settings, app.counters)
+    worker = worker_of(app, clock=clock)
 
     run_for(loop, worker, A_MINUTE_S)
     loop.close()

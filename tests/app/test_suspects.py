@@ -6,16 +6,13 @@ from collections.abc import Iterator
 import pytest
 
 from evertick import ActionCtx, App, MutationCtx, Retry
-from evertick.app.execution import Execution
-from evertick.engine import rotation
-from evertick.engine.lanes import InlineLanes
-from evertick.engine.mutations import BATCHES_IN_A_ROW
-from evertick.engine.settings import Settings
-from evertick.engine.worker import Worker
-from evertick.rules.jobs import SUSPECT_CRASHES
+from evertick.engine.jobs import tenant_fairness
+from evertick.engine.jobs.mutations.loop import BATCHES_IN_A_ROW
+from evertick.engine.runtime.settings import Settings
+from evertick.rules.jobs.lifecycle import SUSPECT_CRASHES
 from evertick.testing import World
 from evertick.testing.loop import JumpingLoop
-from tests.app.engine import SharedStore, run_for
+from tests.app.engine import SharedStore, run_for, worker_of
 
 app = App("suspects")
 
@@ -119,7 +116,7 @@ def test_a_worker_that_stops_while_a_suspect_waits_leaves_it_to_the_next(world: 
 
 def test_a_suspect_mutation_is_not_passed_by_while_batches_are_full(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not every claim looks at suspects; what one saw was forgotten with the claims that followed it in the round."""
-    monkeypatch.setattr(rotation, "LOOK_EVERY_MS", 0)  # every second claim looks
+    monkeypatch.setattr(tenant_fairness, "LOOK_EVERY_MS", 0)  # every second claim looks
     store, loop, ran = SharedStore("sqlite://"), JumpingLoop(), []
     store.migrate()
     busy = App("busy", settings=Settings(batch=1))
@@ -130,10 +127,10 @@ def test_a_suspect_mutation_is_not_passed_by_while_batches_are_full(monkeypatch:
         if len(ran) == 1:
             ctx.connection.execute("update jobs set crashes = ? where id = ?", (SUSPECT_CRASHES, suspect_id))
 
-    e = busy.open_on(store, inline=True)
+    busy.open_on(store, inline=True)
     busy.scheduler.run_after_many(0, [job.args(number) for number in range(8 * BATCHES_IN_A_ROW)])
     suspect_id = busy.scheduler.run_after(0, job, -1)
-    worker = Worker(store, InlineLanes(store), e.clock, Execution(e), e.ids, e.entropy, e.settings, busy.counters)
+    worker = worker_of(busy)
 
     run_for(loop, worker, 5)
 

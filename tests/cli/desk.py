@@ -10,8 +10,8 @@ import pytest
 
 from evertick import App
 from evertick.cli.root import run
-from evertick.engine.events import JobEnded
-from evertick.store.contract import Isolation, Transaction
+from evertick.engine.runtime.metrics import JobEnded
+from evertick.store.contract.store import Isolation, Transaction
 
 SEED_CREATE = (
     "schedule", "create",
@@ -20,7 +20,6 @@ SEED_CREATE = (
     "--cal", '{"dayOfWeek":"Fri","hour":"11","minute":"3"}',
     "--overlap-policy", "BufferAll",
     "--wid", "my-workflow-id",
-    "--tq", "my-task-queue",
     "--type", "MyWorkflowType",
 )  # fmt: skip
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from evertick import App, MutationCtx, cron, every
+from evertick.errors import Misuse
 from tests.cli.desk import Command, commands, work_off
 
 
@@ -69,10 +70,24 @@ def test_what_a_cron_is_changes_in_the_code_alone(shop: App, command: Command) -
     assert "declared in the code of the app 'shop'; change it there" in done.err
 
 
+def test_a_cron_of_the_code_is_not_deleted_here(shop: App, command: Command) -> None:
+    command("schedule", "create", "-s", "mine", "--interval", "1h", "--type", "shop.clear")
+
+    done = command("schedule", "delete", "report")
+    many = command("schedule", "delete", "-q", "function:shop.clear", "--yes")
+
+    assert done.code == 2
+    assert "declared in the code of the app 'shop'; remove it there, or pause it" in done.err
+    with pytest.raises(Misuse, match="remove it there"):
+        shop.schedules.delete("report")
+    assert many.err == "deleted 1 schedule\nleft 2 schedules declared in code: remove them there, or pause them\n"
+    assert command("schedule", "list", "--fields", "id").out == "clear old carts\nreport\n"
+
+
 @pytest.mark.parametrize("verb", ["get", "trigger", "pause", "resume"])
 def test_a_schedule_is_no_cron(shop: App, command: Command, verb: str) -> None:
     command("schedule", "create", "-s", "mine", "--interval", "1h", "--type", "shop.clear")
 
-    assert command("cron", verb, "mine").err == "error: 'mine' is no cron; list them with `evertick cron list`\n"
+    assert command("cron", verb, "mine").err == "error: 'mine' is not a cron; list them with `evertick cron list`\n"
     done = command("cron", verb, "nothing")
     assert (done.code, done.err) == (3, "error: no cron 'nothing'; list them with `evertick cron list`\n")

@@ -121,7 +121,7 @@ def test_ctrl_c_leaves_a_backfill_to_itself_and_says_how_to_look_again(folder: P
         "schedule", "backfill", "report", "--start-time", "2000-01-01", "--end-time", "2003-12-31",
         "--overlap-policy", "BufferAll", "--wait",
     )  # fmt: skip
-    waiting.wait_for("nobody runs the engine on this database; it goes on when somebody does")
+    waiting.wait_for("no worker runs on this database; the backfill goes on when one is started")
 
     waiting.send(signal.SIGINT)
 

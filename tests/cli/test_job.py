@@ -9,9 +9,9 @@ from typing import NamedTuple
 import pytest
 
 from evertick import App, MutationCtx, SyncActionCtx
-from evertick.cli.job_rows import FIELDS
+from evertick.api.jobs import JobView
 from evertick.cli.root import run
-from evertick.engine.events import JobEnded
+from evertick.engine.runtime.metrics import JobEnded
 from evertick.engine.worker import Worker
 
 Run = Callable[..., "Ended"]
@@ -110,7 +110,7 @@ def test_json_has_stable_fields_and_times_in_utc(chat: App, command: Run) -> Non
     one = json.loads(command("job", "get", job_id, "-o", "json").out)
 
     assert row == line == one
-    assert list(row) == list(FIELDS)
+    assert list(row) == list(JobView.names())
     assert row["id"] == job_id
     assert (row["function"], row["kind"], row["state"]) == ("chat.greet", "mutation", "success")
     assert (row["args"], row["result"], row["error"]) == ({"name": "ada"}, "hello ada", None)
@@ -206,7 +206,7 @@ def test_more_jobs_than_shown_are_mentioned(chat: App, command: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["job", "get", "nonsense"], 2, "'nonsense' is no id of a job; `evertick job list` shows them"),
+        (["job", "get", "nonsense"], 2, "'nonsense' is not the id of a job; `evertick job list` shows them"),
         (["job", "get", f"job_{'0' * 28}"], 3, "no job job_0000000000000000000000000000"),
         (["job", "logs", f"job_{'0' * 28}"], 3, "no job job_0000000000000000000000000000"),
         (

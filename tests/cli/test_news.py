@@ -1,6 +1,6 @@
 """Commands that wait: a hint ends the wait, and what came meanwhile is one reason to look."""
 
-from evertick.cli.news import News
+from evertick.cli.core.change_waiter import ChangeWaiter
 from evertick.store.open import open_store
 from tests.store.rows import insert, new_job
 
@@ -10,7 +10,7 @@ FOR_EVER_S = 3_600.0
 def test_hints_that_came_before_end_one_wait() -> None:
     store = open_store("sqlite://")
     store.migrate()
-    with News(store) as news:
+    with ChangeWaiter(store) as news:
         insert(store, new_job(1))
         insert(store, new_job(2))
 
@@ -26,7 +26,7 @@ def test_hints_that_came_before_end_one_wait() -> None:
 def test_who_left_hears_nothing() -> None:
     store = open_store("sqlite://")
     store.migrate()
-    with News(store) as news:
+    with ChangeWaiter(store) as news:
         pass
     insert(store, new_job(1))
 

@@ -68,6 +68,7 @@ def result(folder: Path, *words: str, stdin: str = "") -> object:
 def test_words_are_read_by_the_signature(types: Path) -> None:
     assert result(types, "app.echo", "text=5", "number=5") == ["5", 5, [], None]
     assert result(types, "app.echo", "text=a=b", "items=[1,2]") == ["a=b", 0, [1, 2], None]
+    assert result(types, "app.echo", "text=5", "items=[1]") == ["5", 0, [1], None]
     assert result(types, "app.echo", "at=2026-12-24T09:00:00+01:00")[3] == "2026-12-24T09:00:00+01:00"  # type: ignore[index]
 
 
@@ -124,22 +125,26 @@ def test_scheduling_prints_the_id_of_the_job(types: Path) -> None:
         (["nowhere.f"], 3, "no function 'nowhere.f' is registered"),
         (["app.echo", "nope=1"], 2, "nope: extra inputs are not permitted"),
         (["app.echo", "number=x"], 2, "number: input should be a valid integer"),
-        (["app.echo", "number"], 2, "'number' is no argument; write NAME=VALUE"),
+        (["app.echo", "number"], 2, "'number' is not an argument; write NAME=VALUE"),
         (["app.echo", "number=1", "number=2"], 2, "the argument 'number' is given twice"),
         (["app.echo", "--json", "["], 2, "--json: not JSON"),
         (["app.echo", "--json", "[1]"], 2, "--json must hold a JSON object"),
         (["app.echo", "--file", "nope.json"], 2, "No such file or directory"),
-        (["app.echo", "--after", "-5s"], 2, "'-5s' is no duration"),
-        (["app.echo", "--after", "soon"], 2, "'soon' is no duration; write it like '90s'"),
+        (["app.echo", "--after", "-5s"], 2, "'-5s' is not a duration"),
+        (["app.echo", "--after", "soon"], 2, "'soon' is not a duration; write it like '90s'"),
         (["app.echo", "--after", "3000d"], 2, "is more than 5 years in the future"),
         (["app.echo", "--at", "2026-12-24 09:00"], 2, "needs a zone"),
         (["app.echo", "--at", "2026-12-24T09:00:00Z", "--after", "1s"], 2, "name two times"),
         (["app.echo", "--key", "k"], 2, "--key names a scheduled job"),
         (["app.strange", "--after", "1s"], 2, "is a query, which has no effect"),
-        (["app.strange", "--idempotency-key", "k"], 2, "is no mutation"),
+        (["app.strange", "--idempotency-key", "k"], 2, "is not a mutation"),
         (["app.echo", "--app", "missing.py"], 2, "there is no file missing.py; its folder holds app.py"),
-        (["app.echo", "--app", "app.py:nope"], 2, "app.py:nope names no App"),
+        (["app.echo", "--app", "app.py:nope"], 2, "app.py:nope does not name an App"),
         (["app.echo", "--db", "mysql://x/y"], 2, "no database of the kind 'mysql'"),
+        (["app.echo", 'items=[1,"a"]'], 2, "items[1]: input should be a valid integer"),
+        (["app.echo", "text=5", 'items=[1,"a"]'], 2, "items[1]: input should be a valid integer"),
+        (["app.echo", "items=[1,"], 2, "items is not JSON: "),
+        (["app.echo", "--db", "sqlite:///typo/typo.db"], 7, "run `evertick migrate --db sqlite:///typo/typo.db`"),
         (["app.echo", "--db", "chat.db"], 2, "'chat.db' is no database address"),
     ],
 )
@@ -151,6 +156,7 @@ def test_wrong_input_is_one_line_and_an_exit_code(types: Path, words: list[str],
     assert done.err.startswith("error: ")
     assert done.err.count("\n") == 1
     assert message in done.err
+    assert not (types / "typo").exists()
 
 
 def test_what_a_function_raises_is_one_line_with_its_place_or_all_of_it_when_asked(folder: Path) -> None:

@@ -89,7 +89,7 @@ def test_what_was_made_is_what_the_line_says(shop: App, command: Command) -> Non
     assert shown["sentence"] == "at 11:03 on Fridays, and every 5 hours, offset by 15 minutes"
     assert shown["target"] == {
         "function": "MyWorkflowType", "kind": "mutation", "input": {}, "workflow_id": "my-workflow-id",
-        "pool": "my-task-queue", "retry": None,
+        "pool": None, "retry": None,
     }  # fmt: skip
     assert shown["policies"]["overlap"] == "buffer_all"
     assert len(shown["upcoming"]) == 10
@@ -210,6 +210,22 @@ def test_update_changes_what_is_given_and_keeps_the_rest(shop: App, command: Com
     assert len([line for line in done.out.splitlines() if line.startswith("next\t") and " -> " in line]) == 5
 
 
+def test_a_sentence_makes_and_changes_a_schedule(shop: App, command: Command) -> None:
+    said = "every weekday at 9am except weekends, Berlin time"
+    done = command("schedule", "create", "-s", "s", "--type", "shop.count", "--when", said, "--interval", "5h")
+    assert (done.code, done.err.split("\n")[0]) == (
+        0, "s created: at 09:00 on weekdays, and every 5 hours, except on weekends, Berlin time"
+    )  # fmt: skip
+    assert command("schedule", "update", "s", "--when", "every day at noon").code == 0
+    spec = command("schedule", "get", "s", "-o", "json").json["spec"]
+    assert spec == {"crons": ["0 12 * * *"], "except": [{"cron": "0-59 0-23 * * 0,6"}], "time_zone": "Europe/Berlin"}
+    assert command("schedule", "update", "s", "--when", "every day at noon except 2027-01-01, Tokyo time").code == 0
+    spec = command("schedule", "get", "s", "-o", "json").json["spec"]
+    assert spec == {"crons": ["0 12 * * *"], "except": [{"dates": ["2027-01-01"]}], "time_zone": "Asia/Tokyo"}
+    refused = command("schedule", "update", "s", "--when", "every day at noonish")
+    assert (refused.code, "after 'every day at'" in refused.err) == (2, True)
+
+
 def test_a_change_of_policies_alone_leaves_the_times_as_they_are(shop: App, command: Command) -> None:
     made(command, "s", "--jitter", "10s")
 
@@ -219,10 +235,18 @@ def test_a_change_of_policies_alone_leaves_the_times_as_they_are(shop: App, comm
     assert done.err == "changed s, version 1 -> 2\n"
 
 
+def test_a_pool_is_refused_until_pools_are_built(shop: App, command: Command) -> None:
+    for flag in ("--tq", "--task-queue"):
+        refused = command(*SEED_CREATE, flag, "my-task-queue")
+        assert (refused.code, "pools are not built yet" in refused.err) == (2, True)
+
+    assert command("schedule", "get", "my-schedule-id").code == 3
+
+
 def test_unset_lifts_what_was_set(shop: App, command: Command) -> None:
     made(
         command, "s", "--jitter", "30s", "--end-time", "2090-01-01", "--remaining-actions", "3", "--notes", "hi",
-        "--wid", "stem", "--tq", "mail", "--catchup-window", "1h", "-i", '{"step": 2}', "--memo", '{"a": 1}',
+        "--wid", "stem", "--catchup-window", "1h", "-i", '{"step": 2}', "--memo", '{"a": 1}',
     )  # fmt: skip
     names = ("jitter", "end-time", "remaining-actions", "notes", "wid", "tq", "catchup-window", "input", "memo")
 
@@ -337,6 +361,13 @@ def test_a_query_pauses_resumes_and_deletes_many_when_somebody_agrees(shop: App,
     assert command("schedule", "list", "--fields", "id").out == "mail.b\nreport\n"
 
 
+def test_a_catch_up_window_below_ten_seconds_counts_as_ten(shop: App, command: Command) -> None:
+    made(command, "s", "--catchup-window", "1s")
+
+    assert command("schedule", "get", "s", "-o", "json").json["policies"]["catchup_window"] == "10s"
+    assert "less counts as 10s" in " ".join(command("schedule", "create", "--help").out.split())
+
+
 # -- trigger and backfill
 
 
@@ -368,7 +399,7 @@ def test_a_trigger_takes_other_arguments_and_is_repeatable(shop: App, command: C
 def test_waiting_for_a_run_that_nobody_starts_says_what_it_needs(
     shop: App, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evertick.cli.schedule_trigger.HINT_AFTER_S", 0.0)
+    monkeypatch.setattr("evertick.cli.schedule.trigger.HINT_AFTER_S", 0.0)
     made(command, "s")
 
     done = command("schedule", "trigger", "s", "--wait", "--timeout", "1ms")
@@ -381,8 +412,8 @@ def test_waiting_no_longer_than_told_is_another_exit_code(shop: App, command: Co
 
     done = command("schedule", "trigger", "s", "--wait", "--timeout", "1ms")
 
-    assert done.code == 7
-    assert done.err.endswith("the time is over; the run goes on\n")
+    assert done.code == 8
+    assert done.err.endswith("the time is over; the run has not ended yet\n")
 
 
 def test_a_backfill_can_leave_out_what_ran_and_run_so_many_at_a_time(shop: App, command: Command) -> None:
@@ -491,7 +522,7 @@ def test_preview_shows_the_times_of_a_schedule(shop: App, command: Command) -> N
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["create", "-s", "x", "--interval", "1h"], 2, "what shall it do? give --type NAME"),
+        (["create", "-s", "x", "--interval", "1h"], 2, "give --type NAME"),
         (["create", "--type", "f", "--interval", "1h"], 2, "which schedule? give --sid ID"),
         (["create", "-s", "x", "--type", "f", "--cron", "0 0 30 2 *"], 2, "never fires"),
         (["create", "-s", "x", "--type", "f", "--cron", "61 * * * *"], 2, "61"),
@@ -503,7 +534,7 @@ def test_preview_shows_the_times_of_a_schedule(shop: App, command: Command) -> N
         (["create", "-s", "x", "--type", "f", "--interval", "1h", "--concurrency", "0"], 2, "at least 1"),
         (["create", "-s", "x", "--type", "f", "--interval", "1h", "--overlap-policy", "Maybe"], 2, "is none of skip,"),
         (["create", "-s", "x", "--type", "f", "--interval", "1h", "--catch-up", "some"], 2, "is none of all,"),
-        (["create", "-s", "x", "--type", "f", "--interval", "1h", "--catchup-window", "soon"], 2, "is no duration"),
+        (["create", "-s", "x", "--type", "f", "--interval", "1h", "--catchup-window", "soon"], 2, "is not a duration"),
         (["create", "-s", "x", "--type", "f", "--interval", "1h", "-i", "[1]"], 2, "--input must hold a JSON object"),
         (["create", "-s", "x", "--type", "f", "--interval", "1h", "--memo", "{"], 2, "--memo: not JSON"),
         (["create", "-s", "x", "--type", "f", "--interval", "1ms"], 2, "not a whole number of seconds"),
@@ -518,6 +549,10 @@ def test_preview_shows_the_times_of_a_schedule(shop: App, command: Command) -> N
         (["delete"], 2, "which schedule? give --sid ID"),
         (["delete", "s", "--if-version", "9"], 5, "at version 1, not 9"),
         (["toggle", "s"], 2, "give --pause or --unpause"),
+        (["toggle", "s", "--pause", "--unpause"], 2, "both contradict each other"),
+        (["delete", "--query", "", "--yes"], 2, "an empty --query would delete everything; name what to delete"),
+        (["pause", "-q", "  ", "--yes"], 2, "an empty --query would pause everything"),
+        (["resume", "-q", "", "--yes"], 2, "an empty --query would resume everything"),
         (["toggle", "s", "--unpause", "--until", "now+1h"], 2, "--until ends a pause"),
         (["pause", "s", "--until", "nonsense"], 2, "is not a date or time"),
         (["trigger", "nope"], 3, "no schedule 'nope'"),
@@ -543,6 +578,10 @@ def test_preview_shows_the_times_of_a_schedule(shop: App, command: Command) -> N
         (["preview", "-s", "s", "--cron", "* * * * *"], 2, "--sid brings its own times"),
         (["describe", "s", "--sid", "t"], 2, "named twice"),
         (["list", "--db", "sqlite:///nope.db"], 7, "there is no database at nope.db"),
+        (["create", "-s", "x", "--type", "f", "--when", "every day at 9am, Gotham time"], 2,
+         "no time zone is named 'Gotham'"),
+        (["create", "-s", "x", "--type", "f", "--when", "every day at 9am, Berln time"], 2,
+         "did you mean 'Berlin time'"),
     ],
 )  # fmt: skip
 def test_wrong_input_is_one_line_and_an_exit_code(

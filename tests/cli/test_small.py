@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import tzdata
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,11 +22,11 @@ from evertick.base.errors import (
     Unavailable,
 )
 from evertick.base.instants import Instant
-from evertick.cli.exits import exit_code_of
-from evertick.cli.loading import AppNotFound, parse_target
-from evertick.cli.printable import json_text, one_line, printable
+from evertick.cli.core.durations import clock_time, distance, length, wait
+from evertick.cli.core.escaping import json_text, one_line, printable
+from evertick.cli.core.exits import exit_code_of
+from evertick.cli.core.loading import AppNotFound, parse_target
 from evertick.cli.root import COMMANDS, run
-from evertick.cli.words import clock_time, distance, length, wait
 
 
 def test_version_answers_without_loading_click_or_pydantic() -> None:
@@ -45,7 +46,7 @@ def test_help_lists_every_command_and_imports_none() -> None:
         "import sys\n"
         "from evertick.cli.root import run\n"
         "assert run(['--help']) == 0\n"
-        "assert not {'pydantic', 'evertick.cli.dev', 'evertick.cli.run'} & set(sys.modules)\n"
+        "assert not {'pydantic', 'evertick.cli.dev.command', 'evertick.cli.run'} & set(sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
@@ -85,6 +86,7 @@ def test_versions_are_words_or_json(capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(capsys.readouterr().out)
     assert found["evertick"] == __version__
     assert {"schema", "python", "sqlite", "pydantic", "psycopg", "tzdata"} <= found.keys()
+    assert found["zone_data"] == f"{tzdata.IANA_VERSION}, from the package tzdata"
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
@@ -172,7 +174,7 @@ def test_a_file_is_known_by_the_name_python_gives_it(tmp_path: Path, monkeypatch
         "missing.py": "its folder holds app.py",
         "pkg/": "is a folder",
         "folder": "folder is a folder; name the file that holds the app, such as folder/app.py",
-        "notes.txt": "is no Python file",
+        "notes.txt": "is not a Python file",
         "with-dash.py": "cannot be imported",
     }.items():
         with pytest.raises(AppNotFound, match=words):

@@ -91,6 +91,19 @@ def test_a_thread_that_never_ends_does_not_hold_the_process(folder: Path, start:
     assert worker.end() == 0
 
 
+def test_a_job_lost_to_a_killed_worker_is_logged_with_what_follows(migrated: Path, start: Start) -> None:
+    job_id = evertick(migrated, "run", "app.wait", "seconds=600", "--after", "0s").out.strip()
+    first = start("worker", "app.py")
+    first.wait_for("waiting")
+    first.kill_everything()
+
+    second = start("worker", "--log-format", "json")
+    second.wait_for(r"worker w\w* died; 1 job that it ran is given back")
+    line = json.loads(second.wait_for(rf"job {job_id} \(app\.wait\) failed: LostWorker: .*; it is not tried again"))
+
+    assert (line["level"], line["job_id"], line["function"]) == ("warning", job_id, "app.wait")
+
+
 def test_a_database_that_is_not_migrated_is_refused_with_the_cure(folder: Path) -> None:
     done = evertick(folder, "worker", "app.py")
 

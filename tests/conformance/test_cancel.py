@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from evertick import ActionCtx, App, JobId, JobState, MutationCtx, Retry
+from evertick import ActionCtx, App, JobId, MutationCtx, Retry
 from evertick.base.errors import InvalidArguments, Misuse
+from evertick.functions import JobState
 from evertick.testing import World
 from tests.conformance.facts import fact
 
@@ -161,7 +162,7 @@ def test_an_id_of_another_table_is_refused(world: OpenWorld, canceler: Any) -> N
 def test_what_is_no_id_is_refused(world: OpenWorld, value: str) -> None:
     w = world(app)
 
-    with pytest.raises(InvalidArguments, match="no id at all"):
+    with pytest.raises(InvalidArguments, match="not an id"):
         w.call(cancel, value)
 
 

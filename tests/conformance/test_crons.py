@@ -13,9 +13,10 @@ from typing import Any, cast
 
 import pytest
 
-from evertick import ActionCtx, App, Fate, MutationCtx, RunOutcome, Spec, cron, daily, every, hourly, monthly, weekly
+from evertick import ActionCtx, App, MutationCtx, cron, daily, every, hourly, monthly, weekly
 from evertick.base.errors import AlreadyExists, InvalidSpec, RegistrationError, ScheduleNotFound
-from evertick.rules.recurrence import compile_spec
+from evertick.recurrence import compile_spec
+from evertick.schedules import Fate, RunOutcome, Spec
 from evertick.testing import World
 from tests.conformance.facts import fact
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evertick import UNSET, App, Document, MutationCtx, QueryCtx
+from evertick import UNSET, App, MutationCtx, QueryCtx
 from evertick.base.errors import (
     DocumentNotFound,
     InvalidArguments,
@@ -15,6 +15,7 @@ from evertick.base.errors import (
     NotUnique,
     RegistrationError,
 )
+from evertick.documents import Document
 from evertick.testing import World
 from tests.conformance.facts import fact
 

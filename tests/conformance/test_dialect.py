@@ -6,7 +6,7 @@ import pytest
 
 from evertick import cron
 from evertick.base.errors import InvalidSpec
-from evertick.rules.recurrence import compile_spec
+from evertick.recurrence import compile_spec
 
 
 def fires(line: str, count: int) -> list[str]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from evertick import UNSET, ActionCtx, App, JobState, MutationCtx, SyncActionCtx
+from evertick import UNSET, ActionCtx, App, MutationCtx, SyncActionCtx
 from evertick.base.errors import (
     InvalidArguments,
     InvalidDelay,
@@ -14,6 +14,7 @@ from evertick.base.errors import (
     RegistrationError,
     ValueTooLarge,
 )
+from evertick.functions import JobState
 from evertick.testing import World
 
 OpenWorld = Callable[..., World]
@@ -94,7 +95,7 @@ def test_an_error_without_a_text_fails_its_job_and_not_the_worker(w: World, func
     w.drain()
 
     assert w.job(job_id).state is JobState.FAILED
-    assert w.job(job_id).error == "Mute: <its text cannot be had: RuntimeError>"
+    assert w.job(job_id).error == "Mute: <its text cannot be read: RuntimeError>"
     assert notes_by_index(w) == ["next"]
 
 
@@ -195,7 +196,7 @@ def test_an_integer_that_python_does_not_write_is_refused(world: OpenWorld) -> N
 
 @pytest.mark.parametrize("table", [None, 5, b"notes"])
 def test_a_table_that_is_no_text_is_refused(w: World, table: Any) -> None:
-    with pytest.raises(RegistrationError, match="no name for a table"):
+    with pytest.raises(RegistrationError, match="not a valid name for a table"):
         w.read(lambda db: db.query(table))
 
 

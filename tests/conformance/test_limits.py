@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from evertick import ActionCtx, App, JobState, MutationCtx, QueryCtx
+from evertick import ActionCtx, App, MutationCtx, QueryCtx
 from evertick.base.errors import (
     ArgumentsTooLarge,
     InvalidArguments,
@@ -19,6 +19,7 @@ from evertick.base.errors import (
     TooManyJobs,
     ValueTooLarge,
 )
+from evertick.functions import JobState
 from evertick.testing import World
 from tests.conformance.facts import fact
 
@@ -344,7 +345,7 @@ def test_a_table_has_up_to_32_indexes_of_up_to_16_fields() -> None:
 
 @pytest.mark.parametrize("name", ["x" * 65, "1a", "a-b", "_a", "", "job"])
 def test_names_of_tables_are_64_letters_digits_and_underscores(name: str) -> None:
-    with pytest.raises(RegistrationError, match="no name for a table"):
+    with pytest.raises(RegistrationError, match="not a valid name for a table"):
         App("local").table(name)
 
 

@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import Callable
 
-from evertick import ActionCtx, App, Document, JobId, JobResult, JobState, MutationCtx, QueryCtx, Retry
+from evertick import ActionCtx, App, JobId, JobResult, MutationCtx, QueryCtx, Retry
+from evertick.documents import Document
+from evertick.functions import JobState
 from evertick.testing import World
 
 OpenWorld = Callable[..., World]

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from evertick import UNSET, App, Document, JobId, MutationCtx
-from evertick.app.database import DatabaseReader
-from evertick.app.queries import DocumentQuery
+from evertick import UNSET, App, JobId, MutationCtx
+from evertick.app.documents.database import DatabaseReader
+from evertick.app.documents.queries import DocumentQuery
 from evertick.base.errors import InvalidArguments, Misuse, RegistrationError
+from evertick.documents import Document
 from evertick.testing import World
 
 OpenWorld = Callable[..., World]

@@ -9,8 +9,10 @@ from uuid import UUID
 
 import pytest
 
-from evertick import App, Document, JobId, JobState, MutationCtx, QueryCtx
+from evertick import App, JobId, MutationCtx, QueryCtx
 from evertick.base.errors import JobNotFound
+from evertick.documents import Document
+from evertick.functions import JobState
 from evertick.testing import World
 from tests.conformance.facts import fact
 

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 
-from evertick import ActionCtx, App, JobState, MutationCtx, Retry
+from evertick import ActionCtx, App, MutationCtx, Retry
+from evertick.functions import JobState
 from evertick.testing import World
 from tests.conformance.facts import fact
 

@@ -9,8 +9,9 @@ from datetime import timedelta
 
 import pytest
 
-from evertick import ActionCtx, App, JobState, MutationCtx, NonRetryable, Retry, Settings, SyncActionCtx
-from evertick.engine.events import JobEnded
+from evertick import ActionCtx, App, MutationCtx, NonRetryable, Retry, Settings, SyncActionCtx
+from evertick.engine.runtime.metrics import JobEnded
+from evertick.functions import JobState
 from evertick.testing import World
 from tests.conformance.facts import fact
 

@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from evertick import ActionCtx, App, JobId, JobState, MutationCtx, QueryCtx
+from evertick import ActionCtx, App, JobId, MutationCtx, QueryCtx
+from evertick.functions import JobState
 from evertick.testing import World
 from tests.conformance.facts import fact
 

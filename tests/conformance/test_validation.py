@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from evertick import ActionCtx, App, JobId, JobState, MutationCtx, QueryCtx
+from evertick import ActionCtx, App, JobId, MutationCtx, QueryCtx
 from evertick.base.errors import FunctionNotFound, InvalidArguments, InvalidDelay, Misuse
+from evertick.functions import JobState
 from evertick.testing import World
 from tests.conformance.facts import fact
 

@@ -1,13 +1,15 @@
 """Pages of the documentation, and how their examples are run.
 
 * ```python: run, in the order of the page, in one namespace that is the module `app`; a block that begins with a
-  comment such as `# app.py` is also written to that file, for the commands of the page.
+  comment such as `# app.py` is also written to that file, for the commands of the page; `# app.py (continued)` is added
+  to its end.
 * ```text right after it: what that block printed.
 * ```console: commands, run in a folder of the page's own, with what they print. A command that ends with `&` goes on
   beside the others; what it prints is indented by two spaces, as `evertick dev` does.
 * `<!-- python ... -->`: run as well, but not shown: preparations, and checks that the example did what the page says.
 
-Times, durations and ids are different each time; before comparing they are replaced by what they are.
+Times, durations and ids are different each time; before comparing they are replaced by what they are. The times that
+`evertick schedule preview --after` prints are always the same, so they are compared as they stand.
 Other blocks (```sh, ```toml) are for the reader alone.
 """
 
@@ -27,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 _BLOCK = re.compile(
     r"^```(?P<language>\w+)\n(?P<shown>.*?)^```$|^<!-- python\n(?P<hidden>.*?)^-->$", re.MULTILINE | re.DOTALL
 )
+_DISTANCE = (re.compile(r"\t(in \d+(\.\d+)? (d|h|min|s)|\d+(\.\d+)? (d|h|min|s) ago)$", re.MULTILINE), r"\tN")
 _CHANGING = (
     (re.compile(r"\b\d\d:\d\d:\d\d\b(?!Z|\.)"), "HH:MM:SS"),
     (re.compile(r"\b\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)"), "TIME"),
@@ -64,9 +67,9 @@ def blocks_of(page: Path) -> list[Block]:
     return found
 
 
-def normal(text: str) -> list[str]:
-    """The lines of an output, with what changes each time replaced."""
-    for pattern, word in _CHANGING:
+def normal(text: str, *, exact: bool = False) -> list[str]:
+    """The lines of an output, with what changes each time replaced; `exact`: how far away a time is, and no more."""
+    for pattern, word in [_DISTANCE] if exact else _CHANGING:
         text = pattern.sub(word, text)
     return text.splitlines()
 
@@ -97,9 +100,10 @@ def run_page(page: Path, folder: Path, start: Callable[..., Program]) -> int:
 
 
 def _run_python(page: Path, block: Block, folder: Path, namespace: dict[str, Any]) -> str:
-    file = re.match(r"# (\w+\.py)\n", block.text)
+    file = re.match(r"# (\w+\.py)( \(continued\))?\n", block.text)
     if file is not None:
-        (folder / file[1]).write_text(block.text)
+        before = (folder / file[1]).read_text() if file[2] else ""
+        (folder / file[1]).write_text(before + block.text)
     code = compile("\n" * (block.line - 1) + block.text, str(page), "exec")
     output = io.StringIO()
     with contextlib.redirect_stdout(output):
@@ -132,13 +136,14 @@ class Sessions:
                 foreground, background = expected.splitlines(), []
             if words[-1] != "&":
                 done = evertick(self._folder, *words[1:])
+                exact = words[1:3] == ["schedule", "preview"] and "--after" in words
                 own = normal(done.out)  # a command may indent lines, too
                 if self._program is not None:
                     lines = [line for line in expected.splitlines() if line != ""]
                     theirs = [line.startswith("  ") and normal(line)[0] not in own for line in lines]
                     foreground = [line for line, is_other in zip(lines, theirs, strict=True) if not is_other]
                     background = [line for line, is_other in zip(lines, theirs, strict=True) if is_other]
-                assert normal(done.out + done.err) == normal("\n".join(foreground)), (
+                assert normal(done.out + done.err, exact=exact) == normal("\n".join(foreground), exact=exact), (
                     f"{where}: $ {command}\n{done.out}{done.err}"
                 )
             for line in background:

@@ -36,7 +36,7 @@ def overlap(policy: Overlap, until: float, *, takes: float = 2.5, cleans_up: flo
 
 
 def outage(policy: CatchUp, takes: float = 0, catch_up_window: float | None = None) -> Scene:
-    """Nobody is there from 1.5 to 4.5."""
+    """No worker runs from 1.5 to 4.5."""
 
     def play(world: World) -> ScheduleId:
         schedule = world.schedule(
@@ -77,7 +77,7 @@ def pause_while_waiting(world: World) -> ScheduleId:
 
 
 def failure(world: World) -> ScheduleId:
-    """The worker dies at 2.5, and with it the run; somebody resumes at 4.5."""
+    """The worker dies at 2.5, and with it the run; the schedule is resumed at 4.5."""
     schedule = world.schedule(every=minutes(1), takes=seconds(40), pause_on_failure=True)
     world.advance(minutes(2.5))
     world.restart()
@@ -126,7 +126,7 @@ SCENES: Final[list[tuple[str, list[Scene]]]] = [
     ("A concurrency limit", [overlap(Overlap.BUFFER_ALL, 7, takes=3.5, limit=2)]),
     ("For one request", [trigger]),
     (
-        "Catch-up: nobody was there at the time",
+        "Catch-up: no worker was running",
         [outage(CatchUp.ALL, takes=0.5), outage(CatchUp.LATEST, takes=0.5), outage(CatchUp.NONE, takes=0.5),
          outage(CatchUp.ALL, takes=0.5, catch_up_window=2)],
     ),

@@ -1,6 +1,7 @@
 """Every example of the README and of the guide is run, and does what the page says."""
 
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,8 +11,8 @@ from tests.cli.programs import Start, programs_in
 from tests.docs.pages import ROOT, blocks_of, run_page
 
 README = ROOT / "README.md"
-GUIDE = sorted((ROOT / "docs" / "guide").glob("*.md"))
-OTHERS = [ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/decisions").glob("*.md"))]
+GUIDE = sorted(page for folder in ("guide", "coming-from") for page in (ROOT / "docs" / folder).glob("*.md"))
+OTHERS = [ROOT / "CHANGELOG.md", *sorted({*(ROOT / "docs").glob("*.md"), *(ROOT / "docs").glob("[dr]*/*.md")})]
 
 
 @pytest.fixture
@@ -19,6 +20,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder to be in."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("EVERTICK_DATABASE_URL", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)  # the tests of a page import its app.py
+    monkeypatch.setitem(sys.modules, "app", None)  # as it was before, once the page has been run
+    del sys.modules["app"]
     return tmp_path
 
 
@@ -64,13 +68,16 @@ def test_the_first_screen_of_the_readme_is_one_screen_and_shows_the_program_and_
 
 @pytest.mark.parametrize("page", [README, *GUIDE, *OTHERS], ids=lambda page: page.name)
 def test_links_inside_the_documentation_lead_somewhere(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    anchors = {re.sub(r"[^\w\- ]", "", title).strip().lower().replace(" ", "-") for title in titles}
-
-    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
         file, _, anchor = target.partition("#")
-        if file and "://" not in file:
-            assert (page.parent / file).exists(), f"{page.name} links to {target}"
-        if not file:
-            assert anchor in anchors, f"{page.name} links to {target}"
+        if "://" in file:
+            continue
+        linked = page if not file else page.parent / file
+        assert linked.exists(), f"{page.name} links to {target}"
+        assert not anchor or anchor in anchors_of(linked), f"{page.name} links to {target}"
+
+
+def anchors_of(page: Path) -> set[str]:
+    """The anchors that a forge gives the titles of a page."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title).strip().lower().replace(" ", "-") for title in titles}

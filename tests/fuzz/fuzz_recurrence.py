@@ -16,17 +16,17 @@ import atheris
 
 with atheris.instrument_imports(include=["evertick"]):
     from evertick.base.errors import InvalidSpec
-    from evertick.rules.recurrence import compile_spec
-    from evertick.rules.recurrence.cron import parse_cron
-    from evertick.rules.recurrence.describe import describe
-    from evertick.rules.recurrence.duration import parse_duration
-    from evertick.rules.recurrence.meaning import meaning_of
-    from evertick.rules.recurrence.moments import parse_moment
-    from evertick.rules.recurrence.rrule import parse_recur
-    from evertick.rules.recurrence.sentence import FORMS, parse_sentence
-    from evertick.rules.recurrence.source import Spec
-    from evertick.rules.recurrence.wire import spec_from_wire, spec_to_wire
-    from evertick.rules.recurrence.zones import zone_from_data
+    from evertick.recurrence import compile_spec
+    from evertick.recurrence.english.describe import describe
+    from evertick.recurrence.english.meaning import meaning_of
+    from evertick.recurrence.english.parser.sentence import FORMS, parse_sentence
+    from evertick.recurrence.parse.cron import parse_cron
+    from evertick.recurrence.parse.duration import parse_duration
+    from evertick.recurrence.parse.moments import parse_moment
+    from evertick.recurrence.parse.rrule import parse_recur
+    from evertick.recurrence.spec.spec import Spec
+    from evertick.recurrence.wire.reading import spec_from_wire, spec_to_wire
+    from evertick.recurrence.zones.names import zone_from_data
 
 INSTANTS = (-3_000_000_000, 0, 1_762_062_600, 1_900_000_000)
 ZONES = ("UTC", "America/New_York", "Australia/Lord_Howe", "Pacific/Apia")

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Final
 
 from evertick.app.app import App
-from evertick.app.contexts import ActionCtx, MutationCtx
-from evertick.app.options import Retry
+from evertick.app.execution.contexts import ActionCtx, MutationCtx
+from evertick.app.functions.options import Retry
 from evertick.base.errors import Conflict, OutcomeUnknown, Unavailable
-from evertick.engine.settings import Settings
+from evertick.engine.runtime.settings import Settings
 
 LEASE_MS: Final = 1_000
 SETTINGS: Final = Settings(

@@ -65,7 +65,7 @@ class Site:
         self._server = server
         # A server process that has imported everything forks children in some milliseconds.
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["tests.kills.program", "evertick.store.postgres"])
+        self._context.set_forkserver_preload(["tests.kills.program", "evertick.store.postgres.store"])
         self._processes: dict[str, BaseProcess] = {}
         self._roles = [f"worker{n}" for n in range(workers)] + [f"client{n}" for n in range(clients)]
         self._boots = 0

@@ -7,9 +7,9 @@ import random
 from typing import Final
 
 from evertick.app.app import App
-from evertick.app.contexts import ActionCtx, MutationCtx
+from evertick.app.execution.contexts import ActionCtx, MutationCtx
 from evertick.base.errors import Unavailable
-from evertick.engine.settings import Settings
+from evertick.engine.runtime.settings import Settings
 
 LEASE_MS: Final = 1_000
 SETTINGS: Final = Settings(lease_ms=LEASE_MS, poll_ms=250, action_slots=200, drain_ms=2_000)

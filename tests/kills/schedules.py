@@ -28,12 +28,12 @@ import psycopg
 from evertick.base.errors import Conflict
 from evertick.base.ids import DEFAULT_TENANT, IdMaker, ScheduleId, system_entropy
 from evertick.base.instants import Instant
-from evertick.base.records import FunctionKind
-from evertick.engine import schedule_requests
-from evertick.engine.schedule_requests import Requester
-from evertick.rules.events import Paused
-from evertick.rules.schedule import Overlap, Policies
-from evertick.store.contract import Store, Transaction
+from evertick.base.records.jobs import FunctionKind
+from evertick.engine.schedules import commands as schedule_requests
+from evertick.engine.schedules.commands import Requester
+from evertick.rules.schedules.events import Paused
+from evertick.rules.schedules.policies import Overlap, Policies
+from evertick.store.contract.store import Store, Transaction
 from evertick.store.open import open_store
 from tests.kills.schedule_program import LEASE_MS, run_worker
 from tests.postgres import PostgresServer
@@ -83,7 +83,7 @@ class Fire:
         self._url = url
         self._outcome = outcome
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["tests.kills.schedule_program", "evertick.store.postgres"])
+        self._context.set_forkserver_preload(["tests.kills.schedule_program", "evertick.store.postgres.store"])
         self._processes: list[BaseProcess] = []
         self._stopped: dict[int, float] = {}
         self._chance = random.Random()
@@ -200,7 +200,8 @@ def _pause(store: Store, schedules: int) -> None:
         event = Paused(at=by.now, note="the end")
 
         def pause(tx: Transaction, number: int = number, by: Requester = by, event: Paused = event) -> None:
-            schedule_requests.apply(tx, ScheduleId(f"s{number}"), [event], by, action="paused")
+            change = schedule_requests.Change(action="paused", events=[event])
+            schedule_requests.apply(tx, ScheduleId(f"s{number}"), change, by)
 
         while True:
             try:

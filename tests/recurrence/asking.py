@@ -6,9 +6,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from evertick.rules.recurrence import Recurrence, compile_spec
-from evertick.rules.recurrence.moments import format_instant
-from evertick.rules.recurrence.wire import spec_from_wire
+from evertick.recurrence import Recurrence, compile_spec
+from evertick.recurrence.parse.moments import format_instant
+from evertick.recurrence.wire.reading import spec_from_wire
 
 VECTORS = Path(__file__).parent.parent / "vectors"
 FULL_DEPTH = os.environ.get("EVERTICK_TEST_DEPTH") == "full"

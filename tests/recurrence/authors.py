@@ -5,28 +5,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from evertick.rules.recurrence.calendar import parse_calendar
-from evertick.rules.recurrence.cron import parse_cron, parse_temporal_cron
-from evertick.rules.recurrence.moments import format_local
-from evertick.rules.recurrence.rrule import RFC_WEEKDAYS, parse_rrule
-from evertick.rules.recurrence.source import (
-    Calendar,
-    Cron,
-    Dialect,
-    Dst,
-    ExcludeCalendar,
-    ExcludeCron,
-    ExcludeDateRange,
-    ExcludeDates,
-    ExcludeHolidays,
-    Gap,
-    Interval,
-    Moment,
-    MomentKind,
-    Overlap,
-    RRule,
-    Spec,
-)
+from evertick.recurrence.parse.calendar import parse_calendar
+from evertick.recurrence.parse.cron import parse_cron, parse_temporal_cron
+from evertick.recurrence.parse.moments import format_local
+from evertick.recurrence.parse.rrule import RFC_WEEKDAYS, parse_rrule
+from evertick.recurrence.spec import exclude
+from evertick.recurrence.spec.sources import Calendar, Cron, Interval, Moment, MomentKind, RRule
+from evertick.recurrence.spec.spec import Dialect, Dst, Gap, Overlap, Spec
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
@@ -173,12 +158,12 @@ def rrules(draw: Draw) -> RRule:
 
 
 EXCLUSIONS = st.one_of(
-    crons().map(lambda cron: ExcludeCron(cron=cron)),
-    calendars().map(lambda calendar: ExcludeCalendar(calendar=calendar)),
-    st.lists(DAYS, min_size=1, max_size=4).map(lambda days: ExcludeDates(days=tuple(days))),
-    st.tuples(DAYS, st.integers(0, 40)).map(lambda p: ExcludeDateRange(first=p[0], last=p[0] + p[1])),
+    crons().map(lambda cron: exclude.Cron(cron=cron)),
+    calendars().map(lambda calendar: exclude.Calendar(calendar=calendar)),
+    st.lists(DAYS, min_size=1, max_size=4).map(lambda days: exclude.Dates(days=tuple(days))),
+    st.tuples(DAYS, st.integers(0, 40)).map(lambda p: exclude.DateRange(first=p[0], last=p[0] + p[1])),
     st.builds(
-        ExcludeHolidays,
+        exclude.Holidays,
         country=st.sampled_from(["US", "DE", "XK", "GB", "FR"]),
         subdivision=st.sampled_from([None, None, "NY", "BY", "ENG"]),
         categories=st.sampled_from([(), ("bank",), ("public", "bank")]),

@@ -4,12 +4,26 @@ For every local time a rule names it asks which instants really show that time, 
 of two. It shares no code with the engine: not the zones, not the calendar, not the search.
 """
 
+import io
 import zoneinfo
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from functools import cache
+from importlib import resources
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NAIVE_EPOCH = datetime(1970, 1, 1)
+
+
+def zone_data(name: str) -> bytes:
+    """The file of a zone in the `tzdata` package, which the engine prefers to the system's."""
+    return resources.files("tzdata").joinpath("zoneinfo", *name.split("/")).read_bytes()
+
+
+@cache
+def zone(name: str) -> zoneinfo.ZoneInfo:
+    """The zone as the standard library reads the `tzdata` package."""
+    return zoneinfo.ZoneInfo.from_file(io.BytesIO(zone_data(name)), key=name)
 
 
 def instant(moment: datetime) -> int:

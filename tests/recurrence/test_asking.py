@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from evertick.rules.recurrence import ReasonKind, explain, jitter_ms
-from evertick.rules.recurrence.explain import clock_note
+from evertick.recurrence import jitter_ms
+from evertick.recurrence.explain import ReasonKind, clock_note, explain
 from tests.recurrence.asking import at, cron, local, recurrence, rrule
 
 NEW_YORK = "America/New_York"

@@ -4,7 +4,6 @@ Every zone is visited around some of its changes on each run; EVERTICK_TEST_DEPT
 """
 
 import random
-import zoneinfo
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
@@ -13,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evertick.rules.recurrence import Recurrence
-from evertick.rules.recurrence.moments import format_instant
-from evertick.rules.recurrence.zones import zone_named, zone_names
+from evertick.recurrence import Recurrence
+from evertick.recurrence.parse.moments import format_instant
+from evertick.recurrence.zones.names import zone_named, zone_names
 from tests.recurrence import brute
 from tests.recurrence.asking import FULL_DEPTH, at, cron, local, recurrence
 
@@ -50,7 +49,7 @@ def check_around(rule: Recurrence, wanted: list[int], begin: int, end: int) -> N
 def test_fixed_times_follow_their_policy_around_the_changes_of_every_zone(name: str) -> None:
     """Several times of day, among them ones inside the change, under all policies in turn."""
     chance = random.Random(name)
-    zone = zoneinfo.ZoneInfo(name)
+    zone = brute.zone(name)
     found = changes(name)
     for change in chance.sample(found, min(len(found), CHANGES_PER_ZONE)):
         around = [(change + brute.offset_at(zone, change + side)) % 86_400 // 60 for side in (-1, 0)]
@@ -71,7 +70,7 @@ def test_fixed_times_follow_their_policy_around_the_changes_of_every_zone(name: 
 def test_patterns_that_start_with_a_star_follow_real_time(name: str) -> None:
     """`*/20 * * * *` fires at every local time that occurs, as often as it occurs."""
     chance = random.Random(name)
-    zone = zoneinfo.ZoneInfo(name)
+    zone = brute.zone(name)
     found = changes(name)
     for change in chance.sample(found, min(len(found), CHANGES_PER_ZONE)):
         step = chance.choice([10, 15, 20, 30])
@@ -131,7 +130,7 @@ BELOW_A_DAY = [
 @pytest.mark.parametrize("name", ["America/New_York", "Australia/Lord_Howe", "Asia/Beirut", "Pacific/Apia"])
 def test_rules_below_a_day_are_steps_of_real_time_filtered_on_the_wall_clock(name: str, case: tuple[Any, ...]) -> None:
     text, step, hours, weekdays, minutes = case
-    zone = zoneinfo.ZoneInfo(name)
+    zone = brute.zone(name)
     for change in changes(name)[-2:]:
         dtstart = change - change % 3600 - 40 * 86_400
         moment = format_instant(dtstart)
@@ -165,7 +164,7 @@ def test_threads_may_share_a_recurrence() -> None:
 
 def test_our_zones_change_when_the_standard_librarys_do() -> None:
     for name in ZONES:
-        zone, ours = zoneinfo.ZoneInfo(name), zone_named(name)
+        zone, ours = brute.zone(name), zone_named(name)
         for change in changes(name):
             for instant in (change - 1, change):
                 assert ours.offset_at(instant) == brute.offset_at(zone, instant), (name, instant)

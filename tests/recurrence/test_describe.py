@@ -7,25 +7,15 @@ from typing import Any, Final
 import pytest
 
 from evertick.base.errors import InvalidSpec
-from evertick.rules.recurrence.calendar import parse_calendar
-from evertick.rules.recurrence.cron import parse_cron, parse_temporal_cron
-from evertick.rules.recurrence.describe import describe
-from evertick.rules.recurrence.interval import make_interval, parse_interval
-from evertick.rules.recurrence.moments import parse_day, parse_instant, parse_moment
-from evertick.rules.recurrence.rrule import parse_properties
-from evertick.rules.recurrence.source import (
-    Dialect,
-    Dst,
-    ExcludeCalendar,
-    ExcludeCron,
-    ExcludeDateRange,
-    ExcludeDates,
-    ExcludeHolidays,
-    Gap,
-    Interval,
-    Overlap,
-    Spec,
-)
+from evertick.recurrence.english.describe import describe
+from evertick.recurrence.parse.calendar import parse_calendar
+from evertick.recurrence.parse.cron import parse_cron, parse_temporal_cron
+from evertick.recurrence.parse.interval import make_interval, parse_interval
+from evertick.recurrence.parse.moments import parse_day, parse_instant, parse_moment
+from evertick.recurrence.parse.rrule import parse_properties
+from evertick.recurrence.spec import exclude
+from evertick.recurrence.spec.sources import Interval
+from evertick.recurrence.spec.spec import Dialect, Dst, Gap, Overlap, Spec
 
 VECTORS: Final = [json.loads(line) for line in Path("tests/vectors/describe.jsonl").read_text().splitlines()]
 
@@ -224,11 +214,11 @@ def test_unions_exclusions_and_bounds() -> None:
     spec = Spec(
         crons=(parse_cron("0 9 * * 1-5"), parse_cron("0 12 * * 6")),
         excludes=(
-            ExcludeHolidays(country="US", subdivision="NY"),
-            ExcludeCalendar(calendar=parse_calendar({"month": "12", "day_of_month": "24-26"})),
-            ExcludeDates(days=(parse_day("2027-01-02"), parse_day("2027-01-01"))),
-            ExcludeDateRange(first=parse_day("2026-08-01"), last=parse_day("2026-08-31")),
-            ExcludeCron(cron=parse_cron("* 12-13 * * 0")),
+            exclude.Holidays(country="US", subdivision="NY"),
+            exclude.Calendar(calendar=parse_calendar({"month": "12", "day_of_month": "24-26"})),
+            exclude.Dates(days=(parse_day("2027-01-02"), parse_day("2027-01-01"))),
+            exclude.DateRange(first=parse_day("2026-08-01"), last=parse_day("2026-08-31")),
+            exclude.Cron(cron=parse_cron("* 12-13 * * 0")),
         ),
         start=parse_instant("2026-01-01T05:00:00Z"),
         end=parse_instant("2027-12-31T23:00:00Z"),
@@ -299,7 +289,7 @@ def test_an_unknown_locale_and_an_unknown_zone_are_refused() -> None:
 
 def test_a_spec_of_many_parts_is_cut() -> None:
     crons = tuple(parse_cron(f"{n % 60} {n // 60} * * 1#1") for n in range(1_000))
-    excludes = tuple(ExcludeDates(days=(20_000 + n,)) for n in range(1_000))
+    excludes = tuple(exclude.Dates(days=(20_000 + n,)) for n in range(1_000))
     said = describe(Spec(crons=crons, excludes=excludes))
     assert ", and 900 more, except" in said
     assert said.endswith(", and 900 more exceptions")
@@ -308,6 +298,6 @@ def test_a_spec_of_many_parts_is_cut() -> None:
 
 def test_long_lists_are_cut() -> None:
     days = tuple(range(20_000, 30_000))
-    said = describe(Spec(crons=(parse_cron("0 9 * * *"),), excludes=(ExcludeDates(days=days),)))
+    said = describe(Spec(crons=(parse_cron("0 9 * * *"),), excludes=(exclude.Dates(days=days),)))
     assert said.endswith("and 9950 more days")
     assert len(said) < 1_500

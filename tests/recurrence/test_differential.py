@@ -21,7 +21,7 @@ from croniter import croniter
 from cronsim import CronSim
 from dateutil.rrule import rrulestr
 
-from evertick.rules.recurrence.moments import format_local
+from evertick.recurrence.parse.moments import format_local
 from tests.recurrence.asking import FULL_DEPTH, cron, local, rrule
 
 EPOCH = datetime(1970, 1, 1)

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from evertick.base.errors import InvalidSpec
-from evertick.rules.recurrence import Spec, compile_spec, holidays
-from evertick.rules.recurrence.source import ExcludeHolidays
-from evertick.rules.recurrence.vocabulary import weekly
-from evertick.rules.recurrence.wire import spec_from_wire, spec_to_wire
+from evertick.recurrence import Spec, compile_spec
+from evertick.recurrence.builders import weekly
+from evertick.recurrence.parse import holidays
+from evertick.recurrence.spec import exclude
+from evertick.recurrence.wire.reading import spec_from_wire, spec_to_wire
 from tests.recurrence.asking import at, local
 
 
@@ -23,7 +24,7 @@ def test_each_monday_at_noon_except_for_holidays() -> None:
 def test_named_holidays_are_resolved_when_a_spec_is_read_and_then_stay() -> None:
     spec = spec_from_wire({"crons": ["0 9 * * *"], "except": [{"holidays": {"country": "DE", "years": [2026, 2027]}}]})
     kept = spec.excludes[0]
-    assert isinstance(kept, ExcludeHolidays)
+    assert isinstance(kept, exclude.Holidays)
     assert kept.resolved is not None
     assert len(kept.resolved) == 18
     assert kept.source is not None
@@ -57,4 +58,4 @@ def test_without_the_package_the_cure_is_named(monkeypatch: pytest.MonkeyPatch) 
 
 def test_holidays_that_were_never_resolved_are_not_guessed() -> None:
     with pytest.raises(InvalidSpec, match="not resolved"):
-        compile_spec(Spec(excludes=(ExcludeHolidays(country="US"),)))
+        compile_spec(Spec(excludes=(exclude.Holidays(country="US"),)))

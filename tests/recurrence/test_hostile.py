@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evertick.base.errors import InvalidSpec
-from evertick.rules.recurrence import compile_spec
-from evertick.rules.recurrence.wire import canonical, spec_from_wire, spec_to_wire
+from evertick.recurrence import compile_spec
+from evertick.recurrence.wire.reading import canonical, spec_from_wire, spec_to_wire
 from tests.recurrence.asking import rrule
 
 LONG = "1" * 1_000_000

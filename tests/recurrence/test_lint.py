@@ -3,13 +3,13 @@
 import pytest
 
 from evertick.base.errors import InvalidSpec
-from evertick.rules.recurrence.calendar import parse_calendar
-from evertick.rules.recurrence.cron import parse_cron, parse_temporal_cron
-from evertick.rules.recurrence.interval import make_interval, parse_interval
-from evertick.rules.recurrence.lint import CODES, LINTS_MAX, Lint, lint
-from evertick.rules.recurrence.moments import parse_instant
-from evertick.rules.recurrence.rrule import parse_properties
-from evertick.rules.recurrence.source import Dialect, Dst, Gap, Overlap, Spec
+from evertick.recurrence.lint import CODES, LINTS_MAX, Lint, lint
+from evertick.recurrence.parse.calendar import parse_calendar
+from evertick.recurrence.parse.cron import parse_cron, parse_temporal_cron
+from evertick.recurrence.parse.interval import make_interval, parse_interval
+from evertick.recurrence.parse.moments import parse_instant
+from evertick.recurrence.parse.rrule import parse_properties
+from evertick.recurrence.spec.spec import Dialect, Dst, Gap, Overlap, Spec
 
 NOW = parse_instant("2026-11-21T12:00:00Z")
 

@@ -5,6 +5,11 @@ from datetime import date, timedelta
 
 import pytest
 
+from evertick.recurrence.english.describe import describe
+from evertick.recurrence.parse.cron import parse_cron
+from evertick.recurrence.search.compiler import compile_spec
+from evertick.recurrence.spec import exclude
+from evertick.recurrence.spec.spec import Dialect, Spec
 from tests.recurrence.asking import at, cron, local, recurrence, rrule
 
 NEVER_CRON = ["0 0 30 2 *", "0 0 31 4,6,9,11 *", "0 0 31 11 ?", "0 0 0 29 2 * 2023", "0 0 */20 * 1L", "0 0 L-30 2 *"]
@@ -64,6 +69,19 @@ def test_excluding_every_second_is_found_out_and_not_tried_out() -> None:
     rule = recurrence(intervals=["1s"], except_=[{"date_range": ["2026-01-01", "2096-12-31"]}])
     assert rule.next(at("2026-06-01T00:00:00Z")) == at("2097-01-01T00:00:00Z")
     assert rule.prev(at("2026-06-01T00:00:00Z")) == at("2025-12-31T23:59:59Z")
+
+
+@pytest.mark.parametrize("years", ["2101/1", "2102/1", "2150-2160"])
+def test_years_beyond_the_last_one_of_the_dialect_never_come(years: str) -> None:
+    """Temporal's years end with 2100: such a source never fires, such an exclusion excludes nothing."""
+    line = parse_cron(f"0 * * * * * {years}")
+    spec = Spec(crons=(line,), dialect=Dialect.TEMPORAL)
+    assert compile_spec(spec).is_empty()
+    assert describe(spec) == "never (none of its years can come)"
+    spec = Spec(crons=(parse_cron("0 9 * * *"),), excludes=(exclude.Cron(cron=line),), dialect=Dialect.TEMPORAL)
+    assert compile_spec(spec).preview(2, 0) == [9 * 3_600, 33 * 3_600]
+    assert describe(spec) == "at 09:00 every day"
+    assert not compile_spec(Spec(crons=(line,))).is_empty()
 
 
 def test_what_fires_once_in_many_years_is_found() -> None:

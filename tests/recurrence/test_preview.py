@@ -8,8 +8,8 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from evertick.cli.preview import answers, preview
-from evertick.cli.spec_flags import SpecFlags, spec_options
+from evertick.cli.schedule.preview import answers, preview
+from evertick.cli.schedule.spec_flags import SpecFlags, spec_options
 
 
 def run(*arguments: str) -> Result:
@@ -31,6 +31,56 @@ def test_the_seeds_flags_are_understood() -> None:
     assert [row["utc"][11:16] for row in shown["times"]] == ["05:15", "10:15", "11:03"]
     assert shown["time_zone"] == "UTC"
     assert "5 hours" in shown["description"]
+
+
+def test_a_sentence_is_a_flag_like_any_other() -> None:
+    result = run(
+        "--when", "every weekday at 9am except holidays in New York, New York time", "--when", "0 12 * * 6",
+        "--interval", "7d/12h", "--except", "2026-11-28", "--after", "2026-11-25T12:00:00Z", "-n", "5", "-o", "json",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    shown = json.loads(result.stdout)
+    assert shown["time_zone"] == "America/New_York"
+    # Thanksgiving is the 26th, the excluded Saturday the 28th; the interval would fire on Thursday the 26th as well.
+    assert [row["time"][:16] for row in shown["times"]] == [
+        "2026-11-25T09:00", "2026-11-27T09:00", "2026-11-30T09:00", "2026-12-01T09:00", "2026-12-02T09:00",
+    ]  # fmt: skip
+
+
+def test_a_sentence_is_read_on_the_clock_that_tz_names() -> None:
+    result = run(
+        "--when", "every day at noon, beginning 2 May 2026", "--tz", "Asia/Tokyo", "--after", "2026-01-01", "-n", "1",
+        "-o", "jsonl",
+    )  # fmt: skip
+    assert json.loads(result.stdout)["time"] == "2026-05-02T12:00:00+09:00"
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (
+            ["--when", "every weakday at 9am"],
+            "'weakday at 9am' is not understood after 'every'; did you mean 'weekday'",
+        ),
+        (["--when", "every weakday at 9am"], "Read as a cron line"),
+        (["--when", "every day at noon, Tokyo time", "--tz", "Europe/Berlin"], "Asia/Tokyo, but the time zone given"),
+        (["--when", "hourly, Tokyo time", "--when", "hourly, Berlin time"], "different time zones: Asia/Tokyo, Europe"),
+        (
+            ["--when", "hourly, Tokyo time", "--spec", '{"time_zone": "Europe/Berlin"}'],
+            "the time zone given with it is",
+        ),
+        (["--when", "hourly, ending 1 May 2027", "--end-time", "2027-05-01"], "the end is given by a sentence and by"),
+        (["--when", "hourly", "--dialect", "temporal"], "does not go with the dialect temporal"),
+        (
+            ["--when", "hourly, ending 1 May 2027", "--when", "at noon every day, ending 1 June 2027"],
+            "two sentences differ in their end",
+        ),
+    ],
+)
+def test_a_sentence_that_cannot_be_read_or_contradicts_is_a_usage_error(flags: list[str], message: str) -> None:
+    result = run(*flags)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
 
 
 def test_a_clock_change_is_noted_beside_the_time() -> None:

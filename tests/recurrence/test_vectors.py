@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from evertick.base.errors import InvalidSpec
-from evertick.rules.recurrence import Recurrence, compile_spec, jitter_ms
-from evertick.rules.recurrence.wire import spec_from_wire
+from evertick.recurrence import Recurrence, compile_spec, jitter_ms
+from evertick.recurrence.english.describe import describe
+from evertick.recurrence.wire.reading import spec_from_wire, spec_to_wire
 from tests.recurrence.asking import at, cron, ids, local, recurrence, rrule, vectors
 
 CRON, RRULE = vectors("cron"), vectors("rrule")
 CALENDAR, INTERVAL, INVALID = vectors("calendar"), vectors("interval"), vectors("invalid")
-TEMPORAL = vectors("temporal_spec")
+TEMPORAL, DIALECT = vectors("temporal_spec"), vectors("temporal_dialect")
 
 
 def check(found: Recurrence, vector: dict[str, Any]) -> None:
@@ -112,6 +113,39 @@ def test_temporals_own_cases_hold_in_its_dialect(vector: dict[str, Any]) -> None
         got.append(nominal * 1000 + delay)
         after = got[-1] // 1000
     assert got == expected
+
+
+@pytest.mark.parametrize("vector", DIALECT, ids=ids(DIALECT))
+def test_temporals_dialect_accepts_its_forms_and_keeps_our_rules(vector: dict[str, Any]) -> None:
+    """A vector with `theirs` says what Temporal does otherwise; its documentation, or no harm, is on our side."""
+    wire = {**vector["spec"], "dialect": "temporal"}
+    if "expect_error" in vector:
+        with pytest.raises(InvalidSpec, match=vector["expect_error"]):
+            spec_from_wire(wire)
+        return
+    spec = spec_from_wire(wire)
+    check(compile_spec(spec), vector)
+    assert spec.jitter_ms == vector.get("jitter_ms", 0)
+    assert spec_from_wire(spec_to_wire(spec)) == spec
+    describe(spec)
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        {"crons": ["0 9 * * *"], "time_zone": "EST"},
+        {"crons": ["CRON_TZ= 0 9 * * *"]},
+        {"crons": ["0 9 * * *"], "time_zone": ""},
+        {"crons": ["@every .5h"]},
+        {"intervals": ["90000000us"]},
+        {"intervals": ["+5m"]},
+        {"crons": ["*/20000 * * * *"]},
+        {"intervals": ["1h"], "jitter": "1.0009s"},
+    ],
+)
+def test_forms_that_only_temporal_accepts_are_refused_by_our_own_rules(wire: dict[str, Any]) -> None:
+    with pytest.raises(InvalidSpec):
+        compile_spec(spec_from_wire(wire))
 
 
 def text_ms(text: str) -> int:

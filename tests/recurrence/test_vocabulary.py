@@ -10,10 +10,12 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from evertick.base.errors import InvalidSpec
-from evertick.rules.recurrence import Dst, Gap, Spec, compile_spec, duration, interval, vocabulary
-from evertick.rules.recurrence.source import ExcludeDateRange, ExcludeDates
-from evertick.rules.recurrence.vocabulary import at, calendar, cron, daily, every, hourly, monthly, rrule, weekly
-from evertick.rules.recurrence.wire import spec_from_wire, spec_to_wire
+from evertick.recurrence import Dst, Gap, Spec, compile_spec
+from evertick.recurrence import builders as vocabulary
+from evertick.recurrence.builders import at, calendar, cron, daily, every, hourly, monthly, rrule, sentence, weekly
+from evertick.recurrence.parse import duration, interval
+from evertick.recurrence.spec import exclude
+from evertick.recurrence.wire.reading import spec_from_wire, spec_to_wire
 from tests.recurrence import asking
 
 words: Any = vocabulary
@@ -53,6 +55,12 @@ def first(spec: Spec, after: str = "2026-05-20T12:00:00Z") -> str:
         ),
         (rrule("DTSTART;TZID=Asia/Tokyo:20260101T090000\nRRULE:FREQ=DAILY"), "2026-05-21T09:00:00+09:00"),
         (at(datetime(2026, 12, 24, 9, tzinfo=ZoneInfo("Europe/Berlin"))), "2026-12-24T08:00:00+00:00"),
+        (sentence("every weekday at 9am, New York time"), "2026-05-20T09:00:00-04:00"),
+        (sentence("every weekday at 9am", tz=ZoneInfo("America/New_York")), "2026-05-20T09:00:00-04:00"),
+        (sentence("every weekday at 9am, New York time", tz="America/New_York"), "2026-05-20T09:00:00-04:00"),
+        (sentence("0 9 * * 1-5", tz="America/New_York"), "2026-05-20T09:00:00-04:00"),
+        (sentence("every day at 9am except holidays in New York"), "2026-05-21T09:00:00+00:00"),
+        (sentence("every day at noon, beginning 1 June 2026", tz="Asia/Tokyo"), "2026-06-01T12:00:00+09:00"),
     ],
 )
 def test_each_word_says_when(spec: Spec, expected: str) -> None:
@@ -71,10 +79,18 @@ def test_the_common_keywords_are_kept() -> None:
         dst=Dst(gap=Gap.SHIFT),
     )
     assert (spec.time_zone, spec.jitter_ms, spec.dst) == ("America/New_York", 90_000, Dst(gap=Gap.SHIFT))
-    assert [type(one).__name__ for one in spec.excludes] == ["ExcludeCalendar", "ExcludeDates", "ExcludeDateRange"]
-    assert isinstance(spec.excludes[1], ExcludeDates)
-    assert isinstance(spec.excludes[2], ExcludeDateRange)
+    assert [type(one).__name__ for one in spec.excludes] == ["Calendar", "Dates", "DateRange"]
+    assert isinstance(spec.excludes[1], exclude.Dates)
+    assert isinstance(spec.excludes[2], exclude.DateRange)
     assert first(spec, "2026-07-31T14:00:00Z") == "2026-09-01T09:00:00-04:00"
+
+
+def test_a_sentence_and_the_keywords_add_up() -> None:
+    said = "every day at noon except weekends, ending 1 July 2026"
+    spec = sentence(said, except_=date(2026, 5, 25), start=datetime(2026, 5, 22, tzinfo=UTC), jitter=30)
+    assert first(spec, "2026-01-01T00:00:00Z") == "2026-05-22T12:00:00+00:00"
+    assert first(spec, "2026-05-22T12:00:00Z") == "2026-05-26T12:00:00+00:00"
+    assert (spec.jitter_ms, spec.end) == (30_000, asking.at("2026-07-01T23:59:59Z"))
 
 
 @pytest.mark.parametrize(
@@ -111,6 +127,22 @@ def test_the_common_keywords_are_kept() -> None:
         (lambda: words.calendar(hour="25"), "hour must lie between 0 and 23"),
         (lambda: words.calendar(hours=9), "no field 'hours'"),
         (lambda: words.rrule("FREQ=DAILY"), "DTSTART"),
+        (
+            lambda: words.sentence("every weakday at 9am"),
+            "'weakday at 9am' is not understood after 'every'",
+        ),
+        (lambda: words.sentence("every weakday at 9am"), "has 4 fields"),
+        (lambda: words.sentence("61 * * * *"), "Read as a cron line: minute must lie between 0 and 59"),
+        (lambda: words.sentence(5), "must be text"),
+        (
+            lambda: words.sentence("every day at noon, Tokyo time", tz="Europe/Berlin"),
+            "names the time zone Asia/Tokyo, but the time zone given with it is Europe/Berlin",
+        ),
+        (
+            lambda: words.sentence("every day at noon, ending 1 May 2027", end=datetime(2028, 1, 1, tzinfo=UTC)),
+            "end= differs from what the sentence says",
+        ),
+        (lambda: words.sentence("every day at noon, with up to 5 seconds of jitter", jitter=6), "jitter= differs"),
         (at, "at least one"),
         (lambda: words.at(datetime(2026, 1, 1)), "no time zone"),
     ],

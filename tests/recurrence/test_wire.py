@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from evertick.base.errors import InvalidSpec
-from evertick.rules.recurrence import compile_spec
-from evertick.rules.recurrence.wire import canonical, schema, spec_from_wire, spec_to_wire
-from evertick.rules.recurrence.zones import zone_named
+from evertick.recurrence import compile_spec
+from evertick.recurrence.wire.reading import canonical, schema, spec_from_wire, spec_to_wire
+from evertick.recurrence.zones.names import zone_named
 from tests.recurrence.asking import at, local
 
 WHOLE: dict[str, Any] = {
@@ -112,10 +112,10 @@ def test_the_schema_lists_every_key() -> None:
 
 def test_the_engine_is_imported_without_pydantic_or_the_rest_of_evertick() -> None:
     code = (
-        "import sys, evertick.rules.recurrence as r, evertick.rules.recurrence.vocabulary as v\n"
+        "import sys, evertick.recurrence as r, evertick.recurrence.builders as v\n"
         "assert r.compile_spec(v.cron('0 9 * * *')).next(0) == 32400\n"
         "names = {n.split('.')[1] for n in sys.modules if n.startswith('evertick.')}\n"
-        "assert names <= {'base', 'rules', '_version'}, names\n"
+        "assert names <= {'base', 'recurrence', '_version'}, names\n"
         "assert 'pydantic' not in sys.modules and 'zoneinfo' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": "src", "PATH": ""})

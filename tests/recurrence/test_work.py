@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evertick.rules.recurrence import Recurrence
+from evertick.recurrence import Recurrence
 from tests.recurrence.asking import at, recurrence, rrule
 
 CALLS_MAX = 200_000

@@ -1,16 +1,21 @@
 """Time zones: names that are refused, names that are suggested, data that is carried along."""
 
 import struct
+import sys
 import zoneinfo
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import tzdata
 
 from evertick.base.errors import InvalidSpec
-from evertick.rules.recurrence import zones
-from evertick.rules.recurrence.zones import zone_from_data, zone_named
+from evertick.recurrence.zones import names
+from evertick.recurrence.zones.names import zone_from_data, zone_named
 from tests.recurrence import brute
 from tests.recurrence.asking import at
+
+VANCOUVER = brute.zone_data("America/Vancouver")
 
 
 @pytest.mark.parametrize(
@@ -33,7 +38,7 @@ def test_a_wrong_name_is_answered_with_the_right_one(name: str, hint: str) -> No
 
 def test_the_far_future_follows_the_footer() -> None:
     for name in ("America/New_York", "Australia/Lord_Howe", "Africa/Cairo", "Europe/Dublin"):
-        zone, ours = zoneinfo.ZoneInfo(name), zone_named(name)
+        zone, ours = brute.zone(name), zone_named(name)
         for year in (2101, 2399, 2500, 2999, 3777):
             for month in range(1, 13):
                 instant = at(f"{year}-{month:02d}-15T12:00:00Z")
@@ -41,27 +46,62 @@ def test_the_far_future_follows_the_footer() -> None:
 
 
 def test_data_of_a_zone_is_as_good_as_its_name_and_has_a_digest() -> None:
-    zones.zone_named.cache_clear()  # a table grows when somebody asks about the far future
+    zone_named.cache_clear()  # a table grows when it is asked about the far future
     named = zone_named("Europe/Berlin")
     carried = zone_from_data(named.data)
     assert carried.table == named.table
     assert carried.digest == named.digest != zone_named("Europe/Paris").digest
 
 
-def test_a_changed_zone_changes_the_digest_and_the_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def package_and_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Path, Path]]:
+    """Two empty sources of zone data that stand in for the package and for the system."""
+    package, system = tmp_path / "tzdata", tmp_path / "system"
+    for root in (package / "zoneinfo" / "America", system / "America"):
+        root.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, tzdata.__name__)
+    monkeypatch.setattr(zoneinfo, "TZPATH", (str(system),))
+    _forget()
+    yield package, system
+    _forget()
+
+
+def _forget() -> None:
+    names._packaged.cache_clear()
+    zone_named.cache_clear()
+
+
+def test_the_package_comes_first_and_the_system_has_what_it_lacks(package_and_system: tuple[Path, Path]) -> None:
+    package, system = package_and_system
+    (package / "zones").write_text("America/Vancouver\n", "ascii")
+    (package / "zoneinfo" / "America" / "Vancouver").write_bytes(tzif(b"AAA1", [], [-3600]))
+    for name in ("Vancouver", "Phoenix"):
+        (system / "America" / name).write_bytes(tzif(b"BBB2", [], [-7200]))
+    assert zone_named("America/Vancouver").offset_at(0) == -3600
+    assert zone_named("America/Phoenix").offset_at(0) == -7200
+    with pytest.raises(InvalidSpec, match="no such time zone"):
+        zone_named("Europe/Berlin")
+
+
+def test_without_the_package_the_system_is_read(package_and_system: tuple[Path, Path]) -> None:
+    _, system = package_and_system
+    (system / "America" / "Phoenix").write_bytes(tzif(b"BBB2", [], [-7200]))
+    assert zone_named("America/Phoenix").offset_at(0) == -7200
+    assert names.zone_names() == ()
+    assert "the package tzdata is not installed" in names.zone_data_source()
+
+
+def test_a_changed_zone_changes_the_digest_and_the_times(package_and_system: tuple[Path, Path]) -> None:
     """A release of the zone database moves future times; the digest is how a scheduler notices."""
-    before = zone_named("America/Vancouver")
-    (tmp_path / "America").mkdir()
-    (tmp_path / "America" / "Vancouver").write_bytes(zone_named("America/Phoenix").data)
-    monkeypatch.setattr(zoneinfo, "TZPATH", (str(tmp_path),))
-    zones.zone_named.cache_clear()
-    try:
-        after = zone_named("America/Vancouver")
-        assert after.digest != before.digest
-        assert after.offset_at(at("2020-01-01T00:00:00Z")) != before.offset_at(at("2020-01-01T00:00:00Z"))
-        assert zone_named("Europe/Berlin").offset_at(0) == 3600  # falls back to the tzdata package
-    finally:
-        zones.zone_named.cache_clear()
+    before = zone_from_data(VANCOUVER, "America/Vancouver")
+    package, _ = package_and_system
+    (package / "zones").write_text("America/Vancouver\n", "ascii")
+    (package / "zoneinfo" / "America" / "Vancouver").write_bytes(tzif(b"MST7", [], [-25_200]))
+    after = zone_named("America/Vancouver")
+    assert after.digest != before.digest
+    assert after.offset_at(at("2020-01-01T00:00:00Z")) != before.offset_at(at("2020-01-01T00:00:00Z"))
 
 
 def tzif(footer: bytes, transitions: list[int], kinds: list[int]) -> bytes:

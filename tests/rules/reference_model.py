@@ -7,7 +7,7 @@ can be told to both. It differs from Temporal where we do on purpose: an entry t
 from dataclasses import dataclass, field
 
 from evertick.base.instants import MINUTE_MS
-from evertick.rules.schedule import Overlap
+from evertick.rules.schedules.policies import Overlap
 
 EVERY_MS = 5 * MINUTE_MS
 STOPPERS = {Overlap.CANCEL_OTHER, Overlap.TERMINATE_OTHER}

@@ -7,9 +7,11 @@ lines that are still right, so it also shows how the rules are meant to be used.
 from itertools import takewhile
 
 from evertick.base.instants import DAY_MS, Instant
-from evertick.rules.backfill import room
-from evertick.rules.decide import fold
-from evertick.rules.events import (
+from evertick.recurrence import compile_spec
+from evertick.recurrence.wire.reading import spec_from_wire
+from evertick.rules.schedules.backfill import room
+from evertick.rules.schedules.decide import fold
+from evertick.rules.schedules.events import (
     BackfillAsked,
     BackfillTimes,
     Deleted,
@@ -24,23 +26,11 @@ from evertick.rules.events import (
     Triggered,
     Updated,
 )
-from evertick.rules.lifecycle import next_wake, retires_at
-from evertick.rules.plan import Plan, Verdict
-from evertick.rules.recurrence import compile_spec
-from evertick.rules.recurrence.wire import spec_from_wire
-from evertick.rules.schedule import (
-    Backfill,
-    FireTime,
-    OccurrenceKey,
-    Overlap,
-    Pause,
-    Policies,
-    Reason,
-    Run,
-    RunOutcome,
-    ScheduleState,
-    new_state,
-)
+from evertick.rules.schedules.fates import Reason, RunOutcome
+from evertick.rules.schedules.lifecycle import next_wake, retires_at
+from evertick.rules.schedules.plan import Plan, Verdict
+from evertick.rules.schedules.policies import Overlap, Policies
+from evertick.rules.schedules.state import Backfill, FireTime, OccurrenceKey, Pause, Run, ScheduleState, new_state
 from tests.rules.timeline import Created, Facts, Json, NotThere, Stale, Started, Stopped, wire_of
 
 STATUS = {"completed": RunOutcome.SUCCESS}

@@ -4,22 +4,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from evertick.base.instants import MINUTE_MS, Instant
-from evertick.rules.decide import fold
-from evertick.rules.events import BackfillAsked, BackfillTimes, Due, Event, RunEnded, Triggered
-from evertick.rules.plan import Plan
-from evertick.rules.schedule import (
-    Backfill,
-    Fate,
-    FireTime,
-    OccurrenceKey,
-    Origin,
-    Overlap,
-    Policies,
-    Reason,
-    RunOutcome,
-    ScheduleState,
-    new_state,
-)
+from evertick.rules.schedules.decide import fold
+from evertick.rules.schedules.events import BackfillAsked, BackfillTimes, Due, Event, RunEnded, Triggered
+from evertick.rules.schedules.fates import Fate, Origin, Reason, RunOutcome
+from evertick.rules.schedules.plan import Plan
+from evertick.rules.schedules.policies import Overlap, Policies
+from evertick.rules.schedules.state import Backfill, FireTime, OccurrenceKey, ScheduleState, new_state
 
 
 def minute(number: float) -> Instant:

@@ -6,19 +6,11 @@ import pytest
 
 from evertick.base.errors import LimitExceeded, Misuse
 from evertick.base.instants import Instant
-from evertick.rules.backfill import SKIP_SPANS_MAX, admit, plan_backfill, room, skips_until
-from evertick.rules.events import BackfillAsked, BackfillCanceled, BackfillTimes
-from evertick.rules.schedule import (
-    BACKFILL_TIMES_MAX,
-    BACKFILLS_MAX,
-    RUNS_MAX,
-    Backfill,
-    FireTime,
-    Origin,
-    Overlap,
-    Policies,
-    Reason,
-)
+from evertick.rules.schedules.backfill import SKIP_SPANS_MAX, admit, plan_backfill, room, skips_until
+from evertick.rules.schedules.events import BackfillAsked, BackfillCanceled, BackfillTimes
+from evertick.rules.schedules.fates import Origin, Reason
+from evertick.rules.schedules.policies import RUNS_MAX, Overlap, Policies
+from evertick.rules.schedules.state import BACKFILL_TIMES_MAX, BACKFILLS_MAX, Backfill, FireTime
 from tests.rules.scenes import Scene, backfill, due, ended, key, minute
 
 SPAN = Backfill(id="b", start_at=minute(1), end_at=minute(3), overlap=Overlap.BUFFER_ALL)

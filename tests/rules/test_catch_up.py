@@ -2,8 +2,9 @@
 
 import pytest
 
-from evertick.rules.catch_up import window_ms
-from evertick.rules.schedule import CATCH_UP_WINDOW_DEFAULT_MS, CatchUp, Overlap, Reason
+from evertick.rules.schedules.catch_up import window_ms
+from evertick.rules.schedules.fates import Reason
+from evertick.rules.schedules.policies import CATCH_UP_WINDOW_DEFAULT_MS, CatchUp, Overlap
 from tests.rules.scenes import Scene, due, ended, key, trigger
 
 OUTAGES = [

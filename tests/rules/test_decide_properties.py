@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from evertick.base.errors import SchemaMismatch
 from evertick.base.instants import Instant
-from evertick.rules.backfill import room
-from evertick.rules.decide import decide, fold
-from evertick.rules.events import (
+from evertick.rules.schedules.backfill import room
+from evertick.rules.schedules.decide import decide, fold
+from evertick.rules.schedules.events import (
     BackfillAsked,
     BackfillCanceled,
     BackfillTimes,
@@ -28,23 +28,11 @@ from evertick.rules.events import (
     Triggered,
     Updated,
 )
-from evertick.rules.plan import Note, Plan, Start, Verdict
-from evertick.rules.schedule import (
-    FATE_OF,
-    Backfill,
-    CatchUp,
-    Fate,
-    FireTime,
-    OccurrenceKey,
-    Origin,
-    Overlap,
-    Policies,
-    Reason,
-    RunOutcome,
-    ScheduleState,
-    new_state,
-)
-from evertick.rules.state_text import from_text, to_text
+from evertick.rules.schedules.fates import FATE_OF, Fate, Origin, Reason, RunOutcome
+from evertick.rules.schedules.plan import Note, Plan, Start, Verdict
+from evertick.rules.schedules.policies import CatchUp, Overlap, Policies
+from evertick.rules.schedules.state import Backfill, FireTime, OccurrenceKey, ScheduleState, new_state
+from evertick.rules.schedules.state_json import from_text, to_text
 
 SLOTTED = [overlap for overlap in Overlap if overlap is not Overlap.ALLOW_ALL]
 
@@ -121,7 +109,7 @@ class History:
             case "resume":
                 return [Resumed(at=at)]
             case "target":
-                return [TargetChanged(at=at, obstacle=self.draw(st.sampled_from([None, "paused"])))]
+                return [TargetChanged(at=at, blocked_reason=self.draw(st.sampled_from([None, "paused"])))]
             case "limit":
                 return [LimitSet(at=at, remaining=self.draw(st.none() | st.integers(0, 5)))]
             case "update":

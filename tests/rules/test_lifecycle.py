@@ -3,7 +3,7 @@
 import pytest
 
 from evertick.base.instants import DAY_MS, Instant
-from evertick.rules.events import (
+from evertick.rules.schedules.events import (
     Deleted,
     Event,
     LimitSet,
@@ -15,16 +15,10 @@ from evertick.rules.events import (
     TargetChanged,
     Updated,
 )
-from evertick.rules.lifecycle import next_wake, retires_at, run_id
-from evertick.rules.schedule import (
-    NOTE_BYTES_MAX,
-    Ending,
-    FireTime,
-    Overlap,
-    Policies,
-    Reason,
-    RunOutcome,
-)
+from evertick.rules.schedules.fates import Reason, RunOutcome
+from evertick.rules.schedules.lifecycle import next_wake, retires_at, run_id
+from evertick.rules.schedules.policies import Overlap, Policies
+from evertick.rules.schedules.state import NOTE_BYTES_MAX, Ending, FireTime
 from tests.rules.scenes import Scene, backfill, due, ended, key, minute, trigger
 
 
@@ -198,8 +192,8 @@ def test_the_run_that_waited_sees_the_result_it_waited_for() -> None:
 
 def test_a_target_that_may_not_run_is_skipped_and_the_schedule_advances() -> None:
     scene = Scene()
-    scene.at(1, TargetChanged(at=minute(1), obstacle="workflow is paused"), due(1))
-    scene.at(2, trigger(2), TargetChanged(at=minute(2), obstacle=None))
+    scene.at(1, TargetChanged(at=minute(1), blocked_reason="workflow is paused"), due(1))
+    scene.at(2, trigger(2), TargetChanged(at=minute(2), blocked_reason=None))
     scene.at(3, due(3))
 
     assert scene.reasons() == ["target_ineligible", "target_ineligible", "on_time"]

@@ -2,8 +2,9 @@
 
 import pytest
 
-from evertick.rules.events import Paused, Updated
-from evertick.rules.schedule import Origin, Overlap, Policies, Reason
+from evertick.rules.schedules.events import Paused, Updated
+from evertick.rules.schedules.fates import Origin, Reason
+from evertick.rules.schedules.policies import Overlap, Policies
 from tests.rules.scenes import Scene, backfill, due, ended, key, minute, trigger
 
 STORIES = [

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from evertick.rules.schedule import FATE_OF, Fate, Overlap, Reason
+from evertick.rules.schedules.fates import FATE_OF, Fate, Reason
+from evertick.rules.schedules.policies import Overlap
 
 PAGE = Path(__file__).parents[2] / "docs" / "policies.md"
 

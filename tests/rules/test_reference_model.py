@@ -5,8 +5,8 @@ import random
 import pytest
 
 from evertick.base.instants import MINUTE_MS, Instant, to_iso
-from evertick.rules.catch_up import window_ms
-from evertick.rules.schedule import Overlap, Policies
+from evertick.rules.schedules.catch_up import window_ms
+from evertick.rules.schedules.policies import Overlap, Policies
 from tests.rules.reference_model import EVERY_MS, STOPPERS, Entry, ReferenceModel
 from tests.rules.rules_driver import RulesDriver
 from tests.rules.timeline import Created

@@ -7,21 +7,19 @@ import pytest
 
 from evertick.base.errors import LimitExceeded
 from evertick.base.instants import Instant
-from evertick.rules.backfill import admit, capacity
-from evertick.rules.catch_up import window_ms
-from evertick.rules.decide import decide, fold
-from evertick.rules.events import BackfillAsked, Due, Looked, RunEnded
-from evertick.rules.overlap import sort_out, stops_wanted
-from evertick.rules.schedule import (
+from evertick.rules.schedules.backfill import admit, capacity
+from evertick.rules.schedules.catch_up import window_ms
+from evertick.rules.schedules.decide import decide, fold
+from evertick.rules.schedules.events import BackfillAsked, Due, Looked, RunEnded
+from evertick.rules.schedules.fates import Reason, RunOutcome
+from evertick.rules.schedules.overlap import sort_out, stops_wanted
+from evertick.rules.schedules.policies import Overlap, Policies
+from evertick.rules.schedules.state import (
     BACKFILLS_MAX,
     Backfill,
     FireTime,
     Occurrence,
-    Overlap,
-    Policies,
-    Reason,
     Run,
-    RunOutcome,
     ScheduleState,
     Stop,
     new_state,

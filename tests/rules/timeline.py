@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from evertick.base.instants import Instant, from_datetime, to_iso
-from evertick.rules.catch_up import window_ms
-from evertick.rules.schedule import BUFFER_MAX, Overlap, Policies
+from evertick.rules.schedules.catch_up import window_ms
+from evertick.rules.schedules.policies import BUFFER_MAX, Overlap, Policies
 
 VECTORS = Path(__file__).parent.parent / "vectors"
 

@@ -9,24 +9,28 @@ stands beside a due time of the same moment happens a millisecond earlier here, 
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any, Final
 
 from evertick import ActionCtx, App
 from evertick.base.errors import VersionConflict
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import DAY_MS, Instant, from_datetime, to_datetime
-from evertick.base.records import FunctionKind
-from evertick.base.schedule_records import OccurrenceFilter, ScheduleRow
-from evertick.engine import schedule_requests
-from evertick.engine.finish import cancel, terminate
-from evertick.engine.loops import Loop
-from evertick.engine.schedule_requests import Requester
-from evertick.engine.schedule_times import ScheduleTimes
-from evertick.engine.settings import Settings
-from evertick.rules.events import BackfillAsked, Event, Paused, Resumed, Triggered
-from evertick.rules.schedule import Backfill, Overlap, Pause, Policies, Reason
-from evertick.rules.state_text import from_text
-from evertick.store.contract import Transaction
+from evertick.base.records.jobs import FunctionKind
+from evertick.base.records.schedules import OccurrenceFilter
+from evertick.engine.jobs.completion import cancel, terminate
+from evertick.engine.runtime.loop import Loop
+from evertick.engine.runtime.settings import Settings
+from evertick.engine.schedules import commands as schedule_requests
+from evertick.engine.schedules.commands import Requester
+from evertick.engine.schedules.times import times_of
+from evertick.rules.schedules.events import BackfillAsked, Event, Paused, Resumed, Triggered
+from evertick.rules.schedules.fates import Reason
+from evertick.rules.schedules.policies import Overlap, Policies
+from evertick.rules.schedules.state import Backfill, Pause
+from evertick.store.contract.store import Transaction
+from evertick.store.records.schedule import Schedule
+from evertick.store.records.spec import StoredSpec
 from evertick.testing import World
 from tests.rules.timeline import Created, Facts, Json, NotThere, Stale, Started, Stopped, wire_of
 from tests.schedules.rows import schedule_row
@@ -139,15 +143,14 @@ class EngineDriver:
         version = token if isinstance(token, int) else None
 
         def work(transaction: Transaction) -> None:
-            schedule_requests.update(
-                transaction,
-                self._id(),
-                self._by(),
-                spec=None if spec is None else json.dumps(wire_of(spec)),
+            stored = None if spec is None else StoredSpec(json.dumps(wire_of(spec)))
+            change = schedule_requests.Update(
+                edit=None if stored is None else lambda row: replace(row, spec=stored),
                 policies=policies,
                 run_id_template=None if workflow_id is None else workflow_id + "-{nominal}",
                 if_version=version,
             )
+            schedule_requests.update(transaction, self._id(), change, self._by())
 
         try:
             self._write(work)
@@ -161,9 +164,9 @@ class EngineDriver:
         row = self._row()
         if row is None:
             raise NotThere
-        state = from_text(row.state)
+        state = row.state
         count = 10 if state.remaining is None else min(10, state.remaining)
-        upcoming = ScheduleTimes(row.spec, row.id, row.tenant).upcoming(self._now(), count)
+        upcoming = times_of(row).upcoming(self._now(), count)
         return Facts(
             token=row.version,
             paused=state.paused,
@@ -222,7 +225,7 @@ class EngineDriver:
 
     def _is_terminated(self, run_id: str) -> bool:
         row = self._row()
-        return row is None or all(run.run_id != run_id or run.stop != "cancel" for run in from_text(row.state).running)
+        return row is None or all(run.run_id != run_id or run.stop != "cancel" for run in row.state.running)
 
     # What the engine is asked
 
@@ -230,7 +233,9 @@ class EngineDriver:
         def work(transaction: Transaction) -> None:
             by = self._by()
             event: Event = make(by.now)
-            schedule_requests.apply(transaction, self._id(), [event], by, action=action)
+            schedule_requests.apply(
+                transaction, self._id(), schedule_requests.Change(action=action, events=[event]), by
+            )
 
         self._write(work)
 
@@ -254,8 +259,8 @@ class EngineDriver:
     def _read(self, work: Any) -> Any:
         return self.world._store.read(work)
 
-    def _row(self) -> ScheduleRow | None:
-        row: ScheduleRow | None = self._read(lambda transaction: transaction.get_schedule(self._id(), tenant=TENANT))
+    def _row(self) -> Schedule | None:
+        row: Schedule | None = self._read(lambda transaction: transaction.get_schedule(self._id(), tenant=TENANT))
         return row
 
     def _by(self) -> Requester:

@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from evertick import every
-from evertick.app.schedule_audit import Unrecorded
+from evertick.api.reports import Unrecorded
 from evertick.base.errors import Misuse
-from evertick.base.schedule_records import OccurrenceFilter
+from evertick.base.records.schedules import OccurrenceFilter
 from evertick.testing import World
 from tests.schedules.api_app import START, app, minutes, nap, tick
 

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from evertick import App, Fate, MutationCtx, Overlap, at, every
-from evertick.app.schedule_explain import Missing
+from evertick import App, MutationCtx, Overlap, at, every
+from evertick.api.reports import Missing
+from evertick.schedules import Fate
 from tests.schedules.conftest import SetClock
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from evertick import App, Overlap, Retry, Settings, Spec, at, calendar, cron, daily, every
+from evertick import App, Overlap, Retry, Settings, at, calendar, cron, daily, every
 from evertick.base.errors import (
     AlreadyExists,
     EvertickError,
@@ -17,6 +17,7 @@ from evertick.base.errors import (
     LimitExceeded,
     Misuse,
 )
+from evertick.schedules import Spec
 from evertick.testing import World
 from tests.schedules.api_app import START, app, fail, look, minutes, nap, tick
 
@@ -56,6 +57,19 @@ def test_several_specs_are_united_with_bounds_jitter_and_exclusions_of_their_own
     assert {day.split()[0] for day in nominal} == {"Fri"}
     assert created.spec.jitter_ms == 20_000
     assert all(time.nominal <= time.actual < time.nominal + timedelta(seconds=20) for time in created.upcoming)
+
+
+def test_a_text_is_a_cron_line_or_a_sentence(world: OpenWorld) -> None:
+    world(app)
+    created = app.schedules.create("s", when="every weekday at 9am except holidays in New York, New York time", do=tick)
+    assert created.sentence == "at 09:00 on weekdays, except holidays in New York, New York time"
+    assert app.schedules.update("s", when="*/5 * * * *").sentence == "every 5 minutes"
+    united = app.schedules.replace("s", when=["every day at noon", every(hours=5)], do=tick)
+    assert united.sentence == "at 12:00 every day, and every 5 hours"
+    first = app.schedules.matching_times(["every day at noon"], START, START + timedelta(days=1))[0]
+    assert first.nominal == START.replace(hour=12)
+    with pytest.raises(InvalidSpec, match=r"is not understood after .* Read as a cron line: "):
+        app.schedules.create("t", when="hourly on a weakday", do=tick)
 
 
 def test_united_specs_must_agree_on_their_zone_unless_only_intervals_have_none(world: OpenWorld) -> None:
@@ -163,7 +177,8 @@ def test_a_retry_policy_is_the_runs(world: OpenWorld) -> None:
         ),
         ({"end": datetime(2025, 1, 1, tzinfo=UTC), "start": START}, InvalidSpec, "ends before it starts"),
         ({"start": datetime(2026, 1, 1)}, InvalidSpec, "no time zone"),
-        ({"when": "0 9 * * *"}, Misuse, "when="),
+        ({"when": "0 9 * *"}, InvalidSpec, "neither a sentence nor a cron line"),
+        ({"when": 9}, Misuse, "when="),
         ({"when": None}, Misuse, "when="),
         ({"concurrency_limit": 0}, Misuse, "at least 1"),
         ({"remaining_actions": 0}, Misuse, "at least 1"),

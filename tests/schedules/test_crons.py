@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from evertick import App, CatchUp, MutationCtx, Overlap, Reason, Retry, Settings, Spec, cron, daily, every
+from evertick import App, CatchUp, MutationCtx, Overlap, Retry, Settings, cron, daily, every
 from evertick.base.errors import InvalidSpec, Misuse, RegistrationError
+from evertick.schedules import Reason, Spec
 from evertick.testing import World
 
 OpenWorld = Callable[..., World]
@@ -51,6 +52,21 @@ def test_an_interval_runs_first_when_it_is_deployed_and_others_at_their_time(wor
     assert nominal(app, "grid") == [START + timedelta(seconds=65)]
     assert nominal(app, "noon") == []
     assert app.schedules.get("noon").next == START + timedelta(hours=12)
+
+
+def test_a_cron_is_declared_with_a_sentence(world: OpenWorld) -> None:
+    app = App("sentences")
+
+    @app.mutation
+    def tick(ctx: MutationCtx) -> None: ...
+
+    app.crons.add("noon", "every day at noon, Berlin time", tick)
+    app.crons.add("line", "0 12 * * *", tick)
+    with pytest.raises(InvalidSpec, match="neither a sentence nor a cron line"):
+        app.crons.add("later", "every now and then", tick)
+    world(app, at="2026-01-01T00:00:00Z")
+    assert app.schedules.get("noon").next == START + timedelta(hours=11)
+    assert app.schedules.get("line").next == START + timedelta(hours=12)
 
 
 def test_a_cron_is_a_schedule_that_skips_overlaps_and_catches_up_with_the_latest(world: OpenWorld) -> None:
@@ -202,7 +218,7 @@ def test_a_name_is_given_once() -> None:
 def test_what_is_no_function_of_the_app_is_refused() -> None:
     app = App("x")
 
-    with pytest.raises(RegistrationError, match="is no function of an app"):
+    with pytest.raises(RegistrationError, match="is not a function of an app"):
         app.crons.add("c", every(minutes=1), print)  # type: ignore[arg-type]
 
 

@@ -2,24 +2,28 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from evertick.base.ids import DEFAULT_TENANT, JobId, ScheduleId, WorkerId
 from evertick.base.instants import DAY_MS, HOUR_MS, Instant
-from evertick.base.records import FunctionKind, JobState
-from evertick.base.schedule_records import OccurrenceFilter, OccurrenceRow, RunReport, ScheduleRow
-from evertick.engine import evaluation, schedule_requests
-from evertick.engine.evaluation import Evaluated, evaluate
-from evertick.engine.schedule_requests import Requester
-from evertick.engine.schedule_target import Target
-from evertick.engine.schedule_writing import write
-from evertick.rules.events import BackfillAsked, Event, Paused, Resumed, Triggered
-from evertick.rules.schedule import Backfill, CatchUp, Overlap, Policies
-from evertick.rules.state_text import from_text
-from evertick.store.contract import Store, Transaction
+from evertick.base.records.jobs import FunctionKind, JobState
+from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, RunReport
+from evertick.engine.schedules import commands as schedule_requests
+from evertick.engine.schedules import evaluation
+from evertick.engine.schedules.commands import Change, Requester, Update
+from evertick.engine.schedules.evaluation import Inputs, evaluate
+from evertick.engine.schedules.outcome import Evaluated
+from evertick.engine.schedules.persistence import write
+from evertick.rules.schedules.events import BackfillAsked, Event, Paused, Resumed, Triggered
+from evertick.rules.schedules.policies import CatchUp, Overlap, Policies
+from evertick.rules.schedules.state import Backfill
+from evertick.store.contract.store import Store, Transaction
 from evertick.store.open import open_store
+from evertick.store.records.schedule import Schedule
+from evertick.store.records.spec import StoredSpec
 from tests.schedules.rows import schedule_row
 
 NOON = Instant(1_800_014_400_000)  # 2027-01-15T12:00:00Z
@@ -51,10 +55,13 @@ class Site:
         self.store.write(lambda tx: schedule_requests.create(tx, row, (), self.by(now)))
 
     def ask(self, now: Instant, *events: Event) -> None:
-        self.store.write(lambda tx: schedule_requests.apply(tx, S1, events, self.by(now), action="asked"))
+        self.store.write(
+            lambda tx: schedule_requests.apply(tx, S1, Change(action="asked", events=events), self.by(now))
+        )
 
-    def update(self, now: Instant, **changes: Any) -> None:
-        self.store.write(lambda tx: schedule_requests.update(tx, S1, self.by(now), **changes))
+    def update(self, now: Instant, *, spec: StoredSpec | None = None, **changes: Any) -> None:
+        edit = None if spec is None else lambda row: replace(row, spec=spec)
+        self.store.write(lambda tx: schedule_requests.update(tx, S1, Update(edit=edit, **changes), self.by(now)))
 
     def delete(self, now: Instant) -> None:
         self.store.write(lambda tx: schedule_requests.delete(tx, S1, self.by(now)))
@@ -66,8 +73,9 @@ class Site:
             row = tx.lock_schedule(S1, tenant=DEFAULT_TENANT)
             assert row is not None
             reports = tx.run_reports([(DEFAULT_TENANT, S1)], limit=1_000)
-            item = evaluate(row, reports, (), now=now, make_id=self.make_id)
-            write(tx, [item], now=now, make_id=self.make_id)
+            evaluation = self.by(now).evaluation
+            item = evaluate(row, Inputs(reports=reports), evaluation)
+            write(tx, [item], evaluation)
             return item
 
         return self.store.write(work)
@@ -80,7 +88,7 @@ class Site:
         )
         self.store.write(lambda tx: tx.report_runs([report]))
 
-    def row(self) -> ScheduleRow:
+    def row(self) -> Schedule:
         row = self.store.read(lambda tx: tx.get_schedule(S1, tenant=DEFAULT_TENANT))
         assert row is not None
         return row
@@ -118,7 +126,7 @@ def test_a_time_between_its_nominal_and_its_actual_moment_survives_an_update(sit
     assert actual_at is not None
     assert NOON < actual_at < after(60)
 
-    site.update(Instant(actual_at - 1), spec=json.dumps(every(24 * 60)))
+    site.update(Instant(actual_at - 1), spec=StoredSpec(json.dumps(every(24 * 60))))
     site.look(actual_at)
 
     assert site.told() == [(0, "started", "on_time")]
@@ -148,7 +156,7 @@ def test_times_that_passed_during_a_long_pause_are_not_made_up(site: Site) -> No
 def test_an_update_loses_no_time_of_the_old_spec(site: Site) -> None:
     site.create(policies=Policies(overlap=Overlap.ALLOW_ALL))
 
-    site.update(after(7.5), spec=json.dumps(every(60)))
+    site.update(after(7.5), spec=StoredSpec(json.dumps(every(60))))
 
     assert [minute for minute, _, _ in site.told()] == list(range(1, 8))
 
@@ -174,7 +182,7 @@ def test_an_end_is_judged_after_the_times_before_it_that_are_still_to_come(site:
 
     fates = {minute: fate for minute, fate, _ in site.told()}
     assert fates == {1: "started", 2: "skipped", 3: "skipped", 4: "skipped", 5: "skipped"}
-    assert from_text(site.row().state).running == ()
+    assert site.row().state.running == ()
 
 
 @pytest.mark.usefixtures("two_at_a_time")
@@ -210,9 +218,9 @@ def test_a_backfill_names_no_time_twice_when_an_update_changes_the_jitter(site: 
     asked = Backfill(id="b", start_at=after(-600), end_at=after(-1), overlap=Overlap.ALLOW_ALL)
     site.ask(NOON, BackfillAsked(at=NOON, backfill=asked))
     site.look(NOON)
-    site.update(NOON, spec=json.dumps(every(60, jitter="30m")))
-    site.update(NOON, spec=json.dumps(every(60)))
-    while from_text(site.row().state).backfills:
+    site.update(NOON, spec=StoredSpec(json.dumps(every(60, jitter="30m"))))
+    site.update(NOON, spec=StoredSpec(json.dumps(every(60))))
+    while site.row().state.backfills:
         site.look(NOON)
 
     rows = [row for row in site.ledger() if row.origin == "backfill"]
@@ -339,11 +347,12 @@ def test_a_function_taken_for_one_of_another_kind_is_set_right_when_it_starts(si
     def work(tx: Transaction) -> Evaluated:
         row = tx.lock_schedule(S1, tenant=DEFAULT_TENANT)
         assert row is not None
-        item = evaluate(row, (), (), now=after(1), make_id=site.make_id, kind_of=lambda name: FunctionKind.ACTION)
-        write(tx, [item], now=after(1), make_id=site.make_id)
+        evaluation = replace(site.by(after(1)).evaluation, kind_of=lambda name: FunctionKind.ACTION)
+        item = evaluate(row, Inputs(), evaluation)
+        write(tx, [item], evaluation)
         return item
 
     (job,) = site.store.write(work).jobs
 
     assert job.kind is FunctionKind.ACTION
-    assert Target.from_text(site.row().target).kind is FunctionKind.ACTION
+    assert site.row().target.kind is FunctionKind.ACTION

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from evertick import App, Explanation, Fate, MutationCtx, Overlap, Reason, calendar, cron, daily, every
-from evertick.app.schedule_explain import Answer, Missing
+from evertick import App, MutationCtx, Overlap, calendar, cron, daily, every
+from evertick.api.reports import Answer, Missing
 from evertick.base.errors import InvalidDelay, ScheduleNotFound
 from evertick.base.ids import WorkerId
 from evertick.base.instants import Instant, to_datetime
-from evertick.base.records import Worker
+from evertick.base.records.jobs import Worker
+from evertick.schedules import Explanation, Fate, Reason
 from evertick.testing import World
 from tests.schedules.api_app import HOUR, START, app, fail, minutes, nap, tick
 from tests.schedules.conftest import SetClock

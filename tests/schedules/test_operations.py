@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evertick import UNSET, Fate, Overlap, Reason, cron, every
+from evertick import UNSET, Overlap, cron, every
 from evertick.base.errors import (
     InvalidArguments,
     InvalidDelay,
@@ -19,6 +19,7 @@ from evertick.base.errors import (
     Unavailable,
     VersionConflict,
 )
+from evertick.schedules import Fate, Reason
 from evertick.testing import World
 from tests.schedules.api_app import HOUR, START, app, minutes, nap, tick
 
@@ -222,6 +223,18 @@ def test_an_update_changes_what_is_given_and_keeps_the_rest(world: OpenWorld) ->
     assert detail.startswith("times: every minute -> every 2 minutes; catch_up_window_ms: ")
 
 
+def test_a_pool_is_refused_until_pools_are_built(world: OpenWorld) -> None:
+    world(app)
+    app.schedules.create("s", when=every(minutes=1), do=tick)
+
+    with pytest.raises(Misuse, match="pools are not built yet"):
+        app.schedules.create("t", when=every(minutes=1), do=tick, pool="p")
+    with pytest.raises(Misuse, match="pools are not built yet"):
+        app.schedules.update("s", pool="p")
+    with pytest.raises(Misuse, match="pools are not built yet"):
+        app.crons.using(pool="p")
+
+
 def test_unset_lifts_what_was_set(world: OpenWorld) -> None:
     world(app)
     app.schedules.create(
@@ -233,7 +246,6 @@ def test_unset_lifts_what_was_set(world: OpenWorld) -> None:
         remaining_actions=3,
         workflow_id="w",
         catch_up_window=60,
-        pool="p",
     )
 
     after = app.schedules.update(
@@ -243,6 +255,13 @@ def test_unset_lifts_what_was_set(world: OpenWorld) -> None:
     assert (after.spec.end, after.spec.jitter_ms, after.remaining, after.target.pool) == (None, 0, None, None)
     assert after.run_id_template == "s-{nominal}"
     assert after.policies.catch_up_window_ms == 365 * 86_400_000
+
+
+def test_an_update_that_gives_nothing_changes_nothing(world: OpenWorld) -> None:
+    world(app)
+    made = app.schedules.create("s", when=every(minutes=1), do=tick)
+
+    assert app.schedules.update("s", note=None, when=None, overlap=None) == made
 
 
 def test_an_update_of_a_stale_version_changes_nothing(world: OpenWorld) -> None:
@@ -471,7 +490,7 @@ def test_a_schedule_too_far_behind_asks_to_try_again(world: OpenWorld, monkeypat
     app.schedules.create("s", when=every(seconds=1), do=tick)
     w.kill()
     w.advance(timedelta(hours=1))
-    monkeypatch.setattr("evertick.engine.schedule_requests.ROUNDS_MAX", 2)
+    monkeypatch.setattr("evertick.engine.schedules.commands.ROUNDS_MAX", 2)
 
     with pytest.raises(Unavailable, match="try again in a moment"):
         app.schedules.pause("s")

@@ -4,13 +4,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from evertick import App, Fate, MutationCtx, Reason, every
-from evertick.app.targets import GuardedTargets
+from evertick import App, MutationCtx, every
 from evertick.base.errors import ScheduleNotFound
-from evertick.base.ids import TenantId
-from evertick.engine.schedule_standing import Standing
-from evertick.engine.schedule_target import Target
-from evertick.store.contract import Transaction
+from evertick.engine.schedules.eligibility import ELIGIBLE, Eligibility
+from evertick.schedules import Fate, Reason
+from evertick.store.contract.store import Transaction
+from evertick.store.records.schedule import Schedule
 from evertick.testing import World
 from tests.schedules.api_app import minutes
 
@@ -31,14 +30,18 @@ def plain(ctx: MutationCtx) -> None:
     ctx.db.insert("plains", {})
 
 
-@app.targets.guard
-def workflow_guard(transaction: Transaction, tenant: TenantId, target: Target) -> Standing | None:
-    status = workflows.get(target.name)
-    if status is None:
-        return None
-    if status == "active":
-        return Standing()
-    return Standing(gone=True) if status == "deleted" else Standing(obstacle=f"workflow {target.name} is {status}")
+class Workflows:
+    """Knows which targets are workflows, and whether these may run."""
+
+    def eligibility(self, transaction: Transaction, row: Schedule, /) -> Eligibility:
+        name = row.target.name
+        status = workflows.get(name, "active")
+        if status == "active":
+            return ELIGIBLE
+        return Eligibility(gone=True) if status == "deleted" else Eligibility(reason=f"workflow {name} is {status}")
+
+
+app.targets = Workflows()
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +83,7 @@ def test_a_trigger_of_a_target_that_may_not_run_is_skipped(world: OpenWorld) -> 
     w.advance(1)
 
     assert (skipped.fate, skipped.reason) == (Fate.SKIPPED, Reason.TARGET_INELIGIBLE)
-    assert app.schedules.get("s").obstacle == "workflow report is paused"
+    assert app.schedules.get("s").blocked_reason == "workflow report is paused"
     assert w.query("reports") == []
 
 
@@ -111,10 +114,3 @@ def test_a_schedule_whose_target_is_gone_can_still_be_deleted(world: OpenWorld) 
     app.schedules.delete("s")
 
     assert app.schedules.list().schedules == ()
-
-
-def test_the_first_guard_that_knows_a_target_is_believed() -> None:
-    targets = GuardedTargets()
-    targets.guard(lambda transaction, tenant, target: None)
-
-    assert targets.guard(workflow_guard) is workflow_guard

@@ -7,8 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from evertick import App, Fate, Mutation, MutationCtx, OccurrenceView, QueryCtx, every
+from evertick import App, MutationCtx, QueryCtx, every
 from evertick.base.errors import AlreadyExists, VersionConflict
+from evertick.functions import Mutation
+from evertick.schedules import Fate, OccurrenceView
 from tests.schedules.conftest import SetClock
 
 OpenApp = Callable[..., App]

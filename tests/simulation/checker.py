@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
-from evertick.rules.jobs import CRASHES_MAX, SUSPECT_CRASHES, TRANSITIONS
+from evertick.rules.jobs.lifecycle import CRASHES_MAX, SUSPECT_CRASHES, TRANSITIONS
 from tests.simulation.cluster import Profile
 from tests.simulation.world import START, World
 

@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from evertick.app.app import App
-from evertick.app.functions import Function
+from evertick.app.functions.function import Function
 from evertick.app.registry import Registry
-from evertick.app.schedulers import AsyncScheduler
-from evertick.base.clock import Clock
+from evertick.app.scheduling.schedulers import AsyncScheduler
 from evertick.base.errors import Conflict, OutcomeUnknown, Unavailable
 from evertick.base.ids import TenantId, WorkerId
-from evertick.engine.settings import Settings
+from evertick.engine.runtime.deps import EngineDeps
+from evertick.engine.runtime.settings import Settings
 from evertick.engine.worker import Worker
-from evertick.store.contract import Hints, Store
-from tests.simulation.database import LeaseTask, SimulatedLanes, SimulatedStore
+from evertick.store.contract.notifications import Notifications
+from tests.simulation.database import HeartbeatTask, SimulatedExecutors, SimulatedStore
 from tests.simulation.functions import FUNCTIONS, KINDS, Planned, Spec, schedule, work
 from tests.simulation.loop import SimulatedClock
 from tests.simulation.processes import Process, ProcessState, current_process
@@ -50,13 +50,13 @@ class Profile:
     rates: dict[str, float]
 
 
-class InstantTimer:
+class NoTimeLimits:
     """Calls at once: the limit of a function's time needs a thread and a real clock."""
 
     is_limiting = False
 
     def call(self, limit_ms: int, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """As `Timer.call`, without a limit."""
+        """As `TimeLimits.call`, without a limit."""
         return function(*args, **kwargs)
 
 
@@ -150,7 +150,7 @@ class Cluster:
         if role.startswith("worker") or process.state is ProcessState.KILLED or error is not None:
             self.world.loop.call_later(self.world.loop.random.choice(RESTARTS_S), self._spawn, role)
 
-    def _tell_everybody(self, hints: Hints) -> None:
+    def _tell_everybody(self, hints: Notifications) -> None:
         for store in self._stores.values():
             store.hear(hints)
 
@@ -173,9 +173,9 @@ class Cluster:
         store = SimulatedStore(world, process)
         self._stores[process.name] = store
         environment = app.open_on(store, inline=True)
-        environment.timer = InstantTimer()  # type: ignore[assignment]
+        environment.time_limits = NoTimeLimits()  # type: ignore[assignment]
         environment.sleep = lambda seconds: None  # a call from outside blocks its process between conflicts
-        environment.lanes = SimulatedLanes(store, world, self.profile.latencies)
+        environment.executors = SimulatedExecutors(store, world, self.profile.latencies)
         world.counters.append(app.counters.snapshot)
         return app
 
@@ -183,25 +183,15 @@ class Cluster:
         app = self._open(role)
         e = app.environment
 
-        def make_lease(
-            store: Store,
-            clock: Clock,
-            worker_id: WorkerId,
-            *,
-            lease_ms: int,
-            every_ms: int,
-            on_lost: Callable[[], object],
-        ) -> LeaseTask:
+        def make_heartbeat(deps: EngineDeps, worker_id: WorkerId, on_lost: Callable[[], object]) -> HeartbeatTask:
             def lost() -> None:
                 if worker.actions.running:
                     self.world.rare["lease_lost_in_an_action"] += 1
                 on_lost()
 
-            return LeaseTask(store, clock, worker_id, lease_ms=lease_ms, every_ms=every_ms, on_lost=lost)
+            return HeartbeatTask(deps, worker_id, lost)
 
-        worker = Worker(
-            e.store, e.lanes, e.clock, app._execution, e.ids, e.entropy, e.settings, app.counters, make_lease=make_lease
-        )
+        worker = Worker(e.engine_deps(app._execution, app.counters), make_heartbeat=make_heartbeat)
         self._workers[current_process().name] = worker
         await worker.run()
 
@@ -216,7 +206,7 @@ class Cluster:
         """One request, and a note of what came back."""
         world, how, tag = self.world, spec["how"], spec["tag"]
         execution = app._execution
-        scheduler = AsyncScheduler(app.environment.drafter, TenantId(spec["tenant"]), execution.transact_async)
+        scheduler = AsyncScheduler(app.environment.job_builder, TenantId(spec["tenant"]), execution)
         if how in ("call", "once"):
             world.note(tag)
         try:

@@ -14,44 +14,43 @@ meet what PostgreSQL does to its clients:
 Every other seed commits each statement of an EACH or RELAXED write by itself, as PostgreSQL does; the others commit
 them together, as SQLite does.
 
-A lane takes its time, before the transaction and on the way back. Work that was handed to a lane is done even if
-nobody waits for it any more, as in a thread.
+An executor takes its time, before the transaction and on the way back. Work that was handed to an executor is done
+even if nobody waits for it any more, as in a thread.
 """
 
 import asyncio
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from evertick.base.clock import Clock
 from evertick.base.errors import Conflict, DatabaseUnavailable, OutcomeUnknown, Unavailable, WriteConflict
 from evertick.base.ids import WorkerId
-from evertick.engine.lanes import Lanes
-from evertick.engine.lease import renew
-from evertick.store.contract import Hints, Isolation, Listener, Store, Transaction
+from evertick.engine.runtime.deps import EngineDeps
+from evertick.engine.runtime.executors import Executors
+from evertick.engine.runtime.heartbeat import renew
+from evertick.store.contract.notifications import Listener, Notifications
+from evertick.store.contract.store import Isolation, Store, Transaction
 from tests.simulation.processes import Process, current_process
 from tests.simulation.world import World
 
 T = TypeVar("T")
 
 LABELS: Final = {
-    "MutationLoop._claiming": "mutations.claim",
-    "MutationLoop._attempt": "mutations.run",
-    "MutationLoop._claim_and_run": "mutations.run",
-    "MutationLoop._still_held": "mutations.look_up",
+    "MutationLoop._claim_work": "mutations.claim",
+    "BatchRunner.work": "mutations.run",
+    "BatchRunner._still_held": "mutations.look_up",
     "MutationLoop._run_suspect": "mutations.claim_suspect",
-    "MutationLoop._release": "mutations.release",
     "ActionLoop._claim_and_start": "actions.claim",
-    "ActionLoop._give_back": "actions.give_back",
-    "Abandoned._hand_back_unknown": "hand_back",
+    "give_back": "give_back",
+    "Claims._hand_back_unknown": "hand_back",
     "ActionEnds.round": "actions.end",
     "Reaper.round": "reaper",
     "Pruner.round": "pruner",
     "Unblocker.round": "unblocker",
-    "Worker._register": "register",
-    "Worker._sign_off": "sign_off",
+    "Registration._register": "register",
+    "Registration.sign_off": "sign_off",
     "renew": "renew",
-    "_Base._place_work": "schedule",
-    "_Base._cancel_work": "cancel",
+    "_Scheduler._place_work": "schedule",
+    "_Scheduler._cancel_work": "cancel",
     "Execution._mutation_work": "call",
     "Execution.call_once": "call_once",
     "App.prepare": "prepare",
@@ -151,7 +150,7 @@ class SimulatedStore:
         self.listeners.append(listener)
         return lambda: self.listeners.remove(listener)
 
-    def hear(self, hints: Hints) -> None:
+    def hear(self, hints: Notifications) -> None:
         """Somebody committed a job: tell this process soon, if the hint does not get lost."""
         loop = self._world.loop
         for listener in self.listeners:
@@ -181,8 +180,8 @@ class SimulatedStore:
             raise DatabaseUnavailable("simulated: no answer")
 
 
-class SimulatedLanes(Lanes):
-    """Lanes without threads: work runs inline, after a while, and its answer takes a while too."""
+class SimulatedExecutors(Executors):
+    """Executors without threads: work runs inline, after a while, and its answer takes a while too."""
 
     def __init__(self, store: Store, world: World, latencies: tuple[float, ...]) -> None:
         self._store = store
@@ -190,19 +189,19 @@ class SimulatedLanes(Lanes):
         self._latencies = latencies
 
     async def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
-        """See `Lanes.write`."""
+        """See `Executors.write`."""
         return await self._elsewhere(lambda: self._store.write(work, isolation=isolation))
 
     async def read(self, work: Callable[[Transaction], T]) -> T:
-        """See `Lanes.read`."""
+        """See `Executors.read`."""
         return await self._elsewhere(lambda: self._store.read(work))
 
     async def call(self, function: Callable[..., T], *args: Any) -> T:
-        """See `Lanes.call`."""
+        """See `Executors.call`."""
         return await self._elsewhere(lambda: function(*args))
 
     def close(self, *, wait: bool = True) -> None:
-        """See `Lanes.close`."""
+        """See `Executors.close`."""
 
     async def _elsewhere(self, work: Callable[[], T]) -> T:
         answer = self._loop.create_future()
@@ -234,41 +233,29 @@ class SimulatedLanes(Lanes):
             self._loop.call_soon(callback, *args)
 
 
-class LeaseTask:
+class HeartbeatTask:
     """Renews a simulated worker's lease, in place of the thread of a real one."""
 
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        worker_id: WorkerId,
-        *,
-        lease_ms: int,
-        every_ms: int,
-        on_lost: Callable[[], object],
-    ) -> None:
-        self._store = store
-        self._clock = clock
+    def __init__(self, deps: EngineDeps, worker_id: WorkerId, on_lost: Callable[[], object]) -> None:
+        self._deps = deps
         self._worker_id = worker_id
-        self._lease_ms = lease_ms
-        self._every_ms = every_ms
         self._on_lost = on_lost
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """See `Lease.start`."""
+        """See `Heartbeat.start`."""
         self._task = asyncio.create_task(self._run(), name=f"{current_process().name}/lease")
 
     def stop(self) -> None:
-        """See `Lease.stop`."""
+        """See `Heartbeat.stop`."""
         if self._task is not None:
             self._task.cancel()
 
     async def _run(self) -> None:
         while True:
-            await asyncio.sleep(self._every_ms / 1000)
+            await asyncio.sleep(self._deps.settings.renew_every_ms / 1000)
             try:
-                if not renew(self._store, self._worker_id, now=self._clock.now(), lease_ms=self._lease_ms):
+                if not renew(self._deps, self._worker_id):
                     self._on_lost()
                     return
             except (Unavailable, Conflict):

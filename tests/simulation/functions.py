@@ -9,8 +9,8 @@ import asyncio
 from typing import Any, Final
 
 from evertick.app.app import App
-from evertick.app.contexts import ActionCtx, MutationCtx
-from evertick.app.options import Retry
+from evertick.app.execution.contexts import ActionCtx, MutationCtx
+from evertick.app.functions.options import Retry
 from evertick.base.errors import OutcomeUnknown
 from tests.simulation.processes import ProcessKilled, current_process
 from tests.simulation.world import World

@@ -371,7 +371,7 @@ class SimulationLoop(asyncio.BaseEventLoop):
 
     def run_in_executor(self, *_: object) -> Any:
         """Refused: threads are not deterministic."""
-        raise NotImplementedError("no threads in a simulation: run the function inline, as a lane does here")
+        raise NotImplementedError("no threads in a simulation: run the function inline, as a executor does here")
 
     def is_running(self) -> bool:
         """Is the scenario under way?"""

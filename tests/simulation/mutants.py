@@ -11,17 +11,21 @@ from dataclasses import dataclass
 from typing import Any, Final
 from unittest.mock import patch
 
-from evertick.app import execution, schedulers, scheduling
+from evertick.app.execution.runner import Execution
+from evertick.app.scheduling import job_builder, schedulers
 from evertick.base.errors import OutcomeUnknown, Unavailable
 from evertick.base.ids import DEFAULT_TENANT
-from evertick.base.records import FunctionKind, JobState
-from evertick.engine import actions, claims, finish, mutations, upkeep, worker
-from evertick.rules import jobs, retry
-from evertick.store.sqlite import SqliteTransaction
-from evertick.store.statements import load_statements
-from evertick.store.unit_of_work import UnitOfWork
+from evertick.base.records.jobs import FunctionKind, JobState
+from evertick.engine.jobs import actions, claims, completion
+from evertick.engine.jobs.mutations import batch
+from evertick.engine.maintenance import reaper, unblocker
+from evertick.engine.runtime.registration import Registration
+from evertick.rules.jobs import lifecycle, retry
+from evertick.store.sqlite.transaction import SqliteTransaction
+from evertick.store.transaction.statements import load_statements
+from evertick.store.transaction.unit_of_work import UnitOfWork
 from tests.simulation import world
-from tests.simulation.database import LeaseTask, SimulatedLanes, label_of
+from tests.simulation.database import HeartbeatTask, SimulatedExecutors, label_of
 from tests.simulation.functions import Stage
 
 Plant = Callable[[], Any]
@@ -73,16 +77,16 @@ def both(*plants: Plant) -> Plant:
 
 
 def settle_whatever(self: Any) -> None:
-    results = self.results[self._settled :]
+    results = self.results[self._written :]
     if results:
-        self._settled = len(self.results)
-        finish.finish(
+        self._written = len(self.results)
+        completion.finish(
             self._transaction,
             {result.claim.id: result.claim for result in results},
             [result.end for result in results],
             worker_id=self._worker_id,
-            now=self._clock.now(),
-            make_id=self._ids.make,
+            now=self._deps.clock.now(),
+            make_id=self._deps.ids.make,
         )
         self._transaction.insert_jobs(self.unit.take_successors())
 
@@ -101,15 +105,15 @@ def finish_later(self: Any) -> Any:
     return self.results
 
 
-_finish = finish.finish
+_finish = completion.finish
 
 
 def tell_later(transaction: Any, claimed: Any, ends: Any, *, worker_id: Any, now: Any, make_id: Any) -> Any:
     silent = {job_id: claim._replace(on_complete=None) for job_id, claim in claimed.items()}
     held = _finish(transaction, silent, ends, worker_id=worker_id, now=now, make_id=make_id)
     followers = [
-        finish._completion(
-            claimed[end.id].on_complete, end.id, claimed[end.id].tenant, finish._result_of(end), now, make_id
+        completion._completion(
+            claimed[end.id].on_complete, end.id, claimed[end.id].tenant, completion._result_of(end), now, make_id
         )
         for end in ends
         if end.state is not JobState.PENDING and end.id in held and claimed[end.id].on_complete is not None
@@ -127,7 +131,7 @@ def call_again_without_key(self: Any, function: Any, args: Any, kwargs: Any, *, 
         return self.transact(work)
 
 
-_lanes_write = SimulatedLanes.write
+_executors_write = SimulatedExecutors.write
 _claim_jobs = SqliteTransaction.claim_jobs
 _SEEN: Final[list[Any]] = []
 
@@ -145,8 +149,8 @@ async def look_then_claim(self: Any, work: Any, **options: Any) -> Any:
                 _SEEN.clear()
 
         stale.__qualname__ = work.__qualname__
-        return await _lanes_write(self, stale, **options)
-    return await _lanes_write(self, work, **options)
+        return await _executors_write(self, stale, **options)
+    return await _executors_write(self, work, **options)
 
 
 def claim_what_was_seen(self: Any, *, kind: Any, tenant: Any, now: Any, **options: Any) -> Any:
@@ -169,7 +173,7 @@ def wait_as_was_seen(self: Any, kind: Any, *, limit: int, after: Any = "") -> An
     return sorted(earliest.items()) or _waiting_tenants(self, kind, limit=limit, after=after)
 
 
-_lost = jobs.lost
+_lost = lifecycle.lost
 
 
 def lost_like_a_mutation(claim: Any, *, now: Any, entropy: Any) -> Any:
@@ -184,20 +188,20 @@ async def nothing(self: Any, *_: Any, **__: Any) -> None:
     return None
 
 
-def undo_but_jobs(self: Any) -> None:
+def undo_but_jobs(self: Any, depth: int) -> None:
     kept = list(self._jobs)
-    _undo(self)
+    _undo_to(self, depth)
     self._jobs = kept
 
 
-_undo = UnitOfWork.undo
+_undo_to = UnitOfWork.undo_to
 
 
-def undo_outermost_only(self: Any) -> None:
-    if len(self._frames) > 1:
+def undo_outermost_only(self: Any, depth: int) -> None:
+    if depth > 0:
         self.keep()
     else:
-        _undo(self)
+        _undo_to(self, depth)
 
 
 _ends_round = actions.ActionEnds.round
@@ -208,7 +212,7 @@ async def ends_or_gives_up(self: Any) -> Any:
         return await _ends_round(self)
     except Unavailable:
         for item in self._waiting:
-            self._freed(item.claim)
+            self._on_written(*item)
         self._waiting.clear()
         raise
 
@@ -217,11 +221,11 @@ async def look_at_nothing(self: Any, worker_id: Any, known: Any = ()) -> list[An
     return []
 
 
-_look = claims.Abandoned.look
+_find_lost = claims.Claims.lost
 
 
 async def look_without_knowing(self: Any, worker_id: Any, known: Any = ()) -> Any:
-    return await _look(self, worker_id)
+    return await _find_lost(self, worker_id)
 
 
 async def register_once(self: Any) -> None:
@@ -229,27 +233,19 @@ async def register_once(self: Any) -> None:
         await self._register()
     except Unavailable:
         return
-    self._renew()
-
-
-_start_actions = actions.ActionLoop._start
-
-
-async def start_like_any_other(self: Any, claims: Any, worker_id: Any) -> None:
-    await _start_actions(self, claims, worker_id)
-    self._suspects.clear()
+    self._start_heartbeat()
 
 
 async def take_as_found(self: Any, found: Any, worker_id: Any) -> Any:
     return found
 
 
-_begin_batch = mutations._Batch.__init__
+_begin_batch = batch.OpenBatch.__init__
 
 
 def batch_that_does_not_settle(self: Any, *args: Any) -> None:
     _begin_batch(self, *args)
-    self.unit._settle = None
+    self.unit._write_completions = None
 
 
 async def believes_it_was_done(self: Any, work: Any, **options: Any) -> Any:
@@ -261,78 +257,81 @@ async def believes_it_was_done(self: Any, work: Any, **options: Any) -> Any:
 
     remember.__qualname__ = work.__qualname__
     try:
-        return await _lanes_write(self, remember, **options)
+        return await _executors_write(self, remember, **options)
     except OutcomeUnknown:
         return done[-1]
 
 
 def place_like_any_other(self: Any, drafted: Any, key: str, now: Any) -> Any:
-    transaction = self._unit.touch()
-    return scheduling.place(transaction, drafted, self._options.on_conflict, now=now, make_id=self._drafter.make_id)
+    transaction = self._unit.flush_to_db()
+    return job_builder.place(
+        transaction, drafted, self._options.on_conflict, now=now, make_id=self._job_builder.make_id
+    )
 
 
-def renew_whatever(self: LeaseTask) -> Any:
+def renew_whatever(self: HeartbeatTask) -> Any:
     async def run() -> None:
         while True:
-            await asyncio.sleep(self._every_ms / 1000)
+            await asyncio.sleep(self._deps.settings.renew_every_ms / 1000)
 
     return run()
 
 
-_draft = scheduling.Drafter.draft
+_draft = job_builder.JobBuilder.draft
 
 
-def draft_for_everybody(self: Any, calls: Any, **options: Any) -> Any:
-    return _draft(self, calls, **(options | {"tenant": DEFAULT_TENANT}))
+def draft_for_everybody(self: Any, request: Any, **options: Any) -> Any:
+    return _draft(self, request, **(options | {"tenant": DEFAULT_TENANT}))
 
 
 MUTANTS: Final = (
     Mutant("no_fence", "an end is written whoever holds the job", sql("finish_job",
            "state = 'in_progress' and worker_id = ? and attempt = ?", "? is not null and ? is not null")),
     Mutant("no_held_check", "a mutation whose end was refused keeps its writes",
-           swap(mutations._Batch, "settle", settle_whatever)),
+           swap(batch.OpenBatch, "write_completions", settle_whatever)),
     Mutant("finish_outside", "a mutation's end is written after its commit",
-           swap(mutations._Batch, "finish", finish_later)),
-    Mutant("blind_retry", "a call whose reply was lost is made again", swap(execution.Execution, "call_once",
+           swap(batch.OpenBatch, "finish", finish_later)),
+    Mutant("blind_retry", "a call whose reply was lost is made again", swap(Execution, "call_once",
            call_again_without_key)),
     Mutant("split_claim", "a claim reads in one transaction and writes in another",
-           both(swap(SimulatedLanes, "write", look_then_claim),
+           both(swap(SimulatedExecutors, "write", look_then_claim),
                 swap(SqliteTransaction, "waiting_tenants", wait_as_was_seen),
                 swap(SqliteTransaction, "claim_jobs", claim_what_was_seen))),
     Mutant("same_attempt", "a claim is no new attempt", sql("claim_jobs", "attempt + 1", "attempt")),
-    Mutant("requeue_action", "an action whose worker died runs again", swap(upkeep, "lost", lost_like_a_mutation)),
-    Mutant("no_reaper", "nobody gives back what the dead held", swap(upkeep.Reaper, "round", nothing)),
-    Mutant("crashes_uncounted", "a job that kills its workers goes on", swap(upkeep, "lost", lost_without_count)),
-    Mutant("deaf_to_lost_lease", "a worker goes on after its lease was taken", swap(LeaseTask, "_run", renew_whatever)),
-    Mutant("undo_keeps_jobs", "what a failed mutation scheduled stays", swap(UnitOfWork, "undo", undo_but_jobs)),
-    Mutant("nested_undo", "what a failed nested mutation wrote stays", swap(UnitOfWork, "undo", undo_outermost_only)),
+    Mutant("requeue_action", "an action whose worker died runs again", swap(reaper, "lost", lost_like_a_mutation)),
+    Mutant("no_reaper", "nobody gives back what the dead held", swap(reaper.Reaper, "round", nothing)),
+    Mutant("crashes_uncounted", "a job that kills its workers goes on", swap(reaper, "lost", lost_without_count)),
+    Mutant("deaf_to_lost_lease", "a worker goes on without its lease", swap(HeartbeatTask, "_run", renew_whatever)),
+    Mutant("undo_keeps_jobs", "what a failed mutation scheduled stays", swap(UnitOfWork, "undo_to", undo_but_jobs)),
+    Mutant("nested_undo", "what a failed nested mutation wrote stays",
+           swap(UnitOfWork, "undo_to", undo_outermost_only)),
     Mutant("told_later", "on_complete is scheduled in a second transaction",
-           both(swap(mutations, "finish", tell_later), swap(actions, "finish", tell_later))),
+           both(swap(batch, "finish", tell_later), swap(actions, "finish", tell_later))),
     Mutant("cancel_overwrites", "a cancel changes what has ended",
            sql("cancel_job", "and state in ('pending', 'in_progress')", "")),
     Mutant("born_alive", "what a canceled action schedules lives",
            swap(schedulers, "is_canceled", lambda transaction, job_id, tenant: False)),
     Mutant("early_pruner", "jobs are removed before their time",
            sql("prune_jobs", "completed_at < :before", "completed_at < :before + 15000")),
-    Mutant("never_unblocked", "blocked jobs stay so", swap(upkeep.Unblocker, "round", nothing)),
+    Mutant("never_unblocked", "blocked jobs stay so", swap(unblocker.Unblocker, "round", nothing)),
     Mutant("ends_dropped", "the end of an action is forgotten when the database is away",
            swap(actions.ActionEnds, "round", ends_or_gives_up)),
     Mutant("believed", "a commit whose reply was lost is taken for done",
-           swap(SimulatedLanes, "write", believes_it_was_done)),
+           swap(SimulatedExecutors, "write", believes_it_was_done)),
     Mutant("retries_for_ever", "a retry policy has no last attempt",
-           swap(jobs, "next_attempt_at",
+           swap(lifecycle, "next_attempt_at",
                 lambda failures, policy, now, entropy: retry.next_attempt_at(1, policy, now, entropy))),
     Mutant("tenant_forgotten", "a job is scheduled for the default tenant",
-           swap(scheduling.Drafter, "draft", draft_for_everybody)),
+           swap(job_builder.JobBuilder, "draft", draft_for_everybody)),
     Mutant("key_of_ended_jobs", "a key is free as soon as its job runs",
            both(sql("find_unfinished_key", "state in ('pending', 'in_progress')", "state = 'pending'"),
                 swap(world, "HISTORY", world.HISTORY + "drop index jobs_key;"))),
     Mutant("claims_unheard", "real once: a claim whose reply was lost is never found",
-           swap(claims.Abandoned, "look", look_at_nothing)),
+           swap(claims.Claims, "lost", look_at_nothing)),
     Mutant("running_found_again", "an action that runs is taken for an unheard claim",
-           swap(claims.Abandoned, "look", look_without_knowing)),
+           swap(claims.Claims, "lost", look_without_knowing)),
     Mutant("unsettled_batch", "real once: in a batch, earlier mutations look unfinished",
-           swap(mutations._Batch, "__init__", batch_that_does_not_settle)),
+           swap(batch.OpenBatch, "__init__", batch_that_does_not_settle)),
     Mutant("own_key", "real once: a job that schedules under its own key cancels itself and never ends",
            swap(schedulers.MutationScheduler, "_write_under_key", place_like_any_other)),
     Mutant("bad_company", "real once: innocent jobs are quarantined with the one that kills",
@@ -344,9 +343,9 @@ MUTANTS: Final = (
     Mutant("never_resumed", "after a suspect mutation, no action starts any more",
            swap(actions.ActionLoop, "resume", lambda self: None)),
     Mutant("suspects_together", "suspect actions run beside each other",
-           swap(actions.ActionLoop, "_start", start_like_any_other)),
+           swap(actions.ActionLoop, "_runs_suspect", False)),
     Mutant("found_runs", "what was claimed without a reply runs, whether its function is known or not",
-           swap(claims.Abandoned, "_hand_back_unknown", take_as_found)),
+           swap(claims.Claims, "_hand_back_unknown", take_as_found)),
     Mutant("reborn_gives_up", "real once: a worker without a lease tries only once to get one",
-           swap(worker.Worker, "_be_reborn", register_once)),
+           swap(Registration, "_register_again", register_once)),
 )  # fmt: skip

@@ -7,29 +7,32 @@ delete schedules through the requests that the public operations are made of, ea
 import asyncio
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from evertick.app.app import App
-from evertick.app.contexts import ActionCtx, MutationCtx
+from evertick.app.execution.contexts import ActionCtx, MutationCtx
 from evertick.base.clock import Clock
 from evertick.base.errors import Conflict, EvertickError, Unavailable
 from evertick.base.ids import DEFAULT_TENANT, IdMaker, JobId, ScheduleId
 from evertick.base.instants import Instant
-from evertick.base.records import FunctionKind
-from evertick.base.schedule_records import ScheduleRow
-from evertick.engine import schedule_requests
-from evertick.engine.finish import cancel, terminate
-from evertick.engine.schedule_requests import Requester
-from evertick.engine.settings import Settings
+from evertick.base.records.jobs import FunctionKind
+from evertick.base.records.retry import RetryPolicy
+from evertick.engine.jobs.completion import cancel, terminate
+from evertick.engine.runtime.settings import Settings
+from evertick.engine.schedules import commands as schedule_requests
+from evertick.engine.schedules.commands import Requester
 from evertick.engine.worker import Worker
-from evertick.rules.events import BackfillAsked, BackfillCanceled, Event, LimitSet, Paused, Resumed, Triggered
-from evertick.rules.retry import RetryPolicy
-from evertick.rules.schedule import Backfill, CatchUp, Overlap, Policies
-from evertick.store.contract import Hints, Transaction
+from evertick.rules.schedules.events import BackfillAsked, BackfillCanceled, Event, LimitSet, Paused, Resumed, Triggered
+from evertick.rules.schedules.policies import CatchUp, Overlap, Policies
+from evertick.rules.schedules.state import Backfill
+from evertick.store.contract.notifications import Notifications
+from evertick.store.contract.store import Transaction
+from evertick.store.records.schedule import Schedule
+from evertick.store.records.spec import StoredSpec
 from tests.schedules.rows import schedule_row
-from tests.simulation.cluster import InstantTimer
-from tests.simulation.database import LeaseTask, SimulatedLanes, SimulatedStore
+from tests.simulation.cluster import NoTimeLimits
+from tests.simulation.database import HeartbeatTask, SimulatedExecutors, SimulatedStore
 from tests.simulation.loop import SimulatedClock
 from tests.simulation.processes import PROCESS, Process, ProcessState, current_process
 from tests.simulation.schedule_specs import APIA, LORD_HOWE, DrawnSpec, draw_fast, draw_slow
@@ -190,7 +193,7 @@ class ScheduleCluster:
 
     # -- processes
 
-    def _tell_everybody(self, hints: Hints) -> None:
+    def _tell_everybody(self, hints: Notifications) -> None:
         for store in self._stores.values():
             store.hear(hints)
 
@@ -225,19 +228,16 @@ class ScheduleCluster:
         store = SimulatedStore(world, process)
         self._stores[process.name] = store
         environment = app.open_on(store, inline=True)
-        environment.timer = InstantTimer()  # type: ignore[assignment]
+        environment.time_limits = NoTimeLimits()  # type: ignore[assignment]
         environment.sleep = lambda seconds: None
-        environment.lanes = SimulatedLanes(store, world, self.profile.latencies)
+        environment.executors = SimulatedExecutors(store, world, self.profile.latencies)
         world.counters.append(app.counters.snapshot)
         return app
 
     async def _run_worker(self, role: str) -> None:
         app = self._open(role)
-        e = app.environment
-        worker = Worker(
-            e.store, e.lanes, e.clock, app._execution, e.ids, e.entropy, e.settings, app.counters, make_lease=LeaseTask
-        )
-        await worker.run()
+        deps = app.environment.engine_deps(app._execution, app.counters)
+        await Worker(deps, make_heartbeat=HeartbeatTask).run()
 
     async def _run_client(self, role: str) -> None:
         app = self._open(role)
@@ -248,7 +248,7 @@ class ScheduleCluster:
             await asyncio.sleep(pause_s)
             if self.asking:
                 try:
-                    await e.lanes.write(client.ask)
+                    await e.executors.write(client.ask)
                 except EvertickError as error:
                     self.world.rare[f"request_{error.code}"] += 1
 
@@ -289,9 +289,10 @@ class ScheduleClient:
         elif draw < 0.32:
             self._stop_a_run(transaction, by)
         else:
-            schedule_requests.apply(transaction, schedule_id, [self._event(name, by.now)], by, action="asked")
+            change = schedule_requests.Change(action="asked", events=[self._event(name, by.now)])
+            schedule_requests.apply(transaction, schedule_id, change, by)
 
-    def _new(self, name: str, now: Instant) -> ScheduleRow:
+    def _new(self, name: str, now: Instant) -> Schedule:
         chance, truth = self._chance, self._truth
         exclusive = chance.choice((1, 1, 2)) if chance.random() < 0.7 else 0
         truth.kinds.setdefault(name, Kind(exclusive, ordered=chance.random() < 0.5))
@@ -307,7 +308,7 @@ class ScheduleClient:
             function="work" if kind is FunctionKind.ACTION else "tick",
             kind=kind,
             args=args,
-            retry=RETRY.to_json() if chance.random() < 0.2 else None,
+            retry=RETRY if chance.random() < 0.2 else None,
             policies=self._policies(name),
             remaining=chance.choice((None, None, None, 1, 7)),
         )
@@ -337,13 +338,11 @@ class ScheduleClient:
     def _update(self, transaction: Transaction, schedule_id: ScheduleId, by: Requester) -> None:
         kind = self._truth.kinds[schedule_id]
         spec = self._spec(by.now) if self._chance.random() < 0.7 else None
-        schedule_requests.update(
-            transaction,
-            schedule_id,
-            by,
-            spec=None if spec is None else spec_text(spec),
+        change = schedule_requests.Update(
+            edit=None if spec is None else lambda row: replace(row, spec=StoredSpec(spec_text(spec))),
             policies=None if kind.ordered else self._policies(schedule_id),
         )
+        schedule_requests.update(transaction, schedule_id, change, by)
 
     def _event(self, name: str, now: Instant) -> Event:
         chance = self._chance

@@ -7,12 +7,17 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from evertick.base.instants import Instant
-from evertick.base.schedule_records import RunReport, ScheduleRow
-from evertick.engine import evaluation, evaluator, schedule_requests, schedule_writing
-from evertick.engine.evaluation import Evaluated
-from evertick.rules import decide, desk, overlap
-from evertick.rules.state_text import to_text
-from evertick.store.sql_schedules import SqlSchedules
+from evertick.base.records.schedules import RunReport
+from evertick.engine.schedules import commands as schedule_requests
+from evertick.engine.schedules import evaluation, evaluator
+from evertick.engine.schedules import persistence as schedule_writing
+from evertick.engine.schedules.evaluation import Inputs
+from evertick.engine.schedules.outcome import Evaluated, Evaluation
+from evertick.rules.schedules import decide, overlap
+from evertick.rules.schedules import state_builder as desk
+from evertick.store.records.schedule import Schedule
+from evertick.store.transaction.ledger import SqlLedger
+from evertick.store.transaction.schedules import SqlSchedules
 from tests.simulation.functions import Stage
 from tests.simulation.mutants import Mutant, Plant, both, sql, swap
 
@@ -24,18 +29,18 @@ UPDATED: Final = decide._updated
 DUE: Final = SqlSchedules.due_schedules
 
 
-def jobs_first(transaction: Any, items: Sequence[Evaluated], **options: Any) -> None:
+def jobs_first(transaction: Any, items: Sequence[Evaluated], context: Evaluation) -> None:
     """The runs start in this transaction, and what was decided is written in another."""
     transaction.insert_jobs([job for item in items for job in item.jobs])
     rest = [replace(item, jobs=[]) for item in items]
-    Stage.world.afterthoughts.append(lambda later: WRITE(later, rest, **options))
+    Stage.world.afterthoughts.append(lambda later: WRITE(later, rest, context))
 
 
 def changing(change: Callable[[Evaluated, Instant], Evaluated]) -> Callable[..., Evaluated]:
     """`evaluate`, with its answer changed."""
 
-    def changed(*args: Any, now: Instant, **options: Any) -> Evaluated:
-        return change(EVALUATE(*args, now=now, **options), now)
+    def changed(row: Schedule, inputs: Inputs, context: Evaluation) -> Evaluated:
+        return change(EVALUATE(row, inputs, context), context.now)
 
     return changed
 
@@ -43,7 +48,7 @@ def changing(change: Callable[[Evaluated, Instant], Evaluated]) -> Callable[...,
 def mark_is_now(item: Evaluated, now: Instant) -> Evaluated:
     """The mark follows the clock, and goes back with it."""
     state = replace(item.plan.state, seen_until=now)
-    return replace(item, row=replace(item.row, seen_until=now, state=to_text(state)))
+    return replace(item, row=item.row.with_state(state))
 
 
 def rest_is_seen(item: Evaluated, now: Instant) -> Evaluated:
@@ -74,7 +79,7 @@ def newest_first(entries: Any, **options: Any) -> Any:
 
 
 def no_reports(self: Any, schedules: Any, *, limit: int) -> list[RunReport]:
-    """Nobody hears that runs end."""
+    """No schedule is told that its runs end."""
     return []
 
 
@@ -95,9 +100,9 @@ def kept_time_forgotten(working: Any, event: Any) -> None:
 @contextmanager
 def rows_of_a_moment_ago() -> Iterator[None]:
     """Now and then a page is one that was read before, as if nobody locked and nobody looked at revisions."""
-    pages: dict[int, list[ScheduleRow]] = {}
+    pages: dict[int, list[Schedule]] = {}
 
-    def due(self: Any, now: Instant, *, limit: int) -> list[ScheduleRow]:
+    def due(self: Any, now: Instant, *, limit: int) -> list[Schedule]:
         world = Stage.world
         old, fresh = pages.get(id(world)), DUE(self, now, limit=limit)
         pages.clear()
@@ -122,9 +127,9 @@ MUTANTS: Final = (
     Mutant("wrong overlap", "an open run is overlooked", swap(desk, "sort_out", one_run_overlooked)),
     Mutant("newest first", "what waits starts in the wrong order", swap(desk, "sort_out", newest_first)),
     Mutant("window", "nothing is ever too late", swap(desk, "too_late", lambda *args: None)),
-    Mutant("deaf", "ends of runs are not heard", swap(SqlSchedules, "run_reports", no_reports)),
+    Mutant("deaf", "ends of runs are not heard", swap(SqlLedger, "run_reports", no_reports)),
     Mutant("unread", "ends of runs are heard and change nothing", swap(evaluation, "_in_order", reports_unread)),
-    Mutant("unnoted", "ends of runs are not in the ledger", swap(SqlSchedules, "end_occurrences", ends_unnoted)),
+    Mutant("unnoted", "ends of runs are not in the ledger", swap(SqlLedger, "end_occurrences", ends_unnoted)),
     Mutant(
         "version ignored",
         "a schedule is judged as it was, and written over what it is",

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from evertick.base.ids import DEFAULT_TENANT, ScheduleId
-from evertick.engine.schedule_times import ScheduleTimes
-from evertick.rules.catch_up import LATE_AFTER_MS
-from evertick.rules.schedule import CatchUp, Reason
-from evertick.rules.state_text import from_text
+from evertick.engine.schedules.times import ScheduleTimes
+from evertick.rules.schedules.catch_up import LATE_AFTER_MS
+from evertick.rules.schedules.fates import Reason
+from evertick.rules.schedules.policies import CatchUp
+from evertick.rules.schedules.state_json import from_text
+from evertick.store.records.spec import StoredSpec
 from tests.simulation.schedule_specs import DrawnSpec
 from tests.simulation.world import World
 
@@ -149,7 +151,7 @@ class Truth:
     def _actual(self, spec: str, schedule_id: str, nominal_ms: int) -> int:
         if not self.specs[spec].jitter_ms:
             return nominal_ms
-        times = ScheduleTimes(spec, ScheduleId(schedule_id), DEFAULT_TENANT)
+        times = ScheduleTimes(StoredSpec(spec).recurrence, ScheduleId(schedule_id), DEFAULT_TENANT)
         return times.fire_time(nominal_ms // 1000).actual_at
 
     def _latest_actual(self, schedule_id: str, nominal_ms: int) -> int:

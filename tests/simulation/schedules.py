@@ -28,8 +28,10 @@ import click
 
 from evertick.base.errors import Unavailable
 from evertick.base.ids import ScheduleId
-from evertick.engine import evaluation, evaluator, schedule_requests, stops
-from evertick.rules.events import Event, Paused
+from evertick.engine.jobs import cancellation
+from evertick.engine.schedules import commands as schedule_requests
+from evertick.engine.schedules import evaluation, evaluator
+from evertick.rules.schedules.events import Event, Paused
 from tests.simulation.faults import Fault, Plan, plan_text
 from tests.simulation.functions import Stage
 from tests.simulation.loop import SimulationFailure, SimulationLoop
@@ -131,7 +133,7 @@ def _small_pages(profile: Profile) -> Iterator[None]:
         patch.multiple(evaluator, PAGE=profile.page, REPORTS_MAX=profile.reports),
         patch.object(evaluation, "OCCURRENCES_PER_ROUND", profile.due),
         patch.object(schedule_requests, "ROUNDS_MAX", 3_000),
-        patch.object(stops, "LOOK_EVERY_MS", profile.poll_ms // 10),
+        patch.object(cancellation, "LOOK_EVERY_MS", profile.poll_ms // 10),
     ):
         yield
 
@@ -163,7 +165,7 @@ def _tell_everybody(cluster: ScheduleCluster, events: Sequence[Event]) -> None:
             try:
                 cluster.ask(
                     lambda transaction, by, name=name: schedule_requests.apply(  # type: ignore[misc]
-                        transaction, ScheduleId(name), events, by, action="told"
+                        transaction, ScheduleId(name), schedule_requests.Change(action="told", events=events), by
                     )
                 )
             except Unavailable:

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from evertick.base.instants import Instant
-from evertick.rules.jobs import SUSPECT_CRASHES
-from evertick.store.contract import Transaction
-from evertick.store.sqlite import SqliteStore
+from evertick.rules.jobs.lifecycle import SUSPECT_CRASHES
+from evertick.store.contract.store import Transaction
+from evertick.store.sqlite.store import SqliteStore
 from tests.simulation.loop import SimulationLoop
 from tests.simulation.processes import PROCESS
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from evertick.store.contract import Store
+from evertick.store.contract.store import Store
 from evertick.store.open import open_store
 
 TABLES = (

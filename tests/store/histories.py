@@ -13,7 +13,9 @@ from typing import Any, Final
 from evertick.base.errors import WriteConflict
 from evertick.base.ids import DEFAULT_TENANT, JobId, TenantId, WorkerId
 from evertick.base.instants import LONG_AGO, Instant
-from evertick.base.records import (
+from evertick.base.records.completion import COMPLETION
+from evertick.base.records.job_error import JOB_ERROR
+from evertick.base.records.jobs import (
     UNFINISHED,
     Call,
     FunctionKind,
@@ -25,7 +27,8 @@ from evertick.base.records import (
     StoredDocument,
     Worker,
 )
-from evertick.store.contract import NO_TENANT
+from evertick.base.records.retry import RETRY
+from evertick.store.contract.claims import NO_TENANT
 from tests.store.model import ModelStore, ModelTransaction, Tables
 from tests.store.schedule_histories import FED, SELDOM, ScheduleDraws
 
@@ -172,8 +175,8 @@ class History(ScheduleDraws):
             created_at=self._moment(),
             parent_id=self._any_job(tables),
             key=pick(KEYS) if self._maybe(0.15) else None,
-            retry=pick((None, '{"max":3}')),
-            on_complete=pick((None, "{}")),
+            retry=pick((None, RETRY.text('{"max":3}'))),
+            on_complete=pick((None, COMPLETION.text("{}"))),
             state=JobState.CANCELED if self._maybe(0.1) else JobState.PENDING,
         )
 
@@ -211,7 +214,7 @@ class History(ScheduleDraws):
             failures=job.failures + failed,
             crashes=job.crashes + (failed and self._maybe(0.5)),
             result=self._pick((None, "1")),
-            error=self._pick((None, '{"e":1}')) if failed else None,
+            error=self._pick((None, JOB_ERROR.text('{"e":1}'))) if failed else None,
             logs=self._pick((None, "[]")),
         )
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 from evertick.base.errors import WriteConflict
 from evertick.base.ids import JobId, TenantId, WorkerId
 from evertick.base.instants import LONG_AGO, Instant
-from evertick.base.records import (
+from evertick.base.records.jobs import (
     UNFINISHED,
     Call,
     CanceledJob,
@@ -25,8 +25,8 @@ from evertick.base.records import (
     StoredDocument,
     Worker,
 )
-from evertick.rules.jobs import SUSPECT_CRASHES
-from evertick.store.contract import NO_TENANT
+from evertick.rules.jobs.lifecycle import SUSPECT_CRASHES
+from evertick.store.contract.claims import NO_TENANT
 from tests.store.schedule_model import ScheduleModel, ScheduleTables
 
 T = TypeVar("T")

@@ -5,8 +5,22 @@ from typing import Any, Final
 
 from evertick.base.ids import DEFAULT_TENANT, JobId, TenantId, WorkerId
 from evertick.base.instants import Instant
-from evertick.base.records import CanceledJob, Claim, FunctionKind, Job, JobEnd, JobState, NewJob, Worker
-from evertick.store.contract import Isolation, Store, Transaction
+from evertick.base.records.completion import COMPLETION
+from evertick.base.records.job_error import JOB_ERROR
+from evertick.base.records.jobs import (
+    OCCURRENCE,
+    CanceledJob,
+    Claim,
+    FunctionKind,
+    Job,
+    JobEnd,
+    JobState,
+    NewJob,
+    Worker,
+)
+from evertick.base.records.retry import RETRY
+from evertick.base.records.stored import Codec
+from evertick.store.contract.store import Isolation, Store, Transaction
 
 NOW: Final = Instant(1_000_000)
 ANN: Final = WorkerId("worker_ann")
@@ -14,6 +28,13 @@ BEN: Final = WorkerId("worker_ben")
 OTHER: Final = TenantId("other")
 MUTATION: Final = FunctionKind.MUTATION
 ACTION: Final = FunctionKind.ACTION
+PARTS: Final[dict[str, Codec[Any]]] = {
+    "retry": RETRY,
+    "on_complete": COMPLETION,
+    "schedule": OCCURRENCE,
+    "error": JOB_ERROR,
+}
+"""The parts of a job that are records of their own; the store's tests give them as texts, which it never looks into."""
 ENDED: Final = (JobState.SUCCESS, JobState.FAILED, JobState.CANCELED)
 
 
@@ -27,6 +48,14 @@ def job_id(number: int) -> JobId:
     return JobId(f"job_{number:028x}")
 
 
+def in_parts(changes: dict[str, Any]) -> dict[str, Any]:
+    """Values of a job's fields, its parts given as texts."""
+    return {
+        name: PARTS[name].text(each) if isinstance(each, str) and name in PARTS else each
+        for name, each in changes.items()
+    }
+
+
 def new_job(number: int = 1, **changes: Any) -> NewJob:
     """A mutation that is due at NOW, with `changes`."""
     job = NewJob(
@@ -38,7 +67,7 @@ def new_job(number: int = 1, **changes: Any) -> NewJob:
         due_at=NOW,
         created_at=NOW,
     )
-    return dataclasses.replace(job, **changes)
+    return dataclasses.replace(job, **in_parts(changes))
 
 
 def worker(worker_id: WorkerId = ANN, **changes: Any) -> Worker:
@@ -60,7 +89,7 @@ def end_of(claim: Claim, state: JobState = JobState.SUCCESS, **changes: Any) -> 
         "error": None,
         "logs": None,
     }
-    return JobEnd(**(end | changes))
+    return JobEnd(**(end | in_parts(changes)))
 
 
 def insert(store: Store, *jobs: NewJob) -> None:

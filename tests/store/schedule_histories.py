@@ -6,8 +6,11 @@ from typing import Any, Final
 
 from evertick.base.ids import DEFAULT_TENANT, JobId, ScheduleId, TenantId
 from evertick.base.instants import Instant
-from evertick.base.records import JobState
-from evertick.base.schedule_records import OccurrenceFilter, OccurrenceRow, RunReport, ScheduleFilter, ScheduleRow
+from evertick.base.records.jobs import JobState
+from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, RunReport, ScheduleFilter
+from evertick.rules.schedules.fates import Origin
+from evertick.rules.schedules.state import OccurrenceKey
+from evertick.store.records.schedule import Schedule
 from tests.store.schedule_model import key_of
 from tests.store.schedule_rows import line, occurrence, report, schedule
 
@@ -32,7 +35,7 @@ class ScheduleDraws:
     def draw_insert_schedule(self, tables: Any) -> Any:
         return (self._new_schedule(),), {}
 
-    def _new_schedule(self) -> ScheduleRow:
+    def _new_schedule(self) -> Schedule:
         moment = self._moment()
         return schedule(
             self._pick(SCHEDULES),
@@ -109,8 +112,8 @@ class ScheduleDraws:
 
     def draw_get_occurrence(self, tables: Any) -> Any:
         row = self._some_occurrence(tables)
-        named = {name: getattr(row, name) for name in ("tenant", "nominal_at", "origin", "request")}
-        return (row.schedule_id,), named
+        key = OccurrenceKey(Origin(row.origin), row.request, row.nominal_at)
+        return (row.schedule_id, key), {"tenant": row.tenant}
 
     def draw_end_occurrences(self, tables: Any) -> Any:
         rows = {key_of(row): row for row in (self._some_occurrence(tables) for _ in range(3))}

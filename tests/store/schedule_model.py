@@ -1,4 +1,4 @@
-"""The model's part for schedules: what `evertick.store.schedule_contract` promises, over plain dicts."""
+"""The model's part for schedules: what `evertick.store.contract.schedules` promises, over plain dicts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,26 +7,27 @@ from typing import Any
 from evertick.base.errors import WriteConflict
 from evertick.base.ids import JobId, ScheduleId, TenantId
 from evertick.base.instants import Instant
-from evertick.base.records import CanceledJob, Job, JobState
-from evertick.base.schedule_records import (
+from evertick.base.records.jobs import CanceledJob, Job, JobState
+from evertick.base.records.schedules import (
     HistoryRow,
     OccurrenceFilter,
     OccurrenceRow,
     RunReport,
     ScheduleFilter,
-    ScheduleRow,
 )
+from evertick.rules.schedules.state import OccurrenceKey
+from evertick.store.records.schedule import Schedule
 
 ScheduleKey = tuple[TenantId, ScheduleId]
-OccurrenceKey = tuple[TenantId, ScheduleId, Instant, str, str]
+LedgerKey = tuple[TenantId, ScheduleId, Instant, str, str]
 
 
 @dataclass
 class ScheduleTables:
     """Schedules, their ledger, what runs reported, their history, and which jobs were asked to stop."""
 
-    schedules: dict[ScheduleKey, ScheduleRow] = field(default_factory=dict)
-    occurrences: dict[OccurrenceKey, OccurrenceRow] = field(default_factory=dict)
+    schedules: dict[ScheduleKey, Schedule] = field(default_factory=dict)
+    occurrences: dict[LedgerKey, OccurrenceRow] = field(default_factory=dict)
     reports: dict[JobId, RunReport] = field(default_factory=dict)
     history: dict[str, HistoryRow] = field(default_factory=dict)
     stops: dict[JobId, int] = field(default_factory=dict)
@@ -39,30 +40,30 @@ class ScheduleModel:
     get_job: Callable[..., Job | None]
     cancel_job: Callable[..., CanceledJob | None]
 
-    def insert_schedule(self, row: ScheduleRow) -> None:
+    def insert_schedule(self, row: Schedule) -> None:
         if (row.tenant, row.id) in self.tables.schedules:
             raise WriteConflict("the id is taken")
         self.tables.schedules[row.tenant, row.id] = row
 
-    def get_schedule(self, schedule_id: ScheduleId, *, tenant: TenantId) -> ScheduleRow | None:
-        row: ScheduleRow | None = self.tables.schedules.get((tenant, schedule_id))
+    def get_schedule(self, schedule_id: ScheduleId, *, tenant: TenantId) -> Schedule | None:
+        row: Schedule | None = self.tables.schedules.get((tenant, schedule_id))
         return row
 
-    def lock_schedule(self, schedule_id: ScheduleId, *, tenant: TenantId) -> ScheduleRow | None:
+    def lock_schedule(self, schedule_id: ScheduleId, *, tenant: TenantId) -> Schedule | None:
         return self.get_schedule(schedule_id, tenant=tenant)
 
-    def due_schedules(self, now: Instant, *, limit: int) -> list[ScheduleRow]:
+    def due_schedules(self, now: Instant, *, limit: int) -> list[Schedule]:
         due = [row for row in self.tables.schedules.values() if row.wake_at is not None and row.wake_at <= now]
         return sorted(due, key=lambda row: (row.wake_at, row.tenant, row.id))[:limit]
 
-    def reported_schedules(self, *, limit: int) -> list[ScheduleRow]:
+    def reported_schedules(self, *, limit: int) -> list[Schedule]:
         reported = {(each.tenant, each.schedule_id) for each in self.tables.reports.values()}
         return [self.tables.schedules[key] for key in sorted(reported & self.tables.schedules.keys())][:limit]
 
     def next_wake(self) -> Instant | None:
         return min((row.wake_at for row in self.tables.schedules.values() if row.wake_at is not None), default=None)
 
-    def save_schedules(self, rows: Sequence[ScheduleRow]) -> int:
+    def save_schedules(self, rows: Sequence[Schedule]) -> int:
         saved = 0
         for row in rows:
             old = self.tables.schedules.get((row.tenant, row.id))
@@ -82,7 +83,7 @@ class ScheduleModel:
         limit: int,
         after: tuple[Instant | None, str] | None = None,
         by_next: bool = False,
-    ) -> list[ScheduleRow]:
+    ) -> list[Schedule]:
         def position(next_at: Instant | None, schedule_id: str) -> tuple[Any, ...]:
             return (next_at is None, next_at or 0, schedule_id) if by_next else (schedule_id,)
 
@@ -113,10 +114,9 @@ class ScheduleModel:
             written += old is None or old.fate == "buffered"
         return written
 
-    def get_occurrence(
-        self, schedule_id: ScheduleId, *, tenant: TenantId, nominal_at: Instant, origin: str, request: str
-    ) -> OccurrenceRow | None:
-        row: OccurrenceRow | None = self.tables.occurrences.get((tenant, schedule_id, nominal_at, origin, request))
+    def get_occurrence(self, schedule_id: ScheduleId, key: OccurrenceKey, *, tenant: TenantId) -> OccurrenceRow | None:
+        place = (tenant, schedule_id, key.nominal_at, key.origin.value, key.request)
+        row: OccurrenceRow | None = self.tables.occurrences.get(place)
         return row
 
     def end_occurrences(self, reports: Sequence[RunReport]) -> None:
@@ -210,6 +210,6 @@ class ScheduleModel:
         return {each: self.tables.stops[each] for each in ids if each in self.tables.stops and each in self.tables.jobs}
 
 
-def key_of(row: OccurrenceRow | RunReport) -> OccurrenceKey:
+def key_of(row: OccurrenceRow | RunReport) -> LedgerKey:
     """Where a row stands in the ledger."""
     return (row.tenant, row.schedule_id, row.nominal_at, row.origin, row.request)

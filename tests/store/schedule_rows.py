@@ -4,24 +4,26 @@ import dataclasses
 from typing import Any
 
 from evertick.base.ids import DEFAULT_TENANT, JobId, ScheduleId
-from evertick.base.schedule_records import HistoryRow, OccurrenceFilter, OccurrenceRow, RunReport, ScheduleRow
-from evertick.store.contract import Store, Transaction
+from evertick.base.records.schedules import HistoryRow, OccurrenceFilter, OccurrenceRow, RunReport
+from evertick.store.contract.store import Store, Transaction
+from evertick.store.records.schedule import METADATA, STATE, TARGET, Schedule
+from evertick.store.records.spec import StoredSpec
 from tests.store.rows import NOW, at, job_id
 
 
-def schedule(name: str = "s1", **changes: Any) -> ScheduleRow:
+def schedule(name: str = "s1", **changes: Any) -> Schedule:
     """A schedule that wants to be looked at NOW, with `changes`."""
-    row = ScheduleRow(
+    row = Schedule(
         tenant=DEFAULT_TENANT,
         id=ScheduleId(name),
         kind="schedule",
-        spec='{"crons":["* * * * *"]}',
-        target='{"name":"app.report"}',
+        spec=StoredSpec('{"crons":["* * * * *"]}'),
+        stored_target=TARGET.text('{"name":"app.report"}'),
         function="app.report",
-        state='{"v":1}',
+        stored_state=STATE.text('{"v":1}'),
         status="active",
         note="",
-        memo="{}",
+        stored_metadata=METADATA.text("{}"),
         seen_until=NOW,
         wake_at=NOW,
         next_at=at(60_000),
@@ -94,7 +96,7 @@ def line(number: int, name: str = "s1", **changes: Any) -> HistoryRow:
     return dataclasses.replace(row, **changes)
 
 
-def add(store: Store, *rows: ScheduleRow) -> None:
+def add(store: Store, *rows: Schedule) -> None:
     """Write schedules in a transaction of their own."""
 
     def work(tx: Transaction) -> None:
@@ -119,7 +121,7 @@ def minutes(rows: list[OccurrenceRow]) -> list[int]:
     return [(row.nominal_at - NOW) // 60_000 for row in rows]
 
 
-def ids(rows: list[ScheduleRow]) -> list[str]:
+def ids(rows: list[Schedule]) -> list[str]:
     """The names of schedules."""
     return [str(row.id) for row in rows]
 

@@ -11,7 +11,7 @@ import pytest
 
 from evertick.base.errors import DatabaseUnavailable, InvalidDatabaseUrl, SchemaMismatch, StorageFailed
 from evertick.store.open import open_store
-from evertick.store.postgres_connections import conninfo_of, shown
+from evertick.store.postgres.connections import conninfo_of, shown
 from tests.store.rows import ANN
 
 OTHERS = "create table jobs (title text)"

@@ -4,8 +4,8 @@ import pytest
 
 from evertick.base.errors import WriteConflict
 from evertick.base.ids import DEFAULT_TENANT, TenantId
-from evertick.base.records import Call
-from evertick.store.contract import Store
+from evertick.base.records.jobs import Call
+from evertick.store.contract.store import Store
 from tests.store.rows import NOW, OTHER, at
 
 FIRST = Call("app.pay", "abc", '{"paid":true}')

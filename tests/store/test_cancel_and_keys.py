@@ -4,8 +4,9 @@ import pytest
 
 from evertick.base.errors import WriteConflict
 from evertick.base.ids import DEFAULT_TENANT, JobId, TenantId
-from evertick.base.records import CanceledJob, JobState
-from evertick.store.contract import Store
+from evertick.base.records.completion import COMPLETION
+from evertick.base.records.jobs import CanceledJob, JobState
+from evertick.store.contract.store import Store
 from tests.store.rows import (
     ANN,
     BEN,
@@ -34,7 +35,7 @@ def holder(store: Store, key: str = "k", *, tenant: TenantId = DEFAULT_TENANT) -
 def test_a_pending_job_is_canceled_at_once(store: Store) -> None:
     insert(store, new_job(on_complete='{"name":"f"}'))
 
-    assert cancel(store) == CanceledJob('{"name":"f"}')
+    assert cancel(store) == CanceledJob(COMPLETION.text('{"name":"f"}'))
 
     job = get(store)
     assert (job.state, job.completed_at) == (JobState.CANCELED, at(7))

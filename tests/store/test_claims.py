@@ -3,8 +3,9 @@
 import pytest
 
 from evertick.base.ids import DEFAULT_TENANT, TenantId
-from evertick.base.records import JobState
-from evertick.store.contract import Store
+from evertick.base.records.jobs import JobState
+from evertick.base.records.stored import text_of
+from evertick.store.contract.store import Store
 from tests.store.rows import (
     ACTION,
     ANN,
@@ -71,7 +72,7 @@ def test_a_claim_tells_everything_that_running_the_job_needs(store: Store) -> No
     assert (claimed.tenant, claimed.kind, claimed.name) == (OTHER, ACTION, "app.destruct")
     assert (claimed.args, claimed.due_at) == ('{"text":"😀 \\u0000"}', at(-3))
     assert (claimed.attempt, claimed.failures, claimed.crashes) == (1, 0, 0)
-    assert (claimed.key, claimed.retry, claimed.on_complete) == ("k", "1", "[]")
+    assert (claimed.key, text_of(claimed.retry), text_of(claimed.on_complete)) == ("k", "1", "[]")
 
 
 def test_a_claimed_job_is_in_progress_but_a_mutation_still_reads_as_pending(store: Store) -> None:

@@ -10,11 +10,11 @@ from typing import Any, Final
 import pytest
 
 from evertick.base.errors import WriteConflict
-from evertick.base.records import JobFilter
-from evertick.base.schedule_records import OccurrenceFilter, ScheduleFilter
-from evertick.store.contract import Store, Transaction
+from evertick.base.records.jobs import JobFilter
+from evertick.base.records.schedules import OccurrenceFilter, ScheduleFilter
+from evertick.store.contract.store import Store, Transaction
 from evertick.store.open import open_store
-from evertick.store.sql_schedules import REPORT_COLUMNS
+from evertick.store.transaction.ledger import REPORT_COLUMNS
 from tests.store.histories import TENANTS, WORKERS, History, NotCommitted, Step
 from tests.store.model import Tables, claim_of
 

@@ -6,8 +6,8 @@ from typing import Final
 import pytest
 
 from evertick.base.ids import DEFAULT_TENANT, TenantId
-from evertick.base.records import StoredDocument
-from evertick.store.contract import Store, Transaction
+from evertick.base.records.jobs import StoredDocument
+from evertick.store.contract.store import Store, Transaction
 from tests.store.rows import OTHER
 
 HIGHEST: Final = b"\xff" * 8

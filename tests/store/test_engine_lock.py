@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from evertick.base.errors import DatabaseLocked
-from evertick.store.contract import Store
+from evertick.store.contract.store import Store
 from evertick.store.open import open_store
 
 HOLD = """

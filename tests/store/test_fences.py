@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from evertick.base.records import Claim, JobState
-from evertick.store.contract import Store
+from evertick.base.records.jobs import Claim, JobState
+from evertick.base.records.stored import text_of
+from evertick.store.contract.store import Store
 from tests.store.rows import (
     ACTION,
     ANN,
@@ -43,7 +44,7 @@ def test_an_attempt_ends_with_everything_that_is_known_of_it(store: Store, state
     assert held == {job_id(1)}
     assert (job.state, job.visible_state, job.completed_at, job.worker_id) == (state, state, at(9), None)
     assert (job.attempt, job.failures, job.crashes) == (1, failures, crashes)
-    assert (job.result, job.error, job.logs, job.on_complete) == ("1", error, logs, "[]")
+    assert (job.result, text_of(job.error), job.logs, text_of(job.on_complete)) == ("1", error, logs, "[]")
 
 
 def test_nothing_of_an_earlier_attempt_is_left_in_a_success(store: Store) -> None:
@@ -63,7 +64,7 @@ def test_a_retry_waits_for_its_new_moment_and_counts_the_attempt(store: Store) -
 
     job = get(store)
     assert (job.state, job.due_at, job.completed_at, job.worker_id) == (JobState.PENDING, at(500), None, None)
-    assert (job.failures, job.error, job.attempt) == (1, "boom", 1)
+    assert (job.failures, text_of(job.error), job.attempt) == (1, "boom", 1)
     assert claim(store, now=at(499)) == []
     (again,) = claim(store, now=at(500), worker_id=BEN)
     assert (again.attempt, again.failures) == (2, 1)

@@ -8,11 +8,13 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
-from evertick.base.records import FunctionKind
-from evertick.store import postgres_hints
-from evertick.store.contract import EVERYTHING, Hint, Hints, Isolation, Listener, Store, Transaction
-from evertick.store.postgres import TOLD_LOCK, PostgresStore
-from evertick.store.postgres_hints import PostgresHints, read_payload
+from evertick.base.records.jobs import FunctionKind
+from evertick.store.contract.notifications import EVERYTHING, Listener, Notification, Notifications
+from evertick.store.contract.store import Isolation, Store, Transaction
+from evertick.store.postgres import notifier as postgres_hints
+from evertick.store.postgres.notifier import PostgresNotifier, read_payload
+from evertick.store.postgres.store import PostgresStore
+from evertick.store.postgres.transaction import TOLD_LOCK
 from tests.store.conftest import OpenStore
 from tests.store.rows import ANN, at, claim_one, insert, new_job
 
@@ -34,7 +36,7 @@ class Counter:
         self.count = 0
         self._changed = threading.Condition()
 
-    def __call__(self, hints: Hints) -> None:
+    def __call__(self, hints: Notifications) -> None:
         with self._changed:
             self.count += 1
             self._changed.notify_all()
@@ -125,26 +127,26 @@ def test_a_commit_of_another_process_is_told(open_shared: OpenStore) -> None:
 
 
 def test_a_hint_says_what_is_worth_a_look(store: Store) -> None:
-    told: list[Hints] = []
+    told: list[Notifications] = []
     listeners_of(store).append(told.append)  # see above
 
     insert(store, new_job())
     insert(store, new_job(2, kind=FunctionKind.ACTION))
 
-    assert told == [{Hint.MUTATION}, {Hint.ACTION}]
+    assert told == [{Notification.MUTATION}, {Notification.ACTION}]
 
 
 def test_the_hint_of_another_connection_says_it_where_the_database_can(open_shared: OpenStore) -> None:
     store, other = open_shared(), open_shared()
     counter, _ = listening(store)
-    heard: list[Hints] = []
+    heard: list[Notifications] = []
     listeners_of(store).insert(0, heard.append)
     before = counter.count
 
     insert(other, new_job())
 
     assert counter.wait_for(before + 1)
-    assert heard == [{Hint.MUTATION} if store.dialect == "postgres" else EVERYTHING]
+    assert heard == [{Notification.MUTATION} if store.dialect == "postgres" else EVERYTHING]
 
 
 def single_insert(store: Store, number: int) -> None:
@@ -185,7 +187,7 @@ def test_of_two_inserts_the_second_is_told_although_the_first_took_its_notificat
     monkeypatch.setattr(postgres_hints, "NOTIFY_EVERY_S", 0.5)
     store, other = open_postgres(), open_postgres()
     counter, _ = listening(store)
-    heard: list[Hints] = []
+    heard: list[Notifications] = []
     listeners_of(store).insert(0, heard.append)
 
     def both(tx: Transaction) -> None:
@@ -195,7 +197,7 @@ def test_of_two_inserts_the_second_is_told_although_the_first_took_its_notificat
     other.write(both, isolation=Isolation.EACH)
 
     assert counter.wait_for(3)
-    assert heard == [{Hint.MUTATION}, {Hint.MUTATION, Hint.ACTION}]
+    assert heard == [{Notification.MUTATION}, {Notification.MUTATION, Notification.ACTION}]
 
 
 @pytest.mark.postgres
@@ -210,7 +212,7 @@ def test_a_user_who_may_not_notify_inserts_all_the_same(
         store = PostgresStore(f"{clean_postgres_url}?options=-c%20role%3Dteller")
         try:
             single_insert(store, 1)
-            monkeypatch.setattr(PostgresHints, "payload_due", None)  # and it is not tried again
+            monkeypatch.setattr(PostgresNotifier, "payload_due", None)  # and it is not tried again
             store._hints.tell = lambda *args, **options: None  # type: ignore[method-assign]
             single_insert(store, 2)
             assert owner.execute("select count(*) from jobs").fetchone() == (2,)
@@ -224,11 +226,11 @@ def test_a_user_who_may_not_notify_inserts_all_the_same(
 @pytest.mark.parametrize(
     ("payload", "hints"),
     [
-        ("mutation,stop ab12", {Hint.MUTATION, Hint.STOP}),
+        ("mutation,stop ab12", {Notification.MUTATION, Notification.STOP}),
         ("", EVERYTHING),
         (" ab12", frozenset()),
         ("pipelines ab12", EVERYTHING),
     ],
 )
-def test_a_notification_of_another_release_means_everything(payload: str, hints: Hints) -> None:
+def test_a_notification_of_another_release_means_everything(payload: str, hints: Notifications) -> None:
     assert read_payload(payload)[0] == hints

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from evertick.base.ids import DEFAULT_TENANT
-from evertick.base.records import JobFilter, JobState
-from evertick.store.contract import Store
+from evertick.base.records.jobs import JobFilter, JobState
+from evertick.base.records.stored import text_of
+from evertick.store.contract.store import Store
 from tests.store.rows import (
     ACTION,
     ANN,
@@ -64,7 +65,7 @@ def test_a_job_reads_back_as_it_was_written(store: Store) -> None:
     )
     assert (job.requested_at, job.due_at, job.created_at, job.completed_at) == (at(-500), at(1), at(2), None)
     assert (job.state, job.attempt, job.failures, job.crashes) == (JobState.PENDING, 0, 0, 0)
-    assert (job.parent_id, job.key, job.retry, job.on_complete) == (job_id(9), "k", '{"max":3}', "{}")
+    assert (job.parent_id, job.key, text_of(job.retry), text_of(job.on_complete)) == (job_id(9), "k", '{"max":3}', "{}")
     assert (job.worker_id, job.result, job.error, job.logs, job.blocked) == (None, None, None, None, False)
 
 

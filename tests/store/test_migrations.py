@@ -8,7 +8,7 @@ import pytest
 
 from evertick.base.errors import SchemaMismatch
 from evertick.store import schema
-from evertick.store.contract import Store
+from evertick.store.contract.store import Store
 from evertick.store.open import open_store
 from tests.store.rows import find, insert, new_job
 

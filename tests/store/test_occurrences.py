@@ -5,9 +5,11 @@ from dataclasses import replace
 import pytest
 
 from evertick.base.ids import DEFAULT_TENANT, ScheduleId
-from evertick.base.records import JobState
-from evertick.base.schedule_records import OccurrenceFilter, OccurrenceRow
-from evertick.store.contract import Isolation, Store, Transaction
+from evertick.base.records.jobs import JobState
+from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow
+from evertick.rules.schedules.fates import Origin
+from evertick.rules.schedules.state import OccurrenceKey
+from evertick.store.contract.store import Isolation, Store, Transaction
 from tests.store.conftest import OpenStore
 from tests.store.rows import ACTION, NOW, OTHER, at, cancel, claim, get, insert, job_id, new_job
 from tests.store.schedule_rows import add, job_numbers, ledger, minutes, occurrence, record, report, schedule, waiting
@@ -58,7 +60,7 @@ def test_each_asker_has_a_row_of_its_own_for_a_time(store: Store) -> None:
     assert len(ledger(store)) == 5
     assert ledger(store, OccurrenceFilter(tenant=OTHER)) == [occurrence(tenant=OTHER)]
     found = store.read(
-        lambda tx: tx.get_occurrence(S1, tenant=DEFAULT_TENANT, nominal_at=at(60_000), origin="trigger", request="t2")
+        lambda tx: tx.get_occurrence(S1, OccurrenceKey(Origin.TRIGGER, "t2", at(60_000)), tenant=DEFAULT_TENANT)
     )
     assert found == rows[2]
 
@@ -67,7 +69,7 @@ def test_an_unknown_occurrence_is_none(store: Store) -> None:
     record(store, occurrence())
 
     assert (
-        store.read(lambda tx: tx.get_occurrence(S1, tenant=OTHER, nominal_at=at(60_000), origin="schedule", request=""))
+        store.read(lambda tx: tx.get_occurrence(S1, OccurrenceKey(Origin.SCHEDULE, "", at(60_000)), tenant=OTHER))
         is None
     )
 

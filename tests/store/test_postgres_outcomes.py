@@ -7,8 +7,8 @@ import pytest
 
 from evertick.base.errors import DatabaseUnavailable, OutcomeUnknown
 from evertick.base.ids import DEFAULT_TENANT
-from evertick.base.records import Call, Claim, JobState, StoredDocument
-from evertick.store.contract import Isolation, Store, Transaction
+from evertick.base.records.jobs import Call, Claim, JobState, StoredDocument
+from evertick.store.contract.store import Isolation, Store, Transaction
 from tests.store.conftest import OpenStore, stores_at
 from tests.store.proxy import CommitProxy, Mode
 from tests.store.rows import ANN, NOW, claim, claim_one, end_of, finish, get, insert, is_held, new_job

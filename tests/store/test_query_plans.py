@@ -10,10 +10,10 @@ from psycopg import sql
 
 from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.instants import Instant
-from evertick.base.records import Call, StoredDocument
-from evertick.store.contract import Store, Transaction
+from evertick.base.records.jobs import Call, StoredDocument
+from evertick.store.contract.store import Store, Transaction
 from evertick.store.open import open_store
-from evertick.store.statements import load_statements
+from evertick.store.transaction.statements import load_statements
 from tests.store.rows import ACTION, ANN, MUTATION, NOW, at, job_id, new_job, worker
 
 FUTURE, DONE, RUNNING, BLOCKED, DUE = 6_000, 6_000, 200, 50, 300

@@ -7,9 +7,9 @@ from typing import Any, Final
 import pytest
 
 from evertick.base.ids import ScheduleId, TenantId
-from evertick.store.contract import Store, Transaction
+from evertick.store.contract.store import Store, Transaction
 from evertick.store.open import open_store
-from evertick.store.statements import load_statements
+from evertick.store.transaction.statements import load_statements
 from tests.store.rows import NOW, at
 from tests.store.schedule_rows import line, occurrence, report, schedule, waiting
 from tests.store.test_query_plans import buffers, nodes, postgres_plan, sqlite_steps

@@ -6,8 +6,9 @@ import pytest
 
 from evertick.base.errors import WriteConflict
 from evertick.base.ids import DEFAULT_TENANT, ScheduleId, TenantId
-from evertick.base.schedule_records import ScheduleFilter, ScheduleRow
-from evertick.store.contract import Isolation, Store, Transaction
+from evertick.base.records.schedules import ScheduleFilter
+from evertick.store.contract.store import Isolation, Store, Transaction
+from evertick.store.records.schedule import METADATA, Schedule
 from tests.store.conftest import OpenStore
 from tests.store.rows import NOW, OTHER, at
 from tests.store.schedule_rows import add, ids, line, schedule
@@ -15,7 +16,7 @@ from tests.store.schedule_rows import add, ids, line, schedule
 S1 = ScheduleId("s1")
 
 
-def find(store: Store, name: str = "s1", tenant: TenantId = DEFAULT_TENANT) -> ScheduleRow | None:
+def find(store: Store, name: str = "s1", tenant: TenantId = DEFAULT_TENANT) -> Schedule | None:
     return store.read(lambda tx: tx.get_schedule(ScheduleId(name), tenant=tenant))
 
 
@@ -25,11 +26,11 @@ def due(store: Store, *, limit: int = 100) -> list[str]:
 
 def listed(store: Store, where: ScheduleFilter | None = None, *, limit: int = 100, by_next: bool = False) -> list[str]:
     """All pages of `limit`, one after the other."""
-    found: list[ScheduleRow] = []
+    found: list[Schedule] = []
     while True:
         after = (found[-1].next_at, str(found[-1].id)) if found else None
 
-        def page(tx: Transaction, after: tuple[object, str] | None = after) -> list[ScheduleRow]:
+        def page(tx: Transaction, after: tuple[object, str] | None = after) -> list[Schedule]:
             return tx.list_schedules(where or ScheduleFilter(), limit=limit, after=after, by_next=by_next)  # type: ignore[arg-type]
 
         rows = store.read(page)
@@ -42,7 +43,7 @@ def test_a_schedule_comes_back_as_it_was_written(store: Store) -> None:
     row = schedule(
         kind="cron",
         note="résumé 🕰",
-        memo='{"a":"\\u0001"}',
+        stored_metadata=METADATA.text('{"a":"\\u0001"}'),
         last_at=at(-1),
         last_result='"x"',
         last_failure="E: no",

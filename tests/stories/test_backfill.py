@@ -2,8 +2,9 @@
 
 import pytest
 
-from evertick import App, MutationCtx, Overlap, Reason
+from evertick import App, MutationCtx, Overlap
 from evertick.base.errors import LimitExceeded, Misuse, VersionConflict
+from evertick.schedules import Reason
 from evertick.testing import World, at, hours, minutes, seconds
 
 app = App("meter")

@@ -69,7 +69,7 @@ def test_the_present_is_not_in_the_future(world: World) -> None:
     [
         (cron("0 0 30 2 *"), "never fires"),
         (moments(at("2025-12-24T09:00")), "its last time was 2025-12-24T09:00:00Z"),
-        (daily(hour=9, end=at("2025-12-31")), "names no further time"),
+        (daily(hour=9, end=at("2025-12-31")), "has no further time"),
     ],
     ids=["the thirtieth of February", "last Christmas", "an end that has passed"],
 )

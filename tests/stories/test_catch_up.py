@@ -12,7 +12,8 @@ Here nobody is there from 00:01:30 to 00:04:30 (`~`), and a run takes no time. W
 
 from typing import Any
 
-from evertick import CatchUp, Overlap, Reason
+from evertick import CatchUp, Overlap
+from evertick.schedules import Reason
 from evertick.testing import World, at, days, minutes, seconds
 from tests.stories.figures import figure
 

@@ -11,9 +11,10 @@ from itertools import pairwise
 
 import pytest
 
-from evertick import Dst, Spec, cron, daily
-from evertick.rules.recurrence.source import Gap
-from evertick.rules.recurrence.source import Overlap as Repeated
+from evertick import cron, daily
+from evertick.recurrence.spec.spec import Gap
+from evertick.recurrence.spec.spec import Overlap as Repeated
+from evertick.schedules import Dst, Spec
 from evertick.testing import World, at, days, hours, minutes
 
 SPRING = at("2026-03-28T12:00")

@@ -2,8 +2,9 @@
 
 import pytest
 
-from evertick import Overlap, Reason
+from evertick import Overlap
 from evertick.base.errors import ScheduleNotFound
+from evertick.schedules import Reason
 from evertick.testing import World, at, hours, minutes
 
 

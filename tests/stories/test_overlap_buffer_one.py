@@ -8,7 +8,8 @@ time  1     2     3     4     5
 5                             x  overlap
 """
 
-from evertick import Overlap, Reason
+from evertick import Overlap
+from evertick.schedules import Reason
 from evertick.testing import World, at, minutes, seconds
 from tests.stories.figures import figure
 

@@ -9,7 +9,8 @@ time  1     2     3     4     5
 
 import asyncio
 
-from evertick import ActionCtx, App, Overlap, Reason, RunOutcome
+from evertick import ActionCtx, App, Overlap
+from evertick.schedules import Reason, RunOutcome
 from evertick.testing import World, at, minutes, seconds
 from tests.stories.figures import figure
 

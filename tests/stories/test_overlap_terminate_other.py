@@ -7,7 +7,8 @@ time  1     2     3     4
 4                       S===
 """
 
-from evertick import Overlap, RunOutcome
+from evertick import Overlap
+from evertick.schedules import RunOutcome
 from evertick.testing import World, at, minutes, seconds
 from tests.stories.figures import figure
 

@@ -7,7 +7,7 @@ time  1     2     3     4
 4                       S|
 """
 
-from evertick import Reason
+from evertick.schedules import Reason
 from evertick.testing import World, at, hours, minutes, seconds
 from tests.stories.figures import figure
 

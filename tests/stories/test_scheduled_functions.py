@@ -5,7 +5,8 @@ The example is a chat whose messages destroy themselves after five seconds.
 
 import pytest
 
-from evertick import ActionCtx, App, JobState, MutationCtx, Retry
+from evertick import ActionCtx, App, MutationCtx, Retry
+from evertick.functions import JobState
 from evertick.testing import World, at, days, minutes, seconds
 
 app = App("chat")

@@ -9,10 +9,9 @@ import pytest
 
 from evertick import App, MutationCtx, QueryCtx, Settings, cron, every, weekly
 from evertick.base.errors import AlreadyExists, LimitExceeded
-from evertick.base.ids import TenantId
-from evertick.engine.schedule_standing import Standing
-from evertick.engine.schedule_target import Target
-from evertick.store.contract import Transaction
+from evertick.engine.schedules.eligibility import ELIGIBLE, Eligibility
+from evertick.store.contract.store import Transaction
+from evertick.store.records.schedule import Schedule
 from evertick.testing import World, at, days, hours, minutes, seconds
 
 app = App("reports")
@@ -96,10 +95,11 @@ def test_while_its_target_may_not_run_a_schedule_skips_and_goes_on() -> None:
     guarded = App("printing")
     absence: list[str] = ["the printer is away"]
 
-    @guarded.targets.guard
-    def ask_the_printer(transaction: Transaction, tenant: TenantId, target: Target) -> Standing | None:
-        return Standing(obstacle=absence[0]) if absence else None
+    class Printers:
+        def eligibility(self, transaction: Transaction, row: Schedule, /) -> Eligibility:
+            return Eligibility(reason=absence[0]) if absence else ELIGIBLE
 
+    guarded.targets = Printers()
     with World(guarded) as world:
         report = world.schedule(every=hours(1))
         world.advance(hours(2.5))

@@ -9,8 +9,9 @@ trigger                 S=
 
 import pytest
 
-from evertick import App, MutationCtx, Overlap, Reason
+from evertick import App, MutationCtx, Overlap
 from evertick.base.errors import InvalidArguments, ScheduleNotFound
+from evertick.schedules import Reason
 from evertick.testing import World, at, hours, minutes, seconds
 from tests.stories.figures import figure
 

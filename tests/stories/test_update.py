@@ -65,7 +65,7 @@ def test_open_runs_counters_and_the_pause_stay(world: World) -> None:
 
     schedule = world.app.schedules.get(letters)
     assert [run.nominal for run in schedule.running] == [at("00:01:00")]
-    assert schedule.counters == {"on_time": 1, "overlap": 2}
+    assert schedule.counters.by_reason == {"on_time": 1, "overlap": 2}
     assert (schedule.paused, schedule.note) == (True, "holidays")
 
 

@@ -37,7 +37,7 @@ def test_at_reads_times_of_the_first_day_and_moments_of_any_other(text: str, mom
 
 @pytest.mark.parametrize("text", ["noon", "25:00", "1:00", ""])
 def test_at_refuses_what_is_no_moment(text: str) -> None:
-    with pytest.raises(Misuse, match="is no moment"):
+    with pytest.raises(Misuse, match="is not a time"):
         at(text)
 
 

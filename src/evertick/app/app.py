@@ -6,36 +6,33 @@ because every start of a program, of a command and of `evertick dev` after a cha
 
 import os
 import threading
-import time
 import weakref
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, overload
 
-from evertick.app.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx
-from evertick.app.functions import Action, Function, Mutation, Query
-from evertick.app.registry import Registry, TableRegistry
-from evertick.app.schedulers import BoundScheduler, Scheduler
-from evertick.app.scheduling import Drafter
-from evertick.app.tables import declare_table
-from evertick.app.targets import GuardedTargets
+from evertick.app.decorators import Decorators
+from evertick.app.documents.tables import declare_table
+from evertick.app.functions.function import Action, Function, Mutation, Query
+from evertick.app.registry import TableRegistry
+from evertick.app.scheduling.job_builder import JobBuilder
+from evertick.app.scheduling.schedulers import BoundScheduler, Scheduler
 from evertick.base.clock import Clock, SystemClock
-from evertick.base.errors import DatabaseLocked, InvalidDelay, Misuse, RegistrationError, WriteConflict
+from evertick.base.errors import DatabaseLocked, Misuse
 from evertick.base.ids import DEFAULT_TENANT, Entropy, IdMaker, TenantId, system_entropy
-from evertick.base.instants import duration_ms
-from evertick.engine.events import Counters
-from evertick.engine.settings import Settings
+from evertick.engine.runtime.metrics import Counters
+from evertick.engine.runtime.settings import Settings
+from evertick.engine.schedules.eligibility import OPEN, Targets
 
 if TYPE_CHECKING:
     from evertick.app.crons import CronChanges, Crons
+    from evertick.app.embedded_worker import Running
     from evertick.app.environment import Environment
-    from evertick.app.execution import Execution
-    from evertick.app.running import Running
-    from evertick.app.schedules import Schedules
-    from evertick.engine.lanes import Lanes
+    from evertick.app.execution.runner import Execution
+    from evertick.app.schedules.api import Schedules
+    from evertick.engine.runtime.executors import Executors
     from evertick.engine.worker import Worker
-    from evertick.store.contract import Store
+    from evertick.store.contract.store import Store
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -44,13 +41,23 @@ DATABASE_URL_VARIABLE = "EVERTICK_DATABASE_URL"
 DATA_FOLDER = ".evertick"
 
 
-class App:
-    """Registered functions and tables, on one database.
+class App(Decorators):
+    """An application: its functions, tables and crons, on one database.
 
-    The database is the argument `database_url`, else the environment variable EVERTICK_DATABASE_URL, else a SQLite
-    file named after the app in the folder `.evertick` of the working directory. It is opened on first use.
+        app = App("shop")
 
-    Raises Misuse for a name that no file can have.
+        @app.mutation
+        def send(ctx: MutationCtx, body: str) -> str: ...
+
+        app.call(send, "hello")                    # now
+        app.scheduler.run_after(60, send, "later")  # in a minute, by a worker
+
+    The database is the argument `database_url` (`sqlite:///FILE` or `postgresql://...`), else the environment variable
+    EVERTICK_DATABASE_URL, else a SQLite file named after the app in the folder `.evertick` of the working directory.
+    It is opened on first use. `settings` are the limits and waiting times of workers; `clock` and `entropy` replace
+    the machine's clock and random numbers, for simulations.
+
+    Raises Misuse for a name that cannot be the name of a file.
     """
 
     def __init__(
@@ -66,11 +73,10 @@ class App:
             raise Misuse(f"{name!r} cannot be an app's name: its database is the file {DATA_FOLDER}/<name>.db")
         if database_url is not None and not isinstance(database_url, str):
             raise Misuse(f"database_url is text, such as sqlite:///FILE, not {database_url!r}")
-        self.name = name
+        super().__init__(name)
         self.settings = settings or Settings()
-        self.functions = Registry()
         self.tables = TableRegistry()
-        self.targets = GuardedTargets()
+        self.targets: Targets = OPEN
         self.counters = Counters()
         self._database_url = database_url
         self._clock = clock or SystemClock()
@@ -78,7 +84,7 @@ class App:
         self._opening = threading.Lock()
         self._crons: Crons | None = None
         self._environment: Environment | None = None
-        self._hiring = threading.Lock()
+        self._worker_lock = threading.Lock()
         self._last_worker: Callable[[], Worker | None] = lambda: None
 
     def __repr__(self) -> str:
@@ -86,66 +92,10 @@ class App:
 
     # -- registering
 
-    @overload
-    def query(self, handler: Callable[Concatenate[QueryCtx, P], R], /) -> Query[P, R]: ...
-    @overload
-    def query(
-        self, /, *, name: str | None = None, internal: bool = False, timeout: float | timedelta | None = None
-    ) -> Callable[[Callable[Concatenate[QueryCtx, P], R]], Query[P, R]]: ...
-    def query(
-        self,
-        handler: Any = None,
-        /,
-        *,
-        name: str | None = None,
-        internal: bool = False,
-        timeout: float | timedelta | None = None,
-    ) -> Any:
-        """Register a function that reads. It must be a plain `def`: a transaction never waits for anything else."""
-        return self._decorate(Query, handler, name=name, internal=internal, timeout=timeout)
-
-    @overload
-    def mutation(self, handler: Callable[Concatenate[MutationCtx, P], R], /) -> Mutation[P, R]: ...
-    @overload
-    def mutation(
-        self, /, *, name: str | None = None, internal: bool = False, timeout: float | timedelta | None = None
-    ) -> Callable[[Callable[Concatenate[MutationCtx, P], R]], Mutation[P, R]]: ...
-    def mutation(
-        self,
-        handler: Any = None,
-        /,
-        *,
-        name: str | None = None,
-        internal: bool = False,
-        timeout: float | timedelta | None = None,
-    ) -> Any:
-        """Register a function that changes the truth in one transaction. It must be a plain `def`."""
-        return self._decorate(Mutation, handler, name=name, internal=internal, timeout=timeout)
-
-    @overload
-    def action(self, handler: Callable[Concatenate[ActionCtx, P], Awaitable[R]], /) -> Action[P, R]: ...
-    @overload
-    def action(self, handler: Callable[Concatenate[SyncActionCtx, P], R], /) -> Action[P, R]: ...
-    @overload
-    def action(
-        self, /, *, name: str | None = None, internal: bool = False, timeout: float | timedelta | None = None
-    ) -> "_ActionDecorator": ...
-    def action(
-        self,
-        handler: Any = None,
-        /,
-        *,
-        name: str | None = None,
-        internal: bool = False,
-        timeout: float | timedelta | None = None,
-    ) -> Any:
-        """Register a function with side effects: `async def` on the event loop, or `def` in a thread."""
-        return self._decorate(Action, handler, name=name, internal=internal, timeout=timeout)
-
     def table(self, name: str, *, indexes: Mapping[str, Sequence[str]] | None = None) -> None:
         """Declare a table's indexes: `app.table("messages", indexes={"by_author": ["author"]})`.
 
-        Tables need no declaration otherwise. Raises RegistrationError.
+        A table without indexes needs no declaration. Raises RegistrationError for names and fields that are not valid.
         """
         self.tables.add(declare_table(name, indexes or {}))
         if self._environment is not None:  # too late to be built with the others
@@ -157,7 +107,10 @@ class App:
 
     @property
     def crons(self) -> "Crons":
-        """Schedules declared in code: `app.crons.add("clear messages", every(minutes=1), clear_all)`."""
+        """Schedules declared in code: `app.crons.add("clear messages", every(minutes=1), clear_all)`.
+
+        A worker brings the database in line with them when it starts.
+        """
         if self._crons is None:
             from evertick.app.crons import Crons
 
@@ -175,60 +128,71 @@ class App:
     @overload
     def call(self, function: str, /, *args: Any, **kwargs: Any) -> Any: ...
     def call(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
-        """Call a function and wait for what it returns. What it raises is raised here.
+        """Call a function, given itself or by name, and return what it returns. What it raises is raised here.
 
-        A mutation that meets conflicts is run again a few times; then WriteConflict is raised.
+        A mutation runs in a transaction that is committed when this returns. If it conflicts with others it is run
+        again, a few times. An action runs in this process, outside any transaction.
+
+        Raises FunctionNotFound, InvalidArguments; WriteConflict after the last attempt; TimeoutError if the function
+        took longer than its timeout; OutcomeUnknown if the connection broke during the commit; Misuse for an
+        `async def` action while an event loop runs in this thread (use `call_async`).
         """
         return self._execution.call_now(self.functions.resolve(function), args, kwargs)
 
     async def call_async(self, function: Function[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """As `call`, without blocking the event loop."""
+        """Like `call`, without blocking the event loop."""
         return cast("R", await self._execution.call(self.functions.resolve(function), args, kwargs))
 
     def call_once(self, key: str, function: Mutation[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call a mutation under an idempotency key: called again with it, it answers what it answered the first time.
+        """Call a mutation under an idempotency key: another call with that key returns what the first one returned.
 
-        Raises IdempotencyConflict if the key was used with another function or other arguments.
+        The key, of 1 to 512 characters, is stored with the result in the mutation's transaction. So a program may
+        repeat a call whose reply it did not get.
+
+        Raises IdempotencyConflict if the key was used with another function or other arguments, and what `call` raises.
         """
         resolved = self.functions.resolve(function)
         if not isinstance(resolved, Mutation):
-            raise Misuse(f"{resolved.name} is no mutation; only mutations take an idempotency key")
+            raise Misuse(f"{resolved.name} is not a mutation; only mutations take an idempotency key")
         return cast("R", self._execution.call_once(resolved, args, kwargs, key=key, tenant=DEFAULT_TENANT))
 
     @property
     def scheduler(self) -> Scheduler:
-        """Schedules functions from outside, each call in a transaction of its own."""
-        return Scheduler(self.environment.drafter, DEFAULT_TENANT, self._execution.transact)
+        """Schedules functions from outside: `app.scheduler.run_after(5, send, "hello")`. Each call is a transaction."""
+        return Scheduler(self.environment.job_builder, DEFAULT_TENANT, self._execution)
 
     @property
     def schedules(self) -> "Schedules":
-        """Schedules, from outside: each call is a transaction of its own."""
+        """Creates, lists and changes schedules from outside. Each call is a transaction of its own."""
         return self._execution.schedules(DEFAULT_TENANT, f"app {self.name}")
 
     def bind(self, connection: Any, *, tenant: TenantId = DEFAULT_TENANT) -> BoundScheduler:
-        """Schedules functions inside the transaction of a connection of yours.
+        """A scheduler inside the transaction of a connection of yours: the jobs exist exactly if you commit.
 
         `connection` is a sqlite3 or psycopg connection, or a SQLAlchemy Connection or Session, to the app's database.
-        Jobs are there exactly if you commit.
+        Raises Misuse for anything else, and if that database has no Evertick tables.
         """
-        from evertick.app.binding import bound
+        from evertick.app.scheduling.binding import bound
 
         environment = self._environment
-        drafter = Drafter(self.functions, self._ids, self._clock) if environment is None else environment.drafter
-        return BoundScheduler(drafter, tenant, bound(connection))
+        job_builder = (
+            JobBuilder(self.functions, self._ids, self._clock) if environment is None else environment.job_builder
+        )
+        return BoundScheduler(job_builder, tenant, bound(connection))
 
     # -- running
 
-    def worker(self, *, lanes: "Lanes | None" = None) -> "Worker":
-        """An engine for this app's jobs, ready to `run`; the crons in the database are made what the code declares.
+    def worker(self) -> "Worker":
+        """A worker for this app's jobs: `asyncio.run(app.worker().run())`. Brings the crons in the database up to date.
 
-        Raises DatabaseLocked where another one runs on the file, RegistrationError for what cannot work.
+        Raises DatabaseLocked if another worker runs on the SQLite file, RegistrationError if a function or cron cannot
+        work.
         """
         from evertick.engine.worker import Worker
 
         self.check()
         e = self.environment
-        with self._hiring:
+        with self._worker_lock:
             last = self._last_worker()
             if e.store.single_engine and last is not None and not last.has_ended:
                 raise DatabaseLocked(
@@ -240,23 +204,13 @@ class App:
             except BaseException:
                 e.store.unlock_engine()
                 raise
-            worker = Worker(
-                e.store,
-                lanes or e.lanes,
-                e.clock,
-                self._execution,
-                e.ids,
-                e.entropy,
-                e.settings,
-                self.counters,
-                targets=self.targets,
-            )
+            worker = Worker(e.engine_deps(self._execution, self.counters), targets=self.targets)
             self._last_worker = weakref.ref(worker)
         return worker
 
     def running(self) -> "Running":
         """A worker inside this program: `with app.running():` in a thread, `async with app.running():` on the loop."""
-        from evertick.app.running import Running
+        from evertick.app.embedded_worker import Running
 
         return Running(self.worker)
 
@@ -266,17 +220,17 @@ class App:
             function.check()
 
     def sync_crons(self) -> "CronChanges":
-        """Make the crons in the database what the code declares, and log what changed; a worker does so at its start.
+        """Bring the crons in the database in line with the code, and log what changed; a worker does so at its start.
 
         Raises RegistrationError if a cron cannot work, or another schedule has its name.
         """
         schedules = self.schedules
-        changes = schedules.do(self.crons.sync(schedules.operations))
+        changes = schedules.write(self.crons.sync(schedules.operations))
         self.crons.log(changes)
         return changes
 
     def migrate(self) -> list[str]:
-        """Bring the database's schema up to this version; answers the names of the steps taken."""
+        """Bring the database's schema up to this version. Returns the names of the migrations that were applied."""
         from evertick.store.open import open_store
 
         store = open_store(self.database_url)
@@ -289,7 +243,7 @@ class App:
         """Close the database. It is opened again on the next use."""
         with self._opening:
             if self._environment is not None:
-                self._environment.lanes.close()
+                self._environment.executors.close()
                 self._environment.store.close()
                 self._environment = None
 
@@ -315,7 +269,7 @@ class App:
         return self._environment
 
     def enter(self, environment: "Environment") -> Callable[[], None]:
-        """Run on an environment made elsewhere, such as a test's world, until the answered function is called."""
+        """Run on an environment made elsewhere, such as a test's world, until the returned function is called."""
         self.prepare(environment.store)
         with self._opening:
             previous, self._environment = self._environment, environment
@@ -328,47 +282,42 @@ class App:
 
     def prepare(self, store: "Store") -> None:
         """Make a store fit for this app's tables. Raises SchemaMismatch."""
-        from evertick.app.execution import CALL_CONFLICTS
-        from evertick.app.indexing import build_indexes
-        from evertick.rules.retry import retry_delay_ms
+        from evertick.app.documents.indexing import build_indexes
+        from evertick.engine.runtime.conflict_retry import retry_conflicts
 
         store.check_schema()
         tables = list(self.tables)
-        failures = 0
-        while tables:
-            try:
-                store.write(lambda transaction: build_indexes(transaction, DEFAULT_TENANT, tables))
-                return
-            except WriteConflict:  # others start at the same time, or write documents
-                failures += 1
-                if failures >= CALL_CONFLICTS.attempts_max:
-                    raise
-                time.sleep(retry_delay_ms(failures, CALL_CONFLICTS, self._entropy) / 1000)
+        if tables:
+            # Other processes may start at the same time, or write documents.
+            retry_conflicts(
+                lambda: store.write(lambda transaction: build_indexes(transaction, DEFAULT_TENANT, tables)),
+                self._entropy,
+            )
 
     def open_on(self, store: "Store", *, inline: bool = False) -> "Environment":
         """Use an open store, instead of the one behind `database_url`; `inline` uses no threads."""
-        from evertick.app.clock_file import simulation_of
         from evertick.app.environment import Environment
-        from evertick.engine.lanes import InlineLanes, ThreadLanes
+        from evertick.app.simulation import simulation_of
+        from evertick.engine.runtime.executors import InlineExecutors, ThreadExecutors
 
         self.prepare(store)
         simulation = simulation_of(store.url) if isinstance(self._clock, SystemClock) else None
         clock = self._clock if simulation is None else simulation.clock
-        lanes: Lanes
+        executors: Executors
         if inline:
-            lanes = InlineLanes(store)
+            executors = InlineExecutors(store)
         else:
             writers = 1 if store.single_engine else 4
-            lanes = ThreadLanes(store, writers=writers, callers=self.settings.action_threads)
+            executors = ThreadExecutors(store, writers=writers, callers=self.settings.action_threads)
         self._environment = Environment(
             functions=self.functions,
             tables=self.tables,
             store=store,
-            lanes=lanes,
+            executors=executors,
             clock=clock,
             ids=self._ids,
             entropy=self._entropy,
-            drafter=Drafter(self.functions, self._ids, clock),
+            job_builder=JobBuilder(self.functions, self._ids, clock),
             settings=self.settings,
             targets=self.targets,
         )
@@ -378,7 +327,7 @@ class App:
 
     @property
     def _execution(self) -> "Execution":
-        from evertick.app.execution import Execution
+        from evertick.app.execution.runner import Execution
 
         return Execution(self.environment)
 
@@ -399,41 +348,3 @@ class App:
         except BaseException:
             store.close()
             raise
-
-    def _decorate(
-        self,
-        kind: type[Function[..., Any]],
-        handler: Any,
-        *,
-        name: str | None,
-        internal: bool,
-        timeout: float | timedelta | None,
-    ) -> Any:
-        timeout_ms = None if timeout is None else duration_ms(timeout, name="timeout")
-        if timeout_ms == 0:
-            raise InvalidDelay(f"timeout must be at least a millisecond, not {timeout}; leave it out for the usual one")
-
-        def register(handler: Any) -> Function[..., Any]:
-            if isinstance(handler, Function):
-                raise RegistrationError(f"{handler.name} is registered already, as a {handler.kind.value}")
-            if not callable(handler):
-                raise RegistrationError(f"@app.{kind.kind.value} decorates a function, not {handler!r}")
-            function = kind(handler, name=name, internal=internal, timeout_ms=timeout_ms, app_name=self.name)
-            if function.is_async and not isinstance(function, Action):
-                raise RegistrationError(
-                    f"{function.name} is an `async def` {kind.kind.value}: a transaction must not wait for the "
-                    "network, so write it as a plain `def`, or make it an action"
-                )
-            self.functions.add(function)
-            return function
-
-        return register if handler is None else register(handler)
-
-
-class _ActionDecorator(Protocol):
-    """What `@app.action(...)` with options answers: it takes both kinds of actions."""
-
-    @overload
-    def __call__(self, handler: Callable[Concatenate[ActionCtx, P], Awaitable[R]], /) -> Action[P, R]: ...
-    @overload
-    def __call__(self, handler: Callable[Concatenate[SyncActionCtx, P], R], /) -> Action[P, R]: ...

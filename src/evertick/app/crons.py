@@ -13,55 +13,41 @@ An interval is counted from the moment the cron was first deployed, which is als
 
 import logging
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from functools import cached_property
-from typing import Any, Final, ParamSpec, Self, TypedDict, Unpack, cast
+from typing import Any, Final, ParamSpec, Self, Unpack
 
-from evertick.app.contexts import MutationCtx, QueryCtx, SyncActionCtx
-from evertick.app.functions import Function, FunctionCall
-from evertick.app.options import Retry
-from evertick.app.schedule_definition import Defining, Definition, define, schedule_id_of
-from evertick.app.schedule_memo import CODE, RUN_TIME, Memo
-from evertick.app.schedule_operations import ScheduleOperations
-from evertick.app.schedule_reading import PAGE_MAX, Work
-from evertick.app.schedule_specs import When, anchored, check_spec, union
-from evertick.app.schedule_update import difference
-from evertick.app.schedule_views import ScheduleDescription, ScheduleSummary, summary
-from evertick.app.schedules import ScheduleReader, Schedules
+from evertick.api.schedules import ScheduleDescription, ScheduleSummary
+from evertick.app.execution.contexts import MutationCtx, QueryCtx, SyncActionCtx
+from evertick.app.functions.function import Function, FunctionCall
+from evertick.app.schedules.api import ScheduleReader, Schedules
+from evertick.app.schedules.commands import ScheduleOperations, initial_state
+from evertick.app.schedules.definition import Definition, define, schedule_id_of
+from evertick.app.schedules.options import CronOptions, given, note_of
+from evertick.app.schedules.paging import all_schedules
+from evertick.app.schedules.specs import When, anchored, check_spec, union
+from evertick.app.schedules.update import difference
+from evertick.app.schedules.views import sentence, summary
+from evertick.app.scheduling.transacting import Work
 from evertick.base.errors import AlreadyExists, EvertickError, Misuse, RegistrationError, ScheduleNotFound
 from evertick.base.ids import ScheduleId
 from evertick.base.instants import SECOND_MS, Instant
-from evertick.base.records import JobState
-from evertick.base.schedule_records import ScheduleFilter, ScheduleRow
-from evertick.engine import schedule_requests as requests
-from evertick.engine.finish import cancel
-from evertick.rules.lifecycle import cut
-from evertick.rules.recurrence import Spec
-from evertick.rules.recurrence.describe import describe as say
-from evertick.rules.recurrence.writing import canonical
-from evertick.rules.schedule import CatchUp, Overlap
-from evertick.rules.state_text import from_text, to_text
-from evertick.store.contract import Transaction
+from evertick.base.records.jobs import JobState
+from evertick.base.records.schedules import ScheduleFilter
+from evertick.engine.jobs.completion import cancel
+from evertick.engine.schedules import commands as requests
+from evertick.recurrence.spec.spec import Spec
+from evertick.recurrence.wire.writing import canonical
+from evertick.rules.schedules.metadata import CODE, RUN_TIME, ScheduleMetadata
+from evertick.rules.schedules.policies import CatchUp
+from evertick.store.contract.store import Transaction
+from evertick.store.records.schedule import Schedule
+from evertick.store.records.spec import StoredSpec
 
 P = ParamSpec("P")
 
 _logger: Final = logging.getLogger("evertick.schedules")
 
 KIND: Final = "cron"
-
-
-class CronOptions(TypedDict, total=False):
-    """What `using` may say, in the words of `schedules.create`."""
-
-    overlap: Overlap | str
-    concurrency_limit: int
-    catch_up: CatchUp | str
-    catch_up_window: float | timedelta | None
-    pause_on_failure: bool
-    buffer_limit: int
-    retry: Retry | None
-    pool: str | None
-    note: str
 
 
 @dataclass(frozen=True)
@@ -78,7 +64,7 @@ class Cron:
     @property
     def sentence(self) -> str:
         """Its times in words."""
-        return say(self.when)
+        return sentence(self.when)
 
     @cached_property
     def call(self) -> FunctionCall:
@@ -105,7 +91,13 @@ class Crons:
         self._options: CronOptions = {}
 
     def using(self, **options: Unpack[CronOptions]) -> Self:
-        """The same crons, with options for those that are added or registered through what this answers."""
+        """The same crons, with options for those that are added or registered through the returned object.
+
+            app.crons.using(overlap="buffer_one", retry=Retry(3)).add("report", daily(hour=9), make_report)
+
+        The options are those of `schedules.create` that concern policies and runs. Raises Misuse for an unknown one.
+        """
+        given(options, CronOptions)
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
         copy._options = {**self._options, **options}
@@ -139,9 +131,9 @@ class Crons:
         def work(transaction: Transaction) -> CronChanges:
             now = operations.now()
             done: dict[str, list[str]] = {"added": [], "updated": [], "deleted": [], "unchanged": []}
+            sync = _Sync(by_code, transaction, self._app_name, now)
             for cron in self.declared:
-                word = self._sync_one(by_code, transaction, cron, definitions[cron.name], now)
-                done[word].append(cron.name)
+                done[sync.one(cron, definitions[cron.name])].append(cron.name)
             for row in self._deployed(by_code, transaction):
                 if row.id not in self._declared:
                     requests.delete(transaction, row.id, by_code.by(now))
@@ -185,21 +177,20 @@ class Crons:
             now = operations.now()
             definition = _define(operations, cron)
             check_spec(definition.spec, now, operations.settings)
-            memo = Memo(source=RUN_TIME, app=self._app_name)
-            spec = anchored(definition.spec, now)
-            definition = replace(definition, spec=spec)
-            note = cron.options.get("note", "")
-            row = operations.new_row(ScheduleId(name), definition, memo, now, kind=KIND, note=note)
+            metadata = ScheduleMetadata(source=RUN_TIME, app=self._app_name)
+            definition = replace(definition, spec=anchored(definition.spec, now))
+            state = initial_state(definition, given(cron.options), now)
+            row = operations.new_row(ScheduleId(name), definition, metadata, state, kind=KIND)
             requests.create(transaction, row, [], operations.by(now), detail=cron.sentence)
             return row.id
 
-        return schedules.do(work)
+        return schedules.write(work)
 
     def list(self, ctx: QueryCtx | SyncActionCtx, /) -> "tuple[ScheduleSummary, ...]":
         """The crons that were registered at run time, by name."""
         schedules = _of(ctx)
         where = ScheduleFilter(tenant=schedules.operations.tenant, kind=KIND)
-        rows = schedules.ask(lambda transaction: _all(transaction, where))
+        rows = schedules.read(lambda transaction: tuple(all_schedules(transaction, where)))
         return tuple(summary(row) for row in rows if _is_registered(row))
 
     def get(self, ctx: QueryCtx | SyncActionCtx, name: str, /) -> ScheduleDescription | None:
@@ -210,7 +201,7 @@ class Crons:
             row = transaction.get_schedule(ScheduleId(name), tenant=schedules.operations.tenant)
             return schedules.operations.described(transaction, row) if row and _is_registered(row) else None
 
-        return schedules.ask(question)
+        return schedules.read(question)
 
     def delete(self, ctx: MutationCtx | SyncActionCtx, name: str, /) -> None:
         """Remove a cron that was registered at run time; its name is free again. A run that has not begun is canceled.
@@ -230,7 +221,7 @@ class Crons:
             _cancel_pending(operations, transaction, row, now)
             requests.delete(transaction, row.id, operations.by(now))
 
-        schedules.do(work)
+        schedules.write(work)
 
     # -- helpers
 
@@ -240,7 +231,7 @@ class Crons:
         if not isinstance(name, str) or not name.strip() or not all(" " <= each <= "~" for each in name):
             raise RegistrationError(f"a cron's name is made of printable ASCII characters, not {name!r}")
         if not isinstance(function, Function):
-            raise RegistrationError(f"cron {name!r}: {function!r} is no function of an app; decorate it")
+            raise RegistrationError(f"cron {name!r}: {function!r} is not a function of an app; decorate it")
         return Cron(schedule_id_of(name), union(when), function, args, kwargs, self._options)
 
     def _definition(self, operations: ScheduleOperations, cron: Cron) -> Definition:
@@ -252,73 +243,79 @@ class Crons:
             raise RegistrationError(f"cron {cron.name!r}: {error}") from error
         return definition
 
-    def _sync_one(
-        self,
-        operations: ScheduleOperations,
-        transaction: Transaction,
-        cron: Cron,
-        definition: Definition,
-        now: Instant,
-    ) -> str:
-        """Make one cron what the code says; answers what that was."""
-        note = cut(cron.options.get("note", ""))
-        declared = canonical(definition.spec)
-        digest = definition.digest(note)
-        first_at = _first_at(definition.spec, now)
-        row = transaction.lock_schedule(ScheduleId(cron.name), tenant=operations.tenant)
+    def _deployed(self, operations: ScheduleOperations, transaction: Transaction) -> "tuple[Schedule, ...]":
+        """The crons of this app's code that the database has."""
+        rows = all_schedules(transaction, ScheduleFilter(tenant=operations.tenant, kind=KIND))
+        return tuple(row for row in rows if row.metadata.source == CODE and row.metadata.app == self._app_name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sync:
+    """A synchronisation that is under way: makes each cron what the code says."""
+
+    operations: ScheduleOperations
+    transaction: Transaction
+    app_name: str
+    now: Instant
+
+    def one(self, cron: Cron, definition: Definition) -> str:
+        """Make one cron what the code says; returns `added`, `updated` or `unchanged`.
+
+        Raises RegistrationError if another schedule has the name.
+        """
+        row = self.transaction.lock_schedule(ScheduleId(cron.name), tenant=self.operations.tenant)
         if row is None:
-            memo = Memo(source=CODE, app=self._app_name, declared=declared, definition=digest)
-            fresh = replace(definition, spec=anchored(definition.spec, now))
-            seen_until = None if first_at is None else Instant(first_at - 1)
-            new = operations.new_row(
-                ScheduleId(cron.name), fresh, memo, now, kind=KIND, note=note, seen_until=seen_until
-            )
-            requests.create(transaction, new, [], operations.by(now), detail=cron.sentence)
+            self._add(cron, definition)
             return "added"
-        memo = Memo.from_text(row.memo)
-        if memo.source != CODE or memo.app != self._app_name:
-            owner = f"a cron of the app {memo.app!r}" if row.kind == KIND else "a schedule made at run time"
+        metadata = row.metadata
+        if metadata.source != CODE or metadata.app != self.app_name:
+            owner = f"a cron of the app {metadata.app!r}" if row.kind == KIND else "a schedule made at run time"
             raise RegistrationError(f"cron {cron.name!r}: {owner} has that name; choose another one")
-        if memo.definition == digest:
+        if metadata.definition == definition.digest(note_of(cron.options)):
             return "unchanged"
-        spec_changed = memo.declared != declared
-        fresh = replace(
-            definition,
-            spec=anchored(definition.spec, now) if spec_changed else operations.described(transaction, row).spec,
-        )
-
-        def change(row: ScheduleRow) -> ScheduleRow:
-            memo = replace(Memo.from_text(row.memo), declared=declared, definition=digest)
-            memo = replace(memo, spec_at=now) if spec_changed else memo
-            state = replace(from_text(row.state), note=note)
-            return replace(row, memo=memo.to_text(), state=to_text(state))
-
-        requests.update(
-            transaction,
-            row.id,
-            operations.by(now),
-            spec=canonical(fresh.spec),
-            target=fresh.target.to_text(),
-            function=fresh.target.name,
-            policies=fresh.policies,
-            run_id_template=fresh.run_id_template,
-            detail=difference(row, replace(fresh, memo=memo.user), {"note": note}),
-            change=change,
-            first_at=first_at if spec_changed else None,
-        )
+        self._update(row, cron, definition)
         return "updated"
 
-    def _deployed(self, operations: ScheduleOperations, transaction: Transaction) -> "tuple[ScheduleRow, ...]":
-        """The crons of this app's code that the database has."""
-        rows = _all(transaction, ScheduleFilter(tenant=operations.tenant, kind=KIND))
-        ours = ((row, Memo.from_text(row.memo)) for row in rows)
-        return tuple(row for row, memo in ours if memo.source == CODE and memo.app == self._app_name)
+    def _add(self, cron: Cron, definition: Definition) -> None:
+        metadata = ScheduleMetadata(
+            source=CODE,
+            app=self.app_name,
+            declared=canonical(definition.spec),
+            definition=definition.digest(note_of(cron.options)),
+        )
+        fresh = replace(definition, spec=anchored(definition.spec, self.now))
+        state = initial_state(fresh, given(cron.options), self.now)
+        first_at = _first_at(definition.spec, self.now)
+        if first_at is not None:
+            state = replace(state, seen_until=Instant(first_at - 1))
+        row = self.operations.new_row(ScheduleId(cron.name), fresh, metadata, state, kind=KIND)
+        requests.create(self.transaction, row, [], self.operations.by(self.now), detail=cron.sentence)
+
+    def _update(self, row: Schedule, cron: Cron, definition: Definition) -> None:
+        note, declared = note_of(cron.options), canonical(definition.spec)
+        spec_changed = row.metadata.declared != declared
+        spec = anchored(definition.spec, self.now) if spec_changed else row.spec.value
+        fresh = replace(definition, spec=spec, memo=row.metadata.user)
+
+        def edit(row: Schedule) -> Schedule:
+            spec_at = self.now if spec_changed else row.metadata.spec_at
+            metadata = replace(row.metadata, declared=declared, definition=definition.digest(note), spec_at=spec_at)
+            row = replace(row, spec=StoredSpec.of(fresh.spec)).with_target(fresh.target)
+            return row.with_metadata(metadata).with_state(replace(row.state, note=note))
+
+        change = requests.Update(
+            edit=edit,
+            policies=fresh.policies,
+            run_id_template=fresh.run_id_template,
+            detail=difference(row, fresh, {"note": note}),
+            first_at=_first_at(definition.spec, self.now) if spec_changed else None,
+        )
+        requests.update(self.transaction, row.id, change, self.operations.by(self.now))
 
 
 def _define(operations: ScheduleOperations, cron: Cron) -> Definition:
-    given = cast("Defining", {name: value for name, value in cron.options.items() if name != "note"})
-    defining: Defining = {"overlap": Overlap.SKIP, "catch_up": CatchUp.LATEST, **given}
-    return define(operations.functions, ScheduleId(cron.name), cron.when, cron.call, **defining)
+    options = {"catch_up": CatchUp.LATEST, **given(cron.options), "note": ""}
+    return define(operations.functions, ScheduleId(cron.name), cron.when, cron.call, options)
 
 
 def _first_at(spec: Spec, now: Instant) -> Instant | None:
@@ -342,32 +339,19 @@ def _changing(ctx: MutationCtx | SyncActionCtx) -> Schedules:
     """The schedules of the function that changes them."""
     schedules = _of(ctx)
     if not isinstance(schedules, Schedules):
-        raise Misuse("a query changes nothing; register and delete crons in a mutation")
+        raise Misuse("a query cannot change anything; register and delete crons in a mutation")
     return schedules
 
 
-def _is_registered(row: ScheduleRow) -> bool:
-    return row.kind == KIND and Memo.from_text(row.memo).source == RUN_TIME
+def _is_registered(row: Schedule) -> bool:
+    return row.kind == KIND and row.metadata.source == RUN_TIME
 
 
-def _all(transaction: Transaction, where: ScheduleFilter) -> tuple[ScheduleRow, ...]:
-    rows: Any = []
-    after: tuple[Instant | None, str] | None = None
-    while True:
-        page = transaction.list_schedules(where, limit=PAGE_MAX, after=after)
-        rows += page
-        if len(page) < PAGE_MAX:
-            return tuple(rows)
-        after = (page[-1].next_at, page[-1].id)
-
-
-def _cancel_pending(operations: ScheduleOperations, transaction: Transaction, row: ScheduleRow, now: Instant) -> None:
+def _cancel_pending(operations: ScheduleOperations, transaction: Transaction, row: Schedule, now: Instant) -> None:
     """Cancel the runs of a cron that have not begun."""
-    for run in from_text(row.state).running:
+    for run in row.state.running:
         key = run.occurrence.key
-        found = transaction.get_occurrence(
-            row.id, tenant=row.tenant, nominal_at=key.nominal_at, origin=key.origin.value, request=key.request
-        )
+        found = transaction.get_occurrence(row.id, key, tenant=row.tenant)
         job = None if found is None or found.job_id is None else transaction.get_job(found.job_id, tenant=row.tenant)
         if job is not None and job.state is JobState.PENDING:
             cancel(transaction, job.id, tenant=row.tenant, now=now, make_id=operations.make_id)

@@ -4,13 +4,13 @@ import difflib
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from evertick.app.functions import Function
-from evertick.app.scheduling import Target
-from evertick.app.tables import Table
+from evertick.app.documents.tables import Table
+from evertick.app.functions.function import Function
+from evertick.app.scheduling.job_builder import Target
 from evertick.base.errors import FunctionNotFound, Misuse, RegistrationError
 
 LIKE_BEGINNING: Final = 4
-"""Letters that two names have in common at their beginning, to be taken for each other."""
+"""Letters at the beginning that two names share if one may have been meant by the other."""
 
 
 class Registry:
@@ -32,7 +32,7 @@ class Registry:
     def resolve(self, target: Target) -> Function[..., Any]:
         """A registered function, given itself or its name.
 
-        Raises FunctionNotFound, with the nearest names, or Misuse if it is no function of an app.
+        Raises FunctionNotFound, with the nearest names, or Misuse if it is not a function of an app.
         """
         if isinstance(target, Function):
             if self._functions.get(target.name) is not target:
@@ -41,7 +41,7 @@ class Registry:
                 )
             return target
         if not isinstance(target, str):
-            raise Misuse(f"{target!r} is no registered function; decorate it with @app.mutation or @app.action")
+            raise Misuse(f"{target!r} is not a registered function; decorate it with @app.mutation or @app.action")
         function = self._functions.get(target)
         if function is None:
             near = _nearest(target, self._functions)

@@ -6,14 +6,18 @@
     │   ├── InvalidArguments     arguments that the function's signature does not take
     │   ├── InvalidDelay         a delay or moment that is negative, naive, not finite or too far away
     │   ├── RegistrationError    a function, table or cron that cannot be registered
-    │   ├── LimitExceeded        a named limit: too many jobs, too many bytes
+    │   ├── TransactionRefused   the database will never commit what the function did
+    │   ├── LimitExceeded        a named limit
+    │   │   ├── TooManyJobs          one call scheduled more jobs than are allowed
+    │   │   ├── ArgumentsTooLarge    of one job, or of all jobs of one call
+    │   │   └── ValueTooLarge        a document, a result or an index key
     │   └── InvalidDatabaseUrl
     ├── NotFound          what the call names does not exist (any more)
     │   ├── FunctionNotFound
     │   ├── JobNotFound
     │   ├── DocumentNotFound
     │   └── ScheduleNotFound
-    ├── Conflict          somebody else was first: read again, then decide
+    ├── Conflict          another caller was first: read again, then decide
     │   ├── WriteConflict        a transaction that could not be serialized
     │   ├── IdempotencyConflict  the key was used with another function or other arguments
     │   ├── NotUnique            `unique()` found more than one document
@@ -27,7 +31,7 @@
         └── SchemaMismatch       the database is older or newer than this code
 
 The branch says what the caller can do. `code` never changes: clients match on it.
-How a *user's* function ended is no error of this tree but a value: see `evertick.base.outcomes`.
+How a *user's* function ended is not an error of this tree but a value: see `evertick.base.outcomes`.
 """
 
 from typing import ClassVar
@@ -93,6 +97,16 @@ class ValueTooLarge(LimitExceeded):
     code = "value_too_large"
 
 
+class TransactionRefused(Misuse):
+    """The database refuses to commit what a function did in its own tables, or has ended its transaction.
+
+    For example: a foreign key that is checked at the commit (`deferrable initially deferred`), or
+    `idle_in_transaction_session_timeout`. Nothing was written; trying again would meet the same.
+    """
+
+    code = "transaction_refused"
+
+
 class InvalidDatabaseUrl(Misuse):
     """A database address that is neither `sqlite:///FILE` nor `postgresql://...`."""
 
@@ -118,7 +132,7 @@ class JobNotFound(NotFound):
 
 
 class DocumentNotFound(NotFound):
-    """Update of a document that does not exist."""
+    """The document to be changed does not exist."""
 
     code = "document_not_found"
 
@@ -130,7 +144,7 @@ class ScheduleNotFound(NotFound):
 
 
 class Conflict(EvertickError):
-    """Somebody else was first: read again, then decide."""
+    """Another caller was first: read again, then decide."""
 
     code = "conflict"
 

@@ -90,7 +90,7 @@ class IdMaker:
 
 
 def table_of(value: str) -> str | None:
-    """The table an id names, or None where `value` is no id at all."""
+    """The table an id names, or None if `value` is not an id."""
     match = _ID.fullmatch(value)
     return match.group(1) if match else None
 

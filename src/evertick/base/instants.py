@@ -32,6 +32,11 @@ def to_datetime(instant: Instant) -> datetime:
     return _EPOCH + timedelta(milliseconds=instant)
 
 
+def to_datetime_or_none(instant: Instant | None) -> datetime | None:
+    """As `to_datetime`; None for None."""
+    return None if instant is None else to_datetime(instant)
+
+
 def to_iso(instant: Instant) -> str:
     """The instant in RFC 3339: `2026-03-29T00:55:00Z`, with milliseconds only where there are any."""
     moment = to_datetime(instant)

@@ -1,4 +1,4 @@
-"""`evertick`: the program. It answers `--version` by itself, because everything else costs an import."""
+"""`evertick`: the program. It handles `--version` by itself, because everything else costs an import."""
 
 import sys
 
@@ -6,12 +6,12 @@ from evertick._version import __version__
 
 
 def main() -> int:
-    """Run the command line; answers the exit code."""
+    """Run the command line; returns the exit code."""
     arguments = sys.argv[1:]
     if arguments == ["--version"]:
         print(f"evertick {__version__}")
         return 0
-    from evertick.cli.ending import end
+    from evertick.cli.core.shutdown import end
     from evertick.cli.root import run
 
     return end(run(arguments))

@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 
 from evertick.base.errors import Misuse
-from evertick.cli.databases import database_url, db_option, shown_url
-from evertick.cli.loading import FILE_DEFAULT, load_app, parse_target
+from evertick.cli.core.databases import database_url, db_option, shown_url
+from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target
 from evertick.store.open import open_store
 
 

@@ -11,15 +11,15 @@ import click
 
 from evertick._version import __version__
 from evertick.base.errors import EvertickError
-from evertick.cli.exits import Exit, exit_code_of
-from evertick.cli.lazy import Lazy, LazyGroup
-from evertick.cli.printable import one_line
+from evertick.cli.core.escaping import one_line
+from evertick.cli.core.exits import Exit, exit_code_of
+from evertick.cli.core.lazy import Lazy, LazyGroup
 
 COMMANDS: Final = {
-    "dev": Lazy("evertick.cli.dev:dev", "Run an app on this machine, reloading it when its code changes"),
+    "dev": Lazy("evertick.cli.dev.command:dev", "Run an app on this machine, reloading it when its code changes"),
     "run": Lazy("evertick.cli.run:run", "Call a function, or schedule it with --after or --at"),
-    "job": Lazy("evertick.cli.job:job", "Scheduled functions: list, get, cancel, logs"),
-    "schedule": Lazy("evertick.cli.schedule:schedule", "Schedules: create, list, pause, trigger, backfill, explain"),
+    "job": Lazy("evertick.cli.job.commands:job", "Scheduled functions: list, get, cancel, logs"),
+    "schedule": Lazy("evertick.cli.schedule.group:schedule", "Schedules: create, list, pause, backfill, explain"),
     "cron": Lazy("evertick.cli.cron:cron", "Crons declared in code: list, get, trigger, pause, resume"),
     "worker": Lazy("evertick.cli.worker:worker", "Run an app's jobs in production"),
     "migrate": Lazy("evertick.cli.migrate:migrate", "Bring a database's schema up to this version"),
@@ -33,7 +33,7 @@ EPILOG: Final = (
 )
 
 FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""What it is called when there is no room for more."""
+"""The errors of a full disk."""
 
 
 @click.group(
@@ -61,7 +61,7 @@ def config(words: tuple[str, ...]) -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command line `arguments`; answers the exit code. What went wrong is one line on stderr."""
+    """Run the command line `arguments`; returns the exit code. What went wrong is one line on stderr."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError, ValueError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
@@ -82,7 +82,7 @@ def run(arguments: Sequence[str]) -> int:
     except EvertickError as problem:
         return fail(str(problem), exit_code_of(problem))
     except BrokenPipeError:
-        _write_no_more()  # whoever read the output has seen enough
+        _write_no_more()  # the reader of the output is gone
         return Exit.OK
     except OSError as problem:
         if problem.errno not in FULL:
@@ -98,6 +98,6 @@ def _write_no_more() -> None:
 
 
 def fail(message: str, code: int) -> int:
-    """Say what went wrong, in one line; answers the exit code."""
+    """Say what went wrong, in one line; returns the exit code."""
     click.echo(f"error: {one_line(message)}", err=True)
     return code

@@ -1,13 +1,14 @@
 """`evertick run`: call a function from the terminal, or schedule it. Works beside a running `evertick dev`.
 
-The function's module tells where the app is: `app.send` lives in `app.py` of the current folder. The function runs in
-this process, on the app's database; what it schedules is run by whoever runs the app's jobs.
+The function's module says where the app is: `app.send` lives in `app.py` of the current folder. The function runs in
+this process, on the app's database; what it schedules is run by the app's worker.
 """
 
 import json
 import sys
 import traceback
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -16,77 +17,105 @@ import click
 
 from evertick.base.errors import EvertickError, Misuse
 from evertick.base.instants import to_iso
-from evertick.cli.databases import db_option
-from evertick.cli.exits import FunctionRaised
-from evertick.cli.loading import FILE_DEFAULT, load_app, parse_target, place_of
-from evertick.cli.printable import json_text, printable, printable_lines
-from evertick.cli.spec_flags import parse_json
-from evertick.rules.recurrence.duration import parse_milliseconds
-from evertick.rules.recurrence.moments import parse_instant
+from evertick.cli.core.databases import db_option, require_file
+from evertick.cli.core.escaping import json_text, printable, printable_lines
+from evertick.cli.core.exits import FunctionRaised
+from evertick.cli.core.flags import grouped
+from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target, place_of
+from evertick.cli.schedule.spec_flags import parse_json
+from evertick.recurrence.parse.duration import parse_milliseconds
+from evertick.recurrence.parse.moments import parse_instant
 from evertick.store.open import open_store
 
 if TYPE_CHECKING:
     from evertick.app.app import App
-    from evertick.app.functions import Function
+    from evertick.app.functions.function import Function
+
+Call = tuple[tuple[Any, ...], dict[str, Any]]
+"""The arguments of a call, by position and by name."""
 
 ARGUMENTS_FILE_MAX: Final = 16 * 1024 * 1024
 
 
+@dataclass(frozen=True, slots=True)
+class RunFlags:
+    """Where the arguments come from, when the function is called, and where."""
+
+    words: tuple[str, ...]
+    json_words: str | None
+    json_file: Path | None
+    after: str | None
+    at: str | None
+    key: str | None
+    idempotency_key: str | None
+    app_file: str | None
+    db: str | None
+    output: str | None
+    show_traceback: bool
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether the call is scheduled instead of made now."""
+        return self.after is not None or self.at is not None
+
+    def check(self) -> None:
+        """Raise UsageError for options that contradict each other."""
+        if self.after is not None and self.at is not None:
+            raise click.UsageError("--after and --at name two times; give one")
+        if self.key is not None and not self.is_scheduled:
+            raise click.UsageError("--key names a scheduled job; give --after or --at, or use --idempotency-key")
+        if self.idempotency_key is not None and self.is_scheduled:
+            raise click.UsageError("--idempotency-key is for a call made now; a scheduled job takes --key")
+
+
+run_options: Final = grouped(
+    RunFlags, "flags",
+    click.argument("words", nargs=-1, metavar="[NAME=VALUE]..."),
+    click.option("--json", "json_words", metavar="JSON", help="Arguments as a JSON object."),
+    click.option(
+        "--file", "json_file", type=click.Path(path_type=Path), metavar="FILE",
+        help="The same, from a file; - is stdin.",
+    ),
+    click.option("--after", metavar="DURATION", help="Schedule it: this long from now, such as 5s or 1h30m."),
+    click.option("--at", metavar="TIME", help="Schedule it: at a time with its zone, such as 2026-12-24T09:00:00Z."),
+    click.option("--key", metavar="KEY", help="With --after or --at: at most one unfinished job holds this key."),
+    click.option(
+        "--idempotency-key", metavar="KEY", help="Call a mutation once: again with the same key, the same result."
+    ),
+    click.option("--app", "app_file", metavar="FILE", help="Where the app is, if the function's name does not tell."),
+    db_option,
+    click.option(
+        "-o", "--output", type=click.Choice(("json", "none")), help="JSON unless given; a job's id is plain text."
+    ),
+    click.option("--traceback", "show_traceback", is_flag=True, help="Show where in the code the function raised."),
+)  # fmt: skip
+
+
 @click.command()
 @click.argument("function")
-@click.argument("words", nargs=-1, metavar="[NAME=VALUE]...")
-@click.option("--json", "json_words", metavar="JSON", help="Arguments as a JSON object.")
-@click.option(
-    "--file", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="The same, from a file; - is stdin."
-)
-@click.option("--after", metavar="DURATION", help="Schedule it: this long from now, such as 5s or 1h30m.")
-@click.option("--at", metavar="TIME", help="Schedule it: at a time with its zone, such as 2026-12-24T09:00:00Z.")
-@click.option("--key", metavar="KEY", help="With --after or --at: at most one unfinished job holds this key.")
-@click.option(
-    "--idempotency-key", metavar="KEY", help="Call a mutation once: again with the same key, the same answer."
-)
-@click.option("--app", "app_file", metavar="FILE", help="Where the app is, if the function's name does not tell.")
-@db_option
-@click.option(
-    "-o", "--output", type=click.Choice(("json", "none")), help="JSON unless given; a job's id is plain text."
-)
-@click.option("--traceback", "show_traceback", is_flag=True, help="Show where in the code the function raised.")
-def run(
-    function: str, words: tuple[str, ...], json_words: str | None, json_file: Path | None, after: str | None,
-    at: str | None, key: str | None, idempotency_key: str | None, app_file: str | None, db: str | None,
-    output: str | None, show_traceback: bool,
-) -> None:  # fmt: skip
+@run_options
+def run(function: str, flags: RunFlags) -> None:
     """Call FUNCTION (module.function) and print what it returns as JSON; with --after or --at, schedule it.
 
     Arguments are NAME=VALUE; a value is read as JSON where that fits the function's signature, else as text.
     """
-    if after is not None and at is not None:
-        raise click.UsageError("--after and --at name two times; give one")
-    scheduled = after is not None or at is not None
-    if key is not None and not scheduled:
-        raise click.UsageError("--key names a scheduled job; give --after or --at, or use --idempotency-key")
-    if idempotency_key is not None and scheduled:
-        raise click.UsageError("--idempotency-key is for a call made now; a scheduled job takes --key")
-    given = _given(json_words, json_file)
-    app = load_app(parse_target(app_file or home_of(function))).app
-    store = open_store(db or app.database_url)
+    flags.check()
+    given = _given(flags.json_words, flags.json_file)
+    if flags.db is not None:
+        require_file(flags.db)  # a name that was mistyped makes no database; only the app's own is made here
+    app = load_app(parse_target(flags.app_file or home_of(function))).app
+    store = open_store(flags.db or app.database_url)
     try:
         if store.single_engine:
             store.migrate()  # as the app itself would: an embedded database belongs to the program
         app.open_on(store)
         resolved = app.functions.resolve(function)
-        args, kwargs = resolved.decode_args(encoded(resolved, given, words))
-        if scheduled:
-            scheduler = app.scheduler if key is None else app.scheduler.using(key=key)
-            if after is not None:
-                job_id = scheduler.run_after(parse_milliseconds(after) / 1000, resolved, *args, **kwargs)
-            else:
-                moment = datetime.fromtimestamp(parse_instant(at or "", "--at"), UTC)
-                job_id = scheduler.run_at(moment, resolved, *args, **kwargs)
-            _print_job(app, job_id, output)
+        call = resolved.decode_args(encoded(resolved, given, flags.words))
+        if flags.is_scheduled:
+            _print_job(app, _schedule(app, resolved, call, flags), flags.output)
             return
-        value = _call(app, resolved, args, kwargs, idempotency_key, show_traceback=show_traceback)
-        if output != "none":
+        value = _call(app, resolved, call, flags)
+        if flags.output != "none":
             click.echo(json_text(json.loads(resolved.encode_result(value)), indent=2))
     finally:
         app.close()
@@ -94,7 +123,7 @@ def run(
 
 
 def home_of(function: str) -> str:
-    """The module of a function's name, as `load_app` takes it; app.py where it names none. Raises Misuse."""
+    """The module of a function's name, as `load_app` takes it; app.py if it has none. Raises Misuse."""
     module = function.rpartition(".")[0]
     path = Path(*module.split("."))
     for file in (path.with_suffix(".py"), path / "__init__.py") if module else ():
@@ -114,7 +143,7 @@ def encoded(function: "Function[..., Any]", given: Mapping[str, Any], words: tup
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not name:
-            raise click.UsageError(f"{printable(word)!r} is no argument; write NAME=VALUE")
+            raise click.UsageError(f"{printable(word)!r} is not an argument; write NAME=VALUE")
         if name in named or name in given:
             raise click.UsageError(f"the argument {printable(name)!r} is given twice")
         named[name] = value
@@ -150,17 +179,27 @@ def _given(json_words: str | None, json_file: Path | None) -> dict[str, Any]:
     return given
 
 
-def _call(
-    app: "App", function: "Function[..., Any]", args: Any, kwargs: Any, key: str | None, *, show_traceback: bool
-) -> Any:
+def _schedule(app: "App", function: "Function[..., Any]", call: Call, flags: RunFlags) -> str:
+    """Schedule the call; returns the job's id."""
+    args, kwargs = call
+    scheduler = app.scheduler if flags.key is None else app.scheduler.using(key=flags.key)
+    if flags.after is not None:
+        return scheduler.run_after(parse_milliseconds(flags.after) / 1000, function, *args, **kwargs)
+    moment = datetime.fromtimestamp(parse_instant(flags.at or "", "--at"), UTC)
+    return scheduler.run_at(moment, function, *args, **kwargs)
+
+
+def _call(app: "App", function: "Function[..., Any]", call: Call, flags: RunFlags) -> Any:
+    """Call it now. Raises FunctionRaised if it raises."""
+    args, kwargs = call
     try:
-        if key is not None:
-            mutation: Any = function  # `call_once` refuses what is none
-            return app.call_once(key, mutation, *args, **kwargs)
+        if flags.idempotency_key is not None:
+            mutation: Any = function  # `call_once` refuses anything else
+            return app.call_once(flags.idempotency_key, mutation, *args, **kwargs)
         return app.call(function.name, *args, **kwargs)
     except Exception as error:
         place = place_of(error)
-        if show_traceback and not (isinstance(error, EvertickError) and place is None):
+        if flags.show_traceback and not (isinstance(error, EvertickError) and place is None):
             click.echo(printable_lines(traceback.format_exc()), err=True)
         if isinstance(error, EvertickError):
             if place is not None:  # the function asked for what cannot be

@@ -7,7 +7,8 @@ from importlib import metadata
 import click
 
 from evertick._version import __version__
-from evertick.cli.output import output_option, write_one
+from evertick.cli.core.output import OutputOptions, output_option
+from evertick.recurrence.zones.names import zone_data_source
 from evertick.store import schema
 
 LIBRARIES = ("pydantic", "psycopg", "sqlalchemy", "tzdata")
@@ -15,7 +16,7 @@ LIBRARIES = ("pydantic", "psycopg", "sqlalchemy", "tzdata")
 
 @click.command()
 @output_option
-def version(output: str | None) -> None:
+def version(out: OutputOptions) -> None:
     """Show the versions of Evertick, Python, the databases and the time zones."""
     found = {
         "evertick": __version__,
@@ -29,4 +30,5 @@ def version(output: str | None) -> None:
             found[library] = metadata.version(library)
         except metadata.PackageNotFoundError:
             found[library] = "not installed"
-    write_one(found, found, list(found), output)
+    found["zone_data"] = zone_data_source()
+    out.write_one(found, found, list(found))

@@ -8,14 +8,14 @@ from typing import Final
 import click
 
 from evertick._version import __version__
-from evertick.app.clock_file import simulation_of
+from evertick.app.simulation import simulation_of
 from evertick.base.errors import EvertickError, Misuse
-from evertick.cli.databases import db_option, shown_url
-from evertick.cli.exits import Exit, exit_code_of
-from evertick.cli.loading import FILE_DEFAULT, load_app, parse_target
-from evertick.cli.logs import JobLog, set_up
-from evertick.cli.printable import one_line
-from evertick.cli.serving import Stopper, close, once_per_keypress, serve, use_drain
+from evertick.cli.core.databases import db_option, shown_url
+from evertick.cli.core.escaping import one_line
+from evertick.cli.core.exits import Exit, exit_code_of
+from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target
+from evertick.cli.core.logs import JobLog, set_up
+from evertick.cli.core.serving import Stopper, close, once_per_keypress, serve, use_drain
 from evertick.store.open import open_store
 
 _logger: Final = logging.getLogger("evertick.cli")
@@ -26,12 +26,12 @@ LEVELS: Final = ("debug", "info", "warning", "error")
 @click.argument("file", default=FILE_DEFAULT)
 @db_option
 @click.option(
-    "--drain", type=click.FloatRange(0), metavar="SECONDS", help="Time for running actions to end when told to stop."
+    "--drain", type=click.FloatRange(0), metavar="SECONDS", help="Time for running actions to end when stopping."
 )
 @click.option("--log-format", type=click.Choice(("text", "json")), default="text", show_default=True)
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
 def worker(file: str, db: str | None, drain: float | None, log_format: str, log_level: str) -> int:
-    """Run the jobs of the app in FILE (app.py unless given) until told to stop.
+    """Run the jobs of the app in FILE (app.py unless given) until asked to stop.
 
     The database must be migrated: `evertick migrate` does it. SIGTERM or Ctrl-C drains: nothing more is claimed, and
     running actions have --drain seconds to end; a second one ends at once.
@@ -45,7 +45,7 @@ def worker(file: str, db: str | None, drain: float | None, log_format: str, log_
         _logger.error("%s", one_line(str(error)), extra={"error": error.code})
         return exit_code_of(error)
     except Exception:
-        _logger.exception("the worker ended by an error that nobody expected")
+        _logger.exception("the worker ended by an unexpected error")
         return Exit.FAILED
 
 

@@ -1,0 +1,1 @@
+"""Rules: when, and whether. Pure functions over frozen values."""

@@ -3,8 +3,8 @@
 from typing import Final
 
 from evertick.base.errors import InvalidDatabaseUrl
-from evertick.store.contract import Store
-from evertick.store.sqlite import SqliteStore
+from evertick.store.contract.store import Store
+from evertick.store.sqlite.store import SqliteStore
 
 _EXAMPLES: Final = "sqlite:///FILE or postgresql://USER@HOST/DATABASE"
 
@@ -21,7 +21,7 @@ def open_store(url: str) -> Store:
         return SqliteStore(url)
     if scheme in ("postgresql", "postgres"):
         try:
-            from evertick.store.postgres import PostgresStore
+            from evertick.store.postgres.store import PostgresStore
         except ImportError as error:
             raise InvalidDatabaseUrl(
                 f"PostgreSQL needs its driver ({error}); install it with: pip install 'evertick[postgres]'"

@@ -1,28 +1,27 @@
-"""Testing: a world whose clock jumps. Loaded on first use, because the pytest plugin lives in this package."""
+"""Testing: a world whose clock jumps.
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+    with World(app, at="2026-03-29T00:59:58Z") as world:
+        message_id = world.call(send, "hello")
+        world.advance(minutes(5))
+        assert world.get(message_id) is None
+
+The pytest plugin lives in this package and is loaded in every run of pytest, so the names are imported on first use.
+"""
+
+from typing import TYPE_CHECKING
+
+from evertick.base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from evertick.testing.jobs import JobView
-    from evertick.testing.moments import at, days, hours, minutes, seconds
-    from evertick.testing.world import World
-
-_HOMES = {
-    "JobView": "evertick.testing.jobs",
-    "World": "evertick.testing.world",
-    "at": "evertick.testing.moments",
-    "days": "evertick.testing.moments",
-    "hours": "evertick.testing.moments",
-    "minutes": "evertick.testing.moments",
-    "seconds": "evertick.testing.moments",
-}
-
-__all__ = ["JobView", "World", "at", "days", "hours", "minutes", "seconds"]
-
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'evertick.testing' has no attribute {name!r}")
-    return getattr(import_module(home), name)
+    from evertick.testing.jobs import JobView as JobView
+    from evertick.testing.moments import at as at, days as days, hours as hours, minutes as minutes, seconds as seconds
+    from evertick.testing.world import World as World
+else:
+    __all__, __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "evertick.testing.jobs": "JobView",
+            "evertick.testing.moments": "at days hours minutes seconds",
+            "evertick.testing.world": "World",
+        },
+    )

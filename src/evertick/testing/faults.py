@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from evertick.app.functions import Function
+from evertick.app.functions.function import Function
 from evertick.base.errors import DatabaseUnavailable, WriteConflict
 from evertick.testing.loop import Process, ProcessKilled, current_process
 
@@ -54,8 +54,8 @@ class Faults:
     def before_commit(self) -> None:
         """A transaction is about to commit. Raises what was arranged for it."""
         if self._doomed is not None and current_process() is self._doomed:
-            doomed, self._doomed = self._doomed, None
-            self._kill(doomed)
+            to_drop, self._doomed = self._doomed, None
+            self._kill(to_drop)
             raise ProcessKilled
         if self._conflicting is not None:
             name, self._conflicting = self._conflicting, None

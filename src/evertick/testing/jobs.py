@@ -7,8 +7,7 @@ from typing import Any
 
 from evertick.base.ids import JobId
 from evertick.base.instants import Instant, to_datetime
-from evertick.base.records import FunctionKind, Job, JobState
-from evertick.rules.jobs import error_text
+from evertick.base.records.jobs import FunctionKind, Job, JobState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +47,7 @@ class JobView:
 
 def view(job: Job) -> JobView:
     """What a test sees of `job`."""
-    error = None if job.error is None else json.loads(job.error)
+    error = None if job.error is None else job.error.value
     logs = json.loads(job.logs or '{"lines": [], "is_truncated": false}')
     return JobView(
         id=job.id,
@@ -64,9 +63,9 @@ def view(job: Job) -> JobView:
         failures=job.failures,
         crashes=job.crashes,
         result=None if job.result is None else json.loads(job.result),
-        error=None if error is None else error_text(error),
-        error_data=None if error is None else error.get("data"),
-        traceback=None if error is None else error["traceback"],
+        error=None if error is None else error.text,
+        error_data=None if error is None or error.data is None else json.loads(error.data),
+        traceback=None if error is None else error.traceback,
         logs=[f"{level}: {text}" for _, level, text in logs["lines"]],
         logs_truncated=logs["is_truncated"],
         key=job.key,

@@ -1,4 +1,4 @@
-"""A jumping event loop: asyncio as it is, but nobody waits for time to pass.
+"""A jumping event loop: asyncio as it is, but time passes without waiting.
 
 `loop.time()` is virtual seconds from 0. When nothing can run, the loop does not sleep until its next timer but moves
 its time there at once. So the real engine runs on it unmodified, with its loops and timers, and so do `asyncio.sleep`
@@ -82,7 +82,7 @@ class JumpingLoop(asyncio.SelectorEventLoop):
     def run_until(self, until_s: float, *, enough: Callable[[], bool] | None = None) -> None:
         """Run everything up to and including the moment `until_s`, and let it be that moment.
 
-        `enough` is asked whenever nothing can run; once it answers true, time stops there.
+        `enough` is asked whenever nothing can run; once it returns true, time stops there.
         """
         self._until_s, self._enough = until_s, enough
         outer = asyncio._get_running_loop()
@@ -94,7 +94,7 @@ class JumpingLoop(asyncio.SelectorEventLoop):
             self._enough = None
 
     def run_task(self, coroutine: Coroutine[Any, Any, T], *, until_s: float) -> T:
-        """Run until a coroutine is done and answer its result. Raises TimeoutError at the moment `until_s`."""
+        """Run until a coroutine is done and return its result. Raises TimeoutError at the moment `until_s`."""
         task: asyncio.Task[T] = self.create_task(coroutine)
         self.run_until(until_s, enough=task.done)
         if not task.done():
@@ -182,7 +182,7 @@ class JumpingLoop(asyncio.SelectorEventLoop):
         """Forget a task without a word about what it did not do."""
         if task.done():
             if not task.cancelled():
-                task.exception()  # or asyncio would complain that nobody looked
+                task.exception()  # or asyncio would warn that the exception was never retrieved
             return
         task._log_destroy_pending = False  # type: ignore[attr-defined]
         coroutine = task.get_coro()

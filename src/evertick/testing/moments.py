@@ -20,7 +20,7 @@ def at(text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(whole)
     except ValueError as error:
-        raise Misuse(f"{text!r} is no moment; write 00:01:00 or 2026-03-29T00:59:58Z") from error
+        raise Misuse(f"{text!r} is not a time; write 00:01:00 or 2026-03-29T00:59:58Z") from error
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
 
 

@@ -7,7 +7,8 @@ A world's workers look seldom, so that months pass quickly; so here every commit
 from collections.abc import Callable
 from typing import TypeVar
 
-from evertick.store.contract import EVERYTHING, Isolation, Listener, Store, Transaction
+from evertick.store.contract.notifications import EVERYTHING, Listener
+from evertick.store.contract.store import Isolation, Store, Transaction
 from evertick.testing.faults import Faults
 
 T = TypeVar("T")
@@ -42,20 +43,16 @@ class WorldStore:
         return result
 
     def read(self, work: Callable[[Transaction], T]) -> T:
-        """See `Store.read`."""
         self._faults.before_work()
         return self._inner.read(work)
 
     def migrate(self) -> list[str]:
-        """See `Store.migrate`."""
         return self._inner.migrate()
 
     def check_schema(self) -> None:
-        """See `Store.check_schema`."""
         self._inner.check_schema()
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """See `Store.listen`."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
@@ -64,7 +61,6 @@ class WorldStore:
         self._listeners.clear()
 
     def now_offset_ms(self) -> int:
-        """See `Store.now_offset_ms`."""
         return 0
 
     def lock_engine(self) -> None:
@@ -74,5 +70,4 @@ class WorldStore:
         """See `Store.unlock_engine`."""
 
     def close(self) -> None:
-        """See `Store.close`."""
         self._inner.close()

@@ -6,7 +6,7 @@
     3                 x  overlap
 
 A row for every time. `S` is a start, `=` a run that goes on, `|` its end; `f` a failure, `c` the moment at which it was
-asked to stop, `t` its termination. `.` waits for a run, `~` for somebody to look at the schedule (an outage), and `x`
+asked to stop, `t` its termination. `.` waits for a run, `~` for a worker (an outage), and `x`
 did not run, for the reason beside it.
 """
 
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from evertick.app.schedule_views import OccurrenceView
+from evertick.api.schedules import OccurrenceView
 from evertick.base.ids import JobId
-from evertick.rules.schedule import FAILURES, Fate, Origin, Reason, RunOutcome
+from evertick.rules.schedules.fates import FAILURES, Fate, Origin, Reason, RunOutcome
 
 CELLS: Final = 6
 """Letters that a unit of time takes."""
@@ -64,7 +64,7 @@ class Timeline:
         else:
             begun = arrived if occurrence.reason in AT_ONCE else self._cell(occurrence.decided)
             tail = f"x  {occurrence.reason}"
-        waited = "".join("~" if self._nobody_at(cell) else "." for cell in range(arrived, begun))
+        waited = "".join("~" if self._is_outage(cell) else "." for cell in range(arrived, begun))
         return " " * arrived + waited + tail
 
     def _run(self, occurrence: OccurrenceView, begun: int) -> str:
@@ -80,7 +80,7 @@ class Timeline:
     def _cell(self, moment: datetime) -> int:
         return (moment - self.origin) * CELLS // self.unit
 
-    def _nobody_at(self, cell: int) -> bool:
+    def _is_outage(self, cell: int) -> bool:
         # A cell is a stretch of time; what counts is its middle.
         middle = self.origin + (2 * cell + 1) * self.unit / (2 * CELLS)
         return any(start <= middle < end for start, end in self.outages)

@@ -6,9 +6,9 @@ It is a real action, known to the world alone: the app that lives there does not
 import asyncio
 from typing import Any, Final
 
-from evertick.app.contexts import ActionCtx
-from evertick.app.functions import Action, Function
-from evertick.app.scheduling import Functions, Target
+from evertick.app.execution.contexts import ActionCtx
+from evertick.app.functions.function import Action, Function
+from evertick.app.scheduling.job_builder import Functions, Target
 from evertick.base.ids import JobId
 from evertick.base.instants import DAY_MS, Instant, from_datetime
 
@@ -45,7 +45,6 @@ class WithWork:
         self._work = work.function
 
     def resolve(self, target: Target, /) -> Function[..., Any]:
-        """See `evertick.app.scheduling.Functions`."""
         if target is self._work or target == NAME:
             return self._work
         return self._functions.resolve(target)

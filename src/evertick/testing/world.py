@@ -22,49 +22,31 @@ For stories about schedules it brings work that takes as long as the story says,
     print(world.timeline(report))
 """
 
-import random
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import Any, Final, ParamSpec, Self, TypeVar, Unpack, cast
-from weakref import WeakSet
+from typing import Any, Final, ParamSpec, Self, TypeVar, cast
 
 from evertick.app.app import App
-from evertick.app.budget import Budget
-from evertick.app.database import SYSTEM_JOBS, DatabaseReader
-from evertick.app.environment import Environment
-from evertick.app.execution import Execution
-from evertick.app.functions import Action, Function
-from evertick.app.queries import Document
-from evertick.app.schedule_definition import Defining, Do
-from evertick.app.schedule_reading import all_occurrences
-from evertick.app.schedule_specs import When
-from evertick.app.schedule_views import OccurrenceView, occurrence_view
-from evertick.app.scheduling import Drafter
-from evertick.base.errors import JobNotFound, LimitExceeded, Misuse, NotFound
-from evertick.base.ids import DEFAULT_TENANT, IdMaker, JobId, ScheduleId
-from evertick.base.instants import DAY_MS, HOUR_MS, Instant, duration_ms, from_datetime, to_datetime, to_iso
-from evertick.base.records import FunctionKind, JobFilter, JobState
-from evertick.base.schedule_records import OccurrenceFilter
-from evertick.engine.events import Counters, JobEnded
-from evertick.engine.lanes import InlineLanes
-from evertick.engine.settings import Settings
-from evertick.engine.timer import Timer
-from evertick.engine.worker import Worker
-from evertick.rules.recurrence.vocabulary import every as every_
-from evertick.rules.schedule import Fate, Origin
-from evertick.store.contract import Transaction
-from evertick.store.open import open_store
-from evertick.store.unit_of_work import UnitOfWork
-from evertick.testing.faults import Faults
+from evertick.app.documents.database import DatabaseReader
+from evertick.app.documents.queries import Document
+from evertick.app.documents.tables import SYSTEM_JOBS
+from evertick.app.execution.runner import Execution
+from evertick.app.functions.function import Action, Function
+from evertick.app.run.run import TransactionRun
+from evertick.base.errors import JobNotFound, LimitExceeded, Misuse
+from evertick.base.ids import DEFAULT_TENANT, JobId
+from evertick.base.instants import DAY_MS, Instant, duration_ms, from_datetime, to_datetime, to_iso
+from evertick.base.records.jobs import JobFilter, JobState
+from evertick.engine.runtime.settings import Settings
+from evertick.store.contract.store import Transaction
+from evertick.store.transaction.function_unit import FunctionUnit
+from evertick.store.transaction.unit_of_work import UnitOfWork
+from evertick.testing.engine import SimulatedEngine
 from evertick.testing.jobs import JobView, view
-from evertick.testing.loop import JumpingLoop, Process
-from evertick.testing.moments import START, minutes
-from evertick.testing.store import WorldStore
-from evertick.testing.timeline import Timeline
-from evertick.testing.work import WithWork, Work
+from evertick.testing.moments import START
+from evertick.testing.stories import ScheduleStories
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -75,22 +57,9 @@ CALL_DAYS: Final = 30
 DRAIN_DAYS: Final = 5 * 366
 DRAIN_JOBS: Final = 10_000
 PAGE: Final = 1_000
-PRUNE_MS: Final = 3 * HOUR_MS
-"""How long after its retention a job may still be found."""
-
-_inhabited: "WeakSet[App]" = WeakSet()
-"""Apps that live in a world just now."""
 
 
-class Scheduling(Defining, total=False):
-    """What `World.schedule` passes on to `app.schedules.create`."""
-
-    paused: bool
-    note: str
-    remaining_actions: int
-
-
-class World:
+class World(SimulatedEngine, ScheduleStories):
     """A simulated world; the module says what it is."""
 
     def __init__(
@@ -107,26 +76,8 @@ class World:
         worker look less often, so that long times pass quickly. Raises InvalidDelay for a moment without a time zone.
         """
         start = _instant(at)
-        self._loop = JumpingLoop()
-        self._clock = _WorldClock(start, self._loop)
-        self._entropy = random.Random(seed)
-        self._ids = IdMaker(self._entropy)
-        self._faults = Faults(self._loop.kill)
-        self._inner = open_store("sqlite://")
-        self._inner.migrate()
-        self._store = WorldStore(self._inner, self._faults)
-        self._settings = settings
-        self._process: Process | None = None
-        self._boots = 0
-        self._schedules = 0
-        self._work = Work()
-        self._outages: list[tuple[datetime, datetime]] = []
-        self._begin = to_datetime(start)
-        self.counters = Counters()
-        self.counters.observers.append(self)
-        self._attempts = 0
-        self._closed = False
-        self._leave: Callable[[], None] = _nothing
+        SimulatedEngine.__init__(self, start, seed=seed, settings=settings)
+        ScheduleStories.__init__(self, to_datetime(start))
         try:
             self._enter(app or App("world"))
             self.restart()
@@ -145,23 +96,7 @@ class World:
     ) -> None:
         self.close()
 
-    def close(self) -> None:
-        """End the world: its worker, its database, and the faults that did not strike."""
-        if not self._closed:
-            self._closed = True
-            self.kill()
-            self._faults.close()
-            self._leave()
-            self._leave = _nothing
-            self._loop.close()
-            self._inner.close()
-
     # -- time
-
-    @property
-    def now(self) -> datetime:
-        """The present of this world, in UTC."""
-        return to_datetime(self._clock.now())
 
     def advance(self, duration: float | timedelta) -> None:
         """Let time pass (seconds, or a timedelta), and let happen what is due meanwhile, the last moment included."""
@@ -178,7 +113,7 @@ class World:
         """Let everything happen that is scheduled, however far away, until nothing is pending and nothing runs.
 
         Raises LimitExceeded after `jobs_max` attempts (a chain that schedules itself for ever has no end), Misuse
-        if no worker is alive. Blocked jobs, whose function nobody knows, are left.
+        if no worker is alive. Blocked jobs, whose function no worker knows, are left.
         """
         if self._process is None or not self._process.alive:
             raise Misuse("the worker is dead, so nothing would ever run; start another with world.restart()")
@@ -197,7 +132,7 @@ class World:
     # -- functions
 
     def call(self, function: Function[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call a function as a program would, and answer what it returns; what it raises is raised here.
+        """Call a function as a program would, and return what it returns; what it raises is raised here.
 
         While an action waits, time passes and jobs run; a query or mutation takes no time, and runs no job.
         """
@@ -252,88 +187,25 @@ class World:
         return self.read(lambda db: db.query(table).collect())
 
     def read(self, question: Callable[[DatabaseReader], T]) -> T:
-        """Ask the database anything a query function can: `world.read(lambda db: db.query("t").first())`."""
+        """Read the database as a query function can: `world.read(lambda db: db.query("t").first())`."""
         tables = self.app.tables
 
         def work(transaction: Transaction) -> T:
-            unit = UnitOfWork(transaction)
+            unit = FunctionUnit(UnitOfWork(transaction))
             try:
-                return question(DatabaseReader(unit, DEFAULT_TENANT, tables, Budget()))
+                run = TransactionRun(
+                    clock=self._clock, name="World.read", tenant=DEFAULT_TENANT, now=self._clock.now(), unit=unit
+                )
+                return question(DatabaseReader(run, tables))
             finally:
                 unit.close()
 
         return self._store.read(work)
 
-    # -- schedules
-
-    def schedule(
-        self,
-        schedule_id: str | None = None,
-        *,
-        every: timedelta | None = None,
-        when: When | None = None,
-        do: Do | None = None,
-        takes: float | timedelta = 0,
-        cleans_up: float | timedelta = 0,
-        **options: Unpack[Scheduling],
-    ) -> ScheduleId:
-        """Create a schedule (named `schedule-1`, `schedule-2` and so on), and answer its id.
-
-        Its times are `every=` so long, counted from the Unix epoch, or a spec, `when=`. It does `do`, a function of
-        the app, or else work that `takes` so long, and that `cleans_up` for so long when it is asked to stop. The
-        options are those of `app.schedules.create`, which also says what it raises.
-        """
-        if (every is None) == (when is None):
-            raise Misuse("a schedule takes its times as every=minutes(5) or as when=daily(hour=9), and one of the two")
-        if do is not None and (takes or cleans_up):
-            raise Misuse("do= is a function of yours, which takes as long as it takes; leave takes= and cleans_up= out")
-        self._schedules += 1
-        if every is not None:
-            when = every_(seconds=duration_ms(every, name="every") // 1000)
-        if do is None:
-            lengths = (duration_ms(takes, name="takes"), duration_ms(cleans_up, name="cleans_up"))
-            do = self._work.function.args(*(length / 1000 for length in lengths))
-        name = schedule_id or f"schedule-{self._schedules}"
-        return self.app.schedules.create(name, when=cast("When", when), do=do, **options).id
-
-    def occurrences(self, schedule_id: str) -> list[OccurrenceView]:
-        """The whole ledger of a schedule: every time that it named so far and what became of it, by nominal time."""
-        where = OccurrenceFilter(tenant=DEFAULT_TENANT, schedule_id=ScheduleId(schedule_id))
-        return self._store.read(
-            lambda transaction: [occurrence_view(row) for row in all_occurrences(transaction, where)]
-        )
-
-    def starts(self, schedule_id: str) -> list[datetime]:
-        """When runs of a schedule were started, in order, by whomever they were asked for."""
-        return sorted(each.started for each in self.occurrences(schedule_id) if each.started is not None)
-
-    def skips(self, schedule_id: str) -> list[datetime]:
-        """The nominal times that were skipped: a policy decided against them."""
-        return [each.nominal for each in self.occurrences(schedule_id) if each.fate is Fate.SKIPPED]
-
-    def missed(self, schedule_id: str) -> list[datetime]:
-        """The nominal times that were missed: they should have run and did not."""
-        return [each.nominal for each in self.occurrences(schedule_id) if each.fate is Fate.MISSED]
-
-    def waiting(self, schedule_id: str) -> list[datetime]:
-        """The nominal times that wait for a run to end."""
-        return [each.nominal for each in self.occurrences(schedule_id) if each.fate is Fate.BUFFERED]
-
-    def timeline(self, schedule_id: str, *, unit: timedelta = minutes(1)) -> str:
-        """The ledger of a schedule as a drawing; see `evertick.testing.timeline`. Units count from the beginning."""
-        stops = {job_id: to_datetime(moment) for job_id, moment in self._work.asked_to_stop.items()}
-        occurrences = self.occurrences(schedule_id)
-        asked: dict[str, datetime] = {}
-        with suppress(NotFound):  # of a deleted schedule nobody knows when its backfills were asked for
-            for request in {each.request for each in occurrences if each.origin is Origin.BACKFILL}:
-                asked[request] = self.app.schedules.backfill_status(schedule_id, request).asked
-        frame = Timeline(origin=self._begin, now=self.now, unit=unit, outages=self._outages, stops=stops, asked=asked)
-        return frame.draw(occurrences)
-
     # -- what goes wrong
 
     def outage(self, duration: float | timedelta) -> None:
-        """The worker dies, nobody is there for `duration`, and then another worker starts, which sees what is late."""
+        """The worker dies, no other runs for `duration`, and then another one starts, which sees what is late."""
         begin = self.now
         self.kill()
         self.advance(duration)
@@ -357,141 +229,12 @@ class World:
 
     @contextmanager
     def database_away(self) -> Iterator[None]:
-        """While the `with` block runs, the database does not answer anybody, not even the test."""
+        """While the `with` block runs, the database is unavailable to the worker and to the test."""
         self._faults.database_is_away = True
         try:
             yield
         finally:
             self._faults.database_is_away = False
-
-    def kill(self) -> None:
-        """The worker process dies at once, as by SIGKILL: no `finally` of what it runs gets a say."""
-        if self._process is not None and self._process.alive:
-            self._loop.kill(self._process)
-        self._store.forget_listeners()
-
-    def restart(self) -> None:
-        """Start a worker process; one that still lives is killed before.
-
-        It gives back what the dead one held, and runs at once what is due.
-        """
-        self.kill()
-        self._boots += 1
-        self._process = Process(f"worker {self._boots}")
-        e = self._environment
-        self.app.sync_crons()
-        worker = Worker(
-            e.store, e.lanes, e.clock, Execution(e), e.ids, e.entropy, e.settings, self.counters, targets=e.targets
-        )
-        self._worker = worker
-        self._working = self._loop.start(self._process, worker.run())
-        self._run_until(self._clock.now())
-
-    def deploy(self, app: App) -> None:
-        """Replace the code: a worker with the functions and tables of another app goes on with the same database."""
-        self.kill()
-        self._faults.close()
-        self._leave()
-        self._leave = _nothing
-        self._enter(app)
-        self.restart()
-
-    # -- helpers
-
-    def job_ended(self, event: JobEnded, /) -> None:
-        """Counts attempts; the engine calls it."""
-        self._attempts += 1
-
-    def _enter(self, app: App) -> None:
-        if app in _inhabited:
-            raise Misuse(f"the app {app.name!r} lives in another world; close that one first (world.close())")
-        app.check()
-        self.app = app
-        settings = self._settings or app.settings
-        self._environment = Environment(
-            functions=WithWork(app.functions, self._work),
-            tables=app.tables,
-            store=self._store,
-            lanes=InlineLanes(self._store),
-            clock=self._clock,
-            ids=self._ids,
-            entropy=self._entropy,
-            drafter=Drafter(app.functions, self._ids, self._clock),
-            settings=replace(
-                settings,
-                poll_ms=max(settings.poll_ms, DAY_MS),
-                evaluate_every_ms=max(settings.evaluate_every_ms, DAY_MS),
-                prune_every_ms=max(settings.prune_every_ms, PRUNE_MS),
-                unblock_every_ms=max(settings.unblock_every_ms, DAY_MS),  # code changes by `deploy` alone
-            ),
-            targets=app.targets,
-            timer=_NoTimer(),
-            sleep=_no_sleep,
-        )
-        leave = app.enter(self._environment)
-        _inhabited.add(app)
-
-        def leave_app() -> None:
-            leave()
-            _inhabited.discard(app)
-
-        self._leave = leave_app
-
-    def _run_until(self, at: Instant, *, enough: Callable[[], bool] | None = None) -> None:
-        self._loop.run_until(self._clock.seconds_at(at), enough=enough)
-        self._raise_what_ended_the_worker()
-
-    def _raise_what_ended_the_worker(self) -> None:
-        if self._process is not None and self._process.alive and self._working.done():
-            self._process.alive = False
-            self._working.result()
-
-    def _is_drained(self) -> bool:
-        if self._worker.actions.running:
-            return False
-        worker_id = self._worker.current_id()
-
-        def is_waiting(transaction: Transaction) -> bool:
-            if worker_id is not None and transaction.held_jobs(worker_id, limit=1):
-                return True  # a mutation between two conflicts
-            kinds = (FunctionKind.MUTATION, FunctionKind.ACTION)
-            return any(transaction.waiting_tenants(kind, limit=1) for kind in kinds) or any(
-                transaction.suspect_due_at(kind) is not None for kind in kinds
-            )
-
-        return not self._store.read(is_waiting)
-
-
-class _WorldClock:
-    """The wall clock of a world: its start, and the loop's time since then."""
-
-    def __init__(self, start: Instant, loop: JumpingLoop) -> None:
-        self._start = start
-        self._loop = loop
-
-    def now(self) -> Instant:
-        """The present."""
-        return Instant(self._start + round(self._loop.time() * 1000))
-
-    def seconds_at(self, at: Instant) -> float:
-        """The loop's time at a moment; never before its present."""
-        return max(self._loop.time(), (at - self._start) / 1000)
-
-
-class _NoTimer(Timer):
-    """Functions take no simulated time, so none takes too long."""
-
-    def call(self, limit_ms: int, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call `function`."""
-        return function(*args, **kwargs)
-
-
-def _nothing() -> None:
-    """The world has no app yet, or none any more."""
-
-
-def _no_sleep(seconds: float) -> None:
-    """Whoever would wait in a thread, waits no time here."""
 
 
 def _instant(moment: str | datetime) -> Instant:
@@ -499,5 +242,5 @@ def _instant(moment: str | datetime) -> Instant:
         try:
             moment = datetime.fromisoformat(moment)
         except ValueError as error:
-            raise Misuse(f"{moment!r} is no moment; write it as 2026-03-29T00:59:58Z") from error
+            raise Misuse(f"{moment!r} is not a time; write it as 2026-03-29T00:59:58Z") from error
     return from_datetime(moment)

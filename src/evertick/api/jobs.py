@@ -1,0 +1,60 @@
+"""The schema of a job."""
+
+import json
+from typing import Any, Self
+
+from evertick.api.schema import Moment, Schema
+from evertick.base.ids import JobId, TenantId, WorkerId
+from evertick.base.instants import to_datetime
+from evertick.base.records.jobs import FunctionKind, Job, JobState
+
+
+class JobView(Schema):
+    """A job. `state` is what others see: a mutation is pending until it is done.
+
+    `due_at` is when it may run, `requested_at` the time that was requested first. `error` has the keys `type`,
+    `message` and `traceback`.
+    """
+
+    id: JobId
+    function: str
+    kind: FunctionKind
+    state: JobState
+    due_at: Moment
+    requested_at: Moment
+    created_at: Moment
+    completed_at: Moment | None
+    attempt: int
+    failures: int
+    args: dict[str, Any]
+    result: Any
+    error: dict[str, Any] | None
+    key: str | None
+    parent_id: JobId | None
+    worker_id: WorkerId | None
+    blocked: bool
+    tenant: TenantId
+
+    @classmethod
+    def of(cls, job: Job) -> Self:
+        """The view of a job's row."""
+        return cls(
+            id=job.id,
+            function=job.name,
+            kind=job.kind,
+            state=job.visible_state,
+            due_at=to_datetime(job.due_at),
+            requested_at=to_datetime(job.requested_at),
+            created_at=to_datetime(job.created_at),
+            completed_at=None if job.completed_at is None else to_datetime(job.completed_at),
+            attempt=job.attempt,
+            failures=job.failures,
+            args=json.loads(job.args),
+            result=None if job.result is None else json.loads(job.result),
+            error=None if job.error is None else job.error.value.to_json(),
+            key=job.key,
+            parent_id=job.parent_id,
+            worker_id=job.worker_id,
+            blocked=job.blocked,
+            tenant=job.tenant,
+        )

@@ -1,0 +1,145 @@
+"""Schemas of what explains and checks schedules: explanations, audits, and previews of times."""
+
+from enum import StrEnum
+
+from pydantic import computed_field
+
+from evertick.api.schedules import OccurrenceView
+from evertick.api.schema import Moment, Schema
+from evertick.base.ids import ScheduleId
+from evertick.rules.schedules.fates import Fate, Reason
+
+
+class Answer(StrEnum):
+    """The result of a check."""
+
+    YES = "yes"
+    """The check let the time pass."""
+    NO = "no"
+    """The outcome was decided here."""
+    UNKNOWN = "unknown"
+    """What would tell is gone."""
+
+
+class Check(Schema):
+    """One check of an explanation: its name, its result, and a sentence."""
+
+    name: str
+    answer: Answer
+    text: str
+
+
+class Missing(StrEnum):
+    """Why there is no row in the ledger."""
+
+    NOT_NAMED = "not_named"
+    UPCOMING = "upcoming"
+    NOT_LOOKED_AT = "not_looked_at"
+    NOT_CREATED = "not_created"
+    DELETED = "deleted"
+    OTHER_SPEC = "other_spec"
+    NO_RECORD = "no_record"
+    PAUSED = "paused"
+    ENDED = "ended"
+
+
+class Explanation(Schema):
+    """Why a schedule ran at a time or did not.
+
+    `fate` and `reason` are those of the ledger's row; without a row `fate` is None and `missing` says why there is
+    none. `occurrences` are the rows at that time, triggers and backfills included. `fix` is a command that would help.
+    """
+
+    schedule: ScheduleId
+    at: Moment
+    fate: Fate | None
+    reason: Reason | None
+    missing: Missing | None
+    sentence: str
+    fix: str | None
+    checks: tuple[Check, ...]
+    occurrences: tuple[OccurrenceView, ...] = ()
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def ran(self) -> bool:
+        """Whether a run was started for it."""
+        return self.fate is Fate.STARTED
+
+
+class Unrecorded(StrEnum):
+    """Why a time that a spec names has no row in the ledger."""
+
+    OVERDUE = "overdue"
+    """It is due, and has not been evaluated yet."""
+    PAUSED = "paused"
+    """The schedule is paused; the time will be recorded as skipped."""
+    UNEXPLAINED = "unexplained"
+    """It was passed over. This should never happen."""
+
+
+class UnrecordedTime(Schema):
+    """A time that a spec names and that has no row in the ledger."""
+
+    schedule: ScheduleId
+    nominal: Moment
+    why: Unrecorded
+
+
+class AuditCounts(Schema):
+    """How many occurrences and times an audit found, by what became of them."""
+
+    started: int
+    late: int
+    skipped: int
+    missed: int
+    waiting: int
+    unrecorded: int
+
+
+class AuditReport(Schema):
+    """What did not go to plan between `start` (included) and `end` (not included), by nominal time.
+
+    The lists are in order, each cut to the limit; the counts of rows are not. `complete` is False if there was too
+    much to look at all of it.
+    """
+
+    start: Moment
+    end: Moment
+    complete: bool
+    counts: AuditCounts
+    missed: tuple[OccurrenceView, ...]
+    late: tuple[OccurrenceView, ...]
+    skipped: tuple[OccurrenceView, ...]
+    unrecorded: tuple[UnrecordedTime, ...]
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def clean(self) -> bool:
+        """Whether everything that should run did, and every time is accounted for. Late and skipped times may be."""
+        return not self.counts.missed and all(each.why is Unrecorded.PAUSED for each in self.unrecorded)
+
+    @property
+    def started(self) -> int:
+        """How many runs started in time."""
+        return self.counts.started
+
+    @property
+    def waiting(self) -> int:
+        """How many occurrences wait for a run to end."""
+        return self.counts.waiting
+
+    @property
+    def late_count(self) -> int:
+        """How many runs started late."""
+        return self.counts.late
+
+    @property
+    def missed_count(self) -> int:
+        """How many occurrences should have run and did not."""
+        return self.counts.missed
+
+    @property
+    def skipped_count(self) -> int:
+        """How many occurrences a policy skipped."""
+        return self.counts.skipped

@@ -1,0 +1,254 @@
+"""Schemas of schedules: descriptions, the ledger, backfills and the history."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from pydantic import computed_field
+
+from evertick.api.schema import DurationMs, Moment, Retry, Schema, WireSpec, named
+from evertick.base.ids import JobId, ScheduleId
+from evertick.base.records.jobs import FunctionKind
+from evertick.rules.schedules.catch_up import LATE_AFTER_MS
+from evertick.rules.schedules.fates import Fate, Origin, Reason, RunOutcome
+from evertick.rules.schedules.policies import CatchUp, Overlap
+from evertick.rules.schedules.state import Ending, Stop
+
+
+class TimeView(Schema):
+    """A time of a spec: `nominal` is what the spec says, `actual` that plus its jitter."""
+
+    nominal: Moment
+    actual: Moment
+
+
+class OccurrenceView(Schema):
+    """A row of the ledger: one time, and what became of it.
+
+    `run` is the name of the run, or of the run that prevented it. `request` is the id of the trigger or backfill.
+    """
+
+    schedule: ScheduleId
+    nominal: Moment
+    actual: Moment
+    origin: Origin
+    request: str
+    fate: Fate
+    reason: Reason
+    detail: str
+    decided: Moment
+    run: str | None
+    job_id: JobId | None
+    started: Moment | None
+    ended: Moment | None
+    outcome: RunOutcome | None
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def late_ms(self) -> int | None:
+        """Milliseconds from its actual time to its start; None if it was not started."""
+        return None if self.late_by is None else round(self.late_by.total_seconds() * 1000)
+
+    @property
+    def late_by(self) -> timedelta | None:
+        """How long after its actual time it was started; None if it was not started."""
+        return None if self.started is None else max(timedelta(0), self.started - self.actual)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether it was started more than ten seconds after its actual time."""
+        return self.late_by is not None and self.late_by > timedelta(milliseconds=LATE_AFTER_MS)
+
+
+class RunView(Schema):
+    """An open run; `stop` is what it was asked to do, if anything."""
+
+    run: str
+    nominal: Moment
+    started: Moment
+    origin: Origin
+    reason: Reason
+    stop: Stop | None
+
+
+class WaitingView(Schema):
+    """An occurrence that waits for a run to end."""
+
+    nominal: Moment
+    actual: Moment
+    origin: Origin
+    overlap: Overlap
+
+
+class BackfillView(Schema):
+    """A backfill, from the request to its last run. `times` is what was planned; the other counts are by fate.
+
+    It is `done` when all its times were handed over and none of them waits; its runs may still be open.
+    """
+
+    id: str
+    schedule: ScheduleId
+    start: Moment
+    end: Moment
+    overlap: Overlap | None
+    asked: Moment
+    times: int
+    started: int
+    ended: int
+    waiting: int
+    skipped: int
+    missed: int
+    done: bool
+
+
+class BackfillPlanView(Schema):
+    """What a backfill would do: every time, which of them ran before, and the token that starts exactly this plan."""
+
+    schedule: ScheduleId
+    start: Moment
+    end: Moment
+    overlap: Overlap | None
+    times: tuple[TimeView, ...]
+    already_ran: tuple[Moment, ...]
+    token: str
+
+    @property
+    def count(self) -> int:
+        """How many runs it requests, including times that ran before."""
+        return len(self.times)
+
+
+class TargetView(Schema):
+    """What a schedule calls: a function, its arguments by name, and options."""
+
+    function: str
+    kind: FunctionKind
+    args: dict[str, Any] = named("args", "input")
+    workflow_id: str | None
+    pool: str | None
+    retry: Retry | None
+
+
+class PoliciesView(Schema):
+    """The policies of a schedule; see docs/policies.md."""
+
+    overlap: Overlap
+    concurrency_limit: int = named("concurrency_limit", "concurrency")
+    catch_up: CatchUp
+    catch_up_window_ms: DurationMs = named("catch_up_window_ms", "catchup_window")
+    pause_on_failure: bool
+    buffer_limit: int
+
+
+class PauseView(Schema):
+    """Since when, by whom and why a schedule is paused, and until when if that is set."""
+
+    since: Moment
+    by: str
+    note: str
+    until: Moment | None
+
+
+class CountersView(Schema):
+    """Occurrences by fate and by reason since the schedule was created."""
+
+    started: int
+    skipped: int
+    missed: int
+    by_reason: Mapping[Reason, int]
+
+
+class HistoryLine(Schema):
+    """An entry of a schedule's history: who did what, and when."""
+
+    at: Moment
+    actor: str
+    action: str
+    detail: str
+    schedule: ScheduleId
+    id: str
+
+
+class ScheduleSummary(Schema):
+    """A schedule in a list.
+
+    `kind` is `schedule` or `cron`; `source` is `code` for a cron declared in code, else `run_time`. `status` is
+    `active`, `paused` or `completed`. `sentence` is the spec in words. `next` is the next actual time.
+    """
+
+    id: ScheduleId
+    kind: str
+    status: str = named("status", "state")
+    next: Moment | None
+    last: Moment | None
+    sentence: str
+    time_zone: str
+    function: str
+    note: str
+    source: str
+    version: int
+    memo: dict[str, Any]
+    created: Moment
+    updated: Moment
+
+
+class ScheduleDescription(ScheduleSummary):
+    """Everything about a schedule.
+
+    `spec` is as it was written. `upcoming` are its next times, also while it is paused. `recent` are the newest rows
+    of its ledger. `last_result` is of the successful run that ended last, `last_failure` of the last failure that no
+    success has followed. `silent_until` is set if the clock was set back: times up to then were judged while it was
+    ahead (see `resume`). `remaining` is how many scheduled runs are left, None for no limit.
+    """
+
+    spec: WireSpec
+    target: TargetView
+    run_id_template: str
+    policies: PoliciesView
+    pause: PauseView | None
+    blocked_reason: str | None
+    remaining: int | None = named("remaining", "remaining_actions")
+    ending: Ending | None
+    silent_until: Moment | None
+    counters: CountersView
+    upcoming: tuple[TimeView, ...]
+    running: tuple[RunView, ...]
+    waiting: tuple[WaitingView, ...]
+    recent: tuple[OccurrenceView, ...]
+    backfills: tuple[BackfillView, ...]
+    last_result: Any
+    last_failure: str | None
+
+    @property
+    def paused(self) -> bool:
+        """Whether it is paused, so that its times are skipped."""
+        return self.pause is not None
+
+    @property
+    def actions(self) -> int:
+        """How many runs were started."""
+        return self.counters.started
+
+    @property
+    def skipped(self) -> int:
+        """How many occurrences a policy skipped."""
+        return self.counters.skipped
+
+    @property
+    def missed(self) -> int:
+        """How many occurrences should have run and did not."""
+        return self.counters.missed
+
+
+class SchedulePage(Schema):
+    """A page of schedules; `cursor` continues the list, None at its end."""
+
+    schedules: tuple[ScheduleSummary, ...]
+    cursor: str | None
+
+
+class OccurrencePage(Schema):
+    """A page of the ledger; `cursor` continues it, None at its end."""
+
+    occurrences: tuple[OccurrenceView, ...]
+    cursor: str | None

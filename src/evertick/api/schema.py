@@ -1,0 +1,76 @@
+"""The base of all schemas, and the field types that differ between Python and JSON.
+
+In Python a moment is an aware `datetime` in UTC, a word an enum and a spec a `Spec`; in JSON they are RFC 3339 text, a
+string and the wire form. A schema reads both forms, so `Model.model_validate(value.to_json())` is `value` again.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, PlainValidator
+
+from evertick.base.instants import from_datetime, to_iso
+from evertick.base.records.retry import RetryPolicy
+from evertick.recurrence.parse.duration import format_milliseconds, parse_milliseconds
+from evertick.recurrence.spec.spec import Spec
+from evertick.recurrence.wire.reading import spec_from_wire
+from evertick.recurrence.wire.writing import spec_to_wire
+
+
+class Schema(BaseModel):
+    """A frozen value with a stable JSON form."""
+
+    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON form; `json.dumps` accepts it."""
+        return self.model_dump(mode="json", by_alias=True)
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """The keys of the JSON form, in order."""
+        fields = (str(field.serialization_alias or name) for name, field in cls.model_fields.items())
+        return (*fields, *cls.model_computed_fields)
+
+
+def named(python: str, json_name: str) -> Any:
+    """A field that Python calls `python` and JSON calls `json_name`."""
+    return Field(validation_alias=AliasChoices(python, json_name), serialization_alias=json_name)
+
+
+def _iso(moment: datetime) -> str:
+    return to_iso(from_datetime(moment))
+
+
+def _spec(value: Spec | Mapping[str, Any]) -> Spec:
+    return value if isinstance(value, Spec) else spec_from_wire(dict(value))
+
+
+def _retry(value: RetryPolicy | list[Any]) -> RetryPolicy:
+    return value if isinstance(value, RetryPolicy) else RetryPolicy(*value)
+
+
+def _retry_json(policy: RetryPolicy) -> list[Any]:
+    values: list[Any] = json.loads(policy.to_json())
+    return values
+
+
+def _milliseconds(value: int | str) -> int:
+    return parse_milliseconds(value) if isinstance(value, str) else value
+
+
+Moment = Annotated[datetime, PlainSerializer(_iso, when_used="json")]
+"""An aware datetime in UTC; in JSON `2026-03-29T00:55:00Z`, with milliseconds only where there are any."""
+
+WireSpec = Annotated[Spec, PlainValidator(_spec), PlainSerializer(spec_to_wire, when_used="json")]
+"""A spec; in JSON its wire form."""
+
+Retry = Annotated[RetryPolicy, PlainValidator(_retry), PlainSerializer(_retry_json, when_used="json")]
+"""A retry policy; in JSON the list that is kept with a job."""
+
+DurationMs = Annotated[
+    int, BeforeValidator(_milliseconds), PlainSerializer(format_milliseconds, return_type=str, when_used="json")
+]
+"""A duration in milliseconds; in JSON `1h30m`."""

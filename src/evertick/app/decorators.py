@@ -1,0 +1,133 @@
+"""Decorators: `@app.query`, `@app.mutation` and `@app.action`, which register functions."""
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any, Concatenate, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, overload
+
+from evertick.app.execution.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx
+from evertick.app.functions.function import Action, Function, Mutation, Query
+from evertick.app.registry import Registry
+from evertick.base.errors import InvalidDelay, RegistrationError
+from evertick.base.instants import duration_ms
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class FunctionOptions(TypedDict, total=False):
+    """What `@app.query(...)`, `@app.mutation(...)` and `@app.action(...)` take."""
+
+    name: str | None
+    """The name under which jobs and schedules know the function; `module.function` unless given."""
+    internal: bool
+    """Whether it is not meant to be called from outside the app."""
+    timeout: float | timedelta | None
+    """Time one run may take, in seconds or as a timedelta; the app's `Settings` unless given."""
+
+
+class _ActionDecorator(Protocol):
+    """What `@app.action(...)` returns: it takes both kinds of actions."""
+
+    @overload
+    def __call__(self, handler: Callable[Concatenate[ActionCtx, P], Awaitable[R]], /) -> Action[P, R]: ...
+    @overload
+    def __call__(self, handler: Callable[Concatenate[SyncActionCtx, P], R], /) -> Action[P, R]: ...
+
+
+class Decorators:
+    """The decorators of an app, and the functions that they registered."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.functions = Registry()
+
+    @overload
+    def query(self, handler: Callable[Concatenate[QueryCtx, P], R], /) -> Query[P, R]: ...
+    @overload
+    def query(
+        self, /, **options: Unpack[FunctionOptions]
+    ) -> Callable[[Callable[Concatenate[QueryCtx, P], R]], Query[P, R]]: ...
+    def query(self, handler: Any = None, /, **options: Unpack[FunctionOptions]) -> Any:
+        """Register a function that reads the database and changes nothing.
+
+        It must be a plain `def` whose first parameter is a `QueryCtx`: a transaction does not wait for the network.
+
+            @app.query
+            def count(ctx: QueryCtx, author: str) -> int:
+                return len(ctx.db.query("messages").with_index("by_author", author=author).collect())
+
+        Options, as in `@app.query(timeout=2)`: `name`, by which jobs and schedules know the function (`module.function`
+        unless given); `internal=True` for one that is not meant to be called from outside the app; `timeout`, the time
+        one run may take, in seconds or as a timedelta (`Settings.mutation_timeout_ms` unless given).
+
+        Raises RegistrationError for a function that cannot be registered, InvalidDelay for a timeout that is not a
+        positive duration.
+        """
+        return self._decorate(Query, handler, **options)
+
+    @overload
+    def mutation(self, handler: Callable[Concatenate[MutationCtx, P], R], /) -> Mutation[P, R]: ...
+    @overload
+    def mutation(
+        self, /, **options: Unpack[FunctionOptions]
+    ) -> Callable[[Callable[Concatenate[MutationCtx, P], R]], Mutation[P, R]]: ...
+    def mutation(self, handler: Any = None, /, **options: Unpack[FunctionOptions]) -> Any:
+        """Register a function that reads and writes the database, and schedules, all in one transaction.
+
+        It must be a plain `def` whose first parameter is a `MutationCtx`. If it raises, nothing of it is kept; if it
+        conflicts with another transaction, it runs again, so it must have no other effects.
+
+            @app.mutation
+            def send(ctx: MutationCtx, body: str) -> str:
+                message_id = ctx.db.insert("messages", {"body": body})
+                ctx.scheduler.run_after(5, destruct, message_id)
+                return message_id
+
+        Takes the options of `query`, and raises what that raises.
+        """
+        return self._decorate(Mutation, handler, **options)
+
+    @overload
+    def action(self, handler: Callable[Concatenate[ActionCtx, P], Awaitable[R]], /) -> Action[P, R]: ...
+    @overload
+    def action(self, handler: Callable[Concatenate[SyncActionCtx, P], R], /) -> Action[P, R]: ...
+    @overload
+    def action(self, /, **options: Unpack[FunctionOptions]) -> _ActionDecorator: ...
+    def action(self, handler: Any = None, /, **options: Unpack[FunctionOptions]) -> Any:
+        """Register a function with side effects, such as a request to another service.
+
+        An `async def` takes an `ActionCtx` and runs on the event loop; a plain `def` takes a `SyncActionCtx` and runs
+        in a thread. An action that was started is not started again unless a retry policy says so.
+
+        Takes the options of `query` (`Settings.action_timeout_ms` is the usual timeout), and raises what that raises.
+        """
+        return self._decorate(Action, handler, **options)
+
+    def _decorate(
+        self,
+        kind: type[Function[..., Any]],
+        handler: Any,
+        *,
+        name: str | None = None,
+        internal: bool = False,
+        timeout: float | timedelta | None = None,
+    ) -> Any:
+        timeout_ms = None if timeout is None else duration_ms(timeout, name="timeout")
+        if timeout_ms == 0:
+            raise InvalidDelay(f"timeout must be at least a millisecond, not {timeout}; leave it out for the usual one")
+
+        def register(handler: Any) -> Function[..., Any]:
+            if isinstance(handler, Function):
+                raise RegistrationError(f"{handler.name} is registered already, as a {handler.kind.value}")
+            if not callable(handler):
+                raise RegistrationError(f"@app.{kind.kind.value} decorates a function, not {handler!r}")
+            function = kind(handler, name=name, internal=internal, timeout_ms=timeout_ms, app_name=self.name)
+            if function.is_async and not isinstance(function, Action):
+                raise RegistrationError(
+                    f"{function.name} is an `async def` {kind.kind.value}: a transaction must not wait for the "
+                    "network, so write it as a plain `def`, or make it an action"
+                )
+            self.functions.add(function)
+            return function
+
+        return register if handler is None else register(handler)

@@ -1,0 +1,1 @@
+"""Documents: `ctx.db`, its queries, tables and indexes."""

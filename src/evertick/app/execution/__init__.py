@@ -1,0 +1,1 @@
+"""Execution: runs registered functions and hands each its context."""

@@ -1,0 +1,325 @@
+"""Contexts: what a function is handed as its first argument, typed by what it may do.
+
+A query reads; a mutation reads, writes and schedules, all in one transaction; an action has side effects and reaches
+the database only by calling queries and mutations, each a transaction of its own.
+"""
+
+import random
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, ClassVar, Final, ParamSpec, Protocol, TypeVar, cast
+
+from evertick.app.documents.database import Database, DatabaseReader
+from evertick.app.execution.user_sql import GuardedConnection, close_session, open_session
+from evertick.app.functions.function import Action, Function, Mutation, Query
+from evertick.app.run.run import Run, TransactionRun
+from evertick.app.scheduling.schedulers import AsyncScheduler, MutationScheduler, Scheduler
+from evertick.app.scheduling.transacting import Transactions
+from evertick.base.errors import Misuse
+from evertick.base.ids import JobId, TenantId
+from evertick.base.instants import to_datetime
+
+if TYPE_CHECKING:
+    from evertick.app.environment import Environment
+    from evertick.app.run.logs import RunLog
+    from evertick.app.run.occurrence import ScheduledRun
+    from evertick.app.schedules.api import AsyncSchedules, ScheduleReader, Schedules
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_ONLY_READS: Final = "a query only reads; make this function a mutation"
+_NO_SIDE_EFFECTS: Final = "a transaction has no side effects; schedule it: ctx.scheduler.run_after(0, ...)"
+_NO_TRANSACTION: Final = "an action has no transaction; call a query or a mutation: ctx.run_mutation(...)"
+
+
+class _Context:
+    """What every context tells about its run."""
+
+    _elsewhere: ClassVar[Mapping[str, str]] = {}
+    """What other contexts have and this one has not, and what to do instead."""
+
+    if not TYPE_CHECKING:  # to a type checker these attributes do not exist
+
+        def __getattr__(self, name: str) -> Any:
+            if name in self._elsewhere:
+                raise AttributeError(f"{type(self).__name__} has no {name!r}: {self._elsewhere[name]}")
+            return object.__getattribute__(self, name)  # raises what it raised
+
+    def __init__(self, environment: "Environment", run: Run) -> None:
+        self._e = environment
+        self._run = run
+
+    @property
+    def tenant(self) -> TenantId:
+        """Whose data this run sees."""
+        return self._run.tenant
+
+    @property
+    def log(self) -> "RunLog":
+        """Lines that are kept with the job and passed on to `logging`."""
+        return self._run.log
+
+    @property
+    def job_id(self) -> JobId | None:
+        """The job this run is, or None if it was called from outside."""
+        return self._run.job_id or self._run.origin_id
+
+    @property
+    def schedule(self) -> "ScheduledRun | None":
+        """The occurrence this run is, if a schedule or cron started it."""
+        return self._run.schedule
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt of the job this is, counted from 1."""
+        return self._run.attempt
+
+
+class QueryCtx(_Context):
+    """The context of a query: reading only."""
+
+    _elsewhere = dict.fromkeys(("scheduler", "session", "random", "run_mutation", "run_action"), _ONLY_READS)
+
+    _run: TransactionRun
+
+    def __init__(self, environment: "Environment", run: TransactionRun) -> None:
+        super().__init__(environment, run)
+        self._unit = run.unit
+
+    @property
+    def db(self) -> DatabaseReader:
+        """The documents, read-only."""
+        return DatabaseReader(self._run, self._e.tables)
+
+    @property
+    def schedules(self) -> "ScheduleReader":
+        """What there is to know about schedules."""
+        from evertick.app.schedules.api import reader_in_unit
+
+        run = self._run
+        return reader_in_unit(self._e, run.tenant, f"function {run.name}", self._unit, run.now)
+
+    @property
+    def now(self) -> datetime:
+        """The moment at which this transaction began. It stands still while the function runs."""
+        return to_datetime(self._run.now)
+
+    @property
+    def connection(self) -> Any:
+        """The driver's connection, for the user's own tables."""
+        self._unit.flush_to_db()
+        return GuardedConnection(self._unit)
+
+    def run_query(self, function: Query[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call another query inside this transaction. What it raises is raised here.
+
+        Raises Misuse if `function` is not a query, InvalidArguments if the arguments do not fit.
+        """
+        positional, keyword = require(function, Query).checked_args(args, kwargs)
+        run = self._run.inner()
+        try:
+            return cast("R", function.handler(QueryCtx(self._e, run), *positional, **keyword))
+        finally:
+            run.unit.close()
+
+
+class MutationCtx(QueryCtx):
+    """The context of a mutation: one transaction for all it does."""
+
+    _elsewhere = dict.fromkeys(("run_action",), _NO_SIDE_EFFECTS)
+
+    def __init__(self, environment: "Environment", run: TransactionRun) -> None:
+        super().__init__(environment, run)
+        self._db: Database | None = None
+        self._scheduler: MutationScheduler | None = None
+        self._random: random.Random | None = None
+        self._session: Any = None
+
+    @property
+    def db(self) -> Database:
+        """The documents."""
+        if self._db is None:
+            self._db = Database(self._run, self._e.tables, self._e.ids)
+        return self._db
+
+    @property
+    def scheduler(self) -> MutationScheduler:
+        """Schedules functions, with this transaction or not at all."""
+        if self._scheduler is None:
+            self._scheduler = MutationScheduler(self._e.job_builder, self._run)
+        return self._scheduler
+
+    @property
+    def schedules(self) -> "Schedules":
+        """Schedules, made and changed with this transaction or not at all."""
+        from evertick.app.schedules.api import schedules_in_unit
+
+        run = self._run
+        return schedules_in_unit(self._e, run.tenant, f"function {run.name}", self._unit, run.now)
+
+    @property
+    def random(self) -> random.Random:
+        """Chance that is the same when this attempt runs again."""
+        if self._random is None:
+            self._random = random.Random(f"{self._run.job_id}/{self._run.name}/{self._run.now}")
+        return self._random
+
+    @property
+    def session(self) -> Any:
+        """A SQLAlchemy session on this transaction. What it holds is written when the function returns."""
+        if self._session is None:
+            self._session = open_session(self._e.store, self._unit)
+        return self._session
+
+    def run_mutation(self, function: Mutation[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call another mutation inside this transaction. If it raises, its writes and its jobs are undone.
+
+        Raises Misuse if `function` is not a mutation, InvalidArguments if the arguments do not fit.
+        """
+        positional, keyword = require(function, Mutation).checked_args(args, kwargs)
+        try:
+            return cast("R", run_in_frame(function, MutationCtx(self._e, self._run.inner()), positional, keyword))
+        finally:
+            if self._scheduler is not None:
+                self._scheduler.look_again()
+
+    def end_session(self, *, keep: bool) -> None:
+        """Let the SQLAlchemy session go, if there is one. Raises what its last writes raise, unless nothing is kept."""
+        if self._session is not None:
+            session, self._session = self._session, None
+            if keep:
+                close_session(session, keep=True)
+                return
+            with suppress(Exception):  # the function has failed already, and what it did is undone in any case
+                close_session(session, keep=False)
+
+
+class Caller(Transactions, Protocol):
+    """Calls functions from an action: each query and mutation is a transaction of its own."""
+
+    def call_now(self, function: Function[..., Any], args: Any, kwargs: Any, run: Run, /) -> Any:
+        """Call and wait in this thread."""
+        ...
+
+    async def call(self, function: Function[..., Any], args: Any, kwargs: Any, run: Run, /) -> Any:
+        """Call without blocking the event loop."""
+        ...
+
+    def schedules(self, tenant: TenantId, actor: str, /) -> "Schedules":
+        """A tenant's schedules, each call a transaction of its own."""
+        ...
+
+    def awaited_schedules(self, tenant: TenantId, actor: str, /) -> "AsyncSchedules":
+        """Like `schedules`, without blocking the event loop."""
+        ...
+
+
+class _ActionContext(_Context):
+    """What both kinds of actions have."""
+
+    _elsewhere = dict.fromkeys(("db", "connection", "session"), _NO_TRANSACTION)
+
+    def __init__(self, environment: "Environment", run: Run, caller: Caller) -> None:
+        super().__init__(environment, run)
+        self._caller = caller
+
+    @property
+    def now(self) -> datetime:
+        """The present, in UTC."""
+        return to_datetime(self._e.clock.now())
+
+
+class ActionCtx(_ActionContext):
+    """The context of an `async def` action.
+
+    Everything that reaches the database is awaited, and each call is a transaction of its own:
+
+        @app.action
+        async def charge(ctx: ActionCtx, order_id: str) -> None:
+            order = await ctx.run_query(get_order, order_id)
+            receipt = await payments.charge(order["amount"])
+            await ctx.run_mutation(mark_paid, order_id, receipt)
+    """
+
+    @property
+    def scheduler(self) -> AsyncScheduler:
+        """Schedules functions, each call a transaction of its own."""
+        run = self._run
+        return AsyncScheduler(self._e.job_builder, run.tenant, self._caller, origin_id=run.origin_id)
+
+    @property
+    def schedules(self) -> "AsyncSchedules":
+        """Schedules, each call a transaction of its own."""
+        return self._caller.awaited_schedules(self.tenant, f"function {self._run.name}")
+
+    async def run_query(self, function: Query[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call a query in a transaction of its own. Raises Misuse, InvalidArguments, and what the query raises."""
+        return cast("R", await self._caller.call(require(function, Query), args, kwargs, self._run))
+
+    async def run_mutation(self, function: Mutation[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call a mutation in a transaction of its own, which is committed when this returns.
+
+        It runs again if it meets conflicts. Raises Misuse, InvalidArguments, WriteConflict, and what the mutation
+        raises.
+        """
+        return cast("R", await self._caller.call(require(function, Mutation), args, kwargs, self._run))
+
+    async def run_action(self, function: Action[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call another action, as part of this one. Raises Misuse, InvalidArguments, and what the action raises."""
+        return cast("R", await self._caller.call(require(function, Action), args, kwargs, self._run))
+
+
+class SyncActionCtx(_ActionContext):
+    """The context of a plain `def` action, which runs in a thread of its own: calls return when they are done."""
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """Schedules functions, each call a transaction of its own."""
+        run = self._run
+        return Scheduler(self._e.job_builder, run.tenant, self._caller, origin_id=run.origin_id)
+
+    @property
+    def schedules(self) -> "Schedules":
+        """Schedules, each call a transaction of its own."""
+        return self._caller.schedules(self.tenant, f"function {self._run.name}")
+
+    def run_query(self, function: Query[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Like `ActionCtx.run_query`, and waits for it."""
+        return cast("R", self._caller.call_now(require(function, Query), args, kwargs, self._run))
+
+    def run_mutation(self, function: Mutation[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Like `ActionCtx.run_mutation`, and waits for it."""
+        return cast("R", self._caller.call_now(require(function, Mutation), args, kwargs, self._run))
+
+    def run_action(self, function: Action[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Like `ActionCtx.run_action`, and waits for it."""
+        return cast("R", self._caller.call_now(require(function, Action), args, kwargs, self._run))
+
+
+def run_in_frame(function: Function[..., Any], ctx: MutationCtx, args: Any, kwargs: Any) -> Any:
+    """Run a mutation as a frame of its transaction: all of it stays, or nothing."""
+    unit, budget = ctx._unit.unit, ctx._run.budget
+    depth, writes = unit.depth, budget.writes
+    unit.begin()
+    try:
+        result = function.handler(ctx, *args, **kwargs)
+        ctx.end_session(keep=True)
+        ctx._unit.close()
+        unit.check_usable()
+    except BaseException:
+        ctx._unit.close()  # before anything is undone: a generator that is collected from now on must not write
+        ctx.end_session(keep=False)
+        unit.undo_to(depth)
+        budget.undo_writes(writes)
+        raise
+    unit.keep()
+    return result
+
+
+def require(function: Any, kind: type[Function[..., Any]]) -> Function[..., Any]:
+    """`function`, if it is of the kind. Raises Misuse."""
+    if not isinstance(function, kind):
+        raise Misuse(f"{function!r} is not {'an' if kind is Action else 'a'} {kind.kind.value}")
+    return function

@@ -1,0 +1,72 @@
+"""Failures: what is kept of an error that a user's function raised.
+
+Its class is the user's, so asking it for anything, even for its class or its text, can fail, take long or raise what no
+`except Exception` catches. None of that may end the worker.
+"""
+
+import concurrent.futures
+import traceback
+from pathlib import Path
+from typing import Any, Final
+
+from evertick.app.functions.options import ApplicationError, NonRetryable, json_of_data
+from evertick.base.errors import InvalidArguments
+from evertick.base.outcomes import Raised
+from evertick.base.text import storable
+from evertick.base.time_limit import current_guard
+
+TEXT_TIME_S: Final = 1.0
+"""How long an error may take to say what it is."""
+TEXT_CHARS_MAX: Final = 1_000_000
+_CARRIERS: Final = (
+    str(Path(__file__).parents[1]),
+    str(Path(__file__).parents[2] / "base"),
+    str(Path(__file__).parents[2] / "engine"),
+    str(Path(concurrent.futures.__file__).parent),
+)
+"""Folders whose frames carry a call to the user's function; a traceback that users see begins after them."""
+
+
+def raised_by(error: BaseException) -> Raised:
+    """The outcome of a function that raised `error`."""
+    hopeless = issubclass(type(error), NonRetryable | InvalidArguments)
+    return Raised(
+        type=storable(type(error).__name__),
+        message=_message_of(error),
+        traceback=_traceback_of(error),
+        retryable=not hopeless,
+        data=_data_of(error),
+    )
+
+
+def _message_of(error: BaseException) -> str:
+    """What the error says."""
+    try:
+        return current_guard().call(TEXT_TIME_S, str, error)[:TEXT_CHARS_MAX]
+    except BaseException as failure:
+        return f"<its text cannot be read: {type(failure).__name__}>"
+
+
+def _traceback_of(error: BaseException) -> str:
+    """Where the error comes from; its class and those of its causes are the user's, as in `_message_of`."""
+    try:
+        lines = current_guard().call(TEXT_TIME_S, traceback.format_exception, type(error), error, _users_part(error))
+        return "".join(lines)[-TEXT_CHARS_MAX:]
+    except BaseException as failure:
+        return f"<its traceback cannot be read: {type(failure).__name__}>"
+
+
+def _data_of(error: BaseException) -> str | None:
+    """What an application's own error carries, unless a subclass or its raiser made something unwritable of it."""
+    try:
+        return json_of_data(error.data) if isinstance(error, ApplicationError) else None
+    except BaseException:
+        return None
+
+
+def _users_part(error: BaseException) -> Any:
+    """The traceback from the first frame that is neither Evertick's own nor of the thread that carries it."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_frame.f_code.co_filename.startswith(_CARRIERS):
+        frame = frame.tb_next
+    return frame or error.__traceback__

@@ -1,0 +1,377 @@
+"""Execution: runs registered functions, for jobs (the engine's `Runner`) and for calls from outside.
+
+Whatever a user's function raises is an outcome of the job, or the caller's exception. Errors of the database are
+neither: they pass through, so that the engine runs the function again and they never count as the function's own.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from evertick.app.environment import Environment
+from evertick.app.execution.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx, run_in_frame
+from evertick.app.execution.failures import raised_by
+from evertick.app.functions.function import Action, Function, Mutation
+from evertick.app.functions.options import check_key
+from evertick.app.run.occurrence import ScheduledRun, scheduled_run, typed_or_plain
+from evertick.app.run.run import Run, TransactionRun
+from evertick.base.errors import (
+    FunctionNotFound,
+    IdempotencyConflict,
+    Misuse,
+    OutcomeUnknown,
+    SchemaMismatch,
+    WriteConflict,
+)
+from evertick.base.ids import DEFAULT_TENANT, TenantId
+from evertick.base.instants import Instant
+from evertick.base.outcomes import TIMED_OUT, Outcome, Raised, Returned
+from evertick.base.records.jobs import Call, Claim, FunctionKind
+from evertick.base.time_limit import FunctionTimeout, current_guard
+from evertick.engine.runtime.conflict_retry import retry_conflicts, retry_conflicts_async
+from evertick.engine.runtime.runner import Ran
+from evertick.store.contract.store import Isolation, Transaction
+from evertick.store.transaction.function_unit import FunctionUnit
+from evertick.store.transaction.unit_of_work import UnitOfWork
+
+if TYPE_CHECKING:
+    from evertick.app.schedules.api import AsyncSchedules, Schedules
+
+T = TypeVar("T")
+
+
+class _FunctionRaised(Exception):
+    """Carries an error that a called function has raised by itself past those that try a transaction again."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+@contextmanager
+def _unwrapped() -> Iterator[None]:
+    """Around a call of a mutation: raise what it has raised by itself."""
+    try:
+        yield
+    except _FunctionRaised as raised:
+        raise raised.error from raised.error.__cause__
+
+
+class Execution:
+    """Runs the functions of one environment."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._e = environment
+
+    # -- jobs: the engine's Runner
+
+    def knows(self, name: str, kind: FunctionKind, /) -> bool:
+        try:
+            return self._e.functions.resolve(name).kind is kind
+        except FunctionNotFound:
+            return False
+
+    def run_mutation(self, unit: UnitOfWork, claim: Claim, /, *, now: Instant) -> Ran:
+        function = self._e.functions.resolve(claim.name)
+        try:
+            occurrence = _occurrence_of(claim, function)
+        except SchemaMismatch as error:  # of this row, so of this job alone
+            return Ran(raised_by(error), None)
+        run = TransactionRun(
+            clock=self._e.clock,
+            name=claim.name,
+            tenant=claim.tenant,
+            now=now,
+            unit=FunctionUnit(unit),
+            job_id=claim.id,
+            attempt=claim.failures + 1,
+            schedule=occurrence,
+        )
+        ctx = MutationCtx(self._e, run)
+        depth = unit.depth
+        unit.begin()
+        try:
+            args, kwargs = function.decode_args(claim.args)
+            result = self._e.time_limits.call(self._limit_ms(function), function.handler, ctx, *args, **kwargs)
+            ctx.end_session(keep=True)
+            run.unit.close()
+            outcome: Outcome = Returned(_result_text(claim, function, result))
+            unit.check_usable()
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # SystemExit and CancelledError too: a function must not end the worker
+            run.unit.close()  # before anything is undone: a generator that is collected from now on must not write
+            internal = unit.explain(error)
+            if internal is not None:
+                raise internal from error
+            ctx.end_session(keep=False)
+            unit.undo_to(depth)
+            return Ran(self._raised(error, function), run.close())
+        unit.keep()
+        return Ran(outcome, run.close())
+
+    async def run_action(self, claim: Claim, /) -> Ran:
+        function = self._e.functions.resolve(claim.name)
+        try:
+            occurrence = _occurrence_of(claim, function)
+        except SchemaMismatch as error:
+            return Ran(raised_by(error), None)
+        run = Run(
+            clock=self._e.clock,
+            name=claim.name,
+            tenant=claim.tenant,
+            now=self._e.clock.now(),
+            origin_id=claim.id,
+            attempt=claim.failures + 1,
+            schedule=occurrence,
+        )
+        limit_ms = self._limit_ms(function)
+        timeout = None
+        try:
+            args, kwargs = function.decode_args(claim.args)
+            if function.is_async:
+                async with asyncio.timeout(limit_ms / 1000) as timeout:
+                    result = await function.handler(ActionCtx(self._e, run, self), *args, **kwargs)
+            else:
+                ctx = SyncActionCtx(self._e, run, self)
+                result = await self._e.executors.run_job(
+                    lambda: self._e.time_limits.call(limit_ms, function.handler, ctx, *args, **kwargs)
+                )
+            return Ran(Returned(_result_text(claim, function, result)), run.stored_log())
+        except (asyncio.CancelledError, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            if issubclass(type(error), TimeoutError) and timeout is not None and timeout.expired():
+                error = FunctionTimeout()
+            return Ran(self._raised(error, function), run.stored_log())
+
+    # -- calls from outside
+
+    def call_now(self, function: Function[..., Any], args: Any, kwargs: Any, run: Run | None = None, /) -> Any:
+        """Call a function in this thread; `run` is the action that calls, if one does."""
+        if isinstance(function, Action):
+            return self._call_action_now(function, args, kwargs, run)
+        encoded = function.encode_args(args, kwargs)
+        if isinstance(function, Mutation):
+            with _unwrapped():
+                return self.transact(self._mutation_work(function, encoded, run))
+        question = self._query_work(function, encoded, run)
+        return current_guard().run_inside(lambda: self._e.store.read(question))
+
+    async def call(self, function: Function[..., Any], args: Any, kwargs: Any, run: Run | None = None, /) -> Any:
+        """Call a function without blocking the event loop; `run` is the action that calls, if one does."""
+        if isinstance(function, Action):
+            inner = self._action_run(function, run)
+            positional, keyword = function.checked_args(args, kwargs)
+            if function.is_async:
+                return await self._awaited_action(function, inner, positional, keyword)
+            return await self._e.executors.call(lambda: self._plain_action(function, inner, positional, keyword))
+        encoded = function.encode_args(args, kwargs)
+        e, store = self._e, self._e.store
+        if isinstance(function, Mutation):
+            change = self._mutation_work(function, encoded, run)
+            with _unwrapped():
+                return await retry_conflicts_async(lambda: e.executors.call(lambda: store.write(change)), e.entropy)
+        question = self._query_work(function, encoded, run)
+        return await e.executors.call(lambda: store.read(question))
+
+    def call_once(self, function: Mutation[..., Any], args: Any, kwargs: Any, *, key: str, tenant: TenantId) -> Any:
+        """Call a mutation under an idempotency key: called again with the key, it returns what it returned.
+
+        Raises IdempotencyConflict if the key was used with another function or other arguments.
+        """
+        check_key(key, what="an idempotency key")
+        encoded = function.encode_args(args, kwargs)
+        fingerprint = hashlib.sha256(f"{function.name}\0{encoded}".encode()).hexdigest()
+        plain = self._mutation_work(function, encoded, None)
+
+        def work(transaction: Transaction) -> str:
+            known = transaction.find_call(key, tenant=tenant)
+            if known is not None:
+                if known.fingerprint != fingerprint:
+                    raise IdempotencyConflict(
+                        f"the idempotency key {key!r} was used for {known.name} with other arguments; use a new key"
+                    )
+                return known.result
+            result = function.encode_result(plain(transaction))
+            call = Call(function.name, fingerprint, result)
+            transaction.save_call(key, call, tenant=tenant, now=self._e.clock.now())
+            return result
+
+        with _unwrapped():
+            try:
+                answer = self.transact(work)
+            except OutcomeUnknown:
+                answer = self.transact(work)  # with a key, asking again is safe
+        return typed_or_plain(answer, function.decode_result)
+
+    def schedules(self, tenant: TenantId, actor: str, /) -> "Schedules":
+        """A tenant's schedules, each call a transaction of its own."""
+        from evertick.app.schedules.api import Schedules, operations_of
+
+        return Schedules(operations_of(self._e, tenant, actor), self._e.store.read, self.transact)
+
+    def awaited_schedules(self, tenant: TenantId, actor: str, /) -> "AsyncSchedules":
+        """As `schedules`, without blocking the event loop."""
+        from evertick.app.schedules.api import AsyncSchedules, operations_of
+
+        return AsyncSchedules(operations_of(self._e, tenant, actor), self._e.executors.read, self.transact_async)
+
+    def transact(self, work: Callable[[Transaction], T], /, *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
+        """Run work in a transaction of its own, again if it meets a conflict."""
+        e = self._e
+        write = partial(e.store.write, work, isolation=isolation)
+        return current_guard().run_inside(lambda: retry_conflicts(write, e.entropy, sleep=e.sleep))
+
+    async def transact_async(
+        self, work: Callable[[Transaction], T], /, *, isolation: Isolation = Isolation.SERIALIZABLE
+    ) -> T:
+        """As `transact`, without blocking the event loop."""
+        e = self._e
+        return await retry_conflicts_async(lambda: e.executors.write(work, isolation=isolation), e.entropy)
+
+    # -- helpers
+
+    def _mutation_work(
+        self, function: Function[..., Any], encoded: str, origin: Run | None
+    ) -> Callable[[Transaction], Any]:
+        def work(transaction: Transaction) -> Any:
+            unit = UnitOfWork(transaction)
+            run = self._transaction_run(function, origin, FunctionUnit(unit))
+            ctx = MutationCtx(self._e, run)
+            args, kwargs = function.decode_args(encoded)
+            try:
+                result = self._in_time(function, lambda: run_in_frame(function, ctx, args, kwargs))
+            except Exception as error:
+                internal = unit.explain(error)
+                if internal is not None:
+                    raise internal from error
+                if isinstance(error, WriteConflict | OutcomeUnknown):
+                    raise _FunctionRaised(error) from error  # a real one would be tried again
+                raise
+            finally:
+                run.unit.close()
+            unit.flush()
+            run.close()
+            return result
+
+        return work
+
+    def _query_work(
+        self, function: Function[..., Any], encoded: str, origin: Run | None
+    ) -> Callable[[Transaction], Any]:
+        def work(transaction: Transaction) -> Any:
+            run = self._transaction_run(function, origin, FunctionUnit(UnitOfWork(transaction)))
+            ctx = QueryCtx(self._e, run)
+            args, kwargs = function.decode_args(encoded)
+            try:
+                result = self._in_time(function, lambda: function.handler(ctx, *args, **kwargs))
+            finally:
+                run.unit.close()
+            run.close()
+            return result
+
+        return work
+
+    def _call_action_now(self, function: Action[..., Any], args: Any, kwargs: Any, run: Run | None) -> Any:
+        inner = self._action_run(function, run)
+        positional, keyword = function.checked_args(args, kwargs)
+        if function.is_async:
+            _require_no_loop(function)
+            return asyncio.run(self._awaited_action(function, inner, positional, keyword))
+        return self._plain_action(function, inner, positional, keyword)
+
+    async def _awaited_action(self, function: Action[..., Any], run: Run, args: Any, kwargs: Any) -> Any:
+        """Await an action that is called, not scheduled. Raises TimeoutError when its own `timeout=` is over; the usual
+        limit is for jobs, since a caller can stop waiting.
+        """
+        limit_s = None if function.timeout_ms is None else function.timeout_ms / 1000
+        try:
+            async with asyncio.timeout(limit_s) as timeout:
+                return await function.handler(ActionCtx(self._e, run, self), *args, **kwargs)
+        except TimeoutError:
+            if timeout.expired():
+                raise TimeoutError(self._over_time(function)) from None
+            raise
+
+    def _plain_action(self, function: Action[..., Any], run: Run, args: Any, kwargs: Any) -> Any:
+        """As `_awaited_action`, for an action that is a plain `def`."""
+        ctx = SyncActionCtx(self._e, run, self)
+        if function.timeout_ms is None:
+            return function.handler(ctx, *args, **kwargs)
+        return self._in_time(function, lambda: function.handler(ctx, *args, **kwargs))
+
+    def _in_time(self, function: Function[..., Any], call: Callable[[], T]) -> T:
+        """Call a plain function. Raises TimeoutError when its time is over, FunctionTimeout when its caller's is: that
+        one belongs to the caller, and nothing on the way may catch it.
+        """
+        within = self._e.time_limits.is_limiting
+        try:
+            return self._e.time_limits.call(self._limit_ms(function), call)
+        except FunctionTimeout:
+            if within:
+                raise
+            raise TimeoutError(self._over_time(function)) from None
+
+    def _action_run(self, function: Function[..., Any], origin: Run | None) -> Run:
+        """The run of an action that is called: the caller's, if that is an action too."""
+        if origin is not None:
+            return origin
+        e = self._e
+        return Run(clock=e.clock, name=function.name, tenant=DEFAULT_TENANT, now=e.clock.now())
+
+    def _transaction_run(self, function: Function[..., Any], origin: Run | None, unit: FunctionUnit) -> TransactionRun:
+        """The run of a query or mutation that is called from outside, or by the action whose run `origin` is."""
+        clock, name = self._e.clock, function.name
+        if origin is None:
+            return TransactionRun(clock=clock, name=name, tenant=DEFAULT_TENANT, now=clock.now(), unit=unit)
+        return TransactionRun(
+            clock=clock,
+            name=name,
+            tenant=origin.tenant,
+            now=clock.now(),
+            unit=unit,
+            origin_id=origin.origin_id,
+            attempt=origin.attempt,
+            schedule=origin.schedule,
+            _log=origin.log,  # the action's own, so that what a called function logs is kept with the job
+        )
+
+    def _limit_ms(self, function: Function[..., Any]) -> int:
+        if function.timeout_ms is not None:
+            return function.timeout_ms
+        settings = self._e.settings
+        return settings.action_timeout_ms if function.kind is FunctionKind.ACTION else settings.mutation_timeout_ms
+
+    def _over_time(self, function: Function[..., Any]) -> str:
+        limit_s = self._limit_ms(function) / 1000
+        return (
+            f"{function.name} took longer than {limit_s:g} s; give it more with @app.{function.kind.value}(timeout=...)"
+        )
+
+    def _raised(self, error: BaseException, function: Function[..., Any]) -> Raised:
+        if type(error) is FunctionTimeout:
+            return Raised(TIMED_OUT, self._over_time(function))
+        return raised_by(error)
+
+
+def _result_text(claim: Claim, function: Function[..., Any], result: Any) -> str:
+    return function.encode_result(result) if claim.on_complete is None else function.encode_told_result(result)
+
+
+def _occurrence_of(claim: Claim, function: Function[..., Any]) -> ScheduledRun | None:
+    return None if claim.schedule is None else scheduled_run(claim.schedule.value, function.decode_result)
+
+
+def _require_no_loop(function: Function[..., Any]) -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise Misuse(
+        f"{function.name} is an `async def` action, and in this thread an event loop runs already: "
+        "await app.call_async(...), or from an `async def` action await ctx.run_action(...)"
+    )

@@ -1,0 +1,219 @@
+"""The user's own SQL inside a mutation's commit: `ctx.connection` and `ctx.session`.
+
+Both see and change the user's own tables in the same transaction as everything else. Neither may end it: Evertick
+commits when the function returned, and rolls back when it raised.
+"""
+
+import sys
+import threading
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any, Final, Self, TypeVar
+from weakref import WeakKeyDictionary
+
+from evertick.base.errors import Misuse, TransactionRefused
+from evertick.base.time_limit import current_guard
+from evertick.store.contract.store import Store
+from evertick.store.transaction.endings import refuse_ending
+from evertick.store.transaction.function_unit import FunctionUnit
+
+T = TypeVar("T")
+
+STEPS_BETWEEN_LOOKS: Final = 50_000
+"""Instructions of SQLite's machine, a millisecond or so, between two looks whether the function's time is over."""
+_FORBIDDEN: Final = frozenset({"commit", "rollback", "close", "executescript", "autocommit", "isolation_level"})
+
+
+class GuardedConnection:
+    """The driver's connection for one function: it ends no transaction, and refuses once the function has ended."""
+
+    __slots__ = ("_unit",)
+
+    def __init__(self, unit: FunctionUnit) -> None:
+        object.__setattr__(self, "_unit", unit)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _FORBIDDEN:
+            raise Misuse(f"ctx.connection.{name}: the transaction belongs to the mutation; return, or raise to undo it")
+        return getattr(self._unit.connection, name)
+
+    def execute(self, query: Any, *args: Any, **kwargs: Any) -> Any:
+        """The driver's `execute`, for every statement but those that begin or end a transaction."""
+        return self.cursor().execute(query, *args, **kwargs)
+
+    def executemany(self, query: Any, *args: Any, **kwargs: Any) -> Any:
+        """sqlite3's `executemany`, as `execute`."""
+        return self.cursor().executemany(query, *args, **kwargs)
+
+    def cursor(self, *args: Any, **kwargs: Any) -> Any:
+        """The driver's cursor, which executes what `execute` here does, as long as the function runs."""
+        unit = self._unit
+        connection = unit.connection
+        sqlite3 = sys.modules.get("sqlite3")  # not imported by programs that only register functions
+        if sqlite3 is not None and isinstance(connection, sqlite3.Connection) and not args and not kwargs:
+            args = (_sqlite_cursor(),)
+        cursor = connection.cursor(*args, **kwargs)
+        if hasattr(cursor, "require_open"):
+            cursor.require_open = lambda: unit.unit
+        return cursor
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise Misuse(f"ctx.connection.{name} cannot be set: the connection is shared")
+
+
+@cache
+def _sqlite_cursor() -> Any:
+    import sqlite3
+
+    class Cursor(sqlite3.Cursor):
+        """A cursor that ends no transaction, stops at the time limit and closes with its function."""
+
+        require_open: Callable[[], object] = staticmethod(bool)
+
+        def execute(self, sql: str, parameters: Any = (), /) -> Self:
+            refuse_ending(sql)
+            self._in_time(partial(super().execute, sql, parameters))
+            return self
+
+        def executemany(self, sql: str, parameters: Any, /) -> Self:
+            refuse_ending(sql)
+            self._in_time(partial(super().executemany, sql, parameters))
+            return self
+
+        def executescript(self, sql_script: str, /) -> Self:
+            raise Misuse("ctx.connection.cursor().executescript commits first; execute the statements one by one")
+
+        def fetchone(self) -> Any:
+            return self._in_time(super().fetchone)
+
+        def fetchmany(self, size: int | None = None) -> list[Any]:
+            return self._in_time(partial(super().fetchmany, self.arraysize if size is None else size))
+
+        def fetchall(self) -> list[Any]:
+            return self._in_time(super().fetchall)
+
+        def __next__(self) -> Any:
+            return self._in_time(super().__next__)
+
+        def _in_time(self, work: Callable[[], T]) -> T:
+            self.require_open()
+            guard, connection = current_guard(), self.connection
+            if not connection.in_transaction:
+                raise TransactionRefused("SQLite undid this transaction already; nothing that follows would be kept")
+
+            def stoppable() -> T:
+                # Not by `interrupt`: while a statement is half read, that also ends every statement after it.
+                connection.set_progress_handler(lambda: guard.fired, STEPS_BETWEEN_LOOKS)
+                try:
+                    return work()
+                finally:
+                    connection.set_progress_handler(None, 0)
+
+            return guard.run_inside(stoppable)
+
+    return Cursor
+
+
+class _OfSession:
+    """A connection of sqlite3 for SQLAlchemy: its cursors end no transaction either."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    def cursor(self) -> Any:
+        return self._connection.cursor(_sqlite_cursor())
+
+
+class _Connecting(threading.local):
+    """The driver's connection that a SQLAlchemy engine gets when it connects in this thread."""
+
+    connection: Any = None
+
+
+_engines: "WeakKeyDictionary[Store, Any]" = WeakKeyDictionary()
+_connecting: Final = _Connecting()
+
+
+def open_session(store: Store, unit: FunctionUnit) -> Any:
+    """A SQLAlchemy session inside the unit's transaction.
+
+    Every transaction of the session is a savepoint: its own commit keeps, its own rollback undoes, what the session
+    did since. A rollback is refused if it would also undo what Evertick wrote meanwhile.
+
+    Raises Misuse if SQLAlchemy is not installed.
+    """
+    try:
+        from sqlalchemy.orm import Session
+    except ImportError as error:
+        raise Misuse(f"ctx.session needs SQLAlchemy ({error}): pip install 'evertick[sqlalchemy]'") from error
+    engine = _engines.get(store)
+    if engine is None:
+        engine = _engines[store] = _engine_for(store)
+    connection = unit.flush_to_db().connection
+    _connecting.connection = connection if store.dialect == "postgres" else _OfSession(connection)
+    connection = engine.connect()
+    connection.info[_UNIT] = unit
+    connection.info[_MARKS] = {}
+    connection.begin()  # the session joins a transaction that is under way; this begins none in the database
+    return Session(bind=connection, join_transaction_mode="create_savepoint")
+
+
+def close_session(session: Any, *, keep: bool) -> None:
+    """Write down what the session still holds (or forget it), and let the connection go."""
+    bind = session.get_bind()
+    try:
+        if keep:
+            session.commit()
+    finally:
+        bind.info[_MARKS].clear()  # what fails is undone as a whole, with all that Evertick wrote
+        session.close()
+        bind.close()
+
+
+_UNIT: Final = "evertick_unit"
+_MARKS: Final = "evertick_marks"
+
+
+def _engine_for(store: Store) -> Any:
+    """An engine that never opens, begins, commits, rolls back or closes a connection of its own."""
+    from sqlalchemy import create_engine
+    from sqlalchemy.pool import NullPool
+
+    if store.dialect == "sqlite":
+        url, options = "sqlite://", {}
+    else:
+        url, options = "postgresql+psycopg://", {"use_native_hstore": False}
+    engine: Any = create_engine(
+        url, creator=lambda: _connecting.connection, poolclass=NullPool, pool_reset_on_return=None, **options
+    )
+    for name in ("do_begin", "do_commit", "do_rollback", "do_close", "do_terminate"):
+        setattr(engine.dialect, name, _nothing)
+    dialect = engine.dialect
+    savepoint, rollback_to_savepoint = dialect.do_savepoint, dialect.do_rollback_to_savepoint
+
+    def marked(connection: Any, name: str) -> None:
+        connection.info[_MARKS][name] = connection.info[_UNIT].touches
+        savepoint(connection, name)
+
+    def checked(connection: Any, name: str) -> None:
+        _refuse_to_undo_more(connection, name)
+        rollback_to_savepoint(connection, name)
+
+    dialect.do_savepoint, dialect.do_rollback_to_savepoint = marked, checked
+    return engine
+
+
+def _refuse_to_undo_more(connection: Any, name: str) -> None:
+    """What Evertick wrote since the savepoint would be undone behind its back."""
+    if connection.info[_MARKS].get(name, connection.info[_UNIT].touches) != connection.info[_UNIT].touches:
+        raise Misuse(
+            "ctx.session cannot roll back here: ctx.db, ctx.scheduler or ctx.connection were used since, and their "
+            "part would be undone with it; raise to undo everything, or put begin_nested() around less"
+        )
+
+
+def _nothing(*_: Any) -> None:
+    """The transaction is not SQLAlchemy's to begin or end."""

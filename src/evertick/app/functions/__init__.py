@@ -1,0 +1,1 @@
+"""Registered functions: their names, arguments, options and limits."""

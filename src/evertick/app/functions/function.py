@@ -1,0 +1,341 @@
+"""Functions: what the decorators make of a user's function, and how its arguments travel.
+
+A function is known by its name, `module.function`, so that a job finds the code that is deployed when it runs. Its
+arguments are kept as a JSON object by parameter name, checked against the signature with pydantic when the call is
+scheduled and again when it runs (old rows may meet new code). Types such as datetime, Decimal, UUID, bytes and enums
+come back as what the annotations say.
+"""
+
+import contextlib
+import inspect
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, update_wrapper
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Generic, NotRequired, ParamSpec, TypeVar, cast, get_type_hints
+
+from evertick.app.functions.limits import size_of
+from evertick.base.errors import InvalidArguments, RegistrationError, ValueTooLarge
+from evertick.base.records.jobs import FunctionKind
+
+if TYPE_CHECKING:
+    from evertick.app.functions.codec import Codec, ListCodec
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+RESULT_BYTES_MAX: Final = 1024 * 1024
+DIGITS_MAX: Final = 4_300
+"""Python reads no longer number (`sys.set_int_max_str_digits`), but pydantic writes it."""
+_NULL: Final = "null"
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """A function with the arguments of one call, checked and encoded: what is scheduled in bulk."""
+
+    function: "Function[..., Any]"
+    args: str
+
+
+class Function(Generic[P, R]):
+    """A registered function. Calling it calls the plain function underneath, with a context of the caller's."""
+
+    kind: FunctionKind
+
+    def __init__(
+        self, handler: Callable[..., Any], *, name: str | None, internal: bool, timeout_ms: int | None, app_name: str
+    ) -> None:
+        update_wrapper(cast("Callable[..., Any]", self), handler)
+        self.handler = handler
+        self.name = name or default_name(handler)
+        self.internal = internal
+        self.timeout_ms = timeout_ms
+        self.app_name = app_name
+        self.is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)
+        self._parameters = _parameters_of(handler, self.name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the plain function: `fn(ctx, ...)`, inside whatever transaction `ctx` belongs to."""
+        return self.handler(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<{self.kind.value} {self.name}>"
+
+    def args(self, *args: P.args, **kwargs: P.kwargs) -> FunctionCall:
+        """One call of this function, to be scheduled in bulk."""
+        return FunctionCall(self, self.encode_args(args, kwargs))
+
+    # -- arguments
+
+    @cached_property
+    def _codec(self) -> "Codec":
+        """The signature as a pydantic validator; built on first use, because forward references resolve late."""
+        from evertick.app.functions.codec import codec_of_signature
+
+        try:
+            hints = get_type_hints(self.handler, include_extras=True)
+        except Exception as error:
+            raise RegistrationError(f"{self.name}: its annotations cannot be resolved: {error}") from error
+        fields: dict[str, Any] = {}
+        hint: Any
+        for parameter in self._parameters:
+            hint = hints.get(parameter.name, Any)
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                fields[parameter.name] = NotRequired[list.__class_getitem__(hint)]
+            elif parameter.kind is parameter.VAR_KEYWORD:
+                fields[parameter.name] = NotRequired[dict.__class_getitem__((str, hint))]
+            else:
+                fields[parameter.name] = hint if parameter.default is parameter.empty else NotRequired[hint]
+        try:
+            return codec_of_signature(fields)
+        except Exception as error:
+            raise _unfit(self.name, "its arguments", error) from error
+
+    @cached_property
+    def _result_codec(self) -> "ListCodec":
+        from evertick.app.functions.codec import codec_of_type
+
+        hint = get_type_hints(self.handler, include_extras=True).get("return", Any)
+        try:
+            return codec_of_type(hint)
+        except Exception as error:
+            raise _unfit(self.name, "what it returns", error) from error
+
+    def check(self) -> None:
+        """Build everything that is built on first use, so that what is wrong shows at start.
+
+        Raises RegistrationError.
+        """
+        _ = self._codec, self._result_codec
+
+    def encode_args(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+        """The JSON text of one call's arguments.
+
+        Raises InvalidArguments if they do not fit the signature.
+        """
+        bound = self._bind(args, kwargs)
+        try:
+            return self._codec.write(self._codec.check(bound))
+        except ValueError as error:  # all of pydantic's errors are, and UnicodeEncodeError
+            raise InvalidArguments(self._explain(error)) from error
+
+    def encode_words(self, words: Mapping[str, str], given: Mapping[str, Any]) -> str:
+        """As `encode_args`, for arguments typed as text: each is read as JSON where that fits, else as text.
+
+        `given` are further arguments, as they are.
+        """
+        try:
+            return self.encode_args((), {**given, **{name: _read_word(word) for name, word in words.items()}})
+        except InvalidArguments:
+            pass
+        # Text for what may be text; a list or an object stays one, so that an error in it is about its items.
+        lists = {name: value for name, word in words.items() if isinstance(value := _read_word(word), list | dict)}
+        try:
+            return self.encode_args((), {**given, **words, **lists})
+        except InvalidArguments as error:
+            with contextlib.suppress(InvalidArguments):
+                return self.encode_args((), {**given, **words})
+            raise InvalidArguments("; ".join([str(error), *_not_json(words)])) from None
+
+    def decode_args(self, text: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """A stored call's positional and keyword arguments.
+
+        Raises InvalidArguments if they do not fit the signature (any more).
+        """
+        try:
+            values: dict[str, Any] = self._codec.read(text)
+        except ValueError as error:
+            raise InvalidArguments(self._explain(error)) from error
+        if self._plain:
+            return (), values
+        positional: list[Any] = []
+        for parameter in self._parameters:
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                positional.extend(values.pop(parameter.name, ()))
+            elif parameter.kind is parameter.VAR_KEYWORD:
+                values |= values.pop(parameter.name, {})
+            elif parameter.name in values and (
+                parameter.kind is parameter.POSITIONAL_ONLY
+                or (self._has_var_positional and parameter.kind is parameter.POSITIONAL_OR_KEYWORD)
+            ):
+                positional.append(values.pop(parameter.name))
+        return tuple(positional), values
+
+    def checked_args(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments as they would arrive from the store: checked, and sharing no object with the caller.
+
+        Raises InvalidArguments if they do not fit the signature.
+        """
+        return self.decode_args(self.encode_args(args, kwargs))
+
+    def encode_result(self, value: Any) -> str:
+        """The JSON text of what the function returned.
+
+        Raises InvalidArguments if it cannot be written as JSON, ValueTooLarge above RESULT_BYTES_MAX.
+        """
+        if value is None:
+            return _NULL
+        try:
+            text = self._result_codec.write_one(value)
+        except ValueError as error:
+            raise InvalidArguments(f"{self.name}: what it returned cannot be stored as JSON: {error}") from error
+        size = size_of(text)
+        if size > RESULT_BYTES_MAX:
+            raise ValueTooLarge(f"{self.name}: it returned {size} bytes; the limit is {RESULT_BYTES_MAX}")
+        return text
+
+    def encode_told_result(self, value: Any) -> str:
+        """As `encode_result`, for a job whose `on_complete` function is told.
+
+        Raises InvalidArguments if the text cannot be read back, too.
+        """
+        text = self.encode_result(value)
+        if len(text) > DIGITS_MAX:
+            try:
+                json.loads(text)
+            except ValueError as error:
+                message = f"{self.name}: what it returned cannot be read back from JSON: {error}"
+                raise InvalidArguments(message) from error
+        return text
+
+    def decode_result(self, text: str) -> R:
+        """What the function returned, from its JSON text."""
+        if text == _NULL:
+            return cast("R", None)
+        return cast("R", self._result_codec.read_one(text))
+
+    @property
+    def parameter_names(self) -> list[str]:
+        """The names of the parameters after the context."""
+        return [parameter.name for parameter in self._parameters]
+
+    @cached_property
+    def _plain(self) -> bool:
+        ordinary = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        return all(parameter.kind in ordinary for parameter in self._parameters)
+
+    @cached_property
+    def _has_var_positional(self) -> bool:
+        return any(parameter.kind is parameter.VAR_POSITIONAL for parameter in self._parameters)
+
+    @cached_property
+    def _positional_names(self) -> tuple[str, ...]:
+        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        return tuple(parameter.name for parameter in self._parameters if parameter.kind in kinds)
+
+    def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        if not args and self._plain:
+            return dict(kwargs)
+        names = self._positional_names
+        bound = dict(zip(names, args, strict=False))
+        twice = bound.keys() & kwargs.keys()
+        if twice:
+            raise InvalidArguments(f"{self.name}: {', '.join(sorted(twice))} given twice")
+        extra = args[len(names) :]
+        for parameter in self._parameters:
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                bound[parameter.name] = list(extra)
+                extra = ()
+            elif parameter.kind is parameter.VAR_KEYWORD:
+                known = {p.name for p in self._parameters}
+                bound[parameter.name] = {key: value for key, value in kwargs.items() if key not in known}
+                kwargs = {key: value for key, value in kwargs.items() if key in known}
+        if extra:
+            raise InvalidArguments(
+                f"{self.name} takes {len(names)} positional argument(s) after the context, got {len(args)}"
+            )
+        return bound | dict(kwargs)
+
+    def _explain(self, error: ValueError) -> str:
+        from pydantic_core import ValidationError
+
+        if not isinstance(error, ValidationError):
+            return f"{self.name}: its arguments cannot be stored as JSON: {error}"
+        problems = "; ".join(
+            f"{_place(item['loc']) or 'arguments'}: {item['msg'][:1].lower()}{item['msg'][1:]}"
+            + ("" if item["type"] in ("missing", "extra_forbidden") else f" (got {_short(item['input'])})")
+            for item in error.errors(include_url=False)[:5]
+        )
+        return f"ArgumentValidationError: {self.name}({', '.join(self.parameter_names)}): {problems}"
+
+
+class Query(Function[P, R]):
+    """Reads, and changes nothing."""
+
+    kind = FunctionKind.QUERY
+
+
+class Mutation(Function[P, R]):
+    """One transaction: all of its writes and scheduled jobs, or none."""
+
+    kind = FunctionKind.MUTATION
+
+
+class Action(Function[P, R]):
+    """Side effects: starts at most once unless its retry policy says otherwise."""
+
+    kind = FunctionKind.ACTION
+
+
+def default_name(handler: Callable[..., Any]) -> str:
+    """`module.function`; for a program that is run directly, the file's name stands for the module."""
+    module = handler.__module__
+    if module == "__main__":
+        file = getattr(sys.modules.get("__main__"), "__file__", None)
+        module = Path(file).stem if file else "main"
+    if not hasattr(handler, "__name__"):
+        raise RegistrationError(f"{handler!r} has no name of its own; give it one with name=...")
+    return f"{module}.{handler.__name__}"
+
+
+def _parameters_of(handler: Callable[..., Any], name: str) -> list[inspect.Parameter]:
+    parameters = list(inspect.signature(handler).parameters.values())
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    if not parameters or parameters[0].kind not in positional:
+        short = name.rpartition(".")[2]
+        raise RegistrationError(f"{name} needs a first parameter for its context: def {short}(ctx, ...)")
+    if inspect.isgeneratorfunction(handler) or inspect.isasyncgenfunction(handler):
+        raise RegistrationError(f"{name} has a `yield`, so calling it runs nothing of it; return a list instead")
+    if parameters[0].name in ("self", "cls"):
+        raise RegistrationError(f"{name} is a method; register plain functions, whose first parameter is the context")
+    return parameters[1:]
+
+
+def _unfit(name: str, what: str, error: Exception) -> RegistrationError:
+    """The error for annotations that pydantic makes nothing of; without its advice, which cannot be followed here."""
+    reason = str(error).partition(". Set `arbitrary_types_allowed")[0]
+    return RegistrationError(
+        f"{name}: pydantic cannot check {what}: {reason}; use plain types, dataclasses or pydantic models, or an id"
+    )
+
+
+def _read_word(word: str) -> Any:
+    try:
+        value = json.loads(word)
+    except ValueError:
+        return word
+    # 1.10 as a float would be 1.1: let the signature say whether it is a Decimal.
+    return word if isinstance(value, float) and repr(value) != word else value
+
+
+def _not_json(words: Mapping[str, str]) -> Iterator[str]:
+    """Why texts that begin like a list or an object of JSON are none."""
+    for name, word in words.items():
+        if word.lstrip().startswith(("[", "{")):
+            try:
+                json.loads(word)
+            except ValueError as error:
+                yield f"{name} is not JSON: {error}"
+
+
+def _place(steps: tuple[str | int, ...]) -> str:
+    """Where in the arguments: `items[1].price`."""
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).removeprefix(".")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return f"{text[:60]}… ({type(value).__name__})" if len(text) > 60 else f"{text} ({type(value).__name__})"

@@ -1,0 +1,107 @@
+"""Options of scheduled calls: how to retry, and what to do when a key is taken."""
+
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any, Final, Literal
+
+from evertick.base.errors import InvalidArguments, Misuse, ValueTooLarge
+from evertick.base.instants import duration_ms
+from evertick.base.records.retry import RetryPolicy
+
+KEY_CHARS_MAX: Final = 512
+ERROR_DATA_CHARS_MAX: Final = 65_536
+"""Characters of the JSON text of what an ApplicationError carries."""
+
+
+def check_key(key: str, *, what: str) -> None:
+    """Raise Misuse unless `key` is text that every database can keep; `what` begins the message."""
+    if not isinstance(key, str):
+        raise Misuse(f"{what} is text, not {type(key).__name__}")
+    if not 1 <= len(key) <= KEY_CHARS_MAX:
+        raise Misuse(f"{what} has 1 to {KEY_CHARS_MAX} characters, not {len(key)}")
+    if any(each == "\0" or "\ud800" <= each <= "\udfff" for each in key):
+        raise Misuse(f"{what} must not hold NUL or half of a character: {key!r}")
+
+
+class OnConflict(StrEnum):
+    """What to do when an unfinished job holds the same key."""
+
+    KEEP = "keep"
+    """Keep the unfinished job and return its id."""
+    REPLACE = "replace"
+    """Cancel the unfinished job and schedule the new one."""
+    ERROR = "error"
+    """Raise AlreadyExists."""
+
+
+class Retry(RetryPolicy):
+    """How often to try, and how far apart: `Retry(5, first=timedelta(milliseconds=250))`.
+
+    `attempts` counts the first try. The wait after failure n is `first * factor ** (n - 1)`, at most `cap`, spread by
+    `jitter` (0.5: between half and one and a half times of it). Durations are seconds or timedeltas.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        attempts: int,
+        *,
+        first: float | timedelta = 0.25,
+        factor: float = 2.0,
+        cap: float | timedelta = timedelta(days=1),
+        jitter: float = 0.5,
+    ) -> None:
+        super().__init__(
+            attempts_max=attempts,
+            first_ms=duration_ms(first, name="first"),
+            factor=factor,
+            cap_ms=duration_ms(cap, name="cap"),
+            jitter=jitter,
+        )
+
+
+class NonRetryable(Exception):
+    """Raise it (or a subclass) in a function to end its retries: the job fails at once."""
+
+
+class ApplicationError(Exception):
+    """An error of the application's own, with data about it: `raise ApplicationError({"code": "sold_out", "left": 0})`.
+
+    The data is stored with the job, beside the text of the error, and a caller of the function finds it in `data`.
+    The job is not tried again unless a retry policy says so.
+    """
+
+    def __init__(self, data: Any) -> None:
+        """`data` is plain JSON. Raises InvalidArguments for anything else, ValueTooLarge above ERROR_DATA_CHARS_MAX."""
+        super().__init__(data)
+        text = json_of_data(data)
+        if len(text) > ERROR_DATA_CHARS_MAX:
+            raise ValueTooLarge(f"data of an error of {len(text)} characters; the limit is {ERROR_DATA_CHARS_MAX}")
+        self.data = data
+
+    def __str__(self) -> str:
+        return self.data if isinstance(self.data, str) else json_of_data(self.data)
+
+
+def json_of_data(data: Any) -> str:
+    """The JSON text of an error's data. Raises InvalidArguments."""
+    try:
+        return json.dumps(data, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidArguments(f"the data of an error is plain JSON: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class JobResult:
+    """What an `on_complete` function gets: how the job ended, and with what result.
+
+    `error` is the text of a failure, `error_data` what an ApplicationError carried.
+    """
+
+    kind: Literal["success", "failed", "canceled"]
+    value: Any = None
+    error: str | None = None
+    error_data: Any = None

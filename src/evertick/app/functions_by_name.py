@@ -1,0 +1,67 @@
+"""Functions by their names alone: for work on a database without the app's code, such as the command line.
+
+What a function is (a mutation or an action) is learned from what the database has seen of it: a schedule that calls
+it, or a job that did. One that was never seen counts as a mutation; the worker that has its code corrects that at the
+first run. Arguments are an object of JSON by parameter name, and are checked when they run.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from evertick.app.functions.function import Function
+from evertick.app.scheduling.job_builder import Target
+from evertick.base.errors import InvalidArguments, Misuse
+from evertick.base.ids import TenantId
+from evertick.base.records.jobs import FunctionKind, JobFilter
+from evertick.base.records.schedules import ScheduleFilter
+from evertick.store.contract.store import Store, Transaction
+
+NAME_CHARS_MAX = 512
+
+
+class NamedFunction(Function[..., Any]):
+    """A function of which only the name is known, and what it seems to be. It cannot be called here."""
+
+    def __init__(self, name: str, kind: FunctionKind, *, seen: bool) -> None:
+        self.name = name
+        self.kind = kind
+        self.seen = seen
+        """Whether the database has seen it before."""
+
+    def encode_args(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+        """The arguments as JSON. Raises InvalidArguments for what is none, or has no names."""
+        if args:
+            raise InvalidArguments(f"{self.name}: give arguments by their names; the code that orders them is not here")
+        try:
+            return json.dumps(dict(kwargs), allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise InvalidArguments(f"{self.name}: its arguments cannot be stored as JSON: {error}") from error
+
+
+class NamedFunctions:
+    """Every name is a function; see `evertick.app.scheduling.job_builder.Functions`."""
+
+    def __init__(self, store: Store, tenant: TenantId) -> None:
+        self._store = store
+        self._tenant = tenant
+
+    def resolve(self, target: Target, /) -> Function[..., Any]:
+        """The function of that name. Raises Misuse for what is not a name."""
+        if isinstance(target, Function):
+            return target
+        if not isinstance(target, str) or not target.strip() or not target.isprintable():
+            raise Misuse(f"a function's name is printable text, not {target!r}")
+        if len(target) > NAME_CHARS_MAX:
+            raise Misuse(f"a function's name has at most {NAME_CHARS_MAX} characters, not {len(target)}")
+        kind = self._store.read(lambda transaction: self._seen(transaction, target))
+        return NamedFunction(target, kind or FunctionKind.MUTATION, seen=kind is not None)
+
+    def _seen(self, transaction: Transaction, name: str) -> FunctionKind | None:
+        # A job was claimed by a worker that has the function, so its kind is the more certain one.
+        jobs = transaction.list_jobs(JobFilter(tenant=self._tenant, name=name), limit=1, newest_first=True)
+        if jobs:
+            return jobs[0].kind
+        where = ScheduleFilter(tenant=self._tenant, function=name)
+        rows = transaction.list_schedules(where, limit=1)
+        return rows[0].target.kind if rows else None

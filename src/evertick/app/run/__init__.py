@@ -1,0 +1,1 @@
+"""What a running function shares with its surroundings: the environment, its log, its occurrence."""

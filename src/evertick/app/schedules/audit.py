@@ -1,0 +1,156 @@
+"""Audit: what did not go to plan in a span of time, over all schedules.
+
+It reads the ledger for what was late, missed or skipped, and then walks every schedule's rule by itself and compares:
+a time the rule names and the ledger does not know is unexplained, and there must be none. So an audit is a check that
+can run every night: `report.clean`.
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from evertick.api.reports import AuditCounts, AuditReport, Unrecorded, UnrecordedTime
+from evertick.app.schedules.paging import all_occurrences, all_schedules
+from evertick.app.schedules.queries import span
+from evertick.app.schedules.views import occurrence_view
+from evertick.app.scheduling.transacting import Work
+from evertick.base.ids import ScheduleId
+from evertick.base.instants import Instant, duration_ms, to_datetime
+from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, ScheduleFilter
+from evertick.engine.schedules.times import times_of
+from evertick.rules.schedules.catch_up import LATE_AFTER_MS
+from evertick.rules.schedules.fates import Fate, Origin
+from evertick.rules.schedules.state import FireTime, ScheduleState
+from evertick.store.contract.store import Transaction
+from evertick.store.records.schedule import Schedule
+
+if TYPE_CHECKING:
+    from evertick.app.schedules.commands import ScheduleOperations
+
+ROWS_MAX: Final = 200_000
+"""Rows of the ledger, and times of rules, that one audit looks at; beyond, `complete` is False."""
+
+
+def audit(
+    operations: "ScheduleOperations",
+    start: datetime,
+    end: datetime,
+    *,
+    schedule_id: str | None = None,
+    late_after: float | timedelta = LATE_AFTER_MS / 1000,
+    limit: int = 1_000,
+) -> Work[AuditReport]:
+    """What was late (by more than `late_after`), missed or skipped in [start, end), of all schedules or of one.
+
+    Also every time that a schedule's rule names and that the ledger does not know. Triggers and backfills are in it by
+    the time they are for. Raises InvalidDelay for a moment without a time zone, Misuse if it ends before it starts.
+    """
+    first, last = span(start, end)
+    late_ms = duration_ms(late_after, name="late_after")
+    name = None if schedule_id is None else ScheduleId(schedule_id)
+
+    def work(transaction: Transaction) -> AuditReport:
+        now = operations.now()
+        found: dict[str, list[OccurrenceRow]] = {"late": [], "missed": [], "skipped": []}
+        counts = {"late": 0, "missed": 0, "skipped": 0, "started": 0, "waiting": 0}
+        where = OccurrenceFilter(tenant=operations.tenant, schedule_id=name, start=first, end=last)
+        looked = _Looked()
+        for row in _counted(all_occurrences(transaction, where), looked):
+            word = _word(row, late_ms)
+            counts[word] += 1
+            if word in found and len(found[word]) < limit:
+                found[word].append(row)
+        unrecorded: list[UnrecordedTime] = []
+        for schedule in _schedules(operations, transaction, name):
+            since = max(first, Instant(now - operations.settings.ledger_retention_ms))
+            times = _unrecorded(transaction, schedule, (since, last), now, looked)
+            unrecorded += islice(times, limit - len(unrecorded))
+        rows = {word: tuple(occurrence_view(row) for row in listed) for word, listed in found.items()}
+        return AuditReport(
+            start=to_datetime(first),
+            end=to_datetime(last),
+            complete=not looked.too_much,
+            counts=AuditCounts(**counts, unrecorded=len(unrecorded)),
+            unrecorded=tuple(unrecorded),
+            **rows,
+        )
+
+    return work
+
+
+class _Looked:
+    """How much has been looked at."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+
+    @property
+    def too_much(self) -> bool:
+        return self.rows >= ROWS_MAX
+
+
+def _counted(rows: Iterable[OccurrenceRow], looked: _Looked) -> Iterator[OccurrenceRow]:
+    """The rows, as far as the audit looks."""
+    for row in rows:
+        if looked.too_much:
+            return
+        looked.rows += 1
+        yield row
+
+
+def _word(row: OccurrenceRow, late_ms: int) -> str:
+    if row.fate == Fate.STARTED:
+        # Only what was started late without having waited for a run is the scheduler's lateness.
+        late = row.origin == Origin.SCHEDULE and (row.started_at or row.decided_at) - row.actual_at > late_ms
+        return "late" if late else "started"
+    return "waiting" if row.fate == Fate.BUFFERED else row.fate
+
+
+def _schedules(
+    operations: "ScheduleOperations", transaction: Transaction, name: ScheduleId | None
+) -> Iterator[Schedule]:
+    if name is not None:
+        row = transaction.get_schedule(name, tenant=operations.tenant)
+        if row is not None:
+            yield row
+        return
+    yield from all_schedules(transaction, ScheduleFilter(tenant=operations.tenant))
+
+
+def _unrecorded(
+    transaction: Transaction, row: Schedule, within: tuple[Instant, Instant], now: Instant, looked: _Looked
+) -> Iterator[UnrecordedTime]:
+    """The times of a schedule that the ledger should have and has not."""
+    since = max(within[0], row.created_at, row.metadata.spec_at)
+    until = min(within[1], Instant(now + 1))
+    state = row.state
+    if since >= until or looked.too_much:
+        return
+    times = times_of(row)
+    expected = [
+        time
+        for time in times.between(since, Instant(until - 1), ROWS_MAX - looked.rows)
+        if time.nominal_at > since and time.nominal_at < until
+    ]
+    looked.rows += len(expected)
+    if not expected:
+        return
+    where = OccurrenceFilter(tenant=row.tenant, schedule_id=row.id, start=expected[0].nominal_at, end=Instant(until))
+    rows = _counted(all_occurrences(transaction, where), _Looked())
+    known = {each.nominal_at for each in rows if each.origin == Origin.SCHEDULE}
+    for time in expected:
+        if time.nominal_at not in known:
+            why = _why(state, time, now)
+            if why is not None:
+                yield UnrecordedTime(schedule=row.id, nominal=to_datetime(time.nominal_at), why=why)
+
+
+def _why(state: ScheduleState, time: FireTime, now: Instant) -> Unrecorded | None:
+    if time.nominal_at <= state.seen_until:
+        return Unrecorded.UNEXPLAINED
+    if state.pause is not None:
+        return Unrecorded.PAUSED
+    if state.ending is not None or now - time.actual_at <= LATE_AFTER_MS:
+        return None
+    return Unrecorded.OVERDUE

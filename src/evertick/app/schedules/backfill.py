@@ -1,0 +1,133 @@
+"""Backfills as operations: planned, started, followed and canceled.
+
+A plan names every time and has a token; a backfill with that token runs exactly the plan, or nothing.
+"""
+
+from datetime import datetime
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+from evertick.api.schedules import BackfillPlanView, BackfillView
+from evertick.app.schedules.backfill_plans import backfill_of, backfill_view, begun, planned
+from evertick.app.schedules.queries import ScheduleQueries
+from evertick.app.schedules.views import time_view
+from evertick.app.scheduling.transacting import Work
+from evertick.base.errors import NotFound, VersionConflict
+from evertick.base.ids import ScheduleId
+from evertick.base.instants import to_datetime, to_iso
+from evertick.engine.schedules import commands as requests
+from evertick.engine.schedules.commands import Change
+from evertick.rules.schedules.backfill import admit
+from evertick.rules.schedules.events import BackfillCanceled
+from evertick.rules.schedules.policies import Overlap
+from evertick.store.contract.store import Transaction
+
+if TYPE_CHECKING:
+    from evertick.app.schedules.commands import ScheduleOperations
+
+
+class BackfillOptions(TypedDict, total=False):
+    """How the times of a backfill run, and which of them."""
+
+    overlap: Overlap | str | None
+    max_active: int | None
+    skip_done: bool
+
+
+def backfill_plan(
+    operations: ScheduleQueries, schedule_id: str, start: datetime, end: datetime, **options: Unpack[BackfillOptions]
+) -> Work[BackfillPlanView]:
+    """What a backfill of [start, end], both included, would do. Nothing is changed; the options are its own.
+
+    Raises ScheduleNotFound, Misuse if it ends before it starts, LimitExceeded if it holds too many times.
+    """
+    backfill = backfill_of("", start, end, options.get("overlap"), options.get("max_active"))
+
+    def work(transaction: Transaction) -> BackfillPlanView:
+        row = operations.row(transaction, schedule_id)
+        plan = planned(transaction, row, backfill, skip_done=options.get("skip_done", False))
+        return BackfillPlanView(
+            schedule=row.id,
+            start=to_datetime(backfill.start_at),
+            end=to_datetime(backfill.end_at),
+            overlap=backfill.overlap,
+            times=tuple(time_view(time) for time in plan.times),
+            already_ran=tuple(to_datetime(at) for at in plan.already_ran),
+            token=plan.token,
+        )
+
+    return work
+
+
+def backfill_status(operations: ScheduleQueries, schedule_id: str, backfill_id: str) -> Work[BackfillView]:
+    """How far a backfill has come. Raises ScheduleNotFound, NotFound."""
+
+    def work(transaction: Transaction) -> BackfillView:
+        row = operations.row(transaction, schedule_id)
+        known = row.metadata.backfills.get(backfill_id)
+        if known is None:
+            raise NotFound(f"schedule {schedule_id!r} has no backfill {backfill_id!r}, or it was long ago")
+        return backfill_view(transaction, row, backfill_id, known)
+
+    return work
+
+
+def backfill(
+    operations: "ScheduleOperations",
+    schedule_id: str,
+    start: datetime,
+    end: datetime,
+    *,
+    token: str | None = None,
+    **options: Unpack[BackfillOptions],
+) -> Work[BackfillView]:
+    """Run now the times of a schedule in [start, end], both included.
+
+        app.schedules.backfill("report", monday, friday, overlap="buffer_all", skip_done=True)
+
+    - `overlap`: the policy for its runs; the schedule's own unless given.
+    - `max_active`: how many of its runs may be open at a time, whatever else runs; not together with `overlap`.
+    - `skip_done`: leave out times that ran before; otherwise they run again.
+    - `token`: of a plan; exactly that plan is run.
+
+    Raises VersionConflict if the schedule changed since it was planned, or the plan was of another span;
+    ScheduleNotFound, Misuse, LimitExceeded.
+    """
+    asked = backfill_of("", start, end, options.get("overlap"), options.get("max_active"))
+
+    def work(transaction: Transaction) -> BackfillView:
+        now = operations.now()
+        row = requests.locked(transaction, ScheduleId(schedule_id), operations.tenant)
+        plan = planned(transaction, row, asked, skip_done=options.get("skip_done", False))
+        if token is not None and plan.token != token:
+            raise VersionConflict(
+                f"schedule {schedule_id!r} changed since the backfill was planned, or the plan was of another "
+                "span or policy; plan it again"
+            )
+        admit(row.state)
+        changed, event = begun(row, plan, now, operations.make_id)
+        change = Change(
+            action="backfilled",
+            detail=f"{event.backfill.id}: {to_iso(asked.start_at)} to {to_iso(asked.end_at)}",
+            events=[event],
+            edit=lambda row: row.with_metadata(changed.metadata),
+        )
+        item = requests.apply(transaction, row.id, change, operations.by(now))
+        known = item.row.metadata.backfills[event.backfill.id]
+        return backfill_view(transaction, item.row, event.backfill.id, known)
+
+    return work
+
+
+def backfill_cancel(operations: "ScheduleOperations", schedule_id: str, backfill_id: str) -> Work[BackfillView]:
+    """End a backfill: its waiting occurrences are skipped, its runs go on. Raises ScheduleNotFound, NotFound."""
+    status = backfill_status(operations, schedule_id, backfill_id)
+
+    def work(transaction: Transaction) -> BackfillView:
+        status(transaction)
+        now = operations.now()
+        event = BackfillCanceled(at=now, backfill_id=backfill_id)
+        change = Change(action="backfill canceled", detail=backfill_id, events=[event])
+        requests.apply(transaction, ScheduleId(schedule_id), change, operations.by(now))
+        return status(transaction)
+
+    return work

@@ -1,0 +1,101 @@
+"""Backfills: what a request for one means, what it would run, and how far it has come."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from evertick.api.schedules import BackfillView
+from evertick.app.schedules.options import word
+from evertick.app.schedules.paging import all_occurrences
+from evertick.base.errors import Misuse
+from evertick.base.instants import Instant, from_datetime, to_datetime
+from evertick.base.records.schedules import OccurrenceFilter
+from evertick.engine.jobs.completion import MakeId
+from evertick.engine.schedules.times import times_of
+from evertick.rules.schedules.backfill import BackfillPlan, plan_backfill
+from evertick.rules.schedules.events import BackfillAsked
+from evertick.rules.schedules.fates import Fate, Origin
+from evertick.rules.schedules.metadata import KnownBackfill
+from evertick.rules.schedules.policies import Overlap
+from evertick.rules.schedules.state import BACKFILL_TIMES_MAX, Backfill
+from evertick.store.contract.store import Transaction
+from evertick.store.records.schedule import Schedule
+
+BACKFILL_PREFIX = "backfill"
+
+
+def backfill_of(
+    backfill_id: str, start: datetime, end: datetime, overlap: Overlap | str | None, max_active: int | None = None
+) -> Backfill:
+    """The backfill that is asked for.
+
+    Raises InvalidDelay for a moment without a time zone, Misuse for an unknown policy or one that contradicts
+    `max_active`.
+    """
+    chosen = None if overlap is None else word(Overlap, overlap)
+    if max_active is not None and (type(max_active) is not int or max_active < 1):
+        raise Misuse(f"at least 1 run of a backfill must be allowed to be active, not {max_active!r}")
+    if max_active is not None and chosen not in (None, Overlap.ALLOW_ALL):
+        raise Misuse(f"with a limit of its own a backfill asks no overlap policy; leave out {chosen}, or the limit")
+    return Backfill(
+        id=backfill_id,
+        start_at=from_datetime(start),
+        end_at=from_datetime(end),
+        overlap=chosen,
+        max_active=max_active,
+    )
+
+
+def planned(transaction: Transaction, row: Schedule, backfill: Backfill, *, skip_done: bool = False) -> BackfillPlan:
+    """The plan of a backfill. Raises Misuse or LimitExceeded."""
+    times = times_of(row).between(backfill.start_at, backfill.end_at, BACKFILL_TIMES_MAX + 1)
+    ran: set[Instant] = set()
+    if times and len(times) <= BACKFILL_TIMES_MAX:
+        started = OccurrenceFilter(
+            tenant=row.tenant,
+            schedule_id=row.id,
+            fates=(Fate.STARTED.value,),
+            start=times[0].nominal_at,
+            end=Instant(times[-1].nominal_at + 1),
+        )
+        ran = {each.nominal_at for each in all_occurrences(transaction, started)}
+    return plan_backfill(backfill, schedule_id=row.id, version=row.version, times=times, ran=ran, skip_done=skip_done)
+
+
+def begun(row: Schedule, plan: BackfillPlan, now: Instant, make_id: MakeId) -> tuple[Schedule, BackfillAsked]:
+    """A backfill that begins now: the schedule that remembers it, and the event."""
+    backfill = replace(plan.backfill, id=make_id(BACKFILL_PREFIX, now))
+    known = KnownBackfill(backfill.start_at, backfill.end_at, backfill.overlap, plan.count, now)
+    return row.with_metadata(row.metadata.with_backfill(backfill.id, known)), BackfillAsked(at=now, backfill=backfill)
+
+
+def backfill_view(transaction: Transaction, row: Schedule, backfill_id: str, known: KnownBackfill) -> BackfillView:
+    """How far a backfill has come."""
+    state = row.state
+    where = OccurrenceFilter(
+        tenant=row.tenant,
+        schedule_id=row.id,
+        start=Instant(known.start_at - times_of(row).recurrence.spec.jitter_ms),
+        end=Instant(known.end_at + 1),
+    )
+    rows = [
+        each
+        for each in all_occurrences(transaction, where)
+        if each.origin == Origin.BACKFILL and each.request == backfill_id
+    ]
+    waiting = sum(each.fate == Fate.BUFFERED for each in rows)
+    handing_over = any(each.id == backfill_id for each in state.backfills)
+    return BackfillView(
+        id=backfill_id,
+        schedule=row.id,
+        start=to_datetime(known.start_at),
+        end=to_datetime(known.end_at),
+        overlap=None if known.overlap is None else Overlap(known.overlap),
+        asked=to_datetime(known.asked_at),
+        times=known.times,
+        started=sum(each.fate == Fate.STARTED for each in rows),
+        ended=sum(each.outcome is not None for each in rows),
+        waiting=waiting,
+        skipped=sum(each.fate == Fate.SKIPPED for each in rows),
+        missed=sum(each.fate == Fate.MISSED for each in rows),
+        done=not handing_over and not waiting,
+    )

@@ -1,0 +1,371 @@
+"""Changing schedules: each operation as a plain function over a transaction.
+
+What is given is checked before the transaction begins, so that a call that can never work costs none; what depends on
+the schedule is checked inside it. Every operation leaves an entry in the schedule's history.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final, Unpack
+
+from evertick.api.schedules import OccurrenceView, ScheduleDescription, ScheduleSummary
+from evertick.app.functions.function import FunctionCall
+from evertick.app.schedules.backfill_plans import backfill_of, begun, planned
+from evertick.app.schedules.definition import Definition, Do, args_for, define, refuse_deleting_code, schedule_id_of
+from evertick.app.schedules.options import ScheduleOptions, given, note_of, value_of, word
+from evertick.app.schedules.queries import ScheduleQueries, Where
+from evertick.app.schedules.specs import When, check_spec
+from evertick.app.schedules.views import occurrence_view, sentence, summary
+from evertick.app.scheduling.job_builder import Functions
+from evertick.app.scheduling.transacting import Work
+from evertick.base.errors import AlreadyExists, LimitExceeded, Misuse, NotFound
+from evertick.base.ids import ScheduleId
+from evertick.base.instants import Instant, from_datetime, to_iso
+from evertick.engine.jobs.completion import MakeId
+from evertick.engine.runtime.settings import Settings
+from evertick.engine.schedules import commands as requests
+from evertick.engine.schedules.commands import Change, Requester
+from evertick.engine.schedules.eligibility import OPEN, Targets
+from evertick.recurrence.search.compiler import compile_spec
+from evertick.rules.schedules.events import Event, Paused, Resumed, Triggered
+from evertick.rules.schedules.fates import Origin
+from evertick.rules.schedules.metadata import CODE, RUN_TIME, ScheduleMetadata
+from evertick.rules.schedules.policies import Overlap
+from evertick.rules.schedules.state import BACKFILLS_MAX, OccurrenceKey, Pause, ScheduleState, new_state
+from evertick.store.contract.store import Transaction
+from evertick.store.records.schedule import Schedule
+from evertick.store.records.spec import StoredSpec
+
+BULK_PAGE: Final = 500
+"""Schedules that a bulk operation changes in one transaction."""
+
+TRIGGER_PREFIX: Final = "trigger"
+RECOUNT_PREFIX: Final = "recount"
+REQUEST_CHARS_MAX: Final = 1_000
+
+Span = tuple[datetime, datetime]
+
+
+class CreateOptions(ScheduleOptions, total=False):
+    """The options of `create`: those that define the schedule, and how it begins."""
+
+    paused: bool
+    trigger: bool | Overlap | str
+    backfill: Sequence[Span]
+    request_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleOperations(ScheduleQueries):
+    """What may be done to a tenant's schedules, in the name of `actor`."""
+
+    functions: Functions
+    settings: Settings
+    make_id: MakeId
+    actor: str
+    targets: Targets = OPEN
+
+    # -- making
+
+    def create(
+        self, schedule_id: str, *, when: When, do: Do, **options: Unpack[CreateOptions]
+    ) -> Work[ScheduleDescription]:
+        """Create a schedule. Only times after its creation count.
+
+            app.schedules.create(
+                "report", when=daily(hour=9, tz="Europe/Berlin"), do=make_report.args("weekly"), overlap="buffer_one"
+            )
+
+        `when` is a spec such as `every(hours=5)`, a cron line, a sentence, or a list of these whose times are united.
+        `do` is a mutation or an action: the function, `fn.args(...)`, or its name.
+
+        Times:
+
+        - `start`, `end`: aware datetimes, both included; no limit unless given.
+        - `jitter`: the most a run may be delayed, a timedelta or whole seconds; 0 unless given.
+        - `except_`: what to leave out: a spec, a date, a pair of dates, or a list of these.
+
+        Policies (see docs/policies.md):
+
+        - `overlap`: what happens to a time while an earlier run is open: `skip` (the default), `buffer_one`,
+          `buffer_all`, `cancel_other`, `terminate_other` or `allow_all`.
+        - `concurrency_limit`: how many runs may be open before `overlap` applies; 1.
+        - `catch_up`: which of the times that passed during an outage run: `all` (the default), `latest` or `none`.
+        - `catch_up_window`: how late a run may start, in seconds or as a timedelta; 365 days. Less than 10 s
+          counts as 10 s, and 0 as the default, as in Temporal.
+        - `pause_on_failure`: pause the schedule when a run has failed; False.
+        - `buffer_limit`: how many occurrences may wait; 1,000, which is the most.
+
+        Runs:
+
+        - `retry`: a `Retry` for the runs; mutations and actions keep their own unless given.
+        - `remaining_actions`: how many scheduled runs there are at most; no limit.
+        - `workflow_id`: the stem of the runs' names; the schedule's id.
+        - `run_id_template`: how runs are named; `{workflow_id}-{nominal}`.
+        - `pool`: not built yet; Misuse.
+
+        What people see: `note`, a text, and `memo`, a JSON object of at most 64 KiB.
+
+        How it begins:
+
+        - `paused`: paused, with `note` as the reason; False.
+        - `trigger`: start one run at once; True, or an overlap policy for that run.
+        - `backfill`: spans (start, end), both included, whose times run now.
+        - `request_id`: makes the call repeatable, 1 to 1,000 characters.
+
+        Called again with the same request id, or with the same definition, it returns the existing schedule.
+
+        Raises AlreadyExists if another schedule has the id, InvalidSpec if no time ever comes, FunctionNotFound,
+        InvalidArguments, LimitExceeded, and Misuse for an unknown option or a value that is not valid.
+        """
+        name = schedule_id_of(schedule_id)
+        paused, trigger = options.pop("paused", False), options.pop("trigger", False)
+        request_id = options.pop("request_id", None)
+        spans = options.pop("backfill", ())
+        chosen = given(options)
+        definition = define(self.functions, name, when, do, chosen)
+        _check_request(request_id)
+        asked = [backfill_of("", start, end, definition.policies.overlap) for start, end in spans]
+        first = None if isinstance(trigger, bool) else word(Overlap, trigger)
+        if len(asked) > BACKFILLS_MAX:
+            raise LimitExceeded(f"a schedule is created with at most {BACKFILLS_MAX} backfills, not {len(asked)}")
+        note, remaining = value_of(chosen, "note", ""), value_of(chosen, "remaining_actions")
+        if remaining is not None and remaining < 1:
+            raise Misuse(f"remaining_actions must be at least 1, not {remaining}; leave it out for no limit")
+        digest = definition.digest(paused, note, remaining, str(trigger), [str(each) for each in asked])
+        metadata = ScheduleMetadata(user=definition.memo, request_id=request_id, definition=digest, source=RUN_TIME)
+
+        def work(transaction: Transaction) -> ScheduleDescription:
+            existing = transaction.get_schedule(name, tenant=self.tenant)
+            if existing is not None:
+                return self._same(transaction, existing, digest, request_id)
+            now = self.now()
+            check_spec(definition.spec, now, self.settings)
+            state = initial_state(definition, chosen, now)
+            if paused:
+                state = replace(state, pause=Pause(at=now, by=self.actor, note=state.note))
+            row = self.new_row(name, definition, metadata, state)
+            events: list[Event] = []
+            if trigger is not False:
+                events.append(Triggered(at=now, request=self.make_id(TRIGGER_PREFIX, now), overlap=first))
+            for backfill in asked:
+                row, event = begun(row, planned(transaction, row, backfill), now, self.make_id)
+                events.append(event)
+            item = requests.create(transaction, row, events, self.by(now), detail=sentence(definition.spec))
+            return self.described(transaction, item.row)
+
+        return work
+
+    def new_row(
+        self,
+        schedule_id: ScheduleId,
+        definition: Definition,
+        metadata: ScheduleMetadata,
+        state: ScheduleState,
+        *,
+        kind: str = "schedule",
+    ) -> Schedule:
+        """The row of a schedule that is created at the moment its state is from."""
+        return Schedule.new(
+            self.tenant,
+            schedule_id,
+            kind=kind,
+            spec=StoredSpec.of(definition.spec, compile_spec(definition.spec)),
+            target=definition.target,
+            state=state,
+            metadata=replace(metadata, spec_at=state.touched_at),
+        )
+
+    # -- pausing
+
+    def pause(
+        self, schedule_id: str, note: str = "", *, until: datetime | None = None, if_version: int | None = None
+    ) -> Work[ScheduleSummary]:
+        """Pause a schedule, and say why; until a moment, if one is given. Its times are skipped meanwhile.
+
+            app.schedules.pause("report", "the database is down", until=tomorrow)
+
+        Triggers and backfills still run. Raises ScheduleNotFound, VersionConflict, Misuse if `until` is past.
+        """
+        until_at = None if until is None else from_datetime(until)
+        _check_note(note)
+
+        def event(now: Instant) -> Event:
+            if until_at is not None and until_at <= now:
+                raise Misuse(f"the pause would end at {to_iso(until_at)}, which is past")
+            return Paused(at=now, note=note, by=self.actor, until=until_at)
+
+        detail = note if until_at is None else f"{note} (until {to_iso(until_at)})".strip()
+        return self._simple(schedule_id, Change(action="paused", detail=detail, if_version=if_version), event)
+
+    def resume(
+        self, schedule_id: str, note: str = "", *, from_now: bool = False, if_version: int | None = None
+    ) -> Work[ScheduleSummary]:
+        """Let a schedule go on, from now. What passed during the pause is not made up.
+
+        After the clock was ahead and was set back, a schedule is silent until the times come that it has not judged
+        yet (`silent_until` of its description). With `from_now`, all times from now on count, also those that it has
+        judged: what ran too early runs again at its time, and the ledger keeps both.
+
+        Raises ScheduleNotFound, VersionConflict.
+        """
+        _check_note(note)
+
+        def resumed(now: Instant) -> Event:
+            return Resumed(at=now, note=note, recount=self.make_id(RECOUNT_PREFIX, now) if from_now else None)
+
+        return self._simple(schedule_id, Change(action="resumed", detail=note, if_version=if_version), resumed)
+
+    # -- running
+
+    def trigger(
+        self,
+        schedule_id: str,
+        *,
+        overlap: Overlap | str | None = None,
+        args: FunctionCall | dict[str, Any] | None = None,
+        request_id: str | None = None,
+    ) -> Work[OccurrenceView]:
+        """Start one run now, as the overlap policy (the schedule's, or another) allows; returns what became of it.
+
+            app.schedules.trigger("report", overlap="allow_all", args={"kind": "daily"})
+
+        `args` replaces the arguments for this run: `fn.args(...)`, or a dict by name. With a `request_id`, the same
+        request starts one run only, as long as it is among the schedule's last 100 triggers.
+
+        Raises ScheduleNotFound, InvalidArguments, Misuse.
+        """
+        chosen = None if overlap is None else word(Overlap, overlap)
+        _check_request(request_id)
+
+        def work(transaction: Transaction) -> OccurrenceView:
+            now = self.now()
+            row = requests.locked(transaction, ScheduleId(schedule_id), self.tenant)
+            request = request_id or self.make_id(TRIGGER_PREFIX, now)
+            at = row.metadata.triggers.get(request)
+            if at is None:
+                at = now
+                text = None if args is None else args_for(self.functions, row.target, args)
+
+                def remembering(row: Schedule) -> Schedule:
+                    return row.with_metadata(row.metadata.with_trigger(request, now, text))
+
+                event = Triggered(at=now, request=request, overlap=chosen)
+                detail = "" if chosen is None else f"with {chosen}"
+                change = Change(action="triggered", detail=detail, events=[event], edit=remembering)
+                requests.apply(transaction, row.id, change, self.by(now))
+            found = transaction.get_occurrence(row.id, OccurrenceKey(Origin.TRIGGER, request, at), tenant=self.tenant)
+            if found is None:
+                raise NotFound(f"the trigger {request!r} of {schedule_id!r} is older than the ledger's retention")
+            return occurrence_view(found)
+
+        return work
+
+    # -- ending
+
+    def delete(self, schedule_id: str, *, if_version: int | None = None) -> Work[None]:
+        """Remove a schedule. Its runs go on, what waits is dropped, its ledger and history stay for their retention.
+
+        Raises ScheduleNotFound, VersionConflict, Misuse for a cron that is declared in code.
+        """
+
+        def work(transaction: Transaction) -> None:
+            refuse_deleting_code(requests.locked(transaction, ScheduleId(schedule_id), self.tenant))
+            requests.delete(transaction, ScheduleId(schedule_id), self.by(self.now()), if_version=if_version)
+
+        return work
+
+    # -- many at once
+
+    def pause_page(self, after: str, note: str = "", **where: Unpack[Where]) -> Work[tuple[int, str | None]]:
+        """Pause every schedule that `where` chooses, as in `list`; returns how many. Each page is a transaction.
+
+        app.schedules.pause_all("the mail server is down", function="app.send_mail")
+        """
+        return self._page_of(
+            after, where, lambda name: self.pause(name, note), unless=lambda row: row.status == "paused"
+        )
+
+    def resume_page(self, after: str, note: str = "", **where: Unpack[Where]) -> Work[tuple[int, str | None]]:
+        """Resume every schedule that `where` chooses; returns how many. Each page is a transaction."""
+        return self._page_of(after, {**where, "status": "paused"}, lambda name: self.resume(name, note))
+
+    def delete_page(self, after: str, **where: Unpack[Where]) -> Work[tuple[int, str | None]]:
+        """Delete every schedule that `where` chooses, but for crons that are declared in code; returns how many.
+
+        Each page is a transaction.
+        """
+        return self._page_of(after, where, self.delete, unless=lambda row: row.metadata.source == CODE)
+
+    # -- what the operations share
+
+    def by(self, now: Instant) -> Requester:
+        """Who requests a change."""
+        return Requester(
+            tenant=self.tenant,
+            actor=self.actor,
+            now=now,
+            make_id=self.make_id,
+            targets=self.targets,
+            retention_ms=self.settings.completed_retention_ms,
+        )
+
+    def _simple(self, schedule_id: str, change: Change, event: Callable[[Instant], Event]) -> Work[ScheduleSummary]:
+        def work(transaction: Transaction) -> ScheduleSummary:
+            now = self.now()
+            asked = replace(change, events=[event(now)])
+            item = requests.apply(transaction, ScheduleId(schedule_id), asked, self.by(now))
+            return summary(item.row)
+
+        return work
+
+    def _same(
+        self, transaction: Transaction, row: Schedule, digest: str, request_id: str | None
+    ) -> ScheduleDescription:
+        metadata = row.metadata
+        if metadata.definition == digest or (request_id is not None and metadata.request_id == request_id):
+            return self.described(transaction, row)
+        raise AlreadyExists(
+            f"a {row.kind} {row.id!r} exists already, with another definition; update it, or choose another id"
+        )
+
+    def _page_of(
+        self,
+        after: str,
+        where: Where,
+        each: Callable[[str], Work[Any]],
+        *,
+        unless: Callable[[Schedule], bool] = lambda row: False,
+    ) -> Work[tuple[int, str | None]]:
+        chosen = self.where(**where)
+
+        def work(transaction: Transaction) -> tuple[int, str | None]:
+            rows = transaction.list_schedules(chosen, limit=BULK_PAGE, after=(None, after))
+            wanted = [row for row in rows if not unless(row)]
+            for row in wanted:
+                each(row.id)(transaction)
+            return len(wanted), rows[-1].id if len(rows) == BULK_PAGE else None
+
+        return work
+
+
+def initial_state(definition: Definition, options: dict[str, Any], now: Instant) -> ScheduleState:
+    """The state of a schedule that begins now; `options` bring its note and how many runs remain."""
+    state = new_state(
+        now=now,
+        policies=definition.policies,
+        run_id_template=definition.run_id_template,
+        remaining=value_of(options, "remaining_actions"),
+    )
+    return replace(state, note=note_of(options))
+
+
+def _check_note(note: str) -> None:
+    if not isinstance(note, str):
+        raise Misuse(f"a note is text, not {note!r}")
+
+
+def _check_request(request_id: str | None) -> None:
+    if request_id is not None and not 1 <= len(request_id) <= REQUEST_CHARS_MAX:
+        raise Misuse(f"a request id has 1 to {REQUEST_CHARS_MAX} characters, not {len(request_id)}")

@@ -1,0 +1,154 @@
+"""Definitions: what a schedule is to do, checked and in the form in which it is kept."""
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from typing import Any, Final, cast
+
+from evertick.app.functions.function import Function, FunctionCall
+from evertick.app.functions.limits import check_args_size
+from evertick.app.schedules.memo import check_user_memo
+from evertick.app.schedules.options import BOUNDS, policies_with, value_of
+from evertick.app.schedules.specs import When, bounded, union
+from evertick.app.scheduling.job_builder import Functions
+from evertick.base.errors import InvalidArguments, LimitExceeded, Misuse
+from evertick.base.ids import ScheduleId
+from evertick.base.records.jobs import FunctionKind
+from evertick.recurrence.spec.spec import Spec
+from evertick.recurrence.wire.writing import canonical
+from evertick.rules.schedules.metadata import CODE
+from evertick.rules.schedules.policies import Policies
+from evertick.rules.schedules.target import Target
+from evertick.store.records.schedule import Schedule
+
+ID_CHARS_MAX: Final = 512
+TEMPLATE_CHARS_MAX: Final = 1_000
+RUN_NAME: Final = "{workflow_id}-{nominal}"
+"""How a run is named unless a schedule says otherwise."""
+
+Do = Function[..., Any] | FunctionCall | str
+"""What a schedule does: a function without arguments, `fn.args(...)`, or a function by its name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """A checked definition."""
+
+    spec: Spec
+    target: Target
+    policies: Policies
+    run_id_template: str
+    memo: dict[str, Any]
+
+    def digest(self, *initial: Any) -> str:
+        """The same text for the same definition, `initial` states included."""
+        policies = [str(getattr(self.policies, name)) for name in Policies.__slots__]
+        parts = [
+            canonical(self.spec),
+            json.dumps(self.target.to_json()),
+            policies,
+            self.run_id_template,
+            self.memo,
+            initial,
+        ]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:32]
+
+
+def define(functions: Functions, schedule_id: ScheduleId, when: When, do: Do, options: dict[str, Any]) -> Definition:
+    """A definition, checked as far as it can be without the database; `options` are what `given` returned.
+
+    Raises InvalidSpec, FunctionNotFound, InvalidArguments, Misuse, LimitExceeded.
+    """
+    plain = Definition(
+        spec=union(when),
+        target=target_of(functions, do),
+        policies=Policies(),
+        run_id_template=template_of(RUN_NAME, schedule_id),
+        memo={},
+    )
+    return changed(plain, schedule_id, options)
+
+
+def changed(old: Definition, schedule_id: ScheduleId, options: dict[str, Any]) -> Definition:
+    """A definition, changed by the options that are given; UNSET lifts, or goes back to the default.
+
+    Raises InvalidSpec, Misuse, LimitExceeded, InvalidArguments.
+    """
+    target = old.target
+    for name in ("retry", "workflow_id", "pool"):
+        if name in options:
+            target = replace(target, **{name: value_of(options, name)})
+    stem, old_stem = target.workflow_id or schedule_id, old.target.workflow_id or schedule_id
+    template = old.run_id_template
+    if "run_id_template" in options:
+        template = template_of(value_of(options, "run_id_template", RUN_NAME), stem)
+    elif stem != old_stem and template == RUN_NAME.replace("{workflow_id}", old_stem):
+        template = template_of(RUN_NAME, stem)
+    return Definition(
+        spec=bounded(old.spec, {name: options[name] for name in BOUNDS if name in options}),
+        target=target,
+        policies=policies_with(old.policies, options),
+        run_id_template=template,
+        memo=check_user_memo(value_of(options, "memo")) if "memo" in options else old.memo,
+    )
+
+
+def schedule_id_of(text: str) -> ScheduleId:
+    """An id that a schedule may have. Raises Misuse."""
+    if not isinstance(text, str) or not text.strip() or not text.isprintable():
+        raise Misuse(f"a schedule's id is printable text, not {text!r}")
+    if len(text) > ID_CHARS_MAX:
+        raise LimitExceeded(f"a schedule's id has at most {ID_CHARS_MAX} characters, not {len(text)}")
+    return ScheduleId(text)
+
+
+def target_of(functions: Functions, do: Do) -> Target:
+    """What a schedule calls. Raises FunctionNotFound, InvalidArguments, Misuse for a query, ArgumentsTooLarge."""
+    call = do if isinstance(do, FunctionCall) else None
+    function = functions.resolve(call.function if call is not None else cast("Function[..., Any] | str", do))
+    if function.kind is FunctionKind.QUERY:
+        raise Misuse(f"{function.name} is a query, which has no effect; schedule a mutation or an action")
+    args = function.encode_args((), {}) if call is None else call.args
+    check_args_size(len(args))
+    return Target(name=function.name, kind=function.kind, args=args)
+
+
+def args_for(functions: Functions, target: Target, args: FunctionCall | dict[str, Any]) -> str:
+    """Other arguments for one run of a target. Raises InvalidArguments, or Misuse if they are for another function."""
+    function = functions.resolve(target.name)
+    if isinstance(args, FunctionCall):
+        if args.function is not function:
+            raise Misuse(f"the schedule calls {target.name}, not {args.function.name}")
+        text = args.args
+    elif isinstance(args, dict):
+        text = function.encode_args((), args)
+    else:
+        raise InvalidArguments(f"args= takes fn.args(...) or a dict of arguments by name, not {args!r}")
+    check_args_size(len(text))
+    return text
+
+
+def template_of(template: str, stem: str) -> str:
+    """The template of run names, with its stem filled in. Raises Misuse."""
+    text = template.replace("{workflow_id}", stem)
+    if not text.strip() or not text.isprintable():
+        raise Misuse(f"a run's name is printable text, not {template!r}")
+    if len(text) > TEMPLATE_CHARS_MAX:
+        raise LimitExceeded(f"a template of run names has at most {TEMPLATE_CHARS_MAX} characters, not {len(text)}")
+    return text
+
+
+def refuse_code(row: Schedule) -> None:
+    """Raise Misuse if the schedule is declared in code: an edit would be lost at the next start."""
+    _refuse_code(row, "change it there")
+
+
+def refuse_deleting_code(row: Schedule) -> None:
+    """Raise Misuse if the schedule is declared in code: the next start would make it again."""
+    _refuse_code(row, "remove it there, or pause it: a pause outlasts starts")
+
+
+def _refuse_code(row: Schedule, cure: str) -> None:
+    metadata = row.metadata
+    if metadata.source == CODE:
+        raise Misuse(f"the cron {row.id!r} is declared in the code of the app {metadata.app!r}; {cure}")

@@ -1,0 +1,327 @@
+"""Explain: why a schedule ran at a time, or why it did not, as one chain of checks.
+
+The ledger has the outcome of the time; the chain shows how it came about, check by check, and stops where it was
+decided. A time that has no row is explained from the rule and the state: not named, not due yet, not looked at yet,
+from before the schedule, or older than the ledger's retention.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from evertick.api.reports import Answer, Check, Explanation, Missing
+from evertick.app.schedules.views import occurrence_view
+from evertick.app.scheduling.transacting import Work
+from evertick.base.errors import ScheduleNotFound
+from evertick.base.ids import ScheduleId
+from evertick.base.instants import SECOND_MS, Instant, from_datetime, to_datetime, to_iso
+from evertick.base.records.jobs import JobState
+from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow
+from evertick.engine.schedules.times import ScheduleTimes, times_of
+from evertick.recurrence.explain import ReasonKind
+from evertick.recurrence.explain import explain as explain_spec
+from evertick.rules.schedules.catch_up import LATE_AFTER_MS
+from evertick.rules.schedules.fates import Fate, Origin, Reason, RunOutcome
+from evertick.rules.schedules.lifecycle import pause_detail
+from evertick.rules.schedules.state import FireTime
+from evertick.store.contract.store import Transaction
+from evertick.store.records.schedule import Schedule
+
+if TYPE_CHECKING:
+    from evertick.app.schedules.commands import ScheduleOperations
+
+ROWS_MAX: Final = 100
+
+
+@dataclass(slots=True)
+class _Chain:
+    """The checks that were made so far, and what they read."""
+
+    operations: "ScheduleOperations"
+    transaction: Transaction
+    schedule: ScheduleId
+    at: Instant
+    rows: Sequence[OccurrenceRow]
+    checks: list[Check] = field(default_factory=list)
+
+    def passed(self, name: str, text: str) -> None:
+        self.checks.append(Check(name=name, answer=Answer.YES, text=text))
+
+    def unknown(self, name: str, text: str) -> None:
+        self.checks.append(Check(name=name, answer=Answer.UNKNOWN, text=text))
+
+    def stopped(self, name: str, text: str) -> None:
+        self.checks.append(Check(name=name, answer=Answer.NO, text=text))
+
+    def without_row(self, missing: Missing, sentence: str, fix: str | None = None) -> Explanation:
+        return Explanation(
+            schedule=self.schedule, at=to_datetime(self.at), checks=tuple(self.checks), fate=None, reason=None,
+            missing=missing, sentence=sentence, fix=fix,
+        )  # fmt: skip
+
+    def with_rows(self, row: OccurrenceRow, sentence: str, fix: str | None) -> Explanation:
+        return Explanation(
+            schedule=self.schedule, at=to_datetime(self.at), checks=tuple(self.checks), fate=Fate(row.fate),
+            reason=Reason(row.reason), missing=None, sentence=sentence, fix=fix,
+            occurrences=tuple(occurrence_view(each) for each in self.rows),
+        )  # fmt: skip
+
+
+def explain(operations: "ScheduleOperations", schedule_id: str, at: datetime) -> Work[Explanation]:
+    """Why a schedule ran at the nominal time `at` (cut to the second), or why it did not; or, ahead, whether it will.
+
+        print(app.schedules.explain("report", at=yesterday).sentence)
+
+    Works for a deleted schedule too, as far as its ledger and history reach.
+
+    Raises ScheduleNotFound for an id that never was, InvalidDelay for a moment without a time zone.
+    """
+    moment = from_datetime(at)
+    nominal_at = Instant(moment // SECOND_MS * SECOND_MS)
+
+    def work(transaction: Transaction) -> Explanation:
+        name = ScheduleId(schedule_id)
+        row = transaction.get_schedule(name, tenant=operations.tenant)
+        where = OccurrenceFilter(
+            tenant=operations.tenant, schedule_id=name, start=nominal_at, end=Instant(nominal_at + SECOND_MS)
+        )
+        rows = transaction.list_occurrences(where, limit=ROWS_MAX)
+        chain = _Chain(operations, transaction, name, nominal_at, rows)
+        if row is None:
+            return _of_deleted(chain)
+        own = max(
+            (each for each in rows if each.origin == Origin.SCHEDULE and each.nominal_at == nominal_at),
+            key=lambda each: each.request,  # what was counted again after what was judged before
+            default=None,
+        )
+        state = row.state
+        if own is not None and state.recount is not None and state.seen_until < nominal_at <= state.recount.until:
+            return _of_nothing(chain, row)
+        if own is not None and own.decided_at > operations.now():
+            return _of_clock_ahead(chain, state.seen_until, own)
+        found = own or (rows[0] if rows else None)
+        if found is not None:
+            return _of_row(chain, row, found)
+        return _of_nothing(chain, row)
+
+    return work
+
+
+def _of_deleted(chain: _Chain) -> Explanation:
+    """The schedule was deleted."""
+    history = chain.transaction.list_history(chain.schedule, tenant=chain.operations.tenant, limit=1_000)
+    if not history and not chain.rows:
+        raise ScheduleNotFound(f"no schedule {chain.schedule!r}; list them with `evertick schedule list`")
+    end = next((line for line in history if line.action == "deleted"), None)
+    gone = f"deleted by {end.actor} at {to_iso(end.at)}" if end is not None else "deleted"
+    if chain.rows:
+        return _of_row(chain, None, chain.rows[0])
+    if end is not None and end.at <= chain.at:
+        chain.stopped("existed", gone)
+        return chain.without_row(Missing.DELETED, f"the schedule had been {gone}")
+    chain.unknown("existed", f"it is gone now: {gone}")
+    return chain.without_row(Missing.NO_RECORD, f"nothing is recorded for that time, and the schedule is {gone}")
+
+
+def _of_clock_ahead(chain: _Chain, seen_until: Instant, own: OccurrenceRow) -> Explanation:
+    """A time that was judged at a moment which is still to come: the clock was ahead, and was set back."""
+    now = to_iso(chain.operations.now())
+    chain.stopped("clock", f"it was judged at {to_iso(own.decided_at)}, and it is {now} only: the clock was set back")
+    sentence = (
+        f"{own.fate} while the clock was ahead ({own.reason}); the schedule is silent until {to_iso(seen_until)}, "
+        "unless it is told to count from now"
+    )
+    return chain.with_rows(own, sentence, f"evertick schedule resume --sid {chain.schedule} --from-now")
+
+
+def _of_nothing(chain: _Chain, row: Schedule) -> Explanation:
+    """No row: the rule and the state explain it."""
+    now, at = chain.operations.now(), chain.at
+    state = row.state
+    metadata = row.metadata
+    if at < row.created_at:
+        chain.stopped("existed", f"created at {to_iso(row.created_at)}")
+        return chain.without_row(Missing.NOT_CREATED, "the schedule did not exist yet", _backfill_command(row.id, at))
+    chain.passed("existed", f"since {to_iso(row.created_at)}")
+    if at < metadata.spec_at:
+        chain.unknown("matched", f"the rule is of {to_iso(metadata.spec_at)}; what it was before is in the history")
+        return chain.without_row(
+            Missing.OTHER_SPEC,
+            f"the schedule had another rule then (changed at {to_iso(metadata.spec_at)}), which did not name this time",
+            f"evertick schedule history --sid {row.id}",
+        )
+    times = times_of(row)
+    if not _matched(chain, times):
+        decisive = chain.checks[-1]
+        why = "" if decisive.name == "matched" else f": {decisive.text}"
+        return chain.without_row(Missing.NOT_NAMED, f"the rule does not name this time{why}{_nearest(times, at)}")
+    time = times.fire_time(at // SECOND_MS)
+    if state.pause is not None and (state.pause.until is None or state.pause.until > time.actual_at):
+        chain.stopped("active", pause_detail(state.pause))
+        return chain.without_row(
+            Missing.PAUSED, f"the schedule is {pause_detail(state.pause)}", f"evertick schedule resume --sid {row.id}"
+        )
+    if state.ending is not None and at > state.seen_until:
+        chain.stopped("limit", f"ended: {state.ending}")
+        return chain.without_row(Missing.ENDED, f"the schedule has ended ({state.ending})")
+    if time.actual_at > now:
+        chain.passed("active", "not paused")
+        return chain.without_row(Missing.UPCOMING, f"it is to start at {to_iso(time.actual_at)}")
+    if at > state.seen_until:
+        return _not_looked_at(chain, time, now)
+    if now - at > chain.operations.settings.ledger_retention_ms:
+        chain.unknown("recorded", "older than the ledger's retention")
+        return chain.without_row(Missing.NO_RECORD, "the ledger does not reach back that far")
+    chain.stopped("recorded", "no row in the ledger")
+    return chain.without_row(
+        Missing.NO_RECORD, "the ledger has no row for this time; please report this", _backfill_command(row.id, at)
+    )
+
+
+def _not_looked_at(chain: _Chain, time: FireTime, now: Instant) -> Explanation:
+    """Due, and not evaluated yet: does a worker run?"""
+    alive = chain.transaction.workers_alive(now)
+    late_s = (now - time.actual_at) // SECOND_MS
+    if alive:
+        chain.stopped("evaluated", f"due for {late_s} s, and not looked at yet; {len(alive)} worker(s) are alive")
+        return chain.without_row(Missing.NOT_LOOKED_AT, "it is due, and about to be looked at")
+    chain.stopped("evaluated", f"due for {late_s} s, and no worker is alive")
+    return chain.without_row(Missing.NOT_LOOKED_AT, "it is due, but no worker runs that would look", "evertick worker")
+
+
+def _of_row(chain: _Chain, row: Schedule | None, found: OccurrenceRow) -> Explanation:
+    """The ledger has a row: how did it come about?"""
+    if found.origin == Origin.SCHEDULE:
+        _matched_then(chain, row)
+    else:
+        chain.passed("asked", f"asked for by hand: a {found.origin} ({found.request})")
+    reason = Reason(found.reason)
+    late = _late(found)
+    for name, text, reasons in _GATES:
+        if reason in reasons:
+            chain.stopped(name, found.detail or text)
+            sentence = f"{found.fate}: {found.detail or text}"
+            if reason in _SEEN_LATE:
+                sentence += f" (first looked at {late})"
+            return chain.with_rows(found, sentence, _fix(chain, reason, found))
+        chain.passed(name, _PASSED[name].format(late=late))
+    if found.fate == Fate.BUFFERED:
+        chain.stopped("overlap", found.detail)
+        return chain.with_rows(found, f"buffered: {found.detail}", f"evertick schedule describe --sid {chain.schedule}")
+    return _of_run(chain, found)
+
+
+def _of_run(chain: _Chain, found: OccurrenceRow) -> Explanation:
+    """It was started: when, and how did it end?"""
+    chain.passed("started", f"{found.run_id} was started {_late(found)} ({found.reason})")
+    started = f"started {_late(found)} as {found.run_id}"
+    if found.outcome is not None and found.ended_at is not None:
+        outcome = RunOutcome(found.outcome)
+        took_s = (found.ended_at - (found.started_at or found.ended_at)) / SECOND_MS
+        text = f"ended {outcome} after {took_s:g} s"
+        (chain.passed if outcome is RunOutcome.SUCCESS else chain.stopped)("ended", text)
+        fix = None if outcome is RunOutcome.SUCCESS else f"evertick job get {found.job_id}"
+        return chain.with_rows(found, f"{started}, {text}", fix)
+    job = None if found.job_id is None else chain.transaction.get_job(found.job_id, tenant=chain.operations.tenant)
+    if job is None:
+        chain.unknown("ended", "its job is not there any more")
+        return chain.with_rows(found, started, None)
+    if job.state is JobState.PENDING:
+        why = "no worker knows its function" if job.blocked else "it waits for a worker"
+        chain.stopped("ran", f"{why} (attempt {job.attempt + 1}, due {to_iso(job.due_at)})")
+        return chain.with_rows(found, f"{started}; {why}", f"evertick job get {job.id}")
+    chain.passed("ran", f"attempt {job.attempt} is running")
+    return chain.with_rows(found, f"{started}, and is running", None)
+
+
+_SEEN_LATE: Final = frozenset({Reason.CATCH_UP_WINDOW, Reason.CATCH_UP_LATEST, Reason.CATCH_UP_NONE})
+
+_GATES: Final[Sequence[tuple[str, str, frozenset[Reason]]]] = (
+    ("kept", "the schedule was deleted while it waited", frozenset({Reason.DELETED})),
+    ("active", "the schedule was paused", frozenset({Reason.PAUSED})),
+    ("limit", "no actions remained", frozenset({Reason.LIMIT})),
+    ("awake", "no worker evaluated it within the catch-up window", _SEEN_LATE),
+    ("eligible", "its target might not run", frozenset({Reason.TARGET_INELIGIBLE})),
+    ("overlap", "an earlier run was open", frozenset({Reason.OVERLAP, Reason.SUPERSEDED, Reason.BACKFILL_CANCELED})),
+    ("room", "there was no room", frozenset({Reason.BUFFER_FULL, Reason.RUNS_FULL})),
+    ("startable", "the start was refused", frozenset({Reason.START_REFUSED})),
+)  # fmt: skip
+"""The checks in the order in which the rules make them, and the reasons with which each turns a time away."""
+
+_PASSED: Final = {
+    "kept": "the schedule was not deleted meanwhile",
+    "active": "not paused",
+    "awake": "looked at {late}",
+    "eligible": "its target might run",
+    "limit": "actions remained",
+    "overlap": "no run was in the way, or its turn came",
+    "room": "there was room",
+    "startable": "the start was not refused",
+}
+
+
+def _fix(chain: _Chain, reason: Reason, found: OccurrenceRow) -> str | None:
+    match reason:
+        case Reason.PAUSED:
+            return (
+                f"evertick schedule resume --sid {chain.schedule}; then {_backfill_command(chain.schedule, chain.at)}"
+            )
+        case Reason.OVERLAP:
+            return f"let such times wait: evertick schedule update --sid {chain.schedule} --overlap-policy BufferOne"
+        case Reason.LIMIT:
+            return f"evertick schedule update --sid {chain.schedule} --unset remaining-actions"
+        case Reason.TARGET_INELIGIBLE | Reason.DELETED | Reason.SUPERSEDED:
+            return None
+        case _:
+            return _backfill_command(chain.schedule, chain.at) if found.origin == Origin.SCHEDULE else None
+
+
+def _backfill_command(schedule_id: str, at: Instant) -> str:
+    return f"evertick schedule backfill --sid {schedule_id} --start-time {to_iso(at)} --end-time {to_iso(at)}"
+
+
+def _late(found: OccurrenceRow) -> str:
+    """When it was first judged, against when it was due."""
+    late_ms = (found.started_at or found.decided_at) - found.actual_at
+    if late_ms < SECOND_MS:
+        return "on time"
+    return f"{late_ms / SECOND_MS:g} s late" if late_ms > LATE_AFTER_MS else f"{late_ms / SECOND_MS:g} s after its time"
+
+
+def _matched_then(chain: _Chain, row: Schedule | None) -> None:
+    """The rule named it, since it is in the ledger; today's rule explains more, if it still names it."""
+    if row is not None and chain.at >= row.metadata.spec_at:
+        times = times_of(row)
+        if times.recurrence.matches(chain.at // SECOND_MS):
+            _matched(chain, times)
+            return
+    chain.passed("matched", "the rule of that time named it")
+
+
+def _matched(chain: _Chain, times: ScheduleTimes) -> bool:
+    """Is it named, not excluded, within bounds? Says so, step by step."""
+    told = explain_spec(times.recurrence, chain.at // SECOND_MS)
+    for reason in told.reasons:
+        match reason.kind:
+            case ReasonKind.NAMED:
+                chain.passed("matched", reason.text)
+            case ReasonKind.MOVED | ReasonKind.FIRST_OF_TWO | ReasonKind.SECOND_OF_TWO:
+                chain.passed("clock change", reason.text)
+            case ReasonKind.NOT_NAMED | ReasonKind.OTHER_OF_TWO:
+                chain.stopped("matched", reason.text)
+            case ReasonKind.EXCLUDED | ReasonKind.REMOVED:
+                chain.stopped("not excluded", reason.text)
+            case ReasonKind.BEFORE_START | ReasonKind.AFTER_END:
+                chain.stopped("within bounds", reason.text)
+    if told.fires:
+        chain.passed("not excluded", "no exclusion covers it")
+        chain.passed("within bounds", "between the start and the end of the rule")
+    return told.fires
+
+
+def _nearest(times: ScheduleTimes, at: Instant) -> str:
+    """The times of the rule around a moment, to be compared with what was meant."""
+    before, after = times.recurrence.prev(at // SECOND_MS), times.recurrence.next(at // SECOND_MS)
+    near = [to_iso(Instant(each * SECOND_MS)) for each in (before, after) if each is not None]
+    return f"; the nearest are {' and '.join(near)}" if near else ""

@@ -1,0 +1,118 @@
+"""Options of schedules: each option is declared here once, with the reader that checks it.
+
+`create`, `update`, `replace`, crons and the command line take the same options. A new policy is a key of `CronOptions`
+and a line of `POLICIES`; the command line gives it a flag in `evertick.cli.schedule.flags`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final, TypedDict, TypeVar
+
+from evertick.app.documents.ranges import Unset
+from evertick.app.functions.options import Retry
+from evertick.base.errors import Misuse
+from evertick.base.instants import duration_ms
+from evertick.recurrence.builders import Excepted
+from evertick.rules.schedules.catch_up import window_ms
+from evertick.rules.schedules.lifecycle import cut
+from evertick.rules.schedules.policies import CatchUp, Overlap, Policies
+
+E = TypeVar("E", bound=StrEnum)
+
+
+class CronOptions(TypedDict, total=False):
+    """Policies and options of runs, for schedules and for crons. None and UNSET mean the default."""
+
+    overlap: Overlap | str | Unset | None
+    concurrency_limit: int | Unset | None
+    catch_up: CatchUp | str | Unset | None
+    catch_up_window: float | timedelta | Unset | None
+    pause_on_failure: bool | Unset | None
+    buffer_limit: int | Unset | None
+    retry: Retry | Unset | None
+    pool: str | Unset | None
+    note: str | Unset | None
+
+
+class ScheduleOptions(CronOptions, total=False):
+    """Everything that defines a schedule beside its times and its function; `create` documents each option."""
+
+    start: datetime | Unset | None
+    end: datetime | Unset | None
+    jitter: timedelta | int | Unset | None
+    except_: Excepted | Iterable[Excepted] | Unset | None
+    remaining_actions: int | Unset | None
+    memo: dict[str, Any] | Unset | None
+    workflow_id: str | Unset | None
+    run_id_template: str | Unset | None
+
+
+BOUNDS: Final = ("start", "end", "jitter", "except_")
+"""The options that change a spec."""
+
+
+def given(options: Mapping[str, Any], known: type = ScheduleOptions) -> dict[str, Any]:
+    """The options that are not None. Raises Misuse for a name that `known`, a TypedDict, does not have."""
+    unknown = options.keys() - known.__annotations__.keys()
+    if unknown:
+        names = ", ".join(sorted(known.__annotations__))
+        raise Misuse(f"there is no option {', '.join(sorted(unknown))}; the options are {names}")
+    found = {name: value for name, value in options.items() if value is not None}
+    if value_of(found, "pool") is not None:
+        raise Misuse("pools are not built yet; leave out pool=")
+    if not isinstance(value_of(found, "note", ""), str):
+        raise Misuse(f"a note is text, not {found['note']!r}")
+    return found
+
+
+def value_of(options: Mapping[str, Any], name: str, default: Any = None) -> Any:
+    """The value of an option; `default` if it is absent or UNSET."""
+    value = options.get(name, default)
+    return default if isinstance(value, Unset) else value
+
+
+def note_of(options: Mapping[str, Any]) -> str:
+    """The note, cut to the length that is kept."""
+    return cut(value_of(options, "note", ""))
+
+
+def word(words: type[E], value: str) -> E:
+    """A policy by its word; `BufferAll` and `buffer-all` are understood as `buffer_all`.
+
+    Raises Misuse with the words there are.
+    """
+    text = str(value)
+    # Only camel case has capitals inside; SKIP is written in capitals throughout.
+    text = text.lower() if text.isupper() else text
+    plain = "".join(f"_{c.lower()}" if c.isupper() and n else c.lower() for n, c in enumerate(text))
+    try:
+        return words(plain.replace("-", "_").replace("__", "_"))
+    except ValueError:
+        raise Misuse(f"{value!r} is none of {', '.join(words)}") from None
+
+
+def policies_with(policies: Policies, options: Mapping[str, Any]) -> Policies:
+    """Policies, changed by the options that are given; UNSET goes back to the default. Raises Misuse, LimitExceeded."""
+    default = Policies()
+    values = {name: getattr(policies, name) for name in Policies.__slots__}
+    for name, (field, read) in POLICIES.items():
+        if name in options:
+            value = options[name]
+            values[field] = getattr(default, field) if isinstance(value, Unset) else read(value)
+    return Policies(**values)
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+POLICIES: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
+    "overlap": ("overlap", lambda value: word(Overlap, value)),
+    "concurrency_limit": ("concurrency_limit", _as_it_is),
+    "catch_up": ("catch_up", lambda value: word(CatchUp, value)),
+    "catch_up_window": ("catch_up_window_ms", lambda value: window_ms(duration_ms(value, name="catch_up_window"))),
+    "pause_on_failure": ("pause_on_failure", _as_it_is),
+    "buffer_limit": ("buffer_limit", _as_it_is),
+}
+"""For each option that is a policy: the field of `Policies`, and how its value is read."""

@@ -1,0 +1,34 @@
+"""Pages of rows: everything that a filter chooses, read page by page."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from evertick.base.instants import Instant
+from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, ScheduleFilter
+from evertick.store.contract.store import Transaction
+from evertick.store.records.schedule import Schedule
+
+PAGE_MAX: Final = 1_000
+"""Rows of a page."""
+
+
+def all_occurrences(transaction: Transaction, where: OccurrenceFilter) -> Iterator[OccurrenceRow]:
+    """Every row of the ledger that `where` chooses, in order of nominal time."""
+    after: OccurrenceRow | None = None
+    while True:
+        page = transaction.list_occurrences(where, limit=PAGE_MAX, after=after)
+        yield from page
+        if len(page) < PAGE_MAX:
+            return
+        after = page[-1]
+
+
+def all_schedules(transaction: Transaction, where: ScheduleFilter) -> Iterator[Schedule]:
+    """Every schedule that `where` chooses, by id."""
+    after: tuple[Instant | None, str] | None = None
+    while True:
+        page = transaction.list_schedules(where, limit=PAGE_MAX, after=after)
+        yield from page
+        if len(page) < PAGE_MAX:
+            return
+        after = (page[-1].next_at, page[-1].id)

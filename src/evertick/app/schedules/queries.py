@@ -1,0 +1,272 @@
+"""Reading schedules: each question as a plain function over a transaction.
+
+`ScheduleQueries` makes these functions; `evertick.app.schedules.api` runs them where the caller stands: inside a
+mutation's transaction, in one of their own, or awaited.
+"""
+
+import base64
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final, TypedDict, Unpack
+
+from evertick.api.schedules import (
+    HistoryLine,
+    OccurrencePage,
+    ScheduleDescription,
+    SchedulePage,
+    TimeView,
+)
+from evertick.app.schedules.backfill_plans import backfill_view
+from evertick.app.schedules.paging import PAGE_MAX
+from evertick.app.schedules.specs import When, union
+from evertick.app.schedules.views import RECENT, description, history_line, occurrence_view, summary, time_view
+from evertick.app.scheduling.transacting import Work
+from evertick.base.errors import InvalidArguments, LimitExceeded, Misuse, ScheduleNotFound
+from evertick.base.ids import ScheduleId, TenantId
+from evertick.base.instants import Instant, from_datetime, to_iso
+from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, ScheduleFilter
+from evertick.engine.schedules.times import ScheduleTimes, times_of
+from evertick.recurrence.search.compiler import compile_spec
+from evertick.rules.schedules.fates import Fate, Reason
+from evertick.store.contract.store import Transaction
+from evertick.store.records.schedule import Schedule
+
+TIMES_MAX: Final = 10_000
+"""Times that one call of `matching_times` lists."""
+
+UNNAMED: Final = ScheduleId("")
+"""The id whose jitter a spec without a schedule gets: none is applied."""
+
+
+class Where(TypedDict, total=False):
+    """Which schedules a list or a bulk operation is about; see `list_page`."""
+
+    kind: str | None
+    status: str | None
+    function: str | None
+    id_contains: str | None
+    next_before: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleQueries:
+    """What may be read of a tenant's schedules; `now` returns the present."""
+
+    tenant: TenantId
+    now: Callable[[], Instant]
+
+    def get(self, schedule_id: str) -> Work[ScheduleDescription]:
+        """Everything about a schedule: spec, state, policies, counters, runs, upcoming and recent times.
+
+        Raises ScheduleNotFound.
+        """
+        return lambda transaction: self.described(transaction, self.row(transaction, schedule_id))
+
+    def list_page(
+        self, *, sort: str = "id", limit: int = 100, cursor: str | None = None, **where: Unpack[Where]
+    ) -> Work[SchedulePage]:
+        """A page of schedules by `id` or by their `next` time (those without one last).
+
+            page = app.schedules.list(status="paused", sort="next")
+
+        `kind`: schedule or cron. `status`: active, paused or completed. `function`: the name of what they call.
+        `id_contains`: a part of the id. `next_before`: their next time comes before that moment. `limit`: at most
+        1,000. `cursor` continues after the page that returned it.
+
+        Raises Misuse for an unknown word, LimitExceeded, InvalidArguments for a cursor of another list.
+        """
+        if sort not in ("id", "next"):
+            raise Misuse(f"schedules are sorted by id or by next, not by {sort!r}")
+        chosen = self.where(**where)
+        after = None
+        if cursor is not None:
+            next_at, schedule_id = _opened(cursor, 2)
+            after = (next_at, schedule_id)
+        limit = _page(limit)
+
+        def work(transaction: Transaction) -> SchedulePage:
+            rows = transaction.list_schedules(chosen, limit=limit + 1, after=after, by_next=sort == "next")
+            page = rows[:limit]
+            more = len(rows) > limit
+            return SchedulePage(
+                schedules=tuple(summary(row) for row in page),
+                cursor=_sealed([page[-1].next_at, page[-1].id]) if more else None,
+            )
+
+        return work
+
+    def matching_times(
+        self, schedule: str | When, start: datetime, end: datetime, *, limit: int = 1_000
+    ) -> Work[tuple[TimeView, ...]]:
+        """The times of a schedule (by id, with its jitter) or of a spec in [start, end), at most `limit`, in order.
+
+        A text is the id of a schedule; a sentence is given as `sentence("...")` or in a list.
+
+        With jitter it is the actual time that lies there.
+
+        Raises ScheduleNotFound, InvalidSpec, InvalidDelay for a moment without a time zone, LimitExceeded above
+        `TIMES_MAX`.
+        """
+        first, last = span(start, end)
+        if not 1 <= limit <= TIMES_MAX:
+            raise LimitExceeded(f"limit must be from 1 to {TIMES_MAX}, not {limit}")
+        spec = None if isinstance(schedule, str) else union(schedule)
+
+        def work(transaction: Transaction) -> tuple[TimeView, ...]:
+            if spec is None:
+                row = self.row(transaction, str(schedule))
+                times = times_of(row)
+            else:
+                times = ScheduleTimes(compile_spec(replace(spec, jitter_ms=0)), UNNAMED, self.tenant)
+            return tuple(time_view(time) for time in times.between(first, Instant(last - 1), limit))
+
+        return work
+
+    def occurrences(
+        self,
+        schedule_id: str | None = None,
+        *,
+        fate: Fate | str | Sequence[Fate | str] | None = None,
+        reason: Reason | str | None = None,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        newest_first: bool = False,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> Work[OccurrencePage]:
+        """A page of the ledger by nominal time, of one schedule or of all, with nominal times in [start, end).
+
+        The ledger of a deleted schedule can be read until its retention is over.
+        """
+        fates = () if fate is None else (fate,) if isinstance(fate, str) else tuple(fate)
+        where = OccurrenceFilter(
+            tenant=self.tenant,
+            schedule_id=None if schedule_id is None else ScheduleId(schedule_id),
+            fates=tuple(_word(Fate, each) for each in fates),
+            reason=None if reason is None else _word(Reason, reason),
+            start=None if start is None else from_datetime(start),
+            end=None if end is None else from_datetime(end),
+        )
+        after = None if cursor is None else _position(self.tenant, _opened(cursor, 4))
+        limit = _page(limit)
+
+        def work(transaction: Transaction) -> OccurrencePage:
+            rows = transaction.list_occurrences(where, limit=limit + 1, after=after, newest_first=newest_first)
+            page = rows[:limit]
+            last = page[-1] if len(rows) > limit else None
+            return OccurrencePage(
+                occurrences=tuple(occurrence_view(row) for row in page),
+                cursor=None
+                if last is None
+                else _sealed([last.nominal_at, last.schedule_id, last.origin, last.request]),
+            )
+
+        return work
+
+    def history(self, schedule_id: str, *, limit: int = 100, before: str | None = None) -> Work[list[HistoryLine]]:
+        """What was done to a schedule (also a deleted one), newest first; `before` is the id of a line."""
+        limit = _page(limit)
+        return lambda transaction: [
+            history_line(row)
+            for row in transaction.list_history(ScheduleId(schedule_id), tenant=self.tenant, limit=limit, before=before)
+        ]
+
+    # -- what the other operations share
+
+    def row(self, transaction: Transaction, schedule_id: str) -> Schedule:
+        """The schedule's row. Raises ScheduleNotFound."""
+        row = transaction.get_schedule(ScheduleId(schedule_id), tenant=self.tenant)
+        if row is None:
+            raise ScheduleNotFound(f"no schedule {schedule_id!r}; list them with `evertick schedule list`")
+        return row
+
+    def where(self, **where: Unpack[Where]) -> ScheduleFilter:
+        """A choice of schedules. Raises Misuse for an unknown kind or status, or another word."""
+        unknown = where.keys() - Where.__annotations__.keys()
+        if unknown:
+            raise Misuse(f"schedules are not chosen by {', '.join(sorted(unknown))}")
+        _one_of("kind", where.get("kind"), ("schedule", "cron"))
+        _one_of("status", where.get("status"), ("active", "paused", "completed"))
+        next_before = where.get("next_before")
+        return ScheduleFilter(
+            tenant=self.tenant,
+            kind=where.get("kind"),
+            status=where.get("status"),
+            function=where.get("function"),
+            id_contains=where.get("id_contains"),
+            next_before=None if next_before is None else from_datetime(next_before),
+        )
+
+    def described(self, transaction: Transaction, row: Schedule) -> ScheduleDescription:
+        """All about a schedule."""
+        where = OccurrenceFilter(tenant=self.tenant, schedule_id=row.id)
+        recent = transaction.list_occurrences(where, limit=RECENT, newest_first=True)
+        known = row.metadata.backfills
+        under_way = {backfill.id for backfill in row.state.backfills}
+        return description(
+            row,
+            recent=tuple(occurrence_view(each) for each in recent),
+            backfills=tuple(backfill_view(transaction, row, name, known[name]) for name in known if name in under_way),
+            now=self.now(),
+        )
+
+
+def span(start: datetime, end: datetime) -> tuple[Instant, Instant]:
+    """A span of time. Raises InvalidDelay for a moment without a time zone, Misuse if it ends before it starts."""
+    first, last = from_datetime(start), from_datetime(end)
+    if last < first:
+        raise Misuse(f"the span ends ({to_iso(last)}) before it starts ({to_iso(first)})")
+    return first, last
+
+
+def _one_of(name: str, value: str | None, known: tuple[str, ...]) -> None:
+    if value is not None and value not in known:
+        raise Misuse(f"{name} is one of {', '.join(known)}, not {value!r}")
+
+
+def _word(words: type[Fate] | type[Reason], value: str) -> str:
+    try:
+        return words(value).value
+    except ValueError:
+        raise Misuse(f"{value!r} is none of {', '.join(words)}") from None
+
+
+def _page(limit: int) -> int:
+    if not 1 <= limit <= PAGE_MAX:
+        raise LimitExceeded(f"a page has 1 to {PAGE_MAX} rows, not {limit}")
+    return limit
+
+
+def _sealed(position: list[Any]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(position, separators=(",", ":")).encode()).decode()
+
+
+def _opened(cursor: str, parts: int) -> list[Any]:
+    try:
+        position = json.loads(base64.urlsafe_b64decode(cursor.encode()))
+    except ValueError:
+        position = None
+    if not isinstance(position, list) or len(position) != parts:
+        raise InvalidArguments("the cursor is not of this list; pass the cursor that the page before returned")
+    return position
+
+
+def _position(tenant: TenantId, parts: list[Any]) -> OccurrenceRow:
+    """A row of the ledger that stands for its place in the order alone."""
+    nominal_at, schedule_id, origin, request = parts
+    return OccurrenceRow(
+        tenant=tenant,
+        schedule_id=ScheduleId(schedule_id),
+        nominal_at=Instant(nominal_at),
+        origin=origin,
+        request=request,
+        actual_at=Instant(nominal_at),
+        fate="",
+        reason="",
+        detail="",
+        decided_at=Instant(nominal_at),
+        run_id=None,
+        job_id=None,
+    )

@@ -1,0 +1,164 @@
+"""Updating schedules: as a patch, where only what is given changes, or as a replacement.
+
+Both keep what has happened: runs, waiting occurrences, counters, the pause, the last results. Neither is retroactive.
+"""
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Unpack
+
+from evertick.api.schedules import ScheduleDescription
+from evertick.app.documents.ranges import UNSET
+from evertick.app.schedules.definition import Definition, Do, changed, define, refuse_code, schedule_id_of, target_of
+from evertick.app.schedules.options import ScheduleOptions, given, note_of, value_of
+from evertick.app.schedules.specs import When, check_spec, union
+from evertick.app.schedules.views import sentence
+from evertick.app.scheduling.transacting import Work
+from evertick.engine.schedules import commands as requests
+from evertick.recurrence.search.compiler import compile_spec
+from evertick.recurrence.wire.writing import canonical
+from evertick.rules.schedules.events import LimitSet
+from evertick.rules.schedules.lifecycle import cut
+from evertick.rules.schedules.policies import Policies
+from evertick.store.contract.store import Transaction
+from evertick.store.records.schedule import Schedule
+from evertick.store.records.spec import StoredSpec
+
+if TYPE_CHECKING:
+    from evertick.app.schedules.commands import ScheduleOperations
+
+
+class Patch(ScheduleOptions, total=False):
+    """What an update may change. None keeps; UNSET lifts, or goes back to the default."""
+
+    when: When | None
+    do: Do | None
+
+
+def update(
+    operations: "ScheduleOperations", schedule_id: str, *, if_version: int | None = None, **patch: Unpack[Patch]
+) -> Work[ScheduleDescription]:
+    """Change a schedule. Only what is given changes; the options are those of `create`.
+
+        app.schedules.update("report", when=daily(hour=7), overlap="buffer_one", end=UNSET)
+
+    None keeps an option; `UNSET` lifts it, or goes back to its default. Open runs, waiting occurrences, counters, the
+    pause and the last results stay; waiting occurrences start with the new function and arguments. Times before the
+    update are never made up. With `if_version`, only a schedule of that version is changed.
+
+    Raises ScheduleNotFound, VersionConflict if the schedule is not of `if_version` any more, Misuse for a cron that
+    is declared in code, and what `create` raises.
+    """
+    options = given(patch, Patch)
+    when, do = options.pop("when", None), options.pop("do", None)
+
+    def work(transaction: Transaction) -> ScheduleDescription:
+        row = requests.locked(transaction, schedule_id_of(schedule_id), operations.tenant, if_version)
+        refuse_code(row)
+        if when is None and do is None and not options:
+            return operations.described(transaction, row)
+        old = definition_of(row)
+        if when is not None:
+            old = replace(old, spec=union(when))
+        if do is not None:
+            called = target_of(operations.functions, do)
+            old = replace(old, target=replace(old.target, name=called.name, kind=called.kind, args=called.args))
+        return _write(operations, transaction, row, changed(old, row.id, options), options)
+
+    return work
+
+
+def replace_schedule(
+    operations: "ScheduleOperations",
+    schedule_id: str,
+    *,
+    when: When,
+    do: Do,
+    if_version: int | None = None,
+    **options: Unpack[ScheduleOptions],
+) -> Work[ScheduleDescription]:
+    """Give a schedule a whole new definition; the options are those of `create`, and absent ones take their defaults.
+
+        app.schedules.replace("report", when=daily(hour=7), do=make_report.args("daily"))
+
+    Runs, counters, the pause and the last results stay. Raises as `update` does.
+    """
+    name = schedule_id_of(schedule_id)
+    chosen = given(options)
+    definition = define(operations.functions, name, when, do, chosen)
+    chosen = {"note": "", "remaining_actions": UNSET, **chosen}
+
+    def work(transaction: Transaction) -> ScheduleDescription:
+        row = requests.locked(transaction, name, operations.tenant, if_version)
+        refuse_code(row)
+        return _write(operations, transaction, row, definition, chosen)
+
+    return work
+
+
+def definition_of(row: Schedule) -> Definition:
+    """The definition of a schedule."""
+    return Definition(
+        spec=row.spec.value,
+        target=row.target,
+        policies=row.state.policies,
+        run_id_template=row.state.run_id_template,
+        memo=row.metadata.user,
+    )
+
+
+def _write(
+    operations: "ScheduleOperations",
+    transaction: Transaction,
+    row: Schedule,
+    definition: Definition,
+    options: dict[str, Any],
+) -> ScheduleDescription:
+    now = operations.now()
+    spec = StoredSpec.of(definition.spec, compile_spec(definition.spec))
+    spec_changed = spec != row.spec
+    if spec_changed:
+        check_spec(definition.spec, now, operations.settings, may_have_ended=True)
+
+    def edit(row: Schedule) -> Schedule:
+        """The schedule with its new definition, which is not what it was created with."""
+        spec_at = now if spec_changed else row.metadata.spec_at
+        metadata = replace(row.metadata, user=definition.memo, definition=None, spec_at=spec_at)
+        row = replace(row, spec=spec).with_target(definition.target).with_metadata(metadata)
+        return row.with_state(replace(row.state, note=note_of(options))) if "note" in options else row
+
+    events = []
+    if "remaining_actions" in options:
+        events.append(LimitSet(at=now, remaining=value_of(options, "remaining_actions")))
+    change = requests.Update(
+        edit=edit,
+        policies=definition.policies,
+        run_id_template=definition.run_id_template,
+        events=events,
+        detail=difference(row, definition, options),
+    )
+    item = requests.update(transaction, row.id, change, operations.by(now))
+    return operations.described(transaction, item.row)
+
+
+def difference(row: Schedule, definition: Definition, options: dict[str, Any]) -> str:
+    """What changes, in words for the history: `times: every hour -> every day at 09:00; overlap: skip -> allow_all`."""
+    old, state = definition_of(row), row.state
+    target, new_target = old.target, definition.target
+    pairs: list[tuple[str, Any, Any]] = []
+    if canonical(definition.spec) != row.spec.text:
+        pairs.append(("times", sentence(old.spec), sentence(definition.spec)))
+    pairs.append(("function", target.name, new_target.name))
+    retries = [each.retry and each.retry.to_json() for each in (target, new_target)]
+    pairs.append(("retry", retries[0], retries[1]))
+    pairs.append(("pool", target.pool, new_target.pool))
+    pairs.append(("args", json.loads(target.args), json.loads(new_target.args)))
+    pairs += [(name, getattr(old.policies, name), getattr(definition.policies, name)) for name in Policies.__slots__]
+    pairs.append(("run names", old.run_id_template, definition.run_id_template))
+    pairs.append(("memo", old.memo, definition.memo))
+    if "note" in options:
+        pairs.append(("note", state.note, note_of(options)))
+    if "remaining_actions" in options:
+        pairs.append(("remaining actions", state.remaining, value_of(options, "remaining_actions")))
+    # A spec can change without its sentence, for example in a comment.
+    return cut("; ".join(f"{name}: {was} -> {now}" for name, was, now in pairs if was != now or name == "times"))

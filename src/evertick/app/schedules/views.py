@@ -1,0 +1,180 @@
+"""Views: the schemas of `evertick.api.schedules`, made from rows."""
+
+import json
+from functools import lru_cache
+from typing import Any, Final
+
+from evertick.api.schedules import (
+    BackfillView,
+    CountersView,
+    HistoryLine,
+    OccurrenceView,
+    PauseView,
+    PoliciesView,
+    RunView,
+    ScheduleDescription,
+    ScheduleSummary,
+    TargetView,
+    TimeView,
+    WaitingView,
+)
+from evertick.base.instants import Instant, to_datetime, to_datetime_or_none
+from evertick.base.records.schedules import HistoryRow, OccurrenceRow
+from evertick.base.same import Same
+from evertick.engine.schedules.times import times_of
+from evertick.recurrence.english.describe import describe
+from evertick.recurrence.spec.spec import Spec
+from evertick.rules.schedules.fates import Fate, Origin, Reason, RunOutcome
+from evertick.rules.schedules.metadata import RUN_TIME
+from evertick.rules.schedules.state import FireTime, Occurrence, Pause, Run, ScheduleState
+from evertick.store.records.schedule import Schedule
+
+UPCOMING: Final = 10
+RECENT: Final = 10
+SENTENCES_MAX: Final = 4_096
+
+
+def sentence(spec: Spec) -> str:
+    """The spec in words."""
+    return _sentence(Same(spec))
+
+
+@lru_cache(maxsize=SENTENCES_MAX)
+def _sentence(spec: Same[Spec]) -> str:
+    return describe(spec.value)
+
+
+def time_view(time: FireTime) -> TimeView:
+    """The view of a time."""
+    return TimeView(nominal=to_datetime(time.nominal_at), actual=to_datetime(time.actual_at))
+
+
+def occurrence_view(row: OccurrenceRow) -> OccurrenceView:
+    """The view of a ledger row."""
+    return OccurrenceView(
+        schedule=row.schedule_id,
+        nominal=to_datetime(row.nominal_at),
+        actual=to_datetime(row.actual_at),
+        origin=Origin(row.origin),
+        request=row.request,
+        fate=Fate(row.fate),
+        reason=Reason(row.reason),
+        detail=row.detail,
+        decided=to_datetime(row.decided_at),
+        run=row.run_id,
+        job_id=row.job_id,
+        started=to_datetime_or_none(row.started_at),
+        ended=to_datetime_or_none(row.ended_at),
+        outcome=None if row.outcome is None else RunOutcome(row.outcome),
+    )
+
+
+def history_line(row: HistoryRow) -> HistoryLine:
+    """The view of a history row."""
+    return HistoryLine(
+        id=row.id,
+        schedule=row.schedule_id,
+        at=to_datetime(row.at),
+        actor=row.actor,
+        action=row.action,
+        detail=row.detail,
+    )
+
+
+def summary(row: Schedule) -> ScheduleSummary:
+    """The view of a schedule in a list."""
+    return ScheduleSummary(**_summary(row))
+
+
+def description(
+    row: Schedule, *, recent: tuple[OccurrenceView, ...], backfills: tuple[BackfillView, ...], now: Instant
+) -> ScheduleDescription:
+    """The view of a whole schedule."""
+    state = row.state
+    target = row.target
+    return ScheduleDescription(
+        **_summary(row),
+        spec=row.spec.value,
+        target=TargetView(
+            function=target.name,
+            kind=target.kind,
+            args=json.loads(target.args),
+            retry=target.retry,
+            workflow_id=target.workflow_id,
+            pool=target.pool,
+        ),
+        policies=PoliciesView.model_validate(state.policies, from_attributes=True),
+        run_id_template=state.run_id_template,
+        pause=None if state.pause is None else pause_view(state.pause),
+        blocked_reason=state.blocked_reason,
+        remaining=state.remaining,
+        ending=state.ending,
+        silent_until=to_datetime(state.seen_until) if state.seen_until > now else None,
+        counters=CountersView(
+            started=state.counters.actions,
+            skipped=state.counters.skipped,
+            missed=state.counters.missed,
+            by_reason=dict(state.counters.by_reason),
+        ),
+        upcoming=upcoming(row, state, now),
+        recent=recent,
+        running=tuple(_run(run) for run in state.running),
+        waiting=tuple(_waiting(each) for each in state.waiting),
+        backfills=backfills,
+        last_result=None if row.last_result is None else json.loads(row.last_result),
+        last_failure=row.last_failure,
+    )
+
+
+def _run(run: Run) -> RunView:
+    return RunView(
+        run=run.run_id,
+        nominal=to_datetime(run.occurrence.nominal_at),
+        started=to_datetime(run.started_at),
+        origin=run.occurrence.origin,
+        reason=run.why,
+        stop=run.stop,
+    )
+
+
+def _waiting(each: Occurrence) -> WaitingView:
+    return WaitingView(
+        nominal=to_datetime(each.nominal_at),
+        actual=to_datetime(each.actual_at),
+        origin=each.origin,
+        overlap=each.overlap,
+    )
+
+
+def upcoming(row: Schedule, state: ScheduleState, now: Instant, number: int = UPCOMING) -> tuple[TimeView, ...]:
+    """The next times, as far as actions remain."""
+    if state.remaining is not None:
+        number = min(number, state.remaining)
+    times = times_of(row)
+    return tuple(time_view(time) for time in times.upcoming(max(now, state.seen_until), number))
+
+
+def pause_view(pause: Pause) -> PauseView:
+    """The view of a pause."""
+    return PauseView(since=to_datetime(pause.at), by=pause.by, note=pause.note, until=to_datetime_or_none(pause.until))
+
+
+def _summary(row: Schedule) -> dict[str, Any]:
+    metadata = row.metadata
+    recurrence = row.spec.recurrence
+    return {
+        "id": row.id,
+        "kind": row.kind,
+        "source": metadata.source or RUN_TIME,
+        "status": row.status,
+        "function": row.function,
+        "sentence": sentence(recurrence.spec),
+        "time_zone": recurrence.zone.name,
+        "note": row.note,
+        "next": to_datetime_or_none(row.next_at),
+        "last": to_datetime_or_none(row.last_at),
+        "memo": metadata.user,
+        "version": row.version,
+        "created": to_datetime(row.created_at),
+        "updated": to_datetime(row.updated_at),
+    }

@@ -1,0 +1,215 @@
+"""Scheduling: from "run this later" to the row of a job. The same for every caller.
+
+What differs between a mutation, an action, a program and a foreign transaction is only where the row is written:
+each brings its own `place`. What is the same stands here: which moment is meant, whether it can be, which function
+and arguments, and what to do about keys.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from evertick.app.functions.function import Function, FunctionCall
+from evertick.app.functions.limits import Budget, check_args_size, size_of
+from evertick.app.functions.options import OnConflict, Retry, check_key
+from evertick.base.clock import Clock
+from evertick.base.errors import AlreadyExists, InvalidArguments, InvalidDelay, Misuse
+from evertick.base.ids import JOB_PREFIX, IdMaker, JobId, TenantId
+from evertick.base.instants import HORIZON_MS, Instant, duration_ms, from_datetime, to_iso
+from evertick.base.records.completion import COMPLETION, Completion
+from evertick.base.records.jobs import FunctionKind, JobState, NewJob
+from evertick.base.records.retry import RETRY
+from evertick.base.records.stored import Stored
+from evertick.engine.jobs.completion import MakeId, cancel
+from evertick.store.contract.store import Transaction
+
+Target = Function[..., Any] | str
+
+
+class Functions(Protocol):
+    """The registered functions."""
+
+    def resolve(self, target: Target, /) -> Function[..., Any]:
+        """The function itself, or by name. Raises FunctionNotFound."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What `using(...)` says about the calls that follow."""
+
+    key: str | None = None
+    on_conflict: OnConflict = OnConflict.KEEP
+    retry: Retry | None = None
+    on_complete: Function[..., Any] | None = None
+    context: Any = None
+
+    def merged(self, **changes: Any) -> "Options":
+        """These options with some replaced. Raises Misuse for what cannot be."""
+        changed = replace(self, **{name: value for name, value in changes.items() if value is not None})
+        if changed.key is not None:
+            check_key(changed.key, what="a key")
+        if changed.retry is not None and not isinstance(changed.retry, Retry):
+            raise Misuse(f"retry= takes a policy such as Retry(5), not {changed.retry!r}")
+        if changed.on_complete is not None and not isinstance(changed.on_complete, Function):
+            raise Misuse(f"on_complete= takes a registered mutation or action, not {changed.on_complete!r}")
+        if changed.on_conflict not in tuple(OnConflict):
+            raise Misuse(f"on_conflict= is one of {', '.join(OnConflict)}, not {changed.on_conflict!r}")
+        if changed.on_complete is not None and changed.on_complete.kind is FunctionKind.QUERY:
+            raise Misuse(f"on_complete={changed.on_complete.name} is a query, which has no effect; give a mutation")
+        return replace(changed, on_conflict=OnConflict(changed.on_conflict))
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Calls that are scheduled together: they were requested at `now` to run at `requested_at`."""
+
+    calls: Sequence[FunctionCall]
+    requested_at: Instant
+    now: Instant
+
+
+class JobBuilder:
+    """Drafts the rows of jobs: checks everything that can be checked before the row is written."""
+
+    def __init__(self, functions: Functions, ids: IdMaker, clock: Clock) -> None:
+        self._functions = functions
+        self._ids = ids
+        self._clock = clock
+
+    def now(self) -> Instant:
+        """The present, for callers whose time does not stand still."""
+        return self._clock.now()
+
+    def make_id(self, prefix: str, now: Instant) -> str:
+        """A new id for a row that follows from what is done here."""
+        return self._ids.make(prefix, now)
+
+    def call(self, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> FunctionCall:
+        """A function with checked arguments. Raises FunctionNotFound, InvalidArguments or Misuse."""
+        function = self._functions.resolve(target)
+        return FunctionCall(function, function.encode_args(args, kwargs))
+
+    def draft(
+        self,
+        request: Request,
+        *,
+        tenant: TenantId,
+        options: Options,
+        parent_id: JobId | None,
+        budget: Budget | None = None,
+    ) -> list[NewJob]:
+        """Rows for calls that are requested for one time; `budget` counts them for the function that schedules.
+
+        Raises InvalidDelay beyond the horizon, ArgumentsTooLarge, TooManyJobs, FunctionNotFound, Misuse for queries.
+        """
+        requested_at, now = request.requested_at, request.now
+        check_horizon(requested_at, now)
+        check_size = check_args_size if budget is None else budget.schedule
+        retry = None if options.retry is None else RETRY.value(options.retry)
+        on_complete = None if options.on_complete is None else self._completion(options)
+        jobs = []
+        for call in request.calls:
+            check_size(size_of(call.args))
+            function = self._functions.resolve(call.function)
+            if function.kind is FunctionKind.QUERY:
+                raise Misuse(f"{function.name} is a query, which has no effect; schedule a mutation or an action")
+            jobs.append(
+                NewJob(
+                    id=JobId(self._ids.make(JOB_PREFIX, now)),
+                    tenant=tenant,
+                    kind=function.kind,
+                    name=function.name,
+                    args=call.args,
+                    requested_at=requested_at,
+                    due_at=max(requested_at, now),
+                    created_at=now,
+                    parent_id=parent_id,
+                    key=options.key,
+                    retry=retry,
+                    on_complete=on_complete,
+                )
+            )
+        if options.key is not None and len(jobs) > 1:
+            raise Misuse("a key names one job: schedule the calls one by one, each with its own key")
+        return jobs
+
+    def _completion(self, options: Options) -> Stored[Completion]:
+        """What is kept of `on_complete`: whom to call, and with which context."""
+        assert options.on_complete is not None  # noqa: S101
+        function = self._functions.resolve(options.on_complete)
+        names = function.parameter_names
+        if len(names) != 3:
+            raise InvalidArguments(
+                f"on_complete={function.name} must take (job_id, context, result) after its own context; "
+                f"it takes ({', '.join(names)})"
+            )
+        sample = function.encode_args(("", options.context, {"kind": "canceled"}), {})
+        context = json.loads(sample)[names[1]]
+        return COMPLETION.value(Completion(function.name, function.kind.value, tuple(names), context))
+
+
+def place(
+    transaction: Transaction, jobs: list[NewJob], on_conflict: OnConflict, *, now: Instant, make_id: MakeId
+) -> list[JobId]:
+    """Write drafted jobs where the database can be asked about their keys at once.
+
+    Raises AlreadyExists where a key is taken and `on_conflict` says so.
+    """
+    placed = []
+    rows = []
+    for job in jobs:
+        holder = None if job.key is None else transaction.find_unfinished_key(job.key, tenant=job.tenant)
+        if holder is not None and job.state is JobState.PENDING:
+            if on_conflict is OnConflict.ERROR:
+                raise AlreadyExists(f"the unfinished job {holder} holds the key {job.key!r}")
+            if on_conflict is OnConflict.KEEP:
+                placed.append(holder)
+                continue
+            cancel(transaction, holder, tenant=job.tenant, now=now, make_id=make_id)
+        rows.append(job)
+        placed.append(job.id)
+    transaction.insert_jobs(rows)
+    return placed
+
+
+def checked_calls(calls: Iterable[FunctionCall]) -> list[FunctionCall]:
+    """Calls to be scheduled in bulk. Raises Misuse for anything else."""
+    if isinstance(calls, FunctionCall) or not isinstance(calls, Iterable):
+        raise Misuse(f"many calls are a list, [fn.args(1), fn.args(2)], not {calls!r}")
+    found = list(calls)
+    for call in found:
+        if not isinstance(call, FunctionCall):
+            raise Misuse(f"scheduling in bulk takes calls, [fn.args(1), fn.args(2)], not {call!r}")
+    return found
+
+
+def after(delay: float | timedelta, now: Instant) -> Instant:
+    """The moment `delay` from now. Raises InvalidDelay for a delay that is negative or no duration."""
+    return Instant(now + duration_ms(delay, name="delay"))
+
+
+def moment(at: datetime | float) -> Instant:
+    """The moment an aware datetime, or seconds since the epoch, name. Raises InvalidDelay for a naive one."""
+    if isinstance(at, datetime):
+        return from_datetime(at)
+    if isinstance(at, bool) or not isinstance(at, int | float):
+        raise InvalidDelay(f"run_at takes an aware datetime or seconds since the epoch, not {type(at).__name__}")
+    return Instant(duration_ms(at, name="at"))
+
+
+def check_horizon(requested_at: Instant, now: Instant) -> None:
+    """Raise InvalidDelay if the moment is more than five years away, either way."""
+    if requested_at - now > HORIZON_MS:
+        raise InvalidDelay(f"{_shown(requested_at)} is more than 5 years in the future")
+    if now - requested_at > HORIZON_MS:
+        raise InvalidDelay(f"{_shown(requested_at)} is more than 5 years in the past")
+
+
+def _shown(instant: Instant) -> str:
+    try:
+        return to_iso(instant)
+    except OverflowError:
+        return "a moment beyond the year 9999"

@@ -1,0 +1,327 @@
+"""Schedulers: `run_after`, `run_at` and `cancel`, for each place that schedules.
+
+In a mutation the jobs belong to its transaction. From an action, a program or the command line each call is a
+transaction of its own. On a connection of the user's the jobs belong to what that connection commits.
+"""
+
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Final, Generic, ParamSpec, Self, TypeVar
+
+from evertick.app.documents.tables import require_job_id
+from evertick.app.functions.function import Function, FunctionCall
+from evertick.app.functions.limits import Budget
+from evertick.app.functions.options import OnConflict, Retry
+from evertick.app.run.run import TransactionRun
+from evertick.app.scheduling.job_builder import JobBuilder, Options, Request, after, checked_calls, moment, place
+from evertick.app.scheduling.transacting import Page, Transact, Transactions, Work, in_pages, in_pages_async
+from evertick.base.errors import AlreadyExists, Misuse
+from evertick.base.ids import JobId, TenantId
+from evertick.base.instants import Instant
+from evertick.base.records.jobs import JobFilter, JobState, NewJob
+from evertick.engine.jobs.completion import cancel, cancel_many
+from evertick.store.contract.store import Isolation, Transaction
+
+P = ParamSpec("P")
+One = TypeVar("One")
+Many = TypeVar("Many")
+
+CANCEL_PAGE: Final = 1_000
+"""Jobs that `cancel_all` cancels in one transaction."""
+
+
+class _Scheduler(Generic[One, Many]):
+    """What all schedulers share. Scheduling returns `One` id or `Many`; the awaited scheduler returns coroutines."""
+
+    def __init__(self, job_builder: JobBuilder, tenant: TenantId, *, parent_id: JobId | None = None) -> None:
+        self._job_builder = job_builder
+        self._tenant = tenant
+        self._parent_id = parent_id
+        self._options = Options()
+
+    def using(
+        self,
+        *,
+        key: str | None = None,
+        on_conflict: OnConflict | str | None = None,
+        retry: Retry | None = None,
+        on_complete: Function[..., Any] | None = None,
+        context: Any = None,
+    ) -> Self:
+        """A scheduler with options for the calls that follow.
+
+        `key`: at most one unfinished job holds a key; `on_conflict` says what to do if another job holds it (keep,
+        replace, error). `retry`: try a failed call again, for example `Retry(5)`. `on_complete`: a mutation or action
+        `(ctx, job_id, context, result)` that is scheduled, in the transaction that ends the job, when the job has
+        ended for good; `context` is handed to it.
+
+            ctx.scheduler.using(key=f"remind/{user}", on_conflict="replace").run_after(3600, remind, user)
+
+        Raises Misuse for an option that is not valid.
+        """
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        copy._options = self._options.merged(
+            key=key, on_conflict=on_conflict, retry=retry, on_complete=on_complete, context=context
+        )
+        return copy
+
+    def run_after(
+        self, delay: float | timedelta, function: Function[P, Any] | str, /, *args: P.args, **kwargs: P.kwargs
+    ) -> One:
+        """Run a function `delay` (seconds, or a timedelta) from now; 0 means right after the commit.
+
+            job_id = ctx.scheduler.run_after(5, remind, "ada")
+
+        Returns the job's id. Raises InvalidDelay for a delay that is negative or longer than five years,
+        InvalidArguments, FunctionNotFound, ArgumentsTooLarge, and in mutations TooManyJobs.
+        """
+        now = self._now()
+        return self._schedule_one(Request((self._job_builder.call(function, args, kwargs),), after(delay, now), now))
+
+    def run_at(
+        self, at: datetime | float, function: Function[P, Any] | str, /, *args: P.args, **kwargs: P.kwargs
+    ) -> One:
+        """Run a function at `at`, an aware datetime or seconds since the epoch. If that is past it runs at once.
+
+        Returns the job's id. Raises InvalidDelay for a datetime without a time zone or more than five years away, and
+        what `run_after` raises.
+        """
+        call = self._job_builder.call(function, args, kwargs)
+        return self._schedule_one(Request((call,), moment(at), self._now()))
+
+    def run_after_many(self, delay: float | timedelta, calls: Iterable[FunctionCall]) -> Many:
+        """Schedule many calls, `[fn.args(1), fn.args(2)]`, the same delay from now. Returns their ids in that order."""
+        now = self._now()
+        return self._schedule(Request(checked_calls(calls), after(delay, now), now))
+
+    def run_at_many(self, at: datetime | float, calls: Iterable[FunctionCall]) -> Many:
+        """Schedule many calls for the same time. Returns their ids in the order of the calls."""
+        return self._schedule(Request(checked_calls(calls), moment(at), self._now()))
+
+    def _now(self) -> Instant:
+        return self._job_builder.now()
+
+    def _schedule_one(self, request: Request) -> One:
+        raise NotImplementedError
+
+    def _schedule(self, request: Request) -> Many:
+        raise NotImplementedError
+
+    def _draft(self, request: Request, budget: Budget | None = None) -> list[NewJob]:
+        return self._job_builder.draft(
+            request, tenant=self._tenant, options=self._options, parent_id=self._parent_id, budget=budget
+        )
+
+    def _cancel_work(self, job_id: JobId | str) -> Work[None]:
+        job_id = require_job_id(job_id)
+
+        def work(transaction: Transaction) -> None:
+            now, make_id = self._job_builder.now(), self._job_builder.make_id
+            cancel(transaction, job_id, tenant=self._tenant, now=now, make_id=make_id)
+
+        return work
+
+    def _place_work(self, jobs: list[NewJob], origin_id: JobId | None, now: Instant) -> Work[list[JobId]]:
+        def work(transaction: Transaction) -> list[JobId]:
+            canceled = origin_id is not None and is_canceled(transaction, origin_id, self._tenant)
+            rows = [replace(job, state=JobState.CANCELED) for job in jobs] if canceled else jobs
+            return place(transaction, rows, self._options.on_conflict, now=now, make_id=self._job_builder.make_id)
+
+        return work
+
+
+class _Blocking(_Scheduler[JobId, list[JobId]]):
+    """Schedulers whose calls return when the job is written."""
+
+    def _schedule_one(self, request: Request) -> JobId:
+        return self._schedule(request)[0]
+
+
+class MutationScheduler(_Blocking):
+    """`ctx.scheduler` in a mutation: jobs are part of its transaction."""
+
+    def __init__(self, job_builder: JobBuilder, run: TransactionRun) -> None:
+        super().__init__(job_builder, run.tenant, parent_id=run.job_id or run.origin_id)
+        self._run = run
+        self._unit = run.unit
+        self._origin_canceled: bool | None
+        self.look_again()
+
+    def cancel(self, job_id: JobId | str) -> None:
+        """Cancel a job: a pending one never starts, of a running one nothing more is scheduled, an ended one stays.
+
+        Raises Misuse if a mutation cancels itself, InvalidArguments for an id of something else.
+        """
+        job_id = require_job_id(job_id)
+        if job_id == self._run.job_id:
+            raise Misuse("a mutation cannot cancel itself; raise an exception instead")
+        make_id = self._job_builder.make_id
+        cancel(self._unit.flush_to_db(), job_id, tenant=self._tenant, now=self._run.now, make_id=make_id)
+        if job_id == self._run.origin_id:
+            self.look_again()
+
+    def look_again(self) -> None:
+        """Do not trust what was seen of the action that called: this transaction may have canceled it meanwhile."""
+        self._origin_canceled = None if self._run.origin_id is not None else False
+
+    def _now(self) -> Instant:
+        return self._run.now
+
+    def _schedule(self, request: Request) -> list[JobId]:
+        jobs = self._draft(request, self._run.budget)
+        if self._origin_canceled is None:
+            # What a canceled action schedules from then on is born canceled, also through mutations it calls.
+            self._origin_canceled = is_canceled(self._unit.flush_to_db(), self._run.origin_id, self._tenant)
+        if self._origin_canceled:
+            jobs = [replace(job, state=JobState.CANCELED) for job in jobs]
+        if self._options.key is not None:
+            return self._write_under_key(jobs, self._options.key, request.now)
+        for job in jobs:
+            self._unit.schedule(job)
+        return [job.id for job in jobs]
+
+    def _write_under_key(self, jobs: list[NewJob], key: str, now: Instant) -> list[JobId]:
+        """A key is held by one unfinished job. The mutation that runs does not count: with this commit it has ended."""
+        transaction = self._unit.flush_to_db()
+        on_conflict = self._options.on_conflict
+        holder = transaction.find_unfinished_key(key, tenant=self._tenant)
+        if holder is None or holder != self._run.job_id or self._origin_canceled or not jobs:
+            return place(transaction, jobs, on_conflict, now=now, make_id=self._job_builder.make_id)
+        successor = self._unit.successor(key)
+        if successor is not None and on_conflict is OnConflict.KEEP:
+            return [successor.id]
+        if successor is not None and on_conflict is OnConflict.ERROR:
+            raise AlreadyExists(f"this function has scheduled {successor.id} with the key {key!r} already")
+        self._unit.schedule_successor(jobs[0])
+        return [jobs[0].id]
+
+
+class _Outside(_Scheduler[One, Many]):
+    """Schedulers outside mutations, whose calls are transactions of their own."""
+
+    def __init__(
+        self, job_builder: JobBuilder, tenant: TenantId, transactions: Transactions, *, origin_id: JobId | None = None
+    ) -> None:
+        super().__init__(job_builder, tenant, parent_id=origin_id)
+        self._transactions = transactions
+        self._origin_id = origin_id
+        """The running action that schedules, if it is one."""
+
+    @property
+    def _isolation(self) -> Isolation:
+        """Where nothing is looked up first, writing the rows is one statement."""
+        is_one_statement = self._options.key is None and self._origin_id is None
+        return Isolation.EACH if is_one_statement else Isolation.SERIALIZABLE
+
+    def _write_work(self, request: Request) -> Work[list[JobId]]:
+        return self._place_work(self._draft(request), self._origin_id, request.now)
+
+    def _cancel_pages(
+        self,
+        function: Function[..., Any] | str | None,
+        due_from: datetime | float | None,
+        due_until: datetime | float | None,
+    ) -> Callable[[str], Work[Page]]:
+        where = JobFilter(
+            tenant=self._tenant,
+            states=(JobState.PENDING, JobState.IN_PROGRESS),
+            name=_name_of(function),
+            due_from=None if due_from is None else moment(due_from),
+            due_until=None if due_until is None else moment(due_until),
+        )
+
+        def page(last_id: str) -> Work[Page]:
+            def work(transaction: Transaction) -> Page:
+                ids = [job.id for job in transaction.list_jobs(where, limit=CANCEL_PAGE, after=last_id)]
+                now, make_id = self._job_builder.now(), self._job_builder.make_id
+                count = cancel_many(transaction, ids, tenant=self._tenant, now=now, make_id=make_id)
+                return count, ids[-1] if len(ids) == CANCEL_PAGE else None
+
+            return work
+
+        return page
+
+
+class Scheduler(_Outside[JobId, list[JobId]], _Blocking):
+    """`app.scheduler`, and `ctx.scheduler` of an action that is a plain `def`: each call is its own transaction."""
+
+    def cancel(self, job_id: JobId | str) -> None:
+        """Cancel a job: a pending one never starts, of a running one nothing more is scheduled, an ended one stays.
+
+        Raises InvalidArguments for an id of something else.
+        """
+        self._transactions.transact(self._cancel_work(job_id))
+
+    def cancel_all(
+        self,
+        function: Function[..., Any] | str | None = None,
+        *,
+        due_from: datetime | float | None = None,
+        due_until: datetime | float | None = None,
+    ) -> int:
+        """Cancel every unfinished job, or a choice of them: those of one function (a name may be of one that is gone),
+        those due at `due_from` or later, those due before `due_until`.
+
+        Works in pages, each a transaction of its own. Returns how many jobs were canceled.
+        """
+        return in_pages(self._transactions.transact, self._cancel_pages(function, due_from, due_until))
+
+    def _schedule(self, request: Request) -> list[JobId]:
+        return self._transactions.transact(self._write_work(request), isolation=self._isolation)
+
+
+class AsyncScheduler(_Outside[Coroutine[Any, Any, JobId], Coroutine[Any, Any, list[JobId]]]):
+    """`ctx.scheduler` of an `async def` action: each call is its own transaction, and is awaited."""
+
+    async def cancel(self, job_id: JobId | str) -> None:
+        """Like `Scheduler.cancel`, awaited."""
+        await self._transactions.transact_async(self._cancel_work(job_id))
+
+    async def cancel_all(
+        self,
+        function: Function[..., Any] | str | None = None,
+        *,
+        due_from: datetime | float | None = None,
+        due_until: datetime | float | None = None,
+    ) -> int:
+        """Like `Scheduler.cancel_all`, awaited."""
+        pages = self._cancel_pages(function, due_from, due_until)
+        return await in_pages_async(self._transactions.transact_async, pages)
+
+    async def _schedule_one(self, request: Request) -> JobId:
+        return (await self._schedule(request))[0]
+
+    async def _schedule(self, request: Request) -> list[JobId]:
+        return await self._transactions.transact_async(self._write_work(request), isolation=self._isolation)
+
+
+class BoundScheduler(_Blocking):
+    """`app.bind(connection)`: jobs belong to the transaction that is open on that connection, or begins there."""
+
+    def __init__(self, job_builder: JobBuilder, tenant: TenantId, transact: Transact) -> None:
+        super().__init__(job_builder, tenant)
+        self._transact = transact
+
+    def cancel(self, job_id: JobId | str) -> None:
+        """Cancel a job when the connection's transaction commits, like `Scheduler.cancel`."""
+        self._transact(self._cancel_work(job_id))
+
+    def _schedule(self, request: Request) -> list[JobId]:
+        return self._transact(self._place_work(self._draft(request), None, request.now))
+
+
+def is_canceled(transaction: Transaction, job_id: JobId | None, tenant: TenantId) -> bool:
+    """Whether the running action that schedules was canceled meanwhile."""
+    job = None if job_id is None else transaction.get_job(job_id, tenant=tenant)
+    return job is not None and job.state is JobState.CANCELED
+
+
+def _name_of(function: Any) -> str | None:
+    """The name of a function that may be gone. Raises Misuse for what has no name."""
+    if isinstance(function, Function):
+        return function.name
+    if function is None or isinstance(function, str):
+        return function
+    raise Misuse(f"{function!r} is not a function of the app, nor the name of one")

@@ -1,0 +1,62 @@
+"""Transacting: how an operation on the database is run, at once or awaited, in one transaction or in pages.
+
+An operation is a plain function over a transaction (`Work`). The caller decides where it runs: in the transaction
+of a mutation, on a connection of the caller's, or in a transaction of its own.
+"""
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from evertick.store.contract.store import Isolation, Transaction
+
+T = TypeVar("T")
+
+Work = Callable[[Transaction], T]
+Page = tuple[int, str | None]
+"""How many rows one page changed, and the id of its last row; None instead of the id after the last page."""
+
+
+class Transact(Protocol):
+    """Runs work in a transaction and returns its result."""
+
+    def __call__(self, work: Work[T], /) -> T: ...
+
+
+class TransactAsync(Protocol):
+    """Like `Transact`, without blocking the event loop."""
+
+    async def __call__(self, work: Work[T], /) -> T: ...
+
+
+class Transactions(Protocol):
+    """Transactions of their own, each run again if it conflicts with another one."""
+
+    def transact(self, work: Work[T], /, *, isolation: Isolation = ...) -> T:
+        """Run work and wait for it in this thread. Raises WriteConflict when the attempts are used up."""
+        ...
+
+    async def transact_async(self, work: Work[T], /, *, isolation: Isolation = ...) -> T:
+        """Like `transact`, without blocking the event loop."""
+        ...
+
+
+def in_pages(transact: Transact, page: Callable[[str], Work[Page]]) -> int:
+    """Run `page(last_id)` for page after page, each in a transaction, from "" on. Returns the sum of their counts."""
+    total, last = 0, ""
+    while True:
+        count, following = transact(page(last))
+        total += count
+        if following is None:
+            return total
+        last = following
+
+
+async def in_pages_async(transact: TransactAsync, page: Callable[[str], Work[Page]]) -> int:
+    """Like `in_pages`, without blocking the event loop."""
+    total, last = 0, ""
+    while True:
+        count, following = await transact(page(last))
+        total += count
+        if following is None:
+            return total
+        last = following

@@ -1,0 +1,106 @@
+"""The clock of a database: the machine's, or, for a simulation, the one written down in a file beside it.
+
+`evertick dev --at ...` simulates on a SQLite file of its own and writes `<file>.clock` beside it. Whoever opens that
+database, be it a command or a program, takes its time from there; so all of them agree, and none writes times of the
+real world into a simulation. When the simulation ends its clock stops, and shows that moment until it is continued.
+"""
+
+import contextlib
+import json
+import os
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from evertick.base.clock import Clock, ManualClock, ScaledClock, SystemClock
+from evertick.base.errors import DatabaseUnavailable
+from evertick.base.instants import Instant
+from evertick.store.contract.store import Store
+from evertick.store.sqlite.address import path_of
+
+SUFFIX: Final = ".clock"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulation:
+    """A simulated clock: it showed `start` when the machine's showed `real_start`; `stopped` is where it stands."""
+
+    start: Instant
+    real_start: Instant
+    speed: float
+    stopped: Instant | None = None
+
+    @property
+    def clock(self) -> Clock:
+        """The clock itself."""
+        if self.stopped is not None:
+            return ManualClock(self.stopped)
+        return ScaledClock(self.start, real_start=self.real_start, speed=self.speed)
+
+    def stop(self) -> "Simulation":
+        """The simulation with its clock standing still from now on."""
+        return replace(self, stopped=self.clock.now())
+
+    def go_on(self) -> "Simulation":
+        """The simulation running, from where it stands."""
+        return Simulation(start=self.clock.now(), real_start=SystemClock().now(), speed=self.speed)
+
+
+def clock_of(store: Store) -> Clock:
+    """The clock by which a database's times are meant: simulated, or the machine's with the database's offset.
+
+    Raises DatabaseUnavailable if the file of a simulated one cannot be read.
+    """
+    simulation = simulation_of(store.url)
+    if simulation is not None:
+        return simulation.clock
+    clock = SystemClock()
+    clock.offset_ms = store.now_offset_ms()
+    return clock
+
+
+def simulation_of(url: str) -> Simulation | None:
+    """The simulation that a database is, or None. Raises DatabaseUnavailable if its file cannot be read."""
+    path = clock_path(url)
+    if path is None:
+        return None
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        return Simulation(
+            start=Instant(values["start"]),
+            real_start=Instant(values["real_start"]),
+            speed=float(values["speed"]),
+            stopped=None if values["stopped"] is None else Instant(values["stopped"]),
+        )
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DatabaseUnavailable(
+            f"{path} does not say what time it is in the simulation: {type(error).__name__}: {error}; "
+            "remove it together with its database"
+        ) from error
+
+
+def write_simulation(url: str, simulation: Simulation) -> None:
+    """Write down the clock of a simulated database; readers see the old one or the new one."""
+    path = clock_path(url)
+    assert path is not None, "a simulation is on a file"  # noqa: S101
+    fresh = path.with_name(f"{path.name}.{os.getpid()}")
+    fresh.write_text(json.dumps(asdict(simulation)), encoding="utf-8")
+    fresh.replace(path)
+
+
+def remove_simulation(url: str) -> None:
+    """Remove a simulated database with everything that belongs to it."""
+    path = clock_path(url)
+    assert path is not None, "a simulation is on a file"  # noqa: S101
+    database = path.with_name(path.name.removesuffix(SUFFIX))
+    for suffix in ("", "-wal", "-shm", SUFFIX):
+        with contextlib.suppress(FileNotFoundError):
+            database.with_name(database.name + suffix).unlink()
+
+
+def clock_path(url: str) -> Path | None:
+    """Where the clock of a database would be written down; None if the database is not a file."""
+    path = path_of(url) if url.startswith("sqlite:") else None
+    return None if path is None else path.with_name(path.name + SUFFIX)

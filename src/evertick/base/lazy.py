@@ -1,0 +1,30 @@
+"""Lazy modules: the names of a public module, each imported from the module that defines it when it is first used.
+
+Importing a package costs every program, command and reload its time; so a package that offers much loads little.
+"""
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def lazy_names(
+    module: str, homes: Mapping[str, str]
+) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+    """The `__all__`, `__getattr__` and `__dir__` of `module`; `homes` maps modules to the names they define.
+
+    Type checkers need the same names once more, as imports under `if TYPE_CHECKING`; a test compares the two.
+    """
+    home_of = {name: home for home, names in homes.items() for name in names.split()}
+
+    def load(name: str) -> Any:
+        home = home_of.get(name)
+        if home is None:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        value = getattr(import_module(home), name)
+        setattr(sys.modules[module], name, value)
+        return value
+
+    names = sorted(home_of)
+    return names, load, lambda: names

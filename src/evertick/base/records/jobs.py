@@ -1,0 +1,209 @@
+"""Records: what the store's rows look like to everybody above it. Frozen, and nothing but data."""
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, NamedTuple, Self
+
+from evertick.base.ids import DEFAULT_TENANT, JobId, ScheduleId, TenantId, WorkerId
+from evertick.base.instants import Instant
+from evertick.base.records.completion import Completion
+from evertick.base.records.job_error import JobError
+from evertick.base.records.retry import RetryPolicy
+from evertick.base.records.stored import VERSION, Codec, Stored, read_object
+
+
+class FunctionKind(StrEnum):
+    """What a function may do: read, change the truth in one transaction, or have side effects."""
+
+    QUERY = "query"
+    MUTATION = "mutation"
+    ACTION = "action"
+
+
+class JobState(StrEnum):
+    """Where a job is in its life. A retry is pending with an attempt behind it."""
+
+    PENDING = "pending"
+    IN_PROGRESS = "in_progress"
+    SUCCESS = "success"
+    FAILED = "failed"
+    CANCELED = "canceled"
+
+
+UNFINISHED = frozenset({JobState.PENDING, JobState.IN_PROGRESS})
+
+
+class OccurrenceRef(NamedTuple):
+    """An occurrence of the schedule `id` in the job's tenant, and what its run may ask about earlier ones.
+
+    `last_result` (JSON text) and `last_failure` are what earlier runs had left behind when this one was started.
+    """
+
+    id: ScheduleId
+    origin: str
+    request: str
+    nominal_at: Instant
+    run_id: str
+    last_result: str | None
+    last_failure: str | None
+
+    def to_text(self) -> str:
+        """As JSON text."""
+        return json.dumps({"v": VERSION, **self._asdict()})
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """The reference that `to_text` wrote. Raises SchemaMismatch if a newer release wrote it."""
+        values = read_object(text, "the occurrence of a job")
+        return cls(*(values[name] for name in cls._fields))
+
+
+OCCURRENCE: Final = Codec(OccurrenceRef.to_text, OccurrenceRef.from_text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewJob:
+    """A job as it is written: one scheduled call of a function.
+
+    `requested_at` is the time that was asked for and never changes; `due_at` is when it may run. `args` is a JSON
+    object by parameter name. `schedule` is the occurrence this job runs, if it runs one. `state` is `pending`, or
+    `canceled` where a canceled job scheduled it.
+    """
+
+    id: JobId
+    tenant: TenantId = DEFAULT_TENANT
+    kind: FunctionKind
+    name: str
+    args: str
+    requested_at: Instant
+    due_at: Instant
+    created_at: Instant
+    parent_id: JobId | None = None
+    key: str | None = None
+    retry: Stored[RetryPolicy] | None = None
+    on_complete: Stored[Completion] | None = None
+    schedule: Stored[OccurrenceRef] | None = None
+    state: JobState = JobState.PENDING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A job as it is read back, with everything that is known of it."""
+
+    id: JobId
+    tenant: TenantId
+    kind: FunctionKind
+    name: str
+    args: str
+    state: JobState
+    requested_at: Instant
+    due_at: Instant
+    created_at: Instant
+    completed_at: Instant | None
+    attempt: int
+    failures: int
+    crashes: int
+    worker_id: WorkerId | None
+    parent_id: JobId | None
+    key: str | None
+    retry: Stored[RetryPolicy] | None
+    on_complete: Stored[Completion] | None
+    result: str | None
+    error: Stored[JobError] | None
+    logs: str | None
+    blocked: bool
+    schedule: Stored[OccurrenceRef] | None = None
+
+    @property
+    def visible_state(self) -> JobState:
+        """The state others see: a claimed mutation still reads as pending, since nothing of it has happened yet."""
+        if self.state is JobState.IN_PROGRESS and self.kind is FunctionKind.MUTATION:
+            return JobState.PENDING
+        return self.state
+
+
+class Claim(NamedTuple):
+    """A job that a worker holds. (worker, attempt) is the fence: every later write repeats the pair.
+
+    A named tuple, as JobEnd: there is one of each for every job, and a frozen dataclass takes five times as long.
+    """
+
+    id: JobId
+    tenant: TenantId
+    kind: FunctionKind
+    name: str
+    args: str
+    due_at: Instant
+    attempt: int
+    failures: int
+    crashes: int
+    key: str | None
+    retry: Stored[RetryPolicy] | None
+    on_complete: Stored[Completion] | None
+    schedule: Stored[OccurrenceRef] | None = None
+
+
+class JobEnd(NamedTuple):
+    """How an attempt ended, as it is written: a final state, or `pending` again with a new `due_at`."""
+
+    id: JobId
+    attempt: int
+    state: JobState
+    completed_at: Instant | None
+    due_at: Instant
+    failures: int
+    crashes: int
+    result: str | None
+    error: Stored[JobError] | None
+    logs: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CanceledJob:
+    """What follows from a job that was canceled: the function to call, and the occurrence it ran."""
+
+    on_complete: Stored[Completion] | None
+    schedule: Stored[OccurrenceRef] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFilter:
+    """Which jobs to list. Every field that is set narrows the choice.
+
+    `states` are visible states; `due_from` is inside the range of moments, `due_until` is not.
+    """
+
+    tenant: TenantId = DEFAULT_TENANT
+    states: tuple[JobState, ...] = ()
+    name: str | None = None
+    due_from: Instant | None = None
+    due_until: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A process that runs jobs, alive until `leased_until` unless it renews."""
+
+    id: WorkerId
+    started_at: Instant
+    leased_until: Instant
+    host: str
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A mutation called from outside with an idempotency key, and what it answered."""
+
+    name: str
+    fingerprint: str
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """A document as it lies in the store: its id and its JSON text, without the fields derived from the id."""
+
+    id: str
+    body: str

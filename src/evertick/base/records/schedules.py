@@ -1,0 +1,84 @@
+"""Records of what belongs to a schedule: its ledger, its history, what is reported to it, and the filters of lists."""
+
+from dataclasses import dataclass
+
+from evertick.base.ids import DEFAULT_TENANT, JobId, ScheduleId, TenantId
+from evertick.base.instants import Instant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OccurrenceRow:
+    """A row of the ledger: one time a schedule named, and what became of it.
+
+    (tenant, schedule, nominal_at, origin, request) exists once. `decided_at` is when the fate was decided; `job_id`
+    is the run, or empty; `run_id` its name, or the run that stood in the way.
+    """
+
+    tenant: TenantId
+    schedule_id: ScheduleId
+    nominal_at: Instant
+    origin: str
+    request: str
+    actual_at: Instant
+    fate: str
+    reason: str
+    detail: str
+    decided_at: Instant
+    run_id: str | None
+    job_id: JobId | None
+    started_at: Instant | None = None
+    ended_at: Instant | None = None
+    outcome: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """A run of a schedule ended: written with the end of its job, read by the evaluator."""
+
+    job_id: JobId
+    tenant: TenantId
+    schedule_id: ScheduleId
+    nominal_at: Instant
+    origin: str
+    request: str
+    ended_at: Instant
+    outcome: str
+    result: str | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryRow:
+    """A line of a schedule's history: who did what, when, and why."""
+
+    id: str
+    tenant: TenantId
+    schedule_id: ScheduleId
+    at: Instant
+    actor: str
+    action: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleFilter:
+    """Which schedules to list. Every field that is set narrows the choice."""
+
+    tenant: TenantId = DEFAULT_TENANT
+    kind: str | None = None
+    status: str | None = None
+    function: str | None = None
+    id_contains: str | None = None
+    next_before: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OccurrenceFilter:
+    """Which rows of the ledger to list, by nominal time in [start, end)."""
+
+    tenant: TenantId = DEFAULT_TENANT
+    schedule_id: ScheduleId | None = None
+    fates: tuple[str, ...] = ()
+    reason: str | None = None
+    start: Instant | None = None
+    end: Instant | None = None

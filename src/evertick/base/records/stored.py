@@ -1,0 +1,100 @@
+"""Stored values: what a column holds as JSON text, with its meaning.
+
+A row is read far more often than each of its columns is looked at. So a column is decoded when its value is first
+read and encoded when its text is first needed: a row that only passes through keeps its text byte for byte, and a
+row that this release cannot read can still be listed, postponed and deleted.
+
+Texts carry the version of their form as `"v"`; a text without one is version 1.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+from evertick.base.errors import SchemaMismatch
+
+T = TypeVar("T")
+
+VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Codec(Generic[T]):
+    """How values of one type become text, and back."""
+
+    encode: Callable[[T], str]
+    decode: Callable[[str], T]
+
+    def text(self, text: str) -> "Stored[T]":
+        """The value that a column holds."""
+        return Stored(self, text, None)
+
+    def value(self, value: T) -> "Stored[T]":
+        """A value that a column is to hold."""
+        return Stored(self, None, value)
+
+    def optional(self, text: str | None) -> "Stored[T] | None":
+        """The value that a column holds, or None if it is empty."""
+        return None if text is None else Stored(self, text, None)
+
+
+class Stored(Generic[T]):
+    """A value and its text. Two of them are equal if their texts are."""
+
+    __slots__ = ("_codec", "_text", "_value")
+
+    def __init__(self, codec: Codec[T], text: str | None, value: T | None) -> None:
+        self._codec = codec
+        self._text = text
+        self._value = value
+
+    @property
+    def text(self) -> str:
+        """The value as JSON text."""
+        if self._text is None:
+            assert self._value is not None  # noqa: S101
+            self._text = self._codec.encode(self._value)
+        return self._text
+
+    @property
+    def value(self) -> T:
+        """The value of the text. Raises SchemaMismatch if a newer release wrote it, or if it is damaged."""
+        if self._value is None:
+            text = self.text
+            try:
+                self._value = self._codec.decode(text)
+            except SchemaMismatch:
+                raise
+            except Exception as error:  # whatever a text of unknown shape meets
+                raise SchemaMismatch(
+                    f"a stored value is damaged, or was written by a newer release ({type(error).__name__}: {error}); "
+                    f"update this one: {text:.100}"
+                ) from error
+        return self._value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stored) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __repr__(self) -> str:
+        return f"Stored({self.text})"
+
+
+def text_of(stored: Stored[Any] | None) -> str | None:
+    """What a column is to hold."""
+    return None if stored is None else stored.text
+
+
+def read_object(text: str, what: str) -> dict[str, Any]:
+    """The JSON object of a column; `what` names it in the error.
+
+    Raises SchemaMismatch if it was written in a newer form than this code reads.
+    """
+    values: dict[str, Any] = json.loads(text)
+    version = values.get("v", VERSION)
+    if version > VERSION:
+        raise SchemaMismatch(f"{what} was written in version {version}; this code reads up to {VERSION}: update it")
+    return values

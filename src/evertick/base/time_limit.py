@@ -1,0 +1,272 @@
+"""Time limits of plain functions: they end a function that takes too long, and never break the state around it.
+
+A thread cannot be killed, but an exception can be raised inside it (CPython's PyThreadState_SetAsyncExc). It takes
+effect between two bytecodes, so it could strike where a transaction is half undone or a driver half through its
+protocol. Therefore each thread says where it is:
+
+* *outside*: in the user's function. The watching thread may strike.
+* *inside*: in Evertick's own code, or in a driver. The watcher only notes that the time is over (`fired`), and the
+  thread itself raises `FunctionTimeout` when it leaves (`time_out`).
+
+The thread writes `inside`, then reads `fired`; the watcher writes `fired`, then reads `inside`. So one of them sees the
+other, without a lock on the way of every call. Between its look and its strike the watcher is `busy`; a thread that
+finds `fired` waits for that and takes back an exception that is still under way (`land`).
+
+`fired` is sticky: once it is set, the function has timed out, whatever it catches or returns afterwards.
+
+A function that waits inside C code (a sleep, a lock, a socket) is ended when it comes back to Python. A statement of
+the function's own SQL is interrupted, because its driver can be told to (`run_interruptible`).
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final, NoReturn, TypeVar
+
+T = TypeVar("T")
+
+LOOK_EVERY_S: Final = 0.01
+STRIKE_AGAIN_S: Final = 0.05
+"""A function that caught the exception and goes on is struck again after this time."""
+IDLE_ROUNDS: Final = 100
+"""Looks without a running limit after which the watching thread ends: an idle process must not wake up for nothing."""
+
+
+class FunctionTimeout(BaseException):
+    """Raised inside a function whose time is over. No `except Exception` of the user's catches it by accident."""
+
+
+class Guard:
+    """One thread's limit. Only the thread writes `inside` and `deadline`, only the watcher `fired` and `busy`."""
+
+    __slots__ = (
+        "busy",
+        "deadline",
+        "fired",
+        "inside",
+        "interrupt",
+        "interrupting",
+        "strike_at",
+        "thread",
+    )
+
+    def __init__(self) -> None:
+        self.thread = threading.get_ident()
+        self.inside = True
+        self.deadline = 0.0
+        self.fired = False
+        self.busy = False
+        self.strike_at = 0.0
+        self.interrupt: Callable[[], object] | None = None
+        self.interrupting: threading.Thread | None = None
+
+    @property
+    def is_limiting(self) -> bool:
+        """Whether this thread is inside a function that is limited."""
+        return self.deadline > 0
+
+    def time_out(self) -> NoReturn:
+        """Raise FunctionTimeout here, and not once more by the watcher's hand.
+
+        For code that was inside, at its end: `guard.inside = was`, then `if guard.fired and not was: guard.time_out()`.
+        """
+        self.inside = True
+        try:
+            self.land()
+        finally:
+            self.inside = False
+        raise FunctionTimeout
+
+    def land(self) -> None:
+        """Inside: when this ends, no exception is under way any more. It may itself be struck by the last one."""
+        while self.busy:  # the watcher is between its look at `inside` and its strike
+            time.sleep(0)
+        _strikes()[1](self.thread, None)
+
+    def call(self, limit_s: float, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
+        """Call the user's function outside, and come back inside; nothing strikes afterwards.
+
+        Raises FunctionTimeout if it took longer than `limit_s` seconds, whatever it returned or raised. Inside a
+        function that is limited already the outer limit counts.
+        """
+        if self.deadline:
+            return self.pass_out(function, *args, **kwargs)
+        error: BaseException | None = None
+        self.fired = False
+        self.deadline = time.monotonic() + limit_s
+        try:
+            _start_watching()
+            self.inside = False
+            result = function(*args, **kwargs)
+            self.inside = True  # a slot's store: the interpreter delivers no exception between the call and it
+        except BaseException as raised:
+            self.inside = True
+            error = raised
+        # From here on no call and no loop stands outside a `try`: each is a place to be struck.
+        self.deadline = 0.0
+        if self.fired or self.busy:
+            try:
+                try:
+                    self.land()
+                except FunctionTimeout:  # this was the one under way; the next may have been begun before
+                    self.land()
+            except FunctionTimeout:
+                pass
+        if self.fired:
+            self.fired = False
+            raise FunctionTimeout from error
+        if error is not None:
+            raise error
+        return result
+
+    def pass_out(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
+        """Call the user's code from inside, within the limit that runs: one function called by another.
+
+        What strikes it, and what it catches, the outermost `call` knows.
+        """
+        was_inside = self.inside
+        try:
+            self.inside = False
+            result = function(*args, **kwargs)
+            self.inside = was_inside
+        except BaseException:
+            self.inside = was_inside
+            raise
+        return result
+
+    def run_inside(self, work: Callable[[], T]) -> T:
+        """Run code of ours that user code has called. Raises FunctionTimeout at its end if the time has run out."""
+        was_inside, self.inside = self.inside, True
+        try:
+            return work()
+        finally:
+            self.inside = was_inside
+            if self.fired and not was_inside:
+                self.time_out()
+
+    def run_interruptible(self, interrupt: Callable[[], object], work: Callable[[], T]) -> T:
+        """Do a driver's work inside; if the time runs out meanwhile, the watcher calls `interrupt`, so that it fails.
+
+        When this ends, no interruption is under way any more: it would end a later statement. Raises FunctionTimeout
+        instead of what the work raised.
+        """
+        was_inside, self.inside = self.inside, True
+        try:
+            if not was_inside:  # what Evertick itself asks is never cut off
+                self.interrupt = interrupt
+            return work()
+        finally:
+            if not was_inside:
+                self.interrupt = None
+                while self.busy:
+                    time.sleep(0)
+                interrupting, self.interrupting = self.interrupting, None
+                if interrupting is not None:
+                    interrupting.join()
+            self.inside = was_inside
+            if self.fired and not was_inside:
+                self.time_out()
+
+    def look(self, now: float) -> bool:
+        """The watcher's part; returns whether a limit runs. `now` was read before the deadline is."""
+        self.busy = True
+        deadline = self.deadline
+        if 0 < deadline <= now and (not self.fired or now >= self.strike_at):
+            self.fired = True
+            self.strike_at = now + STRIKE_AGAIN_S
+            if not self.inside:
+                _strikes()[0](self.thread, FunctionTimeout)
+            elif self.interrupt is not None and self.interrupting is None:
+                # In a thread of its own: a driver asks its server through a second connection, which may take long.
+                self.interrupting = threading.Thread(target=self.interrupt, name="evertick-interrupt", daemon=True)
+                self.interrupting.start()
+        self.busy = False
+        return deadline > 0
+
+
+@cache
+def _strikes() -> tuple[Callable[[int, type[BaseException]], int], Callable[[int, None], int]]:
+    """How to raise an exception in a thread, and how to take one back that has not been delivered."""
+    import ctypes  # not needed by a program that only schedules functions
+
+    raise_in = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_ulong, ctypes.py_object)
+    take_back = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_ulong, ctypes.c_void_p)  # a py_object cannot be NULL
+    source = ("PyThreadState_SetAsyncExc", ctypes.pythonapi)
+    return raise_in(source), take_back(source)
+
+
+class _Mine(threading.local):
+    guard: Guard | None = None
+
+
+_mine: Final = _Mine()
+_guards: Final[list[Guard]] = []
+_lock = threading.Lock()
+_watcher: threading.Thread | None = None
+
+
+def current_guard() -> Guard:
+    """The guard of this thread."""
+    guard = _mine.guard
+    if guard is None:
+        guard = _mine.guard = Guard()
+        with _lock:
+            # Not by weak references: their callbacks run in the thread that drops the last one, and could be struck.
+            alive = {thread.ident for thread in threading.enumerate()}
+            _guards[:] = [*(each for each in _guards if each.thread in alive), guard]
+    return guard
+
+
+class TimeLimits:
+    """Limits the functions of an environment, each in whatever thread it runs. A simulation has limits of its own."""
+
+    @property
+    def is_limiting(self) -> bool:
+        """Whether this thread is inside a function that is limited."""
+        return current_guard().is_limiting
+
+    def call(self, limit_ms: int, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
+        """Call `function`. Raises FunctionTimeout if it takes longer than `limit_ms` milliseconds."""
+        return current_guard().call(limit_ms / 1000, function, *args, **kwargs)
+
+
+def _start_watching() -> None:
+    """Start the watching thread, unless it runs: it ends by itself while nothing is limited."""
+    global _watcher  # noqa: PLW0603
+    if _watcher is None:
+        with _lock:
+            if _watcher is None:
+                _watcher = threading.Thread(target=_watch, name="evertick-time-limits", daemon=True)
+                _watcher.start()
+
+
+def _watch() -> None:
+    global _watcher  # noqa: PLW0603
+    idle_rounds = 0
+    while True:
+        time.sleep(LOOK_EVERY_S)
+        with _lock:
+            now = time.monotonic()
+            busy = [guard.look(now) for guard in _guards]
+            idle_rounds = 0 if any(busy) else idle_rounds + 1
+            if idle_rounds > IDLE_ROUNDS:
+                me, _watcher = _watcher, None  # the next limited call starts another
+                # A call sets its deadline, then looks for a watcher; the other way round here, so one sees the other.
+                if not any(guard.is_limiting for guard in _guards):
+                    return
+                _watcher = me
+
+
+def _forget_threads() -> None:
+    """A forked child has none of its parent's threads."""
+    global _watcher, _lock  # noqa: PLW0603
+    _lock = threading.Lock()
+    _watcher = None
+    _guards.clear()
+    _mine.guard = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_threads)

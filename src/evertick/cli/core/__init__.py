@@ -1,0 +1,1 @@
+"""What all commands share: output, exit codes, databases, loading an app."""

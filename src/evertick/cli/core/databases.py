@@ -1,0 +1,104 @@
+"""Which database: for commands that look into one without importing an app.
+
+`--db` counts, then EVERTICK_DATABASE_URL, then the only database in the folder `.evertick` of the current folder:
+that is the one `evertick dev` uses here. So commands beside a running `evertick dev` need no option.
+"""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from evertick.app.simulation import clock_of
+from evertick.base.errors import DatabaseUnavailable, Misuse
+from evertick.base.instants import Instant
+from evertick.store.contract.store import Store
+
+DATABASE_URL_VARIABLE: Final = "EVERTICK_DATABASE_URL"
+DATA_FOLDER: Final = Path(".evertick")
+SIMULATED: Final = ".simulated.db"
+"""How the file of a simulation ends; it is meant only where it is named, or alone."""
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def db_option(command: Command) -> Command:
+    """`--db URL`, received as `db: str | None`."""
+    return click.option(
+        "--db",
+        metavar="URL",
+        help="The database: sqlite:///FILE or postgresql://...; "
+        "else EVERTICK_DATABASE_URL, else the one in .evertick/.",
+    )(command)
+
+
+def database_url(db: str | None) -> str:
+    """The address to use. Raises Misuse if it cannot be found out, and says what to do."""
+    given = db or os.environ.get(DATABASE_URL_VARIABLE)
+    if given:
+        return given
+    found = sorted(DATA_FOLDER.glob("*.db")) if DATA_FOLDER.is_dir() else []
+    found = [path for path in found if not path.name.endswith(SIMULATED)] or found
+    if len(found) == 1:
+        return f"sqlite:///{found[0]}"
+    if not found:
+        raise Misuse(
+            f"there is no database in {DATA_FOLDER}/ of this folder; go where `evertick dev` runs, "
+            f"or name one with --db or {DATABASE_URL_VARIABLE}"
+        )
+    names = ", ".join(path.name for path in found)
+    raise Misuse(f"there are several databases in {DATA_FOLDER}/ ({names}); choose one: --db sqlite:///{found[0]}")
+
+
+@contextmanager
+def open_database(db: str | None) -> Iterator[Store]:
+    """The database, open, its schema checked. It must exist already.
+
+    Raises Misuse, InvalidDatabaseUrl, DatabaseUnavailable or SchemaMismatch.
+    """
+    # Imported here, since the drivers of databases load slowly and `--help` needs none.
+    from evertick.store.open import open_store
+
+    url = database_url(db)
+    require_file(url)
+    store = open_store(url)
+    try:
+        store.check_schema()
+        yield store
+    finally:
+        store.close()
+
+
+def require_file(url: str) -> None:
+    """Raise DatabaseUnavailable if `url` names a SQLite file that does not exist; opening would create it."""
+    file = sqlite_file(url)
+    with contextlib.suppress(OSError):  # where this user may not look, opening the file will say so
+        if file is None or file.exists():
+            return
+        raise DatabaseUnavailable(f"there is no database at {file}; run `evertick migrate --db {url}` to create it")
+
+
+def sqlite_file(url: str) -> Path | None:
+    """The file of a SQLite address; None for other databases."""
+    return Path(url.removeprefix("sqlite:///")).expanduser() if url.startswith("sqlite:///") else None
+
+
+def shown_url(url: str) -> str:
+    """The address as it may be printed: a file by its path, a server without its password."""
+    file = sqlite_file(url)
+    if file is not None:
+        return str(file)
+    if url.startswith("sqlite:"):
+        return "in memory"
+    from evertick.store.postgres.connections import shown
+
+    return shown(url)
+
+
+def now_of(store: Store) -> Instant:
+    """The present by the database's clock, which may be a simulation's."""
+    return clock_of(store).now()

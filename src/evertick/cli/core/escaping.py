@@ -1,0 +1,46 @@
+r"""Untrusted text on a terminal: what a function returned, raised or logged must not move the cursor.
+
+Control characters, invisible formatting (which can turn the order of letters around) and lone surrogates are written
+as escapes: `\x1b`, `\u202e`. JSON keeps its meaning, because there the same escapes are JSON's own.
+"""
+
+import json
+import unicodedata
+from typing import Any
+
+
+def printable(text: str) -> str:
+    """The text on one line, with everything a terminal would obey written as an escape."""
+    if text.isprintable():
+        return text
+    return "".join(char if _harmless(char) else _escape(char) for char in text)
+
+
+def one_line(text: str) -> str:
+    """As `printable`, with line breaks and indentation folded into single spaces: for messages of errors."""
+    return printable(" ".join(text.split()))
+
+
+def printable_lines(text: str) -> str:
+    """Lines of text, each as `printable` writes it."""
+    return "\n".join(map(printable, text.rstrip().splitlines()))
+
+
+def json_text(value: Any, *, indent: int | None = None) -> str:
+    """JSON that is safe on a terminal, and reads back as the same value."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    if text.isprintable():
+        return text
+    return "".join(char if char == "\n" or _harmless(char) else _json_escape(char) for char in text)
+
+
+def _harmless(char: str) -> bool:
+    return char.isprintable() or unicodedata.category(char) == "Zs"
+
+
+def _escape(char: str) -> str:
+    return char.encode("unicode_escape").decode("ascii")
+
+
+def _json_escape(char: str) -> str:
+    return json.dumps(char)[1:-1]

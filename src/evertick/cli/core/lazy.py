@@ -1,0 +1,59 @@
+"""Lazy groups: a group of commands that imports a command when it is asked for, and not before.
+
+A command is one line in a table: its name, where it lives, and the words `--help` shows beside it.
+
+    job = lazy_group("job", "Scheduled functions.", {"list": Lazy("evertick.cli.job.commands:list_jobs", "...")})
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import click
+
+
+@dataclass(frozen=True, slots=True)
+class Lazy:
+    """Where a command lives (`module:attribute`), and what it does in a few words."""
+
+    home: str
+    words: str
+
+
+class LazyGroup(click.Group):
+    """A group over a table of `Lazy` commands."""
+
+    def __init__(self, *args: Any, table: Mapping[str, Lazy] | None = None, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.table = dict(table or {})
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the table's order, which is the order one needs them in."""
+        return [*self.table, *(name for name, command in self.commands.items() if not command.hidden)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name, imported now."""
+        lazy = self.table.get(cmd_name)
+        if lazy is None:
+            return super().get_command(ctx, cmd_name)
+        module, _, attribute = lazy.home.partition(":")
+        command = getattr(import_module(module), attribute)
+        assert isinstance(command, click.Command)  # noqa: S101
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands in `--help`, without importing them."""
+        rows = [(name, lazy.words) for name, lazy in self.table.items()]
+        rows += [
+            (name, command.get_short_help_str(limit=100).rstrip("."))
+            for name, command in self.commands.items()
+            if not command.hidden
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+def lazy_group(name: str, words: str, table: Mapping[str, Lazy]) -> LazyGroup:
+    """A group called `name`, with `words` as its help."""
+    return LazyGroup(name, help=words, table=table)

@@ -1,0 +1,169 @@
+"""Output of rows: a table for people, tab-separated lines for pipes, JSON for programs.
+
+`table` is aligned and has a header; when standard output is not a terminal and no form was given, the same columns come
+tab-separated without header. `json` is one array (or one object), `jsonl` one object a line, `none` nothing.
+Data goes to stdout, words to stderr.
+"""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, TextIO
+
+import click
+
+from evertick.base.instants import Instant, from_datetime, to_iso
+from evertick.cli.core.durations import distance
+from evertick.cli.core.escaping import json_text, printable
+from evertick.cli.core.flags import grouped
+
+if TYPE_CHECKING:
+    from evertick.api.schema import Schema
+
+FORMS: Final = ("table", "json", "jsonl", "none")
+Row = Mapping[str, Any]
+MomentWriter = Callable[[datetime | None], str]
+
+
+@dataclass(frozen=True, slots=True)
+class OutputOptions:
+    """How a command writes its data: `-o`, and where the command has them `--fields` and `--time`."""
+
+    output: str | None = None
+    fields: str | None = None
+    time_style: str | None = None
+
+    @property
+    def is_data(self) -> bool:
+        """Whether a program reads it."""
+        return self.output in ("json", "jsonl")
+
+    @property
+    def is_none(self) -> bool:
+        """Whether nothing is to be written."""
+        return self.output == "none"
+
+    @property
+    def is_table(self) -> bool:
+        """Whether columns are aligned."""
+        return self.output == "table" or (self.output is None and on_terminal())
+
+    @property
+    def tells_of_nothing(self) -> bool:
+        """Whether an empty list is mentioned."""
+        return self.output in (None, "table")
+
+    def columns(self, known: Sequence[str], default: Sequence[str]) -> list[str]:
+        """The fields to write: those given, else all for programs and `default` for people.
+
+        Raises UsageError, with the valid names, for one that does not exist.
+        """
+        if self.fields is None:
+            return list(known if self.is_data else default)
+        fields = [field.strip() for field in self.fields.split(",") if field.strip()]
+        unknown = [field for field in fields if field not in known]
+        if unknown or not fields:
+            raise click.UsageError(f"no field {', '.join(unknown) or self.fields!r}; the fields are {', '.join(known)}")
+        return fields
+
+    def moments(self, now: Instant) -> MomentWriter:
+        """Writes moments for people: as `--time` says, else relative in a table and exact in a pipe."""
+        style = self.time_style or ("relative" if self.is_table else "iso")
+
+        def write(moment: datetime | None) -> str:
+            if moment is None:
+                return ""
+            if style == "local":
+                return f"{moment.astimezone():%Y-%m-%d %H:%M:%S %z}"
+            at = from_datetime(moment)
+            return to_iso(at) if style == "iso" else distance(at, now)
+
+        return write
+
+    def write_json(self, value: Any) -> None:
+        """Write one JSON value, indented for `json`."""
+        click.echo(json_text(value, indent=2 if self.output == "json" else None))
+
+    def write_rows(self, rows: Sequence[Row], shown: Sequence[Mapping[str, str]], fields: Sequence[str]) -> None:
+        """Write rows: `rows` for programs, `shown` (the same cells as text) for people."""
+        if self.is_none:
+            return
+        cells = [[row[field] for field in fields] for row in shown]
+        if self.output == "json":
+            self.write_json([{field: row[field] for field in fields} for row in rows])
+        elif self.output == "jsonl":
+            for row in rows:
+                self.write_json({field: row[field] for field in fields})
+        elif self.is_table:
+            _table([list(map(str.upper, fields)), *cells] if cells else [])
+        else:
+            for line in cells:
+                click.echo("\t".join(map(printable, line)))
+
+    def write_one(self, row: Row, shown: Mapping[str, str], fields: Sequence[str]) -> None:
+        """Write one row: as an object for programs, as lines `name  value` for people."""
+        if self.is_none:
+            return
+        if self.is_data:
+            self.write_json({field: row[field] for field in fields})
+            return
+        width = max(map(len, fields), default=0)
+        for field in fields:
+            if not self.is_table:
+                click.echo(f"{field}\t{printable(shown[field])}")
+            elif shown[field]:
+                lines = shown[field].splitlines() or [""]
+                click.echo(f"{field:<{width}}  {printable(lines[0])}")
+                for line in lines[1:]:
+                    click.echo(f"{'':<{width}}  {printable(line)}")
+
+
+_output: Final = click.option(
+    "-o", "--output", type=click.Choice(FORMS), help="Table on a terminal, tab-separated in a pipe, unless given."
+)
+_fields: Final = click.option("--fields", metavar="A,B", help="Only these fields, in this order.")
+_time: Final = click.option(
+    "--time", "time_style", type=click.Choice(("relative", "iso", "local")),
+    help="How tables write times; JSON always has them in UTC.",
+)  # fmt: skip
+
+output_option: Final = grouped(OutputOptions, "out", _output)
+"""`-o`, received as `out: OutputOptions`."""
+row_options: Final = grouped(OutputOptions, "out", _output, _fields)
+"""`-o` and `--fields`, received as `out: OutputOptions`."""
+time_row_options: Final = grouped(OutputOptions, "out", _time, _output, _fields)
+"""`--time`, `-o` and `--fields`, received as `out: OutputOptions`."""
+
+
+def words_of(view: "Schema", moment: MomentWriter, *, exact: Sequence[str] = ()) -> dict[str, str]:
+    """The fields of a view as text; moments as `moment` writes them, but those named in `exact` in UTC."""
+    row = view.to_json()
+    fields = {str(field.serialization_alias or name): name for name, field in type(view).model_fields.items()}
+    values = {name: getattr(view, fields[name]) for name in row if name in fields and name not in exact}
+    times = {name: moment(value) for name, value in values.items() if isinstance(value, datetime)}
+    return {name: plain(value) for name, value in row.items()} | times
+
+
+def plain(value: Any) -> str:
+    """A value as text in a cell; nothing where there is nothing."""
+    if value is None or value in ({}, []):
+        return ""
+    return value if isinstance(value, str) else json_text(value)
+
+
+def on_terminal() -> bool:
+    """Whether a person looks at standard output."""
+    return is_terminal(sys.stdout)
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a standard stream is a terminal; None is a stream that was closed before the start."""
+    return stream is not None and stream.isatty()
+
+
+def _table(rows: Sequence[Sequence[str]]) -> None:
+    cells = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))] if cells else []
+    for row in cells:
+        click.echo("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -1,0 +1,177 @@
+"""The child of `evertick dev`: one version of the user's code, from its import to its end.
+
+The parent starts it, reads its reports from one pipe and writes its orders into another, a line of JSON each:
+
+    child  {"loaded": {...}} or {"failed": {...}}        the code was imported, or was not
+    parent {"run": {...}}                                take the database and run
+    child  {"running": true} or {"failed": {...}}
+    parent {"stop": true}                                drain; once more: end at once
+
+When the parent dies its pipe ends, and the child drains and goes. Ctrl-C reaches both; only the parent obeys it.
+"""
+
+import asyncio
+import io
+import json
+import logging
+import os
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+from evertick.app.app import App
+from evertick.app.functions.function import Function
+from evertick.base.errors import DatabaseLocked, EvertickError
+from evertick.cli.core.databases import DATA_FOLDER, shown_url, sqlite_file
+from evertick.cli.core.durations import length
+from evertick.cli.core.escaping import one_line, printable
+from evertick.cli.core.exits import Exit, exit_code_of
+from evertick.cli.core.loading import load_app, local_files, parse_target
+from evertick.cli.core.serving import Stopper, close, serve, use_drain
+from evertick.cli.core.shutdown import end
+from evertick.cli.dev.clock import Asked, continued, database_for
+from evertick.cli.dev.clock import stop as stop_clock
+from evertick.cli.dev.intro import introduce
+from evertick.cli.dev.lines import DevHandler, DevLines, say, show_times_of
+from evertick.store.contract.store import Store
+from evertick.store.open import open_store
+
+LOCK_WAIT_S = 2.0
+"""A parent that was killed leaves a child behind, which needs a moment to notice and to let the file go."""
+
+
+@dataclass(slots=True)
+class Pipes:
+    """The two pipes to the parent."""
+
+    orders: TextIO
+    reports: TextIO
+
+    def report(self, what: str, value: Any) -> None:
+        """Tell the parent something."""
+        self.reports.write(json.dumps({what: value}) + "\n")
+        self.reports.flush()
+
+    def fail(self, error: EvertickError) -> int:
+        """Report an error to the parent; returns the exit code."""
+        code = exit_code_of(error)
+        files = local_files(error.__cause__)
+        self.report("failed", {"error": one_line(str(error)), "code": code, "files": files})
+        return code
+
+
+def main(arguments: str) -> int:
+    """Run as the child that `arguments` (JSON) describes; returns the exit code."""
+    asked = json.loads(arguments)
+    pipes = Pipes(os.fdopen(asked["orders"], encoding="utf-8"), os.fdopen(asked["reports"], "w", encoding="utf-8"))
+    signal.signal(signal.SIGINT, lambda *_: None)  # no SIG_IGN: programs that the user's code starts would inherit it
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    if isinstance(sys.stdout, io.TextIOWrapper):  # what functions print must not wait for the next line of ours
+        sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
+    logging.basicConfig(level=logging.WARNING, handlers=[DevHandler()], force=True)
+    logging.getLogger("evertick.functions").setLevel(logging.DEBUG)
+    logging.getLogger("evertick.engine").setLevel(logging.INFO)
+    try:
+        app = load_app(parse_target(asked["file"])).app
+    except EvertickError as error:
+        return pipes.fail(error)
+    names, usual = [function.name for function in app.functions], asked["db"] or app.database_url
+    pipes.report("loaded", {"files": local_files(), "functions": names, "database": usual})
+    order = pipes.orders.readline()
+    if not order:
+        return Exit.OK
+    drain_ms = use_drain(app, asked["drain"])
+    reason = json.loads(order)["run"]
+    simulated = Asked.from_json(asked.get("simulated"))
+    try:
+        url = database_for(simulated, app.name, asked["db"], app.database_url, first=reason["first"])
+        store = open_store(url)
+    except EvertickError as error:
+        return pipes.fail(error)
+    try:
+        return _run(app, store, drain_ms, pipes, reason)
+    except EvertickError as error:
+        return pipes.fail(error)
+    finally:
+        close(app, store)
+
+
+def _run(app: App, store: Store, drain_ms: int, pipes: Pipes, reason: dict[str, Any]) -> int:
+    _lock(store)
+    _ignore_in_git(store)
+    steps = store.migrate()
+    simulation = continued(store.url)
+    if simulation is not None:
+        show_times_of(simulation.clock)
+    app.open_on(store)
+    functions = list(app.functions)
+    names = [*(function.name for function in functions), *(cron.name for cron in app.crons.declared)]
+    lines = DevLines(store, app.environment.clock, name_width=max(map(len, names), default=0))
+    app.counters.observers.append(lines)
+    app.counters.schedule_observers.append(lines)
+
+    def started(stopper: Stopper) -> None:
+        if reason["first"]:
+            introduce(app, store, simulation, created=len(steps) > 0)
+        else:
+            _say_what_changed(functions, reason)
+            if (
+                simulation is None and store.url != reason["database"]
+            ):  # the app has another name now, or another address
+                old, new = shown_url(reason["database"]), shown_url(store.url)
+                say("!", printable(f"the database is {new} now; what is scheduled in {old} waits there"))
+        lines.start()
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, stopper.ask)
+        descriptor = pipes.orders.fileno()
+
+        def ordered() -> None:
+            text = os.read(descriptor, 4096)
+            if not text:
+                loop.remove_reader(descriptor)
+            for _ in text.splitlines() or [text]:
+                stopper.ask()
+
+        loop.add_reader(descriptor, ordered)
+        pipes.report("running", True)
+
+    if not reason["first"]:
+        logging.getLogger("evertick.schedules").setLevel(logging.INFO)  # which crons the new code adds or changes
+    try:
+        asyncio.run(serve(app, drain_ms, started=started))
+    finally:
+        lines.stop()
+        stop_clock(store.url)
+    return Exit.OK
+
+
+def _lock(store: Store) -> None:
+    deadline = time.monotonic() + LOCK_WAIT_S
+    while True:
+        try:
+            return store.lock_engine()
+        except DatabaseLocked:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
+def _ignore_in_git(store: Store) -> None:
+    """Keep the database in `.evertick` out of the user's commits."""
+    file = sqlite_file(store.url)
+    if file is not None and file.parent == DATA_FOLDER and not (DATA_FOLDER / ".gitignore").exists():
+        (DATA_FOLDER / ".gitignore").write_text("*\n")
+
+
+def _say_what_changed(functions: list[Function[..., Any]], reason: dict[str, Any]) -> None:
+    before, after = set(reason["functions"]), {function.name for function in functions}
+    changes = [f"+{name}" for name in sorted(after - before)] + [f"-{name}" for name in sorted(before - after)]
+    took = length(round((time.time() - reason["began"]) * 1000))
+    words = f"{reason['what']} in {took}: {len(after)} function{'' if len(after) == 1 else 's'}"
+    say("↻", printable(f"{words} ({', '.join(changes)})" if changes else words))
+
+
+if __name__ == "__main__":
+    sys.exit(end(main(sys.argv[1])))

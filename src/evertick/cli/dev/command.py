@@ -1,0 +1,288 @@
+"""`evertick dev`: an app on this machine, reloaded when its code changes.
+
+Two processes. This one watches the files and the terminal; its child (`evertick.cli.dev.child`) imports the app and
+runs it. When a file changes, a fresh child imports the new code beside the running one. Only if that works is the
+running one drained and replaced; otherwise the error is shown and the last good version goes on. A job is in the
+database all the time, so nothing is lost in between. A child that dies by itself is started again.
+"""
+
+import asyncio
+import signal
+import time
+from collections.abc import Coroutine, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from evertick.cli.core.databases import db_option
+from evertick.cli.core.escaping import one_line
+from evertick.cli.core.exits import Exit
+from evertick.cli.core.loading import FILE_DEFAULT, parse_target, shown_path
+from evertick.cli.core.serving import once_per_keypress
+from evertick.cli.dev.child_process import Child, ending
+from evertick.cli.dev.clock import SPEED_MAX, SPEED_MIN, Asked
+from evertick.cli.dev.files import forget_bytecode, stamps_of
+from evertick.cli.dev.lines import say
+from evertick.cli.root import fail
+
+DRAIN_DEFAULT_S: Final = 10.0
+AFTER_DRAIN_S: Final = 10.0
+"""How long a child may outlive its deadline before it is killed."""
+QUIET_MS: Final = 50
+"""A change is acted on when nothing has changed for this long."""
+DEBOUNCE_MS: Final = 400
+"""But no later than this after the first of many changes."""
+LOOK_EVERY_S: Final = 0.5
+"""Time between two looks at the files themselves, whatever the watch reports."""
+RESTART_FIRST_S: Final = 0.25
+RESTART_MAX_S: Final = 10.0
+STEADY_S: Final = 10.0
+"""A child that lived this long has started well."""
+
+T = TypeVar("T")
+
+
+@click.command()
+@click.argument("file", default=FILE_DEFAULT)
+@db_option
+@click.option(
+    "--drain",
+    type=click.FloatRange(0),
+    default=DRAIN_DEFAULT_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time for running actions to end before a reload and at the end.",
+)
+@click.option("--reload/--no-reload", default=True, show_default=True, help="Whether to watch the code.")
+@click.option("--at", metavar="TIME", help="Simulate from this moment on, on a database of its own.")
+@click.option(
+    "--speed",
+    type=click.FloatRange(SPEED_MIN, SPEED_MAX),
+    metavar="N",
+    help="Simulate N times as fast as the real clock; from now on unless --at says when.",
+)
+def dev(file: str, db: str | None, drain: float, *, reload: bool, at: str | None, speed: float | None) -> int:
+    """Run the app in FILE (app.py unless given) on this machine, and show what happens.
+
+    The database is --db, else EVERTICK_DATABASE_URL, else .evertick/<app>.db in this folder; it is created and
+    migrated as needed. Ctrl-C ends it when running actions have ended; a second Ctrl-C ends it at once.
+
+    With --at 2026-03-29T00:55Z --speed 60 everything runs as if it were that moment, a minute a second: timers, crons
+    and what functions see as now. Functions take the time they take.
+    """
+    parse_target(file)
+    asked: dict[str, Any] = {"file": file, "db": db, "drain": drain}
+    simulated = Asked.of(at, speed)
+    if simulated is not None:
+        asked["simulated"] = simulated.to_json()
+    return asyncio.run(Supervisor(asked, watch=reload).run())
+
+
+class Supervisor:
+    """Starts, replaces and ends children."""
+
+    def __init__(self, asked: Mapping[str, Any], *, watch: bool) -> None:
+        self._asked = asked
+        self._drain: float = asked["drain"]
+        self._watching = watch
+        self._stops = 0
+        self._stop = asyncio.Event()
+        self._stop_now = asyncio.Event()
+        self._changes: set[str] = set()
+        self._changed = asyncio.Event()
+        self._watched: frozenset[Path] = frozenset()
+        self._stamps: dict[str, int] = {}  # the files that matter, as the newest import saw them
+        self._watchers: list[asyncio.Task[None]] = []
+        self._good = True
+        self._restart_s = RESTART_FIRST_S
+
+    async def run(self) -> int:
+        """Go on until stopped; returns the exit code."""
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, self._asked_to_stop)
+        loop.add_signal_handler(signal.SIGINT, once_per_keypress(self._asked_to_stop))
+        child, failure = await self._start({"first": True})
+        if child is None:
+            return Exit.OK if self._stop.is_set() else fail(failure["error"], failure["code"])
+        try:
+            while not self._stop.is_set():
+                self._watch(child.files)
+                await first(child.ended(), self._stop.wait(), self._changed.wait())
+                if self._stop.is_set():
+                    break
+                if self._changed.is_set():
+                    replaced = await self._reload(child)
+                else:
+                    replaced = await self._revive(child)
+                if isinstance(replaced, int):
+                    return replaced
+                child = replaced
+            return await self._end(child)
+        finally:
+            child.kill()
+            for task in self._watchers:
+                task.cancel()
+
+    # -- helpers
+
+    def _asked_to_stop(self) -> None:
+        self._stops += 1
+        self._stop.set()
+        if self._stops > 1:
+            self._stop_now.set()
+
+    async def _start(self, reason: dict[str, Any]) -> tuple[Child | None, dict[str, Any]]:
+        """A child that runs, or what went wrong."""
+        fresh = await Child.start(self._asked)
+        answer = await self._unless_stopped(fresh.report())
+        if answer is not None and "loaded" in answer:
+            fresh.order("run", reason)
+            answer = await self._unless_stopped(fresh.report())
+        if answer is not None and "running" in answer:
+            return fresh, {}
+        fresh.kill()
+        await fresh.ended()
+        return None, answer["failed"] if answer else {"error": "interrupted", "code": Exit.INTERRUPTED}
+
+    async def _reload(self, running: Child) -> Child | int:
+        """Import the new code; if that works let it take over. Returns the running child, or an exit code."""
+        began = time.time()
+        changed, self._changes = self._changes, set()
+        self._changed.clear()
+        forget_bytecode(changed)
+        stamps = self._stamps = stamps_of({*running.files, *changed})
+        fresh = await Child.start(self._asked)
+        importing = asyncio.ensure_future(fresh.report())
+        await first(importing, self._stop.wait(), self._changed.wait())
+        if not importing.done():  # stopped, or changed once more: then that is what counts
+            importing.cancel()
+            fresh.kill()
+            await fresh.ended()
+            self._changes |= changed if self._changed.is_set() else set()
+            return running
+        answer = importing.result()
+        self._good = "loaded" in answer
+        if not self._good:
+            say("!", f"{answer['failed']['error']}; still running the version of {running.since}")
+            await fresh.ended()
+            fresh.kill()
+            running.files = stamps | fresh.files
+            return running
+        what = f"reloaded {', '.join(sorted(map(shown_path, changed))[:3])}"
+        code = await self._end(running)
+        if self._stop.is_set():
+            fresh.kill()
+            await fresh.ended()
+            return code
+        fresh.order("run", running.replaced(what, began))
+        answer = await fresh.report()
+        if "running" in answer:
+            return fresh
+        await fresh.ended()
+        return fail(answer["failed"]["error"], answer["failed"]["code"])
+
+    async def _revive(self, dead: Child) -> Child | int:
+        """Start a child again that ended by itself, unless something else told it to end."""
+        code = await dead.ended()
+        why = await dead.last_words()
+        dead.kill()
+        if code in (Exit.OK, Exit.INTERRUPTED):
+            return code
+        say("!", f"the process that runs the app {ending(code)}{why}; starting it again")
+        if time.monotonic() - dead.started_at > STEADY_S:
+            self._restart_s = RESTART_FIRST_S
+        began = time.time()
+        while not self._stop.is_set():
+            await first(self._stop.wait(), self._changed.wait(), asyncio.sleep(self._restart_s))
+            self._restart_s = min(self._restart_s * 2, RESTART_MAX_S)
+            self._changes.clear()
+            self._changed.clear()
+            child, failure = await self._start(dead.replaced("started again", began))
+            if child is not None:
+                return child
+            if not self._stop.is_set():
+                say("!", failure["error"])
+        return Exit.OK
+
+    async def _end(self, child: Child) -> int:
+        """Drain a child and wait for its end; a second request to stop, or a missed deadline, ends it at once."""
+        child.order("stop", True)
+        ended = asyncio.ensure_future(child.ended())
+        await first(ended, self._stop_now.wait(), asyncio.sleep(self._drain + AFTER_DRAIN_S))
+        if not ended.done():
+            child.order("stop", True)
+            await first(ended, asyncio.sleep(AFTER_DRAIN_S))
+        if not ended.done():
+            child.kill()
+        code = await ended
+        child.kill()
+        if self._stop_now.is_set():
+            return Exit.INTERRUPTED
+        return Exit.OK if code == Exit.OK else Exit.FAILED
+
+    async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T | None:
+        task = asyncio.ensure_future(work)
+        await first(task, self._stop.wait())
+        if task.done():
+            return task.result()
+        task.cancel()
+        return None
+
+    # -- files
+
+    def _watch(self, files: dict[str, int]) -> None:
+        """See to it that `files` are watched. A change since they were imported counts already."""
+        if not self._watching:
+            return
+        self._stamps = dict(files)
+        self._compare()
+        folders = frozenset(Path(file).parent for file in files)
+        if not folders <= self._watched:
+            self._watched |= folders
+            for task in self._watchers:
+                task.cancel()
+            self._watchers = [
+                asyncio.create_task(self._look(), name="look"),
+                asyncio.create_task(self._follow(sorted(self._watched)), name="watch"),
+            ]
+
+    async def _look(self) -> None:
+        """Compare the files again and again: a watch makes a reload prompt, but it can miss something."""
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            self._compare()
+
+    async def _follow(self, folders: list[Path]) -> None:
+        from watchfiles import PythonFilter, awatch
+
+        existing = [folder for folder in folders if folder.is_dir()]  # real paths, as the files in them then are
+        options: dict[str, Any] = {"recursive": False, "debounce": DEBOUNCE_MS, "step": QUIET_MS}
+        try:
+            async for changes in awatch(*existing, watch_filter=PythonFilter(), raise_interrupt=False, **options):
+                self._note(path for _, path in changes)
+        except Exception as error:
+            say("!", f"changes of the code are noticed less quickly: {one_line(str(error))}")
+
+    def _compare(self) -> None:
+        """Note the files that are not as the newest import saw them."""
+        now = stamps_of(self._stamps)
+        self._note(file for file, changed_at in self._stamps.items() if now.get(file, changed_at) != changed_at)
+
+    def _note(self, paths: Iterable[str]) -> None:
+        """Remember changed files that matter: imported ones, and after a failed import any, as one may be missing."""
+        matter = {path for path in paths if path in self._stamps or not self._good}
+        if matter:
+            self._changes |= matter
+            self._changed.set()
+
+
+async def first(*waits: Coroutine[Any, Any, Any] | asyncio.Future[Any]) -> None:
+    """Wait until one is done, and cancel the coroutines among the others."""
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait, task in zip(waits, tasks, strict=True):
+            if task is not wait:
+                task.cancel()

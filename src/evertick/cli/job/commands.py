@@ -1,0 +1,206 @@
+"""`evertick job ...`: scheduled functions, read and canceled beside a running engine. Imports no app."""
+
+import json
+import sys
+from datetime import datetime
+from typing import Any
+
+import click
+
+from evertick.api.jobs import JobView
+from evertick.base.errors import Conflict, InvalidArguments, JobNotFound
+from evertick.base.ids import DEFAULT_TENANT, JOB_PREFIX, IdMaker, JobId, system_entropy, table_of
+from evertick.base.instants import Instant, to_iso
+from evertick.base.records.jobs import UNFINISHED, Job, JobFilter, JobState
+from evertick.cli.core.databases import db_option, now_of, open_database
+from evertick.cli.core.escaping import json_text, printable, printable_lines
+from evertick.cli.core.exits import Exit
+from evertick.cli.core.lazy import LazyGroup
+from evertick.cli.core.output import MomentWriter, OutputOptions, is_terminal, output_option, row_options, words_of
+from evertick.cli.dev.lines import error_line
+from evertick.cli.root import fail
+from evertick.engine.jobs.completion import cancel, cancel_many
+from evertick.store.contract.store import Store, Transaction
+
+LIST_FIELDS = ("id", "function", "state", "due_at", "completed_at", "attempt", "error")
+"""The columns of the table unless --fields is given."""
+
+LIMIT_DEFAULT = 50
+LIMIT_MAX = 100_000
+CANCEL_BATCH = 500
+
+
+class JobFinished(Conflict):
+    """The job has ended, so there is nothing to cancel."""
+
+    code = "job_finished"
+
+
+@click.group(cls=LazyGroup)
+def job() -> None:
+    """Scheduled functions: what is pending, what ran, and how it ended."""
+
+
+@job.command("list")
+@click.option(
+    "--state", "states", multiple=True, type=click.Choice([state.value for state in JobState]), help="Repeatable."
+)
+@click.option("--function", metavar="NAME", help="Jobs of this function, such as app.destruct.")
+@click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=LIMIT_DEFAULT, show_default=True)
+@db_option
+@row_options
+def list_jobs(states: tuple[str, ...], function: str | None, limit: int, db: str | None, out: OutputOptions) -> None:
+    """List jobs, the newest first."""
+    where = JobFilter(states=tuple(JobState(state) for state in states), name=function)
+    chosen = out.columns(JobView.names(), LIST_FIELDS)
+    with open_database(db) as store:
+        jobs = store.read(lambda transaction: transaction.list_jobs(where, limit=limit + 1, newest_first=True))
+        now = now_of(store)
+    more, jobs = len(jobs) > limit, jobs[:limit]
+    moment = out.moments(now)
+    shown = [_words(each, moment) for each in jobs]
+    out.write_rows([JobView.of(each).to_json() for each in jobs], shown, chosen)
+    if not jobs and out.tells_of_nothing:
+        click.echo("no jobs", err=True)
+    if more and limit == LIMIT_DEFAULT and not out.is_none:
+        click.echo(f"these are the newest {limit}; there are more: --limit", err=True)
+
+
+@job.command("get")
+@click.argument("job_id", metavar="ID")
+@db_option
+@row_options
+def get_job(job_id: str, db: str | None, out: OutputOptions) -> None:
+    """Show one job with its arguments, its result or its error, and where that was raised."""
+    chosen = out.columns(JobView.names(), JobView.names())
+    with open_database(db) as store:
+        found = _found(store, job_id)
+        now = now_of(store)
+    view = JobView.of(found)
+    relative, exact = out.moments(now), OutputOptions(time_style="iso").moments(now)
+
+    def moment(at: datetime | None) -> str:
+        return f"{exact(at)} ({relative(at)})" if at is not None and out.is_table else exact(at)
+
+    out.write_one(view.to_json(), _words(found, moment), chosen)
+    trace = None if view.error is None else view.error.get("traceback")
+    if trace and out.tells_of_nothing and out.fields is None:
+        click.echo(f"\n{printable_lines(trace)}")
+
+
+@job.command("cancel")
+@click.argument("job_ids", metavar="ID...", nargs=-1, required=True)
+@db_option
+def cancel_jobs(job_ids: tuple[str, ...], db: str | None) -> int:
+    """Cancel jobs. A pending one never starts; of a running one nothing more is scheduled; an ended one is refused."""
+    codes = []
+    with open_database(db) as store:
+        for job_id in job_ids:
+            try:
+                _cancel(store, job_id)
+            except (JobNotFound, InvalidArguments) as error:
+                codes.append(fail(str(error), Exit.NOT_FOUND if isinstance(error, JobNotFound) else Exit.USAGE))
+            except JobFinished as error:
+                codes.append(fail(str(error), Exit.CONFLICT))
+            else:
+                click.echo(f"canceled {printable(job_id)}", err=True)
+                codes.append(Exit.OK)
+    failures = [code for code in codes if code]
+    if failures and len(failures) < len(codes):
+        return Exit.PARTLY
+    return max(failures, default=Exit.OK)
+
+
+@job.command("cancel-all")
+@click.option("--function", metavar="NAME", help="Only jobs of this function.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@db_option
+def cancel_all(function: str | None, yes: bool, db: str | None) -> None:
+    """Cancel every pending job, or every pending one of a function."""
+    where = JobFilter(states=(JobState.PENDING,), name=function)
+    whose = f" of {function}" if function else ""
+    if not yes and not is_terminal(sys.stdin):
+        raise click.UsageError("this cancels many jobs; give --yes where no terminal can confirm it")
+    with open_database(db) as store:
+        if not yes:
+            click.confirm(f"Cancel all pending jobs{printable(whose)}?", abort=True, err=True)
+        canceled, after = 0, ""
+        while True:
+            page, count = _cancel_page(store, where, after)
+            canceled += count
+            if len(page) < CANCEL_BATCH:
+                break
+            after = page[-1]
+    click.echo(f"canceled {canceled:,} job{'' if canceled == 1 else 's'}{printable(whose)}", err=True)
+
+
+@job.command("logs")
+@click.argument("job_id", metavar="ID")
+@db_option
+@output_option
+def logs(job_id: str, db: str | None, out: OutputOptions) -> None:
+    """Show the lines a job wrote with ctx.log in its last attempt."""
+    with open_database(db) as store:
+        found = _found(store, job_id)
+    kept: dict[str, Any] = json.loads(found.logs) if found.logs else {"lines": [], "is_truncated": False}
+    lines = [{"time": to_iso(Instant(at)), "level": level, "message": text} for at, level, text in kept["lines"]]
+    if out.output == "json":
+        out.write_json(lines)
+    elif out.output == "jsonl":
+        for line in lines:
+            out.write_json(line)
+    elif not out.is_none:
+        for line in lines:
+            click.echo(f"{line['time']}  {line['level']:<7}  {printable(line['message'])}")
+    if not lines and out.tells_of_nothing:
+        click.echo("no lines" if found.visible_state not in UNFINISHED else "no lines yet", err=True)
+    if kept["is_truncated"] and not out.is_none:
+        click.echo("some lines were too many or too long, and are not kept", err=True)
+
+
+# -- helpers
+
+
+def _words(job: Job, moment: MomentWriter) -> dict[str, str]:
+    """A job as text."""
+    words = words_of(JobView.of(job), moment)
+    words["args"] = json_text(json.loads(job.args))
+    words["result"] = job.result if job.result is not None and job.visible_state is JobState.SUCCESS else ""
+    words["blocked"] = "yes" if job.blocked else ""
+    words["error"] = "" if job.error is None else error_line(job.error.value)
+    if job.blocked:
+        words["error"] = "blocked: no worker knows this function"
+    return words
+
+
+def _job_id(text: str) -> JobId:
+    if table_of(text) != JOB_PREFIX:
+        raise InvalidArguments(f"{text!r} is not the id of a job; `evertick job list` shows them")
+    return JobId(text)
+
+
+def _found(store: Store, text: str) -> Job:
+    job_id = _job_id(text)
+    found = store.read(lambda transaction: transaction.get_job(job_id, tenant=DEFAULT_TENANT))
+    if found is None:
+        raise JobNotFound(f"no job {job_id}: it never existed in this database, or its retention is over")
+    return found
+
+
+def _cancel_page(store: Store, where: JobFilter, after: str) -> tuple[list[JobId], int]:
+    """Cancel one page of jobs; returns their ids, and how many were unfinished."""
+    now, ids = now_of(store), IdMaker(system_entropy())
+
+    def work(transaction: Transaction) -> tuple[list[JobId], int]:
+        page = [each.id for each in transaction.list_jobs(where, limit=CANCEL_BATCH, after=after)]
+        return page, cancel_many(transaction, page, tenant=DEFAULT_TENANT, now=now, make_id=ids.make)
+
+    return store.write(work)
+
+
+def _cancel(store: Store, text: str) -> None:
+    found = _found(store, text)
+    now, ids = now_of(store), IdMaker(system_entropy())
+    if not store.write(lambda t: cancel(t, found.id, tenant=DEFAULT_TENANT, now=now, make_id=ids.make)):
+        state = _found(store, text).visible_state
+        raise JobFinished(f"job {found.id} has ended already ({state.value}), so it cannot be canceled")

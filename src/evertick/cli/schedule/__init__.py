@@ -1,0 +1,1 @@
+"""`evertick schedule ...`: a file for each command, beside what they share."""

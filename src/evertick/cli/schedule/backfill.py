@@ -1,0 +1,187 @@
+"""`evertick schedule backfill`: run now what a schedule names in a span of time; first it is planned.
+
+The plan says how many times there are and which ran before; what starts is exactly the plan, or nothing if the
+schedule changed meanwhile. The backfill goes on by itself, in whatever process runs the engine. At a terminal its
+progress is shown; Ctrl-C leaves it alone.
+"""
+
+import sys
+from dataclasses import dataclass
+from typing import Final, TypedDict
+
+import click
+
+from evertick.api.schedules import BackfillPlanView, BackfillView
+from evertick.cli.core.change_waiter import ChangeWaiter
+from evertick.cli.core.databases import db_option
+from evertick.cli.core.escaping import printable
+from evertick.cli.core.exits import Exit
+from evertick.cli.core.flags import grouped
+from evertick.cli.core.output import OutputOptions, plain, row_options
+from evertick.cli.schedule.ids import sid_option
+from evertick.cli.schedule.session import ScheduleSession, open_session
+from evertick.cli.schedule.words import backfill_line, iso
+from evertick.rules.schedules.policies import Overlap
+
+LOOK_EVERY_S: Final = 0.5
+LOSSY: Final = {
+    Overlap.SKIP: "the first runs and the others are skipped while it runs",
+    Overlap.BUFFER_ONE: "one runs, one waits and the others are skipped",
+    Overlap.CANCEL_OTHER: "only the newest gets to run",
+    Overlap.TERMINATE_OTHER: "only the newest gets to run",
+}
+"""What becomes of many times at once under the policies that are not meant for them."""
+SHOWN: Final = ("id", "times", "started", "ended", "waiting", "skipped", "missed", "done")
+
+
+class Choice(TypedDict):
+    """How the times of a backfill run, and which of them."""
+
+    overlap: str | None
+    max_active: int | None
+    skip_done: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillFlags:
+    """A backfill to plan and start; or, with `watched` or `canceled`, one that was started before."""
+
+    start_time: str | None = None
+    end_time: str | None = None
+    overlap: str | None = None
+    max_active: int | None = None
+    include_done: bool = True
+    dry_run: bool = False
+    waiting: bool | None = None
+    watched: str | None = None
+    canceled: str | None = None
+
+    @property
+    def choice(self) -> Choice:
+        """How its times run, in the words of `schedules.backfill`."""
+        return {"overlap": self.overlap, "max_active": self.max_active, "skip_done": not self.include_done}
+
+    def check(self) -> None:
+        """Raise UsageError if flags contradict each other or are missing."""
+        if self.watched is not None or self.canceled is not None:
+            if self != BackfillFlags(waiting=self.waiting, watched=self.watched, canceled=self.canceled) or (
+                self.watched is not None and self.canceled is not None
+            ):
+                raise click.UsageError(
+                    "--watch and --cancel are about a backfill that was started; give one of them alone"
+                )
+        elif self.start_time is None or self.end_time is None:
+            raise click.UsageError("a backfill is of a span of time; give --start-time and --end-time")
+
+
+backfill_options: Final = grouped(
+    BackfillFlags, "flags",
+    click.option("--start-time", metavar="TIME", help="The first moment, such as 2022-05-01T00:00:00Z; included."),
+    click.option("--end-time", metavar="TIME", help="The last moment; included too."),
+    click.option(
+        "--overlap-policy", "overlap", metavar="POLICY",
+        help="BufferAll runs one after the other, AllowAll all at once; the schedule's own unless given.",
+    ),
+    click.option("--max-active", type=int, metavar="N", help="Its runs that may be open at a time, beside all others."),
+    click.option(
+        "--include-done/--skip-done", "include_done", default=True,
+        help="Run times again that ran before, as is usual; or leave them out.",
+    ),
+    click.option("--dry-run", is_flag=True, help="List the times it would run; start nothing."),
+    click.option(
+        "--wait/--detach", "waiting", default=None,
+        help="Stay until it is done, as is usual at a terminal; or leave it to itself.",
+    ),
+    click.option("--watch", "watched", metavar="ID", help="Show the progress of a backfill that was started before."),
+    click.option("--cancel", "canceled", metavar="ID", help="End a backfill: what waits is skipped."),
+)  # fmt: skip
+
+
+@click.command()
+@sid_option
+@backfill_options
+@db_option
+@row_options
+def backfill(sid: str, flags: BackfillFlags, db: str | None, out: OutputOptions) -> int:
+    """Run now what a schedule names between two moments, as the overlap policy says."""
+    flags.check()
+    chosen = None if flags.dry_run else out.columns(BackfillView.names(), SHOWN)
+    waiting = flags.waiting
+    if waiting is None:
+        waiting = sys.stderr.isatty() or flags.watched is not None
+    with open_session(db) as session:
+        if flags.canceled is not None:
+            found = session.schedules.backfill_cancel(sid, flags.canceled)
+            waiting = False
+        elif flags.watched is not None:
+            found = session.schedules.backfill_status(sid, flags.watched)
+        else:
+            plan = _plan(session, sid, flags)
+            if chosen is None:
+                _list_times(plan, out)
+                return Exit.OK
+            found = session.schedules.backfill(sid, plan.start, plan.end, token=plan.token, **flags.choice)
+            click.echo(f"started {found.id}", err=True)
+        if waiting:
+            try:
+                found = _until_done(session, found)
+            except KeyboardInterrupt:
+                again = f"evertick schedule backfill --sid {found.schedule} --watch {found.id}"
+                click.echo(printable(f"\nthe backfill goes on; look again with: {again}".strip()), err=True)
+                return Exit.INTERRUPTED
+        row = found.to_json()
+        out.write_one(row, {name: plain(value) for name, value in row.items()}, chosen or [])
+    return Exit.OK
+
+
+def _plan(session: ScheduleSession, sid: str, flags: BackfillFlags) -> BackfillPlanView:
+    """The plan, described on stderr."""
+    start = session.moment(flags.start_time or "", "--start-time", sid)
+    end = session.moment(flags.end_time or "", "--end-time", sid)
+    plan = session.schedules.backfill_plan(sid, start, end, **flags.choice)
+    words = [f"{plan.count:,} time{'' if plan.count == 1 else 's'}"]
+    words.append(f"from {iso(plan.start)} to {iso(plan.end)} (both included)")
+    if plan.times:
+        words += [f"first {iso(plan.times[0].nominal)}", f"last {iso(plan.times[-1].nominal)}"]
+    again = "will run again" if flags.include_done else "left out"
+    words.append(f"{len(plan.already_ran):,} already ran" + (f" and {again}" if plan.already_ran else ""))
+    click.echo("   ".join(words), err=True)
+    policy = plan.overlap or session.schedules.get(sid).policies.overlap
+    if plan.count > 1 and policy in LOSSY and flags.max_active is None:
+        click.echo(f"note: with {policy} {LOSSY[policy]}; choose BufferAll, AllowAll or --max-active", err=True)
+    return plan
+
+
+def _list_times(plan: BackfillPlanView, out: OutputOptions) -> None:
+    """The times, each with whether it ran before."""
+    chosen = out.columns(("nominal", "actual", "already_ran"), ("nominal",))
+    ran = set(plan.already_ran)
+    rows = [time.to_json() | {"already_ran": time.nominal in ran} for time in plan.times]
+    out.write_rows(rows, [{name: plain(value) for name, value in row.items()} for row in rows], chosen)
+
+
+def _until_done(session: ScheduleSession, found: BackfillView) -> BackfillView:
+    """The backfill when all its runs have ended; each step of progress is written to stderr."""
+    try:
+        with ChangeWaiter(session.store) as news:
+            return _watched(session, found, news)
+    finally:
+        if sys.stderr.isatty():
+            click.echo(err=True)
+
+
+def _watched(session: ScheduleSession, found: BackfillView, news: ChangeWaiter) -> BackfillView:
+    said = ""
+    alone_said = False
+    while True:
+        line = backfill_line(found)
+        if line != said:
+            click.echo(f"\r\x1b[K{line}" if sys.stderr.isatty() else line, nl=not sys.stderr.isatty(), err=True)
+            said = line
+        if found.done and found.ended == found.started:
+            return found
+        if not alone_said and not session.read(lambda transaction: transaction.workers_alive(session.clock.now())):
+            click.echo("note: no worker runs on this database; the backfill goes on when one is started", err=True)
+            alone_said = True
+        news.wait(LOOK_EVERY_S)
+        found = session.schedules.backfill_status(found.schedule, found.id)

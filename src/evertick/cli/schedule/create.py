@@ -1,0 +1,83 @@
+"""`evertick schedule create`: make a schedule; with `--dry-run` only say what it would be."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import click
+
+from evertick.api.schedules import ScheduleDescription
+from evertick.base.ids import DEFAULT_TENANT, ScheduleId
+from evertick.cli.core.databases import db_option
+from evertick.cli.core.escaping import printable
+from evertick.cli.core.flags import grouped
+from evertick.cli.core.output import OutputOptions, output_option
+from evertick.cli.schedule.flags import DefinitionFlags, definition_options, say_if_unseen
+from evertick.cli.schedule.ids import app_option, sid_option
+from evertick.cli.schedule.session import ScheduleSession, open_session
+from evertick.cli.schedule.spec_flags import SpecFlags, spec_options
+from evertick.cli.schedule.times import SHOWN, say_state, write_times
+from evertick.recurrence.lint import lint
+from evertick.store.contract.store import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class CreateFlags:
+    """How a schedule begins."""
+
+    paused: bool
+    trigger: bool
+    request_id: str | None
+    dry_run: bool
+    app_file: str | None
+    db: str | None
+
+
+create_options: Final = grouped(
+    CreateFlags, "initial",
+    click.option("--paused", is_flag=True, help="Begin paused; --notes says why."),
+    click.option("--trigger", is_flag=True, help="Start one run at once, besides its times."),
+    click.option("--request-id", metavar="ID", help="Make the call repeatable: again with it, the same schedule."),
+    click.option("--dry-run", is_flag=True, help="Check everything and show the times; write nothing."),
+    app_option,
+    db_option,
+)  # fmt: skip
+
+
+@click.command()
+@sid_option
+@spec_options
+@definition_options
+@create_options
+@output_option
+def create(sid: str, spec_flags: SpecFlags, flags: DefinitionFlags, initial: CreateFlags, out: OutputOptions) -> None:
+    """Create a schedule: when (flags of times, united), what (--type, --input), and its policies."""
+    with open_session(initial.db, initial.app_file) as session:
+        spec = spec_flags.spec(now=session.now // 1000)
+        call = flags.call(session.operations.functions)
+        if call is None:
+            raise click.UsageError("give --type NAME, the function to call")
+        making = session.operations.create(
+            sid, when=spec, do=call, paused=initial.paused, trigger=initial.trigger, request_id=initial.request_id,
+            **flags.options(),
+        )  # fmt: skip
+
+        def work(transaction: Transaction) -> tuple[bool, ScheduleDescription]:
+            existed = transaction.get_schedule(ScheduleId(sid), tenant=DEFAULT_TENANT) is not None
+            return existed, making(transaction)
+
+        existed, made = session.rehearse(work) if initial.dry_run else session.write(work)
+        did = "exists already, as this" if existed else "would be created" if initial.dry_run else "created"
+        _say(session, f"{made.id} {did}", made)
+        if not existed:
+            say_if_unseen(call)
+        if out.is_data:
+            out.write_json(made.to_json() | ({"dry_run": True} if initial.dry_run else {}))
+        elif not out.is_none:
+            write_times(made.upcoming[:SHOWN], made.spec, session.now)
+
+
+def _say(session: ScheduleSession, what: str, schedule: ScheduleDescription) -> None:
+    click.echo(printable(f"{what}: {schedule.sentence}" if schedule.sentence else what), err=True)
+    say_state(schedule)
+    for remark in lint(schedule.spec, session.now // 1000):
+        click.echo(f"note: {printable(f'{remark.where}: {remark.message}')}", err=True)

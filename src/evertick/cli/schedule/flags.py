@@ -1,0 +1,131 @@
+"""The flags that say what a schedule does and how: shared by `schedule create` and `schedule update`.
+
+Their long forms, and the short ones that other schedulers' command lines have made habits.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final, cast
+
+import click
+
+from evertick.app.functions.function import FunctionCall
+from evertick.app.functions_by_name import NamedFunction
+from evertick.app.schedules.options import ScheduleOptions
+from evertick.app.scheduling.job_builder import Functions
+from evertick.base.errors import EvertickError, InvalidArguments
+from evertick.cli.core.escaping import printable
+from evertick.cli.core.flags import grouped
+from evertick.cli.schedule.spec_flags import parse_json
+from evertick.recurrence.parse.duration import parse_milliseconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefinitionFlags:
+    """What the flags said, unread; None where they said nothing."""
+
+    function: str | None = None
+    input_text: str | None = None
+    workflow_id: str | None = None
+    overlap: str | None = None
+    concurrency: int | None = None
+    catch_up: str | None = None
+    catchup_window: str | None = None
+    pause_on_failure: bool | None = None
+    buffer_limit: int | None = None
+    remaining_actions: int | None = None
+    memo: str | None = None
+    notes: str | None = None
+    run_id_template: str | None = None
+
+    def call(self, functions: Functions) -> FunctionCall | None:
+        """The function with its arguments, or None where neither is given by `--type`.
+
+        Raises FunctionNotFound, InvalidArguments or Misuse.
+        """
+        if self.function is None:
+            return None
+        resolved = functions.resolve(self.function)
+        return FunctionCall(resolved, resolved.encode_args((), self.arguments()))
+
+    def arguments(self) -> dict[str, Any]:
+        """The arguments by name. Raises InvalidArguments."""
+        if self.input_text is None:
+            return {}
+        return json_object(self.input_text, "--input", "arguments by name")
+
+    def options(self) -> ScheduleOptions:
+        """What is given, in the words of `schedules.create`; a patch for `schedules.update` too."""
+        given: dict[str, Any] = {
+            "overlap": self.overlap,
+            "concurrency_limit": self.concurrency,
+            "catch_up": self.catch_up,
+            "catch_up_window": None if self.catchup_window is None else window(self.catchup_window),
+            "pause_on_failure": self.pause_on_failure,
+            "buffer_limit": self.buffer_limit,
+            "memo": None if self.memo is None else json_object(self.memo, "--memo", "what you want to keep"),
+            "workflow_id": self.workflow_id,
+            "run_id_template": self.run_id_template,
+            "remaining_actions": self.remaining_actions,
+            "note": self.notes,
+        }
+        return cast("ScheduleOptions", {name: value for name, value in given.items() if value is not None})
+
+
+def _refuse_pool(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        raise click.UsageError("pools are not built yet; leave out --task-queue")
+
+
+definition_options: Final = grouped(
+    DefinitionFlags, "flags",
+    click.option("--type", "function", metavar="NAME", help="The function to call, such as app.report."),
+    click.option("--input", "-i", "input_text", metavar="JSON", help='Its arguments by name, as {"id": 3}.'),
+    click.option("--workflow-id", "--wid", "workflow_id", metavar="STEM", help="Runs are named STEM-<nominal time>."),
+    click.option(
+        "--task-queue", "--tq", metavar="POOL", expose_value=False, callback=_refuse_pool,
+        help="Pools are not built yet; the option is refused.",
+    ),
+    click.option("--overlap-policy", "overlap", metavar="POLICY",
+                 help="Skip, BufferOne, BufferAll, CancelOther, TerminateOther or AllowAll."),
+    click.option("--concurrency", type=int, metavar="N", help="Runs that may be open before the overlap policy acts."),
+    click.option("--catch-up", "catch_up", metavar="POLICY", help="After an outage: all, latest or none."),
+    click.option(
+        "--catchup-window", metavar="DURATION",
+        help="How late an occurrence may be, at least 10s (less counts as 10s, 0 as not given); 365d unless given.",
+    ),
+    click.option("--pause-on-failure/--no-pause-on-failure", default=None, help="Pause when a run fails."),
+    click.option("--buffer-limit", type=int, metavar="N", help="Occurrences that may wait, at most 1000."),
+    click.option("--remaining-actions", type=int, metavar="N", help="End after so many scheduled runs."),
+    click.option("--memo", metavar="JSON", help="An object to be kept with the schedule."),
+    click.option("--notes", "--note", "notes", metavar="TEXT", help="What people should know about it."),
+    click.option("--run-id-template", metavar="TEXT", help="Names of runs, as '{workflow_id}-{nominal}'."),
+)  # fmt: skip
+"""The options, received as one `flags: DefinitionFlags`."""
+
+
+def say_if_unseen(call: FunctionCall | None) -> None:
+    """Mention that no worker may know the function yet: it may be deployed later, or be misspelt."""
+    function = None if call is None else call.function
+    if isinstance(function, NamedFunction) and not function.seen:
+        click.echo(
+            f"note: nothing in this database has called {printable(function.name)} yet; "
+            "its runs wait until a worker knows it",
+            err=True,
+        )
+
+
+def json_object(text: str, flag: str, what: str) -> dict[str, Any]:
+    """An object of JSON. Raises InvalidArguments."""
+    try:
+        value = parse_json(text)
+    except EvertickError as error:
+        raise InvalidArguments(f"{flag}: {error}") from None
+    if not isinstance(value, dict):
+        raise InvalidArguments(f"{flag} must hold a JSON object: {what}")
+    return value
+
+
+def window(text: str) -> timedelta:
+    """A duration. Raises InvalidSpec."""
+    return timedelta(milliseconds=parse_milliseconds(text))

@@ -1,0 +1,213 @@
+"""`evertick schedule explain`, `audit`, `occurrences` and `history`: what became of every time, and why."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import click
+
+from evertick.api.reports import Answer, Explanation
+from evertick.api.schedules import HistoryLine, OccurrenceView
+from evertick.base.instants import Instant, to_datetime
+from evertick.cli.core.databases import db_option
+from evertick.cli.core.escaping import printable
+from evertick.cli.core.exits import Exit
+from evertick.cli.core.flags import grouped
+from evertick.cli.core.output import OutputOptions, output_option, time_row_options, words_of
+from evertick.cli.core.paging import collected
+from evertick.cli.schedule.ids import sid_option, sid_or_query
+from evertick.cli.schedule.selection import LIMIT_DEFAULT, LIMIT_MAX
+from evertick.cli.schedule.session import ScheduleSession, open_session
+from evertick.cli.schedule.words import HISTORY_LIST, OCCURRENCE_LIST, iso, occurrence_line, occurrence_words
+from evertick.recurrence.explain import change_near, clock_note
+from evertick.recurrence.parse.moments import format_instant, parse_moment
+from evertick.recurrence.spec.sources import MomentKind
+from evertick.recurrence.zones.local_times import local_of
+from evertick.rules.schedules.fates import Fate, Reason
+
+SIGNS: Final = {Answer.YES: "✓", Answer.NO: "✕", Answer.UNKNOWN: "?"}
+HISTORY_LIMIT_MAX: Final = 1_000
+
+
+# -- explain
+
+
+@click.command()
+@sid_option
+@click.option("--at", metavar="TIME", help="The time in question, on the schedule's clock; its last time unless given.")
+@db_option
+@output_option
+def explain(sid: str, at: str | None, db: str | None, out: OutputOptions) -> None:
+    """Say why a schedule ran at a time, or why it did not, check by check; or, ahead, whether it will."""
+    with open_session(db) as session:
+        moment = _last_time(session, sid) if at is None else _meant(session, sid, at)
+        told = session.schedules.explain(sid, moment)
+        recurrence = session.recurrence(sid)
+    if out.is_data:
+        out.write_json(told.to_json())
+    elif not out.is_none:
+        second = int(told.at.timestamp())
+        zone = None if recurrence is None or recurrence.zone.name == "UTC" else recurrence.zone
+        clock = iso(told.at) if zone is None else f"{format_instant(second, zone.offset_at(second))} ({zone.name})"
+        click.echo(printable(f"{told.schedule} at {clock}"))
+        _write_chain(told)
+
+
+def _write_chain(told: Explanation) -> None:
+    lines = [f"{SIGNS[check.answer]} {check.name}: {check.text}" for check in told.checks]
+    lines.append(f"→ {told.sentence}")
+    lines += [f"also: {each.origin} {occurrence_line(each)}" for each in told.occurrences[1:]]
+    if told.fix is not None:
+        lines.append(f"fix: {told.fix}")
+    for line in lines:
+        click.echo(printable(f"  {line}"))
+
+
+def _meant(session: ScheduleSession, sid: str, at: str) -> datetime:
+    """The moment in question. A local time that a clock change skips means the time to which its run was moved."""
+    moment = session.moment(at, "--at", sid)
+    second = int(moment.timestamp())
+    recurrence = session.recurrence(sid)
+    change = None if recurrence is None else change_near(recurrence.zone, second)
+    if recurrence is None or change is None or not at[:1].isdigit():
+        return moment
+    written = parse_moment(at, "--at")
+    if written.kind is not MomentKind.LOCAL or local_of(recurrence.zone, second) == written.value:
+        return moment
+    moved = recurrence.next(change[0] - 1)
+    note = None if moved is None else clock_note(recurrence, moved)
+    if moved is None or note is None or note.meant_local != written.value:
+        return moment
+    return to_datetime(Instant(moved * 1000))
+
+
+def _last_time(session: ScheduleSession, sid: str) -> datetime:
+    """The newest time that a schedule's rule names and that has come; the present if there is none."""
+    row = session.row(sid)
+    last = row.spec.recurrence.prev(session.now // 1000 + 1)
+    return to_datetime(Instant(last * 1000) if last is not None else session.now)
+
+
+# -- audit
+
+
+@click.command()
+@sid_or_query
+@click.option("--from", "start", metavar="TIME", default="now-24h", show_default=True, help="The first moment.")
+@click.option("--to", "end", metavar="TIME", default="now", show_default=True, help="The moment after the last.")
+@db_option
+@output_option
+def audit(sid: str | None, start: str, end: str, db: str | None, out: OutputOptions) -> int:
+    """Check a span of time, of all schedules or of one: what was late, skipped or missed, or is not accounted for.
+
+    The exit code is 8 if anything that should have run did not: a check for another scheduler to run every night.
+    """
+    with open_session(db) as session:
+        if sid is not None:
+            session.row(sid)
+        first, last = session.moment(start, "--from", sid), session.moment(end, "--to", sid)
+        report = session.schedules.audit(first, last, schedule_id=sid)
+    if out.is_data:
+        out.write_json(report.to_json())
+    elif not out.is_none:
+        for title, rows in (("missed", report.missed), ("late", report.late), ("skipped", report.skipped)):
+            for each in rows:
+                click.echo(printable(f"{title}\t{each.schedule}\t{_audit_line(each)}"))
+        for time in report.unrecorded:
+            click.echo(printable(f"{time.why}\t{time.schedule}\t{iso(time.nominal)}"))
+    words = (
+        f"{iso(report.start)} to {iso(report.end)} (the end is not included): {report.started:,} in time, "
+        f"{report.late_count:,} late, {report.skipped_count:,} skipped, {report.missed_count:,} missed"
+    )
+    unrecorded = f", {len(report.unrecorded):,} not recorded" if report.unrecorded else ""
+    cut = "" if report.complete else "; there was too much to look at all of it"
+    click.echo(f"{words}{unrecorded}{cut}", err=True)
+    return Exit.OK if report.clean else Exit.NOT_FULFILLED
+
+
+def _audit_line(each: OccurrenceView) -> str:
+    late = "" if each.late_by is None or not each.is_late else f"  {each.late_by.total_seconds():g} s late"
+    return f"{occurrence_line(each)}{late}"
+
+
+# -- the ledger and the history
+
+
+@dataclass(frozen=True, slots=True)
+class OccurrenceFlags:
+    """Which rows of the ledger are listed."""
+
+    fates: tuple[str, ...]
+    reason: str | None
+    start: str | None
+    end: str | None
+    oldest_first: bool
+    limit: int
+
+
+occurrence_options: Final = grouped(
+    OccurrenceFlags, "flags",
+    click.option(
+        "--fate", "fates", multiple=True, type=click.Choice([fate.value for fate in Fate]), help="Repeatable."
+    ),
+    click.option(
+        "--reason", type=click.Choice([reason.value for reason in Reason]), metavar="REASON",
+        help="Such as overlap or catch_up_window.",
+    ),
+    click.option("--from", "start", metavar="TIME", help="Nominal times from this moment on."),
+    click.option("--to", "end", metavar="TIME", help="Nominal times before this moment."),
+    click.option("--oldest-first", is_flag=True, help="In the order of time; else the newest stand first."),
+    click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=LIMIT_DEFAULT, show_default=True),
+)  # fmt: skip
+
+
+@click.command()
+@sid_or_query
+@occurrence_options
+@db_option
+@time_row_options
+def occurrences(sid: str | None, flags: OccurrenceFlags, db: str | None, out: OutputOptions) -> None:
+    """List what became of each time, of one schedule (also a deleted one) or of all."""
+    chosen = out.columns(OccurrenceView.names(), OCCURRENCE_LIST)
+    with open_session(db) as session:
+        found = _rows(session, sid, flags)
+        if sid is not None and not found and not session.schedules.history(sid, limit=1):
+            session.row(sid)
+        moment = out.moments(session.now)
+    more, found = len(found) > flags.limit, found[: flags.limit]
+    out.write_rows([each.to_json() for each in found], [occurrence_words(each, moment) for each in found], chosen)
+    if not found and out.tells_of_nothing:
+        click.echo("no occurrences", err=True)
+    if more and not out.is_none:
+        click.echo(f"these are {flags.limit}; there are more: --limit", err=True)
+
+
+def _rows(session: ScheduleSession, sid: str | None, flags: OccurrenceFlags) -> list[OccurrenceView]:
+    """The rows that the flags choose, and one more if there are more than the limit."""
+    first = None if flags.start is None else session.moment(flags.start, "--from", sid)
+    last = None if flags.end is None else session.moment(flags.end, "--to", sid)
+
+    def page(size: int, cursor: str | None) -> tuple[tuple[OccurrenceView, ...], str | None]:
+        found = session.schedules.occurrences(
+            sid, fate=flags.fates or None, reason=flags.reason, start=first, end=last,
+            newest_first=not flags.oldest_first, limit=size, cursor=cursor,
+        )  # fmt: skip
+        return found.occurrences, found.cursor
+
+    return collected(flags.limit + 1, page)
+
+
+@click.command()
+@sid_option
+@click.option("--limit", type=click.IntRange(1, HISTORY_LIMIT_MAX), default=LIMIT_DEFAULT, show_default=True)
+@db_option
+@time_row_options
+def history(sid: str, limit: int, db: str | None, out: OutputOptions) -> None:
+    """List what was done to a schedule, the newest first: when, by whom, what. Also of a deleted one."""
+    chosen = out.columns(HistoryLine.names(), HISTORY_LIST)
+    with open_session(db) as session:
+        lines = session.schedules.history(sid, limit=limit)
+        if not lines:
+            session.row(sid)
+        moment = out.moments(session.now)
+    out.write_rows([line.to_json() for line in lines], [words_of(line, moment) for line in lines], chosen)

@@ -1,0 +1,112 @@
+"""`evertick schedule list`, `describe` and `delete`."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import click
+
+from evertick.api.schedules import ScheduleDescription, ScheduleSummary
+from evertick.cli.core.databases import db_option
+from evertick.cli.core.escaping import printable
+from evertick.cli.core.flags import Decorator, grouped
+from evertick.cli.core.output import OutputOptions, time_row_options, words_of
+from evertick.cli.schedule.ids import named, sid_option
+from evertick.cli.schedule.query import parse_query
+from evertick.cli.schedule.selection import LIMIT_DEFAULT, LIMIT_MAX, Selection, counted, pages, selection_options
+from evertick.cli.schedule.session import open_session
+from evertick.cli.schedule.words import LIST_FIELDS, LONG_FIELDS, description_words
+from evertick.rules.schedules.metadata import CODE
+
+HIDDEN: Final = ("time_zone", "function", "spec", "source", "run_id_template", "recent", "backfills", "created")
+"""What `describe` leaves out for people; some of it only where it says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListFlags:
+    """Which schedules are listed, and in which order."""
+
+    query: str
+    sort: str
+    limit: int
+    is_long: bool
+
+
+def list_options(sort: str) -> Decorator[Any]:
+    """The options of a list that is sorted by `sort` unless told otherwise, received as `flags: ListFlags`."""
+    return grouped(
+        ListFlags, "flags",
+        click.option("--query", "-q", metavar="TERMS", default="", help="Such as 'state:paused kind:cron next<1h'."),
+        click.option("--sort", type=click.Choice(("id", "next")), default=sort, show_default=True),
+        click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=LIMIT_DEFAULT, show_default=True),
+        click.option("--long", "is_long", is_flag=True, help="More columns."),
+    )  # fmt: skip
+
+
+@click.command("list")
+@list_options("id")
+@db_option
+@time_row_options
+def list_schedules(flags: ListFlags, db: str | None, out: OutputOptions) -> None:
+    """List schedules and crons."""
+    write_list(flags, db, out)
+
+
+def write_list(flags: ListFlags, db: str | None, out: OutputOptions, *, kind: str | None = None) -> None:
+    """Write the list of schedules, or of those of one kind."""
+    chosen = out.columns(ScheduleSummary.names(), LONG_FIELDS if flags.is_long else LIST_FIELDS)
+    with open_session(db) as session:
+        where = parse_query(flags.query, session.now)
+        if kind is not None:
+            where["kind"] = kind
+        found = pages(session, where, flags.sort, flags.limit + 1)
+        moment = out.moments(session.now)
+    more, found = len(found) > flags.limit, found[: flags.limit]
+    out.write_rows([each.to_json() for each in found], [words_of(each, moment) for each in found], chosen)
+    if not found and out.tells_of_nothing:
+        click.echo(f"no {kind or 'schedule'}s{' match' if flags.query else ''}", err=True)
+    if more and not out.is_none:
+        click.echo(f"these are the first {flags.limit}; there are more: --limit, or choose with --query", err=True)
+
+
+@click.command()
+@sid_option
+@db_option
+@time_row_options
+def describe(sid: str, db: str | None, out: OutputOptions) -> None:
+    """Show a schedule: times, function, policies, state, and its recent, current and coming runs."""
+    write_description(sid, db, out)
+
+
+def write_description(sid: str, db: str | None, out: OutputOptions, *, kind: str | None = None) -> None:
+    """Write everything about a schedule. Raises ScheduleNotFound, also if it is of another kind."""
+    known = ScheduleDescription.names()
+    chosen = out.columns(known, known)
+    with open_session(db) as session:
+        session.row(sid, kind=kind)
+        found = session.schedules.get(sid)
+        moment = out.moments(session.now)
+    row = found.to_json()
+    if out.fields is None and not out.is_data:
+        shown = {name for name in ("recent", "backfills") if row[name]}
+        shown |= {"time_zone"} if found.time_zone != "UTC" else set()
+        chosen = [field for field in chosen if field not in HIDDEN or field in shown]
+    out.write_one(row, description_words(found, moment), chosen)
+
+
+@click.command()
+@selection_options("delete", "'state:completed'")
+@db_option
+def delete(chosen: Selection, db: str | None) -> None:
+    """Remove a schedule. Runs that were started go on; its ledger and history can be read for their time."""
+    with open_session(db) as session:
+        if chosen.query is None:
+            schedule_id = named(chosen.sid)
+            session.schedules.delete(schedule_id, if_version=chosen.if_version)
+            click.echo(f"deleted {printable(schedule_id)}; runs that were started go on", err=True)
+            return
+        where = chosen.where(session, "delete")
+        count = session.schedules.delete_all(**where)
+        left = sum(each.source == CODE for each in pages(session, where, "id", LIMIT_MAX))
+    click.echo(f"deleted {counted(count)}", err=True)
+    if left:
+        click.echo(f"left {counted(left)} declared in code: remove them there, or pause them", err=True)

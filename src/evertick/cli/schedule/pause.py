@@ -1,0 +1,148 @@
+"""`evertick schedule pause`, `resume` and `toggle`: pause a schedule, and let it go on."""
+
+import sys
+from dataclasses import dataclass
+from typing import Final
+
+import click
+
+from evertick.base.instants import from_datetime, to_iso
+from evertick.cli.core.databases import db_option
+from evertick.cli.core.escaping import printable
+from evertick.cli.core.flags import grouped
+from evertick.cli.core.output import is_terminal
+from evertick.cli.schedule.ids import named, sid_option
+from evertick.cli.schedule.selection import Selection, counted, if_version_option, selection_options
+from evertick.cli.schedule.session import ScheduleSession, open_session
+
+_reason: Final = click.option("--reason", "--note", "reason", metavar="TEXT", help="Why; asked for at a terminal.")
+
+
+@dataclass(frozen=True, slots=True)
+class PauseFlags:
+    """Why a schedule is paused, and until when."""
+
+    reason: str | None = None
+    until: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeFlags:
+    """Why a schedule goes on, and from which time on its times count."""
+
+    reason: str | None = None
+    from_now: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """Whether a schedule is paused or goes on."""
+
+    pause: bool
+    unpause: bool
+
+    @property
+    def pausing(self) -> bool:
+        """Whether it is paused. Raises UsageError unless exactly one of both is asked for."""
+        if self.pause == self.unpause:
+            raise click.UsageError("give --pause or --unpause" + ("; both contradict each other" if self.pause else ""))
+        return self.pause
+
+
+_direction_options: Final = grouped(
+    Direction, "direction",
+    click.option("--pause", is_flag=True, help="Take no scheduled runs."),
+    click.option("--unpause", is_flag=True, help="Go on from now; nothing is made up."),
+)  # fmt: skip
+pause_options: Final = grouped(
+    PauseFlags, "flags", _reason,
+    click.option("--until", metavar="TIME", help="When it goes on by itself, such as 2026-12-24T09:00 or now+2h."),
+)  # fmt: skip
+resume_options: Final = grouped(
+    ResumeFlags, "flags", _reason,
+    click.option(
+        "--from-now", is_flag=True, help="Count all times from now on, also those judged while the clock was ahead."
+    ),
+)  # fmt: skip
+
+
+@click.command()
+@sid_option
+@_direction_options
+@pause_options
+@if_version_option
+@db_option
+def toggle(sid: str, direction: Direction, flags: PauseFlags, if_version: int | None, db: str | None) -> None:
+    """Pause or unpause a schedule, and say why."""
+    pausing = direction.pausing
+    if flags.until is not None and not pausing:
+        raise click.UsageError("--until ends a pause; it goes with --pause")
+    with open_session(db) as session:
+        if pausing:
+            pause_one(session, sid, flags, if_version=if_version)
+        else:
+            resume_one(session, sid, ResumeFlags(flags.reason), if_version=if_version)
+
+
+@click.command()
+@selection_options("pause", "'function:app.mail'")
+@pause_options
+@db_option
+def pause(chosen: Selection, flags: PauseFlags, db: str | None) -> None:
+    """Pause a schedule: its times are skipped, and not made up. Triggers and backfills run all the same."""
+    with open_session(db) as session:
+        if chosen.query is None:
+            pause_one(session, named(chosen.sid), flags, if_version=chosen.if_version)
+            return
+        if flags.until is not None:
+            raise click.UsageError("--until is for one schedule")
+        where = chosen.where(session, "pause")
+        count = session.schedules.pause_all(asked_for(flags.reason), **where)
+    click.echo(f"paused {counted(count)}", err=True)
+
+
+@click.command()
+@selection_options("resume", "paused ones of 'function:app.mail'")
+@resume_options
+@db_option
+def resume(chosen: Selection, flags: ResumeFlags, db: str | None) -> None:
+    """Let a schedule go on, from now: what passed during the pause is not made up."""
+    with open_session(db) as session:
+        if chosen.query is None:
+            resume_one(session, named(chosen.sid), flags, if_version=chosen.if_version)
+            return
+        if flags.from_now:
+            raise click.UsageError("--from-now is for one schedule")
+        count = session.schedules.resume_all(flags.reason or "", **chosen.where(session, "resume"))
+    click.echo(f"resumed {counted(count)}", err=True)
+
+
+def pause_one(
+    session: ScheduleSession, sid: str, flags: PauseFlags, *, if_version: int | None = None, kind: str | None = None
+) -> None:
+    """Pause a schedule, and say so. Raises ScheduleNotFound, also if it is of another kind."""
+    session.row(sid, kind=kind)
+    end = None if flags.until is None else session.moment(flags.until, "--until", sid)
+    note = asked_for(flags.reason)
+    session.schedules.pause(sid, note, until=end, if_version=if_version)
+    words = f"paused {sid}" + ("" if end is None else f" until {to_iso(from_datetime(end))}")
+    click.echo(printable(f"{words}: {note}" if note else words), err=True)
+
+
+def resume_one(
+    session: ScheduleSession, sid: str, flags: ResumeFlags, *, if_version: int | None = None, kind: str | None = None
+) -> None:
+    """Resume a schedule, and say when it runs next. Raises ScheduleNotFound, also if it is of another kind."""
+    was = session.row(sid, kind=kind)
+    found = session.schedules.resume(sid, flags.reason or "", from_now=flags.from_now, if_version=if_version)
+    words = f"resumed {sid}" if was.status == "paused" else f"{sid} was not paused"
+    following = "no further time" if found.next is None else f"next {to_iso(from_datetime(found.next))}"
+    click.echo(printable(f"{words}; {following}"), err=True)
+
+
+def asked_for(reason: str | None) -> str:
+    """The reason; asked for at a terminal if it was not given."""
+    if reason is None and is_terminal(sys.stdin):
+        answer: str = click.prompt("Why", default="", show_default=False, err=True)
+        return answer
+    return reason or ""

@@ -1,0 +1,297 @@
+"""`evertick schedule preview`: when would it fire? Offline, unless a schedule is asked for by its id (`--sid`).
+
+From flags it prints the sentence, the next times on the schedule's clock and in UTC, and what clock changes do to
+them. From `--file` it writes one line of JSON for each line read:
+
+    {"id": "a", "spec": {"crons": ["0 9 * * 1-5"]}, "after": "2026-01-01T00:00:00Z", "count": 3}
+    {"id": "a", "times": ["2026-01-01T09:00:00+00:00", ...], "description": "at 09:00 on weekdays"}
+
+or `{"id", "never": true}` for a spec that never fires (with `"times": [], "ended": true` if it did once, and will not
+after that moment), or `{"id", "error": {"code", "message"}}`. A line with `jitter_seed` gets
+actual times instead of nominal ones. One bad line never stops the others.
+"""
+
+import json
+import re
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any, Final, TextIO
+
+import click
+
+from evertick.api.times import PreviewedTime, Remark, TimePreview
+from evertick.base.errors import EvertickError, InvalidSpec
+from evertick.base.instants import SECOND_MS, Instant
+from evertick.cli.core.databases import db_option
+from evertick.cli.core.durations import distance
+from evertick.cli.core.flags import grouped
+from evertick.cli.core.output import on_terminal
+from evertick.cli.schedule.spec_flags import SpecFlags, parse_json, parse_when, spec_options
+from evertick.recurrence.english.describe import describe
+from evertick.recurrence.lint import lint
+from evertick.recurrence.parse.moments import format_instant, parse_instant
+from evertick.recurrence.search.compiler import compile_spec
+from evertick.recurrence.search.jitter import jitter_ms
+from evertick.recurrence.search.recurrence import Recurrence
+from evertick.recurrence.spec.spec import Spec
+from evertick.recurrence.wire.reading import spec_from_wire
+
+COUNT_DEFAULT = 5
+COUNT_MAX = 10_000
+LINE_MAX = 16 * 1024 * 1024
+ID_SEARCHED = 10_000
+_ID = re.compile(r'"id"\s*:\s*("(?:[^"\\\x00-\x1f]|\\.){0,200}"|-?[0-9]{1,18}(?![0-9.eE]))')
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewFlags:
+    """Which times are shown: `count` after a moment, or those of a span."""
+
+    after: str | None = None
+    count: int | None = None
+    first: str | None = None
+    last: str | None = None
+    sid: str | None = None
+    db: str | None = None
+
+    def check(self) -> None:
+        """Raise UsageError unless it is one moment, or a whole span."""
+        if (self.first is None) != (self.last is None) or (self.first is not None and self.after is not None):
+            raise click.UsageError("a span is --from TIME --to TIME; without it, --after TIME and --count N")
+
+
+preview_options: Final = grouped(
+    PreviewFlags, "flags",
+    click.option("--after", metavar="TIME", help="Times later than this moment; now unless given."),
+    click.option(
+        "--count", "-n", type=click.IntRange(1, COUNT_MAX), help=f"How many; {COUNT_DEFAULT} unless given."
+    ),
+    click.option("--from", "first", metavar="TIME", help="With --to: all times from this moment on."),
+    click.option("--to", "last", metavar="TIME", help="With --from: all times before this moment."),
+    click.option(
+        "--sid", "-s", "--schedule-id", "sid", metavar="ID", help="The times of this schedule, with its jitter."
+    ),
+    db_option,
+)  # fmt: skip
+
+
+@click.command()
+@spec_options
+@preview_options
+@click.option("--output", "-o", type=click.Choice(["table", "json", "jsonl"]), default="table", show_default=True)
+@click.option(
+    "--file",
+    "lines",
+    type=click.File("r", encoding="utf-8-sig", errors="replace"),
+    help="Specs, one a line; - is stdin.",
+)
+def preview(spec_flags: SpecFlags, flags: PreviewFlags, output: str, lines: TextIO | None) -> None:
+    """Show the next times of a rule, without a database; or of a schedule (--sid).
+
+    \b
+    --file writes one line of JSON for each line of the file:
+      {"id": "a", "spec": {"crons": ["0 9 * * 1-5"]}, "after": "2026-01-01T00:00:00Z", "count": 3}
+      {"id": "a", "times": ["2026-01-01T09:00:00+00:00", ...], "description": "at 09:00 on weekdays"}
+      or {"id", "never": true} (and "ended": true if its last time has passed), {"id", "error": {"code", "message"}}
+
+    \b
+    A spec (also for --spec) has any of:
+      "crons", "intervals", "calendars", "rrules", "times", "except": what --cron, --interval, --calendar, --rrule,
+      --at and --except take, one or a list; "start", "end", "jitter", "time_zone",
+      "dst": {"gap": "next|shift|skip", "overlap": "first|both|last"}, "dialect": "evertick|temporal"
+    """
+    if lines is not None:
+        if spec_flags.given or flags.sid is not None or flags.first is not None or flags.last is not None:
+            raise click.UsageError("--file brings its own specs; give either it or flags")
+        for answer in answers(lines, flags.after or "now", flags.count or COUNT_DEFAULT):
+            click.echo(_line_of(answer))
+        return
+    flags.check()
+    if flags.sid is not None:
+        if spec_flags.given:
+            raise click.UsageError("--sid brings its own times; give either it or flags of times")
+        shown = _of_schedule(flags.sid, flags)
+    elif not spec_flags.given:
+        raise click.UsageError("say when: --when, --cron, --interval, --calendar, --rrule, --at or --spec; or --sid")
+    else:
+        try:
+            shown = _of_flags(compile_spec(spec_flags.spec()), flags)
+        except EvertickError as problem:
+            raise click.UsageError(str(problem)) from None
+    if output != "json":
+        _say(shown)
+    if output == "json":
+        click.echo(json.dumps(shown.to_json(), ensure_ascii=False, indent=2))
+    elif output == "jsonl":
+        for row in shown.times:
+            click.echo(json.dumps(row.to_json(), ensure_ascii=False))
+    else:
+        _table(shown)
+
+
+def _of_flags(recurrence: Recurrence, flags: PreviewFlags) -> TimePreview:
+    if flags.first is None or flags.last is None:
+        after = parse_when(flags.after or "now", recurrence.zone, "--after")
+        return _preview(recurrence, after, flags.count or COUNT_DEFAULT)
+    begin, end = parse_when(flags.first, recurrence.zone, "--from"), parse_when(flags.last, recurrence.zone, "--to")
+    return _preview(recurrence, begin - 1, flags.count or COUNT_MAX, until=end)
+
+
+def _of_schedule(sid: str, flags: PreviewFlags) -> TimePreview:
+    # Imported here, since a preview of flags needs no database.
+    from evertick.cli.schedule.session import open_session
+    from evertick.cli.schedule.times import times_of_schedule
+
+    with open_session(flags.db) as session:
+        if flags.first is None:
+            return times_of_schedule(session, sid, flags.after or "now", None, flags.count or COUNT_DEFAULT)
+        return times_of_schedule(session, sid, flags.first, flags.last, flags.count or COUNT_MAX)
+
+
+# --- many specs, one line each -------------------------------------------------------------------------------
+
+
+def answers(lines: Iterable[str], after: str, count: int) -> Iterator[dict[str, Any]]:
+    """The answer to each line; blank lines are passed over."""
+    for line in lines:
+        if line.strip():
+            yield _answer(line, after, count)
+
+
+def _answer(line: str, after: str, count: int) -> dict[str, Any]:
+    asked: Any = None
+    try:
+        if len(line) > LINE_MAX:
+            raise InvalidSpec(f"a line of {len(line)} characters; at most {LINE_MAX} are read")
+        asked = parse_json(line)
+        if not isinstance(asked, dict):
+            raise InvalidSpec('a line must be an object: {"id", "spec", "after", "count"}')
+        unknown = asked.keys() - {"id", "spec", "after", "count", "jitter_seed"}
+        if unknown:
+            raise InvalidSpec(f"a line has no key {sorted(map(str, unknown))[0][:60]!r}")
+        return {"id": asked.get("id"), **_times(asked, after, count)}
+    except EvertickError as problem:
+        error = {"code": problem.code, "message": str(problem)}
+    except Exception as problem:  # a defect in one line must not stop the others
+        error = {"code": "internal_error", "message": f"{type(problem).__name__}: {str(problem)[:200]}"}
+    return {"id": asked.get("id") if isinstance(asked, dict) else _id_in(line), "error": error}
+
+
+def _id_in(line: str) -> str | int | None:
+    """The id of a line that is not JSON, if it can be found, so that the error can be assigned to its line."""
+    found = _ID.search(line[:ID_SEARCHED])
+    try:
+        return None if found is None else json.loads(found[1])
+    except ValueError:
+        return None
+
+
+def _line_of(answer: dict[str, Any]) -> str:
+    """An answer as one line; half a surrogate pair that came in goes out escaped."""
+    text = json.dumps(answer, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(answer)
+    return text
+
+
+def _times(asked: dict[str, Any], after: str, count: int) -> dict[str, Any]:
+    number = count if asked.get("count") is None else asked["count"]
+    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= COUNT_MAX:
+        raise InvalidSpec(f"count must be a whole number from 1 to {COUNT_MAX}")
+    begin = after if asked.get("after") is None else asked["after"]
+    seed = asked.get("jitter_seed")
+    if not isinstance(begin, str) or not (seed is None or isinstance(seed, str)):
+        raise InvalidSpec("after and jitter_seed must be text")
+    if "spec" not in asked:
+        raise InvalidSpec('a line needs a "spec": {"id", "spec", "after", "count"}')
+    spec = spec_from_wire(asked["spec"])
+    recurrence = compile_spec(spec)
+    instant = parse_when(begin, recurrence.zone, "after")
+    times = recurrence.preview(number, instant) if seed is None else None
+    written = _written(recurrence, times) if times is not None else _actual(recurrence, instant, number, seed or "")
+    if not written and recurrence.is_empty():
+        return {"never": True}
+    answer: dict[str, Any] = {"times": written}
+    if not written:
+        answer |= {"never": True, "ended": True}
+    description = _description(spec)
+    return answer if description is None else {**answer, "description": description}
+
+
+def _written(recurrence: Recurrence, times: list[int]) -> list[str]:
+    offset_at = recurrence.zone.offset_at
+    return [format_instant(at, offset_at(at)) for at in times]
+
+
+def _actual(recurrence: Recurrence, after: int, number: int, seed: str) -> list[str]:
+    """The times with their jitter, in UTC; each is searched for after the one before, as it really was."""
+    written: list[str] = []
+    while len(written) < number and (nominal := recurrence.next(after)) is not None:
+        following = recurrence.following_nominal(nominal)
+        delay = jitter_ms(seed, nominal, following, recurrence.spec.jitter_ms)
+        after = nominal + delay // 1000
+        written.append(f"{format_instant(after)[:-1]}.{delay % 1000:03d}Z" if delay % 1000 else format_instant(after))
+    return written
+
+
+def _description(spec: Spec) -> str | None:
+    try:
+        return describe(spec)
+    except InvalidSpec:
+        return None
+
+
+def _sentence(recurrence: Recurrence) -> str | None:
+    """The spec in words, which know of dates that do not exist; that nothing else is left, the compiled form knows."""
+    said = _description(recurrence.spec)
+    if said is None or said.startswith("never") or not recurrence.spec.has_sources or not recurrence.is_empty():
+        return said
+    return f"never (no time is left of: {said})"
+
+
+# --- one spec ------------------------------------------------------------------------------------------------
+
+
+def _preview(recurrence: Recurrence, after: int, count: int, until: int | None = None) -> TimePreview:
+    times = tuple(
+        PreviewedTime.at(recurrence, at)
+        for at in takewhile(lambda at: until is None or at < until, recurrence.preview(count, after))
+    )
+    more: dict[str, Any] = {}
+    if not times and (until is None or recurrence.is_empty()):
+        more["never" if recurrence.is_empty() else "ended"] = True
+    if remarks := lint(recurrence.spec, after):
+        more["warnings"] = tuple(Remark(code=one.code, where=one.where, message=one.message) for one in remarks)
+    return TimePreview(
+        description=_sentence(recurrence),
+        time_zone=recurrence.zone.name,
+        after=format_instant(after),
+        times=times,
+        **more,
+    )
+
+
+def _say(shown: TimePreview) -> None:
+    """The sentence and the warnings: words, so they go to stderr."""
+    click.echo(shown.description or "", err=True)
+    if shown.never:
+        click.echo("it never fires", err=True)
+    elif shown.ended:
+        click.echo("it has ended: no time is left", err=True)
+    for warning in shown.warnings:
+        click.echo(f"note: {warning.where}: {warning.message}", err=True)
+
+
+def _table(shown: TimePreview) -> None:
+    """The times: data, so they go to stdout; with tabs in a pipe."""
+    wide = on_terminal()
+    now = Instant(int(time.time()) * SECOND_MS)
+    for row in shown.times:
+        note = ", ".join(filter(None, (f"starts {row.actual}" if row.actual else "", row.note or "")))
+        cells = [row.time, row.utc, distance(Instant(parse_instant(row.utc) * SECOND_MS), now), note]
+        line = f"{cells[0]}   {cells[1]}   {cells[2]:>10}   {cells[3]}" if wide else "\t".join(cells)
+        click.echo(line.rstrip())

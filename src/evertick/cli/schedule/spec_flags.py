@@ -1,0 +1,243 @@
+"""The flags that say when: shared by `schedule preview`, `schedule create` and `schedule update`.
+
+    @click.command()
+    @spec_options
+    def create(spec_flags: SpecFlags, ...) -> None:
+        spec = spec_flags.spec()
+
+Every flag that names a source can be repeated; together they are a union. `--spec` takes the whole wire form at once.
+"""
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from evertick.base.errors import InvalidSpec
+from evertick.cli.core.flags import grouped
+from evertick.recurrence.parse.duration import parse_duration
+from evertick.recurrence.parse.moments import format_instant, parse_moment
+from evertick.recurrence.spec.civil import DAY
+from evertick.recurrence.spec.quoting import shown
+from evertick.recurrence.spec.spec import Dialect, Spec
+from evertick.recurrence.wire.reading import spec_from_wire
+from evertick.recurrence.wire.writing import spec_to_wire
+from evertick.recurrence.zones.local_times import instant_of, local_of, moment_instant
+from evertick.recurrence.zones.names import zone_named
+from evertick.recurrence.zones.zones import Zone
+
+SPEC_FILE_MAX = 4 * 1024 * 1024
+SOURCES = ("crons", "intervals", "calendars", "rrules", "times")
+DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpecFlags:
+    """What the flags said, unread."""
+
+    intervals: tuple[str, ...] = ()
+    calendars: tuple[str, ...] = ()
+    crons: tuple[str, ...] = ()
+    rrules: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    times: tuple[str, ...] = ()
+    excepted: tuple[str, ...] = ()
+    time_zone: str | None = None
+    start_time: str | None = None
+    end_time: str | None = None
+    jitter: str | None = None
+    dialect: str | None = None
+    whole: str | None = None
+
+    @property
+    def given(self) -> bool:
+        """Whether any flag was given."""
+        return self != SpecFlags()
+
+    @property
+    def names_times(self) -> bool:
+        """Whether a flag brings times, and does not only bound or move them."""
+        named = (self.intervals, self.calendars, self.crons, self.rrules, self.texts, self.times, self.whole)
+        return any(named)
+
+    def wire(self, base: Mapping[str, Any] | None = None, now: int | None = None) -> dict[str, Any]:
+        """The wire form of the spec; `base` is the spec that the flags change: what they do not say stays.
+
+        New times replace all times of the base, new exclusions its exclusions, `--spec` all of it.
+        `now` is the present in seconds, the machine's unless given.
+        Raises InvalidSpec where a flag does not hold JSON, a time or a sentence, and where two of them contradict.
+        """
+        whole, wire = self._whole(), {} if self.whole is not None else dict(base or {})
+        said = self._said(whole, wire)
+        if self.names_times:
+            wire = {key: value for key, value in wire.items() if key not in SOURCES}
+        if self.excepted or "except" in said:
+            wire.pop("except", None)
+        if said.get("time_zone", wire.get("time_zone")) != wire.get("time_zone"):
+            wire.pop("time_zone_data", None)
+        wire |= whole | {key: value for key, value in said.items() if not isinstance(value, list)}
+        for key, added in (
+            ("crons", list(self.crons)),
+            ("intervals", list(self.intervals)),
+            ("calendars", [_json(text, "--calendar") for text in self.calendars]),
+            ("rrules", [_json(text, "--rrule") if text.lstrip().startswith("{") else text for text in self.rrules]),
+            ("times", list(self.times)),
+            ("except", [_json(text, "--except") if text.lstrip()[:1] in "{[" else text for text in self.excepted]),
+        ):
+            if added or key in said:
+                wire[key] = [*(wire.get(key) or []), *said.get(key, ()), *added]
+        for name, value in (("time_zone", self.time_zone), ("jitter", self.jitter), ("dialect", self.dialect)):
+            if value is not None:
+                wire[name] = value
+        zone = None
+        if self.start_time or self.end_time:
+            abbreviations = wire.get("dialect") == Dialect.TEMPORAL
+            zone = zone_named(str(wire.get("time_zone") or "UTC"), abbreviations=abbreviations)
+        if zone is not None and self.start_time:
+            wire["start"] = format_instant(parse_when(self.start_time, zone, "--start-time", now))
+        if zone is not None and self.end_time:
+            wire["end"] = format_instant(parse_when(self.end_time, zone, "--end-time", now))
+        return wire
+
+    def _whole(self) -> dict[str, Any]:
+        """What `--spec` says; empty if it is not given."""
+        whole = {} if self.whole is None else _json(_text_or_file(self.whole), "--spec")
+        if not isinstance(whole, dict):
+            raise InvalidSpec("--spec must be a JSON object")
+        return whole
+
+    def _said(self, whole: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
+        """What the texts of `--when` say together, in the wire form. Raises InvalidSpec where anything contradicts."""
+        if not self.texts:
+            return {}
+        # The grammar is loaded for --when alone: other commands read only times and JSON with this module.
+        from evertick.recurrence.english.parser.sentence import spec_of_text
+
+        if (self.dialect or whole.get("dialect") or base.get("dialect")) == "temporal":
+            raise InvalidSpec("--when is read by Evertick's rules and does not go with the dialect temporal")
+        zone = self.time_zone or whole.get("time_zone")
+        if zone is None:
+            named = sorted({named for text in self.texts if (named := spec_of_text(text).time_zone)})
+            if len(named) > 1:
+                raise InvalidSpec(f"the sentences name different time zones: {', '.join(named)}")
+            zone = named[0] if named else None
+        said: dict[str, Any] = {}
+        for text in self.texts:
+            spec = spec_of_text(text, zone, default_zone=base.get("time_zone"))
+            for key, value in spec_to_wire(spec).items():
+                if isinstance(value, list):
+                    said[key] = [*said.get(key, ()), *value]
+                elif said.setdefault(key, value) != value:
+                    raise InvalidSpec(f"two sentences differ in their {key}; say it once")
+        flags = {"start": self.start_time, "end": self.end_time, "jitter": self.jitter}
+        for key in said.keys() & {"start", "end", "jitter", "dst"}:
+            if whole.get(key) or flags.get(key):
+                raise InvalidSpec(f"the {key} is given by a sentence and by another flag; say it once")
+        return said
+
+    def spec(self, base: Mapping[str, Any] | None = None, now: int | None = None) -> Spec:
+        """The spec; see `wire`. Raises InvalidSpec."""
+        return spec_from_wire(self.wire(base, now))
+
+
+spec_options: Final = grouped(
+    SpecFlags,
+    "spec_flags",
+    click.option(
+        "--when", "texts", multiple=True, metavar="TEXT", help="A sentence such as 'every weekday at 9am'. Repeatable."
+    ),
+    click.option(
+        "--interval", "intervals", multiple=True, metavar="EVERY[/OFFSET]", help="Such as 5h/15m. Repeatable."
+    ),
+    click.option(
+        "--calendar",
+        "--cal",
+        "calendars",
+        multiple=True,
+        metavar="JSON",
+        help='As {"dayOfWeek":"Fri","hour":"11"}.',
+    ),
+    click.option("--cron", "crons", multiple=True, metavar="LINE", help="Such as '0 9 * * 1-5'."),
+    click.option(
+        "--rrule",
+        "rrules",
+        multiple=True,
+        metavar="TEXT|JSON",
+        help="DTSTART and RRULE lines, or JSON.",
+    ),
+    click.option("--at", "times", multiple=True, metavar="TIME", help="A single moment."),
+    click.option(
+        "--except",
+        "excepted",
+        multiple=True,
+        metavar="DATE|CRON|JSON",
+        help='Such as 2027-01-01, "* * * * 0,6" or {"holidays":{"country":"US"}}.',
+    ),
+    click.option("--time-zone", "--tz", "time_zone", metavar="ZONE", help="Such as Europe/Berlin; UTC unless given."),
+    click.option("--start-time", metavar="TIME", help="No occurrence before this moment."),
+    click.option("--end-time", metavar="TIME", help="No occurrence after this moment."),
+    click.option("--jitter", metavar="DURATION", help="The most an occurrence may be delayed, such as 30s."),
+    click.option(
+        "--dialect", type=click.Choice(["evertick", "temporal"]), help="Whose rules crons and calendars are read by."
+    ),
+    click.option("--spec", "whole", metavar="JSON|@FILE", help="The whole spec in the wire form."),
+)
+"""The options, received as one `spec_flags: SpecFlags`."""
+
+
+def parse_when(text: str, zone: Zone, what: str, now: int | None = None) -> int:
+    """A moment on the command line, as an instant: RFC 3339, a local time or date in `zone`, `now`, `now-2h`,
+    `yesterday`, `today` or `tomorrow` (their midnights).
+
+    `now` is the present in seconds, the machine's unless given. Raises InvalidSpec.
+    """
+    if now is None:
+        now = int(time.time())
+    if text in DAYS:
+        today = local_of(zone, now) // DAY
+        return instant_of(zone, (today + DAYS[text]) * DAY)
+    if text.startswith("now"):
+        rest = text[3:]
+        if not rest:
+            return now
+        if rest[0] in "+-" and len(rest) > 1:
+            length = parse_duration(rest[1:])
+            return now + length if rest[0] == "+" else now - length
+    return moment_instant(zone, parse_moment(text, what))
+
+
+def parse_json(text: str) -> Any:
+    """JSON, with every way of failing turned into InvalidSpec: also nesting that is too deep, and NaN."""
+    try:
+        return json.loads(text, parse_constant=_no_number)
+    except RecursionError:
+        raise InvalidSpec("JSON nested too deeply") from None
+    except ValueError as problem:
+        raise InvalidSpec(f"not JSON: {str(problem)[:200]}") from None
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(f"{text} is not a number of JSON")
+
+
+def _json(text: str, flag: str) -> Any:
+    try:
+        return parse_json(text)
+    except InvalidSpec as problem:
+        raise InvalidSpec(f"{flag} {shown(text)}: {problem}") from None
+
+
+def _text_or_file(text: str) -> str:
+    if not text.startswith("@"):
+        return text
+    path = Path(text[1:])
+    try:
+        if path.stat().st_size > SPEC_FILE_MAX:
+            raise InvalidSpec(f"{path} is larger than {SPEC_FILE_MAX} bytes")
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise InvalidSpec(f"--spec {text}: {problem}") from None

@@ -1,0 +1,79 @@
+"""Times of a schedule as lines: on its own clock, in UTC, how far away, and what clock changes have to do with them."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from evertick.api.schedules import ScheduleDescription, TimeView
+from evertick.api.times import PreviewedTime, TimePreview
+from evertick.base.instants import Instant, from_datetime, to_iso
+from evertick.cli.core.durations import distance
+from evertick.cli.core.escaping import printable
+from evertick.cli.core.output import on_terminal
+from evertick.recurrence.english.describe import describe
+from evertick.recurrence.parse.moments import format_instant
+from evertick.recurrence.search.compiler import compile_spec
+from evertick.recurrence.search.recurrence import Recurrence
+from evertick.recurrence.spec.spec import Spec
+
+if TYPE_CHECKING:
+    from evertick.cli.schedule.session import ScheduleSession
+
+END_OF_TIME: Final = datetime(9999, 12, 31, tzinfo=UTC)
+SHOWN: Final = 5
+"""Coming times that `create` and `update` show."""
+
+
+def say_state(schedule: ScheduleDescription) -> None:
+    """Say on stderr why a schedule starts no scheduled runs, if it does not."""
+    if not schedule.spec.has_sources:
+        click.echo("note: it has no times; it runs only when triggered", err=True)
+    if schedule.pause is not None:
+        why = f": {printable(schedule.pause.note)}" if schedule.pause.note else ""
+        click.echo(f"note: it is paused{why}", err=True)
+    elif schedule.ending is not None:
+        click.echo(f"note: it has ended ({schedule.ending})", err=True)
+
+
+def write_times(times: Sequence[TimeView], spec: Spec, now: Instant) -> None:
+    """Write times for people, aligned on a terminal, tab-separated in a pipe."""
+    recurrence = compile_spec(spec)
+    wide = on_terminal()
+    for time in times:
+        row = previewed(recurrence, time)
+        cells = [row.utc] if recurrence.zone.name == "UTC" else [row.time, row.utc]
+        if wide:
+            cells.append(distance(from_datetime(time.nominal), now))
+        cells += [f"starts {row.actual}" if row.actual else "", row.note or ""]
+        click.echo(("   " if wide else "\t").join(cells).rstrip())
+
+
+def previewed(recurrence: Recurrence, time: TimeView) -> PreviewedTime:
+    """A time of a schedule; `actual` only where jitter moves it."""
+    actual = {} if time.actual == time.nominal else {"actual": to_iso(from_datetime(time.actual))}
+    return PreviewedTime.at(recurrence, from_datetime(time.nominal) // 1000, **actual)
+
+
+def times_of_schedule(session: "ScheduleSession", sid: str, start: str, end: str | None, count: int) -> TimePreview:
+    """At most `count` times of a schedule: those after `start`, or those in [start, end).
+
+    Raises ScheduleNotFound, InvalidSpec.
+    """
+    recurrence = session.row(sid).spec.recurrence
+    begin = session.moment(start, "--after" if end is None else "--from", sid)
+    if end is None:
+        first, last = begin + timedelta(milliseconds=1), END_OF_TIME
+    else:
+        first, last = begin, session.moment(end, "--to", sid)
+    times = session.schedules.matching_times(sid, first, last, limit=count)
+    ended: dict[str, Any] = {} if times or end is not None else {"ended": True}
+    return TimePreview(
+        schedule=sid,
+        description=describe(recurrence.spec),
+        time_zone=recurrence.zone.name,
+        after=format_instant(from_datetime(begin) // 1000),
+        times=tuple(previewed(recurrence, time) for time in times),
+        **ended,
+    )

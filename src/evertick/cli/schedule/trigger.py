@@ -1,0 +1,165 @@
+"""`evertick schedule trigger`: start one run now, and say what became of that; with `--wait`, how it ended."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import click
+
+from evertick.api.schedules import OccurrenceView
+from evertick.app.schedules.views import occurrence_view
+from evertick.base.errors import NotFound
+from evertick.base.ids import DEFAULT_TENANT
+from evertick.base.instants import from_datetime
+from evertick.base.records.jobs import JobState
+from evertick.cli.core.change_waiter import ChangeWaiter
+from evertick.cli.core.databases import db_option
+from evertick.cli.core.escaping import printable
+from evertick.cli.core.exits import Exit
+from evertick.cli.core.flags import grouped
+from evertick.cli.core.output import OutputOptions, time_row_options
+from evertick.cli.schedule.flags import json_object, window
+from evertick.cli.schedule.ids import app_option, sid_option
+from evertick.cli.schedule.session import ScheduleSession, open_session
+from evertick.cli.schedule.words import occurrence_words
+from evertick.rules.schedules.fates import Fate, RunOutcome
+from evertick.rules.schedules.state import OccurrenceKey
+
+LOOK_EVERY_S: Final = 0.5
+HINT_AFTER_S: Final = 3.0
+"""How long `--wait` waits for a run to begin before it says what the run needs."""
+
+SHOWN: Final = ("fate", "reason", "run", "job_id", "outcome")
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerFlags:
+    """How one run is started, and whether its end is waited for."""
+
+    overlap: str | None = None
+    input_text: str | None = None
+    request_id: str | None = None
+    wait: bool = False
+    timeout: str | None = None
+
+    @property
+    def wait_s(self) -> float | None:
+        """Seconds to wait for the run's end; None not to wait. Raises UsageError, InvalidSpec."""
+        if self.timeout is not None and not self.wait:
+            raise click.UsageError("--timeout limits --wait")
+        if not self.wait:
+            return None
+        return float("inf") if self.timeout is None else window(self.timeout).total_seconds()
+
+
+_overlap: Final = click.option(
+    "--overlap-policy", "overlap", metavar="POLICY", help="For this run; AllowAll means now, whatever runs."
+)
+_wait: Final = click.option("--wait", is_flag=True, help="Wait for the run's end; the exit code tells how it ended.")
+
+cron_trigger_options: Final = grouped(TriggerFlags, "flags", _overlap, _wait)
+trigger_options: Final = grouped(
+    TriggerFlags, "flags", _overlap,
+    click.option("--input", "-i", "input_text", metavar="JSON", help="Other arguments, for this run."),
+    click.option("--request-id", metavar="ID", help="Make the call repeatable: again with it, nothing starts."),
+    _wait,
+    click.option("--timeout", metavar="DURATION", help="With --wait: wait no longer than this."),
+)  # fmt: skip
+
+
+@click.command()
+@sid_option
+@trigger_options
+@app_option
+@db_option
+@time_row_options
+def trigger(sid: str, flags: TriggerFlags, app_file: str | None, db: str | None, out: OutputOptions) -> int:
+    """Start one run now, as the overlap policy allows.
+
+    With --wait: 0 if the run succeeded, 1 if it failed, 8 if it was not started or did not end in time.
+    """
+    with open_session(db, app_file) as session:
+        return trigger_one(session, sid, flags, out)
+
+
+def trigger_one(
+    session: ScheduleSession, sid: str, flags: TriggerFlags, out: OutputOptions, *, kind: str | None = None
+) -> int:
+    """Trigger a schedule and say what became of it; returns the exit code."""
+    chosen, wait_s = out.columns(OccurrenceView.names(), SHOWN), flags.wait_s
+    session.row(sid, kind=kind)
+    args = None if flags.input_text is None else json_object(flags.input_text, "--input", "arguments by name")
+    found = session.schedules.trigger(sid, overlap=flags.overlap, args=args, request_id=flags.request_id)
+    click.echo(printable(said(found)), err=True)
+    if wait_s is not None:
+        found = until_ended(session, found, wait_s)
+        if found.outcome is not None:
+            click.echo(printable(f"{found.run} ended: {found.outcome}"), err=True)
+    out.write_one(found.to_json(), occurrence_words(found, out.moments(session.now)), chosen)
+    if wait_s is None:
+        return Exit.OK
+    if found.fate in (Fate.SKIPPED, Fate.MISSED):
+        return Exit.NOT_FULFILLED
+    if found.outcome is None:
+        click.echo("the time is over; the run has not ended yet", err=True)
+        return Exit.NOT_FULFILLED
+    return Exit.OK if found.outcome is RunOutcome.SUCCESS else Exit.FAILED
+
+
+def said(found: OccurrenceView) -> str:
+    """What became of a trigger, in a sentence."""
+    match found.fate:
+        case Fate.STARTED:
+            return f"started {found.run}"
+        case Fate.BUFFERED:
+            return f"waits: {found.detail or found.reason}"
+        case _:
+            behind = f" ({found.run})" if found.run and found.run not in found.detail else ""
+            cure = "; to run it all the same: --overlap-policy AllowAll" if found.reason == "overlap" else ""
+            return f"{found.fate}: {found.detail or found.reason}{behind}{cure}"
+
+
+def until_ended(session: ScheduleSession, found: OccurrenceView, seconds: float) -> OccurrenceView:
+    """The occurrence when its run has ended, or when it will not start, or when the time is over."""
+    hint_at: float | None = time.monotonic() + HINT_AFTER_S
+
+    def look() -> OccurrenceView | None:
+        nonlocal hint_at
+        key = OccurrenceKey(found.origin, found.request, from_datetime(found.nominal))
+        row = session.read(lambda tx: tx.get_occurrence(found.schedule, key, tenant=DEFAULT_TENANT))
+        if row is None:
+            raise NotFound(f"the trigger of {found.schedule!r} is not in the ledger any more")
+        seen = occurrence_view(row)
+        ended = seen.outcome is not None or seen.fate in (Fate.SKIPPED, Fate.MISSED)
+        if not ended and hint_at is not None and time.monotonic() >= hint_at:
+            hint_at = None
+            _hint(session, seen)
+        return seen if ended else None
+
+    return watch(session, look, seconds) or found
+
+
+def _hint(session: ScheduleSession, seen: OccurrenceView) -> None:
+    """Say what a run needs that has not begun."""
+    job_id = seen.job_id
+    job = (
+        None if job_id is None else session.read(lambda transaction: transaction.get_job(job_id, tenant=DEFAULT_TENANT))
+    )
+    if job is not None and job.state is JobState.PENDING:
+        click.echo(
+            "it has not begun: it needs `evertick dev` or `evertick worker` on this database; Ctrl-C leaves it alone",
+            err=True,
+        )
+
+
+def watch(session: ScheduleSession, look: Callable[[], OccurrenceView | None], seconds: float) -> OccurrenceView | None:
+    """Look at every change and every half second until `look` finds something; None if the time is over."""
+    deadline = time.monotonic() + seconds
+    with ChangeWaiter(session.store) as news:
+        while True:
+            answer = look()
+            left = deadline - time.monotonic()
+            if answer is not None or left <= 0:
+                return answer
+            news.wait(min(LOOK_EVERY_S, left))

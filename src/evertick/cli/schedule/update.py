@@ -1,0 +1,190 @@
+"""`evertick schedule update`: change what is given and keep the rest; `--replace` gives a whole new definition."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any, Final, cast
+
+import click
+
+from evertick.api.schedules import ScheduleDescription
+from evertick.app.documents.ranges import UNSET
+from evertick.app.functions.function import FunctionCall
+from evertick.app.schedules.update import Patch, replace_schedule
+from evertick.app.schedules.update import update as patched
+from evertick.cli.core.databases import db_option
+from evertick.cli.core.escaping import json_text, printable
+from evertick.cli.core.flags import grouped
+from evertick.cli.core.output import OutputOptions, output_option
+from evertick.cli.schedule.flags import DefinitionFlags, definition_options, say_if_unseen
+from evertick.cli.schedule.ids import app_option, sid_option
+from evertick.cli.schedule.selection import if_version_option
+from evertick.cli.schedule.session import ScheduleSession, open_session
+from evertick.cli.schedule.spec_flags import SpecFlags, spec_options
+from evertick.cli.schedule.times import SHOWN, previewed, say_state
+from evertick.recurrence.search.compiler import compile_spec
+from evertick.recurrence.spec.spec import Spec
+from evertick.recurrence.wire.reading import spec_from_wire
+from evertick.recurrence.wire.writing import spec_to_wire
+from evertick.store.contract.store import Transaction
+
+UNSET_IN_SPEC: Final = {
+    "jitter": "jitter", "start-time": "start", "end-time": "end", "except": "except", "time-zone": "time_zone",
+    "dialect": "dialect",
+}  # fmt: skip
+UNSET_ELSEWHERE: Final = {
+    "catchup-window": "catch_up_window", "remaining-actions": "remaining_actions", "workflow-id": "workflow_id",
+    "wid": "workflow_id", "task-queue": "pool", "tq": "pool", "retry": "retry",
+}  # fmt: skip
+UNSET_TO_EMPTY: Final[Mapping[str, Any]] = {"notes": "", "memo": {}}
+UNSETTABLE: Final = ("input", *UNSET_IN_SPEC, *UNSET_ELSEWHERE, *UNSET_TO_EMPTY)
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateFlags:
+    """How an update treats what is not given."""
+
+    unset: tuple[str, ...]
+    is_whole: bool
+    if_version: int | None
+    dry_run: bool
+    app_file: str | None
+    db: str | None
+
+
+update_options: Final = grouped(
+    UpdateFlags, "how",
+    click.option(
+        "--unset", multiple=True, type=click.Choice(UNSETTABLE), metavar="NAME",
+        help="Lift what was set, such as jitter or end-time. Repeatable.",
+    ),
+    click.option("--replace", "is_whole", is_flag=True, help="A whole new definition: what is not given is lifted."),
+    if_version_option,
+    click.option("--dry-run", is_flag=True, help="Show what would change; write nothing."),
+    app_option,
+    db_option,
+)  # fmt: skip
+
+
+@click.command()
+@sid_option
+@spec_options
+@definition_options
+@update_options
+@output_option
+def update(sid: str, spec_flags: SpecFlags, flags: DefinitionFlags, how: UpdateFlags, out: OutputOptions) -> None:
+    """Change a schedule: what is given changes, the rest stays. Runs, counters and a pause stay in any case.
+
+    New times replace all times it had. Nothing is made up for times that have passed.
+    """
+    if not (spec_flags.given or how.unset or flags != DefinitionFlags()):
+        raise click.UsageError("nothing to change; give an option, such as --cron or --overlap-policy")
+    if how.is_whole and how.unset:
+        raise click.UsageError("--replace lifts whatever is not given, so there is nothing to --unset")
+    with open_session(how.db, how.app_file) as session:
+        now_s = session.now // 1000
+        call = _call(session, sid, flags, how)
+
+        def work(transaction: Transaction) -> tuple[ScheduleDescription, ScheduleDescription]:
+            before = session.operations.get(sid)(transaction)
+            if how.is_whole:
+                assert call is not None  # noqa: S101
+                after = replace_schedule(
+                    session.operations, sid, when=spec_flags.spec(now=now_s), do=call, if_version=how.if_version,
+                    **flags.options(),
+                )  # fmt: skip
+            else:
+                patch = _patch(flags, how.unset, call, _changed_spec(before.spec, spec_flags, how, now_s))
+                after = patched(session.operations, sid, if_version=how.if_version, **patch)
+            return before, after(transaction)
+
+        before, after = session.rehearse(work) if how.dry_run else session.write(work)
+    _report(before, after, out, dry_run=how.dry_run)
+    say_if_unseen(call)
+
+
+def _call(session: ScheduleSession, sid: str, flags: DefinitionFlags, how: UpdateFlags) -> FunctionCall | None:
+    """The new function with its arguments, if either changes. Raises UsageError where something is missing."""
+    call = flags.call(session.operations.functions)
+    if call is not None:
+        return call
+    if how.is_whole:
+        raise click.UsageError("--replace needs everything: also --type, the function to call")
+    if flags.input_text is None and "input" not in how.unset:
+        return None
+    resolved = session.operations.functions.resolve(session.row(sid).function)
+    return FunctionCall(resolved, resolved.encode_args((), flags.arguments()))
+
+
+def _changed_spec(old: Spec, spec_flags: SpecFlags, how: UpdateFlags, now_s: int) -> Spec | None:
+    """The old spec with what the flags say; None if they say nothing about it."""
+    lifted = [UNSET_IN_SPEC[name] for name in how.unset if name in UNSET_IN_SPEC]
+    if not spec_flags.given and not lifted:
+        return None
+    wire = {key: value for key, value in spec_to_wire(old).items() if key not in lifted}
+    if spec_flags.time_zone is not None or "time_zone" in lifted:
+        wire.pop("time_zone_data", None)
+    return spec_flags.spec(wire, now_s) if spec_flags.given else spec_from_wire(wire)
+
+
+def _patch(
+    flags: DefinitionFlags, unset: tuple[str, ...], call: FunctionCall | None, spec: Spec | None
+) -> Patch:  # fmt: skip
+    """What is given, as a patch."""
+    patch: dict[str, Any] = {**flags.options(), "when": spec, "do": call}
+    patch |= {UNSET_ELSEWHERE[name]: UNSET for name in unset if name in UNSET_ELSEWHERE}
+    patch |= {("note" if name == "notes" else name): UNSET_TO_EMPTY[name] for name in unset if name in UNSET_TO_EMPTY}
+    return cast("Patch", patch)
+
+
+def _report(before: ScheduleDescription, after: ScheduleDescription, out: OutputOptions, *, dry_run: bool) -> None:
+    changes = difference(before, after)
+    if out.is_data:
+        out.write_json(after.to_json() | {"changes": changes} | ({"dry_run": True} if dry_run else {}))
+        return
+    did = "would change" if dry_run else "changed" if changes else "changed nothing"
+    versions = f"{did} {after.id}, version {before.version} -> {after.version}"
+    click.echo(printable(versions if changes else f"{after.id}: {did}"), err=True)
+    say_state(after)
+    if out.is_none:
+        return
+    for name, (old, new) in changes.items():
+        click.echo(f"{name}\t{printable(_text(old))} -> {printable(_text(new))}")
+    if "spec" in changes or "times" in changes:
+        for old_time, new_time in _next_times(before, after):
+            click.echo(f"next\t{old_time}" + ("   same" if old_time == new_time else f" -> {new_time}"))
+
+
+def difference(before: ScheduleDescription, after: ScheduleDescription) -> dict[str, list[Any]]:
+    """What changed of what a schedule is to do, by name: [before, after]."""
+    old, new = _definition(before), _definition(after)
+    return {name: [old[name], new[name]] for name in new if old[name] != new[name]}
+
+
+def _definition(schedule: ScheduleDescription) -> dict[str, Any]:
+    row = schedule.to_json()
+    # The sentence stands for the sources of the spec; what else the spec says follows by its own names.
+    spec = {name: row["spec"].get(name) for name in ("start", "end", "jitter", "except", "time_zone", "dst", "dialect")}
+    sources = {name: value for name, value in row["spec"].items() if name not in spec}
+    return {
+        "times": row["sentence"],
+        "spec": sources,
+        **spec,
+        **row["target"],
+        **row["policies"],
+        "run_id_template": row["run_id_template"],
+        "remaining_actions": row["remaining_actions"],
+        "note": row["note"],
+        "memo": row["memo"],
+    }
+
+
+def _next_times(before: ScheduleDescription, after: ScheduleDescription) -> list[tuple[str, str]]:
+    old, new = (
+        [previewed(compile_spec(each.spec), time).time for time in each.upcoming[:SHOWN]] for each in (before, after)
+    )
+    return list(zip_longest(old, new, fillvalue="-"))
+
+
+def _text(value: Any) -> str:
+    return "-" if value is None else value if isinstance(value, str) else json_text(value)

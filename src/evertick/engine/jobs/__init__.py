@@ -1,0 +1,1 @@
+"""The life of a job: claim, run, completion, cancellation."""

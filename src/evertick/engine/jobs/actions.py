@@ -1,0 +1,290 @@
+"""Actions: side effects, each started at most once per claim.
+
+Claiming an action marks it in progress and commits, before it starts. So when anything dies afterwards, the row says
+that it may have happened, and it is not repeated (unless its retry policy says so). How actions ended is written in
+batches by a loop of its own: while the database is away the ends wait, and their functions are not run again. A
+function that has ended has left its slot: the next is claimed while its end is written, unless too many ends wait.
+
+An action that has seen too many workers die (a suspect) runs beside no other suspect. Suspect mutations, which run
+alone, ask for a *pause*: nothing new is started until they have ended, and what runs is not disturbed.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from evertick.base.ids import JobId, WorkerId
+from evertick.base.instants import Instant
+from evertick.base.outcomes import Canceled, Raised
+from evertick.base.records.jobs import Claim, FunctionKind, JobEnd, JobState
+from evertick.engine.jobs.claims import Attempt, Claimed, Claims, give_back
+from evertick.engine.jobs.completion import finish
+from evertick.engine.runtime.deps import EngineDeps
+from evertick.engine.runtime.loop import Loop
+from evertick.engine.runtime.metrics import JobEnded
+from evertick.engine.runtime.runner import Ran
+from evertick.rules.jobs.lifecycle import SUSPECT_CRASHES, cut_off, ended, lost
+from evertick.store.contract.notifications import Notification
+from evertick.store.contract.store import Isolation, Transaction
+
+_logger: Final = logging.getLogger("evertick.engine")
+
+ENDS_MAX: Final = 500
+"""Ends written in one transaction."""
+
+CLEAN_UP_S: Final = 1.0
+"""How long a cancelled action may still take, for its `finally`, when the worker ends."""
+
+
+@dataclass(slots=True, eq=False)
+class _Running:
+    """An action that was begun and whose end is not written yet."""
+
+    claim: Claim
+    worker_id: WorkerId
+    started_at: Instant
+    task: asyncio.Task[None]
+    urgency: int = 0
+    """Of the request to stop it: 2 if its job was terminated, 0 without a request."""
+    has_ended: bool = False
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether too many workers have died while they held it."""
+        return self.claim.crashes >= SUSPECT_CRASHES
+
+
+class _Ended(NamedTuple):
+    running: _Running
+    end: JobEnd
+
+
+class ActionEnds(Loop):
+    """Writes how actions ended. An end leaves the list only when it is written."""
+
+    name = "action ends"
+
+    def __init__(self, deps: EngineDeps, *, on_written: Callable[[_Running, JobEnd], None]) -> None:
+        super().__init__(deps, poll_ms=deps.settings.poll_ms)
+        self._on_written = on_written
+        self._waiting: list[_Ended] = []
+
+    def add(self, ended: _Ended) -> None:
+        """Let an end be written soon."""
+        self._waiting.append(ended)
+        self.poke()
+
+    @property
+    def waiting(self) -> int:
+        """How many ends are not written yet."""
+        return len(self._waiting)
+
+    async def round(self) -> Instant | None:
+        """Write what waits, in one transaction for each worker identity (there are two only after a lost lease)."""
+        if not self._waiting:
+            return None
+        worker_id = self._waiting[0].running.worker_id
+        batch = [item for item in self._waiting if item.running.worker_id == worker_id][:ENDS_MAX]
+        claims = {item.end.id: item.running.claim for item in batch}
+        ends = [item.end for item in batch]
+        now = self._deps.clock.now()
+
+        def work(transaction: Transaction) -> set[JobId]:
+            return finish(transaction, claims, ends, worker_id=worker_id, now=now, make_id=self._deps.ids.make)
+
+        # READ COMMITTED: every row is named by its id and fenced. If the reply is lost, writing again is harmless:
+        # what was written is no longer held, so it changes nothing and is followed by nothing.
+        held = await self._deps.executors.write(work, isolation=Isolation.READ_COMMITTED)
+        written = {id(item) for item in batch}
+        self._waiting = [item for item in self._waiting if id(item) not in written]
+        for running, end in batch:
+            self._on_written(running, end)
+            if end.id in held:
+                self._deps.counters.jobs_ended([JobEnded(running.claim, end, running.started_at, now)])
+            else:
+                self._deps.counters.add("actions_taken")
+        return self._deps.clock.now()
+
+
+class ActionLoop(Loop):
+    """Claims due actions for its free slots and runs them as tasks."""
+
+    name = "actions"
+    subscribes = frozenset({Notification.ACTION})
+
+    def __init__(self, deps: EngineDeps, *, worker_id: Callable[[], WorkerId | None]) -> None:
+        super().__init__(deps, poll_ms=deps.settings.poll_ms)
+        self._worker_id = worker_id
+        self._claims = Claims(deps, FunctionKind.ACTION)
+        self._tasks: dict[Attempt, _Running] = {}
+        self._starting = False
+        self._wants_slots = False
+        self._paused = False
+        self.on_idle: Callable[[], object] = lambda: None
+        """Called when nothing runs any more and a pause was asked for."""
+        self.ends = ActionEnds(deps, on_written=self._free)
+
+    @property
+    def running(self) -> int:
+        """Actions that were begun and whose end is not written yet."""
+        return len(self._tasks)
+
+    def running_ids(self) -> list[JobId]:
+        """The jobs whose functions run just now."""
+        return [job_id for job_id, _ in self._tasks]
+
+    def stop_running(self, job_id: JobId, urgency: int) -> None:
+        """Cancel the function of a job that was asked to stop; it ends as canceled.
+
+        One that goes on after a request is cancelled once more when its job is terminated: `urgency` 2 after 1.
+        """
+        for running in self._tasks.values():
+            if running.claim.id == job_id and urgency > running.urgency:
+                running.urgency = urgency
+                running.task.cancel()
+
+    async def round(self) -> Instant | None:
+        """Claim what fits the free slots and start it."""
+        self._wants_slots = self._free_slots <= 0
+        if self._paused or self._wants_slots:
+            return None  # the end of the pause, or a freed slot, pokes
+        worker_id = self._worker_id()
+        if worker_id is None:
+            return None  # the next registration pokes
+        self._starting = True
+        try:
+            return await self._claim_and_start(worker_id)
+        finally:
+            self._starting = False
+            self._notify_if_idle()
+
+    async def _claim_and_start(self, worker_id: WorkerId) -> Instant | None:
+        await self._start(await self._claims.lost(worker_id, known=set(self._tasks)), worker_id)
+        free = self._free_slots
+        if free <= 0:
+            return self._deps.clock.now()  # what was found has filled them
+        with self._claims.watching():
+            claimed, suspect = await self._deps.executors.write(
+                lambda transaction: self._claim(transaction, worker_id, free), isolation=Isolation.EACH
+            )
+        self._deps.counters.add("jobs_blocked", claimed.blocked + suspect.blocked)
+        await self._start(suspect.claims + claimed.claims, worker_id)
+        return claimed.next_due_at if suspect.next_due_at is None else suspect.next_due_at
+
+    def _claim(self, transaction: Transaction, worker_id: WorkerId, free: int) -> tuple[Claimed, Claimed]:
+        """What fits the free slots; and a suspect, before the others, if none runs."""
+        now, suspect = self._deps.clock.now(), Claimed([], None)
+        if free > 0 and not self._runs_suspect:
+            suspect = self._claims.suspect(transaction, worker_id, now=now)
+        return self._claims.due(transaction, worker_id, now=now, limit=free - len(suspect.claims)), suspect
+
+    @property
+    def _runs_suspect(self) -> bool:
+        return any(running.is_suspect for running in list(self._tasks.values()))
+
+    @property
+    def _free_slots(self) -> int:
+        """Slots without a function that runs; none while too many ends wait to be written."""
+        waiting = self.ends.waiting
+        return self._deps.settings.action_slots - (len(self._tasks) - waiting) if waiting < ENDS_MAX else 0
+
+    def pause(self) -> bool:
+        """Start nothing until `resume`; returns whether nothing runs. If something does, `on_idle` is called later."""
+        self._paused = True
+        return not (self._tasks or self._starting)
+
+    def resume(self) -> None:
+        """Go on after a pause."""
+        if self._paused:
+            self._paused = False
+            self.poke()
+
+    async def drain(self, within_ms: int, at_once: asyncio.Event) -> None:
+        """Let running actions end, within the time or until `at_once`; then cancel them and end them as cut off.
+
+        One that does not end although it was cancelled is left behind: its end is written all the same.
+        """
+        if self._tasks:
+            actions = "1 running action" if len(self._tasks) == 1 else f"{len(self._tasks)} running actions"
+            _logger.info("waiting up to %.0f s for %s", within_ms / 1000, actions)
+            waits = [asyncio.create_task(self._all_ended(within_ms / 1000)), asyncio.create_task(at_once.wait())]
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for wait in waits:
+                wait.cancel()
+        self.cancel_all()
+        await self._all_ended(CLEAN_UP_S)
+        for running in list(self._tasks.values()):
+            if not running.task.done():
+                _logger.warning("%s does not end although it was cancelled; it is left behind", running.claim.name,
+                                extra={"job_id": running.claim.id})  # fmt: skip
+                self._end(running, self._end_of_cancelled(running))
+
+    def cancel_all(self) -> None:
+        """Stop running actions: the worker stops, or its lease was taken away."""
+        for running in self._tasks.values():
+            running.task.cancel()
+
+    async def _all_ended(self, seconds: float) -> None:
+        if self._tasks:
+            await asyncio.wait([running.task for running in self._tasks.values()], timeout=seconds)
+
+    async def _start(self, claims: list[Claim], worker_id: WorkerId) -> None:
+        if worker_id != self._worker_id():
+            return  # the lease was lost meanwhile, so these were given away: what has not begun need not begin
+        if self.stopping and claims:
+            await give_back(self._deps, claims, worker_id)  # claimed while the worker was told to stop
+            return
+        for claim in claims:
+            task = asyncio.create_task(self._run(claim), name=f"action {claim.name} {claim.id}")
+            self._tasks[claim.id, claim.attempt] = _Running(claim, worker_id, self._deps.clock.now(), task)
+
+    async def _run(self, claim: Claim) -> None:
+        running = self._tasks[claim.id, claim.attempt]
+        try:
+            ran = await self._deps.runner.run_action(claim)
+        except asyncio.CancelledError:
+            end = self._end_of_cancelled(running)
+        except Exception as error:  # the function's own errors are outcomes, so this is a row that cannot be understood
+            _logger.exception("%s could not be run", claim.name, extra={"job_id": claim.id})
+            end = self._end_of(claim, Ran(Raised(type(error).__name__, str(error)), None))
+        else:
+            end = self._end_of(claim, ran)
+        self._end(running, end)
+        self._poke_for_slot()
+
+    def _end_of(self, claim: Claim, ran: Ran) -> JobEnd:
+        return ended(claim, ran.outcome, now=self._deps.clock.now(), entropy=self._deps.entropy, logs=ran.logs)
+
+    def _end(self, running: _Running, end: JobEnd) -> None:
+        if not running.has_ended:  # else it was left behind, and ends later nevertheless
+            running.has_ended = True
+            self.ends.add(_Ended(running, end))
+
+    def _end_of_cancelled(self, running: _Running) -> JobEnd:
+        """How a cancelled action ends: that depends on whether its job, itself or the worker was stopped."""
+        claim, now, entropy = running.claim, self._deps.clock.now(), self._deps.entropy
+        if running.urgency:
+            return ended(claim, Canceled(), now=now, entropy=entropy)
+        if not running.task.cancelling():
+            raised = Raised(asyncio.CancelledError.__name__, "something that the function waited for was cancelled")
+            return ended(claim, raised, now=now, entropy=entropy)
+        if self.stopping:
+            return cut_off(claim, now=now, entropy=entropy)
+        return lost(claim, now=now, entropy=entropy)  # the lease was lost: others have written this already
+
+    def _free(self, running: _Running, end: JobEnd) -> None:
+        self._tasks.pop((running.claim.id, running.claim.attempt), None)
+        if end.state is JobState.PENDING or running.is_suspect:
+            self.poke()  # for the next try, and for the next suspect: nothing else pokes for these
+        self._poke_for_slot()
+        self._notify_if_idle()
+
+    def _poke_for_slot(self) -> None:
+        if self._wants_slots:
+            self.poke()
+
+    def _notify_if_idle(self) -> None:
+        if self._paused and not (self._tasks or self._starting):
+            self.on_idle()

@@ -1,0 +1,124 @@
+"""A batch of mutations in one transaction: their writes, what they schedule and how each ended share its commit.
+
+So either all of a mutation is there or nothing. The end of a job is fenced: if one of the batch is not held any more
+(canceled, or reaped from a worker that seemed dead), `FenceLost` takes everything back.
+"""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from evertick.base.errors import WriteConflict
+from evertick.base.ids import WorkerId
+from evertick.base.instants import Instant
+from evertick.base.records.jobs import Claim, JobEnd
+from evertick.engine.jobs.completion import finish
+from evertick.engine.runtime.deps import EngineDeps
+from evertick.rules.jobs.lifecycle import ended
+from evertick.store.contract.store import Transaction
+from evertick.store.transaction.unit_of_work import UnitOfWork
+
+
+class FenceLost(WriteConflict):
+    """One of the batch's jobs is not held any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Claimed mutations that are to share a commit."""
+
+    claims: list[Claim]
+    worker_id: WorkerId
+    failures: int = 0
+    """How often a single mutation could not be committed, although it was alone."""
+    refusals: int = 0
+    """How often in a row the database has refused the batch, although it replied to other questions."""
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it is one mutation alone."""
+        return len(self.claims) == 1
+
+    def only(self, claims: list[Claim]) -> "list[Batch]":
+        """The batch with only these claims, as a list: it is empty if they are."""
+        return [replace(self, claims=claims)] if claims else []
+
+    def halves(self) -> "list[Batch]":
+        """Two smaller batches."""
+        middle = len(self.claims) // 2
+        return self.only(self.claims[:middle]) + self.only(self.claims[middle:])
+
+
+class Result(NamedTuple):
+    """How one mutation of a batch ended."""
+
+    claim: Claim
+    end: JobEnd
+    started_at: Instant
+
+
+class OpenBatch:
+    """The transaction of a batch: the mutations that ran in it, and which of their ends are written."""
+
+    def __init__(self, transaction: Transaction, worker_id: WorkerId, deps: EngineDeps) -> None:
+        self.unit = UnitOfWork(transaction, write_completions=self.write_completions)
+        self.results: list[Result] = []
+        self._transaction = transaction
+        self._worker_id = worker_id
+        self._deps = deps
+        self._written = 0
+        self._fence_lost = False
+
+    def write_completions(self) -> None:
+        """Write the ends that are not written yet: a later mutation is about to look at the database.
+
+        Raises FenceLost if a job is not held any more, and again from then on: a function may have caught the first.
+        """
+        if self._fence_lost:
+            raise FenceLost
+        results = self.results[self._written :]
+        if not results:
+            return
+        self._written = len(self.results)
+        held = finish(
+            self._transaction,
+            {result.claim.id: result.claim for result in results},
+            [result.end for result in results],
+            worker_id=self._worker_id,
+            now=self._deps.clock.now(),
+            make_id=self._deps.ids.make,
+        )
+        if len(held) < len(results):
+            self._fence_lost = True
+            raise FenceLost
+        self._transaction.insert_jobs(self.unit.take_successors())
+
+    def finish(self) -> list[Result]:
+        """Write everything that waits, and the ends with it."""
+        self.unit.flush()
+        self.write_completions()
+        return self.results
+
+
+def run_batch(transaction: Transaction, batch: Batch, deps: EngineDeps) -> list[Result]:
+    """Run the mutations of a batch, at least one, until all have run or `batch_ms` is over.
+
+    Raises FenceLost, Conflict or Unavailable; then nothing of the batch may be committed.
+    """
+    if batch.failures and not still_held(transaction, batch):
+        raise FenceLost  # what was canceled meanwhile need not run once more
+    opened = OpenBatch(transaction, batch.worker_id, deps)
+    clock = deps.clock
+    began_at = clock.now()
+    for claim in batch.claims:
+        now = clock.now()
+        if now - began_at > deps.settings.batch_ms and opened.results:
+            break
+        ran = deps.runner.run_mutation(opened.unit, claim, now=now)
+        end = ended(claim, ran.outcome, now=now, entropy=deps.entropy, logs=ran.logs)
+        opened.results.append(Result(claim, end, now))
+    return opened.finish()
+
+
+def still_held(transaction: Transaction, batch: Batch) -> list[Claim]:
+    """The claims of a batch that are still held, so are not ended; waits for a commit that is under way."""
+    return [c for c in batch.claims if transaction.is_held(c.id, worker_id=batch.worker_id, attempt=c.attempt)]

@@ -1,0 +1,147 @@
+"""Recovery: runs batches of claimed mutations again until the end of each mutation is written.
+
+* A conflict, or a job that was taken away: nothing was written. The batch is run again in halves, and these in halves,
+  so the one mutation that stands in the way is found in a few commits, and the others still share theirs. A single
+  mutation that meets conflicts is retried without end, ever more slowly.
+* The database will never commit it (a constraint that is checked at the commit), or the engine failed in a way that it
+  does not know: the same halves find the one mutation. That one ends failed, and delays no other.
+* The connection broke during the commit: the rows, read under a lock, tell whether it was applied. What is still held
+  was not, and is run again.
+* The time of a batch was over before all had run: the others are the next batch.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+from dataclasses import replace
+from typing import Final
+
+from evertick.base.errors import Conflict, OutcomeUnknown, StorageFailed, TransactionRefused, Unavailable
+from evertick.base.ids import WorkerId
+from evertick.base.outcomes import TIMED_OUT, Raised
+from evertick.base.records.jobs import Claim
+from evertick.base.records.retry import RetryPolicy
+from evertick.base.time_limit import FunctionTimeout
+from evertick.engine.jobs.mutations.batch import Batch, FenceLost, OpenBatch, Result, run_batch, still_held
+from evertick.engine.runtime.deps import EngineDeps
+from evertick.engine.runtime.executors import Work
+from evertick.engine.runtime.metrics import JobEnded
+from evertick.rules.jobs.lifecycle import ended
+from evertick.rules.jobs.retry import retry_delay_ms
+from evertick.store.contract.store import Isolation, Transaction
+
+_logger: Final = logging.getLogger("evertick.engine")
+
+REFUSALS_MAX: Final = 3
+"""A batch that the database has refused this often in a row is run again in halves."""
+CONFLICT_BACKOFF: Final = RetryPolicy(attempts_max=1_000, first_ms=5, factor=2.0, cap_ms=1_000, jitter=0.5)
+"""Waits between runs of a mutation that meets conflicts. There is no last one: internal errors are always retried."""
+
+
+class BatchRunner:
+    """Runs claimed mutations to their end. While the database is away, it waits."""
+
+    def __init__(self, deps: EngineDeps) -> None:
+        self._deps = deps
+        self._unavailable = 0
+        self.last_batch_complete = False
+        """Whether the last commit held every mutation of its batch: none was left for want of time."""
+
+    def work(self, batch: Batch) -> Work[list[Result]]:
+        """The work of a batch's transaction. A caller that begins it by itself then calls `complete`."""
+        return lambda transaction: run_batch(transaction, batch, self._deps)
+
+    async def run(self, claims: list[Claim], worker_id: WorkerId) -> None:
+        """Run mutations until the end of each is written."""
+        await self._run_all(Batch([], worker_id).only(claims))
+
+    async def complete(self, batch: Batch, begun: Awaitable[list[Result]]) -> None:
+        """As `run`, for a batch whose first run has begun."""
+        await self._run_all(await self._left_over(batch, begun))
+
+    async def _run_all(self, batches: list[Batch]) -> None:
+        while batches:
+            batch = batches.pop(0)
+            if batch.failures > 1:
+                await self._back_off(batch.failures - 1)
+            batches[:0] = await self._left_over(batch, self._deps.executors.write(self.work(batch)))
+
+    async def _left_over(self, batch: Batch, running: Awaitable[list[Result]]) -> list[Batch]:
+        """Wait for a run of a batch; returns what must be run after it."""
+        counters = self._deps.counters
+        try:
+            results = await running
+        except FenceLost:
+            counters.add("mutations_taken")
+            return [] if batch.is_single else batch.halves()
+        except Conflict as error:
+            counters.add("mutation_conflicts")
+            if not batch.is_single:
+                return batch.halves()
+            claim = batch.claims[0]
+            _logger.info("%s met a conflict and will be retried: %s", claim.name, error,
+                         extra={"job_id": claim.id, "will_retry": True})  # fmt: skip
+            return [Batch(batch.claims, batch.worker_id, batch.failures + 1)]
+        except TransactionRefused as error:
+            return batch.halves() if not batch.is_single else await self._give_up(batch, error)
+        except Unavailable as error:
+            counters.add("outcomes_unknown" if isinstance(error, OutcomeUnknown) else "database_unavailable")
+            _logger.warning("mutations: %s; looking up what became of %d jobs", error, len(batch.claims))
+            # A database that can be read but not written (its disk is full, say) must not keep us busy.
+            self._unavailable += 1
+            await self._back_off(self._unavailable)
+            held = await self._still_held(batch)
+            refusals = batch.refusals + (not isinstance(error, StorageFailed | OutcomeUnknown))
+            left = replace(batch, claims=held, refusals=refusals)
+            # The database replies, and refuses this batch again and again: a function may have brought it to that.
+            return left.halves() if refusals % REFUSALS_MAX == 0 and len(held) > 1 else left.only(held)
+        except Exception as error:
+            _logger.exception("running %d mutations failed unexpectedly", len(batch.claims))
+            return batch.halves() if not batch.is_single else await self._give_up(batch, error)
+        self._unavailable = 0
+        now = self._deps.clock.now()
+        counters.jobs_ended([JobEnded(*result, now) for result in results])
+        done = {result.claim.id for result in results}
+        self.last_batch_complete = len(done) == len(batch.claims)
+        return batch.only([claim for claim in batch.claims if claim.id not in done])
+
+    async def _give_up(self, batch: Batch, error: Exception) -> list[Batch]:
+        """End a mutation that cannot be committed as failed. Nothing of it is written but that."""
+        deps = self._deps
+        claim = batch.claims[0]
+        outcome = Raised(type(error).__name__, str(error))
+        if _was_timed_out(error):
+            outcome = Raised(TIMED_OUT, f"{claim.name} took longer than its time limit; {error}")
+        end = ended(claim, outcome, now=deps.clock.now(), entropy=deps.entropy, logs=None)
+        failed = Result(claim, end, deps.clock.now())
+
+        def work(transaction: Transaction) -> list[Result]:
+            opened = OpenBatch(transaction, batch.worker_id, deps)
+            opened.results.append(failed)
+            return opened.finish()
+
+        return await self._left_over(batch, deps.executors.write(work))
+
+    async def _still_held(self, batch: Batch) -> list[Claim]:
+        """Which claims are still held, so must be run again; asks until the database replies."""
+        failures = 0
+        while True:
+            try:
+                return await self._deps.executors.write(
+                    lambda transaction: still_held(transaction, batch), isolation=Isolation.READ_COMMITTED
+                )
+            except (Unavailable, Conflict):
+                failures += 1
+                await self._back_off(failures)
+
+    async def _back_off(self, failures: int) -> None:
+        await asyncio.sleep(retry_delay_ms(failures, CONFLICT_BACKOFF, self._deps.entropy) / 1000)
+
+
+def _was_timed_out(error: BaseException | None) -> bool:
+    """Whether an error of the transaction came from a function that was cut off by its time limit."""
+    while error is not None:
+        if isinstance(error, FunctionTimeout):
+            return True
+        error = error.__context__
+    return False

@@ -1,0 +1,34 @@
+"""The pruner: removes jobs, remembered calls and rows of the ledger whose retention is over, in small batches."""
+
+from evertick.base.instants import Instant
+from evertick.engine.runtime.deps import EngineDeps
+from evertick.engine.runtime.loop import Loop
+from evertick.store.contract.store import Isolation, Transaction
+
+
+class Pruner(Loop):
+    """Removes what has been kept long enough."""
+
+    name = "pruner"
+
+    def __init__(self, deps: EngineDeps) -> None:
+        super().__init__(deps, poll_ms=deps.settings.prune_every_ms)
+
+    async def round(self) -> Instant | None:
+        """Remove one batch of each kind; look again at once while batches come out full."""
+        settings, now = self._deps.settings, self._deps.clock.now()
+        limit = settings.prune_batch
+        before = Instant(now - settings.retention_ms)
+        before_in_ledger = Instant(now - settings.ledger_retention_ms)
+
+        def work(transaction: Transaction) -> dict[str, int]:
+            return {
+                "jobs_pruned": transaction.prune_jobs(before=before, limit=limit),
+                "calls_pruned": transaction.prune_calls(before=before, limit=limit),
+                "occurrences_pruned": transaction.prune_occurrences(before=before_in_ledger, limit=limit),
+            }
+
+        pruned = await self._deps.executors.write(work, isolation=Isolation.READ_COMMITTED)
+        for name, count in pruned.items():
+            self._deps.counters.add(name, count)
+        return self._deps.clock.now() if limit in pruned.values() else None

@@ -1,0 +1,82 @@
+"""The reaper: gives back the jobs of dead workers. Any worker reaps; there is no leader."""
+
+import logging
+from typing import Final
+
+from evertick.base.ids import WorkerId
+from evertick.base.instants import Instant
+from evertick.base.records.job_error import NO_ERROR
+from evertick.base.records.jobs import Claim, JobEnd, JobState
+from evertick.engine.jobs.completion import finish
+from evertick.engine.runtime.deps import EngineDeps
+from evertick.engine.runtime.loop import Loop
+from evertick.rules.jobs.lifecycle import lost
+from evertick.store.contract.store import Isolation, Transaction
+
+_logger: Final = logging.getLogger("evertick.engine")
+
+REAP_BATCH: Final = 500
+"""Jobs given back in one transaction."""
+WORKERS_MAX: Final = 100
+"""Expired workers looked at in one round."""
+
+
+class Reaper(Loop):
+    """Recovers the jobs of workers whose lease ran out."""
+
+    name = "reaper"
+
+    def __init__(self, deps: EngineDeps) -> None:
+        super().__init__(deps, poll_ms=max(1, deps.settings.lease_ms // 4))
+
+    async def round(self) -> Instant | None:
+        """Recover one batch; look again at once while there may be more."""
+        more = await self._deps.executors.write(
+            lambda transaction: reap(transaction, self._deps), isolation=Isolation.READ_COMMITTED
+        )
+        return self._deps.clock.now() if more else None
+
+
+def reap(transaction: Transaction, deps: EngineDeps) -> bool:
+    """Recover up to REAP_BATCH jobs of workers without a lease; returns whether there may be more."""
+    now = deps.clock.now()
+    expired = [worker.id for worker in transaction.expired_workers(now, limit=WORKERS_MAX)]
+    # A worker that was reaped while it claimed may hold jobs although its row is gone.
+    return any(_recover(transaction, each, deps, now) for each in expired + transaction.holders_without_row())
+
+
+def recover_all(transaction: Transaction, deps: EngineDeps) -> None:
+    """Recover the jobs of every worker in the database: none lives, because this process alone holds the file."""
+    now = deps.clock.now()
+    for worker_id in [row.id for row in transaction.list_workers()] + transaction.holders_without_row():
+        while _recover(transaction, worker_id, deps, now):
+            pass
+
+
+def _recover(transaction: Transaction, worker_id: WorkerId, deps: EngineDeps, now: Instant) -> bool:
+    """Give back up to REAP_BATCH jobs of a dead worker, and remove it when none is left; whether some are left."""
+    held = transaction.held_jobs(worker_id, limit=REAP_BATCH)
+    if held:
+        given_back = "1 job that it ran is" if len(held) == 1 else f"{len(held)} jobs that it ran are"
+        _logger.warning("worker %s died; %s given back", worker_id, given_back)
+        deps.counters.add("jobs_reaped", len(held))
+        ends = [lost(claim, now=now, entropy=deps.entropy) for claim in held]
+        claims = {claim.id: claim for claim in held}
+        written = finish(transaction, claims, ends, worker_id=worker_id, now=now, make_id=deps.ids.make)
+        for end in ends:
+            if end.id in written:
+                _log_end(claims[end.id], end)
+    if len(held) == REAP_BATCH:
+        return True
+    transaction.remove_worker(worker_id)
+    return False
+
+
+def _log_end(claim: Claim, end: JobEnd) -> None:
+    """Say what became of a job whose worker died."""
+    extra = {"job_id": claim.id, "function": claim.name}
+    if end.state is JobState.PENDING:
+        _logger.info("job %s (%s) is tried again, because its worker died", claim.id, claim.name, extra=extra)
+        return
+    error = NO_ERROR if end.error is None else end.error.value
+    _logger.warning("job %s (%s) failed: %s; it is not tried again", claim.id, claim.name, error.text, extra=extra)

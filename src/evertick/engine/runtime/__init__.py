@@ -1,0 +1,1 @@
+"""What every part of the engine stands on: loops, executors, heartbeat, settings, metrics."""

@@ -1,0 +1,170 @@
+"""Executors: where transactions and blocking functions run, so that the event loop never waits for them.
+
+The engine and the functions of users never share threads: a function can block its thread for as long as it likes, and
+the engine must go on claiming, evaluating and writing ends meanwhile.
+
+`ThreadExecutors` has threads; `InlineExecutors` runs everything at once in the caller's thread, which makes tests and
+simulations deterministic.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final, NamedTuple, Protocol, TypeVar
+
+from evertick.store.contract.store import Isolation, Store, Transaction
+
+A = TypeVar("A")
+B = TypeVar("B")
+T = TypeVar("T")
+Work = Callable[[Transaction], T]
+
+READERS: Final = 4
+"""Threads for the reads of the engine."""
+JOB_THREADS_MAX: Final = 100_000
+"""No limit: a job's slot is its thread. A function that goes on after its job was canceled keeps its thread, and must
+not make the next one wait for it."""
+
+
+class Executors(Protocol):
+    """Runs work elsewhere and lets the caller await it."""
+
+    async def write(self, work: Work[T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
+        """`Store.write`, one attempt."""
+        ...
+
+    async def write_two(
+        self, first: Work[A], then: Callable[[A], Work[B] | None], *, isolation: Isolation
+    ) -> tuple[A, Awaitable[B] | None]:
+        """`first`, with the isolation given, and then in a transaction of its own what `then` makes of its result.
+
+        Returns the result of `first`, whose errors are raised, and the second to be awaited; None if there is none.
+        """
+        result = await self.write(first, isolation=isolation)
+        second = then(result)
+        return result, None if second is None else self.write(second)
+
+    async def read(self, work: Work[T]) -> T:
+        """`Store.read`."""
+        ...
+
+    async def ask(self, function: Callable[[], T]) -> T:
+        """Call a blocking function of the engine's own."""
+        ...
+
+    async def call(self, function: Callable[[], T]) -> T:
+        """Call what may block in a user's function that is called by `await`."""
+        ...
+
+    async def run_job(self, function: Callable[[], T]) -> T:
+        """Call the blocking function of a job. It has a thread at once: the slots of actions bound their number."""
+        ...
+
+    def close(self, *, wait: bool = True) -> None:
+        """Give the threads back; without `wait`, also those whose transactions have not ended."""
+        ...
+
+
+class _Pools(NamedTuple):
+    writers: ThreadPoolExecutor
+    readers: ThreadPoolExecutor
+    callers: ThreadPoolExecutor
+    jobs: ThreadPoolExecutor
+
+
+class ThreadExecutors(Executors):
+    """Threads for the engine's transactions (one for SQLite's writer, several for PostgreSQL), and others for users'
+    functions.
+    """
+
+    def __init__(self, store: Store, *, writers: int, callers: int) -> None:
+        self._store = store
+        self._sizes = (writers, callers)
+        self._pools = self._new_pools()
+
+    async def write(self, work: Work[T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
+        return await asyncio.get_running_loop().run_in_executor(
+            self._pools.writers, lambda: self._store.write(work, isolation=isolation)
+        )
+
+    async def write_two(
+        self, first: Work[A], then: Callable[[A], Work[B] | None], *, isolation: Isolation
+    ) -> tuple[A, Awaitable[B] | None]:
+        """Both run in one thread, one after the other: the event loop is not asked between."""
+
+        def both() -> "tuple[A, Future[B] | None]":
+            result = self._store.write(first, isolation=isolation)
+            second = then(result)
+            if second is None:
+                return result, None
+            end: Future[B] = Future()
+            try:
+                end.set_result(self._store.write(second))
+            except Exception as error:
+                end.set_exception(error)
+            return result, end
+
+        result, end = await asyncio.get_running_loop().run_in_executor(self._pools.writers, both)
+        return result, None if end is None else asyncio.wrap_future(end)
+
+    async def read(self, work: Work[T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pools.readers, self._store.read, work)
+
+    async def ask(self, function: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pools.readers, function)
+
+    async def call(self, function: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pools.callers, function)
+
+    async def run_job(self, function: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pools.jobs, function)
+
+    def close(self, *, wait: bool = True) -> None:
+        """A function that still runs keeps its thread, not the process.
+
+        Later work, as of a program that outlives its worker, gets new threads.
+        """
+        pools, self._pools = self._pools, self._new_pools()
+        pools.writers.shutdown(wait=wait, cancel_futures=not wait)
+        for pool in (pools.readers, pools.callers, pools.jobs):
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _new_pools(self) -> _Pools:
+        """No thread is there before its first work."""
+        writers, callers = self._sizes
+        return _Pools(
+            writers=ThreadPoolExecutor(writers, thread_name_prefix="evertick-executor"),
+            readers=ThreadPoolExecutor(READERS, thread_name_prefix="evertick-read"),
+            callers=ThreadPoolExecutor(callers, thread_name_prefix="evertick-call"),
+            jobs=ThreadPoolExecutor(JOB_THREADS_MAX, thread_name_prefix="evertick-job"),
+        )
+
+
+class InlineExecutors(Executors):
+    """No threads: work runs where it is awaited, after every other task had its turn."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def write(self, work: Work[T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
+        await asyncio.sleep(0)
+        return self._store.write(work, isolation=isolation)
+
+    async def read(self, work: Work[T]) -> T:
+        await asyncio.sleep(0)
+        return self._store.read(work)
+
+    async def ask(self, function: Callable[[], T]) -> T:
+        await asyncio.sleep(0)
+        return function()
+
+    async def call(self, function: Callable[[], T]) -> T:
+        await asyncio.sleep(0)
+        return function()
+
+    async def run_job(self, function: Callable[[], T]) -> T:
+        await asyncio.sleep(0)
+        return function()
+
+    def close(self, *, wait: bool = True) -> None:
+        """Nothing is to be given back."""

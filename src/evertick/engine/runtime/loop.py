@@ -1,0 +1,106 @@
+"""Loops: the common shape of everything that runs without being called.
+
+A loop does one bounded round of work, which returns when to look again; then it waits until then, or for a poke.
+A poke only makes a loop prompt: what is due is read from the store. Sleeping, stopping, backing off and reporting
+happen here and nowhere else.
+"""
+
+import asyncio
+import logging
+from typing import Final
+
+from evertick.base.clock import real_seconds
+from evertick.base.errors import Conflict, Unavailable
+from evertick.base.instants import Instant
+from evertick.engine.runtime.deps import EngineDeps
+from evertick.store.contract.notifications import EVERYTHING, Notifications
+
+_logger: Final = logging.getLogger("evertick.engine")
+
+BACKOFF_FIRST_S: Final = 0.1
+BACKOFF_MAX_S: Final = 2.0
+CONFLICT_PAUSE_S: Final = 0.005
+LEAST_WAIT_S: Final = 0.001
+
+
+class Loop:
+    """A loop; a subclass does its work in `round`."""
+
+    name = "loop"
+    subscribes: Notifications = EVERYTHING
+    """The notifications after which it must look."""
+
+    def __init__(self, deps: EngineDeps, *, poll_ms: int) -> None:
+        self._deps = deps
+        self._poll_ms = poll_ms
+        self._poked = asyncio.Event()
+        self._stopping = False
+        self._away_since: Instant | None = None
+        self._backoff_s = BACKOFF_FIRST_S
+
+    async def round(self) -> Instant | None:
+        """Do one bounded round of work. Return when to look again, or None to wait for a poke."""
+        raise NotImplementedError
+
+    def poke(self) -> None:
+        """Look again at once. Call it in the loop's own thread."""
+        self._poked.set()
+
+    def stop(self) -> None:
+        """Let the running round be the last."""
+        self._stopping = True
+        self._poked.set()
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the loop was told to stop."""
+        return self._stopping
+
+    async def run(self) -> None:
+        """Round after round until stopped. An unexpected error ends it: then the whole worker must stop loudly."""
+        while not self._stopping:
+            self._poked.clear()
+            try:
+                wake_at = await self.round()
+            except Unavailable as error:
+                await self._back_off(error)
+            except Conflict as error:
+                _logger.debug("%s: %s; retrying", self.name, error, extra={"loop": self.name})
+                await self._wait(CONFLICT_PAUSE_S)
+            else:
+                self._report_back()
+                await self._wait(self._seconds_until(wake_at))
+
+    async def _wait(self, seconds: float) -> None:
+        if seconds <= 0:
+            await asyncio.sleep(0)
+            return
+        try:
+            async with asyncio.timeout(seconds):
+                await self._poked.wait()
+        except TimeoutError:
+            pass
+
+    def _seconds_until(self, wake_at: Instant | None) -> float:
+        poll_s = self._poll_ms / 1000
+        if wake_at is None:
+            return poll_s
+        wait_ms = wake_at - self._deps.clock.now()
+        # A clock that runs fast must not turn a millisecond of its own into no wait at all.
+        return min(max(real_seconds(self._deps.clock, wait_ms), LEAST_WAIT_S), poll_s) if wait_ms > 0 else 0.0
+
+    async def _back_off(self, error: Unavailable) -> None:
+        if self._away_since is None:
+            self._away_since = self._deps.clock.now()
+            _logger.warning("%s: %s", self.name, error, extra={"loop": self.name, "error": error.code})
+        await self._wait(self._backoff_s)
+        self._backoff_s = min(self._backoff_s * 2, BACKOFF_MAX_S)
+
+    def _report_back(self) -> None:
+        if self._away_since is not None:
+            away_ms = self._deps.clock.now() - self._away_since
+            _logger.warning(
+                "%s: the database is back after %.1f s", self.name, away_ms / 1000, extra={"loop": self.name}
+            )
+            self._away_since = None
+            self._backoff_s = BACKOFF_FIRST_S

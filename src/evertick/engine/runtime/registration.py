@@ -1,0 +1,136 @@
+"""Registration: the identity under which a worker holds jobs, and the lease that keeps it.
+
+A worker whose lease is lost has lost its jobs to others. It goes on under a new identity, so that nothing it still
+writes under the old one counts.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+from collections.abc import Callable
+from typing import Final
+
+from evertick.base.errors import Conflict, Unavailable
+from evertick.base.ids import WORKER_PREFIX, WorkerId
+from evertick.base.instants import Instant
+from evertick.base.records.jobs import FunctionKind, Worker
+from evertick.engine.runtime.deps import EngineDeps
+from evertick.engine.runtime.heartbeat import Heartbeat, MakeHeartbeat
+from evertick.store.contract.store import Isolation, Transaction
+
+HELD_MAX: Final = 10_000
+"""Jobs that one worker can hold at most, with the default settings many times over."""
+
+_logger: Final = logging.getLogger("evertick.engine")
+
+
+class Registration:
+    """The row of one worker, under one identity after another.
+
+    `on_lost` is called when the lease is lost, `on_renewed` when the worker is registered anew; both in the event
+    loop's thread.
+    """
+
+    def __init__(
+        self,
+        deps: EngineDeps,
+        make_heartbeat: MakeHeartbeat,
+        *,
+        on_lost: Callable[[], object],
+        on_renewed: Callable[[], object],
+    ) -> None:
+        self._deps = deps
+        self._make_heartbeat = make_heartbeat
+        self._on_lost = on_lost
+        self._on_renewed = on_renewed
+        self._worker_id = self._new_id()
+        self._registered = False
+        self._heartbeat: Heartbeat | None = None
+        self._registering: asyncio.Task[None] | None = None
+        self._stopped = False
+
+    def current_id(self) -> WorkerId | None:
+        """The identity under which jobs are claimed; None between a lost lease and the next identity."""
+        return self._worker_id if self._registered else None
+
+    async def begin(self) -> None:
+        """Register, and keep the lease; a store with a single engine needs none."""
+        await self._register()
+        if not self._deps.store.single_engine:
+            self._start_heartbeat()
+
+    def lost(self) -> None:
+        """Another worker has given our jobs away: go on under a new identity."""
+        _logger.error("worker %s lost its lease; its running actions are cancelled", self._worker_id)
+        self._deps.counters.add("leases_lost")
+        self._registered = False
+        self._on_lost()
+        self._registering = asyncio.create_task(self._register_again(), name="register again")
+
+    def stop(self) -> None:
+        """Seek no new identity from now on."""
+        self._stopped = True
+
+    async def sign_off(self) -> None:
+        """Give back the mutations that are still held, and remove the worker.
+
+        Nothing of a mutation has happened before its end is written, and one that still runs cannot write that any
+        more: its job is not held. While an action is held, the worker stays; others recover it when the lease has run
+        out.
+        """
+        worker_id = self._worker_id
+
+        def work(transaction: Transaction) -> None:
+            held = transaction.held_jobs(worker_id, limit=HELD_MAX)
+            for claim in held:
+                if claim.kind is FunctionKind.MUTATION:
+                    transaction.release_job(claim.id, worker_id=worker_id, attempt=claim.attempt)
+            if not transaction.held_jobs(worker_id, limit=1):
+                transaction.remove_worker(worker_id)
+
+        await self._deps.executors.write(work, isolation=Isolation.READ_COMMITTED)
+
+    def close(self) -> None:
+        """Stop everything that goes on beside the worker's loops."""
+        if self._registering is not None:
+            self._registering.cancel()
+        if self._heartbeat is not None:
+            self._heartbeat.stop()
+
+    def _new_id(self) -> WorkerId:
+        return WorkerId(self._deps.ids.make(WORKER_PREFIX, self._deps.clock.now()))
+
+    async def _register(self) -> None:
+        now = self._deps.clock.now()
+        leased_until = Instant(now + self._deps.settings.lease_ms)
+        row = Worker(self._worker_id, now, leased_until, socket.gethostname(), os.getpid())
+        await self._deps.executors.write(
+            lambda transaction: transaction.register_worker(row), isolation=Isolation.READ_COMMITTED
+        )
+        self._registered = True
+
+    async def _register_again(self) -> None:
+        while not self._stopped:
+            # A new one for each try: if the reply to a registration was lost, the row may be there.
+            self._worker_id = self._new_id()
+            try:
+                await self._register()
+            except (Unavailable, Conflict):
+                await asyncio.sleep(self._deps.settings.renew_every_ms / 1000)
+            else:
+                self._start_heartbeat()
+                self._on_renewed()
+                return
+
+    def _start_heartbeat(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._heartbeat = self._make_heartbeat(self._deps, self._worker_id, lambda: call_in_loop(loop, self.lost))
+        self._heartbeat.start()
+
+
+def call_in_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., object], *args: object) -> None:
+    """Call `function` in the loop's thread, from another. If the loop has been closed meanwhile, nothing happens."""
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(function, *args)

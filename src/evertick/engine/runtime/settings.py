@@ -1,0 +1,93 @@
+"""Settings: every size, limit and waiting time of the engine, by name."""
+
+from dataclasses import dataclass, fields
+from typing import Final
+
+from evertick.base.errors import Misuse
+from evertick.base.instants import DAY_MS, MINUTE_MS, SECOND_MS
+
+AT_LEAST_ONE: Final = frozenset({"batch", "action_threads", "poll_ms", "prune_batch", "tenants"})
+"""Settings that may not be 0, because nothing would run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How the workers of an app work: `App("shop", settings=Settings(action_slots=200))`.
+
+    The defaults suit one small machine. All values are whole numbers; a name in `_ms` is a duration in milliseconds.
+
+    Running mutations:
+
+    - `batch` (256): mutations that share one commit. Lower it if a conflict between some of them repeats too much work.
+    - `batch_ms` (200): a batch is committed early once its functions have taken this long. Lower it if short mutations
+      wait for slow ones.
+    - `mutation_timeout_ms` (1,000): time one query or mutation may take, unless its decorator has `timeout=`.
+
+    Running actions:
+
+    - `action_slots` (64): actions that one worker runs at a time. Raise it for actions that mostly wait for a network.
+    - `action_threads` (16): threads for queries, mutations and plain `def` actions that `async` code awaits. Raise it
+      if such calls wait for a free thread. Plain `def` actions that are jobs need none of them: each has its own.
+    - `action_timeout_ms` (600,000): time one action may take, unless its decorator has `timeout=`.
+    - `drain_ms` (30,000): time that running actions have to end when the worker is told to stop. Keep it below the time
+      after which your service manager kills the process.
+
+    Looking for work:
+
+    - `poll_ms` (5,000): longest time between two looks at the database. Notifications make workers prompt; this is how
+      late a job can be if one was lost. Raise it to spare a database with many idle workers.
+    - `lease_ms` (10,000): how long a worker counts as alive after its last heartbeat, which it sends three times as
+      often. Jobs of a dead worker are given back after this time. Raise it if the network stalls for seconds. SQLite
+      has no leases.
+    - `tenants` (1,000): tenants that one round looks at. Raise it if more of them have work at the same time.
+    - `unblock_every_ms` (10,000): time between two looks for jobs that waited for a function which a worker now has.
+
+    Schedules:
+
+    - `evaluate_every_ms` (60,000): longest time between two looks at the schedules, whatever `poll_ms` is.
+    - `schedule_interval_min_ms` (1,000): least time between two times of a schedule. A closer spec is refused.
+    - `schedule_starts_per_minute` (60): most times a schedule may have in one minute. A denser spec is refused. Change
+      both to allow or forbid schedules that run often.
+
+    Keeping and removing:
+
+    - `retention_ms` (7 days): how long a job can be read after it ended. Lower it if many jobs fill the disk.
+    - `ledger_retention_ms` (90 days): how long an occurrence of a schedule can be read after it was decided.
+    - `completed_retention_ms` (7 days): how long a schedule that has ended stays, after its last start or change.
+    - `prune_batch` (1,000): rows removed in one transaction.
+    - `prune_every_ms` (60,000): time between two rounds that remove what is past its retention.
+
+    Raises Misuse for a value that is not a whole number, below 0, or 0 where nothing would run (`batch`,
+    `action_threads`, `poll_ms`, `prune_batch`, `tenants`).
+    """
+
+    batch: int = 256
+    batch_ms: int = 200
+    action_slots: int = 64
+    action_threads: int = 16
+    poll_ms: int = 5 * SECOND_MS
+    lease_ms: int = 10 * SECOND_MS
+    mutation_timeout_ms: int = 1 * SECOND_MS
+    action_timeout_ms: int = 10 * MINUTE_MS
+    drain_ms: int = 30 * SECOND_MS
+    retention_ms: int = 7 * DAY_MS
+    ledger_retention_ms: int = 90 * DAY_MS
+    completed_retention_ms: int = 7 * DAY_MS
+    evaluate_every_ms: int = MINUTE_MS
+    prune_batch: int = 1_000
+    prune_every_ms: int = MINUTE_MS
+    unblock_every_ms: int = 10 * SECOND_MS
+    schedule_interval_min_ms: int = SECOND_MS
+    schedule_starts_per_minute: int = 60
+    tenants: int = 1_000
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value, least = getattr(self, field.name), 1 if field.name in AT_LEAST_ONE else 0
+            if type(value) is not int or value < least:
+                raise Misuse(f"Settings({field.name}=...) takes a whole number, at least {least}, not {value!r}")
+
+    @property
+    def renew_every_ms(self) -> int:
+        """Time between two heartbeats."""
+        return max(1, self.lease_ms // 3)

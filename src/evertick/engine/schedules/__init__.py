@@ -1,0 +1,1 @@
+"""The evaluator and everything it does to a schedule."""

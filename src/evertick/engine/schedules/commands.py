@@ -1,0 +1,210 @@
+"""Requests: what a user or a function does to a schedule, as plain functions over a transaction.
+
+Every request first lets the schedule catch up with what has happened (ends of runs, due times), then happens itself,
+all in the caller's transaction: a mutation that pauses a schedule pauses it together with its other writes, or not at
+all. Each bumps the schedule's version and leaves a line in its history.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from evertick.base.errors import AlreadyExists, ScheduleNotFound, Unavailable, VersionConflict
+from evertick.base.ids import ScheduleId, TenantId
+from evertick.base.instants import Instant
+from evertick.base.records.schedules import OccurrenceFilter
+from evertick.engine.jobs.completion import MakeId
+from evertick.engine.schedules.eligibility import OPEN, Targets
+from evertick.engine.schedules.evaluation import Inputs, evaluate
+from evertick.engine.schedules.outcome import COMPLETED_RETENTION_MS, Evaluated, Evaluation
+from evertick.engine.schedules.persistence import add_history, write
+from evertick.engine.schedules.times import times_of
+from evertick.rules.schedules.events import Deleted, Event, Updated
+from evertick.rules.schedules.fates import Origin
+from evertick.rules.schedules.policies import Policies
+from evertick.rules.schedules.state import FireTime
+from evertick.store.contract.store import Transaction
+from evertick.store.records.schedule import Schedule
+
+REPORTS_MAX: Final = 1_000
+ROUNDS_MAX: Final = 200
+"""Pages of due times that a request judges before it happens; a schedule further behind must be caught up first."""
+
+LEDGER_LOOK_MAX: Final = 1_000
+"""Rows of the ledger beyond the present that a new schedule looks at for times of a namesake."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requester:
+    """Who asks, in whose name and when: what every request needs beside its own words."""
+
+    tenant: TenantId
+    actor: str
+    now: Instant
+    make_id: MakeId
+    targets: Targets = OPEN
+    retention_ms: int = COMPLETED_RETENTION_MS
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """What evaluations on its behalf need."""
+        return Evaluation(now=self.now, make_id=self.make_id, retention_ms=self.retention_ms)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What is requested of a schedule: `events` for the rules, and `edit`, which gives it another spec, target, note or
+    other metadata. `action` and `detail` are what its history says about it.
+
+    With `if_version`, the change is refused if the schedule has another version.
+    """
+
+    action: str = "updated"
+    detail: str = ""
+    events: Sequence[Event] = ()
+    edit: Callable[[Schedule], Schedule] | None = None
+    if_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update(Change):
+    """A change of what a schedule is: what `edit` gives it, its policies, and the names of its runs. None keeps.
+
+    `first_at` is the first moment that may be a time of a new spec, where that shall not be the one after the update.
+    """
+
+    policies: Policies | None = None
+    run_id_template: str | None = None
+    first_at: Instant | None = None
+
+
+def create(
+    transaction: Transaction, row: Schedule, requests: Sequence[Event], by: Requester, *, detail: str = ""
+) -> Evaluated:
+    """Write a new schedule and let its first requests (a trigger, a backfill) happen at once.
+
+    Raises AlreadyExists if the id is taken.
+    """
+    if transaction.get_schedule(row.id, tenant=row.tenant) is not None:
+        raise AlreadyExists(f"a schedule {row.id!r} exists already; update it, or choose another id")
+    row = _beyond_ledger(transaction, row)
+    transaction.insert_schedule(row)
+    return _write(transaction, row, Change(action="created", detail=detail, events=requests), by)
+
+
+def apply(transaction: Transaction, schedule_id: ScheduleId, change: Change, by: Requester) -> Evaluated:
+    """Let a change happen to a schedule.
+
+    Raises ScheduleNotFound, or VersionConflict if the schedule is not of the version that the change is for.
+    """
+    row = locked(transaction, schedule_id, by.tenant, change.if_version)
+    row = row if change.edit is None else change.edit(row)
+    return _write(transaction, replace(row, version=row.version + 1, updated_at=by.now), change, by)
+
+
+def update(transaction: Transaction, schedule_id: ScheduleId, change: Update, by: Requester) -> Evaluated:
+    """Change what a schedule is.
+
+    Runs, waiting occurrences, counters, pause and results stay. Times before the update are never made up; a time of
+    the old spec that is between its nominal and its actual moment is kept. Raises as `apply` does.
+    """
+    row = locked(transaction, schedule_id, by.tenant, change.if_version)
+    before = _evaluated(transaction, row, (), by)
+    write(transaction, [before], by.evaluation)
+    edited = before.row if change.edit is None else change.edit(before.row)
+    edited = replace(edited, version=row.version + 1, revision=before.row.revision + 1, updated_at=by.now)
+    spec_changed = edited.spec != row.spec
+    pending: tuple[FireTime, ...] = ()
+    spec_since: Instant | None = None
+    if spec_changed:
+        pending = _between_nominal_and_actual(row, before.plan.state.seen_until, by.now)
+        spec_since = by.now if change.first_at is None else Instant(change.first_at - 1)
+    event = Updated(
+        at=by.now,
+        policies=change.policies,
+        run_id_template=change.run_id_template,
+        spec_changed=spec_changed,
+        pending=pending,
+    )
+    return _write(transaction, edited, replace(change, events=[event, *change.events]), by, spec_since=spec_since)
+
+
+def delete(transaction: Transaction, schedule_id: ScheduleId, by: Requester, *, if_version: int | None = None) -> None:
+    """Remove a schedule. What waits is dropped and noted in the ledger; what runs goes on."""
+    by = replace(by, targets=OPEN)  # also what has no target any more can be deleted
+    row = locked(transaction, schedule_id, by.tenant, if_version)
+    _write(transaction, row, Change(action="deleted", events=[Deleted(at=by.now)]), by)
+    transaction.delete_schedule(schedule_id, tenant=by.tenant)
+
+
+def locked(
+    transaction: Transaction, schedule_id: ScheduleId, tenant: TenantId, if_version: int | None = None
+) -> Schedule:
+    """The schedule, to be changed.
+
+    Raises ScheduleNotFound, or VersionConflict if it is not of version `if_version` any more.
+    """
+    row = transaction.lock_schedule(schedule_id, tenant=tenant)
+    if row is None:
+        raise ScheduleNotFound(f"no schedule {schedule_id!r}; list them with `evertick schedule list`")
+    if if_version is not None and row.version != if_version:
+        raise VersionConflict(
+            f"schedule {schedule_id!r} is at version {row.version}, not {if_version}: somebody changed it meanwhile; "
+            "read it again"
+        )
+    return row
+
+
+def _write(
+    transaction: Transaction, row: Schedule, change: Change, by: Requester, *, spec_since: Instant | None = None
+) -> Evaluated:
+    """Let the events of a change happen, write what follows, and add a line to the history."""
+    item = _evaluated(transaction, row, change.events, by, spec_since=spec_since)
+    write(transaction, [item], by.evaluation)
+    add_history(transaction, row, (by.actor, change.action, change.detail), by.evaluation)
+    return item
+
+
+def _evaluated(
+    transaction: Transaction,
+    row: Schedule,
+    requests: Sequence[Event],
+    by: Requester,
+    *,
+    spec_since: Instant | None = None,
+) -> Evaluated:
+    """What follows for a schedule when all that came before the requests, and then the requests, have happened.
+
+    Due times that do not fit into one evaluation are judged and written here, page by page, so that the requests come
+    after all of them. A schedule that is being changed is not removed for having ended.
+
+    Raises Unavailable if that is more than a transaction should hold.
+    """
+    eligibility = by.targets.eligibility(transaction, row)
+    if eligibility.gone:
+        raise ScheduleNotFound(f"the target of schedule {row.id!r} is gone, and the schedule goes with it")
+    for _ in range(ROUNDS_MAX):
+        reports = transaction.run_reports([(row.tenant, row.id)], limit=REPORTS_MAX)
+        inputs = Inputs(reports=reports, requests=requests, eligibility=eligibility, spec_since=spec_since)
+        item = evaluate(row, inputs, by.evaluation)
+        if not item.more:
+            return replace(item, retired=False)
+        page = evaluate(row, replace(inputs, requests=()), by.evaluation)
+        write(transaction, [replace(page, retired=False)], by.evaluation)
+        row = replace(page.row, revision=row.revision + 1)
+    raise Unavailable(f"schedule {row.id!r} is being caught up with what it missed; try again in a moment")
+
+
+def _beyond_ledger(transaction: Transaction, row: Schedule) -> Schedule:
+    """The new row; if one of this id was deleted and the clock set back, what the ledger holds is not named again."""
+    where = OccurrenceFilter(tenant=row.tenant, schedule_id=row.id, start=Instant(row.seen_until + 1))
+    beyond = transaction.list_occurrences(where, limit=LEDGER_LOOK_MAX, newest_first=True)
+    seen_until = next((each.nominal_at for each in beyond if each.origin == Origin.SCHEDULE), None)
+    if seen_until is None:
+        return row
+    return row.with_state(replace(row.state, seen_until=seen_until))
+
+
+def _between_nominal_and_actual(row: Schedule, seen_until: Instant, now: Instant) -> tuple[FireTime, ...]:
+    time = times_of(row).after(seen_until)
+    return (time,) if time is not None and time.nominal_at <= now < time.actual_at else ()

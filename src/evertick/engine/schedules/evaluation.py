@@ -1,0 +1,139 @@
+"""Evaluation: what follows for one schedule from everything that happened since it was last seen.
+
+It collects the ends of runs and the due times in the order of time, folds them through the rules together with what
+is requested just now, and `outcome` turns the plan into rows. The caller writes these, in the transaction in which the
+schedule is locked.
+
+One evaluation takes a bounded number of times. If further ones are due it says so (`more`): then what happened after
+them is left for the next evaluation, so that nothing is judged before what came earlier.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from evertick.base.instants import Instant
+from evertick.base.records.schedules import RunReport
+from evertick.engine.schedules.eligibility import ELIGIBLE, Eligibility
+from evertick.engine.schedules.outcome import Evaluated, Evaluation, Happened, outcome
+from evertick.engine.schedules.times import ScheduleTimes, times_of
+from evertick.rules.schedules.backfill import portion, skips_until
+from evertick.rules.schedules.decide import fold
+from evertick.rules.schedules.events import (
+    BackfillTimes,
+    Deleted,
+    Due,
+    Event,
+    Looked,
+    Resumed,
+    RunEnded,
+    SpecEnded,
+    TargetChanged,
+)
+from evertick.rules.schedules.fates import Origin, RunOutcome
+from evertick.rules.schedules.state import OCCURRENCES_PER_ROUND, Backfill, FireTime, OccurrenceKey, ScheduleState
+from evertick.store.records.schedule import Schedule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """What an evaluation takes into account beside the times that are due.
+
+    `requests` are judged after all that came before them; if the evaluation says `more`, that was not all.
+    `eligibility` is that of the target: one that is gone takes the schedule with it. Times up to `spec_since` are none
+    of the schedule's: an update has just given it this spec.
+    """
+
+    reports: Sequence[RunReport] = ()
+    requests: Sequence[Event] = ()
+    eligibility: Eligibility = ELIGIBLE
+    spec_since: Instant | None = None
+
+
+def evaluate(schedule: Schedule, inputs: Inputs, evaluation: Evaluation) -> Evaluated:
+    """Everything that follows now for a schedule. Raises SchemaMismatch or InvalidSpec if it cannot be read."""
+    now, gone = evaluation.now, inputs.eligibility.gone
+    happened = _happened(schedule, inputs, now)
+    plan = fold(schedule.state, [*happened.events, Looked(at=now)], now)
+    item = outcome(schedule, plan, happened, evaluation)
+    return replace(item, gone=True) if gone and not happened.more else item
+
+
+def _happened(schedule: Schedule, inputs: Inputs, now: Instant) -> Happened:
+    """What happened to the schedule since it was seen, in order, and what is requested now."""
+    state, reports, eligibility = schedule.state, inputs.reports, inputs.eligibility
+    times = times_of(schedule)
+    due, following = times.due(_begin(state, inputs, now), now, OCCURRENCES_PER_ROUND)
+    more = following is not None and following.actual_at <= now
+    if more and following is not None:
+        reports = [report for report in reports if report.ended_at < following.actual_at]
+    events = _in_order(reports, due, more=more)
+    if eligibility.blocked_reason != state.blocked_reason:
+        events.insert(0, TargetChanged(at=state.seen_until, blocked_reason=eligibility.blocked_reason))
+    if eligibility.gone and not more:
+        events.append(Deleted(at=now))
+    elif state.backfills:
+        # The room they have is what is left after all that happened.
+        events += _backfill_portions(fold(state, events, now).state, times, now)
+    events += inputs.requests
+    if following is None:
+        events.append(SpecEnded(at=now))  # after the requests: an update's new spec may have no further time
+    return Happened(events, reports, following, more)
+
+
+def _begin(state: ScheduleState, inputs: Inputs, now: Instant) -> Instant:
+    """The moment up to which times were seen, unless a request has just moved that."""
+    begin = state.seen_until if inputs.spec_since is None else max(state.seen_until, inputs.spec_since)
+    recounts = any(isinstance(request, Resumed) and request.recount is not None for request in inputs.requests)
+    return min(begin, now) if recounts else begin
+
+
+def _in_order(reports: Sequence[RunReport], due: list[FireTime], *, more: bool) -> list[Event]:
+    """Ends of runs and due times as they happened. Times between two ends are handed over together."""
+    events: list[Event] = []
+    position = 0
+    for report in reports:
+        before = position
+        while position < len(due) and due[position].actual_at <= report.ended_at:
+            position += 1
+        if position > before:
+            events.append(Due(times=tuple(due[before:position]), more=more or position < len(due)))
+        key = OccurrenceKey(Origin(report.origin), report.request, report.nominal_at)
+        events.append(
+            RunEnded(
+                at=report.ended_at,
+                key=key,
+                outcome=RunOutcome(report.outcome),
+                ref=report.job_id,
+                message=report.message,
+            )
+        )
+    if position < len(due):
+        events.append(Due(times=tuple(due[position:]), more=more))
+    return events
+
+
+def _backfill_portions(state: ScheduleState, times: ScheduleTimes, now: Instant) -> list[Event]:
+    """The next portion of every backfill that is under way and has room."""
+    events: list[Event] = []
+    for backfill in state.backfills:
+        fits = portion(state, backfill)
+        if fits > 0:
+            found = _times_of(backfill, times, fits + 1)
+            events.append(
+                BackfillTimes(at=now, backfill_id=backfill.id, times=tuple(found[:fits]), done=len(found) <= fits)
+            )
+    return events
+
+
+def _times_of(backfill: Backfill, times: ScheduleTimes, limit: int) -> list[FireTime]:
+    """The next times of a backfill, without those it leaves out."""
+    kept: list[FireTime] = []
+    beyond = backfill.done_until
+    while len(kept) < limit:
+        found = times.between(backfill.start_at, backfill.end_at, limit - len(kept), beyond=beyond)
+        if not found:
+            break
+        kept += [time for time in found if skips_until(backfill, time.nominal_at) is None]
+        last = found[-1].nominal_at
+        beyond = skips_until(backfill, last) or last
+    return kept

@@ -1,0 +1,182 @@
+"""Outcome: what a plan becomes: the jobs of its runs, the rows of the ledger, and the schedule as it is then.
+
+A job that runs an occurrence carries what its function may ask about it (`ctx.schedule`): the schedule, the nominal
+time, the run's name, and what earlier runs left behind at the moment it was started.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from evertick.base.ids import JOB_PREFIX, JobId
+from evertick.base.instants import DAY_MS, Instant
+from evertick.base.records.jobs import OCCURRENCE, FunctionKind, NewJob, OccurrenceRef
+from evertick.base.records.retry import RETRY
+from evertick.base.records.schedules import OccurrenceRow, RunReport
+from evertick.engine.jobs.completion import MakeId
+from evertick.rules.schedules.events import Event
+from evertick.rules.schedules.fates import Fate
+from evertick.rules.schedules.lifecycle import PAUSED_BY_FAILURE, next_wake, retires_at
+from evertick.rules.schedules.plan import Plan, Start, Verdict
+from evertick.rules.schedules.state import FireTime, RunEnd
+from evertick.store.records.schedule import Schedule
+
+COMPLETED_RETENTION_MS: Final = 7 * DAY_MS
+"""How long an ended schedule stays, as `completed`, after its last start or change."""
+ASLEEP_LOOK_EVERY_MS: Final = DAY_MS
+"""How often the times that a paused or exhausted schedule skips are written down, so that its resumption need not write
+years.
+"""
+
+KindOf = Callable[[str], FunctionKind | None]
+"""What kind of function this process has under a name; None if it has none."""
+
+
+def unknown_kind(name: str) -> None:
+    """The kind of a function where none is at hand."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """What evaluations need beside the schedules: the present, new ids, a retention, and the functions at hand.
+
+    `kind_of` knows the functions: a schedule that was made without them at hand may have taken its own for one of
+    another kind.
+    """
+
+    now: Instant
+    make_id: MakeId
+    retention_ms: int = COMPLETED_RETENTION_MS
+    kind_of: KindOf = unknown_kind
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """What happened, as events; the reports among it; and the spec's next time after it."""
+
+    events: list[Event]
+    reports: Sequence[RunReport]
+    following: FireTime | None
+    more: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluated:
+    """What is to be written for one schedule.
+
+    `more` says that further times are due already, and were not judged yet; `gone`, that its target is; `retired`, that
+    it had ended and its retention is over.
+    """
+
+    row: Schedule
+    plan: Plan
+    jobs: list[NewJob] = field(default_factory=list)
+    occurrences: list[OccurrenceRow] = field(default_factory=list)
+    reports: Sequence[RunReport] = ()
+    more: bool = False
+    gone: bool = False
+    retired: bool = False
+
+
+def outcome(schedule: Schedule, plan: Plan, happened: Happened, evaluation: Evaluation) -> Evaluated:
+    """What is to be written after `plan`."""
+    now = evaluation.now
+    if plan.starts and (kind := evaluation.kind_of(schedule.function)) not in (None, schedule.target.kind):
+        schedule = schedule.with_target(replace(schedule.target, kind=kind))
+    jobs = {start.occurrence.key: _job(schedule, start, happened, evaluation) for start in plan.starts}
+    retire_at = retires_at(plan.state, evaluation.retention_ms)
+    return Evaluated(
+        row=_after(schedule, plan, happened, retire_at, now),
+        plan=plan,
+        jobs=list(jobs.values()),
+        occurrences=[_ledger_row(schedule, verdict, jobs.get(verdict.occurrence.key), now) for verdict in plan.fates],
+        reports=happened.reports,
+        more=happened.more,
+        retired=retire_at is not None and retire_at <= now and not happened.more,
+    )
+
+
+def _job(schedule: Schedule, start: Start, happened: Happened, evaluation: Evaluation) -> NewJob:
+    """The job that runs an occurrence, with the arguments of the target or those that its trigger brought."""
+    occurrence, target, now = start.occurrence, schedule.target, evaluation.now
+    ref = OccurrenceRef(
+        id=schedule.id,
+        origin=occurrence.origin.value,
+        request=occurrence.request,
+        nominal_at=occurrence.nominal_at,
+        run_id=start.run_id,
+        last_result=_result_text(start.last_result, schedule, happened.reports),
+        last_failure=start.last_failure.message if start.last_failure else None,
+    )
+    return NewJob(
+        id=JobId(evaluation.make_id(JOB_PREFIX, now)),
+        tenant=schedule.tenant,
+        kind=target.kind,
+        name=target.name,
+        args=schedule.overrides.get(occurrence.request, target.args),
+        requested_at=occurrence.nominal_at,
+        due_at=now,
+        created_at=now,
+        retry=None if target.retry is None else RETRY.value(target.retry),
+        schedule=OCCURRENCE.value(ref),
+    )
+
+
+def _ledger_row(schedule: Schedule, verdict: Verdict, job: NewJob | None, now: Instant) -> OccurrenceRow:
+    occurrence = verdict.occurrence
+    job_id = job.id if job is not None and verdict.fate is Fate.STARTED else None
+    return OccurrenceRow(
+        tenant=schedule.tenant,
+        schedule_id=schedule.id,
+        nominal_at=occurrence.nominal_at,
+        origin=occurrence.origin.value,
+        request=occurrence.request,
+        actual_at=occurrence.actual_at,
+        fate=verdict.fate.value,
+        reason=verdict.reason.value,
+        detail=verdict.detail,
+        decided_at=now,
+        run_id=verdict.run_id,
+        job_id=job_id,
+        started_at=now if job_id is not None else None,
+    )
+
+
+def _after(schedule: Schedule, plan: Plan, happened: Happened, retire_at: Instant | None, now: Instant) -> Schedule:
+    """The schedule in the plan's state, and when to look at it again.
+
+    A schedule that paused itself has a new version: who would change it must see that first.
+    """
+    before, after = schedule.state, plan.state
+    paused_itself = before.pause is None and after.pause is not None and after.pause.by == PAUSED_BY_FAILURE
+    sleeps = after.paused or after.ending is not None
+    next_at = _actual(happened.following)
+    wake_at = next_wake(after, wake_at=plan.wake_at, next_actual_at=next_at)
+    moments = [wake_at, retire_at, now if happened.more else None]
+    if sleeps and next_at is not None:
+        moments.append(max(next_at, Instant(now + ASLEEP_LOOK_EVERY_MS)))
+    if plan.fates and schedule.overrides:
+        schedule = schedule.with_metadata(schedule.metadata.with_overrides_of({each.request for each in after.waiting}))
+    return schedule.with_state(
+        after,
+        last_result=_result_text(after.last_result, schedule, happened.reports),
+        last_failure=after.last_failure.message if after.last_failure is not None else None,
+        wake_at=min((moment for moment in moments if moment is not None), default=None),
+        next_at=None if sleeps else next_at,
+        version=schedule.version + paused_itself,
+        last_at=now if plan.starts else schedule.last_at,
+    )
+
+
+def _result_text(end: RunEnd | None, schedule: Schedule, reports: Sequence[RunReport]) -> str | None:
+    """The result that an end stands for: that of a run just reported, or the one remembered before."""
+    if end is None:
+        return None
+    for report in reports:
+        if report.job_id == end.ref:
+            return report.result
+    return schedule.last_result
+
+
+def _actual(time: FireTime | None) -> Instant | None:
+    return None if time is None else time.actual_at

@@ -1,0 +1,79 @@
+"""Persistence: writes, in one transaction, what follows from evaluations.
+
+Jobs, ledger, heard reports, stops and the schedules' new states are written together or not at all. A page of schedules
+takes a handful of statements, however many there are.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from evertick.base.errors import WriteConflict
+from evertick.base.records.schedules import HistoryRow
+from evertick.engine.jobs.completion import cancel_pending, terminate
+from evertick.engine.schedules.outcome import Evaluated, Evaluation
+from evertick.rules.schedules.state import OccurrenceKey, Stop
+from evertick.store.contract.store import Transaction
+from evertick.store.records.schedule import Schedule
+
+HISTORY_PREFIX: Final = "history"
+EVALUATOR: Final = "evaluator"
+"""Who did it, where a schedule was changed without a request."""
+
+
+def write(transaction: Transaction, items: Sequence[Evaluated], evaluation: Evaluation) -> None:
+    """Write what follows from evaluations.
+
+    Raises WriteConflict if a schedule is not as it was when it was read: then nothing of all this may be committed.
+    """
+    reports = [report for item in items for report in item.reports]
+    transaction.insert_jobs([job for item in items for job in item.jobs])
+    transaction.record_occurrences([row for item in items for row in item.occurrences])
+    transaction.end_occurrences(reports)
+    transaction.delete_run_reports(reports)
+    for item in items:
+        for key in item.plan.cancels:
+            _stop(transaction, item.row, key, Stop.CANCEL, evaluation)
+        for key in item.plan.terminates:
+            _stop(transaction, item.row, key, Stop.TERMINATE, evaluation)
+        if item.retired or item.gone:
+            transaction.delete_schedule(item.row.id, tenant=item.row.tenant)
+            why = "its target is gone" if item.gone else "it had ended, and its retention is over"
+            add_history(transaction, item.row, (EVALUATOR, "deleted", why), evaluation)
+    rows = [item.row for item in items if not (item.retired or item.gone)]
+    if transaction.save_schedules(rows) != len(rows):
+        raise WriteConflict("a schedule was changed since it was read; evaluating it again is safe")
+
+
+def add_history(
+    transaction: Transaction, schedule: Schedule, line: tuple[str, str, str], evaluation: Evaluation
+) -> None:
+    """Add a line to a schedule's history: who did it, what was done, and the detail."""
+    actor, action, detail = line
+    transaction.add_history(
+        HistoryRow(
+            id=evaluation.make_id(HISTORY_PREFIX, evaluation.now),
+            tenant=schedule.tenant,
+            schedule_id=schedule.id,
+            at=evaluation.now,
+            actor=actor,
+            action=action,
+            detail=detail,
+        )
+    )
+
+
+def _stop(transaction: Transaction, schedule: Schedule, key: OccurrenceKey, stop: Stop, evaluation: Evaluation) -> None:
+    """Ask a run to stop. A running mutation ends within its second; asked, it is at least not tried again."""
+    tenant, now, make_id = schedule.tenant, evaluation.now, evaluation.make_id
+    occurrence = transaction.get_occurrence(schedule.id, key, tenant=tenant)
+    if occurrence is None or occurrence.job_id is None:
+        return
+    job_id = occurrence.job_id
+    if stop is Stop.TERMINATE:
+        terminate(transaction, job_id, tenant=tenant, now=now, make_id=make_id)
+        return
+    for _ in range(2):  # a worker may claim the job, or hand it back, between one question and the next
+        if cancel_pending(transaction, job_id, tenant=tenant, now=now, make_id=make_id):
+            return
+        if transaction.ask_to_stop(job_id, tenant=tenant):
+            return

@@ -1,0 +1,68 @@
+"""Times: what a stored spec names, in the milliseconds of the engine.
+
+The recurrence engine counts whole seconds and knows nothing of jitter; here its times get their delay and their unit.
+"""
+
+from evertick.base.ids import ScheduleId, TenantId
+from evertick.base.instants import Instant
+from evertick.recurrence.search.jitter import jitter_ms
+from evertick.recurrence.search.recurrence import Recurrence
+from evertick.rules.schedules.state import FireTime
+from evertick.store.records.schedule import Schedule
+
+
+class ScheduleTimes:
+    """The times of one schedule."""
+
+    def __init__(self, recurrence: Recurrence, schedule_id: ScheduleId, tenant: TenantId) -> None:
+        self.recurrence = recurrence
+        self._seed = f"{tenant}-{schedule_id}"
+
+    def fire_time(self, nominal: int) -> FireTime:
+        """A nominal time (seconds) with its actual one."""
+        jitter_limit_ms = self.recurrence.spec.jitter_ms
+        delay_ms = 0
+        if jitter_limit_ms:
+            following = self.recurrence.following_nominal(nominal)
+            delay_ms = jitter_ms(self._seed, nominal, following, jitter_limit_ms)
+        return FireTime(Instant(nominal * 1000), Instant(nominal * 1000 + delay_ms))
+
+    def due(self, seen_until: Instant, now: Instant, limit: int) -> tuple[list[FireTime], FireTime | None]:
+        """Times later than `seen_until` whose actual time has come, at most `limit`; and the first one after them."""
+        following = self.recurrence.next
+        times: list[FireTime] = []
+        nominal = following(seen_until // 1000)
+        while nominal is not None:
+            time = self.fire_time(nominal)
+            if time.actual_at > now or len(times) == limit:
+                return times, time
+            times.append(time)
+            nominal = following(nominal)
+        return times, None
+
+    def after(self, nominal_at: Instant) -> FireTime | None:
+        """The first time later than a nominal one."""
+        nominal = self.recurrence.next(nominal_at // 1000)
+        return None if nominal is None else self.fire_time(nominal)
+
+    def upcoming(self, after: Instant, number: int) -> list[FireTime]:
+        """The next times, nominally later than `after`."""
+        return [self.fire_time(nominal) for nominal in self.recurrence.preview(number, after // 1000)]
+
+    def between(self, start: Instant, end: Instant, limit: int, *, beyond: Instant | None = None) -> list[FireTime]:
+        """Times whose actual time lies in [start, end] and nominally later than `beyond`, in order, at most `limit`."""
+        jitter_s = -(-self.recurrence.spec.jitter_ms // 1000)
+        times: list[FireTime] = []
+        first = start // 1000 - jitter_s - 1
+        nominal = self.recurrence.next(first if beyond is None else max(first, beyond // 1000))
+        while nominal is not None and nominal * 1000 <= end and len(times) < limit:
+            time = self.fire_time(nominal)
+            if start <= time.actual_at <= end:
+                times.append(time)
+            nominal = self.recurrence.next(nominal)
+        return times
+
+
+def times_of(schedule: Schedule) -> ScheduleTimes:
+    """The times of a stored schedule. Raises InvalidSpec if this release cannot read its spec."""
+    return ScheduleTimes(schedule.spec.recurrence, schedule.id, schedule.tenant)

@@ -1,0 +1,21 @@
+"""Every error that Evertick raises itself, as one tree; `evertick.base.errors` draws it.
+
+The branch says what the caller can do: `Misuse` (fix the call), `NotFound` (it does not exist), `Conflict` (read again,
+then decide), `Unavailable` (wait, then try again). `code` is a name for programs: it never changes.
+
+    try:
+        app.scheduler.using(key="nightly", on_conflict="error").run_after(60, clean_up)
+    except AlreadyExists:
+        ...
+"""
+
+from evertick.base.errors import *
+
+__all__ = [
+    "AlreadyExists", "ArgumentsTooLarge", "Conflict", "DatabaseLocked", "DatabaseUnavailable", "DocumentNotFound",
+    "EvertickError", "FunctionNotFound", "IdempotencyConflict", "InvalidArguments", "InvalidDatabaseUrl",
+    "InvalidDelay", "InvalidSpec", "JobNotFound", "LimitExceeded", "Misuse", "NotFound", "NotUnique", "OutcomeUnknown",
+    "RegistrationError", "ScheduleNotFound", "SchemaMismatch", "StorageFailed", "TooManyJobs",
+    "TransactionRefused", "Unavailable",
+    "ValueTooLarge", "VersionConflict", "WriteConflict",
+]  # fmt: skip

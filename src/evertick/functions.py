@@ -1,0 +1,19 @@
+"""Functions: what the decorators make of them, how they are scheduled, and the jobs that result.
+
+`@app.query`, `@app.mutation` and `@app.action` return a `Query`, `Mutation` or `Action`. `fn.args(...)` is a
+`FunctionCall`, which is scheduled in bulk. `ctx.scheduler` and `app.scheduler` are schedulers.
+"""
+
+from evertick.app.decorators import FunctionOptions
+from evertick.app.execution.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx
+from evertick.app.functions.function import Action, Function, FunctionCall, Mutation, Query
+from evertick.app.functions.options import ApplicationError, JobResult, NonRetryable, OnConflict, Retry
+from evertick.app.scheduling.schedulers import AsyncScheduler, BoundScheduler, MutationScheduler, Scheduler
+from evertick.base.ids import JobId
+from evertick.base.records.jobs import FunctionKind, JobState
+
+__all__ = [
+    "Action", "ActionCtx", "ApplicationError", "AsyncScheduler", "BoundScheduler", "Function", "FunctionCall",
+    "FunctionKind", "FunctionOptions", "JobId", "JobResult", "JobState", "Mutation", "MutationCtx", "MutationScheduler",
+    "NonRetryable", "OnConflict", "Query", "QueryCtx", "Retry", "Scheduler", "SyncActionCtx",
+]  # fmt: skip

@@ -1,0 +1,1 @@
+"""The parser: an English sentence read into a spec."""

@@ -1,0 +1,1 @@
+"""Phrases: dates, days, times of day and places in English, as they are written."""

@@ -1,0 +1,143 @@
+"""Dates and moments in words: `24 December 2026`, `24 December 2026 at 09:00 UTC`."""
+
+import re
+from typing import Final
+
+from evertick.base.errors import InvalidSpec
+from evertick.recurrence.english.phrases.grammar import read_ordinal
+from evertick.recurrence.english.phrases.reader import Reader
+from evertick.recurrence.parse.moments import format_day, format_instant, format_local, parse_moment
+from evertick.recurrence.spec.civil import DAY, DAY_MAX, DAY_MIN, date_of, day_number, month_length
+from evertick.recurrence.spec.sources import MONTHS, Moment, MomentKind
+
+_CLOCK: Final = re.compile(r"([0-9]{1,2})(?::([0-9]{2})(?::([0-9]{2}))?)?(am|pm|a\.m|p\.m)?")
+_DAY: Final = re.compile(r"[0-9]{1,2}")
+_YEAR: Final = re.compile(r"[0-9]{4}")
+_ISO: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:t.*)?")
+
+
+def say_clock(second: int) -> str:
+    """A second of the day: `09:00`, with seconds where there are any."""
+    hours, rest = divmod(second, 3_600)
+    minutes, seconds = divmod(rest, 60)
+    return f"{hours:02d}:{minutes:02d}" + (f":{seconds:02d}" if seconds else "")
+
+
+def say_day(day: int) -> str:
+    """A day: `24 December 2026`."""
+    if not DAY_MIN <= day <= DAY_MAX:
+        return f"day {day}"
+    year, month, number = date_of(day)
+    return f"{number} {MONTHS[month - 1]} {year:04d}"
+
+
+def say_seconds(value: int, suffix: str = "") -> str:
+    """A local time or an instant: `24 December 2026 at 09:00`, with what names its zone behind it."""
+    day, second = divmod(value, DAY)
+    return f"{say_day(day)} at {say_clock(second)}{suffix}"
+
+
+def month_named(word: str) -> int | None:
+    """1 to 12 for a month's name or its first three letters; None for any other word."""
+    if len(word) >= 3 and word.isalpha():
+        for number, name in enumerate(MONTHS, 1):
+            lower = name.lower()
+            if word in (lower, lower[:3]) or (word == "sept" and number == 9):
+                return number
+    return None
+
+
+def is_clock(reader: Reader) -> bool:
+    """Whether a time of day comes next: `09:00`, `9am`, `9 am`, `noon`. A bare number is none."""
+    if reader.word in ("noon", "midnight"):
+        return True
+    found = _CLOCK.fullmatch(reader.word)
+    return bool(found and (found[2] or found[4] or reader.peek() in ("am", "pm")))
+
+
+def read_clock(reader: Reader) -> tuple[int, bool] | None:
+    """A time of day: its second, and whether seconds were written. A bare `9` is none: morning or evening?"""
+    if reader.take("noon"):
+        return 12 * 3_600, False
+    if reader.take("midnight"):
+        return 0, False
+    found = _CLOCK.fullmatch(reader.word)
+    if found is None or not is_clock(reader):
+        reader.take("09:00", "9am")
+        return None
+    reader.advance()
+    half = found[4] or (reader.word if reader.word in ("am", "pm") else None)
+    if half and not found[4]:
+        reader.advance()
+    hour, minute, second = int(found[1]), int(found[2] or 0), int(found[3] or 0)
+    if half:
+        if not 1 <= hour <= 12:
+            reader.fail(f"there is no {hour} {half}")
+        hour = hour % 12 + (12 if half[0] == "p" else 0)
+    if hour > 23 or minute > 59 or second > 59:
+        reader.fail(f"there is no time of day {found[0]!r}")
+    return hour * 3_600 + minute * 60 + second, found[3] is not None
+
+
+def read_day(reader: Reader) -> int | None:
+    """A date with its year: `24 December 2026`, `December 24, 2026`, `2026-12-24`. None, nothing taken, if not."""
+    place = reader.at
+    if _ISO.fullmatch(reader.word) and "t" not in reader.word:
+        reader.advance()
+        return _parsed(reader, place).value
+    reader.take("the")
+    day = _day_of_month(reader)
+    if day is not None:
+        reader.take("of")
+    month = month_named(reader.word)
+    if month is not None:
+        reader.advance()
+        day = _day_of_month(reader) if day is None else day
+        if day is not None:
+            reader.take(",")
+        if day is not None and _YEAR.fullmatch(reader.word):
+            year = int(reader.word)
+            reader.advance()
+            if year < 1 or not 1 <= day <= month_length(year, month):
+                reader.fail(f"{day} {MONTHS[month - 1]} {year:04d} does not exist")
+            return day_number(year, month, day)
+    reader.at = place
+    return None
+
+
+def read_moment(reader: Reader) -> Moment | None:
+    """A date, perhaps with a time of day, perhaps in UTC. None, and no word taken, for anything else."""
+    place = reader.at
+    if _ISO.fullmatch(reader.word) and "t" in reader.word:
+        reader.advance()
+        return _parsed(reader, place)
+    day = read_day(reader)
+    if day is None:
+        return None
+    after = reader.at
+    if reader.take("at") and (clock := read_clock(reader)):
+        value = day * DAY + clock[0]
+        kind = MomentKind.INSTANT if reader.take("utc") else MomentKind.LOCAL
+        text = format_instant(value) if kind is MomentKind.INSTANT else format_local(value)
+        return Moment(kind=kind, value=value, text=text)
+    reader.at = after
+    return Moment(kind=MomentKind.DATE, value=day, text=format_day(day))
+
+
+def _parsed(reader: Reader, place: int) -> Moment:
+    here, reader.at = reader.at, place
+    text = reader.written
+    reader.at = here
+    try:
+        return parse_moment(text, "the date")
+    except InvalidSpec as error:
+        reader.fail(str(error))
+
+
+def _day_of_month(reader: Reader) -> int | None:
+    word = reader.word
+    number = int(word) if _DAY.fullmatch(word) else read_ordinal(word)
+    if number is None or not 1 <= number <= 31 or (word.isalpha() and word != "first"):
+        return None
+    reader.advance()
+    return number

@@ -1,0 +1,152 @@
+"""Places in words: time zones (`New York time`) and the countries of holidays (`holidays in Germany`)."""
+
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import Final
+
+from evertick.recurrence.english.phrases.reader import Reader
+from evertick.recurrence.zones.names import zone_names
+
+_REGIONS: Final = (
+    "Africa", "America", "Antarctica", "Arctic", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific",
+)  # fmt: skip
+_TWICE: Final = frozenset({"Asia/Istanbul", "Europe/Nicosia"})
+"""Names whose city has a zone of that name in another region too; that one is what the city means."""
+_WORDS_MAX: Final = 9
+_NO_PLACES: Final = frozenset({"at", "on", "from", "until", "except", "and", "every"})
+"""What begins another part of a sentence than a zone."""
+
+_US_STATES: Final = """
+AL=Alabama AK=Alaska AZ=Arizona AR=Arkansas CA=California CO=Colorado CT=Connecticut DE=Delaware FL=Florida
+HI=Hawaii ID=Idaho IL=Illinois IN=Indiana IA=Iowa KS=Kansas KY=Kentucky LA=Louisiana ME=Maine MD=Maryland
+MA=Massachusetts MI=Michigan MN=Minnesota MS=Mississippi MO=Missouri MT=Montana NE=Nebraska NV=Nevada
+NH=New_Hampshire NJ=New_Jersey NM=New_Mexico NY=New_York NC=North_Carolina ND=North_Dakota OH=Ohio OK=Oklahoma
+OR=Oregon PA=Pennsylvania RI=Rhode_Island SC=South_Carolina SD=South_Dakota TN=Tennessee TX=Texas UT=Utah
+VT=Vermont VA=Virginia WA=Washington WV=West_Virginia WI=Wisconsin WY=Wyoming
+"""
+_COUNTRIES: Final = """
+AE=the_United_Arab_Emirates AL=Albania AR=Argentina AM=Armenia AU=Australia AT=Austria AZ=Azerbaijan
+BA=Bosnia_and_Herzegovina
+BD=Bangladesh BE=Belgium BG=Bulgaria BO=Bolivia BR=Brazil BY=Belarus CA=Canada CH=Switzerland CL=Chile CN=China
+CO=Colombia CR=Costa_Rica CU=Cuba CY=Cyprus CZ=Czechia DE=Germany DK=Denmark DO=the_Dominican_Republic DZ=Algeria
+EC=Ecuador EE=Estonia EG=Egypt ES=Spain ET=Ethiopia FI=Finland FR=France GB=the_United_Kingdom GH=Ghana GR=Greece
+GT=Guatemala HK=Hong_Kong HN=Honduras HR=Croatia HU=Hungary ID=Indonesia IE=Ireland IL=Israel IN=India IR=Iran
+IS=Iceland IT=Italy JM=Jamaica JO=Jordan JP=Japan KE=Kenya KR=South_Korea KW=Kuwait KZ=Kazakhstan LB=Lebanon
+LI=Liechtenstein LK=Sri_Lanka LT=Lithuania LU=Luxembourg LV=Latvia MA=Morocco MC=Monaco MD=Moldova ME=Montenegro
+MK=North_Macedonia MT=Malta MX=Mexico MY=Malaysia NG=Nigeria NI=Nicaragua NL=the_Netherlands NO=Norway NP=Nepal
+NZ=New_Zealand OM=Oman PA=Panama PE=Peru PH=the_Philippines PK=Pakistan PL=Poland PR=Puerto_Rico PT=Portugal
+PY=Paraguay QA=Qatar RO=Romania RS=Serbia RU=Russia SA=Saudi_Arabia SE=Sweden SG=Singapore SI=Slovenia SK=Slovakia
+SM=San_Marino SV=El_Salvador TH=Thailand TN=Tunisia TR=Turkey TW=Taiwan TZ=Tanzania UA=Ukraine UG=Uganda
+US=the_United_States UY=Uruguay UZ=Uzbekistan VA=the_Vatican VE=Venezuela VN=Vietnam ZA=South_Africa ZW=Zimbabwe
+"""
+_SYNONYMS: Final = {
+    "us": "US", "the us": "US", "usa": "US", "the usa": "US", "uk": "GB", "the uk": "GB", "great britain": "GB",
+    "czech republic": "CZ", "the czech republic": "CZ",
+}  # fmt: skip
+
+
+# --- zones --------------------------------------------------------------------------------------------------
+
+
+def say_zone(zone: str) -> str:
+    """`New York time`; the full name where the city alone would not find it again."""
+    region, slash, city = zone.partition("/")
+    short = slash and region in _REGIONS and "/" not in city and zone not in _TWICE
+    return f"{city.replace('_', ' ') if short else zone} time"
+
+
+def read_zone(reader: Reader) -> str | None:
+    """`New York time`, `America/New_York time`, `America/New_York`: the zone's name. None, nothing taken, if not."""
+    place = reader.at
+    reader.take("in")
+    by_label = _zones_by_label()
+    for length in range(min(_WORDS_MAX, reader.left), 0, -1):
+        words = reader.words(length)
+        timed = words[-1] == "time"
+        label = " ".join(words[:-1] if timed else words)
+        zone = by_label.get(label)
+        if zone is not None and (timed or "/" in zone):
+            reader.advance(length)
+            return zone
+    reader.at = place
+    return None
+
+
+def refuse_zone(reader: Reader) -> None:
+    """Raise InvalidSpec if what is left stands where a zone stands, `..., Gotham time`; it names none."""
+    place = reader.at
+    rest = reader.words(reader.left) if reader.take(",") else []
+    if 1 < len(rest) <= _WORDS_MAX and rest[-1] == "time" and rest[0] not in _NO_PLACES:
+        written = []
+        while reader.left:
+            written.append(reader.written)
+            reader.advance()
+        name = " ".join(written[:-1])
+        near = [
+            say_zone(_zones_by_label()[label])
+            for label in get_close_matches(name.lower(), zone_labels(), n=2, cutoff=0.72)
+        ]
+        hint = f"did you mean {' or '.join(repr(each) for each in near)}? " if near else ""
+        reader.fail(f"no time zone is named {name!r}; {hint}write 'New York time' or 'America/New_York'")
+    reader.at = place
+
+
+@lru_cache(maxsize=1)
+def _zones_by_label() -> dict[str, str]:
+    """Every zone by its name and by its label, both in lower case."""
+    names = zone_names()
+    labels = {say_zone(name).removesuffix(" time").lower(): name for name in names}
+    return labels | {name.lower(): name for name in names}
+
+
+def zone_labels() -> frozenset[str]:
+    """Names and labels of zones in lower case, for offering the nearest one."""
+    return frozenset(_zones_by_label())
+
+
+# --- countries ----------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=2)
+def _named(table: str) -> dict[str, str]:
+    return {code: name.replace("_", " ") for code, _, name in (entry.partition("=") for entry in table.split())}
+
+
+def say_country(country: str, subdivision: str | None) -> str:
+    """`Germany`, `New York`, `US-DC`: whose holidays."""
+    if subdivision is None:
+        return _named(_COUNTRIES).get(country, country)
+    state = _named(_US_STATES).get(subdivision) if country == "US" else None
+    return state or f"{country}-{subdivision}"
+
+
+def read_country(reader: Reader) -> tuple[str, str | None] | None:
+    """The codes of a country, or of a country and a part of it. None, and no word taken, for an unknown place."""
+    known = _countries_by_name()
+    for length in range(min(_WORDS_MAX, reader.left), 0, -1):
+        place = known.get(" ".join(reader.words(length)))
+        if place is not None:
+            reader.advance(length)
+            return place
+    country, dash, part = reader.written.partition("-")
+    if country.isascii() and country.isalpha() and country.isupper() and 2 <= len(country) <= 4:
+        if dash and not part:
+            return None
+        reader.advance()
+        return country, part or None
+    return None
+
+
+@lru_cache(maxsize=1)
+def _countries_by_name() -> dict[str, tuple[str, str | None]]:
+    """Countries and states by name in lower case. Georgia is left out: the state and the country share it."""
+    known: dict[str, tuple[str, str | None]] = {}
+    for code, name in _named(_COUNTRIES).items():
+        known[name.lower()] = known[name.lower().removeprefix("the ")] = (code, None)
+    known |= {name: (code, None) for name, code in _SYNONYMS.items()}
+    return known | {name.lower(): ("US", code) for code, name in _named(_US_STATES).items()}
+
+
+def country_names() -> tuple[str, ...]:
+    """Names of places that have holidays, in lower case, for offering the nearest one."""
+    return tuple(_countries_by_name())

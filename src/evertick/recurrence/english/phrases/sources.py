@@ -1,0 +1,246 @@
+"""Crons, calendars and RRULEs seen alike: which days, at which times.
+
+Two ways of writing one rule become the same here: lists are sorted, what DTSTART implies
+is written out, a field that allows everything is no field.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from evertick.recurrence.english.phrases.days import MONTHS_ALL, WEEK, Days
+from evertick.recurrence.english.phrases.grammar import joined
+from evertick.recurrence.english.phrases.times import HOURS_ALL, SIXTY, Times
+from evertick.recurrence.parse.fields import (
+    CALENDAR_YEAR,
+    CRON_YEAR,
+    DAY_OF_MONTH,
+    DAY_OF_WEEK,
+    MONTH,
+    Kind,
+    follows_real_time,
+    mask_of,
+    special_days,
+    time_masks,
+    years_of,
+)
+from evertick.recurrence.spec.civil import DAY, date_of, is_leap, month_length, time_of, weekday_of
+from evertick.recurrence.spec.masks import mask_of_values, values_of
+from evertick.recurrence.spec.sources import (
+    MONTHS,
+    ByDay,
+    Calendar,
+    Cron,
+    Field,
+    Frequency,
+    LastDay,
+    NearestWeekday,
+    NthWeekday,
+    Recur,
+    Skip,
+    Star,
+)
+
+_MONTH_DAYS_ALL: Final = 0xFFFFFFFE
+_SUB_DAILY: Final = {Frequency.HOURLY: 3_600, Frequency.MINUTELY: 60, Frequency.SECONDLY: 1}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pattern:
+    """Days and times of a cron or a calendar."""
+
+    days: Days
+    times: Times
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether a field allows no value at all."""
+        times, days = self.times, self.days
+        return not (times.hours and times.minutes and times.seconds and days.months) or days.years == 0
+
+
+def period_of(recur: Recur) -> int | None:
+    """Seconds from one step to the next of an HOURLY, MINUTELY or SECONDLY rule; None for DAILY and up."""
+    unit = _SUB_DAILY.get(recur.frequency)
+    return None if unit is None else unit * recur.interval
+
+
+# --- crons and calendars ------------------------------------------------------------------------------------
+
+
+def pattern_of_cron(cron: Cron, *, temporal: bool, seconds: int = 1) -> Pattern:
+    """The days and times of a cron line; `seconds` is the mask that a line without seconds means."""
+    both = cron.and_days or cron.day_of_month.is_star or cron.day_of_week.is_star
+    kind = CALENDAR_YEAR if temporal else CRON_YEAR
+    days = _days(cron.day_of_month, cron.month, cron.day_of_week, (cron.year, kind), either=not both)
+    return Pattern(days=days, times=_times(cron, seconds))
+
+
+def pattern_of_calendar(calendar: Calendar, *, temporal: bool, whole_day: bool = False) -> Pattern:
+    """The days and times of a calendar. `whole_day`: one without time fields means all of the day."""
+    nothing = temporal and calendar.is_structured
+    missing = (calendar.second, calendar.minute, calendar.hour, calendar.day_of_month, calendar.month)
+    star = Field(items=(Star(),))
+    days = _days(
+        calendar.day_of_month or star, calendar.month or star, calendar.day_of_week or star,
+        (calendar.year, CALENDAR_YEAR), either=False,
+    )  # fmt: skip
+    if nothing and (None in missing or calendar.day_of_week is None):
+        times = Times(hours=0, minutes=0, seconds=0)
+    elif whole_day and calendar.names_no_time:
+        times = Times(hours=HOURS_ALL, minutes=SIXTY, seconds=SIXTY)
+    else:
+        times = _times(calendar, 1)
+    return Pattern(days=days, times=times)
+
+
+def _times(source: Cron | Calendar, seconds: int) -> Times:
+    hours, minutes, second = time_masks(source, seconds)
+    return Times(hours=hours, minutes=minutes, seconds=second, elapsed=follows_real_time(source))
+
+
+def _days(
+    month_days: Field, months: Field, week_days: Field, years: tuple[Field | None, Kind], *, either: bool
+) -> Days:
+    mask, weekdays = mask_of(month_days, DAY_OF_MONTH), mask_of(week_days, DAY_OF_WEEK)
+    span = Days(months=mask_of(months, MONTH), years=years_of(*years))
+    any_date, any_weekday = mask == _MONTH_DAYS_ALL, weekdays == WEEK
+    if not any_date:
+        longest = max((month_length(2000, month) for month in values_of(span.months)), default=31)
+        mask = mask & (2 << longest) - 1 or mask  # "1, 16 and 31 February" is said as "1 and 16 February"
+    if either and (any_date or any_weekday):
+        return span
+    last, nearest = _specials(month_days)
+    nths = {(item.weekday, item.nth) for item in special_days(week_days) if isinstance(item, NthWeekday)}
+    return replace(
+        span,
+        month_days=0 if any_date else mask,
+        last_days=() if any_date else last,
+        nearest=() if any_date else nearest,
+        weekdays=0 if any_weekday else weekdays,
+        nths=() if any_weekday else tuple(sorted(nths)),
+        either=either,
+    )
+
+
+def _specials(field: Field) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    last: set[int] = set()
+    nearest: set[int] = set()
+    for item in special_days(field):
+        if isinstance(item, NearestWeekday):
+            nearest.add(item.day)
+        elif isinstance(item, LastDay):
+            (nearest if item.weekday else last).add(-item.before - 1 if item.weekday else item.before + 1)
+    return tuple(sorted(last)), tuple(sorted(nearest))
+
+
+# --- RRULEs -------------------------------------------------------------------------------------------------
+
+
+def complete(recur: Recur, local: int) -> Recur:
+    """The rule with everything DTSTART (a local time) implies written out, lists sorted, defaults dropped."""
+    frequency = recur.frequency
+    day, (hour, minute, second) = local // DAY, time_of(local % DAY)
+    _, month, number = date_of(day)
+    by_day, by_month_day, by_month = recur.by_day, recur.by_month_day, recur.by_month
+    if not (by_day or by_month_day or recur.by_year_day):
+        if frequency is Frequency.WEEKLY or recur.by_week_no:
+            by_day = (ByDay(weekday=weekday_of(day)),)
+        elif frequency in (Frequency.MONTHLY, Frequency.YEARLY):
+            by_month_day = (number,)
+            by_month = by_month or ((month,) if frequency is Frequency.YEARLY else ())
+    ordinals = any(item.ordinal for item in by_day)
+    if len(set(by_month)) == 12 and not (frequency is Frequency.YEARLY and ordinals):
+        by_month = ()
+    weekly = frequency is Frequency.WEEKLY and (recur.interval > 1 or recur.by_set_pos)
+    completed = replace(
+        recur,
+        text="",
+        by_day=tuple(sorted(set(by_day), key=lambda item: (item.weekday, item.ordinal))),
+        by_month_day=_sorted(by_month_day),
+        by_month=_sorted(by_month),
+        by_year_day=_sorted(recur.by_year_day),
+        by_week_no=_sorted(recur.by_week_no),
+        by_set_pos=_sorted(recur.by_set_pos),
+        by_hour=_time_part(recur.by_hour, hour, 24, implied=frequency not in _SUB_DAILY),
+        by_minute=_time_part(
+            recur.by_minute, minute, 60, implied=frequency not in (Frequency.MINUTELY, Frequency.SECONDLY)
+        ),
+        by_second=_time_part(recur.by_second, second, 60, implied=frequency is not Frequency.SECONDLY),
+        week_start=recur.week_start if weekly or recur.by_week_no else 1,
+        skip=None if recur.skip is Skip.OMIT else recur.skip,
+    )
+    return _with_plain_frequency(completed)
+
+
+def _sorted(values: Iterable[int]) -> tuple[int, ...]:
+    return tuple(sorted(set(values)))
+
+
+def _time_part(values: tuple[int, ...], own: int, size: int, *, implied: bool) -> tuple[int, ...]:
+    """An hour, minute or second part; where DTSTART implies it, its own, else "all" is the same as none."""
+    chosen = _sorted(min(value, size - 1) for value in values)
+    if implied:
+        return chosen or (own,)
+    return () if len(chosen) == size else chosen
+
+
+def _with_plain_frequency(recur: Recur) -> Recur:
+    """The same times, said more simply.
+
+    `DAILY;BYDAY=MO` and `MONTHLY;BYDAY=MO` are WEEKLY, `DAILY;BYMONTHDAY=1` and `YEARLY;BYMONTHDAY=1` are MONTHLY,
+    and on every day of the week is DAILY.
+    """
+    counted = recur.by_year_day or recur.by_week_no or any(day.ordinal for day in recur.by_day)
+    if recur.frequency in _SUB_DAILY or recur.interval != 1 or recur.by_set_pos or recur.skip or counted:
+        return recur
+    if len(recur.by_day) == 7:
+        plain = Frequency.DAILY if not recur.by_month_day else recur.frequency
+        recur = replace(recur, by_day=(), frequency=plain)
+    if recur.by_month_day:
+        yearly = recur.frequency is Frequency.YEARLY and recur.by_month
+        return recur if yearly else replace(recur, frequency=Frequency.MONTHLY)
+    return replace(recur, frequency=Frequency.WEEKLY) if recur.by_day else recur
+
+
+def days_of_recur(recur: Recur) -> Days:
+    """The days of a completed rule."""
+    nths = tuple(sorted((item.weekday, item.ordinal) for item in recur.by_day if item.ordinal))
+    return Days(
+        month_days=mask_of_values(day for day in recur.by_month_day if day > 0),
+        last_days=tuple(sorted(-day for day in recur.by_month_day if day < 0)),
+        weekdays=mask_of_values(item.weekday for item in recur.by_day if not item.ordinal),
+        nths=nths,
+        of_year=bool(nths) and recur.frequency is Frequency.YEARLY and not recur.by_month,
+        year_days=recur.by_year_day,
+        weeks=recur.by_week_no,
+        months=mask_of_values(recur.by_month) or MONTHS_ALL,
+    )
+
+
+def times_of_recur(recur: Recur) -> Times:
+    """The times of day of a completed rule of DAILY and up."""
+    return Times(
+        hours=mask_of_values(recur.by_hour),
+        minutes=mask_of_values(recur.by_minute),
+        seconds=mask_of_values(recur.by_second),
+    )
+
+
+# --- days that do not exist ---------------------------------------------------------------------------------
+
+
+def why_never(days: Days) -> str | None:
+    """Why no day matches, if that can be seen from the dates alone: `30 February does not exist`."""
+    others = days.last_days or days.nearest or days.either
+    if not days.month_days or others:
+        return None
+    months, first = values_of(days.months), (days.month_days & -days.month_days).bit_length() - 1
+    years = None if days.years is None else values_of(days.years)
+    leaps = years is None or any(is_leap(year) for year in years)
+    if any(first <= month_length(2000 if leaps else 2001, month) for month in months):
+        return None
+    if first == 29 and years is not None:
+        return f"there is no 29 February in {joined([str(year) for year in years[:12]])}"
+    dates = joined([f"{first} {MONTHS[month - 1]}" for month in months])
+    return f"{dates} {'does' if len(months) == 1 else 'do'} not exist"

@@ -1,0 +1,62 @@
+"""Public holidays, resolved to plain days through the optional `holidays` package.
+
+Lists of holidays change between releases of that package, and some future dates in them are estimates. So
+they are looked up once, on purpose, and the days are kept in the spec together with the version they came
+from; a schedule never changes because a package was upgraded.
+"""
+
+from importlib.metadata import version
+from typing import Final
+
+from evertick.base.errors import InvalidSpec
+from evertick.recurrence.spec import exclude
+from evertick.recurrence.spec.civil import day_number
+from evertick.recurrence.spec.quoting import shown
+from evertick.recurrence.spec.text import bounded
+
+YEARS_DEFAULT: Final = range(2020, 2051)
+"""The years that are looked up unless others are asked for."""
+YEARS_MAX: Final = 200
+
+
+def resolve(
+    country: str,
+    subdivision: str | None = None,
+    *,
+    categories: tuple[str, ...] = (),
+    years: range = YEARS_DEFAULT,
+) -> exclude.Holidays:
+    """The public holidays of a country (ISO 3166 code, as in "US") and, if given, of a subdivision ("NY").
+
+    Raises InvalidSpec for an unknown country, subdivision or category, or when the package is not installed.
+    """
+    bounded(country, "a country", 32)
+    if subdivision is not None:
+        bounded(subdivision, "a subdivision", 64)
+    if not 1 <= len(years) <= YEARS_MAX:
+        raise InvalidSpec(f"holidays of {len(years)} years; between 1 and {YEARS_MAX} can be looked up")
+    try:
+        import holidays
+    except ImportError:
+        raise InvalidSpec(
+            'named holidays need the "holidays" package: pip install "evertick[holidays]"; '
+            'or list the days yourself, as {"dates": ["2027-01-01"]}'
+        ) from None
+    try:
+        found = holidays.country_holidays(
+            country, subdiv=subdivision, years=years, categories=categories or None, expand=False
+        )
+    except (NotImplementedError, ValueError) as problem:
+        place = shown(country) if subdivision is None else f"{shown(country)}, {shown(subdivision)}"
+        raise InvalidSpec(f"no holidays are known for {place}: {str(problem)[:200]}") from None
+    days = tuple(
+        exclude.Holiday(day=day_number(date.year, date.month, date.day), name=str(name))
+        for date, name in sorted(found.items())
+    )
+    return exclude.Holidays(
+        country=country,
+        subdivision=subdivision,
+        categories=categories,
+        resolved=days,
+        source=f"holidays {version('holidays')}",
+    )

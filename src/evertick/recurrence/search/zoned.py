@@ -1,0 +1,327 @@
+"""A wall-clock rule in a zone: which instants its local times become, clock changes included.
+
+Most of the time the zone's offset holds still and an instant is a local time minus an offset. That case is
+computed in a *stable interval* that is remembered: a range of instants in which the offset is one number
+and no clock change is near enough to matter. Around a change the zone is walked segment by segment (a segment
+is the time between two changes) and each segment yields two kinds of firing:
+
+- local times that really occur in it, except those that the overlap policy gives to another segment, and
+- what the gap policy makes of the local times that were skipped where the segment began.
+
+`gap=skip, overlap=both` is real time: every local time that occurs, as often as it occurs.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import Literal
+
+from evertick.recurrence.search.local import LocalRule
+from evertick.recurrence.spec.civil import DAY
+from evertick.recurrence.spec.spec import Gap, Overlap
+from evertick.recurrence.zones.zones import Zone
+
+_SLACK = 2 * DAY
+"""More than any two offsets differ by."""
+
+
+class ZonedRule:
+    """The instants of a wall-clock rule in a zone, in order."""
+
+    __slots__ = ("_begins", "_covers", "_ends", "_gap", "_local", "_overlap", "_stable", "_zone")
+
+    def __init__(
+        self,
+        local: LocalRule,
+        zone: Zone,
+        gap: Gap,
+        overlap: Overlap,
+        covers: Callable[[int], bool] | None = None,
+    ) -> None:
+        """`covers` says whether a local time is excluded; it is asked about firings that a clock change has moved."""
+        self._local = local
+        self._zone = zone
+        self._gap = gap
+        self._overlap = overlap
+        # Which columns of the zone's table bound the stable interval of a segment, in which no change matters.
+        real_time = gap is Gap.SKIP and overlap is Overlap.BOTH
+        self._begins: Literal[0, 2] = 0 if real_time else 2
+        self._ends: Literal[3, 4] = 3 if overlap is Overlap.LAST else 4
+        self._covers = covers
+        self._stable: tuple[int, int, int] = (0, 0, 0)
+
+    # --- forwards
+
+    def next(self, after: int) -> int | None:
+        """The first firing later than the instant `after`, or None."""
+        begin, end, offset = self._stable
+        if begin <= after < end:
+            found = self._local.next_local(after + offset)
+            if found is not None:
+                if found - offset < end:
+                    return found - offset
+                if after < end - _SLACK and (leap := self._leap(found)) is not None:
+                    return leap
+        return self._next_slowly(after)
+
+    def _leap(self, local: int) -> int | None:
+        """The instant of a local time that lies past some clock changes, if nothing is peculiar about it."""
+        table = self._zone.table
+        if local + _SLACK >= table.starts[-1]:
+            table = self._zone.covering(local)
+        segment = bisect_right(table.starts, local) - 1  # as if local time were UTC: wrong only near a change
+        offset = table.offsets[segment]
+        instant, end = local - offset, table[self._ends][segment]
+        if table.settled[segment] <= instant < end:
+            self._stable = (table[self._begins][segment], end, offset)
+            return instant
+        return None
+
+    def _next_slowly(self, after: int) -> int | None:
+        table = self._zone.covering(after)
+        segment = bisect_right(table.starts, after) - 1
+        begin, end = table[self._begins][segment], table[self._ends][segment]
+        if begin <= after < end:
+            offset = table.offsets[segment]
+            self._stable = (begin, end, offset)
+            found = self._local.next_local(after + offset)
+            if found is not None:
+                if found - offset < end:
+                    return found - offset
+                if after < end - _SLACK and (leap := self._leap(found)) is not None:
+                    return leap
+            elif after < end - _SLACK:
+                return None
+        return self._next_carefully(after, segment)
+
+    def _next_carefully(self, after: int, origin: int) -> int | None:
+        best: int | None = None
+        starts, offsets, *_ = self._zone.covering(after)
+        segment = max(0, origin - 2)  # an earlier gap may have shifted times into this segment
+        while segment < len(offsets):
+            firing, coming = self._gap_after(starts, offsets, segment, after), None
+            if segment >= origin:
+                real, coming = self._real_after(starts, offsets, segment, after)
+                firing = _earlier(firing, real)
+            best = _earlier(best, firing)
+            end = starts[segment + 1]
+            if segment >= origin and best is not None and best < end:
+                return best
+            if segment > origin and end - starts[segment] > _SLACK:
+                if coming is None and best is None:
+                    return None
+                if coming is not None:
+                    # Nothing happens before `coming`: pass over the segments that end well before it.
+                    starts, offsets, *_ = self._zone.covering(coming)
+                    segment = max(segment, bisect_right(starts, coming - _SLACK) - 2)
+            segment += 1
+            starts, offsets, *_ = self._zone.covering(max(after, starts[segment - 1]))
+        return best
+
+    def _real_after(
+        self, starts: tuple[int, ...], offsets: tuple[int, ...], segment: int, after: int
+    ) -> tuple[int | None, int | None]:
+        """The first firing of a segment that is no product of a gap, and the first local time past its end."""
+        offset, end = offsets[segment], starts[segment + 1]
+        local = self._local
+        elsewhere = self._given_away(starts, offsets, segment)
+        found = local.next_local(max(after, starts[segment] - 1) + offset)
+        while found is not None and found - offset < end:
+            hop = next((high for low, high in elsewhere if low <= found < high), None)
+            if hop is None:
+                return found - offset, None
+            found = local.next_local(hop - 1)
+        return None, found if found is None else found - offset
+
+    def _gap_after(self, starts: tuple[int, ...], offsets: tuple[int, ...], segment: int, after: int) -> int | None:
+        """The first firing later than `after` among those that the gap before a segment moves."""
+        if segment == 0 or self._gap is Gap.SKIP or offsets[segment] <= offsets[segment - 1]:
+            return None
+        start, before = starts[segment], offsets[segment - 1]
+        low, high = start + before, start + offsets[segment]
+        local = self._local
+        if self._gap is Gap.NEXT:
+            if after >= start or self._is_covered(high):
+                return None
+            found = self._skipped(local.next_local(low - 1), high, starts, offsets, segment)
+            return None if found is None else start
+        found = self._skipped(local.next_local(max(low - 1, after + before)), high, starts, offsets, segment)
+        while found is not None and self._is_covered(found - low + high):
+            found = self._skipped(local.next_local(found), high, starts, offsets, segment)
+        return None if found is None else found - before
+
+    def _skipped(
+        self, found: int | None, high: int, starts: tuple[int, ...], offsets: tuple[int, ...], segment: int
+    ) -> int | None:
+        """`found` or the next local time below `high` that no neighbouring segment really has."""
+        real = [
+            (starts[k] + offsets[k], starts[k + 1] + offsets[k])
+            for k in range(max(0, segment - 3), min(len(offsets), segment + 3))
+        ]
+        while found is not None and found < high:
+            hop = next((end for begin, end in real if begin <= found < end), None)
+            if hop is None:
+                return found
+            found = self._local.next_local(hop - 1)
+        return None
+
+    # --- backwards
+
+    def prev(self, before: int) -> int | None:
+        """The last firing earlier than the instant `before`, or None."""
+        begin, end, offset = self._stable
+        if begin < before <= end:
+            found = self._local.prev_local(before + offset)
+            if found is not None and found - offset >= begin:
+                return found - offset
+        return self._prev_slowly(before)
+
+    def _prev_slowly(self, before: int) -> int | None:
+        table = self._zone.covering(before)
+        segment = bisect_right(table.starts, before - 1) - 1
+        begin, end = table[self._begins][segment], table[self._ends][segment]
+        if begin < before <= end:
+            offset = table.offsets[segment]
+            self._stable = (begin, end, offset)
+            found = self._local.prev_local(before + offset)
+            if found is not None and found - offset >= begin:
+                return found - offset
+        return self._prev_carefully(before, segment, table.starts, table.offsets)
+
+    def _prev_carefully(
+        self, before: int, segment: int, starts: tuple[int, ...], offsets: tuple[int, ...]
+    ) -> int | None:
+        best: int | None = None
+        origin = segment
+        while segment >= 0:
+            firing, coming = self._real_before(starts, offsets, segment, before)
+            for earlier in (segment, segment - 1, segment - 2):
+                if earlier > 0:
+                    firing = _later(firing, self._gap_before(starts, offsets, earlier, before))
+            best = _later(best, firing)
+            begin = starts[segment]
+            if best is not None and best >= begin:
+                return best
+            if segment < origin and starts[segment + 1] - begin > _SLACK and best is None:
+                if coming is None:
+                    return None
+                segment = min(segment, bisect_right(starts, coming + _SLACK) + 1)
+            segment -= 1
+        return best
+
+    def _real_before(
+        self, starts: tuple[int, ...], offsets: tuple[int, ...], segment: int, before: int
+    ) -> tuple[int | None, int | None]:
+        offset, begin = offsets[segment], starts[segment]
+        local = self._local
+        elsewhere = self._given_away(starts, offsets, segment)
+        found = local.prev_local(min(before, starts[segment + 1]) + offset)
+        while found is not None and found - offset >= begin:
+            hop = next((low for low, high in elsewhere if low <= found < high), None)
+            if hop is None:
+                return found - offset, None
+            found = local.prev_local(hop)
+        return None, found if found is None else found - offset
+
+    def _gap_before(self, starts: tuple[int, ...], offsets: tuple[int, ...], segment: int, before: int) -> int | None:
+        """The last firing earlier than `before` among those that the gap before a segment moves."""
+        start = starts[segment]
+        if self._gap is Gap.SKIP or offsets[segment] <= offsets[segment - 1] or before <= start:
+            return None
+        if self._gap is Gap.NEXT:
+            return self._gap_after(starts, offsets, segment, start - 1)
+        gap = offsets[segment] - offsets[segment - 1]
+        found, answer = self._gap_after(starts, offsets, segment, start - 1), None
+        if before >= start + gap:  # the usual case: ask for the last one straight away
+            last = self._local.prev_local(start + offsets[segment])
+            if last is not None and last >= start + offsets[segment - 1]:
+                candidate = last - offsets[segment - 1]
+                if self._gap_after(starts, offsets, segment, candidate - 1) == candidate:
+                    return candidate
+        while found is not None and found < before:
+            answer = found
+            found = self._gap_after(starts, offsets, segment, found)
+        return answer
+
+    # --- counting
+
+    def count(self, begin: int, end: int) -> int:
+        """How many firings lie in [begin, end)."""
+        total = 0
+        while begin < end:
+            table = self._zone.covering(begin)
+            starts, offsets = table.starts, table.offsets
+            segment = bisect_right(starts, begin) - 1
+            stable_begin, stable_end = table[self._begins][segment], table[self._ends][segment]
+            if stable_begin <= begin < stable_end:
+                stop = min(stable_end, end)
+                offset = offsets[segment]
+                total += self._local.count_local(begin + offset, stop + offset)
+            else:
+                stop = min(stable_begin if begin < stable_begin else starts[segment + 1], end)
+                firing = self.next(begin - 1)
+                while firing is not None and firing < stop:
+                    total += 1
+                    firing = self.next(firing)
+                stop = end if firing is None else firing  # nothing lies before it, however many clock changes do
+            begin = stop
+        return total
+
+    def dropped(self, begin: int, end: int) -> int:
+        """How many local times in [begin, end) the clocks of the zone never show."""
+        zone, total = self._zone, 0
+        starts, offsets, *_ = zone.covering(end + _SLACK)
+        segment = max(1, bisect_right(starts, begin - _SLACK) - 1)
+        while segment < len(offsets) and starts[segment] < end + _SLACK:
+            start, before, offset = starts[segment], offsets[segment - 1], offsets[segment]
+            if offset > before:
+                high = min(start + offset, end)
+                found = self._local.next_local(max(start + before, begin) - 1)
+                while (found := self._skipped(found, high, starts, offsets, segment)) is not None:
+                    total += 1
+                    found = self._local.next_local(found)
+                begin = max(begin, high)
+            segment += 1
+        return total
+
+    # --- explaining
+
+    def moved_from(self, instant: int) -> list[int]:
+        """The local times that a gap skipped and that therefore fire at this instant."""
+        starts, offsets, *_ = self._zone.covering(instant)
+        segment = bisect_right(starts, instant) - 1
+        for k in range(segment, max(0, segment - 3), -1):
+            if self._gap_after(starts, offsets, k, instant - 1) == instant:
+                before, high = offsets[k - 1], starts[k] + offsets[k]
+                if self._gap is Gap.SHIFT:
+                    return [instant + before]
+                low = starts[k] + before
+                found = self._skipped(self._local.next_local(low - 1), high, starts, offsets, k)
+                return [] if found is None else [found]
+        return []
+
+    # --- segments
+
+    def _given_away(self, starts: tuple[int, ...], offsets: tuple[int, ...], segment: int) -> list[tuple[int, int]]:
+        """The ranges of local time that the overlap policy leaves to an earlier, or to a later segment."""
+        if self._overlap is Overlap.BOTH:
+            return []
+        if self._overlap is Overlap.FIRST:
+            others = range(max(0, segment - 3), segment)
+        else:
+            others = range(segment + 1, min(len(offsets), segment + 4))
+        return [(starts[k] + offsets[k], starts[k + 1] + offsets[k]) for k in others]
+
+    def _is_covered(self, local: int) -> bool:
+        return self._covers is not None and self._covers(local)
+
+
+def _earlier(one: int | None, other: int | None) -> int | None:
+    if one is None or (other is not None and other < one):
+        return other
+    return one
+
+
+def _later(one: int | None, other: int | None) -> int | None:
+    if one is None or (other is not None and other > one):
+        return other
+    return one

@@ -1,0 +1,60 @@
+"""Exclusions: what is taken away from all sources of a spec. Used by its name: `exclude.Dates`, `exclude.Holidays`."""
+
+from dataclasses import dataclass
+
+from evertick.recurrence.spec import sources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calendar:
+    """Times that the calendar matches; whole days when it names no time field."""
+
+    calendar: sources.Calendar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cron:
+    """Times that the cron line matches; a line without seconds covers the whole of its minutes."""
+
+    cron: sources.Cron
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dates:
+    """Whole local days."""
+
+    days: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DateRange:
+    """Whole local days from `first` to `last`, both included."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holiday:
+    """One resolved holiday: the day and what it is called."""
+
+    day: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holidays:
+    """The public holidays of a country, resolved to plain days once and kept.
+
+    `resolved` is None until `holidays.resolve` has looked them up; `source` then names the package and
+    version they came from, so that a later look-up can show what changed.
+    """
+
+    country: str
+    subdivision: str | None = None
+    categories: tuple[str, ...] = ()
+    resolved: tuple[Holiday, ...] | None = None
+    source: str | None = None
+
+
+Exclusion = Calendar | Cron | Dates | DateRange | Holidays

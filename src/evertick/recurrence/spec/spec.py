@@ -1,0 +1,81 @@
+"""A spec: the union of its sources, minus its exclusions, cut by `start` and `end`, read in one time zone.
+
+What the words instant, local time and day mean is in `sources`. The parsers of the room `parse` make specs of text,
+`search.compiler` turns a spec into something that can be asked for times, `wire` reads and writes JSON.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from evertick.recurrence.spec import exclude
+from evertick.recurrence.spec.sources import Calendar, Cron, Interval, Moment, RRule
+
+
+class Gap(StrEnum):
+    """What becomes of a local time that a clock change skips."""
+
+    NEXT = "next"  # fire at the first moment after the gap
+    SHIFT = "shift"  # fire as if the clocks had not changed: 02:30 becomes 03:30
+    SKIP = "skip"  # do not fire that day
+
+
+class Overlap(StrEnum):
+    """Which pass counts of a local time that a clock change repeats."""
+
+    FIRST = "first"
+    BOTH = "both"
+    LAST = "last"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dst:
+    """The policy for clock changes. None leaves that half to the source's own default.
+
+    It governs fixed times. Patterns that follow real time (a minute or hour that begins with `*`, intervals,
+    RRULEs of HOURLY and below) fire at every matching local time that really occurs, whatever is written
+    here.
+    """
+
+    gap: Gap | None = None
+    overlap: Overlap | None = None
+
+
+class Dialect(StrEnum):
+    """Whose rules a spec is read by.
+
+    `temporal`: a cron's day fields must both match and its sixth field is the year; clock changes skip and
+    repeat; an exclusion's missing time fields are 0; a structured calendar's missing field matches nothing;
+    nothing fires after the year 2100 in UTC; durations are written as in Go; EST, MST and HST are zones.
+    """
+
+    EVERTICK = "evertick"
+    TEMPORAL = "temporal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """When: the union of the sources, minus the exclusions, within [start, end].
+
+    `start` and `end` are instants, both included. `time_zone` None means UTC, unless a cron's `CRON_TZ=`
+    names one; `time_zone_data` holds TZif bytes that win over any name. `jitter_ms` delays the actual time,
+    never the nominal one.
+    """
+
+    crons: tuple[Cron, ...] = ()
+    intervals: tuple[Interval, ...] = ()
+    calendars: tuple[Calendar, ...] = ()
+    rrules: tuple[RRule, ...] = ()
+    times: tuple[Moment, ...] = ()
+    excludes: tuple[exclude.Exclusion, ...] = ()
+    start: int | None = None
+    end: int | None = None
+    jitter_ms: int = 0
+    time_zone: str | None = None
+    time_zone_data: bytes | None = None
+    dst: Dst | None = None
+    dialect: Dialect = Dialect.EVERTICK
+
+    @property
+    def has_sources(self) -> bool:
+        """Whether the spec names any times at all; one that does not is legal and serves triggers only."""
+        return bool(self.crons or self.intervals or self.calendars or self.rrules or self.times)

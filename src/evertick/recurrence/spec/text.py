@@ -1,0 +1,17 @@
+"""Text from outside: how much of it is read."""
+
+from typing import Final
+
+from evertick.base.errors import InvalidSpec
+
+TEXT_MAX: Final = 8_192
+"""Longest text of one rule. Anything longer is refused before it is parsed."""
+
+
+def bounded(text: str, what: str, limit: int = TEXT_MAX) -> str:
+    """The text itself. Raises InvalidSpec if it is not text or is longer than `limit`."""
+    if not isinstance(text, str):
+        raise InvalidSpec(f"{what} must be text, not {type(text).__name__}")
+    if len(text) > limit:
+        raise InvalidSpec(f"{what} has {len(text)} characters; at most {limit} are read")
+    return text

@@ -1,0 +1,1 @@
+"""The wire form: a spec as JSON, read, checked and written."""

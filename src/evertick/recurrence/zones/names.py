@@ -1,0 +1,148 @@
+"""Where zones come from: by IANA name from the `tzdata` package or the system, or as bytes inside a spec.
+
+The package comes first, so that machines with the same packages agree on all times. The directories of `PYTHONTZPATH`
+or of the system have only the zones that the package lacks. Nothing here looks at the machine's own zone.
+"""
+
+import re
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from evertick.base.errors import InvalidSpec
+from evertick.recurrence.spec.quoting import shown
+from evertick.recurrence.zones.tzif import DATA_MAX, UTC
+from evertick.recurrence.zones.zones import Zone
+
+NAME_MAX: Final = 64
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*")
+_OFFSET: Final = re.compile(r"(?:UTC|GMT|Z)?([+-])([01]?[0-9])(?::?[0-5][0-9])?", re.IGNORECASE)
+_NO_ZONES: Final = {"localtime", "posixrules", "Factory", "leapseconds"}
+_ABBREVIATIONS: Final = {"EST": "America/Panama", "MST": "America/Phoenix", "HST": "Pacific/Honolulu"}
+
+UTC_NAMES: Final = frozenset({
+    "UTC", "Etc/UTC", "UCT", "Etc/UCT", "Zulu", "Etc/Zulu", "Universal", "Etc/Universal",
+    "GMT", "Etc/GMT", "GMT0", "Etc/GMT0", "GMT+0", "Etc/GMT+0", "GMT-0", "Etc/GMT-0", "Greenwich", "Etc/Greenwich",
+})  # fmt: skip
+
+
+def is_utc(zone: str | None) -> bool:
+    """Whether a zone's name is one of those of UTC, which goes without saying; None counts as UTC."""
+    return zone is None or zone in UTC_NAMES
+
+
+@lru_cache(maxsize=1024)
+def zone_named(name: str, *, abbreviations: bool = False) -> Zone:
+    """The zone of an IANA name, from the `tzdata` package or the system.
+
+    `abbreviations` allows EST, MST and HST, which are zones without summer time in the IANA database.
+    Raises InvalidSpec for anything that is not the exact name of a zone, with the nearest names.
+    """
+    problem = _name_problem(name, abbreviations)
+    if problem is None:
+        data = _find(name)
+        if data is not None:
+            return Zone(name, data)
+        problem = "no such time zone"
+    if isinstance(name, str) and (offset := _OFFSET.fullmatch(name)):
+        sign = "+" if offset[1] == "-" else "-"
+        raise InvalidSpec(
+            f"time zone {shown(name)}: an offset is not the name of a time zone; for whole hours write "
+            f"Etc/GMT{sign}{int(offset[2])} (the sign is the other way round there), or name a place"
+        )
+    near = _nearest(name)
+    hint = f"; did you mean {' or '.join(near)}?" if near else "; zones have names such as Europe/Berlin or UTC"
+    raise InvalidSpec(f"time zone {shown(name)}: {problem}{hint}")
+
+
+def zone_from_data(data: bytes, name: str | None = None) -> Zone:
+    """A zone from TZif bytes. Raises InvalidSpec if they are none."""
+    if len(data) > DATA_MAX:
+        raise InvalidSpec(f"time zone data of {len(data)} bytes; at most {DATA_MAX} are read")
+    return _zone_of_data(bytes(data), name or "embedded")
+
+
+@lru_cache(maxsize=64)
+def _zone_of_data(data: bytes, name: str) -> Zone:
+    return Zone(name, data)
+
+
+def zone_names() -> tuple[str, ...]:
+    """Every name the `tzdata` package knows, in alphabetical order; empty without the package."""
+    return tuple(sorted(_packaged() - _NO_ZONES - _ABBREVIATIONS.keys()))
+
+
+def zone_data_source() -> str:
+    """Which zone data is read first, for people: `2026f, from the package tzdata`."""
+    if _packaged():
+        import tzdata
+
+        return f"{tzdata.IANA_VERSION}, from the package tzdata"
+    import zoneinfo
+
+    return f"from {', '.join(zoneinfo.TZPATH) or 'nowhere'}; the package tzdata is not installed"
+
+
+@lru_cache(maxsize=1)
+def _packaged() -> frozenset[str]:
+    """The names in the `tzdata` package, spelled exactly; none without the package."""
+    from importlib import resources  # as zoneinfo below: slow to import, and UTC needs neither
+
+    try:
+        return frozenset(resources.files("tzdata").joinpath("zones").read_text("ascii").split())
+    except (ModuleNotFoundError, OSError):
+        return frozenset()
+
+
+def _name_problem(name: str, abbreviations: bool) -> str | None:
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > NAME_MAX:
+        return "not the name of a time zone"
+    if name in _ABBREVIATIONS and not abbreviations:
+        return f"abbreviations are ambiguous, use the place ({_ABBREVIATIONS[name]})"
+    if name in _NO_ZONES or name.startswith(("right/", "posix/")):
+        return "a data file, not a time zone"
+    return None
+
+
+def _find(name: str) -> bytes | None:
+    if name == "UTC":
+        return UTC
+    parts = name.split("/")
+    if name in _packaged():
+        from importlib import resources
+
+        return resources.files("tzdata").joinpath("zoneinfo", *parts).read_bytes()
+    import zoneinfo
+
+    return next((data for root in zoneinfo.TZPATH if (data := _read_exact(Path(root), parts)) is not None), None)
+
+
+def _read_exact(directory: Path, parts: list[str]) -> bytes | None:
+    """The TZif bytes below `directory`, or None; upper and lower case count even on disks where they do not."""
+    path = directory.joinpath(*parts)
+    try:
+        if not path.is_file():
+            return None
+        for part in parts:
+            if part not in {entry.name for entry in directory.iterdir()}:
+                return None
+            directory = directory / part
+        data = path.read_bytes()
+    except OSError:
+        return None
+    return data if data[:4] == b"TZif" and len(data) <= DATA_MAX else None
+
+
+def _nearest(name: object) -> list[str]:
+    if not isinstance(name, str) or not name or len(name) > NAME_MAX:
+        return []
+    names = zone_names()
+    wanted = name.strip().replace(" ", "_").lower()
+    same = [known for known in names if known.lower() == wanted]
+    same = same or [known for known in names if known.lower().rsplit("/", 1)[-1] == wanted]
+    if same:
+        return same[:2]
+    import difflib
+
+    return difflib.get_close_matches(name, names, n=2, cutoff=0.75)

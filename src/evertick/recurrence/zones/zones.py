@@ -1,0 +1,150 @@
+"""Time zones: which offset from UTC holds when.
+
+A `Zone` has a table of transitions and offsets. Transitions that its TZif data does not list follow from the footer and
+are filled in as far as they are asked for. Where zones come from is in `names`, how their files are read in `tzif`.
+"""
+
+from bisect import bisect_left, bisect_right
+from typing import Final, NamedTuple
+
+from evertick.base.errors import InvalidSpec
+from evertick.recurrence.spec.civil import CYCLE_YEARS, DAY, SECOND_MAX, YEAR_MAX, jan1, year_of
+from evertick.recurrence.zones.tzif import FOREVER, Listed, read_tzif
+
+_COVERED_AT_FIRST: Final = 2100
+_CYCLE: Final = 146_097 * DAY
+_FAR: Final = 2 * DAY
+"""More than local time and UTC differ by."""
+
+Stretch = tuple[int, int, int]
+"""Begin and end of a part of a local year, in seconds since 00:00 UTC of its 1 January, and the offset."""
+
+
+class Table(NamedTuple):
+    """Offsets from UTC in seconds, and the instants from which they hold.
+
+    `offsets[i]` holds from `starts[i]` until just before `starts[i + 1]`; that is a segment. The first start is
+    before everything; the last one ends the part of the table that is filled in. From `settled[i]` on no local
+    time of the segment has occurred, or been moved, by an earlier one; up to `unsettled[i]` none occurs again;
+    `ends[i]` is `starts[i + 1]`.
+    """
+
+    starts: tuple[int, ...]
+    offsets: tuple[int, ...]
+    settled: tuple[int, ...]
+    unsettled: tuple[int, ...]
+    ends: tuple[int, ...]
+
+
+class Zone:
+    """One time zone. Its table is filled in as far as it is asked for, see `covering`."""
+
+    __slots__ = ("_listed", "_years", "data", "name", "settled", "table")
+
+    settled: int
+    """From this year on the zone does the same every 400 years."""
+
+    def __init__(self, name: str, data: bytes) -> None:
+        self.name = name
+        self.data = data
+        self._listed = read_tzif(data, name)
+        self.table = _filled(self._listed, _COVERED_AT_FIRST)
+        last = max(self._listed.last, 0)
+        self.settled = min(year_of(last // DAY) + 2, YEAR_MAX) if last < SECOND_MAX else YEAR_MAX
+        self._years: dict[int, tuple[Stretch, ...]] = {}
+
+    @property
+    def digest(self) -> str:
+        """A fingerprint of the zone's rules: store it with computed times, recompute them when it changes."""
+        import hashlib  # slow to import, and only schedulers that store times ask
+
+        return hashlib.sha256(self.data).hexdigest()[:16]
+
+    def covering(self, instant: int) -> Table:
+        """The table, filled in beyond `instant` and at least two years more."""
+        table = self.table
+        if instant + 800 * DAY >= table.starts[-1]:
+            # Twice at most: up to a whole cycle, which must be worked out, and then to the end, which is copies of it.
+            cycle = year_of(max(self._listed.last, 0) // DAY) + CYCLE_YEARS + 2
+            year = cycle if instant + 1600 * DAY < jan1(min(cycle, YEAR_MAX)) * DAY else YEAR_MAX + 2
+            table = self.table = _filled(self._listed, year)
+        return table
+
+    def stretches(self, year: int) -> tuple[Stretch, ...]:
+        """What a local year is made of: the stretches in which one offset holds, in order."""
+        if year > self.settled:
+            year = self.settled + (year - self.settled) % CYCLE_YEARS
+        found = self._years.get(year)
+        if found is None:
+            begin, end = jan1(year) * DAY, jan1(year + 1) * DAY
+            starts, offsets, *_ = self.covering(end)
+            parts = []
+            for at in range(bisect_right(starts, begin - _FAR) - 1, bisect_right(starts, end + _FAR)):
+                low, high = max(starts[at], begin - offsets[at]), min(starts[at + 1], end - offsets[at])
+                if low < high:
+                    parts.append((low - begin, high - begin, offsets[at]))
+            found = self._years[year] = tuple(parts)
+        return found
+
+    def offsets_from(self, instant: int) -> frozenset[int]:
+        """Every offset that holds at the instant or later."""
+        repeating = max(instant, jan1(self.settled) * DAY)
+        starts, offsets, *_ = self.covering(repeating)
+        return frozenset(offsets[bisect_right(starts, instant) - 1 : bisect_right(starts, repeating + 800 * DAY)])
+
+    def offset_at(self, instant: int) -> int:
+        """Seconds east of UTC at that instant."""
+        table = self.covering(instant)
+        return table.offsets[bisect_right(table.starts, instant) - 1]
+
+
+# --- tables -------------------------------------------------------------------------------------------------
+
+
+def _filled(listed: Listed, year: int) -> Table:
+    """The table with the footer's transitions up to the end of `year`, closed by its end."""
+    starts, offsets, last, footer = listed
+    if footer is not None and footer.dst_start is None and footer.std != offsets[-1]:
+        raise InvalidSpec("time zone data: its footer contradicts its last transition")
+    if footer is None or footer.dst_start is None:
+        return _table([*starts, FOREVER], list(offsets))
+    begun, held = list(starts), list(offsets)
+    first_year = 1970 if last == -FOREVER else year_of(last // DAY)
+    # A footer says the same every 400 years: what lies further than one such cycle is a copy of it.
+    for at, offset in footer.transitions(first_year, min(year, first_year + CYCLE_YEARS + 2)):
+        if at > last and offset != held[-1]:
+            begun.append(at)
+            held.append(offset)
+    # Past the last year that a spec can name there is nothing to ask for.
+    end = FOREVER if year > YEAR_MAX + 1 else jan1(year + 1) * DAY
+    table = _table([*begun, end], held)
+    return _copied(table, first_year, year, end) if year > first_year + CYCLE_YEARS + 2 else table
+
+
+def _copied(table: Table, first_year: int, year: int, end: int) -> Table:
+    """The table with its first full cycle of 400 years repeated up to `year`."""
+    low = bisect_left(table.starts, jan1(first_year + 1) * DAY)
+    high = bisect_left(table.starts, jan1(first_year + 1 + CYCLE_YEARS) * DAY)
+    shifts = [n * _CYCLE for n in range((year - first_year) // CYCLE_YEARS + 1)]
+    starts = [*table.starts[:low], *(at + shift for shift in shifts for at in table.starts[low:high])]
+    kept = bisect_left(starts, jan1(year + 1) * DAY)
+    settled = [*table.settled[:low], *(at + shift for shift in shifts for at in table.settled[low:high])]
+    unsettled = [*table.unsettled[:low], *(at + shift for shift in shifts for at in table.unsettled[low:high])]
+    offsets = [*table.offsets[:low], *(table.offsets[low:high] * len(shifts))]
+    begins = (*starts[:kept], end)
+    return Table(begins, tuple(offsets[:kept]), tuple(settled[:kept]), tuple(unsettled[:kept]), begins[1:])
+
+
+def _table(starts: list[int], offsets: list[int]) -> Table:
+    """The table with the stable interval of each segment worked out; three neighbours are more than ever matter."""
+    settled, unsettled = [], []
+    for i, offset in enumerate(offsets):
+        begin, end = starts[i], starts[i + 1]
+        for k in range(max(1, i - 2), i + 1):
+            before = offsets[k - 1]
+            begin = max(begin, starts[k] + abs(offsets[k] - before), starts[k] + before - offset)
+        for k in range(i + 1, min(len(offsets), i + 3)):
+            end = min(end, starts[k] + offsets[k] - offset)
+        settled.append(begin)
+        unsettled.append(end)
+    return Table(tuple(starts), tuple(offsets), tuple(settled), tuple(unsettled), tuple(starts[1:]))

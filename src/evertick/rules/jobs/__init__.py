@@ -1,0 +1,1 @@
+"""Rules of jobs: states, attempts and retries. Pure: no clock, no store."""

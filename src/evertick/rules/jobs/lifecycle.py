@@ -1,0 +1,162 @@
+"""The life of a job: which states follow which, and what becomes of an attempt that ended.
+
+Pure: the engine hands in what happened, gets the row's next values, and writes them under the fence.
+
+    pending ──claimed──> in_progress ──returned──> success
+       ^                      │ ├──gave up───────> failed
+       └──── will retry ──────┘ └──canceled──────> canceled       (pending ──canceled──> canceled)
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from evertick.base.errors import SchemaMismatch
+from evertick.base.ids import Entropy
+from evertick.base.instants import Instant
+from evertick.base.outcomes import LOST_WORKER, QUARANTINED, WORKER_STOPPED, Canceled, Outcome, Raised, Returned
+from evertick.base.records.job_error import JOB_ERROR, JobError
+from evertick.base.records.jobs import Claim, FunctionKind, JobEnd, JobState
+from evertick.base.records.stored import Stored
+from evertick.rules.jobs.retry import next_attempt_at
+
+CRASHES_MAX: Final = 5
+"""A job whose worker died this often while holding it is quarantined: it probably kills its workers."""
+
+SUSPECT_CRASHES: Final = 2
+"""A job whose worker died this often while holding it is a suspect: from then on it is run apart from others.
+
+Everything a dead worker held counts a crash, the innocent too. So a suspect mutation runs alone, and a suspect action
+beside no other suspect: then only what kills goes on to count, and what was merely near it does not reach CRASHES_MAX.
+One death makes no suspect: most have nothing to do with any job. The statements that claim, and their indexes, repeat
+this number.
+"""
+
+ERROR_CHARS_MAX: Final = 16_384
+"""Messages and tracebacks longer than this are cut in the middle."""
+
+
+class JobEvent(StrEnum):
+    """What can happen to a job."""
+
+    CLAIMED = "claimed"
+    RETURNED = "returned"
+    WILL_RETRY = "will_retry"
+    GAVE_UP = "gave_up"
+    CANCELED = "canceled"
+
+
+TRANSITIONS: Final[Mapping[JobState, Mapping[JobEvent, JobState]]] = MappingProxyType(
+    {
+        JobState.PENDING: {
+            JobEvent.CLAIMED: JobState.IN_PROGRESS,
+            JobEvent.CANCELED: JobState.CANCELED,
+        },
+        JobState.IN_PROGRESS: {
+            JobEvent.RETURNED: JobState.SUCCESS,
+            JobEvent.WILL_RETRY: JobState.PENDING,
+            JobEvent.GAVE_UP: JobState.FAILED,
+            JobEvent.CANCELED: JobState.CANCELED,
+        },
+        JobState.SUCCESS: {},  # an empty row is a promise: nothing leaves this state
+        JobState.FAILED: {},
+        JobState.CANCELED: {},
+    }
+)
+"""Every history of a job is a walk through this table; simulations hold theirs against it."""
+
+
+def ended(claim: Claim, outcome: Outcome, *, now: Instant, entropy: Entropy, logs: str | None = None) -> JobEnd:
+    """What to write for a claimed job whose attempt ended with `outcome`."""
+    if isinstance(outcome, Returned):
+        return JobEnd(
+            claim.id, claim.attempt, JobState.SUCCESS, now, claim.due_at,
+            claim.failures, claim.crashes, outcome.result, None, logs,
+        )  # fmt: skip
+    if isinstance(outcome, Canceled):
+        return JobEnd(
+            claim.id, claim.attempt, JobState.CANCELED, now, claim.due_at,
+            claim.failures, claim.crashes, None, None, logs,
+        )  # fmt: skip
+    return _failed_once_more(claim, outcome, now=now, entropy=entropy, crashes=claim.crashes, logs=logs)
+
+
+def lost(claim: Claim, *, now: Instant, entropy: Entropy) -> JobEnd:
+    """What to write for a claimed job whose worker died.
+
+    Nothing of a mutation has happened, so it simply becomes pending again, unless it has been there too often. An
+    action may have happened, so it fails, unless its retry policy allows another attempt.
+    """
+    crashes = claim.crashes + 1
+    if crashes >= CRASHES_MAX:
+        message = f"its worker died {crashes} times while running it; it will not be tried again"
+        return _failed(
+            claim, Raised(QUARANTINED, message), now=now, failures=claim.failures, crashes=crashes, logs=None
+        )
+    if claim.kind is FunctionKind.MUTATION:
+        return _pending_again(claim, claim.due_at, None, failures=claim.failures, crashes=crashes, logs=None)
+    outcome = Raised(
+        LOST_WORKER, "lost worker: its process died while the function ran, so it may have happened or not"
+    )
+    return _failed_once_more(claim, outcome, now=now, entropy=entropy, crashes=crashes, logs=None)
+
+
+def cut_off(claim: Claim, *, now: Instant, entropy: Entropy) -> JobEnd:
+    """What to write for an action that still ran when its worker had to end.
+
+    It may have happened, so it fails, unless its retry policy allows another attempt. Nothing died, so no crash counts:
+    however many deploys cut a long action off, it is never quarantined for them.
+    """
+    outcome = Raised(
+        WORKER_STOPPED,
+        "its worker was stopped before the function had ended, so it may have happened in part or not at all; "
+        "a longer drain gives it time, a retry policy another try",
+    )
+    return _failed_once_more(claim, outcome, now=now, entropy=entropy, crashes=claim.crashes, logs=None)
+
+
+def _failed_once_more(
+    claim: Claim, outcome: Raised, *, now: Instant, entropy: Entropy, crashes: int, logs: str | None
+) -> JobEnd:
+    """One more failure: tried again if the retry policy allows it, else the job has failed."""
+    failures = claim.failures + 1
+    if claim.retry is not None and outcome.retryable:
+        try:
+            policy = claim.retry.value
+        except SchemaMismatch as error:
+            message = f"{outcome.message} (not tried again, because its retry policy cannot be read: {error})"
+            outcome = replace(outcome, message=message)
+            return _failed(claim, outcome, now=now, failures=failures, crashes=crashes, logs=logs)
+        again_at = next_attempt_at(failures, policy, now, entropy)
+        if again_at is not None:
+            return _pending_again(claim, again_at, outcome, failures=failures, crashes=crashes, logs=logs)
+    return _failed(claim, outcome, now=now, failures=failures, crashes=crashes, logs=logs)
+
+
+def _pending_again(
+    claim: Claim, due_at: Instant, outcome: Raised | None, *, failures: int, crashes: int, logs: str | None
+) -> JobEnd:
+    error = None if outcome is None else _error(outcome)
+    return JobEnd(
+        claim.id, claim.attempt, JobState.PENDING, None, due_at, failures, crashes, None, error, logs
+    )  # fmt: skip
+
+
+def _failed(claim: Claim, outcome: Raised, *, now: Instant, failures: int, crashes: int, logs: str | None) -> JobEnd:
+    return JobEnd(
+        claim.id, claim.attempt, JobState.FAILED, now, claim.due_at,
+        failures, crashes, None, _error(outcome), logs,
+    )  # fmt: skip
+
+
+def _error(raised: Raised) -> Stored[JobError]:
+    return JOB_ERROR.value(JobError(raised.type, _cut(raised.message), _cut(raised.traceback), raised.data))
+
+
+def _cut(text: str) -> str:
+    if len(text) <= ERROR_CHARS_MAX:
+        return text
+    half = ERROR_CHARS_MAX // 2
+    return f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"

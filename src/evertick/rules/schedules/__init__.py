@@ -1,0 +1,1 @@
+"""Rules of schedules: what follows from what happened. Pure: no clock, no store."""

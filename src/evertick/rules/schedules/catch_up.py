@@ -1,0 +1,40 @@
+"""Catch-up: which of the times that passed while nobody looked still run.
+
+A window says how late an occurrence may be at all; inside it a policy says how many of the late ones run: `all`, each
+in order; `latest`, the newest only; `none`, none that is late. Up to ten seconds nobody is late. Occurrences asked for
+by hand (triggers, backfills) are exempt.
+"""
+
+from typing import Final
+
+from evertick.base.instants import Instant
+from evertick.rules.schedules.fates import Reason
+from evertick.rules.schedules.policies import CATCH_UP_WINDOW_DEFAULT_MS, CATCH_UP_WINDOW_MIN_MS, CatchUp, Policies
+
+LATE_AFTER_MS: Final = CATCH_UP_WINDOW_MIN_MS
+"""An occurrence seen no later than this after its actual time is on time."""
+
+
+def window_ms(requested_ms: int | None) -> int:
+    """The catch-up window that a request means.
+
+    Absent, zero and negative mean the default of 365 days; anything below ten seconds is lifted to ten seconds.
+    """
+    if requested_ms is None or requested_ms <= 0:
+        return CATCH_UP_WINDOW_DEFAULT_MS
+    return max(requested_ms, CATCH_UP_WINDOW_MIN_MS)
+
+
+def too_late(actual_at: Instant, policies: Policies, now: Instant) -> Reason | None:
+    """Why an occurrence first seen now is missed for its age alone, or None."""
+    age_ms = now - actual_at
+    if age_ms > policies.catch_up_window_ms:
+        return Reason.CATCH_UP_WINDOW
+    if age_ms > LATE_AFTER_MS and policies.catch_up is CatchUp.NONE:
+        return Reason.CATCH_UP_NONE
+    return None
+
+
+def expired(actual_at: Instant, policies: Policies, now: Instant) -> bool:
+    """Has an occurrence that waited for a run become too old to start? The window alone counts here."""
+    return now - actual_at > policies.catch_up_window_ms

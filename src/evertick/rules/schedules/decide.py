@@ -1,0 +1,279 @@
+"""Decide: what follows when something happens to a schedule.
+
+`decide` is pure: it reads no clock and touches no store, so the same question always gets the same answer. `fold` asks
+it for several events in a row. The evaluator collects the events, the engine carries out the plan.
+
+What a round looks like: the ends of runs, the requests and the due times since the schedule was last seen, in the order
+of time; then `Looked`. All of them are judged at one `now`.
+
+What holds, whatever happens:
+- every occurrence gets one final fate, and its fate is `buffered` before that only while it waits;
+- with skip, buffer_one, buffer_all, cancel_other and terminate_other no run starts while `concurrency_limit` are open;
+- if something waits, a run is open whose end will wake it;
+- the counters are the number of final fates, by reason;
+- an event that has happened already, or that names something unknown, changes nothing.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from evertick.base.instants import Instant, to_iso
+from evertick.rules.schedules.backfill import overlap_of
+from evertick.rules.schedules.events import (
+    BackfillAsked,
+    BackfillCanceled,
+    BackfillTimes,
+    Deleted,
+    Due,
+    Event,
+    LimitSet,
+    Looked,
+    Paused,
+    Resumed,
+    RunEnded,
+    SpecEnded,
+    StartRefused,
+    TargetChanged,
+    Triggered,
+    Updated,
+)
+from evertick.rules.schedules.fates import Origin, Reason
+from evertick.rules.schedules.lifecycle import cut, pause_after, result_and_failure
+from evertick.rules.schedules.plan import NoteCode, Plan
+from evertick.rules.schedules.policies import Overlap
+from evertick.rules.schedules.state import BACKFILLS_MAX, FireTime, Occurrence, Pause, Recount, ScheduleState
+from evertick.rules.schedules.state_builder import StateBuilder
+
+
+def decide(state: ScheduleState, event: Event, now: Instant) -> Plan:
+    """What follows from one event, judged at `now`."""
+    builder = StateBuilder(state, now)
+    _apply(builder, event)
+    return builder.close()
+
+
+def fold(state: ScheduleState, events: Iterable[Event], now: Instant) -> Plan:
+    """What follows from several events in the order given: as if `decide` were asked for each, and its plans joined."""
+    builder = StateBuilder(state, now)
+    for event in events:
+        _apply(builder, event)
+    return builder.close()
+
+
+def _apply(builder: StateBuilder, event: Event) -> None:
+    """One event: first what came due before it, then the event itself."""
+    if isinstance(event, Due):
+        _due(builder, event)
+    else:
+        _reach(builder, event.at)
+        _happen(builder, event)
+    builder.notice_ending()
+
+
+def _happen(builder: StateBuilder, event: Event) -> None:
+    match event:
+        case RunEnded():
+            _run_ended(builder, event)
+        case StartRefused():
+            _start_refused(builder, event)
+        case Triggered():
+            _triggered(builder, event)
+        case BackfillAsked():
+            _backfill_asked(builder, event)
+        case BackfillTimes():
+            _backfill_times(builder, event)
+        case BackfillCanceled():
+            _backfill_canceled(builder, event)
+        case Paused():
+            _paused(builder, event)
+        case Resumed():
+            _resumed(builder, event)
+        case LimitSet():
+            builder.remaining = None if event.remaining is None else max(0, event.remaining)
+            builder.touched_at = max(builder.touched_at, event.at)
+        case TargetChanged():
+            builder.blocked_reason = None if event.blocked_reason is None else cut(event.blocked_reason)
+        case Updated():
+            _updated(builder, event)
+        case SpecEnded():
+            builder.spec_ended = True
+        case Deleted():
+            _deleted(builder)
+        case Due() | Looked():
+            pass
+
+
+# Time passes
+
+
+def _due(builder: StateBuilder, event: Due) -> None:
+    """Times of the spec that are seen for the first time, and kept ones of an older spec that come between them."""
+    overlap = builder.policies.overlap
+    arrivals = []
+    for time in event.times:
+        if time.nominal_at > builder.seen_until:
+            builder.seen_until = time.nominal_at
+            arrivals.append(_own(builder, time, overlap))
+    if builder.ahead and event.times:
+        arrivals = sorted(_come(builder, event.times[-1].actual_at) + arrivals, key=lambda each: each.actual_at)
+    if arrivals:
+        builder.arrive_due(arrivals, more=event.more)
+
+
+def _reach(builder: StateBuilder, at: Instant) -> None:
+    """It is `at` now: kept times up to then have come, and a pause that was to end by then has ended."""
+    if builder.ahead and (come := _come(builder, at)):
+        builder.arrive_due(come, more=False)
+    builder.lift_pause(at)
+
+
+def _come(builder: StateBuilder, at: Instant) -> list[Occurrence]:
+    """Take the kept occurrences whose time has come by `at`, in order."""
+    come = sorted((each for each in builder.ahead if each.actual_at <= at), key=lambda each: each.actual_at)
+    builder.ahead = [each for each in builder.ahead if each.actual_at > at]
+    return come
+
+
+def _own(builder: StateBuilder, time: FireTime, overlap: Overlap) -> Occurrence:
+    """An occurrence of the schedule's own, under another key if it is counted again."""
+    recount = builder.recount
+    return _occurrence(time, overlap, request="" if recount is None or time.nominal_at > recount.until else recount.id)
+
+
+def _occurrence(time: FireTime, overlap: Overlap, origin: Origin = Origin.SCHEDULE, request: str = "") -> Occurrence:
+    return Occurrence(
+        nominal_at=time.nominal_at, actual_at=time.actual_at, overlap=overlap, origin=origin, request=request
+    )
+
+
+# Runs
+
+
+def _run_ended(builder: StateBuilder, event: RunEnded) -> None:
+    """Remember what it left behind first, then pause, then let the next one go: the next one must see both."""
+    run = builder.run_of(event.key)
+    if run is None:
+        return
+    builder.running.remove(run)
+    builder.last_result, builder.last_failure = result_and_failure(builder.last_result, builder.last_failure, event)
+    pause = pause_after(event, run.run_id, builder.policies)
+    if pause is not None and builder.pause is None:
+        builder.pause = pause
+        builder.note = pause.note
+        builder.tell(NoteCode.PAUSED, pause.note)
+    builder.recheck()
+
+
+def _start_refused(builder: StateBuilder, event: StartRefused) -> None:
+    run = builder.run_of(event.key)
+    if run is None:
+        return
+    builder.unstart(run, cut(event.error))
+    builder.tell(NoteCode.START_REFUSED, f"{run.run_id} could not be started: {cut(event.error)}")
+    builder.recheck()
+
+
+# Requests
+
+
+def _triggered(builder: StateBuilder, event: Triggered) -> None:
+    nominal_at = event.at if event.nominal_at is None else event.nominal_at
+    overlap = event.overlap or builder.policies.overlap
+    occurrence = _occurrence(FireTime(nominal_at, event.at), overlap, Origin.TRIGGER, event.request)
+    if not builder.knows(occurrence.key):
+        _arrive_by_hand(builder, [occurrence])
+
+
+def _arrive_by_hand(builder: StateBuilder, occurrences: Sequence[Occurrence]) -> None:
+    """Neither pause nor limit nor lateness concern what somebody asks for; a target that may not run does."""
+    if builder.blocked_reason is None:
+        builder.admit(occurrences)
+        return
+    for occurrence in occurrences:
+        builder.settle(occurrence, Reason.TARGET_INELIGIBLE)
+
+
+def _backfill_asked(builder: StateBuilder, event: BackfillAsked) -> None:
+    if any(backfill.id == event.backfill.id for backfill in builder.backfills):
+        return
+    if len(builder.backfills) >= BACKFILLS_MAX:
+        builder.tell(NoteCode.BACKFILL_REFUSED, f"backfill {event.backfill.id}: {BACKFILLS_MAX} are under way")
+        return
+    builder.backfills.append(event.backfill)
+
+
+def _backfill_times(builder: StateBuilder, event: BackfillTimes) -> None:
+    place, backfill = next(
+        ((n, each) for n, each in enumerate(builder.backfills) if each.id == event.backfill_id), (-1, None)
+    )
+    if backfill is None:
+        return
+    overlap = overlap_of(backfill, builder.policies.overlap)
+    done_until = backfill.done_until
+    arrivals = []
+    for time in event.times:
+        if done_until is None or time.nominal_at > done_until:
+            done_until = time.nominal_at
+            arrivals.append(_occurrence(time, overlap, Origin.BACKFILL, backfill.id))
+    if event.done:
+        del builder.backfills[place]
+        builder.tell(NoteCode.BACKFILL_DONE, f"backfill {backfill.id}: {backfill.added + len(arrivals)} occurrences")
+    else:
+        added = backfill.added + len(arrivals)
+        builder.backfills[place] = replace(backfill, done_until=done_until, added=added)
+    if arrivals:
+        _arrive_by_hand(builder, arrivals)
+
+
+def _backfill_canceled(builder: StateBuilder, event: BackfillCanceled) -> None:
+    builder.backfills = [backfill for backfill in builder.backfills if backfill.id != event.backfill_id]
+    to_drop = [each for each in builder.waiting if each.origin is Origin.BACKFILL and each.request == event.backfill_id]
+    builder.drop_waiting(to_drop, Reason.BACKFILL_CANCELED)
+
+
+def _paused(builder: StateBuilder, event: Paused) -> None:
+    """What waits stays: it is dropped only if its turn comes while the pause lasts."""
+    builder.pause = Pause(at=event.at, by=event.by, note=cut(event.note), until=event.until)
+    builder.note = builder.pause.note
+    builder.tell(NoteCode.PAUSED, f"paused{f' by {event.by}' if event.by else ''}: {builder.note}")
+
+
+def _resumed(builder: StateBuilder, event: Resumed) -> None:
+    """Times that passed during the pause are not made up: each of them was skipped when it came."""
+    if event.note:
+        builder.note = cut(event.note)
+    elif builder.pause is not None and builder.note == builder.pause.note:
+        builder.note = ""  # why it was paused is no longer true
+    if event.recount is not None and builder.seen_until > event.at:
+        judged = to_iso(builder.seen_until)
+        builder.tell(NoteCode.RESUMED, f"counts from {to_iso(event.at)} again; it had judged times up to {judged}")
+        until = builder.seen_until if builder.recount is None else max(builder.seen_until, builder.recount.until)
+        builder.recount = Recount(id=event.recount, until=until)
+        builder.seen_until = event.at
+        builder.spec_ended = False
+    if builder.pause is not None:
+        builder.pause = None
+        builder.touched_at = max(builder.touched_at, event.at)
+        builder.tell(NoteCode.RESUMED, f"resumed: {builder.note}" if event.note else "resumed")
+
+
+def _updated(builder: StateBuilder, event: Updated) -> None:
+    """Runs, waiting occurrences, counters, pause and results stay; times before the update are over."""
+    old_overlap = builder.policies.overlap
+    builder.policies = event.policies or builder.policies
+    builder.run_id_template = event.run_id_template or builder.run_id_template
+    builder.touched_at = max(builder.touched_at, event.at)
+    if event.spec_changed:
+        kept = [time for time in event.pending if time.nominal_at > builder.seen_until]
+        builder.ahead += [_own(builder, time, old_overlap) for time in kept]
+        builder.seen_until = max(builder.seen_until, event.at)
+        builder.spec_ended = False
+    builder.recheck()
+
+
+def _deleted(builder: StateBuilder) -> None:
+    to_drop = [*builder.waiting, *builder.ahead]
+    builder.backfills = []
+    builder.ahead = []
+    builder.spec_ended = True
+    builder.drop_waiting(to_drop, Reason.DELETED)

@@ -1,0 +1,123 @@
+"""Lifecycle: pause and resume, limited actions, what runs leave behind, when to wake, when to go.
+
+Pure helpers, each for one question. `decide.py` asks most of them; the evaluator asks `next_wake` and
+`retires_at`.
+"""
+
+from typing import Final
+
+from evertick.base.instants import Instant, to_iso
+from evertick.rules.schedules.backfill import portion
+from evertick.rules.schedules.events import RunEnded
+from evertick.rules.schedules.fates import FAILURES, Origin, Reason, RunOutcome
+from evertick.rules.schedules.policies import Policies
+from evertick.rules.schedules.state import NOTE_BYTES_MAX, Pause, RunEnd, ScheduleState
+
+PAUSED_BY_FAILURE: Final = "pause_on_failure"
+"""Who paused, when the schedule paused itself."""
+
+NOMINAL: Final = "{nominal}"
+
+
+def run_id(template: str, nominal_at: Instant) -> str:
+    """The id of a run: the template with `{nominal}` replaced, as in `report-2022-06-17T11:03:00Z`.
+
+    A template without the placeholder gives every run the same id.
+    """
+    return template.replace(NOMINAL, to_iso(nominal_at)) if NOMINAL in template else template
+
+
+def started_because(origin: Origin, *, waited: bool, late: bool) -> Reason:
+    """The reason of a start; having waited says more than having been asked for by hand, that more than being late."""
+    if waited:
+        return Reason.AFTER_WAIT
+    if origin is Origin.TRIGGER:
+        return Reason.TRIGGERED
+    if origin is Origin.BACKFILL:
+        return Reason.BACKFILLED
+    return Reason.CAUGHT_UP if late else Reason.ON_TIME
+
+
+def result_and_failure(
+    last_result: RunEnd | None, last_failure: RunEnd | None, event: RunEnded
+) -> tuple[RunEnd | None, RunEnd | None]:
+    """The last result and the last failure after a run ended.
+
+    A success becomes the last result and erases failures up to then; a failure leaves the result; a canceled or
+    terminated run leaves both. What counts is when a run ended, not when that was noticed: so an end that is noticed
+    late changes nothing that a later end has settled.
+    """
+    end = RunEnd(key=event.key, ended_at=event.at, ref=event.ref, message=cut(event.message))
+    result_at = last_result.ended_at if last_result else None
+    failure_at = last_failure.ended_at if last_failure else None
+    if event.outcome is RunOutcome.SUCCESS:
+        if failure_at is not None and failure_at <= event.at:
+            last_failure = None
+        if result_at is None or result_at <= event.at:
+            last_result = end
+    elif event.outcome in FAILURES:
+        erased = result_at is not None and result_at > event.at
+        older = failure_at is not None and failure_at > event.at
+        if not erased and not older:
+            last_failure = end
+    return last_result, last_failure
+
+
+def pause_after(event: RunEnded, run_name: str, policies: Policies) -> Pause | None:
+    """The pause that follows from the end of a run: failures and timeouts pause, if the policy says so."""
+    if not policies.pause_on_failure or event.outcome not in FAILURES:
+        return None
+    what = "timed out" if event.outcome is RunOutcome.TIMED_OUT else "failed"
+    note = f"paused because run {run_name} {what}" + (f": {event.message}" if event.message else "")
+    return Pause(at=event.at, by=PAUSED_BY_FAILURE, note=cut(note))
+
+
+def pause_detail(pause: Pause) -> str:
+    """A pause as the ledger tells it."""
+    by = f" by {pause.by}" if pause.by else ""
+    note = f": {pause.note}" if pause.note else ""
+    return f"paused{by} since {to_iso(pause.at)}{note}"
+
+
+def cut(text: str) -> str:
+    """`text`, shortened to what a note may hold."""
+    encoded = text.encode("utf-8", "replace")
+    if len(encoded) <= NOTE_BYTES_MAX:
+        return text
+    return encoded[: NOTE_BYTES_MAX - 3].decode("utf-8", "ignore") + "..."
+
+
+def own_wake(state: ScheduleState, now: Instant) -> Instant | None:
+    """When the schedule must be looked at for reasons of its own.
+
+    They are: its pause ends, a kept time comes, a backfill can go on. A run's end needs no moment here: it is an event.
+    """
+    moments = [occurrence.actual_at for occurrence in state.ahead]
+    if state.pause is not None and state.pause.until is not None:
+        moments.append(state.pause.until)
+    if any(portion(state, backfill) > 0 for backfill in state.backfills):
+        moments.append(now)
+    return max(now, min(moments)) if moments else None
+
+
+def next_wake(state: ScheduleState, *, wake_at: Instant | None, next_actual_at: Instant | None) -> Instant | None:
+    """When to look at a schedule again, or None to leave it out of the index of due schedules.
+
+    `wake_at` is the plan's, `next_actual_at` the spec's next time with its jitter. A paused schedule does not wake for
+    its times: they are handed over, and recorded as skipped, when it is looked at next (resumed, updated, deleted).
+    A schedule that ended needs none of them. A target that may not run keeps its schedule awake: it skips and advances.
+    """
+    if state.paused or state.ending is not None:
+        next_actual_at = None
+    moments = [moment for moment in (wake_at, next_actual_at) if moment is not None]
+    return min(moments) if moments else None
+
+
+def retires_at(state: ScheduleState, retention_ms: int) -> Instant | None:
+    """When a schedule that completed may be removed, or None while it is needed.
+
+    The time counts from the last start, update or resumption. A paused schedule stays.
+    """
+    if not state.completed or state.paused:
+        return None
+    return Instant(state.touched_at + retention_ms)

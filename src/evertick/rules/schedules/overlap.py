@@ -1,0 +1,168 @@
+"""Overlap: what becomes of occurrences that arrive, or wait, while earlier runs take the room.
+
+The terms: a schedule has `limit` slots; every open run takes one, also those of allow_all and of triggers. One pass
+looks at some occurrences in order and puts each of them into one of four results: start, wait, skip, refuse.
+
+1. allow_all starts, whatever runs.
+2. While a slot is free, the next occurrence takes it.
+3. Without a free slot: skip is skipped; buffer_one waits if nothing waits yet, else it is skipped; buffer_all waits;
+   cancel_other and terminate_other wait, and the oldest runs are asked to stop for them.
+4. If a slot became free and several cancel_other or terminate_other occurrences want it, the newest win and the others
+   are superseded; a newer one even displaces an occurrence chosen a moment before in the same pass.
+
+With one slot this is Temporal's `ProcessBuffer`, except that nothing vanishes uncounted and that allow_all starts even
+in a pass that asks a run to stop. A pass always ends in one of two states, "no slot is free" or "nothing waits", so a
+newcomer can be judged without looking again at those that wait, and nothing can wait while nothing runs.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from evertick.rules.schedules.fates import Origin, Reason
+from evertick.rules.schedules.policies import Overlap
+from evertick.rules.schedules.state import Occurrence, Run, Stop
+
+STOPS_OTHERS: Final = frozenset({Overlap.CANCEL_OTHER, Overlap.TERMINATE_OTHER})
+
+Refuse = Callable[[Occurrence, int], Reason | None]
+"""Why an occurrence whose turn has come may not start after all; the number is of scheduled ones chosen before it."""
+
+
+@dataclass(slots=True)
+class Sorted:
+    """The results of one pass, each in order. `overlapping` are starts that asked for no slot."""
+
+    overlapping: list[Occurrence] = field(default_factory=list)
+    chosen: list[Occurrence] = field(default_factory=list)
+    kept: list[Occurrence] = field(default_factory=list)
+    refused: list[tuple[Occurrence, Reason]] = field(default_factory=list)
+
+    @property
+    def starts(self) -> list[Occurrence]:
+        """Everything that starts now."""
+        return self.overlapping + self.chosen
+
+
+def sort_out(
+    entries: Sequence[Occurrence], *, open_runs: int, limit: int, room: int, waiting: int, refuse: Refuse
+) -> Sorted:
+    """One pass over `entries`.
+
+    `open_runs` runs are open now; `room` is how many more may be, for allow_all too; `waiting` occurrences wait besides
+    `entries`. Either nothing else waits, or `entries` are candidates and no slot is free.
+    """
+    free = max(0, min(limit - open_runs, room))
+    one_pass = _Pass(open_runs=open_runs, free=free, room=room, waiting=waiting, refuse=refuse)
+    if free and len(entries) > 1 and free + open_runs > 1:  # with one slot rule 4 alone gives it to the newest
+        entries = _newest_stoppers(entries, free + open_runs, refuse, one_pass.result)
+    for entry in entries:
+        one_pass.meet(entry)
+    return one_pass.result
+
+
+@dataclass(slots=True, kw_only=True)
+class _Pass:
+    """The pass as far as it has gone; `scheduled` counts the starts that use up a limited action."""
+
+    open_runs: int
+    free: int
+    room: int
+    waiting: int
+    refuse: Refuse
+    result: Sorted = field(default_factory=Sorted)
+    scheduled: int = 0
+
+    def meet(self, entry: Occurrence) -> None:
+        """Rules 1 and 2."""
+        overlapping, chosen = self.result.overlapping, self.result.chosen
+        roomy = len(overlapping) + len(chosen) < self.room
+        if entry.overlap is Overlap.ALLOW_ALL:
+            reason = self.refuse(entry, self.scheduled) or (None if roomy else Reason.RUNS_FULL)
+            self.take(entry, overlapping, reason)
+        elif roomy and len(chosen) < self.free:
+            self.take(entry, chosen, self.refuse(entry, self.scheduled))
+        elif entry.overlap in STOPS_OTHERS and chosen and self.no_run_to_stop():
+            self.displace(entry)
+        else:
+            self.wait_or_skip(entry)
+
+    def take(self, entry: Occurrence, basket: list[Occurrence], reason: Reason | None) -> None:
+        """Start it, unless there is a reason against it."""
+        if reason is not None:
+            self.result.refused.append((entry, reason))
+            return
+        basket.append(entry)
+        self.scheduled += entry.origin is Origin.SCHEDULE
+
+    def no_run_to_stop(self) -> bool:
+        """Is every open run already claimed by an occurrence that waits for it to stop?"""
+        return sum(1 for kept in self.result.kept if kept.overlap in STOPS_OTHERS) >= self.open_runs
+
+    def displace(self, entry: Occurrence) -> None:
+        """Rule 4: one of those that stop others takes the place, and the limited action, of the oldest chosen one.
+
+        If some wait for runs that stop, the oldest of them goes first, and `entry` waits in its stead.
+        """
+        chosen, kept = self.result.chosen, self.result.kept
+        loser = next((each for each in chosen if each.overlap not in STOPS_OTHERS), chosen[0])
+        winner = next((each for each in kept if each.overlap in STOPS_OTHERS), entry)
+        if winner is not entry:
+            kept.remove(winner)
+            kept.append(entry)
+        self.scheduled -= loser.origin is Origin.SCHEDULE
+        reason = self.refuse(winner, self.scheduled)
+        if reason is None:
+            chosen.remove(loser)
+            self.result.refused.append((loser, Reason.SUPERSEDED))
+        else:
+            self.scheduled += loser.origin is Origin.SCHEDULE
+        self.take(winner, chosen, reason)
+
+    def wait_or_skip(self, entry: Occurrence) -> None:
+        """Rule 3."""
+        kept = self.result.kept
+        first = self.waiting + len(kept) == 0
+        if entry.overlap is Overlap.SKIP or (entry.overlap is Overlap.BUFFER_ONE and not first):
+            self.result.refused.append((entry, Reason.OVERLAP))
+        else:
+            kept.append(entry)
+
+
+def _newest_stoppers(entries: Sequence[Occurrence], slots: int, refuse: Refuse, result: Sorted) -> Sequence[Occurrence]:
+    """`entries` without the cancel_other and terminate_other ones that newer ones supersede.
+
+    The newest `slots` of them stay. One that may not start anyway supersedes nothing.
+    """
+    stoppers = [entry for entry in entries if entry.overlap in STOPS_OTHERS]
+    if len(stoppers) < 2:
+        return entries
+    dropped: list[tuple[Occurrence, Reason]] = []
+    survivors = 0
+    for entry in reversed(stoppers):
+        reason = refuse(entry, 0) or (Reason.SUPERSEDED if survivors >= slots else None)
+        if reason is None:
+            survivors += 1
+        else:
+            dropped.append((entry, reason))
+    result.refused.extend(reversed(dropped))
+    gone = {entry.key for entry, _ in dropped}
+    return [entry for entry in entries if entry.key not in gone]
+
+
+def stops_wanted(waiting: Sequence[Occurrence], running: Sequence[Run], limit: int) -> list[tuple[Run, Stop]]:
+    """The runs that must now be asked to stop so that each waiting cancel_other or terminate_other finds a slot.
+
+    The oldest go first, no more of them than needed. Who was asked already is not asked again, unless terminate follows
+    cancel: terminate wins as soon as one of those waiting wants it.
+    """
+    stoppers = [entry.overlap for entry in waiting if entry.overlap in STOPS_OTHERS]
+    if not stoppers:
+        return []
+    level = Stop.TERMINATE if Overlap.TERMINATE_OTHER in stoppers else Stop.CANCEL
+    needed = min(len(running), max(0, len(running) - limit + len(stoppers)))
+    return [
+        (run, level)
+        for run in running[:needed]
+        if run.stop is None or (run.stop is Stop.CANCEL and level is Stop.TERMINATE)
+    ]

@@ -1,0 +1,248 @@
+"""State: what has happened to a schedule so far, as frozen values.
+
+A **run** is a started occurrence that has not ended. `decide.py` says how a state changes. The store adds what is its
+own (ids, versions, the spec, the target); nothing here reads a clock or a database.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from evertick.base.errors import Misuse
+from evertick.base.instants import Instant
+from evertick.rules.schedules.fates import FATE_OF, Fate, Origin, Reason
+from evertick.rules.schedules.policies import Overlap, Policies
+
+BACKFILLS_MAX: Final = 100
+"""Backfills of one schedule that may be under way at once."""
+
+BACKFILL_TIMES_MAX: Final = 100_000
+"""Occurrences one backfill may ask for: ten years of hours fit, ten years of minutes do not."""
+
+OCCURRENCES_PER_ROUND: Final = 1_000
+"""Due times the evaluator hands over in one event; if more are due it says so and looks again at once."""
+
+NOTE_BYTES_MAX: Final = 1_000
+"""Length of a note in UTF-8; longer ones are cut, because a note must never stop a schedule."""
+
+
+class Stop(StrEnum):
+    """What a run in the way was asked to do; `terminate` is the stronger."""
+
+    CANCEL = "cancel"
+    TERMINATE = "terminate"
+
+
+class Ending(StrEnum):
+    """Why no further time will come."""
+
+    LIMIT = "limit"
+    SPEC = "spec"
+
+
+class FireTime(NamedTuple):
+    """A time the spec names: what it says, and that plus its jitter."""
+
+    nominal_at: Instant
+    actual_at: Instant
+
+
+class OccurrenceKey(NamedTuple):
+    """What the ledger's unique index holds beside the schedule: one occurrence, once.
+
+    `request` is the trigger's or backfill's id, and empty for the spec's own times, unless they are counted again.
+    """
+
+    origin: Origin
+    request: str
+    nominal_at: Instant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occurrence:
+    """One time to act. `nominal_at` names the run; `actual_at` decides when it is due and whether it is late.
+
+    `overlap` is fixed when the occurrence arrives, so that a later change of policies leaves waiting ones alone.
+    """
+
+    nominal_at: Instant
+    actual_at: Instant
+    overlap: Overlap
+    origin: Origin = Origin.SCHEDULE
+    request: str = ""
+
+    @property
+    def key(self) -> OccurrenceKey:
+        """Its identity within the schedule."""
+        return OccurrenceKey(self.origin, self.request, self.nominal_at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A started occurrence that has not ended, how it came to start, and whether it was asked to stop."""
+
+    occurrence: Occurrence
+    run_id: str
+    why: Reason
+    started_at: Instant
+    stop: Stop | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnd:
+    """The end of a run that later runs may ask about.
+
+    `ref` says where the store keeps the result or the failure; `message` is the failure in a line, else empty.
+    """
+
+    key: OccurrenceKey
+    ended_at: Instant
+    ref: str | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """Since when, by whom and why a schedule rests; `until` is when it goes on by itself, if ever."""
+
+    at: Instant
+    by: str
+    note: str
+    until: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backfill:
+    """A request to run what the spec names in [start_at, end_at], both inclusive, by actual time.
+
+    `done_until` is the nominal time up to which its occurrences were handed over (an update may give a nominal time
+    another delay, and it must not run twice); `added` is how many those were. `max_active` is how many of its runs may
+    be open at a time, beside all others. `skip` are spans of nominal times, both ends included, that are left out.
+    """
+
+    id: str
+    start_at: Instant
+    end_at: Instant
+    overlap: Overlap | None = None
+    done_until: Instant | None = None
+    added: int = 0
+    max_active: int | None = None
+    skip: tuple[tuple[Instant, Instant], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recount:
+    """Times up to `until` were judged while the clock was ahead; somebody asked for them to be counted again.
+
+    `id` is the `request` in their keys, so that the ledger keeps both: what it told before, and what really was.
+    """
+
+    id: str
+    until: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """How many occurrences ended up with each reason, since the schedule exists. Waiting ones are in none of them."""
+
+    by_reason: Mapping[Reason, int] = field(default_factory=dict)
+
+    def of(self, reason: Reason) -> int:
+        """How many had this reason."""
+        return self.by_reason.get(reason, 0)
+
+    def fated(self, fate: Fate) -> int:
+        """How many had this fate."""
+        return sum(count for reason, count in self.by_reason.items() if FATE_OF[reason] is fate)
+
+    @property
+    def actions(self) -> int:
+        """Runs started, by whomever they were asked for."""
+        return self.fated(Fate.STARTED)
+
+    @property
+    def skipped(self) -> int:
+        """Occurrences a policy decided against."""
+        return self.fated(Fate.SKIPPED)
+
+    @property
+    def missed(self) -> int:
+        """Occurrences that should have run and did not."""
+        return self.fated(Fate.MISSED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleState:
+    """Everything the rules need to know about a schedule, and everything they change.
+
+    - `seen_until`: every nominal time up to here has its fate (or is in `ahead`); it never moves back by itself.
+    - `recount`: it was moved back on request, because the clock had been ahead.
+    - `touched_at`: the last creation, update, resumption or start; the retention of an ended schedule counts from here.
+    - `note`: the text of the last pause or resumption, also after it.
+    - `blocked_reason`: why the target may not run now ("workflow is paused"), else None.
+    - `remaining`: scheduled actions left, None for no limit.
+    - `running` in the order of starting, `waiting` in the order of arriving.
+    - `ahead`: occurrences of a spec that was replaced after their nominal and before their actual time.
+    """
+
+    policies: Policies
+    run_id_template: str
+    seen_until: Instant
+    touched_at: Instant
+    pause: Pause | None = None
+    note: str = ""
+    blocked_reason: str | None = None
+    remaining: int | None = None
+    spec_ended: bool = False
+    recount: Recount | None = None
+    running: tuple[Run, ...] = ()
+    waiting: tuple[Occurrence, ...] = ()
+    ahead: tuple[Occurrence, ...] = ()
+    backfills: tuple[Backfill, ...] = ()
+    counters: Counters = field(default_factory=Counters)
+    last_result: RunEnd | None = None
+    last_failure: RunEnd | None = None
+
+    @property
+    def paused(self) -> bool:
+        """Does it take no scheduled action now? Triggers and backfills run all the same."""
+        return self.pause is not None
+
+    @property
+    def ending(self) -> Ending | None:
+        """Why no further scheduled time will be acted on, or None while some may."""
+        if self.remaining == 0:
+            return Ending.LIMIT
+        return Ending.SPEC if self.spec_ended else None
+
+    @property
+    def completed(self) -> bool:
+        """Has it ended, with nothing left running, waiting or to be backfilled?"""
+        busy = self.running or self.waiting or self.ahead or self.backfills
+        return self.ending is not None and not busy
+
+
+def new_state(
+    *,
+    now: Instant,
+    policies: Policies | None = None,
+    run_id_template: str,
+    remaining: int | None = None,
+    pause: Pause | None = None,
+) -> ScheduleState:
+    """The state of a schedule created at `now`: only times after its creation count.
+
+    Raises Misuse if `remaining` is negative.
+    """
+    if remaining is not None and remaining < 0:
+        raise Misuse(f"remaining actions must not be negative, got {remaining}")
+    return ScheduleState(
+        policies=policies or Policies(),
+        run_id_template=run_id_template,
+        seen_until=now,
+        touched_at=now,
+        pause=pause,
+        note=pause.note if pause else "",
+        remaining=remaining,
+    )

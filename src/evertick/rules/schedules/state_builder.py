@@ -1,0 +1,312 @@
+"""StateBuilder: the working copy of a schedule's state while events are folded into it, and the few things done to it.
+
+A builder belongs to one call of `decide` or `fold` and is never shared; it exists because a thousand events folded into
+frozen values one by one would copy the lists a thousand times. `decide.py` says which event does what.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from evertick.base.instants import Instant, to_iso
+from evertick.rules.schedules.catch_up import LATE_AFTER_MS, expired, too_late
+from evertick.rules.schedules.fates import FATE_OF, Origin, Reason
+from evertick.rules.schedules.lifecycle import own_wake, pause_detail, run_id, started_because
+from evertick.rules.schedules.overlap import STOPS_OTHERS, sort_out, stops_wanted
+from evertick.rules.schedules.plan import Note, NoteCode, Plan, Start, Verdict
+from evertick.rules.schedules.policies import RUNS_MAX, CatchUp
+from evertick.rules.schedules.state import Counters, Ending, Occurrence, OccurrenceKey, Run, ScheduleState, Stop
+
+
+class StateBuilder:
+    """A `ScheduleState` laid out to be worked on, and the plan as far as it has grown."""
+
+    def __init__(self, state: ScheduleState, now: Instant) -> None:
+        self.now = now
+        self.policies = state.policies
+        self.run_id_template = state.run_id_template
+        self.seen_until = state.seen_until
+        self.touched_at = state.touched_at
+        self.pause = state.pause
+        self.note = state.note
+        self.blocked_reason = state.blocked_reason
+        self.remaining = state.remaining
+        self.spec_ended = state.spec_ended
+        self.recount = state.recount
+        self.running = list(state.running)
+        self.waiting = list(state.waiting)
+        self.ahead = list(state.ahead)
+        self.backfills = list(state.backfills)
+        self.counts = dict(state.counters.by_reason)
+        self.last_result = state.last_result
+        self.last_failure = state.last_failure
+        self._ending = state.ending
+        self._starts: list[Start] = []
+        self._fates: dict[OccurrenceKey, Verdict] = {}
+        self._stops: list[tuple[OccurrenceKey, Stop]] = []
+        self._notes: list[Note] = []
+
+    # Arriving
+
+    def arrive_due(self, arrivals: Sequence[Occurrence], *, more: bool) -> None:
+        """Times of the spec have come. Those not turned away for pause, age or limit meet the overlap policy."""
+        passed: list[Occurrence] = []
+        for occurrence in arrivals:
+            self.lift_pause(occurrence.actual_at)
+            reason = self._turned_away(occurrence)
+            if reason is None:
+                passed.append(occurrence)
+            else:
+                self.settle(occurrence, reason)
+        if self.policies.catch_up is CatchUp.LATEST and (more or len(passed) > 1):
+            older = passed if more else passed[:-1]
+            passed = [] if more else passed[-1:]
+            for occurrence in older:
+                self.settle(occurrence, Reason.CATCH_UP_LATEST)
+        if passed:
+            self.admit(passed)
+
+    def admit(self, candidates: Sequence[Occurrence]) -> None:
+        """One pass of the overlap policies over candidates; whoever waits already stays where it is."""
+        result = sort_out(
+            candidates,
+            open_runs=len(self.running),
+            limit=self.policies.concurrency_limit,
+            room=RUNS_MAX - len(self.running),
+            waiting=len(self.waiting),
+            refuse=self._refuse,
+        )
+        for occurrence in result.starts:
+            self.start(occurrence, waited=False)
+        for occurrence, reason in result.refused:
+            self.settle(occurrence, reason)
+        if result.kept:
+            for occurrence in result.kept:
+                self._queue(occurrence)
+            self._ask_to_stop()
+
+    def recheck(self) -> None:
+        """A slot may have become free: one pass over all that wait."""
+        limit = self.policies.concurrency_limit
+        if not self.waiting or len(self.running) >= limit:
+            return
+        result = sort_out(
+            self.waiting,
+            open_runs=len(self.running),
+            limit=limit,
+            room=RUNS_MAX - len(self.running),
+            waiting=0,
+            refuse=self._refuse,
+        )
+        self.waiting = result.kept
+        for occurrence in result.starts:
+            self.start(occurrence, waited=True)
+        for occurrence, reason in result.refused:
+            self.settle(occurrence, reason)
+        self._ask_to_stop()
+
+    def lift_pause(self, at: Instant) -> None:
+        """End a pause that was only until `at` or earlier."""
+        if self.pause is not None and self.pause.until is not None and self.pause.until <= at:
+            self.touched_at = max(self.touched_at, self.pause.until)
+            self.tell(NoteCode.RESUMED, f"resumed: the pause was until {to_iso(self.pause.until)}")
+            self.pause = None
+
+    # Fates
+
+    def start(self, occurrence: Occurrence, *, waited: bool) -> None:
+        """Start a run for it now."""
+        late = self.now - occurrence.actual_at > LATE_AFTER_MS
+        why = started_because(occurrence.origin, waited=waited, late=late)
+        name = run_id(self.run_id_template, occurrence.nominal_at)
+        self.running.append(Run(occurrence=occurrence, run_id=name, why=why, started_at=self.now))
+        self._starts.append(
+            Start(
+                occurrence=occurrence,
+                run_id=name,
+                why=why,
+                last_result=self.last_result,
+                last_failure=self.last_failure,
+            )
+        )
+        if self.remaining is not None and occurrence.origin is Origin.SCHEDULE:
+            self.remaining -= 1
+        self.touched_at = max(self.touched_at, self.now)
+        self._count(why, 1)
+        self._record(occurrence, why, "", name)
+
+    def settle(self, occurrence: Occurrence, reason: Reason) -> None:
+        """It will not run, for this reason."""
+        self._count(reason, 1)
+        blocker = self.running[0].run_id if reason is Reason.OVERLAP and self.running else None
+        self._record(occurrence, reason, self._detail(occurrence, reason, blocker), blocker)
+
+    def unstart(self, run: Run, error: str) -> None:
+        """Take a start back: the run never was, and the action is not used up."""
+        self.running.remove(run)
+        occurrence = run.occurrence
+        if self.remaining is not None and occurrence.origin is Origin.SCHEDULE:
+            self.remaining += 1
+        self._count(run.why, -1)
+        self._count(Reason.START_REFUSED, 1)
+        self._record(occurrence, Reason.START_REFUSED, error, None)
+
+    def run_of(self, key: OccurrenceKey) -> Run | None:
+        """The open run of an occurrence."""
+        for run in self.running:
+            if run.occurrence.nominal_at == key.nominal_at and run.occurrence.key == key:
+                return run
+        return None
+
+    def knows(self, key: OccurrenceKey) -> bool:
+        """Is there a run of it, does it wait, or was it judged in this very fold?"""
+        return (
+            key in self._fates
+            or self.run_of(key) is not None
+            or any(occurrence.key == key for occurrence in self.waiting)
+        )
+
+    def drop_waiting(self, to_drop: Sequence[Occurrence], reason: Reason) -> None:
+        """These shall wait no longer, and not run either."""
+        if to_drop:
+            gone = {occurrence.key for occurrence in to_drop}
+            self.waiting = [occurrence for occurrence in self.waiting if occurrence.key not in gone]
+            for occurrence in to_drop:
+                self.settle(occurrence, reason)
+
+    # Words
+
+    def tell(self, code: NoteCode, text: str) -> None:
+        """Add a line to the schedule's history."""
+        self._notes.append(Note(code=code, text=text))
+
+    def notice_ending(self) -> None:
+        """Say so, once, when the schedule came to its end."""
+        ending = Ending.LIMIT if self.remaining == 0 else Ending.SPEC if self.spec_ended else None
+        if ending is not self._ending:
+            self._ending = ending
+            if ending is Ending.LIMIT:
+                self.tell(NoteCode.ENDED, "ended: no actions remain")
+            elif ending is Ending.SPEC:
+                self.tell(NoteCode.ENDED, "ended: the spec names no further time")
+
+    def close(self) -> Plan:
+        """The plan, with the state after it."""
+        state = ScheduleState(
+            policies=self.policies,
+            run_id_template=self.run_id_template,
+            seen_until=self.seen_until,
+            touched_at=self.touched_at,
+            pause=self.pause,
+            note=self.note,
+            blocked_reason=self.blocked_reason,
+            remaining=self.remaining,
+            spec_ended=self.spec_ended,
+            recount=self.recount,
+            running=tuple(self.running),
+            waiting=tuple(self.waiting),
+            ahead=tuple(self.ahead),
+            backfills=tuple(self.backfills),
+            counters=Counters(self.counts),
+            last_result=self.last_result,
+            last_failure=self.last_failure,
+        )
+        return Plan(
+            state=state,
+            starts=tuple(self._starts),
+            fates=tuple(self._fates.values()),
+            cancels=tuple(key for key, stop in self._stops if stop is Stop.CANCEL),
+            terminates=tuple(key for key, stop in self._stops if stop is Stop.TERMINATE),
+            notes=tuple(self._notes),
+            wake_at=own_wake(state, self.now),
+        )
+
+    # Inside
+
+    def _turned_away(self, occurrence: Occurrence) -> Reason | None:
+        """Why a time of the spec is over as soon as it comes."""
+        if self.pause is not None:
+            return Reason.PAUSED
+        if self.remaining == 0:
+            return Reason.LIMIT  # before its age: a schedule that has ended is looked at once a day, and misses nothing
+        late = too_late(occurrence.actual_at, self.policies, self.now)
+        if late is not None:
+            return late
+        return None if self.blocked_reason is None else Reason.TARGET_INELIGIBLE
+
+    def _refuse(self, occurrence: Occurrence, scheduled: int) -> Reason | None:
+        """Why an occurrence may not start although its turn has come. By hand, only the target can be in the way."""
+        if self.blocked_reason is not None:
+            return Reason.TARGET_INELIGIBLE
+        if occurrence.origin is not Origin.SCHEDULE:
+            return None
+        if self.pause is not None:
+            return Reason.PAUSED
+        if expired(occurrence.actual_at, self.policies, self.now):
+            return Reason.CATCH_UP_WINDOW
+        return Reason.LIMIT if self.remaining is not None and scheduled >= self.remaining else None
+
+    def _queue(self, occurrence: Occurrence) -> None:
+        """Let it wait, if there is a place."""
+        stops = occurrence.overlap in STOPS_OTHERS
+        if len(self.waiting) >= self.policies.buffer_limit:
+            # Of those that stop others the newest shall run: in a full buffer it takes the place of the oldest.
+            oldest = next((other for other in self.waiting if other.overlap in STOPS_OTHERS), None) if stops else None
+            if oldest is None:
+                self.settle(occurrence, Reason.BUFFER_FULL)
+                self.tell(NoteCode.BUFFER_FULL, f"{to_iso(occurrence.nominal_at)} found the buffer full")
+                return
+            self.drop_waiting([oldest], Reason.SUPERSEDED)
+        self.waiting.append(occurrence)
+        reason = Reason.STOPPING_RUN if stops else Reason.BEHIND_RUN
+        blocker = self.running[0].run_id if self.running else None
+        self._record(occurrence, reason, f"waits for {blocker}", blocker)
+
+    def _ask_to_stop(self) -> None:
+        """Ask the runs that stand in the way of waiting occurrences to stop."""
+        for run, stop in stops_wanted(self.waiting, self.running, self.policies.concurrency_limit):
+            self.running[self.running.index(run)] = replace(run, stop=stop)
+            self._stops.append((run.occurrence.key, stop))
+            self.tell(NoteCode.STOPPING, f"asked {run.run_id} to {stop}, as the overlap policy says")
+
+    def _record(self, occurrence: Occurrence, reason: Reason, detail: str, name: str | None) -> None:
+        self._fates[occurrence.key] = Verdict(
+            occurrence=occurrence, fate=FATE_OF[reason], reason=reason, at=self.now, detail=detail, run_id=name
+        )
+
+    def _count(self, reason: Reason, change: int) -> None:
+        count = self.counts.get(reason, 0) + change
+        if count:
+            self.counts[reason] = count
+        else:
+            self.counts.pop(reason, None)
+
+    def _detail(self, occurrence: Occurrence, reason: Reason, blocker: str | None) -> str:
+        """The reason as a sentence."""
+        late_s = (self.now - occurrence.actual_at) // 1000
+        match reason:
+            case Reason.OVERLAP:
+                return f"{blocker} is still running" if blocker else "an occurrence before it waits already"
+            case Reason.PAUSED if self.pause is not None:
+                return pause_detail(self.pause)
+            case Reason.TARGET_INELIGIBLE:
+                return self.blocked_reason or ""
+            case Reason.LIMIT:
+                return "no actions remain"
+            case Reason.CATCH_UP_WINDOW:
+                return f"{late_s} s late; the catch-up window is {self.policies.catch_up_window_ms // 1000} s"
+            case Reason.CATCH_UP_NONE:
+                return f"{late_s} s late; the schedule does not catch up"
+            case Reason.CATCH_UP_LATEST:
+                return f"{late_s} s late; only the latest time that was missed runs"
+            case Reason.SUPERSEDED:
+                return "a newer occurrence took its place"
+            case Reason.BUFFER_FULL:
+                return f"{len(self.waiting)} wait already; {self.policies.buffer_limit} may"
+            case Reason.RUNS_FULL:
+                return f"{RUNS_MAX} runs are open"
+            case Reason.BACKFILL_CANCELED:
+                return "its backfill was canceled"
+            case Reason.DELETED:
+                return "the schedule was deleted"
+            case _:
+                return ""

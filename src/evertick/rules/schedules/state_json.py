@@ -1,0 +1,168 @@
+"""State as text: a `ScheduleState` as JSON for a column of the database, and back.
+
+The text is canonical (equal states give equal texts) and leaves out what has its default, so that the usual state is
+short. `VERSION` is written with it; a text of a newer version is refused rather than misread.
+"""
+
+import json
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any, Final
+
+from evertick.base.errors import SchemaMismatch
+from evertick.base.instants import Instant
+from evertick.rules.schedules.fates import Origin, Reason
+from evertick.rules.schedules.policies import CatchUp, Overlap, Policies
+from evertick.rules.schedules.state import (
+    Backfill,
+    Counters,
+    Occurrence,
+    OccurrenceKey,
+    Pause,
+    Recount,
+    Run,
+    RunEnd,
+    ScheduleState,
+    Stop,
+)
+
+VERSION: Final = 1
+
+_encode: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
+_PLAIN: Final = ("run_id_template", "seen_until", "touched_at", "note", "remaining", "spec_ended")
+
+
+def to_text(state: ScheduleState) -> str:
+    """The state as JSON text."""
+    policies = state.policies
+    value: dict[str, Any] = {name: getattr(state, name) for name in _PLAIN}
+    value |= {
+        "obstacle": state.blocked_reason,  # as version 1 has always called it
+        "policies": [
+            policies.overlap,
+            policies.concurrency_limit,
+            policies.catch_up,
+            policies.catch_up_window_ms,
+            policies.pause_on_failure,
+            policies.buffer_limit,
+        ],
+        "pause": state.pause and [state.pause.at, state.pause.by, state.pause.note, state.pause.until],
+        "recount": state.recount and [state.recount.id, state.recount.until],
+        "running": [
+            [_occurrence_row(run.occurrence), run.run_id, run.why, run.started_at, run.stop] for run in state.running
+        ],
+        "waiting": _rows(state.waiting),
+        "ahead": _rows(state.ahead),
+        "backfills": [_backfill_row(each) for each in state.backfills],
+        "counters": dict(state.counters.by_reason),
+        "last_result": _end_row(state.last_result),
+        "last_failure": _end_row(state.last_failure),
+    }
+    kept = {name: part for name, part in value.items() if not (part is None or part is False or part in ("", [], {}))}
+    return _encode({"v": VERSION, **kept})
+
+
+def from_text(text: str) -> ScheduleState:
+    """The state that `to_text` wrote.
+
+    Raises SchemaMismatch if a newer version wrote it.
+    """
+    value: dict[str, Any] = json.loads(text)
+    if value["v"] > VERSION:
+        raise SchemaMismatch(
+            f"a schedule's state was written in version {value['v']}; this code reads up to {VERSION}: update it"
+        )
+    pause, recount = value.get("pause"), value.get("recount")
+    return ScheduleState(
+        policies=_policies(*value["policies"]),
+        run_id_template=value.get("run_id_template", ""),
+        seen_until=Instant(value["seen_until"]),
+        touched_at=Instant(value["touched_at"]),
+        pause=None if pause is None else Pause(at=pause[0], by=pause[1], note=pause[2], until=pause[3]),
+        note=value.get("note", ""),
+        blocked_reason=value.get("obstacle"),
+        remaining=value.get("remaining"),
+        spec_ended=value.get("spec_ended", False),
+        recount=None if recount is None else Recount(id=recount[0], until=recount[1]),
+        running=tuple(_run(row) for row in value.get("running", [])),
+        waiting=tuple(_occurrence(row) for row in value.get("waiting", [])),
+        ahead=tuple(_occurrence(row) for row in value.get("ahead", [])),
+        backfills=tuple(_backfill(row) for row in value.get("backfills", [])),
+        counters=Counters({Reason(reason): count for reason, count in value.get("counters", {}).items()}),
+        last_result=_end(value.get("last_result")),
+        last_failure=_end(value.get("last_failure")),
+    )
+
+
+@lru_cache(maxsize=1_024)  # most schedules share their policies with others
+def _policies(
+    overlap: str, limit: int, catch_up: str, window_ms: int, pause_on_failure: bool, buffer_limit: int
+) -> Policies:
+    return Policies(
+        overlap=Overlap(overlap),
+        concurrency_limit=limit,
+        catch_up=CatchUp(catch_up),
+        catch_up_window_ms=window_ms,
+        pause_on_failure=pause_on_failure,
+        buffer_limit=buffer_limit,
+    )
+
+
+Row = list[Any]
+
+
+def _rows(occurrences: Iterable[Occurrence]) -> list[Row]:
+    return [_occurrence_row(occurrence) for occurrence in occurrences]
+
+
+def _occurrence_row(each: Occurrence) -> Row:
+    return [each.nominal_at, each.actual_at, each.overlap, each.origin, each.request]
+
+
+def _occurrence(row: Row) -> Occurrence:
+    nominal_at, actual_at, overlap, origin, request = row
+    return Occurrence(
+        nominal_at=nominal_at, actual_at=actual_at, overlap=Overlap(overlap), origin=Origin(origin), request=request
+    )
+
+
+def _run(row: Row) -> Run:
+    occurrence, run_id, why, started_at, stop = row
+    return Run(
+        occurrence=_occurrence(occurrence),
+        run_id=run_id,
+        why=Reason(why),
+        started_at=started_at,
+        stop=None if stop is None else Stop(stop),
+    )
+
+
+def _backfill_row(each: Backfill) -> Row:
+    row: Row = [each.id, each.start_at, each.end_at, each.overlap, each.done_until, each.added]
+    return [*row, each.max_active, each.skip] if each.max_active is not None or each.skip else row
+
+
+def _backfill(row: Row) -> Backfill:
+    name, start_at, end_at, overlap, done_until, added, *more = row
+    max_active, skip = more or (None, ())
+    return Backfill(
+        id=name,
+        start_at=start_at,
+        end_at=end_at,
+        overlap=None if overlap is None else Overlap(overlap),
+        done_until=done_until,
+        added=added,
+        max_active=max_active,
+        skip=tuple((Instant(first), Instant(last)) for first, last in skip),
+    )
+
+
+def _end_row(end: RunEnd | None) -> Row | None:
+    return None if end is None else [list(end.key), end.ended_at, end.ref, end.message]
+
+
+def _end(row: Row | None) -> RunEnd | None:
+    if row is None:
+        return None
+    (origin, request, nominal_at), ended_at, ref, message = row
+    return RunEnd(key=OccurrenceKey(Origin(origin), request, nominal_at), ended_at=ended_at, ref=ref, message=message)

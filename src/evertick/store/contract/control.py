@@ -1,0 +1,37 @@
+"""The contract for the transaction itself."""
+
+from typing import Any, Protocol
+
+from evertick.base.errors import EvertickError
+
+
+class Control(Protocol):
+    """What a transaction can do with the transaction itself."""
+
+    def savepoint(self, name: str) -> None:
+        """Mark a place to come back to."""
+        ...
+
+    def rollback_to(self, name: str) -> None:
+        """Undo everything since the savepoint, and forget it."""
+        ...
+
+    def release(self, name: str) -> None:
+        """Forget the savepoint and keep what was done."""
+        ...
+
+    def explain(self, error: BaseException) -> EvertickError | None:
+        """What a driver's error means when it is none of the user's: a conflict, or a database that went away."""
+        ...
+
+    def check_usable(self) -> None:
+        """After statements of the user's own: raise if one of them failed so that nothing can follow it.
+
+        Raises the error of ours where the database was at fault, Misuse where the user hid an error of his own.
+        """
+        ...
+
+    @property
+    def connection(self) -> Any:
+        """The driver's connection, for statements of the user's own in the same commit."""
+        ...

@@ -1,0 +1,63 @@
+"""The contract for documents and their indexes."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from evertick.base.ids import TenantId
+from evertick.base.records.jobs import StoredDocument
+
+
+class Documents(Protocol):
+    """What a transaction can do with documents and their indexes."""
+
+    def get_document(self, document_id: str, *, tenant: TenantId) -> str | None:
+        """A document's JSON text, or None."""
+        ...
+
+    def put_documents(self, tenant: TenantId, documents: Sequence[StoredDocument]) -> None:
+        """Write documents, new or changed. An id stands in `documents` once."""
+        ...
+
+    def delete_documents(self, tenant: TenantId, ids: Sequence[str]) -> None:
+        """Remove documents; unknown ids are ignored."""
+        ...
+
+    def scan_documents(
+        self, tenant: TenantId, *, low: str, high: str, limit: int, descending: bool
+    ) -> list[StoredDocument]:
+        """Documents with `low < id < high`, by id, which is by creation time."""
+        ...
+
+    def put_index_entries(self, tenant: TenantId, entries: Sequence[tuple[str, bytes, str]]) -> None:
+        """Write (index, key, document id) triples."""
+        ...
+
+    def delete_index_entries(self, tenant: TenantId, entries: Sequence[tuple[str, bytes, str]]) -> None:
+        """Remove (index, key, document id) triples."""
+        ...
+
+    def scan_index(
+        self,
+        tenant: TenantId,
+        index_name: str,
+        *,
+        low: bytes,
+        high: bytes,
+        after: tuple[bytes, str],
+        limit: int,
+        descending: bool,
+    ) -> list[tuple[bytes, StoredDocument]]:
+        """Documents in index order, keys in [low, high), beyond the position `after`."""
+        ...
+
+    def document_indexes(self, tenant: TenantId) -> dict[str, str]:
+        """The indexes that are built: name to JSON list of fields."""
+        ...
+
+    def save_document_index(self, tenant: TenantId, index_name: str, fields: str) -> None:
+        """An index is built now."""
+        ...
+
+    def drop_document_index(self, tenant: TenantId, index_name: str) -> None:
+        """Remove an index with all its entries."""
+        ...

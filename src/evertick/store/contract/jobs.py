@@ -1,0 +1,58 @@
+"""The contract for jobs: to write, to read, and to stop them."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from evertick.base.ids import JobId, TenantId
+from evertick.base.instants import Instant
+from evertick.base.records.jobs import CanceledJob, Job, JobFilter, NewJob
+
+
+class Jobs(Protocol):
+    """What a transaction can do with jobs: to write, to read, and to stop them."""
+
+    def insert_jobs(self, jobs: Sequence[NewJob]) -> None:
+        """Write scheduled calls. Raises WriteConflict if another unfinished job holds one of their keys."""
+        ...
+
+    def get_job(self, job_id: JobId, *, tenant: TenantId) -> Job | None:
+        """One job, or None."""
+        ...
+
+    def list_jobs(
+        self, where: JobFilter, *, limit: int, after: str | None = None, newest_first: bool = False
+    ) -> list[Job]:
+        """Jobs in the order of their creation, beyond the id `after`."""
+        ...
+
+    def count_jobs(self, tenant: TenantId) -> dict[str, int]:
+        """How many jobs a tenant has, by visible state."""
+        ...
+
+    def find_unfinished_key(self, key: str, *, tenant: TenantId) -> JobId | None:
+        """The unfinished job that holds `key`."""
+        ...
+
+    def cancel_job(self, job_id: JobId, *, tenant: TenantId, now: Instant) -> CanceledJob | None:
+        """End an unfinished job; returns what follows from its end, or None if it was not unfinished."""
+        ...
+
+    def cancel_pending_job(self, job_id: JobId, *, tenant: TenantId, now: Instant) -> CanceledJob | None:
+        """As `cancel_job`, but a job that a worker holds stays as it is."""
+        ...
+
+    def terminate_job(self, job_id: JobId, *, tenant: TenantId, now: Instant) -> CanceledJob | None:
+        """As `cancel_job`, and its worker is told to stop the run."""
+        ...
+
+    def ask_to_stop(self, job_id: JobId, *, tenant: TenantId) -> bool:
+        """Ask a running job to stop; whether it was running and not yet asked."""
+        ...
+
+    def stops_asked(self, ids: Sequence[JobId]) -> dict[JobId, int]:
+        """Which of these jobs were asked to stop: 1 is a request, 2 that the job was ended already."""
+        ...
+
+    def prune_jobs(self, *, before: Instant, limit: int) -> int:
+        """Remove jobs that ended before `before`; returns how many."""
+        ...

@@ -1,0 +1,63 @@
+"""The contract for the ledger of occurrences, and what runs report to it."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from evertick.base.ids import ScheduleId, TenantId
+from evertick.base.instants import Instant
+from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, RunReport
+
+if TYPE_CHECKING:  # every app imports the contract, and only those with schedules load their rules
+    from evertick.rules.schedules.state import OccurrenceKey
+
+
+class Ledger(Protocol):
+    """What a transaction can do with the ledger of occurrences, and what runs report to it."""
+
+    def record_occurrences(self, rows: Sequence[OccurrenceRow]) -> int:
+        """Write fates. A row whose fate is `buffered` takes a later one; any other keeps what it has.
+
+        Returns how many rows were written.
+        """
+        ...
+
+    def get_occurrence(
+        self, schedule_id: ScheduleId, key: "OccurrenceKey", *, tenant: TenantId
+    ) -> OccurrenceRow | None:
+        """One row of the ledger, or None."""
+        ...
+
+    def end_occurrences(self, reports: Sequence[RunReport]) -> None:
+        """Note in the ledger how runs ended. A run ends once."""
+        ...
+
+    def list_occurrences(
+        self,
+        where: OccurrenceFilter,
+        *,
+        limit: int,
+        after: OccurrenceRow | None = None,
+        newest_first: bool = False,
+    ) -> list[OccurrenceRow]:
+        """The ledger by nominal time, beyond the row `after`."""
+        ...
+
+    def prune_occurrences(self, *, before: Instant, limit: int) -> int:
+        """Remove rows of the ledger decided before `before`; returns how many."""
+        ...
+
+    def report_runs(self, reports: Sequence[RunReport]) -> None:
+        """Runs ended. A job reports once."""
+        ...
+
+    def run_reports(self, schedules: Sequence[tuple[TenantId, ScheduleId]], *, limit: int) -> list[RunReport]:
+        """What runs of these schedules reported: schedule by schedule, each in the order in which its runs ended."""
+        ...
+
+    def orphaned_reports(self, *, limit: int) -> list[RunReport]:
+        """What runs reported to schedules that are not there any more; what somebody else is looking at is skipped."""
+        ...
+
+    def delete_run_reports(self, reports: Sequence[RunReport]) -> None:
+        """The reports were heard."""
+        ...

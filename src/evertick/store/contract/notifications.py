@@ -1,0 +1,29 @@
+"""Notifications: what a commit made worth a look, for the loops of workers."""
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Final
+
+from evertick.base.records.jobs import FunctionKind
+
+
+class Notification(StrEnum):
+    """What a commit made worth a look."""
+
+    MUTATION = "mutation"
+    """A mutation is due soon."""
+    ACTION = "action"
+    """An action is due soon."""
+    SCHEDULE = "schedule"
+    """A schedule was changed, or one of its runs has ended."""
+    STOP = "stop"
+    """A running job was asked to stop."""
+
+
+Notifications = frozenset[Notification]
+EVERYTHING: Final[Notifications] = frozenset(Notification)
+"""For who cannot know what was changed."""
+Listener = Callable[[Notifications], object]
+
+DUE: Final = {kind: Notification(kind.value) for kind in (FunctionKind.MUTATION, FunctionKind.ACTION)}
+"""The notification of a job that is due soon, by its kind."""

@@ -1,0 +1,68 @@
+"""The contract for schedules and their history."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from evertick.base.ids import ScheduleId, TenantId
+from evertick.base.instants import Instant
+from evertick.base.records.schedules import HistoryRow, ScheduleFilter
+
+if TYPE_CHECKING:  # every app imports the contract, and only those with schedules load their rules
+    from evertick.store.records.schedule import Schedule
+
+
+class Schedules(Protocol):
+    """What a transaction can do with schedules and their history."""
+
+    def insert_schedule(self, row: "Schedule") -> None:
+        """Write a new schedule. Raises WriteConflict if its id was taken meanwhile."""
+        ...
+
+    def get_schedule(self, schedule_id: ScheduleId, *, tenant: TenantId) -> "Schedule | None":
+        """One schedule, or None."""
+        ...
+
+    def lock_schedule(self, schedule_id: ScheduleId, *, tenant: TenantId) -> "Schedule | None":
+        """One schedule, to be changed: nobody else changes it before this transaction ends."""
+        ...
+
+    def due_schedules(self, now: Instant, *, limit: int) -> "list[Schedule]":
+        """Schedules that want to be looked at, locked; those somebody else is looking at are skipped."""
+        ...
+
+    def reported_schedules(self, *, limit: int) -> "list[Schedule]":
+        """Schedules with runs that ended and were not heard of yet, locked; those somebody looks at are skipped."""
+        ...
+
+    def next_wake(self) -> Instant | None:
+        """When the next schedule wants to be looked at."""
+        ...
+
+    def save_schedules(self, rows: "Sequence[Schedule]") -> int:
+        """Write schedules back under the revision they were read with; returns how many still had it."""
+        ...
+
+    def delete_schedule(self, schedule_id: ScheduleId, *, tenant: TenantId) -> bool:
+        """Remove a schedule; its runs and its ledger stay. Whether there was one."""
+        ...
+
+    def list_schedules(
+        self,
+        where: ScheduleFilter,
+        *,
+        limit: int,
+        after: tuple[Instant | None, str] | None = None,
+        by_next: bool = False,
+    ) -> "list[Schedule]":
+        """Schedules by id, or by their next time, beyond the position `after` (next time, id)."""
+        ...
+
+    def add_history(self, row: HistoryRow) -> None:
+        """Add a line about what was done to a schedule."""
+        ...
+
+    def list_history(
+        self, schedule_id: ScheduleId, *, tenant: TenantId, limit: int, before: str | None = None
+    ) -> list[HistoryRow]:
+        """What was done to a schedule, newest first, before the line `before`."""
+        ...

@@ -1,0 +1,104 @@
+"""The contract every store keeps: what the floors above may ask, and what they may rely on.
+
+A `Store` runs *work*: a plain function over a `Transaction`. Everything the work did is there after it returned, or
+nothing of it is. `write` makes one attempt; it raises
+
+* `WriteConflict` when the transaction could not be serialized: nothing was written, running it again is safe;
+* `DatabaseUnavailable` when the database did not answer: nothing was written;
+* `OutcomeUnknown` when the connection broke during COMMIT: look the fact up (`is_held`, `find_call`), never repeat;
+* `SchemaMismatch` when a table is missing, `Misuse` for a value that the database cannot keep: nothing was written;
+* whatever the work itself raised: nothing was written.
+
+A statement that fails spoils its transaction until `rollback_to` a savepoint made before it. A spoiled transaction
+does not commit: `write` raises that failure again even if the work hid it.
+
+Every transition repeats, in its `where`, the state it moves from, and answers what it found; so a zombie's write
+changes nothing and is told so.
+"""
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Protocol, TypeVar
+
+from evertick.store.contract.calls import Calls
+from evertick.store.contract.claims import Claims
+from evertick.store.contract.control import Control
+from evertick.store.contract.documents import Documents
+from evertick.store.contract.jobs import Jobs
+from evertick.store.contract.ledger import Ledger
+from evertick.store.contract.notifications import Listener
+from evertick.store.contract.schedules import Schedules
+from evertick.store.contract.workers import Workers
+
+T = TypeVar("T")
+
+
+class Isolation(StrEnum):
+    """How transactions see each other. SQLite's writers are always alone and whole, so there all are serializable."""
+
+    SERIALIZABLE = "serializable"
+    READ_COMMITTED = "read committed"
+    """For claims and leases: they lock the rows they change."""
+    EACH = "each"
+    """Each statement is a transaction by itself, so that a server is asked as seldom as can be. For what is one
+    statement mostly, and of use in parts: a claim, a job scheduled by a program.
+    """
+    RELAXED = "relaxed"
+    """EACH, and no commit waits for the disk. A power cut may forget it, but not without what came after it. For claims
+    of mutations: a forgotten one is a job that is still pending.
+    """
+
+
+class Transaction(Jobs, Claims, Workers, Documents, Calls, Schedules, Ledger, Control, Protocol):
+    """One transaction. None of its methods waits for anything but the database."""
+
+
+class Store(Protocol):
+    """A database: runs work in transactions, and tells who else changed something."""
+
+    url: str
+    dialect: str
+    single_engine: bool
+    """Whether at most one engine runs on this database: then no leases are needed, `lock_engine` is enough."""
+
+    def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
+        """Run `work` in one writing transaction, once, and commit."""
+        ...
+
+    def read(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` in one transaction that sees a single state and changes nothing.
+
+        Raises Misuse if the work writes, and WriteConflict (rarely: then read again) if what it saw is no state that
+        serializable transactions agree on.
+        """
+        ...
+
+    def migrate(self) -> list[str]:
+        """Bring the schema up to this code's version; answers the names of the steps taken."""
+        ...
+
+    def check_schema(self) -> None:
+        """Raise SchemaMismatch if the schema is older or newer than this code."""
+        ...
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` (from any thread) with the hints of commits after which somebody should look. They may be
+        late, lost, repeated or too many. Answers a function that ends it.
+        """
+        ...
+
+    def now_offset_ms(self) -> int:
+        """How far the database's clock is ahead of this machine's; 0 where they are the same clock."""
+        ...
+
+    def lock_engine(self) -> None:
+        """Claim the right to run an engine on this database, where only one may. Raises DatabaseLocked."""
+        ...
+
+    def unlock_engine(self) -> None:
+        """Give that right back; nothing where it is not held."""
+        ...
+
+    def close(self) -> None:
+        """Close every connection; further calls raise DatabaseUnavailable."""
+        ...

@@ -1,0 +1,1 @@
+"""PostgreSQL: the store, its connections and its notifications."""

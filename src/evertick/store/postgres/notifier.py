@@ -1,0 +1,192 @@
+"""Notifications on PostgreSQL: LISTEN and NOTIFY, which only make workers prompt.
+
+NOTIFY serializes the commits of the transactions that it is part of, until they are on disk. So it is sent after the
+commit, in a transaction of its own that does not wait for the disk, and at most every few milliseconds. Only a single
+statement that inserts jobs takes it along, while no other does. Through pgbouncer there is no LISTEN; then only this
+process's own commits are told.
+"""
+
+import secrets
+import threading
+import time
+from collections.abc import Callable, Collection
+from typing import Any, Final
+
+import psycopg
+
+from evertick.base.errors import DatabaseUnavailable
+from evertick.store.contract.notifications import EVERYTHING, Listener, Notification, Notifications
+from evertick.store.postgres.connections import EACH, RELAXED, Connections
+
+CHANNEL: Final = "evertick"
+NOTIFY_EVERY_S: Final = 0.005
+RECONNECT_EVERY_S: Final = 1.0
+LISTEN_LOOK_S: Final = 1.0
+CLOSE_S: Final = 1.0
+"""How long the end waits for each of the threads that hear and send hints: one may be trying to connect."""
+_NOTIFY: Final = f"select pg_notify('{CHANNEL}', %s)".encode()
+
+
+class PostgresNotifier:
+    """The notifications that one process sends and receives."""
+
+    def __init__(self, connections: Connections) -> None:
+        self.listeners: list[Listener] = []
+        self.goes_along = True
+        """Whether statements may take notifications along; False once the server has refused one that did."""
+        self._connections = connections
+        self._name = secrets.token_hex(8)
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._notifier: _Notifier | None = None
+        self._notified_at = 0.0
+        self._hearer: threading.Thread | None = None
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` with the notifications of commits; returns a function that ends it."""
+        self.listeners.append(listener)
+        if self._hearer is None and not self._connections.through_pgbouncer:
+            self._hearer = threading.Thread(target=self._hear, name="evertick-pg-listen", daemon=True)
+            self._hearer.start()
+
+        def stop() -> None:
+            if listener in self.listeners:
+                self.listeners.remove(listener)
+
+        return stop
+
+    def close(self) -> None:
+        """Send what waits, and end the threads."""
+        self._closed.set()
+        if self._hearer is not None and self._notifier is None:
+            self._notifier = _Notifier(self._connections, self._name)
+        if self._notifier is not None:
+            self._notifier.close()  # its last notification also wakes our own hearer, who then sees the end
+        if self._hearer is not None:
+            self._hearer.join(timeout=CLOSE_S)
+
+    def payload_along(self, hints: Notifications) -> str | None:
+        """As `payload_due`, for a statement that takes the notification along."""
+        return self.payload_due(hints) if self.goes_along else None
+
+    def payload_due(self, hints: Notifications) -> str | None:
+        """What NOTIFY is to carry now; None where the last is not NOTIFY_EVERY_S ago."""
+        now = time.monotonic()
+        if now - self._notified_at < NOTIFY_EVERY_S:
+            return None
+        self._notified_at = now
+        return payload_of(hints, self._name)
+
+    def tell(self, hints: Notifications, *, only_here: bool = False) -> None:
+        """Tell this process at once and the others, unless `only_here`, at most every NOTIFY_EVERY_S.
+
+        A hint that comes sooner is left to a thread.
+        """
+        self._tell_listeners(hints)
+        if only_here:
+            return
+        payload = self.payload_due(hints)
+        if payload is not None:
+            try:
+                with self._connections.taken(RELAXED) as connection:
+                    connection.execute(_NOTIFY, (payload,))
+            except (psycopg.Error, DatabaseUnavailable):
+                pass  # only a hint: the commit stands, and workers look by themselves
+            return
+        if self._notifier is None:
+            with self._lock:
+                if self._notifier is None:
+                    self._notifier = _Notifier(self._connections, self._name)
+        self._notifier.request(hints)
+
+    def _tell_listeners(self, hints: Notifications) -> None:
+        for listener in tuple(self.listeners):
+            listener(hints)
+
+    def _hear(self) -> None:
+        """Wait for notifications and pass them on; after a lost connection, call once and connect again."""
+        while not self._closed.is_set():
+            try:
+                with self._connections.connect(EACH) as connection:
+                    connection.execute(f"listen {CHANNEL}".encode())
+                    self._tell_listeners(EVERYTHING)
+                    while not self._closed.is_set():
+                        for notify in connection.notifies(timeout=LISTEN_LOOK_S, stop_after=1):
+                            hints, sender = read_payload(notify.payload)
+                            if hints and sender != self._name:  # our own listeners were told at once
+                                self._tell_listeners(hints)
+            except (psycopg.Error, DatabaseUnavailable):
+                self._closed.wait(RECONNECT_EVERY_S)
+
+
+class _Notifier:
+    """Sends NOTIFY from a thread and a connection of its own, many requests in one."""
+
+    def __init__(self, connections: Connections, name: str) -> None:
+        self._connections = connections
+        self._name = name
+        self._lock = threading.Lock()
+        self._hints: set[Notification] = set()
+        self._wanted = threading.Event()
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name="evertick-pg-notify", daemon=True)
+        self._thread.start()
+
+    def request(self, hints: Notifications) -> None:
+        """Let a notification be sent soon."""
+        with self._lock:
+            self._hints |= hints
+        self._wanted.set()
+
+    def close(self) -> None:
+        """Send what was requested, and end."""
+        self._closing = True
+        self._wanted.set()
+        self._thread.join(timeout=CLOSE_S)
+
+    def _run(self) -> None:
+        connection: psycopg.Connection[Any] | None = None
+        while True:
+            self._wanted.wait()
+            closing = self._closing
+            self._wanted.clear()
+            hints = self._take_hints()
+            if not hints and not closing:
+                continue  # they went with those before
+            try:
+                if connection is None:
+                    connection = self._connections.connect(RELAXED)
+                connection.execute(_NOTIFY, (payload_of(hints, self._name),))
+            except (psycopg.Error, DatabaseUnavailable):
+                if connection is not None:
+                    connection.close()
+                connection = None  # only a hint: workers look by themselves
+            if closing:
+                break
+            time.sleep(NOTIFY_EVERY_S)
+        if connection is not None:
+            connection.close()
+
+    def _take_hints(self) -> set[Notification]:
+        with self._lock:
+            hints, self._hints = self._hints, set()
+        return hints
+
+
+def payload_of(hints: Collection[Notification], sender: str = "") -> str:
+    """Notifications as the text that NOTIFY carries."""
+    return f"{','.join(sorted(hints))} {sender}"
+
+
+def read_payload(payload: str) -> tuple[Notifications, str]:
+    """The hints and the sender; from a text that another release or a user has sent: everything.
+
+    A process that ends sends one without hints, to wake itself.
+    """
+    kinds, _, sender = payload.partition(" ")
+    if sender and not kinds:
+        return frozenset(), sender
+    try:
+        return frozenset(map(Notification, kinds.split(","))), sender
+    except ValueError:
+        return EVERYTHING, sender

@@ -1,0 +1,208 @@
+"""A transaction on a connection of psycopg."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, Self
+
+import psycopg
+from psycopg import errors as pg_errors
+from psycopg.pq import TransactionStatus
+
+from evertick.base.errors import (
+    EvertickError,
+    Misuse,
+)
+from evertick.base.ids import JobId, WorkerId
+from evertick.base.records.jobs import JobEnd, JobState
+from evertick.store.postgres.connections import ours
+from evertick.store.postgres.notifier import CHANNEL, PostgresNotifier
+from evertick.store.transaction.claims import END_COLUMNS, end_row
+from evertick.store.transaction.driver import Row
+from evertick.store.transaction.endings import refuse_ending
+from evertick.store.transaction.statements import load_statements
+from evertick.store.transaction.transaction import SqlTransaction
+
+COPY_FROM: Final = 16
+SUCCEEDED_COLUMNS: Final = ("id", "attempt", "completed_at", "result")
+TOLD_LOCK: Final = 0x65766573
+NOT_HERE: Final = (pg_errors.InsufficientPrivilege, pg_errors.UndefinedFunction, pg_errors.FeatureNotSupported)
+"""What a server says that keeps NOTIFY or advisory locks from this user, or has none."""
+
+
+class _WatchedCursor(psycopg.Cursor[Any]):
+    """A cursor for statements of the user's own: it notes what fails, because the user may hide it."""
+
+    def __init__(self, *args: Any, note: Callable[[psycopg.Error], None], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._note = note
+        self.require_open: Callable[[], object] = bool
+        """Raises once the function has ended that asked for this cursor."""
+
+    def execute(self, query: Any, *args: Any, **kwargs: Any) -> Self:
+        self._check(query)
+        try:
+            return super().execute(query, *args, **kwargs)
+        except psycopg.Error as error:
+            self._note(error)
+            raise
+
+    def executemany(self, query: Any, *args: Any, **kwargs: Any) -> None:
+        self._check(query)
+        try:
+            super().executemany(query, *args, **kwargs)
+        except psycopg.Error as error:
+            self._note(error)
+            raise
+
+    def stream(self, query: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
+        self._check(query)
+        return super().stream(query, *args, **kwargs)
+
+    def copy(self, statement: Any, *args: Any, **kwargs: Any) -> Any:
+        self._check(statement)
+        return super().copy(statement, *args, **kwargs)
+
+    def _check(self, query: Any) -> None:
+        self.require_open()
+        refuse_ending(query)
+
+
+class PostgresTransaction(SqlTransaction):
+    """One transaction on a psycopg connection."""
+
+    def __init__(self, connection: "psycopg.Connection[Any]", teller: PostgresNotifier | None = None) -> None:
+        """`teller` is asked for a notification that a statement may take along, where each commits by itself."""
+        super().__init__()
+        self.is_told = False
+        """Whether the last insert took the notification of all hints so far along."""
+        self._connection = connection
+        self._teller = teller
+        self._cursor = psycopg.Cursor(connection)
+        self._statements = load_statements("postgres")
+        self._is_handed_out = False
+        self._conflicts: list[psycopg.Error] = []
+        """Which of the errors that statements of the user's own met are conflicts."""
+        self._users_error: psycopg.Error | None = None
+        """What a statement of the user's own met last, apart from the complaint that one had failed before."""
+
+    @property
+    def connection(self) -> "psycopg.Connection[Any]":
+        """The connection this transaction runs on, planning as usual: only our own statements do without scans."""
+        if not self._is_handed_out:
+            self._is_handed_out = True
+            self._command("set local enable_seqscan = on")
+            self._connection.cursor_factory = partial(_WatchedCursor, note=self._note)  # type: ignore[assignment]
+        return self._connection
+
+    def explain(self, error: BaseException) -> EvertickError | None:
+        """SQLAlchemy wraps the driver's error. Conflicts count if they are this connection's own."""
+        if error is self.failure:
+            return self.failure
+        cause = _of_the_driver(error)
+        if type(cause) is pg_errors.InFailedSqlTransaction:
+            cause = self._users_error or cause
+        if not issubclass(type(cause), psycopg.Error):
+            return None
+        gone = isinstance(cause, psycopg.OperationalError) and self._connection.broken
+        return ours(cause) if isinstance(cause, psycopg.Error) and (gone or cause in self._conflicts) else None
+
+    def check_usable(self) -> None:
+        if self._connection.info.transaction_status is TransactionStatus.INERROR:
+            raise self.failure or self._hidden()
+
+    def _note(self, error: psycopg.Error) -> None:
+        if not isinstance(error, pg_errors.InFailedSqlTransaction):
+            self._users_error = error
+        if isinstance(error, pg_errors.SerializationFailure | pg_errors.DeadlockDetected):
+            self._conflicts.append(error)
+
+    def _hidden(self) -> EvertickError:
+        """Why nothing can follow: a function met an error in a statement of its own, and went on."""
+        error = self._users_error
+        return (error and self.explain(error)) or Misuse(
+            "a statement of the function's own failed and its error was hidden, so PostgreSQL undoes all that the "
+            "function does; let the error out, or put that statement into a savepoint"
+            + (f": {str(error).strip()}" if error else "")
+        )
+
+    def _ours(self, error: psycopg.Error) -> EvertickError:
+        follows = isinstance(error, pg_errors.InFailedSqlTransaction) and self._is_handed_out and self.failure is None
+        return self._hidden() if follows else ours(error)
+
+    def _fetch(self, name: str, params: Mapping[str, Any]) -> list[Row]:
+        try:
+            return self._cursor.execute(self._statements[name].encode(), params).fetchall()
+        except psycopg.Error as error:
+            raise self._failed(self._ours(error)) from error
+
+    def _run(self, name: str, params: Mapping[str, Any]) -> int:
+        try:
+            return self._cursor.execute(self._statements[name].encode(), params).rowcount
+        except psycopg.Error as error:
+            raise self._failed(self._ours(error)) from error
+
+    def _run_many(self, name: str, columns: Sequence[str], rows: Sequence[Row]) -> int:
+        if self._statements[name].startswith("copy"):
+            self.is_told = False
+            if len(rows) > COPY_FROM:
+                self._copy(name, rows)
+                return len(rows)
+            name = f"{name}_few"  # COPY is fastest for many rows, but asks the server twice
+            if self._inserted_told(_records(columns, rows)):
+                return len(rows)
+        return self._run(name, {"rows": _records(columns, rows)})
+
+    def _inserted_told(self, records: str) -> bool:
+        """Whether jobs were inserted by the statement that takes their notification along, if there is room for it."""
+        payload = self._teller.payload_along(frozenset(self.hints)) if self._teller and self.hints else None
+        if self._teller is None or payload is None:
+            return False
+        params = {"rows": records, "channel": CHANNEL, "payload": payload, "lock": TOLD_LOCK}
+        try:
+            told = self._cursor.execute(self._statements["insert_jobs_told"].encode(), params).fetchall()
+        except NOT_HERE:  # nothing was written: the statement was a transaction of its own
+            self._teller.goes_along = False
+            return False
+        except psycopg.Error as error:
+            raise self._failed(self._ours(error)) from error
+        self.is_told = bool(told)
+        return True
+
+    def _copy(self, name: str, rows: Sequence[Row]) -> None:
+        try:
+            with self._cursor.copy(self._statements[name].encode()) as copy:
+                for row in rows:
+                    copy.write_row(row)
+        except psycopg.Error as error:
+            raise self._failed(self._ours(error)) from error
+
+    def _command(self, text: str) -> None:
+        try:
+            self._cursor.execute(text.encode())
+        except psycopg.Error as error:
+            raise self._failed(self._ours(error)) from error
+
+    def finish_jobs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId) -> set[JobId]:
+        plain = [e for e in ends if e.state is JobState.SUCCESS and e.logs is None]
+        others = [e for e in ends if e.state is not JobState.SUCCESS or e.logs is not None]
+        held: set[JobId] = set()
+        if plain:
+            rows = [(e.id, e.attempt, e.completed_at, e.result) for e in plain]
+            records = _records(SUCCEEDED_COLUMNS, rows)
+            held.update(row[0] for row in self._fetch("finish_succeeded", {"rows": records, "worker_id": worker_id}))
+        if others:
+            records = _records(END_COLUMNS, [end_row(end) for end in others])
+            held.update(row[0] for row in self._fetch("finish_jobs", {"rows": records, "worker_id": worker_id}))
+        return held
+
+
+def _records(columns: Sequence[str], rows: Sequence[Row]) -> str:
+    """Rows as the JSON text that `json_to_recordset` reads; bytes as hexadecimal digits."""
+    return json.dumps([dict(zip(columns, row, strict=True)) for row in rows], default=bytes.hex)
+
+
+def _of_the_driver(error: BaseException) -> BaseException:
+    """The driver's error that SQLAlchemy has wrapped. Of other classes nothing is asked: they are the user's."""
+    wraps = type(error).__module__.startswith("sqlalchemy.")
+    return getattr(error, "orig", None) or error if wraps else error

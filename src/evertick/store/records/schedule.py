@@ -1,0 +1,124 @@
+"""The record of a schedule: when it fires, what it does, its state, and what is remembered about it."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
+
+from evertick.base.ids import DEFAULT_TENANT, ScheduleId, TenantId
+from evertick.base.instants import Instant
+from evertick.base.records.stored import Codec, Stored
+from evertick.rules.schedules.metadata import ScheduleMetadata
+from evertick.rules.schedules.state import ScheduleState
+from evertick.rules.schedules.state_json import from_text, to_text
+from evertick.rules.schedules.target import Target
+from evertick.store.records.spec import StoredSpec
+
+STATE: Final = Codec(to_text, from_text)
+TARGET: Final = Codec(Target.to_text, Target.from_text)
+UNREADABLE: Final = "unreadable"
+METADATA: Final = Codec(ScheduleMetadata.to_text, ScheduleMetadata.from_text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """A schedule. `version` grows with every change that was requested and guards updates; `revision` grows with every
+    write. `wake_at` is when an evaluator must look at it; None leaves it out of the index of due schedules.
+
+    `kind` is `schedule` (made at run time) or `cron` (declared in code). `next_at` and `last_at` are the times of its
+    next and its last start. `last_result` and `last_failure` are what the next run is told.
+
+    `function`, `status` (`active`, `paused`, `completed`, or `unreadable` by this release), `note` and `seen_until`
+    repeat parts of the target and the state as columns, for lists. Only `with_target`, `with_state` and `set_aside` set
+    them.
+    """
+
+    tenant: TenantId = DEFAULT_TENANT
+    id: ScheduleId
+    kind: str
+    spec: StoredSpec
+    stored_target: Stored[Target]
+    function: str
+    stored_state: Stored[ScheduleState]
+    status: str
+    note: str
+    stored_metadata: Stored[ScheduleMetadata]
+    seen_until: Instant
+    wake_at: Instant | None = None
+    next_at: Instant | None = None
+    last_at: Instant | None = None
+    last_result: str | None = None
+    last_failure: str | None = None
+    version: int = 1
+    revision: int = 1
+    created_at: Instant
+    updated_at: Instant
+
+    @classmethod
+    def new(
+        cls,
+        tenant: TenantId,
+        schedule_id: ScheduleId,
+        *,
+        spec: StoredSpec,
+        target: Target,
+        state: ScheduleState,
+        metadata: ScheduleMetadata,
+        kind: str = "schedule",
+    ) -> Self:
+        """A schedule as it is created, at the moment its state is from."""
+        return cls(
+            tenant=tenant,
+            id=schedule_id,
+            kind=kind,
+            spec=spec,
+            stored_metadata=METADATA.value(metadata),
+            created_at=state.touched_at,
+            updated_at=state.touched_at,
+            **_of_target(target),
+            **_of_state(state),
+        )
+
+    @property
+    def target(self) -> Target:
+        """What it does. Raises SchemaMismatch if a newer release wrote it."""
+        return self.stored_target.value
+
+    @property
+    def state(self) -> ScheduleState:
+        """What has happened to it so far. Raises SchemaMismatch if a newer release wrote it."""
+        return self.stored_state.value
+
+    @property
+    def metadata(self) -> ScheduleMetadata:
+        """What is remembered about it. Raises SchemaMismatch if a newer release wrote it."""
+        return self.stored_metadata.value
+
+    @property
+    def overrides(self) -> dict[str, str]:
+        """The arguments of triggers that wait, by request. Most schedules have none, and the text tells so unparsed."""
+        return self.metadata.overrides if '"overrides"' in self.stored_metadata.text else {}
+
+    def with_target(self, target: Target) -> Self:
+        """The schedule with another target."""
+        return replace(self, **_of_target(target))
+
+    def with_state(self, state: ScheduleState, **changes: Any) -> Self:
+        """The schedule in another state, with `changes` of its other fields."""
+        return replace(self, **_of_state(state), **changes)
+
+    def set_aside(self, until: Instant) -> Self:
+        """The schedule as one that cannot be read: it is looked at again at `until`, and not earlier for ended runs."""
+        return replace(self, wake_at=until, status=UNREADABLE)
+
+    def with_metadata(self, metadata: ScheduleMetadata) -> Self:
+        """The schedule with other metadata."""
+        return replace(self, stored_metadata=METADATA.value(metadata))
+
+
+def _of_target(target: Target) -> dict[str, Any]:
+    return {"stored_target": TARGET.value(target), "function": target.name}
+
+
+def _of_state(state: ScheduleState) -> dict[str, Any]:
+    status = "completed" if state.completed else "paused" if state.paused else "active"
+    stored = STATE.value(state)
+    return {"stored_state": stored, "status": status, "note": state.note, "seen_until": state.seen_until}

@@ -1,0 +1,106 @@
+"""Who runs the engine on a SQLite file: a lock of the operating system on the file beside it, `<file>.engine`.
+
+The lock ends with its process, however that ends, so there is no lease to renew and none to wait for. A forked child
+lets go of it at once, because it would keep it when its parent dies.
+"""
+
+import contextlib
+import fcntl
+import os
+import time
+import weakref
+from pathlib import Path
+from typing import Final
+
+from evertick.base.errors import DatabaseLocked, StorageFailed
+
+LOCK_TRIES: Final = 5
+LOCK_PAUSE_S: Final = 0.01
+
+
+class EngineLock:
+    """The right to run the engine on the database in `path`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._handle: int | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether this lock is taken, through this object."""
+        return self._handle is not None
+
+    def take(self) -> None:
+        """Take it; it must not be held yet.
+
+        Raises DatabaseLocked if another process holds it, StorageFailed if its file cannot be opened.
+        """
+        file = lock_path_of(self._path)
+        try:
+            handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise StorageFailed(
+                f"cannot open {file}, which says who runs the engine: {error.strerror}; "
+                "an engine must be able to write to the folder of its database"
+            ) from error
+        if not _locked(handle):
+            holder = os.read(handle, 64).decode(errors="replace").strip() or "unknown"
+            os.close(handle)
+            raise DatabaseLocked(
+                f"another evertick (process {holder}) already runs the engine on {self._path}; "
+                "stop it, or use another folder or EVERTICK_DATABASE_URL"
+            )
+        with contextlib.suppress(OSError):  # on a full disk nobody learns which process it is; the lock counts
+            os.ftruncate(handle, 0)
+            os.write(handle, f"{os.getpid()}\n".encode())
+        self._handle = handle
+        _taken.add(self)
+
+    def release_engine(self) -> None:
+        """Give it back, also for what was forked from this process. Not held: nothing happens."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+
+_taken: "weakref.WeakSet[EngineLock]" = weakref.WeakSet()
+
+
+def _let_go_after_fork() -> None:
+    for lock in _taken:
+        lock.release_engine()
+
+
+os.register_at_fork(after_in_child=_let_go_after_fork)
+
+
+def lock_path_of(path: Path) -> Path:
+    """The file whose lock the engine of a database holds while it runs."""
+    return path.with_name(path.name + ".engine")
+
+
+def engine_runs(path: Path) -> bool:
+    """Whether any process runs the engine on the database in `path`."""
+    try:
+        handle = os.open(lock_path_of(path), os.O_RDONLY)
+    except OSError:
+        return False  # no engine ever ran here, or it is another user's, who alone can tell
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
+def _locked(handle: int) -> bool:
+    """Take the engine's lock; tried for a moment, since `engine_runs` of somebody's may hold it just now."""
+    for _ in range(LOCK_TRIES):
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            time.sleep(LOCK_PAUSE_S)
+        else:
+            return True
+    return False

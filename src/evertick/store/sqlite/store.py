@@ -1,0 +1,283 @@
+"""SQLite: one file, one writing connection, WAL with `synchronous=FULL`.
+
+One process writes at a time and every writing transaction begins with `begin immediate`, so a transaction never
+meets SQLITE_BUSY_SNAPSHOT half-way. Only the process that runs the engine checkpoints (the WAL-reset race of SQLite
+before 3.51.3 needs two checkpointers); which process that is, says `engine_lock`. Other processes of the machine may
+read, and may schedule into the file; the engine notices their commits (`change_poller`).
+"""
+
+import contextlib
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final, TypeVar
+
+from evertick.base.errors import (
+    DatabaseUnavailable,
+    EvertickError,
+    Misuse,
+    OutcomeUnknown,
+    StorageFailed,
+    TransactionRefused,
+)
+from evertick.store import schema
+from evertick.store.contract.notifications import EVERYTHING, Listener, Notifications
+from evertick.store.contract.store import Isolation, Transaction
+from evertick.store.sqlite.address import path_of
+from evertick.store.sqlite.change_poller import ForeignCommits
+from evertick.store.sqlite.engine_lock import EngineLock
+from evertick.store.sqlite.errors import ours
+from evertick.store.sqlite.transaction import SqliteTransaction
+from evertick.store.transaction.driver import nested_write
+
+T = TypeVar("T")
+
+BUSY_TIMEOUT_MS: Final = 5_000
+WAL_BYTES_MAX: Final = 64 * 1024 * 1024
+CHECKPOINT_PAGES: Final = 1_000
+
+
+class SqliteStore:
+    """A SQLite database as a `Store`. `sqlite://` alone is a database in memory."""
+
+    dialect = "sqlite"
+    single_engine = True
+
+    def __init__(self, url: str, *, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> None:
+        self.url = url
+        self.path = path_of(url)
+        self._busy_timeout_ms = busy_timeout_ms
+        self._pid = os.getpid()
+        self._write_lock = threading.Lock()
+        self._writing_thread: int | None = None
+        self._readers: list[sqlite3.Connection] = []
+        self._listeners: list[Listener] = []
+        self._engine_lock = None if self.path is None else EngineLock(self.path)
+        self._watcher: ForeignCommits | None = None
+        self._closed = threading.Event()
+        self._place = "the database in memory" if self.path is None else str(self.path)
+        if self.path is not None:
+            try:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise StorageFailed(f"cannot make the folder of {self.path}: {error}") from error
+        self._writer = self._connect()
+
+    def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
+        """A SQLite writer is always alone; RELAXED spares the fsync."""
+        with self._writing() as connection:
+            transaction = SqliteTransaction(connection, self._place)
+            self._begin(connection)
+            try:
+                result = work(transaction)
+                if transaction.failure is not None:
+                    raise transaction.failure
+                transaction.check_usable()
+                self._commit(connection)
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("rollback")
+                raise
+        if transaction.hints:
+            self._tell_listeners(frozenset(transaction.hints))
+        return result
+
+    def read(self, work: Callable[[Transaction], T]) -> T:
+        """Readers see the last commit and do not wait for the writer."""
+        if self.path is None:
+            with self._writing() as connection:
+                return self._reading(connection, work)
+        self._check_usable()
+        try:
+            connection = self._readers.pop()
+        except IndexError:
+            connection = self._connect(reader=True)
+        try:
+            return self._reading(connection, work)
+        finally:
+            if self._closed.is_set():
+                connection.close()
+            else:
+                self._readers.append(connection)
+
+    def migrate(self) -> list[str]:
+        return schema.migrate(self.dialect, self._version(), self._apply, place=self._place)
+
+    def check_schema(self) -> None:
+        schema.require_current(self.dialect, self._version(), place=self._place)
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Commits of this process call at once, those of others when they are noticed."""
+        self._listeners.append(listener)
+        if self._watcher is None and self.path is not None:
+            with self._writing() as connection, self._in_our_words():  # now, so that nothing after it is missed
+                self._watcher = ForeignCommits(connection, self._write_lock, lambda: self._tell_listeners(EVERYTHING))
+
+        def stop() -> None:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+        return stop
+
+    def now_offset_ms(self) -> int:
+        """Always 0: the file is on this machine."""
+        return 0
+
+    def lock_engine(self) -> None:
+        """The lock is the operating system's, so it ends with the process, however it ends."""
+        if self._engine_lock is None or self._engine_lock.held:
+            return
+        self._engine_lock.take()
+        self._writer.execute(f"pragma wal_autocheckpoint = {CHECKPOINT_PAGES}")
+
+    def close(self) -> None:
+        if self._closed.is_set():
+            return
+        self._closed.set()
+        if self._watcher is not None:
+            self._watcher.close()
+        with self._write_lock:
+            for connection in (*self._readers, self._writer):
+                connection.close()
+            self._readers.clear()
+        if self._engine_lock is not None:
+            self._engine_lock.release_engine()
+
+    def unlock_engine(self) -> None:
+        """From then on whoever takes the lock checkpoints, and this process does not."""
+        if self._closed.is_set() or self._engine_lock is None or not self._engine_lock.held:
+            return
+        self._writer.execute("pragma wal_autocheckpoint = 0")
+        self._engine_lock.release_engine()
+
+    # -- helpers
+
+    def _connect(self, *, reader: bool = False) -> sqlite3.Connection:
+        target = ":memory:" if self.path is None else str(self.path)
+        with self._in_our_words(), contextlib.ExitStack() as stack:
+            connection = sqlite3.connect(target, isolation_level=None, check_same_thread=False, cached_statements=256)
+            stack.callback(connection.close)  # if this file turns out to be none of SQLite's
+            connection.execute(f"pragma busy_timeout = {self._busy_timeout_ms}")
+            if reader:
+                connection.execute("pragma query_only = on")
+            elif self.path is not None:
+                connection.execute("pragma journal_mode = wal")
+                connection.execute(f"pragma journal_size_limit = {WAL_BYTES_MAX}")
+                connection.execute("pragma wal_autocheckpoint = 0")  # until this process runs the engine
+            connection.execute("pragma synchronous = full")
+            connection.execute("pragma temp_store = memory")
+            stack.pop_all()
+        return connection
+
+    @contextmanager
+    def _in_our_words(self) -> Iterator[None]:
+        """For the store's own statements."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise ours(error, self._place) from error
+
+    def _check_usable(self) -> None:
+        if self._closed.is_set():
+            raise DatabaseUnavailable(f"{self.url} is closed")
+        if os.getpid() != self._pid:
+            raise Misuse("a SQLite store must not be used after a fork; open it in the new process")
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        self._check_usable()
+        me = threading.get_ident()
+        if self._writing_thread == me:
+            raise nested_write()
+        with self._write_lock:
+            self._writing_thread = me
+            try:
+                yield self._writer
+            finally:
+                self._writing_thread = None
+
+    def _begin(self, connection: sqlite3.Connection) -> None:
+        with self._in_our_words():
+            connection.execute("begin immediate")
+
+    def _commit(self, connection: sqlite3.Connection) -> None:
+        try:
+            connection.execute("commit")
+        except sqlite3.Error as error:
+            name = getattr(error, "sqlite_errorname", "")
+            if name.startswith("SQLITE_IOERR") and name != "SQLITE_IOERR_WRITE":
+                # All of it was handed to the operating system, whose word that it is on the disk is missing. It was
+                # taken back here, but whoever opens the file after a crash may find it.
+                raise OutcomeUnknown(
+                    f"{self._place}: the disk failed during COMMIT ({error}), so this transaction may be there after a "
+                    "crash although it is not there now; check the disk: its space, its health, its connection"
+                ) from error
+            if isinstance(error, sqlite3.IntegrityError):
+                raise TransactionRefused(f"{self._place}: SQLite refused the commit: {error}") from error
+            raise ours(error, self._place) from error
+
+    def _reading(self, connection: sqlite3.Connection, work: Callable[[Transaction], T]) -> T:
+        transaction = SqliteTransaction(connection, self._place)
+        try:
+            with self._in_our_words():
+                connection.execute("pragma query_only = on")  # the connection of a database in memory also writes
+                connection.execute("begin")
+            result = work(transaction)
+            if transaction.failure is not None:
+                raise transaction.failure
+            return result
+        except (sqlite3.Error, EvertickError) as error:
+            if getattr(error.__cause__ or error, "sqlite_errorname", "") == "SQLITE_READONLY":
+                raise Misuse("a read must not write; run it as a write (a mutation instead of a query)") from error
+            raise
+        finally:
+            if connection.in_transaction:
+                connection.execute("rollback")
+            if self.path is None:
+                connection.execute("pragma query_only = off")
+
+    def _version(self) -> int:
+        with self._writing() as connection, self._in_our_words():
+            return int(connection.execute("pragma user_version").fetchone()[0])
+
+    def _apply(self, step: schema.Step) -> bool:
+        with self._writing() as connection, self._in_our_words():
+            self._begin(connection)
+            try:
+                missing = int(connection.execute("pragma user_version").fetchone()[0]) < step.number
+                if missing:
+                    self._take(step, connection)
+                    connection.execute(f"pragma user_version = {step.number}")
+                self._commit(connection)
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("rollback")
+                raise
+        return missing
+
+    def _take(self, step: schema.Step, connection: sqlite3.Connection) -> None:
+        try:
+            for statement in statements_of(step.text):
+                connection.execute(statement)
+        except sqlite3.OperationalError as error:
+            if "already exists" in str(error) or "duplicate column" in str(error):
+                raise schema.not_ours(self._place, step, str(error)) from error
+            raise
+
+    def _tell_listeners(self, hints: Notifications) -> None:
+        for listener in tuple(self._listeners):
+            listener(hints)
+
+
+def statements_of(text: str) -> Iterator[str]:
+    """The statements of a migration, one by one (`executescript` would commit in between)."""
+    pending = ""
+    for line in text.splitlines(keepends=True):
+        pending += line
+        if sqlite3.complete_statement(pending):
+            yield pending
+            pending = ""
+    if pending.strip():
+        yield pending  # a comment, or a statement whose semicolon was forgotten

@@ -1,0 +1,122 @@
+"""A transaction on a connection of sqlite3."""
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from evertick.base.errors import (
+    EvertickError,
+)
+from evertick.base.ids import JobId, WorkerId
+from evertick.base.instants import Instant
+from evertick.base.records.jobs import JobEnd, JobState, Worker
+from evertick.base.records.stored import text_of
+from evertick.store.sqlite.engine_lock import engine_runs
+from evertick.store.sqlite.errors import ours, rolled_back
+from evertick.store.transaction.driver import Row
+from evertick.store.transaction.statements import load_statements
+from evertick.store.transaction.transaction import SqlTransaction
+
+
+class SqliteTransaction(SqlTransaction):
+    """One transaction on a sqlite3 connection."""
+
+    def __init__(self, connection: sqlite3.Connection, place: str = "the database") -> None:
+        super().__init__()
+        self._connection = connection
+        self._place = place
+        self._statements = load_statements("sqlite")
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The connection this transaction runs on."""
+        return self._connection
+
+    def explain(self, error: BaseException) -> EvertickError | None:
+        if error is self.failure:
+            return self.failure
+        if not issubclass(type(error), sqlite3.Error) or not isinstance(error, sqlite3.Error):
+            return None  # its class first: of an error of the user's, even that may be a property
+        if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_FULL", "SQLITE_IOERR")):
+            # Not SQLITE_BUSY: this connection holds the write lock, so another file is meant that the function opened.
+            return ours(error, self._place)
+        return None
+
+    def savepoint(self, name: str) -> None:
+        self.check_usable()
+        super().savepoint(name)
+
+    def rollback_to(self, name: str) -> None:
+        self.check_usable()
+        super().rollback_to(name)
+
+    def release(self, name: str) -> None:
+        self.check_usable()
+        super().release(name)
+
+    def check_usable(self) -> None:
+        """SQLite undoes a whole transaction by itself where a write is cut off, or a constraint says `rollback`."""
+        if not self._connection.in_transaction:
+            raise self._failed(rolled_back(self._place))
+
+    def _fetch(self, name: str, params: Mapping[str, Any]) -> list[Row]:
+        try:
+            return self._connection.execute(self._statements[name], params).fetchall()
+        except sqlite3.Error as error:
+            raise self._failed(ours(error, self._place)) from error
+
+    def _run(self, name: str, params: Mapping[str, Any]) -> int:
+        try:
+            return self._connection.execute(self._statements[name], params).rowcount
+        except sqlite3.Error as error:
+            raise self._failed(ours(error, self._place)) from error
+
+    def _run_many(self, name: str, columns: Sequence[str], rows: Sequence[Row]) -> int:
+        try:
+            return self._connection.executemany(self._statements[name], rows).rowcount
+        except sqlite3.Error as error:
+            raise self._failed(ours(error, self._place)) from error
+
+    def _command(self, text: str) -> None:
+        try:
+            self._connection.execute(text)
+        except sqlite3.Error as error:
+            raise self._failed(ours(error, self._place)) from error
+
+    def workers_alive(self, now: Instant) -> list[Worker]:
+        """The only engine of a file renews no lease: its lock tells."""
+        file = self._connection.execute("pragma database_list").fetchone()[2]
+        if not file:
+            return super().workers_alive(now)
+        return self.list_workers() if engine_runs(Path(file)) else []
+
+    def finish_jobs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId) -> set[JobId]:
+        plain = [e for e in ends if e.state is JobState.SUCCESS and e.logs is None]
+        try:
+            if plain and self._all_succeeded(plain, worker_id):
+                held = {e.id for e in plain}
+                others: Sequence[JobEnd] = [e for e in ends if e.id not in held]
+            else:
+                held, others = set(), ends
+            execute, statement = self._connection.execute, self._statements["finish_job"]
+            for e in others:
+                row = (
+                    e.state.value, e.completed_at, e.due_at, e.failures, e.crashes,
+                    e.result, text_of(e.error), e.logs, e.id, worker_id, e.attempt,
+                )  # fmt: skip
+                if execute(statement, row).rowcount:
+                    held.add(e.id)
+        except sqlite3.Error as error:
+            raise self._failed(ours(error, self._place)) from error
+        return held
+
+    def _all_succeeded(self, ends: Sequence[JobEnd], worker_id: WorkerId) -> bool:
+        """Write successes in one call; False, and nothing written, if one of them is not held any more."""
+        self._connection.execute("savepoint finishing")
+        rows = [(e.completed_at, e.result, e.id, worker_id, e.attempt) for e in ends]
+        whole = self._connection.executemany(self._statements["finish_succeeded"], rows).rowcount == len(rows)
+        if not whole:
+            self._connection.execute("rollback to finishing")
+        self._connection.execute("release finishing")
+        return whole

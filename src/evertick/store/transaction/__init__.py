@@ -1,0 +1,1 @@
+"""The transaction over SQL, the same for both databases."""

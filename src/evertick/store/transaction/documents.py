@@ -1,0 +1,96 @@
+"""Documents over SQL, and what called mutations returned."""
+
+from collections.abc import Sequence
+
+from evertick.base.ids import TenantId
+from evertick.base.instants import Instant
+from evertick.base.records.jobs import (
+    Call,
+    StoredDocument,
+)
+from evertick.store.transaction.driver import Driver
+
+
+class SqlDocuments(Driver):
+    """The contracts `Documents` and `Calls`."""
+
+    def get_document(self, document_id: str, *, tenant: TenantId) -> str | None:
+        rows = self._fetch("get_document", {"id": document_id, "tenant": tenant})
+        return rows[0][0] if rows else None
+
+    def put_documents(self, tenant: TenantId, documents: Sequence[StoredDocument]) -> None:
+        if documents:
+            rows = [(tenant, document.id, document.body) for document in documents]
+            self._run_many("put_documents", ("tenant", "id", "body"), rows)
+
+    def delete_documents(self, tenant: TenantId, ids: Sequence[str]) -> None:
+        if ids:
+            self._run_many("delete_documents", ("tenant", "id"), [(tenant, document_id) for document_id in ids])
+
+    def scan_documents(
+        self, tenant: TenantId, *, low: str, high: str, limit: int, descending: bool
+    ) -> list[StoredDocument]:
+        name = "scan_documents_desc" if descending else "scan_documents_asc"
+        rows = self._fetch(name, {"tenant": tenant, "low": low, "high": high, "limit": limit})
+        return [StoredDocument(*row) for row in rows]
+
+    def put_index_entries(self, tenant: TenantId, entries: Sequence[tuple[str, bytes, str]]) -> None:
+        self._change_index_entries("put_index_entries", tenant, entries)
+
+    def delete_index_entries(self, tenant: TenantId, entries: Sequence[tuple[str, bytes, str]]) -> None:
+        self._change_index_entries("delete_index_entries", tenant, entries)
+
+    def _change_index_entries(self, name: str, tenant: TenantId, entries: Sequence[tuple[str, bytes, str]]) -> None:
+        if entries:
+            columns = ("tenant", "index_name", "key", "document_id")
+            self._run_many(name, columns, [(tenant, *entry) for entry in entries])
+
+    def scan_index(
+        self,
+        tenant: TenantId,
+        index_name: str,
+        *,
+        low: bytes,
+        high: bytes,
+        after: tuple[bytes, str],
+        limit: int,
+        descending: bool,
+    ) -> list[tuple[bytes, StoredDocument]]:
+        # No id is empty, so (low, "") is just below the first key of the range, and (high, "") just above its last.
+        key, document_id = min(after, (high, "")) if descending else max(after, (low, ""))
+        params = {"tenant": tenant, "index_name": index_name, "key": key, "document_id": document_id, "limit": limit}
+        if descending:
+            rows = self._fetch("scan_index_desc", params | {"low": low})
+        else:
+            rows = self._fetch("scan_index_asc", params | {"high": high})
+        return [(bytes(key), StoredDocument(document_id, body)) for key, document_id, body in rows]
+
+    def document_indexes(self, tenant: TenantId) -> dict[str, str]:
+        return dict(self._fetch("list_document_indexes", {"tenant": tenant}))
+
+    def save_document_index(self, tenant: TenantId, index_name: str, fields: str) -> None:
+        self._run("save_document_index", {"tenant": tenant, "index_name": index_name, "fields": fields})
+
+    def drop_document_index(self, tenant: TenantId, index_name: str) -> None:
+        self._run("clear_index_entries", {"tenant": tenant, "index_name": index_name})
+        self._run("drop_document_index", {"tenant": tenant, "index_name": index_name})
+
+    def find_call(self, key: str, *, tenant: TenantId) -> Call | None:
+        rows = self._fetch("find_call", {"key": key, "tenant": tenant})
+        return Call(*rows[0]) if rows else None
+
+    def save_call(self, key: str, call: Call, *, tenant: TenantId, now: Instant) -> None:
+        self._run(
+            "save_call",
+            {
+                "tenant": tenant,
+                "key": key,
+                "name": call.name,
+                "fingerprint": call.fingerprint,
+                "result": call.result,
+                "created_at": now,
+            },
+        )
+
+    def prune_calls(self, *, before: Instant, limit: int) -> int:
+        return self._run("prune_calls", {"before": before, "limit": limit})

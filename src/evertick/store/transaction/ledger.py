@@ -1,0 +1,104 @@
+"""The ledger over SQL: what became of each occurrence, and what runs report to it."""
+
+import json
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Final
+
+from evertick.base.ids import ScheduleId, TenantId
+from evertick.base.instants import Instant
+from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, RunReport
+from evertick.rules.schedules.state import OccurrenceKey
+from evertick.store.contract.notifications import Notification
+from evertick.store.transaction.driver import Driver, Row
+
+NEVER: Final = 2**63 - 1
+"""Beyond every nominal time."""
+
+OCCURRENCE_COLUMNS: Final = (
+    "tenant", "schedule_id", "nominal_at", "origin", "request", "actual_at", "fate", "reason", "detail", "decided_at",
+    "run_id", "job_id", "started_at", "ended_at", "outcome",
+)  # fmt: skip
+RECORDED_COLUMNS: Final = OCCURRENCE_COLUMNS[:13]
+ENDED_COLUMNS: Final = ("ended_at", "outcome", "tenant", "schedule_id", "nominal_at", "origin", "request")
+REPORT_COLUMNS: Final = (
+    "job_id", "tenant", "schedule_id", "nominal_at", "origin", "request", "ended_at", "outcome", "result", "message",
+)  # fmt: skip
+
+_recorded: Final = attrgetter(*RECORDED_COLUMNS)
+_ended: Final = attrgetter(*ENDED_COLUMNS)
+_reported: Final = attrgetter(*REPORT_COLUMNS)
+
+
+class SqlLedger(Driver):
+    """The contract `Ledger`."""
+
+    hints: set[Notification]
+
+    def record_occurrences(self, rows: Sequence[OccurrenceRow]) -> int:
+        if not rows:
+            return 0
+        values = [_recorded(row) for row in rows]
+        return self._run_many("record_occurrences", RECORDED_COLUMNS, values)
+
+    def get_occurrence(self, schedule_id: ScheduleId, key: OccurrenceKey, *, tenant: TenantId) -> OccurrenceRow | None:
+        named = {"schedule_id": schedule_id, "tenant": tenant, **key._asdict(), "origin": str(key.origin)}
+        rows = self._fetch("get_occurrence", named)
+        return _occurrence(rows[0]) if rows else None
+
+    def end_occurrences(self, reports: Sequence[RunReport]) -> None:
+        if reports:
+            rows = [_ended(report) for report in reports]
+            self._run_many("end_occurrences", ENDED_COLUMNS, rows)
+
+    def list_occurrences(
+        self,
+        where: OccurrenceFilter,
+        *,
+        limit: int,
+        after: OccurrenceRow | None = None,
+        newest_first: bool = False,
+    ) -> list[OccurrenceRow]:
+        edge = NEVER if newest_first else -NEVER
+        params = {
+            "tenant": where.tenant,
+            "schedule_id": where.schedule_id,
+            "start": -NEVER if where.start is None else where.start,
+            "end": NEVER if where.end is None else where.end,
+            "fates": f",{','.join(where.fates)}," if where.fates else None,
+            "reason": where.reason,
+            "after_nominal": edge if after is None else after.nominal_at,
+            "after_schedule": "" if after is None else after.schedule_id,
+            "after_origin": "" if after is None else after.origin,
+            "after_request": "" if after is None else after.request,
+            "limit": limit,
+        }
+        scope = "list_occurrences" if where.schedule_id is None else "list_occurrences_of"
+        rows = self._fetch(f"{scope}_{'desc' if newest_first else 'asc'}", params)
+        return [_occurrence(row) for row in rows]
+
+    def prune_occurrences(self, *, before: Instant, limit: int) -> int:
+        return self._run("prune_occurrences", {"before": before, "limit": limit})
+
+    def report_runs(self, reports: Sequence[RunReport]) -> None:
+        if reports:
+            self.hints.add(Notification.SCHEDULE)
+            rows = [_reported(report) for report in reports]
+            self._run_many("report_runs", REPORT_COLUMNS, rows)
+
+    def run_reports(self, schedules: Sequence[tuple[TenantId, ScheduleId]], *, limit: int) -> list[RunReport]:
+        if not schedules:
+            return []
+        rows = self._fetch("run_reports_of", {"keys": json.dumps(list(schedules)), "limit": limit})
+        return [RunReport(*row) for row in rows]
+
+    def orphaned_reports(self, *, limit: int) -> list[RunReport]:
+        return [RunReport(*row) for row in self._fetch("orphaned_reports", {"limit": limit})]
+
+    def delete_run_reports(self, reports: Sequence[RunReport]) -> None:
+        if reports:
+            self._run_many("delete_run_reports", ("job_id",), [(report.job_id,) for report in reports])
+
+
+def _occurrence(row: Row) -> OccurrenceRow:
+    return OccurrenceRow(**dict(zip(OCCURRENCE_COLUMNS, row, strict=True)))

@@ -1,0 +1,129 @@
+"""Schedules over SQL, and their history."""
+
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Any, Final
+
+from evertick.base.ids import ScheduleId, TenantId
+from evertick.base.instants import Instant
+from evertick.base.records.schedules import HistoryRow, ScheduleFilter
+from evertick.store.contract.notifications import Notification
+from evertick.store.records.schedule import METADATA, STATE, TARGET, Schedule
+from evertick.store.records.spec import StoredSpec
+from evertick.store.transaction.driver import Driver, Row
+
+NEVER: Final = 2**63 - 1
+"""Where schedules without a next time stand in a list by next time."""
+
+SCHEDULE_COLUMNS: Final = (
+    "tenant", "id", "kind", "spec", "target", "function", "state", "status", "note", "memo", "seen_until", "wake_at",
+    "next_at", "last_at", "last_result", "last_failure", "version", "revision", "created_at", "updated_at",
+)  # fmt: skip
+SAVED_COLUMNS: Final = (
+    "spec", "target", "function", "state", "status", "note", "memo", "seen_until", "wake_at", "next_at", "last_at",
+    "last_result", "last_failure", "version", "updated_at", "tenant", "id", "revision",
+)  # fmt: skip
+_STORED: Final = {
+    "spec": "spec.text",
+    "target": "stored_target.text",
+    "state": "stored_state.text",
+    "memo": "stored_metadata.text",
+}
+"""Columns whose text a field of the record knows, under another name."""
+
+schedule_values: Final = attrgetter(*(_STORED.get(name, name) for name in SCHEDULE_COLUMNS))
+"""The values of a schedule's columns."""
+saved_values: Final = attrgetter(*(_STORED.get(name, name) for name in SAVED_COLUMNS))
+
+
+class SqlSchedules(Driver):
+    """The contract `Schedules`."""
+
+    hints: set[Notification]
+
+    def insert_schedule(self, row: Schedule) -> None:
+        self._run("insert_schedule", dict(zip(SCHEDULE_COLUMNS, schedule_values(row), strict=True)))
+        self.hints.add(Notification.SCHEDULE)
+
+    def get_schedule(self, schedule_id: ScheduleId, *, tenant: TenantId) -> Schedule | None:
+        return self._one_schedule("get_schedule", schedule_id, tenant)
+
+    def lock_schedule(self, schedule_id: ScheduleId, *, tenant: TenantId) -> Schedule | None:
+        return self._one_schedule("lock_schedule", schedule_id, tenant)
+
+    def due_schedules(self, now: Instant, *, limit: int) -> list[Schedule]:
+        return [_schedule(row) for row in self._fetch("due_schedules", {"now": now, "limit": limit})]
+
+    def reported_schedules(self, *, limit: int) -> list[Schedule]:
+        return [_schedule(row) for row in self._fetch("reported_schedules", {"limit": limit})]
+
+    def next_wake(self) -> Instant | None:
+        rows = self._fetch("next_wake", {})
+        return rows[0][0] if rows else None
+
+    def save_schedules(self, rows: Sequence[Schedule]) -> int:
+        if not rows:
+            return 0
+        self.hints.add(Notification.SCHEDULE)
+        values = [saved_values(row) for row in rows]
+        return self._run_many("save_schedules", SAVED_COLUMNS, values)
+
+    def delete_schedule(self, schedule_id: ScheduleId, *, tenant: TenantId) -> bool:
+        return self._run("delete_schedule", {"id": schedule_id, "tenant": tenant}) > 0
+
+    def list_schedules(
+        self,
+        where: ScheduleFilter,
+        *,
+        limit: int,
+        after: tuple[Instant | None, str] | None = None,
+        by_next: bool = False,
+    ) -> list[Schedule]:
+        next_at, schedule_id = after or (Instant(-NEVER), "")
+        params = {
+            "tenant": where.tenant,
+            "kind": where.kind,
+            "status": where.status,
+            "function": where.function,
+            "id_contains": where.id_contains or None,  # no pattern: `like` minds the case on one database only
+            "next_before": where.next_before,
+            "after_id": schedule_id,
+            "limit": limit,
+        }
+        if by_next:
+            rows = self._fetch("list_schedules_by_next", params | {"after_next": NEVER if next_at is None else next_at})
+        else:
+            rows = self._fetch("list_schedules_by_id", params)
+        return [_schedule(row) for row in rows]
+
+    def add_history(self, row: HistoryRow) -> None:
+        names = ("id", "tenant", "schedule_id", "at", "actor", "action", "detail")
+        self._run("add_schedule_history", _values(row, names))
+
+    def list_history(
+        self, schedule_id: ScheduleId, *, tenant: TenantId, limit: int, before: str | None = None
+    ) -> list[HistoryRow]:
+        params = {"schedule_id": schedule_id, "tenant": tenant, "limit": limit, "before": before or "\x7f"}
+        return [
+            HistoryRow(id=r[0], tenant=r[1], schedule_id=r[2], at=r[3], actor=r[4], action=r[5], detail=r[6])
+            for r in self._fetch("list_schedule_history", params)
+        ]
+
+    def _one_schedule(self, statement: str, schedule_id: ScheduleId, tenant: TenantId) -> Schedule | None:
+        rows = self._fetch(statement, {"id": schedule_id, "tenant": tenant})
+        return _schedule(rows[0]) if rows else None
+
+
+def _values(row: object, names: Sequence[str]) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in names}
+
+
+def _schedule(row: Row) -> Schedule:
+    values = dict(zip(SCHEDULE_COLUMNS, row, strict=True))
+    return Schedule(
+        spec=StoredSpec(values.pop("spec")),
+        stored_target=TARGET.text(values.pop("target")),
+        stored_state=STATE.text(values.pop("state")),
+        stored_metadata=METADATA.text(values.pop("memo")),
+        **values,
+    )

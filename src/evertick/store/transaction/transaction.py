@@ -1,0 +1,53 @@
+"""The contract's transaction, over SQL: names the statement, hands in the parameters, gives rows their shape.
+
+What differs between the databases is a few small methods, which `sqlite` and `postgres` add: run one statement and
+fetch, run one and count, run one for many rows, and finish many jobs.
+"""
+
+from abc import abstractmethod
+from typing import Any
+
+from evertick.base.errors import EvertickError
+from evertick.store.contract.notifications import Notification
+from evertick.store.transaction.claims import SqlClaims
+from evertick.store.transaction.documents import SqlDocuments
+from evertick.store.transaction.jobs import SqlJobs
+from evertick.store.transaction.ledger import SqlLedger
+from evertick.store.transaction.schedules import SqlSchedules
+from evertick.store.transaction.workers import SqlWorkers
+
+
+class SqlTransaction(SqlJobs, SqlClaims, SqlWorkers, SqlDocuments, SqlSchedules, SqlLedger):
+    """One transaction on a SQL database."""
+
+    def __init__(self) -> None:
+        self.hints: set[Notification] = set()
+        """What this transaction made worth a look, so that workers should be poked after the commit."""
+        self.failure: EvertickError | None = None
+        """Why this transaction cannot commit: a statement failed, and no savepoint before it was rolled back to."""
+
+    @property
+    @abstractmethod
+    def connection(self) -> Any:
+        """The driver's connection."""
+
+    def savepoint(self, name: str) -> None:
+        if self.failure is not None:
+            raise self.failure  # or a return to this savepoint would seem to mend what broke before it
+        self._command(f'savepoint "{name}"')
+
+    def rollback_to(self, name: str) -> None:
+        self._command(f'rollback to savepoint "{name}"')
+        self.failure = None
+        self._command(f'release savepoint "{name}"')
+
+    def release(self, name: str) -> None:
+        self._command(f'release savepoint "{name}"')
+
+    def check_usable(self) -> None:
+        """Nothing to check: a statement that failed is undone alone, except on PostgreSQL."""
+
+    def _failed(self, error: EvertickError) -> EvertickError:
+        """Note that a statement failed. On PostgreSQL nothing can follow it; so be it on SQLite, too."""
+        self.failure = self.failure or error
+        return error

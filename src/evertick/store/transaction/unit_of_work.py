@@ -1,0 +1,271 @@
+"""The unit of work: what mutations wrote but the database has not seen yet.
+
+Most of a mutation's cost would be round trips. So its writes are kept in a log, its reads see the log first, and the
+log goes to the database in bulk: once for a whole batch of mutations that share a commit. A mutation that raises
+takes its own part of the log back, and costs no statement at all.
+
+Some work must happen in the database itself: the user's own SQL, a cancel, a look at the system tables. Before it,
+`flush_to_db` writes the log down and opens a savepoint for every frame (mutation, or mutation inside a mutation) that
+has none yet; from then on the frame is undone by the savepoint. A frame that is never flushed costs no savepoint.
+
+A time limit may strike a function at any instant, and an error may come out of any line (no memory, a recursion too
+deep). So what takes several steps is done *inside* (`evertick.base.time_limit`); each change is logged before it is
+made; and `undo_to` goes back to a depth that the caller has remembered, however many frames were left behind.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Final
+
+from evertick.base.errors import Conflict, EvertickError, Unavailable
+from evertick.base.ids import TenantId
+from evertick.base.records.jobs import NewJob, StoredDocument
+from evertick.base.time_limit import current_guard
+from evertick.store.contract.store import Transaction
+from evertick.store.transaction.overlay import ABSENT, Overlay
+
+OVERLAY_MAX: Final = 512
+"""With more unwritten changes than this, a scan writes them down first instead of merging them in."""
+
+Change = tuple[dict[Any, Any], Any, Any, Any]
+"""A table of the overlay, a key in it, its value before and its value after."""
+
+
+@dataclass(slots=True)
+class _Frame:
+    """One mutation that is running, or one inside it."""
+
+    mark: int
+    jobs_mark: int
+    successors: tuple[NewJob, ...]
+    savepoint: str | None = None
+
+
+class UnitOfWork(Overlay):
+    """Writes that wait, over one transaction.
+
+    `write_completions` is called before a mutation works in the database itself: the caller that runs many mutations
+    in one transaction writes there how the earlier ones ended, so that the later ones do not find them unfinished.
+    """
+
+    def __init__(self, transaction: Transaction, *, write_completions: Callable[[], None] | None = None) -> None:
+        super().__init__(transaction)
+        self._write_completions = write_completions
+        self._jobs: list[NewJob] = []
+        self._successors: tuple[NewJob, ...] = ()
+        self._log: list[Change] = []
+        self._frames: list[_Frame] = []
+        self._names = count(1)
+        self._guard = current_guard()
+        self._refused: EvertickError | None = None
+        """What this transaction has met by itself: ends of earlier mutations that could not be written, a conflict."""
+        self.touches = 0
+        """How often the database itself was worked on."""
+
+    # -- frames
+
+    @property
+    def depth(self) -> int:
+        """How many mutations are running, one inside the other."""
+        return len(self._frames)
+
+    def begin(self) -> None:
+        """A mutation starts; `keep` or `undo_to` ends it."""
+        self._frames.append(_Frame(len(self._log), len(self._jobs), self._successors))
+
+    def keep(self) -> None:
+        """The innermost mutation succeeded: its writes belong to what surrounds it."""
+        guard = self._guard
+        was_inside, guard.inside = guard.inside, True
+        try:
+            savepoint = self._frames[-1].savepoint
+            if savepoint is not None:
+                self._transaction.release(savepoint)
+            self._frames.pop()
+        finally:
+            guard.inside = was_inside
+        if guard.fired and not was_inside:
+            guard.time_out()
+
+    def undo_to(self, depth: int) -> None:
+        """The mutations begun since there were `depth` failed: their writes never were."""
+        guard = self._guard
+        was_inside, guard.inside = guard.inside, True
+        try:
+            if len(self._frames) > depth:
+                self._undo_to(depth)
+        finally:
+            guard.inside = was_inside
+        if guard.fired and not was_inside:
+            guard.time_out()
+
+    def _undo_to(self, depth: int) -> None:
+        outermost = self._frames[depth]
+        self._take_back(outermost.mark)
+        del self._jobs[outermost.jobs_mark :]
+        self._successors = outermost.successors
+        if outermost.savepoint is not None:
+            self._turns += 1
+            self._transaction.rollback_to(outermost.savepoint)
+        del self._frames[depth:]
+
+    def _take_back(self, mark: int) -> None:
+        """Undo the log's changes beyond `mark`, the last first. Done again after an error, it goes on where it was."""
+        log = self._log
+        while len(log) > mark:
+            table, key, previous, _ = log[-1]
+            if previous is ABSENT:
+                table.pop(key, None)  # the change may have been logged and not made
+            else:
+                table[key] = previous
+            log.pop()
+
+    def flush_to_db(self) -> Transaction:
+        """Make the database see everything, undoable frame by frame; returns the transaction to work on."""
+        guard = self._guard
+        was_inside, guard.inside = guard.inside, True
+        try:
+            self._flush_to_db()
+        finally:
+            guard.inside = was_inside
+        if guard.fired and not was_inside:
+            guard.time_out()
+        return self._transaction
+
+    def _flush_to_db(self) -> None:
+        self.touches += 1
+        if self._write_completions is not None:
+            try:
+                self._write_completions()
+            except EvertickError as error:
+                self._refused = error
+                raise
+        for frame in self._frames:
+            if frame.savepoint is None:
+                self._write_down(frame.mark, frame.jobs_mark)
+                savepoint = f"frame_{next(self._names)}"
+                self._transaction.savepoint(savepoint)
+                frame.savepoint = savepoint
+        self._write_down(len(self._log), len(self._jobs))
+
+    @property
+    def connection(self) -> Any:
+        """The driver's connection."""
+        return self._transaction.connection
+
+    def explain(self, error: BaseException) -> EvertickError | None:
+        """The error of ours that `error` stands for, or None if it is the function's own.
+
+        A function may raise an error of ours by itself; only what this transaction has met counts, also where the
+        function raised an error of its own because of it.
+        """
+        seen: set[int] = set()
+        cause: BaseException | None = error
+        while cause is not None and id(cause) not in seen:
+            seen.add(id(cause))
+            ours = self._refused if cause is self._refused else self._transaction.explain(cause)
+            if ours is not None:
+                return ours
+            cause = cause.__cause__ or cause.__context__
+        return None
+
+    def check_usable(self) -> None:
+        """After the innermost mutation: raise if a statement of its own has left the transaction of no use."""
+        if self._frames[-1].savepoint is not None:
+            try:
+                self._transaction.check_usable()
+            except (Conflict, Unavailable) as error:
+                self._refused = error
+                raise
+
+    def flush(self) -> None:
+        """Write everything down, at the end of the transaction."""
+        self._write_down(len(self._log), len(self._jobs))
+
+    # -- documents
+
+    def add(self, tenant: TenantId, document_id: str, body: str) -> None:
+        """Write a new document."""
+        self._born[document_id] = len(self._born)
+        self.put(tenant, document_id, body)
+
+    def put(self, tenant: TenantId, document_id: str, body: str) -> None:
+        """Write a document, new or changed."""
+        self._change(self._documents, (tenant, document_id), body)
+
+    def remove(self, tenant: TenantId, document_id: str) -> None:
+        """Remove a document."""
+        self._change(self._documents, (tenant, document_id), None)
+
+    def put_entry(self, tenant: TenantId, index_name: str, key: bytes, document_id: str) -> None:
+        """Write an index entry."""
+        self._change(self._entries, (tenant, index_name, key, document_id), True)
+
+    def remove_entry(self, tenant: TenantId, index_name: str, key: bytes, document_id: str) -> None:
+        """Remove an index entry."""
+        self._change(self._entries, (tenant, index_name, key, document_id), False)
+
+    # -- jobs
+
+    def schedule(self, job: NewJob) -> None:
+        """Write a job, with everything else of this mutation or not at all."""
+        self._jobs.append(job)
+
+    def schedule_successor(self, job: NewJob) -> None:
+        """Write a job under the key of the job that runs: after that one's end, because a key is held by one job.
+
+        It replaces the successor that held the key before.
+        """
+        self._successors = (*(other for other in self._successors if other.key != job.key), job)
+
+    def successor(self, key: str) -> NewJob | None:
+        """The job that will hold `key` when the running one has ended."""
+        return next((job for job in self._successors if job.key == key), None)
+
+    def take_successors(self) -> tuple[NewJob, ...]:
+        """Successors whose time has come: the ends of the mutations that scheduled them are written."""
+        taken, self._successors = self._successors, ()
+        for frame in self._frames:
+            frame.successors = ()
+        return taken
+
+    # -- helpers
+
+    def _change(self, table: dict[Any, Any], key: Any, value: Any) -> None:
+        self._log.append((table, key, table.get(key, ABSENT), value))
+        table[key] = value
+
+    def _shrink_overlay(self) -> None:
+        if len(self._documents) + len(self._entries) > OVERLAY_MAX:
+            self.flush_to_db()
+
+    def _write_down(self, log_end: int, jobs_end: int) -> None:
+        """Write the log's beginning to the database; what comes after it keeps waiting."""
+        if log_end:
+            self._write_changes(log_end)
+        if jobs_end:
+            self._transaction.insert_jobs(self._jobs[:jobs_end])
+            del self._jobs[:jobs_end]
+        if log_end or jobs_end:
+            for frame in self._frames:
+                frame.mark = max(0, frame.mark - log_end)
+                frame.jobs_mark = max(0, frame.jobs_mark - jobs_end)
+
+    def _write_changes(self, log_end: int) -> None:
+        self._turns += 1
+        later = self._log[log_end:]
+        self._take_back(log_end)
+        for tenant in {key[0] for key in self._documents} | {key[0] for key in self._entries}:
+            documents = [(key[1], body) for key, body in self._documents.items() if key[0] == tenant]
+            entries = [(key[1:], present) for key, present in self._entries.items() if key[0] == tenant]
+            write = self._transaction
+            write.delete_documents(tenant, [i for i, body in documents if body is None])
+            write.put_documents(tenant, [StoredDocument(i, body) for i, body in documents if body is not None])
+            write.delete_index_entries(tenant, [entry for entry, present in entries if not present])
+            write.put_index_entries(tenant, [entry for entry, present in entries if present])
+        self._documents.clear()
+        self._entries.clear()
+        self._log.clear()
+        for table, key, _, value in later:
+            self._change(table, key, value)

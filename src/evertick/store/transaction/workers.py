@@ -1,0 +1,42 @@
+"""Workers over SQL: the processes that run jobs, and their leases."""
+
+from evertick.base.ids import WorkerId
+from evertick.base.instants import Instant
+from evertick.base.records.jobs import (
+    Worker,
+)
+from evertick.store.transaction.driver import Driver
+
+
+class SqlWorkers(Driver):
+    """The contract `Workers`."""
+
+    def register_worker(self, worker: Worker) -> None:
+        self._run(
+            "register_worker",
+            {
+                "id": worker.id,
+                "started_at": worker.started_at,
+                "leased_until": worker.leased_until,
+                "host": worker.host,
+                "pid": worker.pid,
+            },
+        )
+
+    def renew_lease(self, worker_id: WorkerId, *, leased_until: Instant) -> bool:
+        return self._run("renew_lease", {"id": worker_id, "leased_until": leased_until}) == 1
+
+    def remove_worker(self, worker_id: WorkerId) -> None:
+        self._run("remove_worker", {"id": worker_id})
+
+    def expired_workers(self, now: Instant, *, limit: int) -> list[Worker]:
+        return [Worker(*row) for row in self._fetch("expired_workers", {"now": now, "limit": limit})]
+
+    def holders_without_row(self) -> list[WorkerId]:
+        return [r[0] for r in self._fetch("holders_without_row", {})]
+
+    def list_workers(self) -> list[Worker]:
+        return [Worker(*row) for row in self._fetch("list_workers", {})]
+
+    def workers_alive(self, now: Instant) -> list[Worker]:
+        return [worker for worker in self.list_workers() if worker.leased_until > now]

@@ -1,0 +1,207 @@
+"""The engine of a world: one worker process after another, on one database in memory, under a clock that jumps.
+
+Everything is the real thing but what waits: the loop jumps from timer to timer, there are no threads, and functions
+take no time. Workers look by themselves less often than in a real process, so that long times pass quickly.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final, ParamSpec, TypeVar
+from weakref import WeakSet
+
+from evertick.app.app import App
+from evertick.app.environment import Environment
+from evertick.app.execution.runner import Execution
+from evertick.app.scheduling.job_builder import JobBuilder
+from evertick.base.errors import Misuse
+from evertick.base.ids import IdMaker
+from evertick.base.instants import DAY_MS, HOUR_MS, Instant, to_datetime
+from evertick.base.records.jobs import FunctionKind
+from evertick.base.time_limit import TimeLimits
+from evertick.engine.runtime.executors import InlineExecutors
+from evertick.engine.runtime.metrics import Counters, JobEnded
+from evertick.engine.runtime.settings import Settings
+from evertick.engine.worker import Worker
+from evertick.store.contract.store import Transaction
+from evertick.store.open import open_store
+from evertick.testing.faults import Faults
+from evertick.testing.loop import JumpingLoop, Process
+from evertick.testing.store import WorldStore
+from evertick.testing.work import WithWork, Work
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+PRUNE_MS: Final = 3 * HOUR_MS
+"""How long after its retention a job may still be found."""
+
+_inhabited: "WeakSet[App]" = WeakSet()
+"""Apps that live in a world just now."""
+
+
+class SimulatedEngine:
+    """A database, a clock and a worker for an app."""
+
+    app: App
+
+    def __init__(self, start: Instant, *, seed: int, settings: Settings | None) -> None:
+        self._loop = JumpingLoop()
+        self._clock = _WorldClock(start, self._loop)
+        self._entropy = random.Random(seed)
+        self._ids = IdMaker(self._entropy)
+        self._faults = Faults(self._loop.kill)
+        self._inner = open_store("sqlite://")
+        self._inner.migrate()
+        self._store = WorldStore(self._inner, self._faults)
+        self._settings = settings
+        self._process: Process | None = None
+        self._boots = 0
+        self._work = Work()
+        self.counters = Counters()
+        self.counters.observers.append(self)
+        self._attempts = 0
+        self._closed = False
+        self._leave: Callable[[], None] = _nothing
+
+    def close(self) -> None:
+        """End the world: its worker, its database, and the faults that did not strike."""
+        if not self._closed:
+            self._closed = True
+            self.kill()
+            self._faults.close()
+            self._leave()
+            self._leave = _nothing
+            self._loop.close()
+            self._inner.close()
+
+    @property
+    def now(self) -> datetime:
+        """The present of this world, in UTC."""
+        return to_datetime(self._clock.now())
+
+    def kill(self) -> None:
+        """The worker process dies at once, as by SIGKILL: no `finally` of what it runs gets a say."""
+        if self._process is not None and self._process.alive:
+            self._loop.kill(self._process)
+        self._store.forget_listeners()
+
+    def restart(self) -> None:
+        """Start a worker process; one that still lives is killed before.
+
+        It gives back what the dead one held, and runs at once what is due.
+        """
+        self.kill()
+        self._boots += 1
+        self._process = Process(f"worker {self._boots}")
+        e = self._environment
+        self.app.sync_crons()
+        worker = Worker(e.engine_deps(Execution(e), self.counters), targets=e.targets)
+        self._worker = worker
+        self._working = self._loop.start(self._process, worker.run())
+        self._run_until(self._clock.now())
+
+    def deploy(self, app: App) -> None:
+        """Replace the code: a worker with the functions and tables of another app goes on with the same database."""
+        self.kill()
+        self._faults.close()
+        self._leave()
+        self._leave = _nothing
+        self._enter(app)
+        self.restart()
+
+    def job_ended(self, event: JobEnded, /) -> None:
+        """Counts attempts; the engine calls it."""
+        self._attempts += 1
+
+    def _enter(self, app: App) -> None:
+        if app in _inhabited:
+            raise Misuse(f"the app {app.name!r} lives in another world; close that one first (world.close())")
+        app.check()
+        self.app = app
+        settings = self._settings or app.settings
+        self._environment = Environment(
+            functions=WithWork(app.functions, self._work),
+            tables=app.tables,
+            store=self._store,
+            executors=InlineExecutors(self._store),
+            clock=self._clock,
+            ids=self._ids,
+            entropy=self._entropy,
+            job_builder=JobBuilder(app.functions, self._ids, self._clock),
+            settings=replace(
+                settings,
+                poll_ms=max(settings.poll_ms, DAY_MS),
+                evaluate_every_ms=max(settings.evaluate_every_ms, DAY_MS),
+                prune_every_ms=max(settings.prune_every_ms, PRUNE_MS),
+                unblock_every_ms=max(settings.unblock_every_ms, DAY_MS),  # code changes by `deploy` alone
+            ),
+            targets=app.targets,
+            time_limits=_NoTimeLimits(),
+            sleep=_no_sleep,
+        )
+        leave = app.enter(self._environment)
+        _inhabited.add(app)
+
+        def leave_app() -> None:
+            leave()
+            _inhabited.discard(app)
+
+        self._leave = leave_app
+
+    def _run_until(self, at: Instant, *, enough: Callable[[], bool] | None = None) -> None:
+        self._loop.run_until(self._clock.seconds_at(at), enough=enough)
+        self._raise_what_ended_the_worker()
+
+    def _raise_what_ended_the_worker(self) -> None:
+        if self._process is not None and self._process.alive and self._working.done():
+            self._process.alive = False
+            self._working.result()
+
+    def _is_drained(self) -> bool:
+        if self._worker.actions.running:
+            return False
+        worker_id = self._worker.registration.current_id()
+
+        def is_waiting(transaction: Transaction) -> bool:
+            if worker_id is not None and transaction.held_jobs(worker_id, limit=1):
+                return True  # a mutation between two conflicts
+            kinds = (FunctionKind.MUTATION, FunctionKind.ACTION)
+            return any(transaction.waiting_tenants(kind, limit=1) for kind in kinds) or any(
+                transaction.suspect_due_at(kind) is not None for kind in kinds
+            )
+
+        return not self._store.read(is_waiting)
+
+
+class _WorldClock:
+    """The wall clock of a world: its start, and the loop's time since then."""
+
+    def __init__(self, start: Instant, loop: JumpingLoop) -> None:
+        self._start = start
+        self._loop = loop
+
+    def now(self) -> Instant:
+        """The present."""
+        return Instant(self._start + round(self._loop.time() * 1000))
+
+    def seconds_at(self, at: Instant) -> float:
+        """The loop's time at a moment; never before its present."""
+        return max(self._loop.time(), (at - self._start) / 1000)
+
+
+class _NoTimeLimits(TimeLimits):
+    """Functions take no simulated time, so none takes too long."""
+
+    def call(self, limit_ms: int, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
+        """Call `function`."""
+        return function(*args, **kwargs)
+
+
+def _nothing() -> None:
+    """The world has no app yet, or none any more."""
+
+
+def _no_sleep(seconds: float) -> None:
+    """Nothing waits in a thread here."""

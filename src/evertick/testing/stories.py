@@ -1,0 +1,105 @@
+"""Stories about schedules: work that takes as long as the story says, and the ledger in a few words."""
+
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import Unpack, cast
+
+from evertick.api.schedules import OccurrenceView
+from evertick.app.app import App
+from evertick.app.schedules.commands import CreateOptions
+from evertick.app.schedules.definition import Do
+from evertick.app.schedules.paging import all_occurrences
+from evertick.app.schedules.specs import When
+from evertick.app.schedules.views import occurrence_view
+from evertick.base.errors import Misuse, NotFound
+from evertick.base.ids import DEFAULT_TENANT, ScheduleId
+from evertick.base.instants import duration_ms, to_datetime
+from evertick.base.records.schedules import OccurrenceFilter
+from evertick.recurrence.builders import every as every_
+from evertick.rules.schedules.fates import Fate, Origin
+from evertick.testing.moments import minutes
+from evertick.testing.store import WorldStore
+from evertick.testing.timeline import Timeline
+from evertick.testing.work import Work
+
+
+class ScheduleStories:
+    """What a world does for stories about schedules; its engine has the rest."""
+
+    app: App
+    _store: WorldStore
+    _work: Work
+
+    def __init__(self, begin: datetime) -> None:
+        self._begin = begin
+        self._schedules = 0
+        self._outages: list[tuple[datetime, datetime]] = []
+
+    @property
+    def now(self) -> datetime:
+        """The present of this world, in UTC."""
+        raise NotImplementedError
+
+    def schedule(
+        self,
+        schedule_id: str | None = None,
+        *,
+        every: timedelta | None = None,
+        when: When | None = None,
+        do: Do | None = None,
+        takes: float | timedelta = 0,
+        cleans_up: float | timedelta = 0,
+        **options: Unpack[CreateOptions],
+    ) -> ScheduleId:
+        """Create a schedule (named `schedule-1`, `schedule-2` and so on), and return its id.
+
+        Its times are `every=` so long, counted from the Unix epoch, or a spec, `when=`. It does `do`, a function of
+        the app, or else work that `takes` so long, and that `cleans_up` for so long when it is asked to stop. The
+        options are those of `app.schedules.create`, which also says what it raises.
+        """
+        if (every is None) == (when is None):
+            raise Misuse("a schedule takes its times as every=minutes(5) or as when=daily(hour=9), and one of the two")
+        if do is not None and (takes or cleans_up):
+            raise Misuse("do= is a function of yours, which takes as long as it takes; leave takes= and cleans_up= out")
+        self._schedules += 1
+        if every is not None:
+            when = every_(seconds=duration_ms(every, name="every") // 1000)
+        if do is None:
+            lengths = (duration_ms(takes, name="takes"), duration_ms(cleans_up, name="cleans_up"))
+            do = self._work.function.args(*(length / 1000 for length in lengths))
+        name = schedule_id or f"schedule-{self._schedules}"
+        return self.app.schedules.create(name, when=cast("When", when), do=do, **options).id
+
+    def occurrences(self, schedule_id: str) -> list[OccurrenceView]:
+        """The whole ledger of a schedule: every time that it named so far and what became of it, by nominal time."""
+        where = OccurrenceFilter(tenant=DEFAULT_TENANT, schedule_id=ScheduleId(schedule_id))
+        return self._store.read(
+            lambda transaction: [occurrence_view(row) for row in all_occurrences(transaction, where)]
+        )
+
+    def starts(self, schedule_id: str) -> list[datetime]:
+        """When runs of a schedule were started, in order: by time, by a trigger or by a backfill."""
+        return sorted(each.started for each in self.occurrences(schedule_id) if each.started is not None)
+
+    def skips(self, schedule_id: str) -> list[datetime]:
+        """The nominal times that were skipped: a policy decided against them."""
+        return [each.nominal for each in self.occurrences(schedule_id) if each.fate is Fate.SKIPPED]
+
+    def missed(self, schedule_id: str) -> list[datetime]:
+        """The nominal times that were missed: they should have run and did not."""
+        return [each.nominal for each in self.occurrences(schedule_id) if each.fate is Fate.MISSED]
+
+    def waiting(self, schedule_id: str) -> list[datetime]:
+        """The nominal times that wait for a run to end."""
+        return [each.nominal for each in self.occurrences(schedule_id) if each.fate is Fate.BUFFERED]
+
+    def timeline(self, schedule_id: str, *, unit: timedelta = minutes(1)) -> str:
+        """The ledger of a schedule as a drawing; see `evertick.testing.timeline`. Units count from the beginning."""
+        stops = {job_id: to_datetime(moment) for job_id, moment in self._work.asked_to_stop.items()}
+        occurrences = self.occurrences(schedule_id)
+        asked: dict[str, datetime] = {}
+        with suppress(NotFound):  # a deleted schedule has no backfills any more
+            for request in {each.request for each in occurrences if each.origin is Origin.BACKFILL}:
+                asked[request] = self.app.schedules.backfill_status(schedule_id, request).asked
+        frame = Timeline(origin=self._begin, now=self.now, unit=unit, outages=self._outages, stops=stops, asked=asked)
+        return frame.draw(occurrences)

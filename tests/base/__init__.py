@@ -1,0 +1,1 @@
+"""The floor of words: errors, ids, instants, and the limits of functions."""
