@@ -7,7 +7,8 @@ Each number is a program (`tests.hostile.programs`). Checked for each job, when 
 
 * a success left exactly what its program says; anything else left nothing: no document, no row, no scheduled job;
 * what must fail has failed; what nothing disturbs has succeeded;
-* no job is left over, and the worker lives.
+* no job is left over, and the worker lives;
+* finalisers raise nothing but what is expected of them (`tests.hostile.unraisable`).
 """
 
 import contextlib
@@ -28,6 +29,7 @@ import psycopg
 
 from evertick import App, MutationCtx
 from tests.hostile.programs import EARLY, Left, Performance, Program, at, collect, program_of, replay, result_of
+from tests.hostile.unraisable import collecting_unraisable
 
 HURRIED_S: Final = 0.02
 SHOWN_MAX: Final = 20
@@ -47,6 +49,8 @@ class Verdict:
 
     ends: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
+    finalised: Counter[str] = field(default_factory=Counter)
+    """What finalisers raised, as they should."""
 
 
 def hostile_app(url: str, base: int) -> App:
@@ -93,12 +97,16 @@ def run_programs(url: str, numbers: list[int], base: int) -> Verdict:
     for begin in range(0, len(calls), 500):
         ids += app.scheduler.run_after_many(0, calls[begin : begin + 500])
     verdict = Verdict()
-    try:
-        with app.running():
-            _wait(url, verdict)
-            collect()
-    except BaseException as error:
-        verdict.faults.append(f"the worker ended with {type(error).__name__}: {error}")
+    with collecting_unraisable() as unraised:
+        try:
+            with app.running():
+                _wait(url, verdict)
+                collect()
+        except BaseException as error:
+            verdict.faults.append(f"the worker ended with {type(error).__name__}: {error}")
+        collect()
+    verdict.faults += unraised.faults
+    verdict.finalised = unraised.expected
     if not verdict.faults:
         _judge(url, dict(zip(numbers, ids, strict=True)), base, verdict)
     app.close()
@@ -218,6 +226,8 @@ def main(database: str, jobs: int, base: int, only: int | None) -> None:
         click.echo(fault)
     ends = ", ".join(f"{count:,} {state}" for state, count in sorted(verdict.ends.items()))
     click.echo(f"{database}: {len(numbers):,} hostile jobs in {time.monotonic() - began:.0f} s: {ends}")
+    for what, count in sorted(verdict.finalised.items()):
+        click.echo(f"{count:,} {what}")
     click.echo(f"{len(verdict.faults)} faults (base {base})")
     sys.exit(1 if verdict.faults else 0)
 

@@ -1,20 +1,19 @@
 """A few hundred hostile functions on each database; `python -m tests.hostile.run` runs thousands."""
 
 import logging
-import sys
 from collections.abc import Iterator
 
 import pytest
 
 from tests.hostile.run import run_programs
+from tests.hostile.unraisable import collecting_unraisable
 
 JOBS = 300
 
 
 @pytest.fixture(autouse=True)
-def quiet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Hundreds of failures are expected here. Each is logged, and Python tells of every generator that is refused."""
-    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: None)
+def quiet() -> Iterator[None]:
+    """Hundreds of failures are expected here, and each is logged."""
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)
@@ -25,3 +24,15 @@ def test_hostile_functions_leave_nothing_but_what_they_should(database_url: str)
     assert not verdict.faults
     assert verdict.ends["success"] > JOBS // 2
     assert verdict.ends["failed"] > JOBS // 10
+
+
+def test_an_unexpected_error_of_a_finaliser_is_a_fault() -> None:
+    class Careless:
+        def __del__(self) -> None:
+            raise ValueError("not expected")
+
+    with collecting_unraisable() as unraised:
+        Careless()
+
+    assert [fault.partition(" in ")[0] for fault in unraised.faults] == ["unraisable ValueError: not expected"]
+    assert not unraised.expected
