@@ -86,6 +86,22 @@ def work_off(app: App, count: int) -> None:
     app.close()
 
 
+def work_until(app: App, done: Callable[[], bool]) -> None:
+    """Run the app's engine until something holds of which it notifies no listener, such as that a job is blocked."""
+
+    async def main() -> None:
+        worker = app.worker()
+        running = asyncio.create_task(worker.run())
+        async with asyncio.timeout(60):
+            while not await asyncio.to_thread(done):
+                await asyncio.sleep(0.02)
+        worker.stop()
+        await running
+
+    asyncio.run(main())
+    app.close()
+
+
 @dataclass
 class OnEnd:
     """An observer that counts the jobs that ended, and tells of each."""

@@ -84,6 +84,15 @@ def test_a_cron_of_the_code_is_not_deleted_here(shop: App, command: Command) -> 
     assert command("schedule", "list", "--fields", "id").out == "clear old carts\nreport\n"
 
 
+def test_a_cron_whose_app_is_gone_is_deleted_by_force(shop: App, command: Command) -> None:
+    done = command("schedule", "delete", "report", "--force")
+    many = command("schedule", "delete", "-q", "function:shop.clear", "--yes", "--force")
+
+    assert (done.code, done.err) == (0, "deleted report; runs that were started go on\n")
+    assert (many.code, many.err) == (0, "deleted 1 schedule\n")
+    assert command("schedule", "list", "-o", "json").json == []
+
+
 @pytest.mark.parametrize("verb", ["get", "trigger", "pause", "resume"])
 def test_a_schedule_is_no_cron(shop: App, command: Command, verb: str) -> None:
     command("schedule", "create", "-s", "mine", "--interval", "1h", "--type", "shop.clear")

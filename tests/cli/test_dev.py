@@ -7,6 +7,7 @@ import subprocess
 from contextlib import closing
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.cli.conftest import APP
@@ -201,6 +202,24 @@ def test_after_kill_9_of_the_parent_alone_the_file_is_free_again(start: Start) -
     again = start("dev", "app.py")
 
     again.wait_for(READY)
+
+
+@pytest.mark.parametrize("work", ["await asyncio.sleep(60)", "time.sleep(60)"])
+def test_after_kill_9_of_the_parent_a_running_action_does_not_keep_the_child(
+    folder: Path, start: Start, work: str
+) -> None:
+    """Also while the action blocks the loop: the child ends within about a second, and not after its drain."""
+    (folder / "app.py").write_text(APP.replace("await asyncio.sleep(seconds)", f"import time; {work}"))
+    dev = start("dev", "app.py")
+    dev.wait_for(READY)
+    evertick(folder, "run", "app.wait", "seconds=60", "--after", "0s")
+    dev.wait_for("waiting")
+    [child] = [pid for pid in children_of(dev.process.pid) if pid != dev.process.pid]
+
+    dev.send(signal.SIGKILL)
+
+    ended = psutil.Process(child).wait(timeout=5) if psutil.pid_exists(child) else None
+    assert ended is None
 
 
 def test_a_child_that_cannot_go_on_says_why_before_it_is_started_again(folder: Path, start: Start) -> None:

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -201,6 +203,16 @@ def test_more_jobs_than_shown_are_mentioned(chat: App, command: Run) -> None:
 
     assert len(listed.out.splitlines()) == 50
     assert listed.err == "these are the newest 50; there are more: --limit\n"
+
+
+@pytest.mark.parametrize("output", ["table", "json", "jsonl"])
+def test_a_reader_of_a_long_list_may_end_after_its_first_line(chat: App, command: Run, output: str) -> None:
+    chat.scheduler.run_after_many(60, [chat.functions.resolve("chat.greet").args("ada" * 500)] * 300)
+
+    line = f"set -o pipefail; {sys.executable} -m evertick.cli.main job list --limit 300 -o {output} | head -1"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(

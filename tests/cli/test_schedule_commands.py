@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from evertick import ActionCtx, App, MutationCtx
-from tests.cli.desk import SEED_CREATE, Command, commands, work_off
+from tests.cli.desk import SEED_CREATE, Command, commands, work_off, work_until
 
 
 @pytest.fixture
@@ -216,10 +216,18 @@ def test_a_sentence_makes_and_changes_a_schedule(shop: App, command: Command) ->
     assert (done.code, done.err.split("\n")[0]) == (
         0, "s created: at 09:00 on weekdays, and every 5 hours, except on weekends, Berlin time"
     )  # fmt: skip
-    assert command("schedule", "update", "s", "--when", "every day at noon").code == 0
+    changed = command("schedule", "update", "s", "--when", "every day at noon")
+    kept = 'except [{"cron": "0-59 0-23 * * 0,6"}], time-zone Europe/Berlin'
+    note = f"note: what the schedule had besides its times stays: {kept}; --unset lifts it"
+    assert (changed.code, changed.err.split("\n")[0]) == (0, note)
     spec = command("schedule", "get", "s", "-o", "json").json["spec"]
     assert spec == {"crons": ["0 12 * * *"], "except": [{"cron": "0-59 0-23 * * 0,6"}], "time_zone": "Europe/Berlin"}
-    assert command("schedule", "update", "s", "--when", "every day at noon except 2027-01-01, Tokyo time").code == 0
+    assert (
+        command("schedule", "update", "s", "--when", "every day at noon except 2027-01-01, Tokyo time").err.count(
+            "note"
+        )
+        == 0
+    )
     spec = command("schedule", "get", "s", "-o", "json").json["spec"]
     assert spec == {"crons": ["0 12 * * *"], "except": [{"dates": ["2027-01-01"]}], "time_zone": "Asia/Tokyo"}
     refused = command("schedule", "update", "s", "--when", "every day at noonish")
@@ -407,6 +415,21 @@ def test_waiting_for_a_run_that_nobody_starts_says_what_it_needs(
     assert done.err.count("it needs `evertick dev` or `evertick worker` on this database") == 1
 
 
+def test_waiting_for_a_run_of_an_unknown_function_says_that_no_worker_knows_it(
+    shop: App, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evertick.cli.schedule.trigger.HINT_AFTER_S", 0.0)
+    command("schedule", "create", "-s", "s", "--type", "shop.not_written_yet", "--interval", "1h")
+    job = command("schedule", "trigger", "s", "--request-id", "one", "-o", "json").json["job_id"]
+    work_until(shop, lambda: command("job", "get", job, "-o", "json").json["blocked"])
+
+    done = command("schedule", "trigger", "s", "--request-id", "one", "--wait", "--timeout", "1ms")
+
+    needed = "it needs code that defines shop.not_written_yet; no worker knows that function"
+    assert done.err.count(needed) == 1
+    assert "evertick worker" not in done.err
+
+
 def test_waiting_no_longer_than_told_is_another_exit_code(shop: App, command: Command) -> None:
     made(command, "s")
 
@@ -577,6 +600,7 @@ def test_preview_shows_the_times_of_a_schedule(shop: App, command: Command) -> N
         (["preview", "-s", "s", "--from", "2026-01-01"], 2, "--from TIME --to TIME"),
         (["preview", "-s", "s", "--cron", "* * * * *"], 2, "--sid brings its own times"),
         (["describe", "s", "--sid", "t"], 2, "named twice"),
+        (["create", "-s", "x", "--type", "f", "--spec", "@nope.json"], 2, "--spec @nope.json: No such file"),
         (["list", "--db", "sqlite:///nope.db"], 7, "there is no database at nope.db"),
         (["create", "-s", "x", "--type", "f", "--when", "every day at 9am, Gotham time"], 2,
          "no time zone is named 'Gotham'"),

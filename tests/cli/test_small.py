@@ -70,6 +70,17 @@ def test_output_that_cannot_be_written_is_no_traceback(target: str, code: int, e
     assert (done.returncode, done.stderr[: len(err)], done.stderr.count("\n")) == (code, err, bool(err))
 
 
+@pytest.mark.parametrize(
+    "words", ["--version", "--help", "job list --help", "preview", "schedule preview --cron @hourly --count 5000"]
+)
+def test_a_reader_that_ends_early_is_no_error(words: str) -> None:
+    """`evertick ... | head -1`: the reader is gone before the first line, or while lines are written."""
+    line = f"set -o pipefail; {sys.executable} -m evertick.cli.main {words} 2>&1 | {{ exec <&-; sleep 0; }}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (2 if words == "preview" else 0, "")
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([name, "--help"]) == 0

@@ -64,7 +64,7 @@ def test_an_empty_database_and_an_older_one_say_what_to_run(file: Path, tmp_path
         connection.execute("pragma user_version = 1")
     empty, older = (open_store(f"sqlite:///{path}") for path in (tmp_path / "empty.db", file))
 
-    with pytest.raises(SchemaMismatch, match=r"empty\.db is not a database of evertick's yet; run `evertick migrate`"):
+    with pytest.raises(SchemaMismatch, match=r"empty\.db has no schema of evertick yet; run `evertick migrate`"):
         empty.check_schema()
     with pytest.raises(SchemaMismatch, match=rf"{file} is version 1, this evertick needs .*; run `evertick migrate`"):
         older.check_schema()

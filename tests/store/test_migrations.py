@@ -65,7 +65,7 @@ def test_a_new_database_gets_every_step_and_a_second_call_does_nothing(bare_stor
 
 
 def test_a_database_without_a_schema_is_refused_with_its_cure(bare_store: Store) -> None:
-    with pytest.raises(SchemaMismatch, match=r"is not a database of evertick's yet; run `evertick migrate`"):
+    with pytest.raises(SchemaMismatch, match=r"has no schema of evertick yet; run `evertick migrate`"):
         bare_store.check_schema()
 
 

@@ -1,5 +1,6 @@
 """`evertick`: the program. It handles `--version` by itself, because everything else costs an import."""
 
+import os
 import sys
 
 from evertick._version import __version__
@@ -9,7 +10,10 @@ def main() -> int:
     """Run the command line; returns the exit code."""
     arguments = sys.argv[1:]
     if arguments == ["--version"]:
-        print(f"evertick {__version__}")
+        try:
+            print(f"evertick {__version__}", flush=True)
+        except BrokenPipeError:  # nothing may be left that is written at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
     from evertick.cli.core.shutdown import end
     from evertick.cli.root import run

@@ -4,7 +4,7 @@ import contextlib
 import errno
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import click
@@ -36,8 +36,34 @@ FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """The errors of a full disk."""
 
 
+class ReaderGone(Exception):
+    """The reader of the output has ended: a BrokenPipeError, which click would turn into the exit code 1."""
+
+
+class Root(LazyGroup):
+    """The group of all commands."""
+
+    def make_context(self, *args: Any, **options: Any) -> click.Context:
+        """Read the arguments; `--help` writes here."""
+        with _as_reader_gone():
+            return super().make_context(*args, **options)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        with _as_reader_gone():
+            return super().invoke(ctx)
+
+
+@contextlib.contextmanager
+def _as_reader_gone() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise ReaderGone from error
+
+
 @click.group(
-    cls=LazyGroup,
+    cls=Root,
     table=COMMANDS,
     epilog=EPILOG,
     invoke_without_command=True,
@@ -81,15 +107,20 @@ def run(arguments: Sequence[str]) -> int:
         return fail("interrupted", Exit.INTERRUPTED)
     except EvertickError as problem:
         return fail(str(problem), exit_code_of(problem))
-    except BrokenPipeError:
-        _write_no_more()  # the reader of the output is gone
-        return Exit.OK
+    except (BrokenPipeError, ReaderGone):
+        return _reader_gone()
     except OSError as problem:
         if problem.errno not in FULL:
             raise
         _write_no_more()
         return fail(f"cannot write any more: {problem.strerror}", Exit.FAILED)
     return result if isinstance(result, int) else Exit.OK
+
+
+def _reader_gone() -> int:
+    """The reader of the output has ended, as in `evertick job list | head`: it has what it wanted."""
+    _write_no_more()
+    return Exit.OK
 
 
 def _write_no_more() -> None:
@@ -99,5 +130,6 @@ def _write_no_more() -> None:
 
 def fail(message: str, code: int) -> int:
     """Say what went wrong, in one line; returns the exit code."""
-    click.echo(f"error: {one_line(message)}", err=True)
+    with contextlib.suppress(BrokenPipeError):
+        click.echo(f"error: {one_line(message)}", err=True)
     return code

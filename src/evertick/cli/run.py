@@ -18,7 +18,7 @@ import click
 from evertick.base.errors import EvertickError, Misuse
 from evertick.base.instants import to_iso
 from evertick.cli.core.databases import db_option, require_file
-from evertick.cli.core.escaping import json_text, printable, printable_lines
+from evertick.cli.core.escaping import json_text, printable, printable_lines, reason
 from evertick.cli.core.exits import FunctionRaised
 from evertick.cli.core.flags import grouped
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target, place_of
@@ -167,7 +167,7 @@ def _given(json_words: str | None, json_file: Path | None) -> dict[str, Any]:
             else:
                 text = json_file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise click.UsageError(f"{what}: {error}") from None
+            raise click.UsageError(f"{what}: {reason(error)}") from None
     if text is None:
         return {}
     try:

@@ -55,7 +55,7 @@ def require_current(dialect: str, version: int, *, place: str) -> None:
     """Raise SchemaMismatch unless the database is at this code's version."""
     missing = pending(dialect, version, place=place)
     if missing and version == 0:
-        raise SchemaMismatch(f"{place} is not a database of evertick's yet; {MIGRATE_CURE}")
+        raise SchemaMismatch(f"{place} has no schema of evertick yet; {MIGRATE_CURE}")
     if missing:
         raise SchemaMismatch(
             f"the schema of {place} is version {version}, this evertick needs version {missing[-1].number}; "

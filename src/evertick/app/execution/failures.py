@@ -9,6 +9,7 @@ import traceback
 from pathlib import Path
 from typing import Any, Final
 
+from evertick.app.functions.function import ARGUMENTS_INVALID
 from evertick.app.functions.options import ApplicationError, NonRetryable, json_of_data
 from evertick.base.errors import InvalidArguments
 from evertick.base.outcomes import Raised
@@ -30,9 +31,12 @@ _CARRIERS: Final = (
 def raised_by(error: BaseException) -> Raised:
     """The outcome of a function that raised `error`."""
     hopeless = issubclass(type(error), NonRetryable | InvalidArguments)
+    name, message = type(error).__name__, _message_of(error)
+    if message.startswith(f"{ARGUMENTS_INVALID}: ") and issubclass(type(error), InvalidArguments):
+        name, message = ARGUMENTS_INVALID, message.removeprefix(f"{ARGUMENTS_INVALID}: ")
     return Raised(
-        type=storable(type(error).__name__),
-        message=_message_of(error),
+        type=storable(name),
+        message=message,
         traceback=_traceback_of(error),
         retryable=not hopeless,
         data=_data_of(error),

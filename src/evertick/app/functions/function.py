@@ -30,6 +30,8 @@ RESULT_BYTES_MAX: Final = 1024 * 1024
 DIGITS_MAX: Final = 4_300
 """Python reads no longer number (`sys.set_int_max_str_digits`), but pydantic writes it."""
 _NULL: Final = "null"
+ARGUMENTS_INVALID: Final = "ArgumentValidationError"
+"""The name, Convex's too, of an error that says which arguments do not fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +261,7 @@ class Function(Generic[P, R]):
             + ("" if item["type"] in ("missing", "extra_forbidden") else f" (got {_short(item['input'])})")
             for item in error.errors(include_url=False)[:5]
         )
-        return f"ArgumentValidationError: {self.name}({', '.join(self.parameter_names)}): {problems}"
+        return f"{ARGUMENTS_INVALID}: {self.name}({', '.join(self.parameter_names)}): {problems}"
 
 
 class Query(Function[P, R]):

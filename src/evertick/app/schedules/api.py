@@ -13,10 +13,11 @@ descriptor: read from a blocking surface it is a function that returns the resul
 function that returns a coroutine. Type checkers see the operation's own parameters in both.
 """
 
+import re
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import wraps
-from inspect import signature
+from inspect import Parameter, formatannotation, signature
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, get_args, overload
 
 from evertick.app.environment import Environment
@@ -89,7 +90,11 @@ class _Operation(Generic[P, T]):
         own = 2 if run == "write_pages" else 1
         shown = signature(operation)
         result = int if own == 2 else get_args(shown.return_annotation)[1]  # of `Work`, what the work returns
-        self._signature = shown.replace(parameters=list(shown.parameters.values())[own:], return_annotation=result)
+        parameters = [each for one in list(shown.parameters.values())[own:] for each in _spread(one)]
+        self._signature = shown.replace(parameters=parameters, return_annotation=_kind(result))
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
 
     @overload
     def __get__(self, surface: _Blocking, owner: type, /) -> Callable[P, T]: ...
@@ -103,6 +108,7 @@ class _Operation(Generic[P, T]):
             return self._call(*args, **kwargs) if surface is None else self._call(surface, *args, **kwargs)
 
         wraps(self._operation)(call).__signature__ = self._signature  # type: ignore[attr-defined]
+        call.__name__ = call.__qualname__ = self._name
         return call
 
     def _call(self, surface: _Surface, /, *args: Any, **kwargs: Any) -> Any:
@@ -110,6 +116,26 @@ class _Operation(Generic[P, T]):
         if self._run == "write_pages":
             return run(lambda after: self._operation(operations, after, *args, **kwargs))
         return run(self._operation(operations, *args, **kwargs))
+
+
+class _Shown(str):
+    """Text as `help()` shows it in a signature, without quotes."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+def _spread(parameter: Parameter) -> list[Parameter]:
+    """A parameter as `help()` shows it; `**options` as the names of the options, which their docstring explains."""
+    if parameter.kind is not Parameter.VAR_KEYWORD:
+        return [parameter.replace(annotation=_kind(parameter.annotation))]
+    names = get_args(parameter.annotation)[0].__annotations__
+    return [Parameter(name, Parameter.KEYWORD_ONLY, default=_Shown("...")) for name in names]
+
+
+def _kind(annotation: Any) -> _Shown:
+    """A type without its modules: `datetime | None`."""
+    return _Shown(re.sub(r"\b[a-z_]+\.", "", formatannotation(annotation)))
 
 
 def _reads(question: Callable[Concatenate[ScheduleOperations, P], Work[T]]) -> _Operation[P, T]:

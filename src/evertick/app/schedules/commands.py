@@ -264,14 +264,19 @@ class ScheduleOperations(ScheduleQueries):
 
     # -- ending
 
-    def delete(self, schedule_id: str, *, if_version: int | None = None) -> Work[None]:
+    def delete(self, schedule_id: str, *, if_version: int | None = None, force: bool = False) -> Work[None]:
         """Remove a schedule. Its runs go on, what waits is dropped, its ledger and history stay for their retention.
 
-        Raises ScheduleNotFound, VersionConflict, Misuse for a cron that is declared in code.
+        `force` also deletes a cron that is declared in code, for an app that is gone; an app that still declares it
+        creates it again when it starts.
+
+        Raises ScheduleNotFound, VersionConflict, and without `force` Misuse for a cron that is declared in code.
         """
 
         def work(transaction: Transaction) -> None:
-            refuse_deleting_code(requests.locked(transaction, ScheduleId(schedule_id), self.tenant))
+            row = requests.locked(transaction, ScheduleId(schedule_id), self.tenant)
+            if not force:
+                refuse_deleting_code(row)
             requests.delete(transaction, ScheduleId(schedule_id), self.by(self.now()), if_version=if_version)
 
         return work
@@ -291,12 +296,16 @@ class ScheduleOperations(ScheduleQueries):
         """Resume every schedule that `where` chooses; returns how many. Each page is a transaction."""
         return self._page_of(after, {**where, "status": "paused"}, lambda name: self.resume(name, note))
 
-    def delete_page(self, after: str, **where: Unpack[Where]) -> Work[tuple[int, str | None]]:
-        """Delete every schedule that `where` chooses, but for crons that are declared in code; returns how many.
+    def delete_page(self, after: str, force: bool = False, **where: Unpack[Where]) -> Work[tuple[int, str | None]]:
+        """Delete every schedule that `where` chooses; returns how many. Each page is a transaction.
 
-        Each page is a transaction.
+        Crons that are declared in code stay, unless `force` is given; see `delete`.
         """
-        return self._page_of(after, where, self.delete, unless=lambda row: row.metadata.source == CODE)
+
+        def kept(row: Schedule) -> bool:
+            return row.metadata.source == CODE and not force
+
+        return self._page_of(after, where, lambda name: self.delete(name, force=force), unless=kept)
 
     # -- what the operations share
 

@@ -145,7 +145,9 @@ def refuse_code(row: Schedule) -> None:
 
 def refuse_deleting_code(row: Schedule) -> None:
     """Raise Misuse if the schedule is declared in code: the next start would make it again."""
-    _refuse_code(row, "remove it there, or pause it: a pause outlasts starts")
+    _refuse_code(
+        row, "remove it there, or pause it: a pause outlasts starts; if that app is gone, delete it with force"
+    )
 
 
 def _refuse_code(row: Schedule, cure: str) -> None:

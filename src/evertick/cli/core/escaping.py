@@ -34,6 +34,11 @@ def json_text(value: Any, *, indent: int | None = None) -> str:
     return "".join(char if char == "\n" or _harmless(char) else _json_escape(char) for char in text)
 
 
+def reason(error: OSError | UnicodeDecodeError) -> str:
+    """Why a file could not be read: `No such file or directory`, without Python's `[Errno 2]`."""
+    return "it is not text in UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror or str(error)
+
+
 def _harmless(char: str) -> bool:
     return char.isprintable() or unicodedata.category(char) == "Zs"
 

@@ -7,18 +7,23 @@ The parent starts it, reads its reports from one pipe and writes its orders into
     child  {"running": true} or {"failed": {...}}
     parent {"stop": true}                                drain; once more: end at once
 
-When the parent dies its pipe ends, and the child drains and goes. Ctrl-C reaches both; only the parent obeys it.
+When the parent dies its pipe ends, and the child ends at once, whatever it does: importing, or running a function that
+blocks the loop. What was running is given back by the next start. Ctrl-C reaches both; only the parent obeys it.
 """
 
 import asyncio
+import contextlib
 import io
 import json
 import logging
 import os
 import signal
 import sys
+import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from queue import SimpleQueue
 from typing import Any, TextIO
 
 from evertick.app.app import App
@@ -30,7 +35,7 @@ from evertick.cli.core.escaping import one_line, printable
 from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.loading import load_app, local_files, parse_target
 from evertick.cli.core.serving import Stopper, close, serve, use_drain
-from evertick.cli.core.shutdown import end
+from evertick.cli.core.shutdown import end, leave
 from evertick.cli.dev.clock import Asked, continued, database_for
 from evertick.cli.dev.clock import stop as stop_clock
 from evertick.cli.dev.intro import introduce
@@ -42,11 +47,53 @@ LOCK_WAIT_S = 2.0
 """A parent that was killed leaves a child behind, which needs a moment to notice and to let the file go."""
 
 
+GONE_S = 1.0
+"""How long a child may outlive its parent, so that its end can be written down."""
+
+
+class Orders(threading.Thread):
+    """Reads the parent's orders in a thread of its own: the user's code may block every other when the parent dies."""
+
+    def __init__(self, pipe: TextIO) -> None:
+        super().__init__(name="evertick-dev-orders", daemon=True)
+        self._pipe = pipe
+        self._reasons: SimpleQueue[dict[str, Any]] = SimpleQueue()
+        self._stop: Callable[[], object] | None = None
+
+    def reason(self) -> dict[str, Any]:
+        """Wait for the order to run; returns why."""
+        return self._reasons.get()
+
+    def obey(self, stop: Callable[[], object]) -> None:
+        """From now on call `stop` for each order to stop, in the thread of the running loop."""
+        loop = asyncio.get_running_loop()
+        self._stop = lambda: loop.call_soon_threadsafe(stop)
+
+    def run(self) -> None:
+        """Read until the parent is gone, then end this process."""
+        for line in self._pipe:
+            order = json.loads(line)
+            if "run" in order:
+                self._reasons.put(order["run"])
+            else:
+                self._ask()
+        with contextlib.suppress(Exception):  # this process ends, whatever state it is in
+            self._ask()
+            self._ask()
+            time.sleep(GONE_S if self._stop is not None else 0)
+            leave(Exit.INTERRUPTED)
+        os._exit(Exit.INTERRUPTED)
+
+    def _ask(self) -> None:
+        if self._stop is not None:
+            self._stop()
+
+
 @dataclass(slots=True)
 class Pipes:
     """The two pipes to the parent."""
 
-    orders: TextIO
+    orders: Orders
     reports: TextIO
 
     def report(self, what: str, value: Any) -> None:
@@ -65,7 +112,9 @@ class Pipes:
 def main(arguments: str) -> int:
     """Run as the child that `arguments` (JSON) describes; returns the exit code."""
     asked = json.loads(arguments)
-    pipes = Pipes(os.fdopen(asked["orders"], encoding="utf-8"), os.fdopen(asked["reports"], "w", encoding="utf-8"))
+    orders = Orders(os.fdopen(asked["orders"], encoding="utf-8"))
+    pipes = Pipes(orders, os.fdopen(asked["reports"], "w", encoding="utf-8"))
+    orders.start()
     signal.signal(signal.SIGINT, lambda *_: None)  # no SIG_IGN: programs that the user's code starts would inherit it
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     if isinstance(sys.stdout, io.TextIOWrapper):  # what functions print must not wait for the next line of ours
@@ -79,11 +128,8 @@ def main(arguments: str) -> int:
         return pipes.fail(error)
     names, usual = [function.name for function in app.functions], asked["db"] or app.database_url
     pipes.report("loaded", {"files": local_files(), "functions": names, "database": usual})
-    order = pipes.orders.readline()
-    if not order:
-        return Exit.OK
+    reason = orders.reason()
     drain_ms = use_drain(app, asked["drain"])
-    reason = json.loads(order)["run"]
     simulated = Asked.from_json(asked.get("simulated"))
     try:
         url = database_for(simulated, app.name, asked["db"], app.database_url, first=reason["first"])
@@ -123,18 +169,8 @@ def _run(app: App, store: Store, drain_ms: int, pipes: Pipes, reason: dict[str, 
                 old, new = shown_url(reason["database"]), shown_url(store.url)
                 say("!", printable(f"the database is {new} now; what is scheduled in {old} waits there"))
         lines.start()
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGTERM, stopper.ask)
-        descriptor = pipes.orders.fileno()
-
-        def ordered() -> None:
-            text = os.read(descriptor, 4096)
-            if not text:
-                loop.remove_reader(descriptor)
-            for _ in text.splitlines() or [text]:
-                stopper.ask()
-
-        loop.add_reader(descriptor, ordered)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopper.ask)
+        pipes.orders.obey(stopper.ask)
         pipes.report("running", True)
 
     if not reason["first"]:

@@ -95,17 +95,18 @@ def write_description(sid: str, db: str | None, out: OutputOptions, *, kind: str
 
 @click.command()
 @selection_options("delete", "'state:completed'")
+@click.option("--force", is_flag=True, help="Also a cron that is declared in the code of an app that is gone.")
 @db_option
-def delete(chosen: Selection, db: str | None) -> None:
+def delete(chosen: Selection, force: bool, db: str | None) -> None:
     """Remove a schedule. Runs that were started go on; its ledger and history can be read for their time."""
     with open_session(db) as session:
         if chosen.query is None:
             schedule_id = named(chosen.sid)
-            session.schedules.delete(schedule_id, if_version=chosen.if_version)
+            session.schedules.delete(schedule_id, if_version=chosen.if_version, force=force)
             click.echo(f"deleted {printable(schedule_id)}; runs that were started go on", err=True)
             return
         where = chosen.where(session, "delete")
-        count = session.schedules.delete_all(**where)
+        count = session.schedules.delete_all(force=force, **where)
         left = sum(each.source == CODE for each in pages(session, where, "id", LIMIT_MAX))
     click.echo(f"deleted {counted(count)}", err=True)
     if left:

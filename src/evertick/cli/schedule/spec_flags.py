@@ -18,6 +18,7 @@ from typing import Any, Final
 import click
 
 from evertick.base.errors import InvalidSpec
+from evertick.cli.core.escaping import reason
 from evertick.cli.core.flags import grouped
 from evertick.recurrence.parse.duration import parse_duration
 from evertick.recurrence.parse.moments import format_instant, parse_moment
@@ -240,4 +241,4 @@ def _text_or_file(text: str) -> str:
             raise InvalidSpec(f"{path} is larger than {SPEC_FILE_MAX} bytes")
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as problem:
-        raise InvalidSpec(f"--spec {text}: {problem}") from None
+        raise InvalidSpec(f"--spec {text}: {reason(problem)}") from None

@@ -147,10 +147,10 @@ def _hint(session: ScheduleSession, seen: OccurrenceView) -> None:
         None if job_id is None else session.read(lambda transaction: transaction.get_job(job_id, tenant=DEFAULT_TENANT))
     )
     if job is not None and job.state is JobState.PENDING:
-        click.echo(
-            "it has not begun: it needs `evertick dev` or `evertick worker` on this database; Ctrl-C leaves it alone",
-            err=True,
-        )
+        needed = f"code that defines {printable(job.name)}; no worker knows that function"
+        if not job.blocked:
+            needed = "`evertick dev` or `evertick worker` on this database"
+        click.echo(f"it has not begun: it needs {needed}; Ctrl-C leaves it alone", err=True)
 
 
 def watch(session: ScheduleSession, look: Callable[[], OccurrenceView | None], seconds: float) -> OccurrenceView | None:

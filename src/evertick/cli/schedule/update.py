@@ -99,6 +99,8 @@ def update(sid: str, spec_flags: SpecFlags, flags: DefinitionFlags, how: UpdateF
             return before, after(transaction)
 
         before, after = session.rehearse(work) if how.dry_run else session.write(work)
+    if spec_flags.names_times and not how.is_whole:
+        _say_what_stays(before, after)
     _report(before, after, out, dry_run=how.dry_run)
     say_if_unseen(call)
 
@@ -135,6 +137,15 @@ def _patch(
     patch |= {UNSET_ELSEWHERE[name]: UNSET for name in unset if name in UNSET_ELSEWHERE}
     patch |= {("note" if name == "notes" else name): UNSET_TO_EMPTY[name] for name in unset if name in UNSET_TO_EMPTY}
     return cast("Patch", patch)
+
+
+def _say_what_stays(before: ScheduleDescription, after: ScheduleDescription) -> None:
+    """New times replace the old ones alone: say which zone, exceptions and bounds of the old ones still apply."""
+    old, new = spec_to_wire(before.spec), spec_to_wire(after.spec)
+    kept = [(flag, _text(new[key])) for flag, key in UNSET_IN_SPEC.items() if key in new and old.get(key) == new[key]]
+    if kept:
+        words = ", ".join(f"{flag} {printable(value)}" for flag, value in kept)
+        click.echo(f"note: what the schedule had besides its times stays: {words}; --unset lifts it", err=True)
 
 
 def _report(before: ScheduleDescription, after: ScheduleDescription, out: OutputOptions, *, dry_run: bool) -> None:

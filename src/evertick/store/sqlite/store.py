@@ -62,7 +62,7 @@ class SqliteStore:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise StorageFailed(f"cannot make the folder of {self.path}: {error}") from error
+                raise StorageFailed(f"cannot create the folder of {self.path}: {error.strerror}") from error
         self._writer = self._connect()
 
     def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
