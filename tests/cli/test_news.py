@@ -1,6 +1,16 @@
 """Commands that wait: a hint ends the wait, and what came meanwhile is one reason to look."""
 
+import signal
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from evertick.base.ids import DEFAULT_TENANT
 from evertick.cli.core.change_waiter import ChangeWaiter
+from evertick.store.contract.store import Store
 from evertick.store.open import open_store
 from tests.store.rows import insert, new_job
 
@@ -31,4 +41,62 @@ def test_who_left_hears_nothing() -> None:
     insert(store, new_job(1))
 
     assert news._hints.empty()
+    store.close()
+
+
+def press_ctrl_c_at(line: int, work: Callable[[], None]) -> bool:
+    """Run `work`; SIGINT comes at the line-th line of Evertick that it passes. Returns whether it got there."""
+    passed = 0
+
+    def count(frame: FrameType, event: str, _argument: object) -> Any:
+        nonlocal passed
+        if "/evertick/" not in frame.f_code.co_filename:
+            return None
+        if event == "line" and frame.f_code is not ChangeWaiter._interrupt.__code__:
+            passed += 1
+            if passed == line:
+                signal.raise_signal(signal.SIGINT)
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return passed >= line
+
+
+def write_under_ctrl_c(store: Store, line: int) -> tuple[bool, bool]:
+    """Write a job in a command that waits: whether the line was reached, and whether the wait was interrupted."""
+    job = new_job(line)
+    with ChangeWaiter(store) as news:
+        reached = press_ctrl_c_at(line, lambda: insert(store, job))
+        try:
+            news.wait(0.0)
+            interrupted = False
+        except KeyboardInterrupt:
+            interrupted = True
+    assert store.read(lambda transaction: transaction.get_job(job.id, tenant=DEFAULT_TENANT)) is not None
+    return reached, interrupted
+
+
+def test_ctrl_c_at_any_line_of_a_write_lets_it_end_whole_and_the_store_usable() -> None:
+    store = open_store("sqlite://")
+    store.migrate()
+
+    seen = [write_under_ctrl_c(store, line) for line in range(1, 250, 3)]
+
+    assert all(reached == interrupted for reached, interrupted in seen)
+    assert seen[10][0]
+    assert not seen[-1][0]  # the write passes fewer lines: each was tried
+    store.close()
+
+
+def test_a_second_ctrl_c_does_not_wait() -> None:
+    store = open_store("sqlite://")
+    with pytest.raises(KeyboardInterrupt), ChangeWaiter(store):
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     store.close()

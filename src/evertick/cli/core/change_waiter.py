@@ -1,37 +1,58 @@
-"""What wakes a command that waits: a hint that something was committed, or the time to look by itself.
+"""What wakes a command that waits: a hint that something was committed, Ctrl-C, or the time to look by itself.
 
-It is a SimpleQueue and no Event: Ctrl-C in the moment in which an Event takes its lock leaves it locked for ever, and
-the thread that brings the next hint, and with it the end of the program, would hang.
+Ctrl-C is kept until the command waits again. Raised at any instruction, as Python does it, it could leave a lock of the
+store taken for ever, and the end of the program, which closes the store, would hang. A second Ctrl-C raises at once.
+
+The hints stand in a SimpleQueue and no Event: a signal handler may put into it while the same thread gets.
 """
 
+import signal
+import threading
 from queue import Empty, SimpleQueue
-from types import TracebackType
-from typing import Self
+from types import FrameType, TracebackType
+from typing import Any, Self
 
 from evertick.store.contract.store import Store
 
 
 class ChangeWaiter:
-    """Notifications of a store, while the `with` block lasts."""
+    """Notifications of a store, and Ctrl-C, while the `with` block lasts."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._hints: SimpleQueue[object] = SimpleQueue()
+        self._is_interrupted = False
+        self._former_handler: Any = None
 
     def __enter__(self) -> Self:
         self._unlisten = self._store.listen(self._hints.put)
+        if threading.current_thread() is threading.main_thread():
+            self._former_handler = signal.signal(signal.SIGINT, self._interrupt)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._unlisten()
+        if self._former_handler is not None:
+            signal.signal(signal.SIGINT, self._former_handler)
 
     def wait(self, seconds: float) -> None:
-        """Return at a hint that came since the last time, or after so many seconds."""
+        """Return at a hint that came since the last time, or after so many seconds.
+
+        Raises KeyboardInterrupt if Ctrl-C was pressed since the block was entered.
+        """
         try:
             self._hints.get(timeout=seconds)
             while True:  # what happened since is seen by the same look
                 self._hints.get_nowait()
         except Empty:
-            return
+            pass
+        if self._is_interrupted:
+            raise KeyboardInterrupt
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if self._is_interrupted:
+            raise KeyboardInterrupt
+        self._is_interrupted = True
+        self._hints.put(None)
