@@ -34,8 +34,7 @@ from evertick.engine.schedules.outcome import Evaluation
 from evertick.rules.schedules.metadata import ScheduleMetadata
 from evertick.rules.schedules.state import new_state
 from evertick.rules.schedules.target import Target
-from evertick.store.records.schedule import Schedule
-from evertick.store.records.spec import StoredSpec
+from evertick.store.records.schedule import Schedule, StoredSpec
 from evertick.store.transaction.jobs import NEW_JOB_COLUMNS
 from evertick.store.transaction.ledger import RECORDED_COLUMNS
 from evertick.store.transaction.schedules import SAVED_COLUMNS, SCHEDULE_COLUMNS, saved_values, schedule_values

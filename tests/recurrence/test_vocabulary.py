@@ -13,7 +13,7 @@ from evertick.base.errors import InvalidSpec
 from evertick.recurrence import Dst, Gap, Spec, compile_spec
 from evertick.recurrence import builders as vocabulary
 from evertick.recurrence.builders import at, calendar, cron, daily, every, hourly, monthly, rrule, sentence, weekly
-from evertick.recurrence.parse import duration, interval
+from evertick.recurrence.parse import duration
 from evertick.recurrence.spec import exclude
 from evertick.recurrence.wire.reading import spec_from_wire, spec_to_wire
 from tests.recurrence import asking
@@ -22,7 +22,7 @@ words: Any = vocabulary
 """The vocabulary for mistakes that a type checker would not let through."""
 
 
-@pytest.mark.parametrize("module", [vocabulary, duration, interval])
+@pytest.mark.parametrize("module", [vocabulary, duration])
 def test_the_examples_in_the_docstrings_are_true(module: ModuleType) -> None:
     failed, tried = doctest.testmod(module)
     assert (failed, tried > 0) == (0, True)

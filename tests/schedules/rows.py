@@ -13,8 +13,7 @@ from evertick.rules.schedules.metadata import ScheduleMetadata
 from evertick.rules.schedules.policies import Policies
 from evertick.rules.schedules.state import Pause, new_state
 from evertick.rules.schedules.target import Target
-from evertick.store.records.schedule import Schedule
-from evertick.store.records.spec import StoredSpec
+from evertick.store.records.schedule import Schedule, StoredSpec
 
 EVERY_MINUTE: Mapping[str, Any] = {"intervals": [{"every": "1m"}]}
 

@@ -22,8 +22,7 @@ from evertick.rules.schedules.policies import CatchUp, Overlap, Policies
 from evertick.rules.schedules.state import Backfill
 from evertick.store.contract.store import Store, Transaction
 from evertick.store.open import open_store
-from evertick.store.records.schedule import Schedule
-from evertick.store.records.spec import StoredSpec
+from evertick.store.records.schedule import Schedule, StoredSpec
 from tests.schedules.rows import schedule_row
 
 NOON = Instant(1_800_014_400_000)  # 2027-01-15T12:00:00Z

@@ -28,8 +28,7 @@ from evertick.rules.schedules.policies import CatchUp, Overlap, Policies
 from evertick.rules.schedules.state import Backfill
 from evertick.store.contract.notifications import Notifications
 from evertick.store.contract.store import Transaction
-from evertick.store.records.schedule import Schedule
-from evertick.store.records.spec import StoredSpec
+from evertick.store.records.schedule import Schedule, StoredSpec
 from tests.schedules.rows import schedule_row
 from tests.simulation.cluster import NoTimeLimits
 from tests.simulation.database import HeartbeatTask, SimulatedExecutors, SimulatedStore

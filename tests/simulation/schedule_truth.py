@@ -17,7 +17,7 @@ from evertick.rules.schedules.catch_up import LATE_AFTER_MS
 from evertick.rules.schedules.fates import Reason
 from evertick.rules.schedules.policies import CatchUp
 from evertick.rules.schedules.state_json import from_text
-from evertick.store.records.spec import StoredSpec
+from evertick.store.records.schedule import StoredSpec
 from tests.simulation.schedule_specs import DrawnSpec
 from tests.simulation.world import World
 

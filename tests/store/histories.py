@@ -13,9 +13,9 @@ from typing import Any, Final
 from evertick.base.errors import WriteConflict
 from evertick.base.ids import DEFAULT_TENANT, JobId, TenantId, WorkerId
 from evertick.base.instants import LONG_AGO, Instant
-from evertick.base.records.completion import COMPLETION
-from evertick.base.records.job_error import JOB_ERROR
 from evertick.base.records.jobs import (
+    COMPLETION,
+    JOB_ERROR,
     UNFINISHED,
     Call,
     FunctionKind,

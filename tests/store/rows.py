@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from evertick.base.ids import DEFAULT_TENANT, JobId, TenantId, WorkerId
 from evertick.base.instants import Instant
-from evertick.base.records.completion import COMPLETION
-from evertick.base.records.job_error import JOB_ERROR
 from evertick.base.records.jobs import (
+    COMPLETION,
+    JOB_ERROR,
     OCCURRENCE,
     CanceledJob,
     Claim,

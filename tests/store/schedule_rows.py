@@ -6,8 +6,7 @@ from typing import Any
 from evertick.base.ids import DEFAULT_TENANT, JobId, ScheduleId
 from evertick.base.records.schedules import HistoryRow, OccurrenceFilter, OccurrenceRow, RunReport
 from evertick.store.contract.store import Store, Transaction
-from evertick.store.records.schedule import METADATA, STATE, TARGET, Schedule
-from evertick.store.records.spec import StoredSpec
+from evertick.store.records.schedule import METADATA, STATE, TARGET, Schedule, StoredSpec
 from tests.store.rows import NOW, at, job_id
 
 

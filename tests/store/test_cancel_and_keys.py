@@ -4,8 +4,7 @@ import pytest
 
 from evertick.base.errors import WriteConflict
 from evertick.base.ids import DEFAULT_TENANT, JobId, TenantId
-from evertick.base.records.completion import COMPLETION
-from evertick.base.records.jobs import CanceledJob, JobState
+from evertick.base.records.jobs import COMPLETION, CanceledJob, JobState
 from evertick.store.contract.store import Store
 from tests.store.rows import (
     ANN,

@@ -8,9 +8,15 @@ import pytest
 from evertick.base.errors import SchemaMismatch
 from evertick.base.ids import DEFAULT_TENANT, ScheduleId
 from evertick.base.instants import Instant
-from evertick.base.records.completion import COMPLETION, Completion
-from evertick.base.records.job_error import JOB_ERROR, JobError
-from evertick.base.records.jobs import OCCURRENCE, FunctionKind, OccurrenceRef
+from evertick.base.records.jobs import (
+    COMPLETION,
+    JOB_ERROR,
+    OCCURRENCE,
+    Completion,
+    FunctionKind,
+    JobError,
+    OccurrenceRef,
+)
 from evertick.base.records.retry import RETRY, RetryPolicy
 from evertick.base.records.stored import Codec, text_of
 from evertick.rules.schedules.fates import Origin, Reason
@@ -18,8 +24,7 @@ from evertick.rules.schedules.metadata import KnownBackfill, ScheduleMetadata
 from evertick.rules.schedules.policies import Overlap
 from evertick.rules.schedules.target import Target
 from evertick.store.contract.store import Store
-from evertick.store.records.schedule import METADATA, STATE, TARGET, Schedule
-from evertick.store.records.spec import StoredSpec
+from evertick.store.records.schedule import METADATA, STATE, TARGET, Schedule, StoredSpec
 from tests.store.rows import NOW, claim_one
 from tests.store.schedule_rows import add, schedule
 

@@ -1,12 +1,16 @@
 """Schemas of what explains and checks schedules: explanations, audits, and previews of times."""
 
 from enum import StrEnum
+from typing import Any, Self
 
 from pydantic import computed_field
 
 from evertick.api.schedules import OccurrenceView
 from evertick.api.schema import Moment, Schema
 from evertick.base.ids import ScheduleId
+from evertick.recurrence.explain import clock_note
+from evertick.recurrence.parse.moments import format_instant
+from evertick.recurrence.search.recurrence import Recurrence
 from evertick.rules.schedules.fates import Fate, Reason
 
 
@@ -143,3 +147,49 @@ class AuditReport(Schema):
     def skipped_count(self) -> int:
         """How many occurrences a policy skipped."""
         return self.counts.skipped
+
+
+class _Sparse(Schema):
+    """A schema whose JSON form leaves out what was not set."""
+
+    def to_json(self) -> dict[str, Any]:
+        return self.model_dump(mode="json", exclude_unset=True)
+
+
+class PreviewedTime(_Sparse):
+    """A time: on the schedule's clock, and in UTC. `actual` is set where jitter moves it, `note` at clock changes."""
+
+    time: str
+    utc: str
+    actual: str | None = None
+    note: str | None = None
+
+    @classmethod
+    def at(cls, recurrence: Recurrence, second: int, **more: str) -> Self:
+        """The instant `second` on the clock of a recurrence, with a note if a clock change affects it."""
+        note = clock_note(recurrence, second)
+        if note is not None:
+            more["note"] = note.text
+        time = format_instant(second, recurrence.zone.offset_at(second))
+        return cls(time=time, utc=format_instant(second), **more)
+
+
+class Remark(_Sparse):
+    """A likely mistake in a spec: a code for programs, the place, and a sentence."""
+
+    code: str
+    where: str
+    message: str
+
+
+class TimePreview(_Sparse):
+    """Coming times. `never` is set if none ever comes, `ended` if no further one does."""
+
+    schedule: str | None = None
+    description: str | None
+    time_zone: str
+    after: str
+    times: tuple[PreviewedTime, ...]
+    never: bool = False
+    ended: bool = False
+    warnings: tuple[Remark, ...] = ()

@@ -40,8 +40,7 @@ from evertick.recurrence.wire.writing import canonical
 from evertick.rules.schedules.metadata import CODE, RUN_TIME, ScheduleMetadata
 from evertick.rules.schedules.policies import CatchUp
 from evertick.store.contract.store import Transaction
-from evertick.store.records.schedule import Schedule
-from evertick.store.records.spec import StoredSpec
+from evertick.store.records.schedule import Schedule, StoredSpec
 
 P = ParamSpec("P")
 

@@ -15,7 +15,7 @@ def main() -> int:
         except BrokenPipeError:  # nothing may be left that is written at exit
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
-    from evertick.cli.core.shutdown import end
+    from evertick.cli.core.exits import end
     from evertick.cli.root import run
 
     return end(run(arguments))

@@ -25,16 +25,15 @@ from typing import Any, Final, TypedDict, Unpack
 from evertick.base.errors import InvalidSpec
 from evertick.recurrence.parse.calendar import Written, parse_calendar
 from evertick.recurrence.parse.cron import parse_cron
-from evertick.recurrence.parse.duration import format_duration
-from evertick.recurrence.parse.interval import check_interval
+from evertick.recurrence.parse.duration import check_interval, format_duration
 from evertick.recurrence.parse.moments import format_instant, parse_moment
 from evertick.recurrence.parse.rrule import parse_properties, parse_rrule
 from evertick.recurrence.search.compiler import compile_spec
 from evertick.recurrence.spec import exclude
 from evertick.recurrence.spec.civil import day_number
-from evertick.recurrence.spec.quoting import shown
 from evertick.recurrence.spec.sources import WEEKDAYS, Interval, Moment, MomentKind
 from evertick.recurrence.spec.spec import Dst, Spec
+from evertick.recurrence.spec.text import shown
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND: Final = timedelta(seconds=1)

@@ -15,8 +15,7 @@ from evertick.recurrence.search.recurrence import Recurrence
 from evertick.recurrence.spec import exclude
 from evertick.recurrence.spec.civil import DAY
 from evertick.recurrence.spec.spec import Spec
-from evertick.recurrence.zones.local_times import local_of
-from evertick.recurrence.zones.zones import Zone
+from evertick.recurrence.zones.zones import Zone, local_of
 
 
 class ReasonKind(StrEnum):

@@ -11,11 +11,10 @@ from itertools import islice
 from typing import Final
 
 from evertick.recurrence.english.meaning import intervals_of, phase_of
-from evertick.recurrence.english.phrases.dates import say_clock, say_day
+from evertick.recurrence.english.phrases.dates import Scope, say_clock, say_day, scope_of
 from evertick.recurrence.english.phrases.days import MONTHS_ALL, Days, say_days, say_month_days
 from evertick.recurrence.english.phrases.grammar import joined, ordinal, plural
 from evertick.recurrence.english.phrases.places import say_zone
-from evertick.recurrence.english.phrases.scope import Scope, scope_of
 from evertick.recurrence.english.phrases.sources import complete, pattern_of_calendar, pattern_of_cron, period_of
 from evertick.recurrence.english.phrases.times import SIXTY
 from evertick.recurrence.parse.fields import (
@@ -29,8 +28,7 @@ from evertick.recurrence.parse.fields import (
     mask_of,
 )
 from evertick.recurrence.search.compiler import compile_spec, policy_of
-from evertick.recurrence.spec.civil import DAY, month_length
-from evertick.recurrence.spec.masks import values_of
+from evertick.recurrence.spec.civil import DAY, month_length, values_of
 from evertick.recurrence.spec.sources import (
     Calendar,
     Cron,

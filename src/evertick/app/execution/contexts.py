@@ -23,7 +23,7 @@ from evertick.base.instants import to_datetime
 if TYPE_CHECKING:
     from evertick.app.environment import Environment
     from evertick.app.run.logs import RunLog
-    from evertick.app.run.occurrence import ScheduledRun
+    from evertick.app.run.run import ScheduledRun
     from evertick.app.schedules.api import AsyncSchedules, ScheduleReader, Schedules
 
 P = ParamSpec("P")

@@ -13,7 +13,7 @@ from evertick.app.functions.function import ARGUMENTS_INVALID
 from evertick.app.functions.options import ApplicationError, NonRetryable, json_of_data
 from evertick.base.errors import InvalidArguments
 from evertick.base.outcomes import Raised
-from evertick.base.text import storable
+from evertick.base.records.stored import storable
 from evertick.base.time_limit import current_guard
 
 TEXT_TIME_S: Final = 1.0

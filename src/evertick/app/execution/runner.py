@@ -16,8 +16,7 @@ from evertick.app.execution.contexts import ActionCtx, MutationCtx, QueryCtx, Sy
 from evertick.app.execution.failures import raised_by
 from evertick.app.functions.function import Action, Function, Mutation
 from evertick.app.functions.options import check_key
-from evertick.app.run.occurrence import ScheduledRun, scheduled_run, typed_or_plain
-from evertick.app.run.run import Run, TransactionRun
+from evertick.app.run.run import Run, ScheduledRun, TransactionRun, scheduled_run, typed_or_plain
 from evertick.base.errors import (
     FunctionNotFound,
     IdempotencyConflict,

@@ -34,8 +34,7 @@ from evertick.rules.schedules.metadata import CODE, RUN_TIME, ScheduleMetadata
 from evertick.rules.schedules.policies import Overlap
 from evertick.rules.schedules.state import BACKFILLS_MAX, OccurrenceKey, Pause, ScheduleState, new_state
 from evertick.store.contract.store import Transaction
-from evertick.store.records.schedule import Schedule
-from evertick.store.records.spec import StoredSpec
+from evertick.store.records.schedule import Schedule, StoredSpec
 
 BULK_PAGE: Final = 500
 """Schedules that a bulk operation changes in one transaction."""

@@ -7,7 +7,6 @@ from typing import Any, Final, cast
 
 from evertick.app.functions.function import Function, FunctionCall
 from evertick.app.functions.limits import check_args_size
-from evertick.app.schedules.memo import check_user_memo
 from evertick.app.schedules.options import BOUNDS, policies_with, value_of
 from evertick.app.schedules.specs import When, bounded, union
 from evertick.app.scheduling.job_builder import Functions
@@ -154,3 +153,22 @@ def _refuse_code(row: Schedule, cure: str) -> None:
     metadata = row.metadata
     if metadata.source == CODE:
         raise Misuse(f"the cron {row.id!r} is declared in the code of the app {metadata.app!r}; {cure}")
+
+
+MEMO_BYTES_MAX: Final = 64 * 1024
+
+
+def check_user_memo(memo: dict[str, Any] | None) -> dict[str, Any]:
+    """The user's memo, if it can be kept. Raises InvalidArguments if it is not JSON, LimitExceeded if it is large."""
+    if memo is None:
+        return {}
+    try:
+        text = json.dumps(memo, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidArguments(f"the memo must be JSON: {error}") from error
+    if not isinstance(memo, dict):
+        raise InvalidArguments(f"the memo must be an object of JSON, not {type(memo).__name__}")
+    if len(text) > MEMO_BYTES_MAX:
+        raise LimitExceeded(f"the memo has {len(text)} bytes; the limit is {MEMO_BYTES_MAX}")
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded

@@ -21,8 +21,7 @@ from evertick.rules.schedules.events import LimitSet
 from evertick.rules.schedules.lifecycle import cut
 from evertick.rules.schedules.policies import Policies
 from evertick.store.contract.store import Transaction
-from evertick.store.records.schedule import Schedule
-from evertick.store.records.spec import StoredSpec
+from evertick.store.records.schedule import Schedule, StoredSpec
 
 if TYPE_CHECKING:
     from evertick.app.schedules.commands import ScheduleOperations

@@ -20,7 +20,7 @@ from evertick.api.schedules import (
 )
 from evertick.base.instants import Instant, to_datetime, to_datetime_or_none
 from evertick.base.records.schedules import HistoryRow, OccurrenceRow
-from evertick.base.same import Same
+from evertick.base.records.stored import Same
 from evertick.engine.schedules.times import times_of
 from evertick.recurrence.english.describe import describe
 from evertick.recurrence.spec.spec import Spec

@@ -18,8 +18,7 @@ from evertick.base.clock import Clock
 from evertick.base.errors import AlreadyExists, InvalidArguments, InvalidDelay, Misuse
 from evertick.base.ids import JOB_PREFIX, IdMaker, JobId, TenantId
 from evertick.base.instants import HORIZON_MS, Instant, duration_ms, from_datetime, to_iso
-from evertick.base.records.completion import COMPLETION, Completion
-from evertick.base.records.jobs import FunctionKind, JobState, NewJob
+from evertick.base.records.jobs import COMPLETION, Completion, FunctionKind, JobState, NewJob
 from evertick.base.records.retry import RETRY
 from evertick.base.records.stored import Stored
 from evertick.engine.jobs.completion import MakeId, cancel

@@ -1,16 +1,74 @@
-"""Records: what the store's rows look like to everybody above it. Frozen, and nothing but data."""
+"""Records of jobs: what the rows look like above the store. Frozen, and nothing but data."""
 
 import json
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 from evertick.base.ids import DEFAULT_TENANT, JobId, ScheduleId, TenantId, WorkerId
 from evertick.base.instants import Instant
-from evertick.base.records.completion import Completion
-from evertick.base.records.job_error import JobError
 from evertick.base.records.retry import RetryPolicy
 from evertick.base.records.stored import VERSION, Codec, Stored, read_object
+
+
+class Completion(NamedTuple):
+    """A function to call with (job id, `context`, result), by its `parameters`. `kind` is that of the function."""
+
+    name: str
+    kind: str
+    parameters: tuple[str, ...]
+    context: Any
+
+    def args(self, job_id: str, result: dict[str, Any]) -> str:
+        """The arguments of the call, as JSON text."""
+        return json.dumps(dict(zip(self.parameters, (job_id, self.context, result), strict=True)))
+
+    def to_text(self) -> str:
+        """As JSON text."""
+        return json.dumps({"v": VERSION, **self._asdict()})
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """The completion that `to_text` wrote. Raises SchemaMismatch if a newer release wrote it."""
+        values = read_object(text, "the completion of a job")
+        return cls(values["name"], values["kind"], tuple(values["parameters"]), values["context"])
+
+
+COMPLETION: Final = Codec(Completion.to_text, Completion.from_text)
+
+
+class JobError(NamedTuple):
+    """An error. `data` is the JSON text of what an ApplicationError carried, None for every other error."""
+
+    type: str
+    message: str
+    traceback: str = ""
+    data: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The error in a line: `Type: message`."""
+        return f"{self.type}: {self.message}"
+
+    def to_json(self) -> dict[str, Any]:
+        """As a JSON object."""
+        values: dict[str, Any] = {"type": self.type, "message": self.message, "traceback": self.traceback}
+        return values if self.data is None else values | {"data": json.loads(self.data)}
+
+    def to_text(self) -> str:
+        """As JSON text in ASCII: a lone surrogate in a message must not make the row unwritable."""
+        return json.dumps({"v": VERSION, **self.to_json()})
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """The error that `to_text` wrote. Raises SchemaMismatch if a newer release wrote it."""
+        values = read_object(text, "the error of a job")
+        data = json.dumps(values["data"]) if "data" in values else None
+        return cls(values["type"], values["message"], values.get("traceback", ""), data)
+
+
+NO_ERROR: Final = JobError("", "")
+JOB_ERROR: Final = Codec(JobError.to_text, JobError.from_text)
 
 
 class FunctionKind(StrEnum):

@@ -5,6 +5,8 @@ read and encoded when its text is first needed: a row that only passes through k
 row that this release cannot read can still be listed, postponed and deleted.
 
 Texts carry the version of their form as `"v"`; a text without one is version 1.
+
+Beside them: `Same`, a key by which caches know an object itself, and `storable`, text that every database can keep.
 """
 
 import json
@@ -98,3 +100,23 @@ def read_object(text: str, what: str) -> dict[str, Any]:
     if version > VERSION:
         raise SchemaMismatch(f"{what} was written in version {version}; this code reads up to {VERSION}: update it")
     return values
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Same(Generic[T]):
+    """A key that only the same object matches. A cache that holds the key keeps the object alive."""
+
+    value: T
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and self.value is other.value
+
+
+def storable(text: str) -> str:
+    """`text` with the escapes of what a database refuses: PostgreSQL keeps no NUL, and UTF-8 has no lone surrogates."""
+    if text.isascii() and "\0" not in text:
+        return text
+    return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")

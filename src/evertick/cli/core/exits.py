@@ -3,9 +3,18 @@
 0 ok · 1 failed · 2 usage · 3 not found · 4 not allowed · 5 conflict (exists, changed, finished) · 6 partly done
 7 the database is unavailable: it does not answer, another engine holds it, or its schema is of another version
 8 checked and not fulfilled · 130 interrupted
+
+A process ends by `end`: Python waits at its end for every thread, and a worker that has a deadline must not wait for a
+function of the user's that runs in one.
 """
 
+import logging
+import os
+import sys
+import threading
+import time
 from enum import IntEnum
+from typing import Final
 
 from evertick.base.errors import Conflict, EvertickError, Misuse, NotFound, Unavailable
 
@@ -48,3 +57,33 @@ def exit_code_of(error: EvertickError) -> Exit:
         if isinstance(error, branch):
             return code
     return Exit.FAILED
+
+
+_logger: Final = logging.getLogger("evertick.cli")
+
+LAST_THREADS_S: Final = 0.2
+
+
+def end(code: int) -> int:
+    """Return `code`, or end the process with it where threads still run."""
+    deadline = time.monotonic() + LAST_THREADS_S
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join(timeout=max(0.0, deadline - time.monotonic()))
+            if thread.is_alive():
+                leave(code)
+    return code
+
+
+def abandon() -> None:
+    """End this process without waiting for anything: what was running is given back by the next worker."""
+    _logger.error("something does not end; leaving it: the next worker gives back what was running")
+    leave(Exit.INTERRUPTED)
+
+
+def leave(code: int) -> None:
+    """End this process now."""
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from evertick.cli.core.shutdown import abandon
+from evertick.cli.core.exits import abandon
 from evertick.store.contract.store import Store
 
 if TYPE_CHECKING:

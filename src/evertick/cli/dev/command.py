@@ -7,9 +7,11 @@ database all the time, so nothing is lost in between. A child that dies by itsel
 """
 
 import asyncio
+import contextlib
 import signal
 import time
 from collections.abc import Coroutine, Iterable, Mapping
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -22,7 +24,6 @@ from evertick.cli.core.loading import FILE_DEFAULT, parse_target, shown_path
 from evertick.cli.core.serving import once_per_keypress
 from evertick.cli.dev.child_process import Child, ending
 from evertick.cli.dev.clock import SPEED_MAX, SPEED_MIN, Asked
-from evertick.cli.dev.files import forget_bytecode, stamps_of
 from evertick.cli.dev.lines import say
 from evertick.cli.root import fail
 
@@ -286,3 +287,19 @@ async def first(*waits: Coroutine[Any, Any, Any] | asyncio.Future[Any]) -> None:
         for wait, task in zip(waits, tasks, strict=True):
             if task is not wait:
                 task.cancel()
+
+
+def forget_bytecode(files: Iterable[str]) -> None:
+    """Remove compiled forms. Python tells versions apart by seconds and size, which is too coarse for an editor."""
+    for file in files:
+        with contextlib.suppress(OSError, NotImplementedError):
+            Path(cache_from_source(file)).unlink()
+
+
+def stamps_of(files: Iterable[str]) -> dict[str, int]:
+    """When each of the files that exist was changed last (ns)."""
+    stamps = {}
+    for file in files:
+        with contextlib.suppress(OSError):
+            stamps[file] = Path(file).stat().st_mtime_ns
+    return stamps

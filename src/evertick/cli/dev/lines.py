@@ -28,8 +28,7 @@ from evertick.base.clock import Clock, real_seconds
 from evertick.base.errors import EvertickError
 from evertick.base.ids import JOB_PREFIX
 from evertick.base.instants import Instant, to_datetime
-from evertick.base.records.job_error import JobError
-from evertick.base.records.jobs import Job, JobFilter, JobState
+from evertick.base.records.jobs import Job, JobError, JobFilter, JobState
 from evertick.base.records.schedules import OccurrenceRow
 from evertick.cli.core.durations import clock_time, distance, length, wait, wall_clock
 from evertick.cli.core.escaping import one_line, printable

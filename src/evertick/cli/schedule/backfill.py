@@ -18,7 +18,7 @@ from evertick.cli.core.escaping import printable
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import grouped
 from evertick.cli.core.output import OutputOptions, plain, row_options
-from evertick.cli.schedule.ids import sid_option
+from evertick.cli.schedule.selection import sid_option
 from evertick.cli.schedule.session import ScheduleSession, open_session
 from evertick.cli.schedule.words import backfill_line, iso
 from evertick.rules.schedules.policies import Overlap

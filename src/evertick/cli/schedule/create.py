@@ -12,7 +12,7 @@ from evertick.cli.core.escaping import printable
 from evertick.cli.core.flags import grouped
 from evertick.cli.core.output import OutputOptions, output_option
 from evertick.cli.schedule.flags import DefinitionFlags, definition_options, say_if_unseen
-from evertick.cli.schedule.ids import app_option, sid_option
+from evertick.cli.schedule.selection import app_option, sid_option
 from evertick.cli.schedule.session import ScheduleSession, open_session
 from evertick.cli.schedule.spec_flags import SpecFlags, spec_options
 from evertick.cli.schedule.times import SHOWN, say_state, write_times

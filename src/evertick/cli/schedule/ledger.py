@@ -14,15 +14,13 @@ from evertick.cli.core.escaping import printable
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import grouped
 from evertick.cli.core.output import OutputOptions, output_option, time_row_options, words_of
-from evertick.cli.core.paging import collected
-from evertick.cli.schedule.ids import sid_option, sid_or_query
-from evertick.cli.schedule.selection import LIMIT_DEFAULT, LIMIT_MAX
+from evertick.cli.schedule.selection import LIMIT_DEFAULT, LIMIT_MAX, collected, sid_option, sid_or_query
 from evertick.cli.schedule.session import ScheduleSession, open_session
 from evertick.cli.schedule.words import HISTORY_LIST, OCCURRENCE_LIST, iso, occurrence_line, occurrence_words
 from evertick.recurrence.explain import change_near, clock_note
 from evertick.recurrence.parse.moments import format_instant, parse_moment
 from evertick.recurrence.spec.sources import MomentKind
-from evertick.recurrence.zones.local_times import local_of
+from evertick.recurrence.zones.zones import local_of
 from evertick.rules.schedules.fates import Fate, Reason
 
 SIGNS: Final = {Answer.YES: "✓", Answer.NO: "✕", Answer.UNKNOWN: "?"}

@@ -10,9 +10,17 @@ from evertick.cli.core.databases import db_option
 from evertick.cli.core.escaping import printable
 from evertick.cli.core.flags import Decorator, grouped
 from evertick.cli.core.output import OutputOptions, time_row_options, words_of
-from evertick.cli.schedule.ids import named, sid_option
 from evertick.cli.schedule.query import parse_query
-from evertick.cli.schedule.selection import LIMIT_DEFAULT, LIMIT_MAX, Selection, counted, pages, selection_options
+from evertick.cli.schedule.selection import (
+    LIMIT_DEFAULT,
+    LIMIT_MAX,
+    Selection,
+    counted,
+    named,
+    pages,
+    selection_options,
+    sid_option,
+)
 from evertick.cli.schedule.session import open_session
 from evertick.cli.schedule.words import LIST_FIELDS, LONG_FIELDS, description_words
 from evertick.rules.schedules.metadata import CODE

@@ -11,8 +11,7 @@ from evertick.cli.core.databases import db_option
 from evertick.cli.core.escaping import printable
 from evertick.cli.core.flags import grouped
 from evertick.cli.core.output import is_terminal
-from evertick.cli.schedule.ids import named, sid_option
-from evertick.cli.schedule.selection import Selection, counted, if_version_option, selection_options
+from evertick.cli.schedule.selection import Selection, counted, if_version_option, named, selection_options, sid_option
 from evertick.cli.schedule.session import ScheduleSession, open_session
 
 _reason: Final = click.option("--reason", "--note", "reason", metavar="TEXT", help="Why; asked for at a terminal.")

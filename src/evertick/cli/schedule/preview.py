@@ -21,7 +21,7 @@ from typing import Any, Final, TextIO
 
 import click
 
-from evertick.api.times import PreviewedTime, Remark, TimePreview
+from evertick.api.reports import PreviewedTime, Remark, TimePreview
 from evertick.base.errors import EvertickError, InvalidSpec
 from evertick.base.instants import SECOND_MS, Instant
 from evertick.cli.core.databases import db_option

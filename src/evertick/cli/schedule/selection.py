@@ -1,21 +1,66 @@
-"""Choosing schedules: one by its id, or many by a query; and listing what is chosen."""
+"""Choosing schedules: one by its id, or many by a query; and listing what is chosen, page by page."""
 
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from evertick.api.schedules import ScheduleSummary
+from evertick.app.schedules.paging import PAGE_MAX
 from evertick.app.schedules.queries import Where
+from evertick.base.errors import Misuse
 from evertick.cli.core.flags import Decorator, grouped
 from evertick.cli.core.output import is_terminal
-from evertick.cli.core.paging import collected
-from evertick.cli.schedule.ids import sid_or_query
 from evertick.cli.schedule.query import HELP, parse_query
 
 if TYPE_CHECKING:
     from evertick.cli.schedule.session import ScheduleSession
+
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def named(sid: str | None) -> str:
+    """The schedule's id. Raises Misuse if it is missing."""
+    if sid is None:
+        raise Misuse("which schedule? give --sid ID")
+    return sid
+
+
+def sid_option(command: Command) -> Command:
+    """The schedule's id: `--sid ID`, or just the id; received as `sid: str`."""
+    return _sid(command, required=True)
+
+
+def sid_or_query(command: Command) -> Command:
+    """As `sid_option`, but it may be missing: received as `sid: str | None`."""
+    return _sid(command, required=False)
+
+
+def _sid(command: Command, *, required: bool) -> Command:
+    def chosen(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+        bare = ctx.params.get("bare_id")
+        ctx.params.pop("bare_id", None)
+        if value is not None and bare is not None and value != bare:
+            raise click.UsageError("the schedule is named twice; give --sid or the id alone")
+        found = value if value is not None else bare
+        if found is None and required:
+            raise click.UsageError("which schedule? give --sid ID")
+        return found
+
+    option = click.option(
+        "--sid", "-s", "--schedule-id", "sid", metavar="ID", callback=chosen, help="The schedule; or just its id."
+    )
+    argument = click.argument("bare_id", metavar="[ID]", required=False, is_eager=True)
+    return argument(option(command))
+
+
+app_option: Final = click.option(
+    "--app", "app_file", metavar="FILE", help="Check the function, its arguments and limits against this app's code."
+)
+
 
 LIMIT_DEFAULT: Final = 100
 LIMIT_MAX: Final = 100_000
@@ -73,3 +118,18 @@ def pages(session: "ScheduleSession", where: Where, sort: str, limit: int) -> li
 def counted(count: int) -> str:
     """How many schedules, in words."""
     return f"{count:,} schedule{'' if count == 1 else 's'}"
+
+
+T = TypeVar("T")
+
+
+def collected(limit: int, page: Callable[[int, str | None], tuple[Sequence[T], str | None]]) -> list[T]:
+    """At most `limit` items; `page(size, cursor)` returns a page and the cursor of the next one, None at the end."""
+    found: list[T] = []
+    cursor: str | None = None
+    while len(found) < limit:
+        items, cursor = page(min(PAGE_MAX, limit - len(found)), cursor)
+        found += items
+        if cursor is None:
+            break
+    return found

@@ -23,13 +23,12 @@ from evertick.cli.core.flags import grouped
 from evertick.recurrence.parse.duration import parse_duration
 from evertick.recurrence.parse.moments import format_instant, parse_moment
 from evertick.recurrence.spec.civil import DAY
-from evertick.recurrence.spec.quoting import shown
 from evertick.recurrence.spec.spec import Dialect, Spec
+from evertick.recurrence.spec.text import shown
 from evertick.recurrence.wire.reading import spec_from_wire
 from evertick.recurrence.wire.writing import spec_to_wire
-from evertick.recurrence.zones.local_times import instant_of, local_of, moment_instant
 from evertick.recurrence.zones.names import zone_named
-from evertick.recurrence.zones.zones import Zone
+from evertick.recurrence.zones.zones import Zone, instant_of, local_of, moment_instant
 
 SPEC_FILE_MAX = 4 * 1024 * 1024
 SOURCES = ("crons", "intervals", "calendars", "rrules", "times")

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from evertick.api.reports import PreviewedTime, TimePreview
 from evertick.api.schedules import ScheduleDescription, TimeView
-from evertick.api.times import PreviewedTime, TimePreview
 from evertick.base.instants import Instant, from_datetime, to_iso
 from evertick.cli.core.durations import distance
 from evertick.cli.core.escaping import printable

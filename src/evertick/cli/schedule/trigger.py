@@ -20,7 +20,7 @@ from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import grouped
 from evertick.cli.core.output import OutputOptions, time_row_options
 from evertick.cli.schedule.flags import json_object, window
-from evertick.cli.schedule.ids import app_option, sid_option
+from evertick.cli.schedule.selection import app_option, sid_option
 from evertick.cli.schedule.session import ScheduleSession, open_session
 from evertick.cli.schedule.words import occurrence_words
 from evertick.rules.schedules.fates import Fate, RunOutcome

@@ -12,12 +12,19 @@ from evertick.base.errors import SchemaMismatch
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import TIMED_OUT
-from evertick.base.records.completion import Completion
-from evertick.base.records.job_error import NO_ERROR
-from evertick.base.records.jobs import CanceledJob, Claim, FunctionKind, JobEnd, JobState, NewJob, OccurrenceRef
+from evertick.base.records.jobs import (
+    NO_ERROR,
+    CanceledJob,
+    Claim,
+    Completion,
+    FunctionKind,
+    JobEnd,
+    JobState,
+    NewJob,
+    OccurrenceRef,
+)
 from evertick.base.records.schedules import RunReport
-from evertick.base.records.stored import Stored
-from evertick.base.text import storable
+from evertick.base.records.stored import Stored, storable
 from evertick.rules.schedules.fates import RunOutcome
 from evertick.store.contract.store import Transaction
 

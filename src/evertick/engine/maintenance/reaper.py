@@ -5,8 +5,7 @@ from typing import Final
 
 from evertick.base.ids import WorkerId
 from evertick.base.instants import Instant
-from evertick.base.records.job_error import NO_ERROR
-from evertick.base.records.jobs import Claim, JobEnd, JobState
+from evertick.base.records.jobs import NO_ERROR, Claim, JobEnd, JobState
 from evertick.engine.jobs.completion import finish
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop

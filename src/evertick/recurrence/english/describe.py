@@ -23,24 +23,22 @@ from evertick.recurrence.english.meaning import (
     without_lifted,
 )
 from evertick.recurrence.english.phrases.clock import LISTED_MAX, say_times
-from evertick.recurrence.english.phrases.dates import say_clock, say_day
+from evertick.recurrence.english.phrases.dates import Scope, say_clock, say_day, scope_of
 from evertick.recurrence.english.phrases.days import Days, say_days
 from evertick.recurrence.english.phrases.durations import say_duration, say_milliseconds, say_offset
-from evertick.recurrence.english.phrases.fixed import ELAPSED, FIXED, GAPS, NO_SOURCES, OVERLAPS
-from evertick.recurrence.english.phrases.grammar import joined
+from evertick.recurrence.english.phrases.grammar import ELAPSED, FIXED, GAPS, NO_SOURCES, OVERLAPS, joined
 from evertick.recurrence.english.phrases.places import say_country, say_zone
 from evertick.recurrence.english.phrases.rrules import DATES_SHOWN_MAX, say_instants, say_rrule, why_rule_never
-from evertick.recurrence.english.phrases.scope import Scope, scope_of
 from evertick.recurrence.english.phrases.sources import (
     Pattern,
     why_never,
 )
 from evertick.recurrence.english.phrases.times import HOURS_ALL, SIXTY, pattern_mask
 from evertick.recurrence.spec import exclude
-from evertick.recurrence.spec.masks import values_of
-from evertick.recurrence.spec.quoting import shown
+from evertick.recurrence.spec.civil import values_of
 from evertick.recurrence.spec.sources import WEEKDAYS, Interval
 from evertick.recurrence.spec.spec import Dialect, Gap, Overlap, Spec
+from evertick.recurrence.spec.text import shown
 
 LOCALES: Final = ("en",)
 PARTS_MAX: Final = 100

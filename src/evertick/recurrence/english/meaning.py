@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from evertick.base.errors import InvalidSpec
+from evertick.recurrence.english.phrases.dates import Scope, scope_of
 from evertick.recurrence.english.phrases.days import Days
-from evertick.recurrence.english.phrases.scope import Scope, scope_of
 from evertick.recurrence.english.phrases.sources import (
     Pattern,
     complete,
@@ -25,7 +25,7 @@ from evertick.recurrence.spec import exclude
 from evertick.recurrence.spec.civil import DAY
 from evertick.recurrence.spec.sources import Interval, Moment, MomentKind, Recur, RRule
 from evertick.recurrence.spec.spec import Dialect, Gap, Overlap, Spec
-from evertick.recurrence.zones.local_times import local_of
+from evertick.recurrence.zones.zones import local_of
 
 QUARTER: int = 900
 """Offsets of zones have been whole quarters of an hour since 1972."""

@@ -12,9 +12,8 @@ from typing import Final
 
 from evertick.base.errors import InvalidSpec
 from evertick.recurrence.parse.fields import CALENDAR_FIELDS, parse_calendar_field, structured_field
-from evertick.recurrence.spec.quoting import shown
 from evertick.recurrence.spec.sources import Calendar, Field
-from evertick.recurrence.spec.text import bounded
+from evertick.recurrence.spec.text import bounded, shown
 
 COMMENT_MAX: Final = 200
 

@@ -21,6 +21,7 @@ import re
 from typing import Final
 
 from evertick.base.errors import InvalidSpec
+from evertick.recurrence.parse.duration import parse_interval
 from evertick.recurrence.parse.fields import (
     CALENDAR_YEAR,
     CRON_YEAR,
@@ -34,10 +35,8 @@ from evertick.recurrence.parse.fields import (
     parse_calendar_field,
     parse_cron_field,
 )
-from evertick.recurrence.parse.interval import parse_interval
-from evertick.recurrence.spec.quoting import shown
 from evertick.recurrence.spec.sources import Cron, Field, Interval
-from evertick.recurrence.spec.text import bounded
+from evertick.recurrence.spec.text import bounded, shown
 
 CRON_MAX: Final = 1_024
 """Longest cron line."""

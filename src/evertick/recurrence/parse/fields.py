@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from evertick.base.errors import InvalidSpec
-from evertick.recurrence.spec.masks import mask_of_values
-from evertick.recurrence.spec.quoting import shown
+from evertick.recurrence.spec.civil import mask_of_values
 from evertick.recurrence.spec.sources import (
     MONTHS,
     WEEKDAYS,
@@ -28,6 +27,7 @@ from evertick.recurrence.spec.sources import (
     Star,
     Value,
 )
+from evertick.recurrence.spec.text import shown
 
 ITEMS_MAX: Final = 500
 """Longest list in one field."""

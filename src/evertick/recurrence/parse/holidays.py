@@ -11,8 +11,7 @@ from typing import Final
 from evertick.base.errors import InvalidSpec
 from evertick.recurrence.spec import exclude
 from evertick.recurrence.spec.civil import day_number
-from evertick.recurrence.spec.quoting import shown
-from evertick.recurrence.spec.text import bounded
+from evertick.recurrence.spec.text import bounded, shown
 
 YEARS_DEFAULT: Final = range(2020, 2051)
 """The years that are looked up unless others are asked for."""

@@ -9,9 +9,8 @@ from typing import Final
 
 from evertick.base.errors import InvalidSpec
 from evertick.recurrence.spec.civil import DAY, date_of, day_number, month_length, time_of
-from evertick.recurrence.spec.quoting import shown
 from evertick.recurrence.spec.sources import Moment, MomentKind
-from evertick.recurrence.spec.text import bounded
+from evertick.recurrence.spec.text import bounded, shown
 
 _RFC3339: Final = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})"

@@ -11,11 +11,10 @@ from typing import Final
 
 from evertick.base.errors import InvalidSpec
 from evertick.recurrence.parse.moments import format_instant, parse_icalendar, parse_moment
-from evertick.recurrence.spec.quoting import shown
 from evertick.recurrence.spec.sources import ByDay, Frequency, Moment, MomentKind, Recur, RRule, Skip
-from evertick.recurrence.spec.text import bounded
-from evertick.recurrence.zones.local_times import moment_instant
+from evertick.recurrence.spec.text import bounded, shown
 from evertick.recurrence.zones.names import zone_named
+from evertick.recurrence.zones.zones import moment_instant
 
 COUNT_MAX: Final = 9_999_999_999
 INTERVAL_MAX: Final = 999_999_999

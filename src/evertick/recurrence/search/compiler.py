@@ -10,9 +10,9 @@ from functools import lru_cache
 from typing import Final
 
 from evertick.base.errors import InvalidSpec
-from evertick.base.same import Same
+from evertick.base.records.stored import Same
+from evertick.recurrence.parse.duration import ANCHOR_START
 from evertick.recurrence.parse.fields import CALENDAR_YEAR, CRON_YEAR, follows_real_time, time_masks
-from evertick.recurrence.parse.interval import ANCHOR_START
 from evertick.recurrence.search.calendar_days import days_of_calendar, days_of_cron
 from evertick.recurrence.search.exclusions import Exclusions, PlainDays
 from evertick.recurrence.search.filtered import FilteredSteps
@@ -25,12 +25,11 @@ from evertick.recurrence.search.time_sets import ALL_DAY, TimeSet, times_of_fiel
 from evertick.recurrence.search.zoned import ZonedRule
 from evertick.recurrence.spec import exclude
 from evertick.recurrence.spec.civil import DAY, SECOND_MIN, jan1
-from evertick.recurrence.spec.quoting import shown
 from evertick.recurrence.spec.sources import Calendar, Cron, Interval
 from evertick.recurrence.spec.spec import Dialect, Dst, Gap, Overlap, Spec
-from evertick.recurrence.zones.local_times import instant_of, local_of, moment_instant
+from evertick.recurrence.spec.text import shown
 from evertick.recurrence.zones.names import zone_from_data, zone_named
-from evertick.recurrence.zones.zones import Zone
+from evertick.recurrence.zones.zones import Zone, instant_of, local_of, moment_instant
 
 COMPILED_MAX: Final = 256
 """Compiled forms that are kept."""

@@ -9,9 +9,9 @@ from bisect import bisect_right
 from collections.abc import Hashable, Sequence
 from math import lcm
 
+from evertick.recurrence.search.calendar_days import FULL
 from evertick.recurrence.search.local import Days, LocalRule
 from evertick.recurrence.search.time_sets import ALL_DAY, Classes, TimeSet, times_of_seconds
-from evertick.recurrence.search.year_masks import FULL
 from evertick.recurrence.spec.civil import (
     CYCLE_YEARS,
     DAY,

@@ -23,8 +23,7 @@ from evertick.recurrence.search.zoned import ZonedRule
 from evertick.recurrence.spec.civil import DAY, SECOND_MAX, time_of
 from evertick.recurrence.spec.sources import Frequency, Moment, MomentKind, Recur, RRule, Skip
 from evertick.recurrence.spec.spec import Gap, Overlap
-from evertick.recurrence.zones.local_times import instant_of, local_of, moment_instant
-from evertick.recurrence.zones.zones import Zone
+from evertick.recurrence.zones.zones import Zone, instant_of, local_of, moment_instant
 
 COUNTED_MAX: Final = 10_000
 """Largest COUNT of a rule that says itself again only after years: steps of 86,401 seconds do after 86,401 days."""

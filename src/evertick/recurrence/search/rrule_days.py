@@ -9,8 +9,8 @@ from collections.abc import Hashable, Iterator
 from math import gcd
 from typing import Final
 
+from evertick.recurrence.search.calendar_days import FULL, MONTHS, nth_weekday, shape, weekdays
 from evertick.recurrence.search.time_sets import Classes, TimeSet, times_of_seconds
-from evertick.recurrence.search.year_masks import FULL, MONTHS, nth_weekday, shape, weekdays
 from evertick.recurrence.spec.civil import (
     CYCLE_YEARS,
     DAY_MAX,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from evertick.recurrence.spec.masks import values_of
+from evertick.recurrence.spec.civil import values_of
 
 LISTED_MAX: Final = 1_440
 """Largest set that is also kept as a sorted tuple: every minute of a day."""

@@ -3,8 +3,13 @@
 The calendar repeats every 400 years (146,097 days, a whole number of weeks), so a year is fully described by
 its *shape*: whether it is a leap year and on which weekday it begins. There are 14 shapes. Searches that find
 nothing in 400 years will never find anything; that is what makes "never" an exact answer.
+
+Sets of small numbers (days of a month, hours) are the bits of one integer, a mask: bit n stands for n.
 """
 
+from collections.abc import Iterable
+from functools import reduce
+from operator import or_
 from typing import Final
 
 DAY: Final = 86_400
@@ -76,3 +81,23 @@ def time_of(second_of_day: int) -> tuple[int, int, int]:
     minutes, second = divmod(second_of_day, 60)
     hour, minute = divmod(minutes, 60)
     return hour, minute, second
+
+
+def values_of(mask: int) -> list[int]:
+    """The values of a mask in ascending order."""
+    values = []
+    while mask:
+        low = mask & -mask
+        values.append(low.bit_length() - 1)
+        mask ^= low
+    return values
+
+
+def mask_of_values(values: Iterable[int]) -> int:
+    """The mask of some values."""
+    return united(1 << value for value in values)
+
+
+def united(masks: Iterable[int]) -> int:
+    """The values that any of the masks has."""
+    return reduce(or_, masks, 0)

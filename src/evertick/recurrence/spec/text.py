@@ -1,4 +1,4 @@
-"""Text from outside: how much of it is read."""
+"""Text from outside: how much of it is read, and how it is quoted in a message."""
 
 from typing import Final
 
@@ -15,3 +15,10 @@ def bounded(text: str, what: str, limit: int = TEXT_MAX) -> str:
     if len(text) > limit:
         raise InvalidSpec(f"{what} has {len(text)} characters; at most {limit} are read")
     return text
+
+
+def shown(text: object, limit: int = 60) -> str:
+    """The text quoted for a message, control characters escaped, cut when long."""
+    if not isinstance(text, str):
+        return repr(text)[:limit]
+    return repr(text) if len(text) <= limit else f"{text[:limit]!r}... ({len(text)} characters)"

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from evertick.base.errors import InvalidSpec
-from evertick.recurrence.spec.quoting import shown
+from evertick.recurrence.spec.text import shown
 
 _SPEC_KEYS: Final = {
     "cron": "crons",

@@ -34,15 +34,14 @@ from evertick.base.errors import InvalidSpec
 from evertick.recurrence.parse import holidays
 from evertick.recurrence.parse.calendar import Written, parse_calendar
 from evertick.recurrence.parse.cron import parse_cron, parse_temporal_cron
-from evertick.recurrence.parse.duration import parse_milliseconds
+from evertick.recurrence.parse.duration import ANCHOR_START, make_interval, parse_interval, parse_milliseconds
 from evertick.recurrence.parse.fields import CALENDAR_FIELDS
-from evertick.recurrence.parse.interval import ANCHOR_START, make_interval, parse_interval
 from evertick.recurrence.parse.moments import parse_day, parse_instant, parse_moment
 from evertick.recurrence.parse.rrule import parse_properties, parse_rrule
 from evertick.recurrence.spec import exclude
-from evertick.recurrence.spec.quoting import shown
 from evertick.recurrence.spec.sources import Calendar, Cron, Interval, RRule
 from evertick.recurrence.spec.spec import Dialect, Dst, Gap, Overlap, Spec
+from evertick.recurrence.spec.text import shown
 from evertick.recurrence.wire.aliases import exclusion_keys, holiday_keys, listed, spec_keys
 from evertick.recurrence.wire.validation import validation_message
 from evertick.recurrence.wire.writing import canonical, spec_to_wire

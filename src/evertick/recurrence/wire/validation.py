@@ -9,7 +9,7 @@ from typing import Any, Final, get_args
 
 from pydantic import BaseModel
 
-from evertick.recurrence.spec.quoting import shown
+from evertick.recurrence.spec.text import shown
 
 _EXPECTED: Final = {
     "string_type": "text",

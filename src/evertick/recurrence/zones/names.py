@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from evertick.base.errors import InvalidSpec
-from evertick.recurrence.spec.quoting import shown
+from evertick.recurrence.spec.text import shown
 from evertick.recurrence.zones.tzif import DATA_MAX, UTC
 from evertick.recurrence.zones.zones import Zone
 

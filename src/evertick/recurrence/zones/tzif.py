@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from evertick.base.errors import InvalidSpec
 from evertick.recurrence.spec.civil import DAY, day_number, is_leap, jan1, month_length, weekday_of
-from evertick.recurrence.spec.quoting import shown
+from evertick.recurrence.spec.text import shown
 
 FOREVER: Final = 1 << 62
 """Later than any instant; its negative is earlier than any."""

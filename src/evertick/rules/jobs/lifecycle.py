@@ -17,8 +17,7 @@ from evertick.base.errors import SchemaMismatch
 from evertick.base.ids import Entropy
 from evertick.base.instants import Instant
 from evertick.base.outcomes import LOST_WORKER, QUARANTINED, WORKER_STOPPED, Canceled, Outcome, Raised, Returned
-from evertick.base.records.job_error import JOB_ERROR, JobError
-from evertick.base.records.jobs import Claim, FunctionKind, JobEnd, JobState
+from evertick.base.records.jobs import JOB_ERROR, Claim, FunctionKind, JobEnd, JobError, JobState
 from evertick.base.records.stored import Stored
 from evertick.rules.jobs.retry import next_attempt_at
 

@@ -6,8 +6,8 @@ from typing import Final
 
 from evertick.base.ids import JobId, TenantId, WorkerId
 from evertick.base.instants import LONG_AGO, Instant
-from evertick.base.records.completion import COMPLETION
 from evertick.base.records.jobs import (
+    COMPLETION,
     OCCURRENCE,
     Claim,
     FunctionKind,

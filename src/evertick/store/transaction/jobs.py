@@ -6,9 +6,9 @@ from typing import Final
 
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.completion import COMPLETION
-from evertick.base.records.job_error import JOB_ERROR
 from evertick.base.records.jobs import (
+    COMPLETION,
+    JOB_ERROR,
     OCCURRENCE,
     CanceledJob,
     FunctionKind,

@@ -8,8 +8,7 @@ from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.schedules import HistoryRow, ScheduleFilter
 from evertick.store.contract.notifications import Notification
-from evertick.store.records.schedule import METADATA, STATE, TARGET, Schedule
-from evertick.store.records.spec import StoredSpec
+from evertick.store.records.schedule import METADATA, STATE, TARGET, Schedule, StoredSpec
 from evertick.store.transaction.driver import Driver, Row
 
 NEVER: Final = 2**63 - 1

@@ -9,14 +9,13 @@ from typing import Final
 from evertick.recurrence.english.parser.clauses import Clause
 from evertick.recurrence.english.parser.cron_lines import cron_lines
 from evertick.recurrence.english.phrases.clock import one_clock
+from evertick.recurrence.english.phrases.dates import Scope
 from evertick.recurrence.english.phrases.days import MONTHS_ALL, Days
 from evertick.recurrence.english.phrases.reader import Reader
-from evertick.recurrence.english.phrases.scope import Scope
 from evertick.recurrence.english.phrases.times import pattern_mask, products
 from evertick.recurrence.parse.moments import format_day, format_instant, format_local
 from evertick.recurrence.parse.rrule import RFC_WEEKDAYS, parse_recur
-from evertick.recurrence.spec.civil import DAY
-from evertick.recurrence.spec.masks import values_of
+from evertick.recurrence.spec.civil import DAY, values_of
 from evertick.recurrence.spec.sources import Cron, Frequency, Interval, Moment, MomentKind, Recur, RRule
 
 _FREQUENCY_OF: Final = {

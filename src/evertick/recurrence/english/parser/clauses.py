@@ -12,7 +12,7 @@ from evertick.recurrence.english.phrases.clock import ReadTimes, one_clock, read
 from evertick.recurrence.english.phrases.dates import read_moment
 from evertick.recurrence.english.phrases.days import Days
 from evertick.recurrence.english.phrases.durations import read_duration
-from evertick.recurrence.english.phrases.fixed import ELAPSED, FIXED, SKIPS
+from evertick.recurrence.english.phrases.grammar import ELAPSED, FIXED, SKIPS
 from evertick.recurrence.english.phrases.reader import Part, Reader, attempt
 from evertick.recurrence.parse.moments import format_local
 from evertick.recurrence.spec.civil import DAY

@@ -7,7 +7,7 @@ from evertick.recurrence.english.phrases.days import MONTHS_ALL, Days
 from evertick.recurrence.english.phrases.grammar import ordinal, runs
 from evertick.recurrence.english.phrases.times import HOURS_ALL, SIXTY, even_step, products
 from evertick.recurrence.parse.cron import parse_cron
-from evertick.recurrence.spec.masks import values_of
+from evertick.recurrence.spec.civil import values_of
 from evertick.recurrence.spec.sources import Cron
 
 LINES_MAX: Final = 100

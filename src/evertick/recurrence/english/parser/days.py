@@ -7,7 +7,7 @@ from evertick.recurrence.english.phrases.dates import month_named
 from evertick.recurrence.english.phrases.days import EACH_DAY, MONTHS_ALL, WEEK, WEEKEND, WORKDAYS, Days, say_month_days
 from evertick.recurrence.english.phrases.grammar import joined, ordinal, read_ordinal
 from evertick.recurrence.english.phrases.reader import Reader, attempt
-from evertick.recurrence.spec.masks import mask_of_values, united, values_of
+from evertick.recurrence.spec.civil import mask_of_values, united, values_of
 from evertick.recurrence.spec.sources import WEEKDAYS
 
 YEAR_FIRST: Final = 1970

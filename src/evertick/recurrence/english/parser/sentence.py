@@ -24,21 +24,20 @@ from evertick.recurrence.english.parser.clauses import Clause, read_clause
 from evertick.recurrence.english.parser.cron_lines import cron_lines
 from evertick.recurrence.english.parser.days import read_days, read_span
 from evertick.recurrence.english.phrases.clock import read_times
-from evertick.recurrence.english.phrases.dates import read_day, read_moment
+from evertick.recurrence.english.phrases.dates import Scope, read_day, read_moment, scope_named
 from evertick.recurrence.english.phrases.days import Days
 from evertick.recurrence.english.phrases.durations import read_milliseconds
-from evertick.recurrence.english.phrases.fixed import GAPS, NO_SOURCES, OVERLAPS
+from evertick.recurrence.english.phrases.grammar import GAPS, NO_SOURCES, OVERLAPS
 from evertick.recurrence.english.phrases.places import country_names, read_country, read_zone, refuse_zone, zone_labels
 from evertick.recurrence.english.phrases.reader import TEXT_MAX, Part, Reader
-from evertick.recurrence.english.phrases.scope import Scope, scope_named
 from evertick.recurrence.english.phrases.times import SIXTY, pattern_mask
 from evertick.recurrence.parse import holidays
 from evertick.recurrence.parse.cron import parse_cron
 from evertick.recurrence.spec import exclude
 from evertick.recurrence.spec.civil import DAY
-from evertick.recurrence.spec.quoting import shown
 from evertick.recurrence.spec.sources import Moment, MomentKind
 from evertick.recurrence.spec.spec import Dst, Gap, Overlap, Spec
+from evertick.recurrence.spec.text import shown
 
 __all__ = ["FORMS", "TEXT_MAX", "parse_sentence", "spec_of_text"]
 

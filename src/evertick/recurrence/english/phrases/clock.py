@@ -24,7 +24,7 @@ from evertick.recurrence.english.phrases.times import (
     product,
     progression,
 )
-from evertick.recurrence.spec.masks import united, values_of
+from evertick.recurrence.spec.civil import united, values_of
 
 LISTED_MAX: Final = 12
 """So many times are listed one by one."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from evertick.recurrence.english.phrases.grammar import joined, ordinal, ordinal_word, runs, said_runs
-from evertick.recurrence.spec.masks import values_of
+from evertick.recurrence.spec.civil import values_of
 from evertick.recurrence.spec.sources import MONTHS, WEEKDAYS
 
 MONTHS_ALL: Final = 0b1_1111_1111_1110

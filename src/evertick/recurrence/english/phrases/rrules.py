@@ -3,11 +3,9 @@
 from typing import Final
 
 from evertick.recurrence.english.phrases.clock import say_times
-from evertick.recurrence.english.phrases.dates import say_clock, say_day
+from evertick.recurrence.english.phrases.dates import Scope, say_clock, say_day
 from evertick.recurrence.english.phrases.days import WEEKEND, WORKDAYS, Days, say_days
-from evertick.recurrence.english.phrases.fixed import SKIPS
-from evertick.recurrence.english.phrases.grammar import joined, ordinal_word, plural, said_runs
-from evertick.recurrence.english.phrases.scope import Scope
+from evertick.recurrence.english.phrases.grammar import SKIPS, joined, ordinal_word, plural, said_runs
 from evertick.recurrence.english.phrases.sources import days_of_recur, period_of, times_of_recur, why_never
 from evertick.recurrence.spec.civil import DAY, time_of
 from evertick.recurrence.spec.sources import WEEKDAYS, Frequency, MomentKind, Recur, RRule

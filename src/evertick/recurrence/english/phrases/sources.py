@@ -24,8 +24,16 @@ from evertick.recurrence.parse.fields import (
     time_masks,
     years_of,
 )
-from evertick.recurrence.spec.civil import DAY, date_of, is_leap, month_length, time_of, weekday_of
-from evertick.recurrence.spec.masks import mask_of_values, values_of
+from evertick.recurrence.spec.civil import (
+    DAY,
+    date_of,
+    is_leap,
+    mask_of_values,
+    month_length,
+    time_of,
+    values_of,
+    weekday_of,
+)
 from evertick.recurrence.spec.sources import (
     MONTHS,
     ByDay,

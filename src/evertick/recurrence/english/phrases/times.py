@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from evertick.recurrence.spec.masks import mask_of_values, values_of
+from evertick.recurrence.spec.civil import mask_of_values, values_of
 
 HOURS_ALL: Final = (1 << 24) - 1
 SIXTY: Final = (1 << 60) - 1
