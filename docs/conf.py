@@ -48,6 +48,7 @@ NAVIGATION = {
         "guide/database",
         "guide/your-own-transaction",
         "guide/sharing-a-database",
+        "guide/tenants",
         "guide/idempotency",
         "guide/testing",
         "guide/deploying",

@@ -279,3 +279,22 @@ def test_a_look_never_creates_a_database(command: Run, tmp_path: Path) -> None:
     command("job", "list", "--db", "sqlite:///sub/nope.db")
 
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_command_sees_one_tenant(chat: App, command: Run) -> None:
+    ours = chat.scheduler.run_after(60, "chat.fail")
+    theirs = chat.tenant("acme & co").scheduler.run_after(60, "chat.fail")
+    chat.tenant("acme & co").scheduler.run_after(60, "chat.greet", "ada")
+    acme = ("--tenant", "acme & co")
+
+    assert command("job", "list", "--fields", "id").out == f"{ours}\n"
+    assert command("job", "list", "--fields", "id", "--function", "chat.fail", *acme).out == f"{theirs}\n"
+    assert command("job", "get", theirs).code == 3
+    assert json.loads(command("job", "get", theirs, *acme, "--output", "json").out)["tenant"] == "acme & co"
+    assert command("job", "cancel", theirs).code == 3
+    assert command("job", "cancel", theirs, *acme).code == 0
+    assert command("job", "cancel-all", "--yes", *acme).err == "canceled 1 job\n"
+    assert command("job", "list", "--state", "pending", "--fields", "id").out == f"{ours}\n"
+    refused = command("job", "list", "--tenant", " ")
+    assert refused.code == 2
+    assert "cannot be a tenant's name" in refused.err

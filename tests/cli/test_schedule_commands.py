@@ -621,3 +621,19 @@ def test_wrong_input_is_one_line_and_an_exit_code(
     assert message in error
     assert "\x1b" not in done.err
     assert command("schedule", "list", "--fields", "id,version").out == "s\t1\n"
+
+
+def test_a_command_sees_the_schedules_of_one_tenant(shop: App, command: Command) -> None:
+    acme = ("--tenant", "acme")
+    assert command(*SEED_CREATE, *acme).code == 0
+
+    assert command("schedule", "list", "--output", "json").json == []
+    assert [each["id"] for each in command("schedule", "list", *acme, "--output", "json").json] == ["my-schedule-id"]
+    assert command("schedule", "pause", "my-schedule-id").code == 3
+    assert command("schedule", "pause", "my-schedule-id", *acme).code == 0
+    assert command("schedule", "trigger", "my-schedule-id", *acme).code == 0
+    triggered = shop.tenant("acme").schedules.occurrences("my-schedule-id").occurrences[0]
+    assert shop.tenant("acme").db.query("_scheduled_functions").unique()["_id"] == triggered.job_id  # type: ignore[index]
+    assert command("schedule", "update", "my-schedule-id", "--note", "theirs", *acme).code == 0
+    assert command("schedule", "delete", "my-schedule-id", *acme).code == 0
+    assert shop.tenant("acme").schedules.list().schedules == ()

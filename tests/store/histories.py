@@ -355,6 +355,16 @@ class History(ScheduleDraws):
     def draw_drop_document_index(self, tables: Tables) -> Any:
         return (self._pick(TENANTS), self._pick(INDEXES)), {}
 
+    def draw_clear_index(self, tables: Tables) -> Any:
+        # Which entries a smaller limit removes is not promised, so the histories clear whole indexes.
+        return (self._pick(TENANTS), self._pick(INDEXES)), {"limit": 1_000}
+
+    def draw_tenants_with_documents(self, tables: Tables) -> Any:
+        return (), {"after": self._pick((NO_TENANT, *TENANTS)), "limit": self._random.randint(1, 3)}
+
+    def draw_tenants_with_entries(self, tables: Tables) -> Any:
+        return self.draw_tenants_with_documents(tables)
+
     # -- remembered calls
 
     def draw_find_call(self, tables: Tables) -> Any:

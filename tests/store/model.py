@@ -274,6 +274,17 @@ class ModelTransaction(ScheduleModel):
         self.tables.indexes.pop((tenant, index_name), None)
         self.tables.entries = {e for e in self.tables.entries if e[:2] != (tenant, index_name)}
 
+    def clear_index(self, tenant: TenantId, index_name: str, *, limit: int) -> int:
+        gone = sorted(e for e in self.tables.entries if e[:2] == (tenant, index_name))[:limit]
+        self.tables.entries.difference_update(gone)
+        return len(gone)
+
+    def tenants_with_documents(self, *, after: TenantId, limit: int) -> list[TenantId]:
+        return sorted({tenant for tenant, _ in self.tables.documents if tenant > after})[:limit]
+
+    def tenants_with_entries(self, *, after: TenantId, limit: int) -> list[TenantId]:
+        return sorted({entry[0] for entry in self.tables.entries if entry[0] > after})[:limit]
+
     # -- remembered calls
 
     def find_call(self, key: str, *, tenant: TenantId) -> Call | None:

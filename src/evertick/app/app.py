@@ -9,17 +9,18 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from evertick.app.access import Access
 from evertick.app.decorators import Decorators
 from evertick.app.documents.tables import declare_table
-from evertick.app.functions.function import Action, Function, Mutation, Query
 from evertick.app.registry import TableRegistry
 from evertick.app.scheduling.job_builder import JobBuilder
-from evertick.app.scheduling.schedulers import BoundScheduler, Scheduler
+from evertick.app.scheduling.schedulers import BoundScheduler
+from evertick.app.transacting import Work
 from evertick.base.clock import Clock, SystemClock
 from evertick.base.errors import DatabaseLocked, Misuse
-from evertick.base.ids import DEFAULT_TENANT, Entropy, IdMaker, TenantId, system_entropy
+from evertick.base.ids import DEFAULT_TENANT, Entropy, IdMaker, TenantId, system_entropy, tenant_named
 from evertick.engine.runtime.metrics import Counters
 from evertick.engine.runtime.settings import Settings
 from evertick.engine.schedules.eligibility import OPEN, Targets
@@ -28,20 +29,17 @@ if TYPE_CHECKING:
     from evertick.app.crons import CronChanges, Crons
     from evertick.app.embedded_worker import Running
     from evertick.app.environment import Environment
-    from evertick.app.execution.runner import Execution
-    from evertick.app.schedules.api import Schedules
     from evertick.engine.runtime.executors import Executors
     from evertick.engine.worker import Worker
     from evertick.store.contract.store import Store
 
-P = ParamSpec("P")
-R = TypeVar("R")
+T = TypeVar("T")
 
 DATABASE_URL_VARIABLE = "EVERTICK_DATABASE_URL"
 DATA_FOLDER = ".evertick"
 
 
-class App(Decorators):
+class App(Decorators, Access):
     """An application: its functions, tables and crons, on one database.
 
         app = App("shop")
@@ -74,6 +72,7 @@ class App(Decorators):
         if database_url is not None and not isinstance(database_url, str):
             raise Misuse(f"database_url is text, such as sqlite:///FILE, not {database_url!r}")
         super().__init__(name)
+        self.actor = f"app {name}"
         self.settings = settings or Settings()
         self.tables = TableRegistry()
         self.targets: Targets = OPEN
@@ -83,9 +82,10 @@ class App(Decorators):
         self._entropy = entropy or system_entropy()
         self._opening = threading.Lock()
         self._crons: Crons | None = None
-        self._environment: Environment | None = None
         self._worker_lock = threading.Lock()
         self._last_worker: Callable[[], Worker | None] = lambda: None
+
+    tenant_id = DEFAULT_TENANT
 
     def __repr__(self) -> str:
         return f"<App {self.name}>"
@@ -119,58 +119,24 @@ class App(Decorators):
                     self._crons = Crons(self.name)
         return self._crons
 
-    # -- calling and scheduling
+    # -- tenants
 
-    @overload
-    def call(self, function: Query[P, R] | Mutation[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R: ...
-    @overload
-    def call(self, function: Action[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R: ...
-    @overload
-    def call(self, function: str, /, *args: Any, **kwargs: Any) -> Any: ...
-    def call(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
-        """Call a function, given itself or by name, and return what it returns. What it raises is raised here.
+    def tenant(self, name: str) -> "Tenant":
+        """The same methods on the data of a tenant: `app.tenant("acme").scheduler.run_after(5, send, "hello")`.
 
-        A mutation runs in a transaction that is committed when this returns. If it conflicts with others it is run
-        again, a few times. An action runs in this process, outside any transaction.
+        Jobs, schedules, documents and idempotency keys of a tenant are seen by that tenant alone; inside functions
+        `ctx` belongs to the job's tenant. Functions, declared indexes and crons are the app's. A tenant needs no
+        creation. The methods of the app itself are those of the tenant "default".
 
-        Raises FunctionNotFound, InvalidArguments; WriteConflict after the last attempt; TimeoutError if the function
-        took longer than its timeout; OutcomeUnknown if the connection broke during the commit; Misuse for an
-        `async def` action while an event loop runs in this thread (use `call_async`).
+        Raises InvalidTenant for a name that is not printable text of 1 to 128 characters.
         """
-        return self._execution.call_now(self.functions.resolve(function), args, kwargs)
-
-    async def call_async(self, function: Function[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Like `call`, without blocking the event loop."""
-        return cast("R", await self._execution.call(self.functions.resolve(function), args, kwargs))
-
-    def call_once(self, key: str, function: Mutation[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call a mutation under an idempotency key: another call with that key returns what the first one returned.
-
-        The key, of 1 to 512 characters, is stored with the result in the mutation's transaction. So a program may
-        repeat a call whose reply it did not get.
-
-        Raises IdempotencyConflict if the key was used with another function or other arguments, and what `call` raises.
-        """
-        resolved = self.functions.resolve(function)
-        if not isinstance(resolved, Mutation):
-            raise Misuse(f"{resolved.name} is not a mutation; only mutations take an idempotency key")
-        return cast("R", self._execution.call_once(resolved, args, kwargs, key=key, tenant=DEFAULT_TENANT))
-
-    @property
-    def scheduler(self) -> Scheduler:
-        """Schedules functions from outside: `app.scheduler.run_after(5, send, "hello")`. Each call is a transaction."""
-        return Scheduler(self.environment.job_builder, DEFAULT_TENANT, self._execution)
-
-    @property
-    def schedules(self) -> "Schedules":
-        """Creates, lists and changes schedules from outside. Each call is a transaction of its own."""
-        return self._execution.schedules(DEFAULT_TENANT, f"app {self.name}")
+        return Tenant(self, name)
 
     def bind(self, connection: Any, *, tenant: TenantId = DEFAULT_TENANT) -> BoundScheduler:
         """A scheduler inside the transaction of a connection of yours: the jobs exist exactly if you commit.
 
         `connection` is a sqlite3 or psycopg connection, or a SQLAlchemy Connection or Session, to the app's database.
-        Raises Misuse for anything else, and if that database has no Evertick tables.
+        Raises Misuse for anything else, and if that database has no Evertick tables; InvalidTenant.
         """
         from evertick.app.scheduling.binding import bound
 
@@ -178,7 +144,7 @@ class App(Decorators):
         job_builder = (
             JobBuilder(self.functions, self._ids, self._clock) if environment is None else environment.job_builder
         )
-        return BoundScheduler(job_builder, tenant, bound(connection))
+        return BoundScheduler(job_builder, tenant_named(tenant), bound(connection))
 
     # -- running
 
@@ -256,18 +222,6 @@ class App(Decorators):
             or f"sqlite:///{Path(DATA_FOLDER) / self.name}.db"
         )
 
-    @property
-    def environment(self) -> "Environment":
-        """What calls share; opens the database on first use.
-
-        Raises Unavailable, SchemaMismatch or InvalidDatabaseUrl.
-        """
-        if self._environment is None:
-            with self._opening:
-                if self._environment is None:
-                    self._environment = self._open()
-        return self._environment
-
     def enter(self, environment: "Environment") -> Callable[[], None]:
         """Run on an environment made elsewhere, such as a test's world, until the returned function is called."""
         self.prepare(environment.store)
@@ -288,11 +242,11 @@ class App(Decorators):
         store.check_schema()
         tables = list(self.tables)
         if tables:
-            # Other processes may start at the same time, or write documents.
-            retry_conflicts(
-                lambda: store.write(lambda transaction: build_indexes(transaction, DEFAULT_TENANT, tables)),
-                self._entropy,
-            )
+
+            def write(work: Work[T]) -> T:
+                return retry_conflicts(lambda: store.write(work), self._entropy)
+
+            build_indexes(tables, store.read, write)
 
     def open_on(self, store: "Store", *, inline: bool = False) -> "Environment":
         """Use an open store, instead of the one behind `database_url`; `inline` uses no threads."""
@@ -326,16 +280,14 @@ class App(Decorators):
     # -- helpers
 
     @property
-    def _execution(self) -> "Execution":
-        from evertick.app.execution.runner import Execution
-
-        return Execution(self.environment)
-
-    @property
     def _ids(self) -> IdMaker:
         if not hasattr(self, "_id_maker"):
             self._id_maker = IdMaker(self._entropy)
         return self._id_maker
+
+    def _opened(self) -> "Environment":
+        with self._opening:
+            return self._environment or self._open()
 
     def _open(self) -> "Environment":
         from evertick.store.open import open_store
@@ -348,3 +300,23 @@ class App(Decorators):
         except BaseException:
             store.close()
             raise
+
+
+class Tenant(Access):
+    """`app.tenant("acme")`: what a program can do with the data of that tenant."""
+
+    def __init__(self, app: App, name: str) -> None:
+        self.tenant_id = tenant_named(name)
+        self.functions = app.functions
+        self.actor = app.actor
+        self._app = app
+
+    def __repr__(self) -> str:
+        return f"<Tenant {self.tenant_id} of the app {self._app.name}>"
+
+    def _opened(self) -> "Environment":
+        return self._app.environment
+
+    def bind(self, connection: Any) -> BoundScheduler:
+        """A scheduler inside the transaction of a connection of yours; see `App.bind`."""
+        return self._app.bind(connection, tenant=self.tenant_id)

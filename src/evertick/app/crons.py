@@ -27,7 +27,7 @@ from evertick.app.schedules.paging import all_schedules
 from evertick.app.schedules.specs import When, anchored, check_spec, union
 from evertick.app.schedules.update import difference
 from evertick.app.schedules.views import sentence, summary
-from evertick.app.scheduling.transacting import Work
+from evertick.app.transacting import Work
 from evertick.base.errors import AlreadyExists, EvertickError, Misuse, RegistrationError, ScheduleNotFound
 from evertick.base.ids import ScheduleId
 from evertick.base.instants import SECOND_MS, Instant

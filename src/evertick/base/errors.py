@@ -5,6 +5,7 @@
     │   ├── InvalidSpec          a rule of times that does not parse, or can never fire
     │   ├── InvalidArguments     arguments that the function's signature does not take
     │   ├── InvalidDelay         a delay or moment that is negative, naive, not finite or too far away
+    │   ├── InvalidTenant        a name that cannot be a tenant's
     │   ├── RegistrationError    a function, table or cron that cannot be registered
     │   ├── TransactionRefused   the database will never commit what the function did
     │   ├── LimitExceeded        a named limit
@@ -65,6 +66,12 @@ class InvalidDelay(Misuse):
     """A delay or moment that is negative, not finite, without a time zone, or beyond the horizon of five years."""
 
     code = "invalid_delay"
+
+
+class InvalidTenant(Misuse):
+    """A name that cannot be a tenant's."""
+
+    code = "invalid_tenant"
 
 
 class RegistrationError(Misuse):

@@ -10,9 +10,11 @@ import os
 import random
 import re
 import threading
+import unicodedata
 import weakref
 from typing import Final, NewType, Protocol
 
+from evertick.base.errors import InvalidTenant
 from evertick.base.instants import Instant
 
 JobId = NewType("JobId", str)
@@ -26,6 +28,7 @@ DocumentId = NewType("DocumentId", str)
 TenantId = NewType("TenantId", str)
 
 DEFAULT_TENANT: Final = TenantId("default")
+TENANT_CHARS_MAX: Final = 128
 JOB_PREFIX: Final = "job"
 WORKER_PREFIX: Final = "worker"
 
@@ -87,6 +90,23 @@ class IdMaker:
             else:
                 self._last_ms, self._sequence = self._last_ms + 1, 0
             return f"{prefix}_{self._last_ms:012x}{self._sequence:03x}{self._entropy.getrandbits(52):013x}"
+
+
+def tenant_named(name: str) -> TenantId:
+    """`name` as a tenant's. Names are compared character by character.
+
+    Raises InvalidTenant unless it is printable text of 1 to 128 characters, in Unicode's composed form (NFC), without
+    a space at either end: what looks alike in a log must not be two tenants.
+    """
+    if isinstance(name, str) and 1 <= len(name) <= TENANT_CHARS_MAX and name.isprintable() and name.strip() == name:
+        if name.isascii() or unicodedata.is_normalized("NFC", name):
+            return TenantId(name)
+        raise InvalidTenant(f"the tenant's name {name!r} is not in Unicode's composed form; normalize it to NFC first")
+    shown = f"{name[:TENANT_CHARS_MAX]!r}..." if isinstance(name, str) and len(name) > TENANT_CHARS_MAX else repr(name)
+    raise InvalidTenant(
+        f"{shown} cannot be a tenant's name: it is printable text of 1 to {TENANT_CHARS_MAX} characters, "
+        "without a space at either end"
+    )
 
 
 def table_of(value: str) -> str | None:

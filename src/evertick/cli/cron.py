@@ -6,7 +6,7 @@ code; they can be paused and triggered here.
 
 import click
 
-from evertick.cli.core.databases import db_option
+from evertick.cli.core.databases import data_options
 from evertick.cli.core.lazy import LazyGroup
 from evertick.cli.core.output import OutputOptions, time_row_options
 from evertick.cli.schedule.list import ListFlags, list_options, write_description, write_list
@@ -31,7 +31,7 @@ def cron() -> None:
 
 @cron.command("list")
 @list_options("next")
-@db_option
+@data_options
 @time_row_options
 def list_crons(flags: ListFlags, db: str | None, out: OutputOptions) -> None:
     """List crons, the one that runs next first."""
@@ -40,7 +40,7 @@ def list_crons(flags: ListFlags, db: str | None, out: OutputOptions) -> None:
 
 @cron.command("get")
 @click.argument("name")
-@db_option
+@data_options
 @time_row_options
 def get(name: str, db: str | None, out: OutputOptions) -> None:
     """Show a cron: times, function, policies, state, and its recent, current and coming runs."""
@@ -50,7 +50,7 @@ def get(name: str, db: str | None, out: OutputOptions) -> None:
 @cron.command("trigger")
 @click.argument("name")
 @cron_trigger_options
-@db_option
+@data_options
 @time_row_options
 def trigger(name: str, flags: TriggerFlags, db: str | None, out: OutputOptions) -> int:
     """Start one run of a cron now."""
@@ -61,7 +61,7 @@ def trigger(name: str, flags: TriggerFlags, db: str | None, out: OutputOptions) 
 @cron.command("pause")
 @click.argument("name")
 @pause_options
-@db_option
+@data_options
 def pause(name: str, flags: PauseFlags, db: str | None) -> None:
     """Pause a cron. Starting the app again does not resume it."""
     with open_session(db) as session:
@@ -71,7 +71,7 @@ def pause(name: str, flags: PauseFlags, db: str | None) -> None:
 @cron.command("resume")
 @click.argument("name")
 @resume_options
-@db_option
+@data_options
 def resume(name: str, flags: ResumeFlags, db: str | None) -> None:
     """Let a cron go on, from now."""
     with open_session(db) as session:

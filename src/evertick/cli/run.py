@@ -17,7 +17,7 @@ import click
 
 from evertick.base.errors import EvertickError, Misuse
 from evertick.base.instants import to_iso
-from evertick.cli.core.databases import db_option, require_file
+from evertick.cli.core.databases import chosen_tenant, data_options, require_file
 from evertick.cli.core.escaping import json_text, printable, printable_lines, reason
 from evertick.cli.core.exits import FunctionRaised
 from evertick.cli.core.flags import grouped
@@ -83,7 +83,7 @@ run_options: Final = grouped(
         "--idempotency-key", metavar="KEY", help="Call a mutation once: again with the same key, the same result."
     ),
     click.option("--app", "app_file", metavar="FILE", help="Where the app is, if the function's name does not tell."),
-    db_option,
+    data_options,
     click.option(
         "-o", "--output", type=click.Choice(("json", "none")), help="JSON unless given; a job's id is plain text."
     ),
@@ -182,7 +182,9 @@ def _given(json_words: str | None, json_file: Path | None) -> dict[str, Any]:
 def _schedule(app: "App", function: "Function[..., Any]", call: Call, flags: RunFlags) -> str:
     """Schedule the call; returns the job's id."""
     args, kwargs = call
-    scheduler = app.scheduler if flags.key is None else app.scheduler.using(key=flags.key)
+    scheduler = app.tenant(chosen_tenant()).scheduler
+    if flags.key is not None:
+        scheduler = scheduler.using(key=flags.key)
     if flags.after is not None:
         return scheduler.run_after(parse_milliseconds(flags.after) / 1000, function, *args, **kwargs)
     moment = datetime.fromtimestamp(parse_instant(flags.at or "", "--at"), UTC)
@@ -192,11 +194,12 @@ def _schedule(app: "App", function: "Function[..., Any]", call: Call, flags: Run
 def _call(app: "App", function: "Function[..., Any]", call: Call, flags: RunFlags) -> Any:
     """Call it now. Raises FunctionRaised if it raises."""
     args, kwargs = call
+    tenant = app.tenant(chosen_tenant())
     try:
         if flags.idempotency_key is not None:
             mutation: Any = function  # `call_once` refuses anything else
-            return app.call_once(flags.idempotency_key, mutation, *args, **kwargs)
-        return app.call(function.name, *args, **kwargs)
+            return tenant.call_once(flags.idempotency_key, mutation, *args, **kwargs)
+        return tenant.call(function.name, *args, **kwargs)
     except Exception as error:
         place = place_of(error)
         if flags.show_traceback and not (isinstance(error, EvertickError) and place is None):
@@ -215,9 +218,9 @@ def _print_job(app: "App", job_id: str, output: str | None) -> None:
     if output is None:
         click.echo(job_id)
         return
-    from evertick.base.ids import DEFAULT_TENANT, JobId
+    from evertick.base.ids import JobId
 
     store = app.environment.store
-    job = store.read(lambda transaction: transaction.get_job(JobId(job_id), tenant=DEFAULT_TENANT))
+    job = store.read(lambda transaction: transaction.get_job(JobId(job_id), tenant=chosen_tenant()))
     due_at = None if job is None else to_iso(job.due_at)
     click.echo(json_text({"job_id": job_id, "due_at": due_at}, indent=2))

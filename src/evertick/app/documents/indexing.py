@@ -1,45 +1,142 @@
-"""Indexing: brings the built indexes in line with the declared ones.
+"""Indexing: brings the built indexes in line with the declared ones, for every tenant.
 
-A declared index that is missing, or whose fields changed, is built from the documents in one transaction; one that is
-no longer declared is dropped, because nothing would keep it up to date. Tables that this app does not declare
-are left alone.
+A declared index that is missing, or whose fields changed, is built from the documents; one that is no longer declared
+is dropped, because nothing would keep it up to date. Tables that this app does not declare are left alone.
+
+An index has one row, under the name of no tenant, which says over which fields it is built, or how far its building
+has come. Building first removes what is there of it and then writes its entries, tenant by tenant, in batches of
+bounded size. Each batch is a transaction together with the row: so a process that is killed leaves off where the next
+one goes on, and processes that build at the same time share the work. Documents that are written meanwhile are indexed
+by their writers.
 """
+
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import Final
 
 from evertick.app.documents.tables import Index, Table
 from evertick.app.documents.values import decode_document
-from evertick.base.errors import EvertickError
+from evertick.app.transacting import Transact, Work
+from evertick.base.errors import EvertickError, WriteConflict
 from evertick.base.ids import TenantId, table_of
 from evertick.base.records.jobs import StoredDocument
 from evertick.store.contract.store import Transaction
-from evertick.store.transaction.overlay import PAGE
+
+EVERY_TENANT: Final = TenantId("")
+"""Under which the state of an index is kept; no tenant can be called so."""
+BATCH: Final = 1_000
+"""Documents or entries that one transaction changes, and tenants that it looks at."""
 
 
-def build_indexes(transaction: Transaction, tenant: TenantId, tables: list[Table]) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class _Progress:
+    """How far the building of an index has come. Tenants are gone through in the order of their names."""
+
+    fields: list[str] | None
+    """Over which fields it is built; None if it is dropped."""
+    clearing: bool = True
+    """Whether old entries are still being removed; entries are written after that."""
+    tenant: TenantId = EVERY_TENANT
+    """The last tenant that was begun."""
+    after: str = ""
+    """The id of the last document of that tenant that was indexed; empty before the first tenant."""
+
+    @property
+    def text(self) -> str:
+        """As it is kept until the index is built."""
+        return json.dumps({"building": asdict(self)})
+
+
+def build_indexes(tables: list[Table], read: Transact, write: Transact) -> list[str]:
     """Build and drop what is needed; returns the names of what was built."""
-    built = transaction.document_indexes(tenant)
+    built = read(lambda transaction: transaction.document_indexes(EVERY_TENANT))
     done = []
     for table in tables:
         declared = {index.name: index for index in table.indexes.values()}
         for name in [n for n in built if n.startswith(f"{table.name}.") and n not in declared]:
-            transaction.drop_document_index(tenant, name)
+            _in_batches(write, name, table.name, None)
         for index in declared.values():
             if built.get(index.name) != index.fields_json:
-                transaction.drop_document_index(tenant, index.name)
-                _build(transaction, tenant, table.name, index)
-                transaction.save_document_index(tenant, index.name, index.fields_json)
+                _in_batches(write, index.name, table.name, index)
                 done.append(index.name)
     return done
 
 
-def _build(transaction: Transaction, tenant: TenantId, table: str, index: Index) -> None:
-    low, high = f"{table}_", f"{table}_\x7f"
+def _in_batches(write: Transact, name: str, table: str, index: Index | None) -> None:
+    """Build an index, or drop it if `index` is None, in one transaction after the other."""
+    is_first = True
     while True:
-        documents = transaction.scan_documents(tenant, low=low, high=high, limit=PAGE, descending=False)
+        try:
+            if not write(_batch(name, table, index, is_first)):
+                return
+            is_first = False
+        except WriteConflict:  # other processes build it too, or write documents: each time, one of us goes on
+            continue
+
+
+def _batch(name: str, table: str, index: Index | None, is_first: bool) -> Work[bool]:
+    """One bounded part of the building. The work returns whether there is more to do."""
+    fields = None if index is None else list(index.fields)
+
+    def work(transaction: Transaction) -> bool:
+        progress = _progress_of(transaction.document_indexes(EVERY_TENANT).get(name))
+        if index is not None and progress == index.fields_json:
+            return False
+        if not isinstance(progress, _Progress) or progress.fields != fields:
+            if not is_first:  # a program of another release has begun to build it its own way: the last one wins
+                return False
+            progress = _Progress(fields)
+        if progress.clearing:
+            following = _clear(transaction, name, progress)
+            if following.clearing or index is not None:
+                transaction.save_document_index(EVERY_TENANT, name, following.text)
+                return True
+            transaction.drop_document_index(EVERY_TENANT, name)
+            return False
+        assert index is not None  # noqa: S101
+        more = _write_entries(transaction, table, index, progress)
+        transaction.save_document_index(EVERY_TENANT, name, index.fields_json if more is None else more.text)
+        return more is not None
+
+    return work
+
+
+def _progress_of(text: str | None) -> _Progress | str | None:
+    """What the row of an index says: how far it is, or over which fields it is built. None if it has no row."""
+    if text is None or not text.startswith("{"):
+        return text
+    return _Progress(**json.loads(text)["building"])
+
+
+def _clear(transaction: Transaction, name: str, progress: _Progress) -> _Progress:
+    """Remove up to BATCH old entries; returns how far that has come."""
+    room = BATCH
+    following = transaction.tenants_with_entries(after=progress.tenant, limit=BATCH)
+    for tenant in [progress.tenant, *following]:
+        room -= transaction.clear_index(tenant, name, limit=room)
+        if room == 0:
+            return replace(progress, tenant=tenant)
+    return (
+        replace(progress, tenant=following[-1])
+        if len(following) == BATCH
+        else _Progress(progress.fields, clearing=False)
+    )
+
+
+def _write_entries(transaction: Transaction, table: str, index: Index, progress: _Progress) -> _Progress | None:
+    """Write entries for up to BATCH documents; returns how far that has come, None at the end."""
+    room, low, high = BATCH, f"{table}_", f"{table}_\x7f"
+    after = progress.after or low
+    following = transaction.tenants_with_documents(after=progress.tenant, limit=BATCH)
+    for tenant in [progress.tenant, *following]:
+        documents = transaction.scan_documents(tenant, low=after, high=high, limit=room, descending=False)
         entries = [_entry(index, document) for document in documents if table_of(document.id) == table]
         transaction.put_index_entries(tenant, entries)
-        if len(documents) < PAGE:
-            return
-        low = documents[-1].id
+        room -= len(documents)
+        if room == 0:
+            return replace(progress, tenant=tenant, after=documents[-1].id)
+        after = low
+    return replace(progress, tenant=following[-1], after=high) if len(following) == BATCH else None
 
 
 def _entry(index: Index, document: StoredDocument) -> tuple[str, bytes, str]:

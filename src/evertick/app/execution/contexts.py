@@ -15,7 +15,7 @@ from evertick.app.execution.user_sql import GuardedConnection, close_session, op
 from evertick.app.functions.function import Action, Function, Mutation, Query
 from evertick.app.run.run import Run, TransactionRun
 from evertick.app.scheduling.schedulers import AsyncScheduler, MutationScheduler, Scheduler
-from evertick.app.scheduling.transacting import Transactions
+from evertick.app.transacting import Transactions
 from evertick.base.errors import Misuse
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import to_datetime

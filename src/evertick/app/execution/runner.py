@@ -60,10 +60,11 @@ def _unwrapped() -> Iterator[None]:
 
 
 class Execution:
-    """Runs the functions of one environment."""
+    """Runs the functions of one environment. Calls from outside see the data of `tenant`."""
 
-    def __init__(self, environment: Environment) -> None:
+    def __init__(self, environment: Environment, tenant: TenantId = DEFAULT_TENANT) -> None:
         self._e = environment
+        self._tenant = tenant
 
     # -- jobs: the engine's Runner
 
@@ -177,7 +178,7 @@ class Execution:
         question = self._query_work(function, encoded, run)
         return await e.executors.call(lambda: store.read(question))
 
-    def call_once(self, function: Mutation[..., Any], args: Any, kwargs: Any, *, key: str, tenant: TenantId) -> Any:
+    def call_once(self, function: Mutation[..., Any], args: Any, kwargs: Any, *, key: str) -> Any:
         """Call a mutation under an idempotency key: called again with the key, it returns what it returned.
 
         Raises IdempotencyConflict if the key was used with another function or other arguments.
@@ -188,7 +189,7 @@ class Execution:
         plain = self._mutation_work(function, encoded, None)
 
         def work(transaction: Transaction) -> str:
-            known = transaction.find_call(key, tenant=tenant)
+            known = transaction.find_call(key, tenant=self._tenant)
             if known is not None:
                 if known.fingerprint != fingerprint:
                     raise IdempotencyConflict(
@@ -197,7 +198,7 @@ class Execution:
                 return known.result
             result = function.encode_result(plain(transaction))
             call = Call(function.name, fingerprint, result)
-            transaction.save_call(key, call, tenant=tenant, now=self._e.clock.now())
+            transaction.save_call(key, call, tenant=self._tenant, now=self._e.clock.now())
             return result
 
         with _unwrapped():
@@ -320,13 +321,13 @@ class Execution:
         if origin is not None:
             return origin
         e = self._e
-        return Run(clock=e.clock, name=function.name, tenant=DEFAULT_TENANT, now=e.clock.now())
+        return Run(clock=e.clock, name=function.name, tenant=self._tenant, now=e.clock.now())
 
     def _transaction_run(self, function: Function[..., Any], origin: Run | None, unit: FunctionUnit) -> TransactionRun:
         """The run of a query or mutation that is called from outside, or by the action whose run `origin` is."""
         clock, name = self._e.clock, function.name
         if origin is None:
-            return TransactionRun(clock=clock, name=name, tenant=DEFAULT_TENANT, now=clock.now(), unit=unit)
+            return TransactionRun(clock=clock, name=name, tenant=self._tenant, now=clock.now(), unit=unit)
         return TransactionRun(
             clock=clock,
             name=name,

@@ -14,7 +14,7 @@ from evertick.api.reports import AuditCounts, AuditReport, Unrecorded, Unrecorde
 from evertick.app.schedules.paging import all_occurrences, all_schedules
 from evertick.app.schedules.queries import span
 from evertick.app.schedules.views import occurrence_view
-from evertick.app.scheduling.transacting import Work
+from evertick.app.transacting import Work
 from evertick.base.ids import ScheduleId
 from evertick.base.instants import Instant, duration_ms, to_datetime
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, ScheduleFilter

@@ -10,7 +10,7 @@ from evertick.api.schedules import BackfillPlanView, BackfillView
 from evertick.app.schedules.backfill_plans import backfill_of, backfill_view, begun, planned
 from evertick.app.schedules.queries import ScheduleQueries
 from evertick.app.schedules.views import time_view
-from evertick.app.scheduling.transacting import Work
+from evertick.app.transacting import Work
 from evertick.base.errors import NotFound, VersionConflict
 from evertick.base.ids import ScheduleId
 from evertick.base.instants import to_datetime, to_iso

@@ -18,7 +18,7 @@ from evertick.app.schedules.queries import ScheduleQueries, Where
 from evertick.app.schedules.specs import When, check_spec
 from evertick.app.schedules.views import occurrence_view, sentence, summary
 from evertick.app.scheduling.job_builder import Functions
-from evertick.app.scheduling.transacting import Work
+from evertick.app.transacting import Work
 from evertick.base.errors import AlreadyExists, LimitExceeded, Misuse, NotFound
 from evertick.base.ids import ScheduleId
 from evertick.base.instants import Instant, from_datetime, to_iso

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from evertick.api.reports import Answer, Check, Explanation, Missing
 from evertick.app.schedules.views import occurrence_view
-from evertick.app.scheduling.transacting import Work
+from evertick.app.transacting import Work
 from evertick.base.errors import ScheduleNotFound
 from evertick.base.ids import ScheduleId
 from evertick.base.instants import SECOND_MS, Instant, from_datetime, to_datetime, to_iso

@@ -22,7 +22,7 @@ from evertick.app.schedules.backfill_plans import backfill_view
 from evertick.app.schedules.paging import PAGE_MAX
 from evertick.app.schedules.specs import When, union
 from evertick.app.schedules.views import RECENT, description, history_line, occurrence_view, summary, time_view
-from evertick.app.scheduling.transacting import Work
+from evertick.app.transacting import Work
 from evertick.base.errors import InvalidArguments, LimitExceeded, Misuse, ScheduleNotFound
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import Instant, from_datetime, to_iso

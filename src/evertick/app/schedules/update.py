@@ -13,7 +13,7 @@ from evertick.app.schedules.definition import Definition, Do, changed, define, r
 from evertick.app.schedules.options import ScheduleOptions, given, note_of, value_of
 from evertick.app.schedules.specs import When, check_spec, union
 from evertick.app.schedules.views import sentence
-from evertick.app.scheduling.transacting import Work
+from evertick.app.transacting import Work
 from evertick.engine.schedules import commands as requests
 from evertick.recurrence.search.compiler import compile_spec
 from evertick.recurrence.wire.writing import canonical

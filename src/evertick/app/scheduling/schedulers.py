@@ -15,7 +15,7 @@ from evertick.app.functions.limits import Budget
 from evertick.app.functions.options import OnConflict, Retry
 from evertick.app.run.run import TransactionRun
 from evertick.app.scheduling.job_builder import JobBuilder, Options, Request, after, checked_calls, moment, place
-from evertick.app.scheduling.transacting import Page, Transact, Transactions, Work, in_pages, in_pages_async
+from evertick.app.transacting import Page, Transact, Transactions, Work, in_pages, in_pages_async
 from evertick.base.errors import AlreadyExists, Misuse
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import Instant

@@ -15,6 +15,7 @@ import click
 
 from evertick.app.simulation import clock_of
 from evertick.base.errors import DatabaseUnavailable, Misuse
+from evertick.base.ids import DEFAULT_TENANT, TenantId, tenant_named
 from evertick.base.instants import Instant
 from evertick.store.contract.store import Store
 
@@ -22,6 +23,9 @@ DATABASE_URL_VARIABLE: Final = "EVERTICK_DATABASE_URL"
 DATA_FOLDER: Final = Path(".evertick")
 SIMULATED: Final = ".simulated.db"
 """How the file of a simulation ends; it is meant only where it is named, or alone."""
+
+TENANT_KEY: Final = "evertick.tenant"
+"""Under which a command's context keeps the tenant."""
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -34,6 +38,33 @@ def db_option(command: Command) -> Command:
         help="The database: sqlite:///FILE or postgresql://...; "
         "else EVERTICK_DATABASE_URL, else the one in .evertick/.",
     )(command)
+
+
+def tenant_option(command: Command) -> Command:
+    """`--tenant NAME`, which `chosen_tenant` returns."""
+    return click.option(
+        "--tenant",
+        metavar="NAME",
+        expose_value=False,
+        callback=_keep_tenant,
+        help="Whose jobs and schedules; 'default' unless given.",
+    )(command)
+
+
+def data_options(command: Command) -> Command:
+    """`--db URL` and `--tenant NAME`, for commands that look at one tenant's data."""
+    return db_option(tenant_option(command))
+
+
+def chosen_tenant() -> TenantId:
+    """The tenant of the command that runs."""
+    context = click.get_current_context(silent=True)
+    return DEFAULT_TENANT if context is None else context.meta.get(TENANT_KEY, DEFAULT_TENANT)
+
+
+def _keep_tenant(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        context.meta[TENANT_KEY] = tenant_named(value)
 
 
 def database_url(db: str | None) -> str:

@@ -9,10 +9,10 @@ import click
 
 from evertick.api.jobs import JobView
 from evertick.base.errors import Conflict, InvalidArguments, JobNotFound
-from evertick.base.ids import DEFAULT_TENANT, JOB_PREFIX, IdMaker, JobId, system_entropy, table_of
+from evertick.base.ids import JOB_PREFIX, IdMaker, JobId, system_entropy, table_of
 from evertick.base.instants import Instant, to_iso
 from evertick.base.records.jobs import UNFINISHED, Job, JobFilter, JobState
-from evertick.cli.core.databases import db_option, now_of, open_database
+from evertick.cli.core.databases import chosen_tenant, data_options, now_of, open_database
 from evertick.cli.core.escaping import json_text, printable, printable_lines
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.lazy import LazyGroup
@@ -47,11 +47,11 @@ def job() -> None:
 )
 @click.option("--function", metavar="NAME", help="Jobs of this function, such as app.destruct.")
 @click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=LIMIT_DEFAULT, show_default=True)
-@db_option
+@data_options
 @row_options
 def list_jobs(states: tuple[str, ...], function: str | None, limit: int, db: str | None, out: OutputOptions) -> None:
     """List jobs, the newest first."""
-    where = JobFilter(states=tuple(JobState(state) for state in states), name=function)
+    where = JobFilter(tenant=chosen_tenant(), states=tuple(JobState(state) for state in states), name=function)
     chosen = out.columns(JobView.names(), LIST_FIELDS)
     with open_database(db) as store:
         jobs = store.read(lambda transaction: transaction.list_jobs(where, limit=limit + 1, newest_first=True))
@@ -68,7 +68,7 @@ def list_jobs(states: tuple[str, ...], function: str | None, limit: int, db: str
 
 @job.command("get")
 @click.argument("job_id", metavar="ID")
-@db_option
+@data_options
 @row_options
 def get_job(job_id: str, db: str | None, out: OutputOptions) -> None:
     """Show one job with its arguments, its result or its error, and where that was raised."""
@@ -90,7 +90,7 @@ def get_job(job_id: str, db: str | None, out: OutputOptions) -> None:
 
 @job.command("cancel")
 @click.argument("job_ids", metavar="ID...", nargs=-1, required=True)
-@db_option
+@data_options
 def cancel_jobs(job_ids: tuple[str, ...], db: str | None) -> int:
     """Cancel jobs. A pending one never starts; of a running one nothing more is scheduled; an ended one is refused."""
     codes = []
@@ -114,10 +114,10 @@ def cancel_jobs(job_ids: tuple[str, ...], db: str | None) -> int:
 @job.command("cancel-all")
 @click.option("--function", metavar="NAME", help="Only jobs of this function.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@db_option
+@data_options
 def cancel_all(function: str | None, yes: bool, db: str | None) -> None:
     """Cancel every pending job, or every pending one of a function."""
-    where = JobFilter(states=(JobState.PENDING,), name=function)
+    where = JobFilter(tenant=chosen_tenant(), states=(JobState.PENDING,), name=function)
     whose = f" of {function}" if function else ""
     if not yes and not is_terminal(sys.stdin):
         raise click.UsageError("this cancels many jobs; give --yes where no terminal can confirm it")
@@ -136,7 +136,7 @@ def cancel_all(function: str | None, yes: bool, db: str | None) -> None:
 
 @job.command("logs")
 @click.argument("job_id", metavar="ID")
-@db_option
+@data_options
 @output_option
 def logs(job_id: str, db: str | None, out: OutputOptions) -> None:
     """Show the lines a job wrote with ctx.log in its last attempt."""
@@ -181,7 +181,7 @@ def _job_id(text: str) -> JobId:
 
 def _found(store: Store, text: str) -> Job:
     job_id = _job_id(text)
-    found = store.read(lambda transaction: transaction.get_job(job_id, tenant=DEFAULT_TENANT))
+    found = store.read(lambda transaction: transaction.get_job(job_id, tenant=chosen_tenant()))
     if found is None:
         raise JobNotFound(f"no job {job_id}: it never existed in this database, or its retention is over")
     return found
@@ -193,7 +193,7 @@ def _cancel_page(store: Store, where: JobFilter, after: str) -> tuple[list[JobId
 
     def work(transaction: Transaction) -> tuple[list[JobId], int]:
         page = [each.id for each in transaction.list_jobs(where, limit=CANCEL_BATCH, after=after)]
-        return page, cancel_many(transaction, page, tenant=DEFAULT_TENANT, now=now, make_id=ids.make)
+        return page, cancel_many(transaction, page, tenant=chosen_tenant(), now=now, make_id=ids.make)
 
     return store.write(work)
 
@@ -201,6 +201,6 @@ def _cancel_page(store: Store, where: JobFilter, after: str) -> tuple[list[JobId
 def _cancel(store: Store, text: str) -> None:
     found = _found(store, text)
     now, ids = now_of(store), IdMaker(system_entropy())
-    if not store.write(lambda t: cancel(t, found.id, tenant=DEFAULT_TENANT, now=now, make_id=ids.make)):
+    if not store.write(lambda t: cancel(t, found.id, tenant=chosen_tenant(), now=now, make_id=ids.make)):
         state = _found(store, text).visible_state
         raise JobFinished(f"job {found.id} has ended already ({state.value}), so it cannot be canceled")

@@ -13,7 +13,7 @@ import click
 
 from evertick.api.schedules import BackfillPlanView, BackfillView
 from evertick.cli.core.change_waiter import ChangeWaiter
-from evertick.cli.core.databases import db_option
+from evertick.cli.core.databases import data_options
 from evertick.cli.core.escaping import printable
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import grouped
@@ -100,7 +100,7 @@ backfill_options: Final = grouped(
 @click.command()
 @sid_option
 @backfill_options
-@db_option
+@data_options
 @row_options
 def backfill(sid: str, flags: BackfillFlags, db: str | None, out: OutputOptions) -> int:
     """Run now what a schedule names between two moments, as the overlap policy says."""

@@ -6,8 +6,8 @@ from typing import Final
 import click
 
 from evertick.api.schedules import ScheduleDescription
-from evertick.base.ids import DEFAULT_TENANT, ScheduleId
-from evertick.cli.core.databases import db_option
+from evertick.base.ids import ScheduleId
+from evertick.cli.core.databases import chosen_tenant, data_options
 from evertick.cli.core.escaping import printable
 from evertick.cli.core.flags import grouped
 from evertick.cli.core.output import OutputOptions, output_option
@@ -39,7 +39,7 @@ create_options: Final = grouped(
     click.option("--request-id", metavar="ID", help="Make the call repeatable: again with it, the same schedule."),
     click.option("--dry-run", is_flag=True, help="Check everything and show the times; write nothing."),
     app_option,
-    db_option,
+    data_options,
 )  # fmt: skip
 
 
@@ -62,7 +62,7 @@ def create(sid: str, spec_flags: SpecFlags, flags: DefinitionFlags, initial: Cre
         )  # fmt: skip
 
         def work(transaction: Transaction) -> tuple[bool, ScheduleDescription]:
-            existed = transaction.get_schedule(ScheduleId(sid), tenant=DEFAULT_TENANT) is not None
+            existed = transaction.get_schedule(ScheduleId(sid), tenant=chosen_tenant()) is not None
             return existed, making(transaction)
 
         existed, made = session.rehearse(work) if initial.dry_run else session.write(work)

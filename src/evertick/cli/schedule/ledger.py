@@ -9,7 +9,7 @@ import click
 from evertick.api.reports import Answer, Explanation
 from evertick.api.schedules import HistoryLine, OccurrenceView
 from evertick.base.instants import Instant, to_datetime
-from evertick.cli.core.databases import db_option
+from evertick.cli.core.databases import data_options
 from evertick.cli.core.escaping import printable
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import grouped
@@ -33,7 +33,7 @@ HISTORY_LIMIT_MAX: Final = 1_000
 @click.command()
 @sid_option
 @click.option("--at", metavar="TIME", help="The time in question, on the schedule's clock; its last time unless given.")
-@db_option
+@data_options
 @output_option
 def explain(sid: str, at: str | None, db: str | None, out: OutputOptions) -> None:
     """Say why a schedule ran at a time, or why it did not, check by check; or, ahead, whether it will."""
@@ -93,7 +93,7 @@ def _last_time(session: ScheduleSession, sid: str) -> datetime:
 @sid_or_query
 @click.option("--from", "start", metavar="TIME", default="now-24h", show_default=True, help="The first moment.")
 @click.option("--to", "end", metavar="TIME", default="now", show_default=True, help="The moment after the last.")
-@db_option
+@data_options
 @output_option
 def audit(sid: str | None, start: str, end: str, db: str | None, out: OutputOptions) -> int:
     """Check a span of time, of all schedules or of one: what was late, skipped or missed, or is not accounted for.
@@ -162,7 +162,7 @@ occurrence_options: Final = grouped(
 @click.command()
 @sid_or_query
 @occurrence_options
-@db_option
+@data_options
 @time_row_options
 def occurrences(sid: str | None, flags: OccurrenceFlags, db: str | None, out: OutputOptions) -> None:
     """List what became of each time, of one schedule (also a deleted one) or of all."""
@@ -198,7 +198,7 @@ def _rows(session: ScheduleSession, sid: str | None, flags: OccurrenceFlags) -> 
 @click.command()
 @sid_option
 @click.option("--limit", type=click.IntRange(1, HISTORY_LIMIT_MAX), default=LIMIT_DEFAULT, show_default=True)
-@db_option
+@data_options
 @time_row_options
 def history(sid: str, limit: int, db: str | None, out: OutputOptions) -> None:
     """List what was done to a schedule, the newest first: when, by whom, what. Also of a deleted one."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 import click
 
 from evertick.api.schedules import ScheduleDescription, ScheduleSummary
-from evertick.cli.core.databases import db_option
+from evertick.cli.core.databases import data_options
 from evertick.cli.core.escaping import printable
 from evertick.cli.core.flags import Decorator, grouped
 from evertick.cli.core.output import OutputOptions, time_row_options, words_of
@@ -52,7 +52,7 @@ def list_options(sort: str) -> Decorator[Any]:
 
 @click.command("list")
 @list_options("id")
-@db_option
+@data_options
 @time_row_options
 def list_schedules(flags: ListFlags, db: str | None, out: OutputOptions) -> None:
     """List schedules and crons."""
@@ -78,7 +78,7 @@ def write_list(flags: ListFlags, db: str | None, out: OutputOptions, *, kind: st
 
 @click.command()
 @sid_option
-@db_option
+@data_options
 @time_row_options
 def describe(sid: str, db: str | None, out: OutputOptions) -> None:
     """Show a schedule: times, function, policies, state, and its recent, current and coming runs."""
@@ -104,7 +104,7 @@ def write_description(sid: str, db: str | None, out: OutputOptions, *, kind: str
 @click.command()
 @selection_options("delete", "'state:completed'")
 @click.option("--force", is_flag=True, help="Also a cron that is declared in the code of an app that is gone.")
-@db_option
+@data_options
 def delete(chosen: Selection, force: bool, db: str | None) -> None:
     """Remove a schedule. Runs that were started go on; its ledger and history can be read for their time."""
     with open_session(db) as session:

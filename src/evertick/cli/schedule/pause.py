@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from evertick.base.instants import from_datetime, to_iso
-from evertick.cli.core.databases import db_option
+from evertick.cli.core.databases import data_options
 from evertick.cli.core.escaping import printable
 from evertick.cli.core.flags import grouped
 from evertick.cli.core.output import is_terminal
@@ -70,7 +70,7 @@ resume_options: Final = grouped(
 @_direction_options
 @pause_options
 @if_version_option
-@db_option
+@data_options
 def toggle(sid: str, direction: Direction, flags: PauseFlags, if_version: int | None, db: str | None) -> None:
     """Pause or unpause a schedule, and say why."""
     pausing = direction.pausing
@@ -86,7 +86,7 @@ def toggle(sid: str, direction: Direction, flags: PauseFlags, if_version: int | 
 @click.command()
 @selection_options("pause", "'function:app.mail'")
 @pause_options
-@db_option
+@data_options
 def pause(chosen: Selection, flags: PauseFlags, db: str | None) -> None:
     """Pause a schedule: its times are skipped, and not made up. Triggers and backfills run all the same."""
     with open_session(db) as session:
@@ -103,7 +103,7 @@ def pause(chosen: Selection, flags: PauseFlags, db: str | None) -> None:
 @click.command()
 @selection_options("resume", "paused ones of 'function:app.mail'")
 @resume_options
-@db_option
+@data_options
 def resume(chosen: Selection, flags: ResumeFlags, db: str | None) -> None:
     """Let a schedule go on, from now: what passed during the pause is not made up."""
     with open_session(db) as session:

@@ -24,7 +24,7 @@ import click
 from evertick.api.reports import PreviewedTime, Remark, TimePreview
 from evertick.base.errors import EvertickError, InvalidSpec
 from evertick.base.instants import SECOND_MS, Instant
-from evertick.cli.core.databases import db_option
+from evertick.cli.core.databases import data_options
 from evertick.cli.core.durations import distance
 from evertick.cli.core.flags import grouped
 from evertick.cli.core.output import on_terminal
@@ -73,7 +73,7 @@ preview_options: Final = grouped(
     click.option(
         "--sid", "-s", "--schedule-id", "sid", metavar="ID", help="The times of this schedule, with its jitter."
     ),
-    db_option,
+    data_options,
 )  # fmt: skip
 
 

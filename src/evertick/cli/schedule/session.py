@@ -19,9 +19,9 @@ from evertick.app.scheduling.job_builder import Functions
 from evertick.app.simulation import clock_of
 from evertick.base.clock import Clock
 from evertick.base.errors import ScheduleNotFound
-from evertick.base.ids import DEFAULT_TENANT, Entropy, IdMaker, ScheduleId, system_entropy
+from evertick.base.ids import Entropy, IdMaker, ScheduleId, system_entropy
 from evertick.base.instants import SECOND_MS, Instant, to_datetime
-from evertick.cli.core.databases import open_database
+from evertick.cli.core.databases import chosen_tenant, open_database
 from evertick.cli.schedule.spec_flags import parse_when
 from evertick.engine.runtime.conflict_retry import retry_conflicts
 from evertick.engine.runtime.settings import Settings
@@ -110,7 +110,7 @@ class ScheduleSession:
 
     def _found(self, schedule_id: str) -> Schedule | None:
         sid = ScheduleId(schedule_id)
-        return self.read(lambda transaction: transaction.get_schedule(sid, tenant=DEFAULT_TENANT))
+        return self.read(lambda transaction: transaction.get_schedule(sid, tenant=chosen_tenant()))
 
 
 @contextmanager
@@ -130,9 +130,9 @@ def open_session(db: str | None, app_file: str | None = None) -> Iterator[Schedu
     with open_database(db) as store:
         clock, entropy = clock_of(store), system_entropy()
         operations = ScheduleOperations(
-            tenant=DEFAULT_TENANT,
+            tenant=chosen_tenant(),
             now=clock.now,
-            functions=functions or NamedFunctions(store, DEFAULT_TENANT),
+            functions=functions or NamedFunctions(store, chosen_tenant()),
             settings=settings,
             make_id=IdMaker(entropy).make,
             actor=actor(),

@@ -10,11 +10,10 @@ import click
 from evertick.api.schedules import OccurrenceView
 from evertick.app.schedules.views import occurrence_view
 from evertick.base.errors import NotFound
-from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.instants import from_datetime
 from evertick.base.records.jobs import JobState
 from evertick.cli.core.change_waiter import ChangeWaiter
-from evertick.cli.core.databases import db_option
+from evertick.cli.core.databases import chosen_tenant, data_options
 from evertick.cli.core.escaping import printable
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import grouped
@@ -72,7 +71,7 @@ trigger_options: Final = grouped(
 @sid_option
 @trigger_options
 @app_option
-@db_option
+@data_options
 @time_row_options
 def trigger(sid: str, flags: TriggerFlags, app_file: str | None, db: str | None, out: OutputOptions) -> int:
     """Start one run now, as the overlap policy allows.
@@ -127,7 +126,7 @@ def until_ended(session: ScheduleSession, found: OccurrenceView, seconds: float)
     def look() -> OccurrenceView | None:
         nonlocal hint_at
         key = OccurrenceKey(found.origin, found.request, from_datetime(found.nominal))
-        row = session.read(lambda tx: tx.get_occurrence(found.schedule, key, tenant=DEFAULT_TENANT))
+        row = session.read(lambda tx: tx.get_occurrence(found.schedule, key, tenant=chosen_tenant()))
         if row is None:
             raise NotFound(f"the trigger of {found.schedule!r} is not in the ledger any more")
         seen = occurrence_view(row)
@@ -144,7 +143,9 @@ def _hint(session: ScheduleSession, seen: OccurrenceView) -> None:
     """Say what a run needs that has not begun."""
     job_id = seen.job_id
     job = (
-        None if job_id is None else session.read(lambda transaction: transaction.get_job(job_id, tenant=DEFAULT_TENANT))
+        None
+        if job_id is None
+        else session.read(lambda transaction: transaction.get_job(job_id, tenant=chosen_tenant()))
     )
     if job is not None and job.state is JobState.PENDING:
         needed = f"code that defines {printable(job.name)}; no worker knows that function"

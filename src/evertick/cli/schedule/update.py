@@ -12,7 +12,7 @@ from evertick.app.documents.ranges import UNSET
 from evertick.app.functions.function import FunctionCall
 from evertick.app.schedules.update import Patch, replace_schedule
 from evertick.app.schedules.update import update as patched
-from evertick.cli.core.databases import db_option
+from evertick.cli.core.databases import data_options
 from evertick.cli.core.escaping import json_text, printable
 from evertick.cli.core.flags import grouped
 from evertick.cli.core.output import OutputOptions, output_option
@@ -61,7 +61,7 @@ update_options: Final = grouped(
     if_version_option,
     click.option("--dry-run", is_flag=True, help="Show what would change; write nothing."),
     app_option,
-    db_option,
+    data_options,
 )  # fmt: skip
 
 

@@ -61,3 +61,15 @@ class Documents(Protocol):
     def drop_document_index(self, tenant: TenantId, index_name: str) -> None:
         """Remove an index with all its entries."""
         ...
+
+    def clear_index(self, tenant: TenantId, index_name: str, *, limit: int) -> int:
+        """Remove up to `limit` entries of an index; returns how many there were."""
+        ...
+
+    def tenants_with_documents(self, *, after: TenantId, limit: int) -> list[TenantId]:
+        """Tenants that have documents, by name, beyond `after`."""
+        ...
+
+    def tenants_with_entries(self, *, after: TenantId, limit: int) -> list[TenantId]:
+        """Tenants that have entries of any declared index, by name, beyond `after`."""
+        ...

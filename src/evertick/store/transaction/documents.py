@@ -75,6 +75,15 @@ class SqlDocuments(Driver):
         self._run("clear_index_entries", {"tenant": tenant, "index_name": index_name})
         self._run("drop_document_index", {"tenant": tenant, "index_name": index_name})
 
+    def clear_index(self, tenant: TenantId, index_name: str, *, limit: int) -> int:
+        return self._run("clear_index", {"tenant": tenant, "index_name": index_name, "limit": limit})
+
+    def tenants_with_documents(self, *, after: TenantId, limit: int) -> list[TenantId]:
+        return [row[0] for row in self._fetch("tenants_with_documents", {"after": after, "limit": limit})]
+
+    def tenants_with_entries(self, *, after: TenantId, limit: int) -> list[TenantId]:
+        return [row[0] for row in self._fetch("tenants_with_entries", {"after": after, "limit": limit})]
+
     def find_call(self, key: str, *, tenant: TenantId) -> Call | None:
         rows = self._fetch("find_call", {"key": key, "tenant": tenant})
         return Call(*rows[0]) if rows else None

@@ -1,0 +1,141 @@
+"""Access: what a program can do with the data of one tenant.
+
+`App` is the access to the default tenant, `app.tenant("acme")` to another one; both have the same methods. `aio` is
+the same for programs that run on an event loop.
+"""
+
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, overload
+
+from evertick.app.functions.function import Action, Function, Mutation, Query
+from evertick.app.scheduling.schedulers import AsyncScheduler, Scheduler
+from evertick.base.errors import Misuse
+from evertick.base.ids import TenantId
+
+if TYPE_CHECKING:
+    from evertick.app.environment import Environment
+    from evertick.app.execution.runner import Execution
+    from evertick.app.outside_documents import AsyncDocuments, Documents
+    from evertick.app.registry import Registry
+    from evertick.app.schedules.api import AsyncSchedules, Schedules
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Access:
+    """What a program can do with the data of one tenant."""
+
+    functions: "Registry"
+    tenant_id: TenantId
+    """Whose data it is."""
+
+    actor: str
+    """In whose name schedules are changed, as their history shows it."""
+    _environment: "Environment | None" = None
+
+    @property
+    def environment(self) -> "Environment":
+        """What calls share; opens the database on first use.
+
+        Raises Unavailable, SchemaMismatch or InvalidDatabaseUrl.
+        """
+        return self._environment or self._opened()
+
+    @property
+    def aio(self) -> "AsyncAccess":
+        """The same on an event loop: `await app.aio.scheduler.run_after(5, send)`, `await app.aio.db.get(id)`."""
+        return AsyncAccess(self)
+
+    @overload
+    def call(self, function: Query[P, R] | Mutation[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    def call(self, function: Action[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    def call(self, function: str, /, *args: Any, **kwargs: Any) -> Any: ...
+    def call(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Call a function, given itself or by name, and return what it returns. What it raises is raised here.
+
+        A mutation runs in a transaction that is committed when this returns. If it conflicts with others it is run
+        again, a few times. An action runs in this process, outside any transaction.
+
+        Raises FunctionNotFound, InvalidArguments; WriteConflict after the last attempt; TimeoutError if the function
+        took longer than its timeout; OutcomeUnknown if the connection broke during the commit; Misuse for an
+        `async def` action while an event loop runs in this thread (use `call_async`).
+        """
+        return self._execution.call_now(self.functions.resolve(function), args, kwargs)
+
+    async def call_async(self, function: Function[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Like `call`, without blocking the event loop."""
+        return cast("R", await self._execution.call(self.functions.resolve(function), args, kwargs))
+
+    def call_once(self, key: str, function: Mutation[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call a mutation under an idempotency key: another call with that key returns what the first one returned.
+
+        The key, of 1 to 512 characters, is stored with the result in the mutation's transaction. So a program may
+        repeat a call whose reply it did not get. Each tenant has keys of its own.
+
+        Raises IdempotencyConflict if the key was used with another function or other arguments, and what `call` raises.
+        """
+        resolved = self.functions.resolve(function)
+        if not isinstance(resolved, Mutation):
+            raise Misuse(f"{resolved.name} is not a mutation; only mutations take an idempotency key")
+        return cast("R", self._execution.call_once(resolved, args, kwargs, key=key))
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """Schedules functions from outside: `app.scheduler.run_after(5, send, "hello")`. Each call is a transaction."""
+        return Scheduler(self.environment.job_builder, self.tenant_id, self._execution)
+
+    @property
+    def schedules(self) -> "Schedules":
+        """Creates, lists and changes schedules from outside. Each call is a transaction of its own."""
+        return self._execution.schedules(self.tenant_id, self.actor)
+
+    @property
+    def db(self) -> "Documents":
+        """Reads and writes documents from outside, as `ctx.db` does inside. Each call is a transaction of its own."""
+        from evertick.app.outside_documents import DocumentOperations, Documents
+
+        e = self.environment
+        return Documents(DocumentOperations(e, self.tenant_id), e.store.read, self._execution.transact)
+
+    @property
+    def _execution(self) -> "Execution":
+        from evertick.app.execution.runner import Execution
+
+        return Execution(self.environment, self.tenant_id)
+
+    def _opened(self) -> "Environment":
+        """The environment, opened if it is not open."""
+        raise NotImplementedError
+
+
+class AsyncAccess:
+    """`app.aio`, `app.tenant("acme").aio`: the same, awaited."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    async def call(self, function: Function[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Like `App.call`, without blocking the event loop."""
+        return await self._access.call_async(function, *args, **kwargs)
+
+    @property
+    def scheduler(self) -> AsyncScheduler:
+        """Like `App.scheduler`, and every call is awaited."""
+        access = self._access
+        return AsyncScheduler(access.environment.job_builder, access.tenant_id, access._execution)
+
+    @property
+    def schedules(self) -> "AsyncSchedules":
+        """Like `App.schedules`, and every call is awaited."""
+        return self._access._execution.awaited_schedules(self._access.tenant_id, self._access.actor)
+
+    @property
+    def db(self) -> "AsyncDocuments":
+        """Like `App.db`, and every call is awaited."""
+        from evertick.app.outside_documents import AsyncDocuments, DocumentOperations
+
+        access, e = self._access, self._access.environment
+        operations = DocumentOperations(e, access.tenant_id)
+        return AsyncDocuments(operations, e.executors.read, access._execution.transact_async)

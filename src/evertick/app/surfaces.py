@@ -1,0 +1,137 @@
+"""Surfaces: one list of operations, called from blocking and from `async` code.
+
+An operation is a function `(operations, ...) -> Work`: given what it needs, it returns work for a transaction. A
+surface lists each of them once, as a descriptor: read from a blocking surface it is a function that returns the
+result, read from an awaited one it is a function that returns a coroutine. Type checkers see the operation's own
+parameters in both.
+"""
+
+import re
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from inspect import Parameter, formatannotation, signature
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, get_args, overload
+
+from evertick.app.transacting import Page, Transact, TransactAsync, Work, in_pages, in_pages_async
+
+O = TypeVar("O")
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Surface(Generic[O]):
+    """What all surfaces share: the operations, and where they run."""
+
+    read: Any
+    write: Any
+
+    def __init__(self, operations: O) -> None:
+        self.operations = operations
+        """The operations as plain functions that return work for a transaction."""
+
+    def with_operations(self, operations: O) -> Self:
+        """The same surface over other operations."""
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        copy.operations = operations
+        return copy
+
+
+class Blocking(Surface[O]):
+    """Operations that return when they are done. `read` runs questions, `write` changes."""
+
+    def __init__(self, operations: O, read: Transact, write: Transact) -> None:
+        super().__init__(operations)
+        self.read: Transact = read
+        self.write: Transact = write
+
+    def write_pages(self, page: Callable[[str], Work[Page]]) -> int:
+        """Run a change page by page; returns the sum of the counts."""
+        return in_pages(self.write, page)
+
+
+class Awaited(Surface[O]):
+    """Operations that are awaited."""
+
+    def __init__(self, operations: O, read: TransactAsync, write: TransactAsync) -> None:
+        super().__init__(operations)
+        self.read: TransactAsync = read
+        self.write: TransactAsync = write
+
+    async def write_pages(self, page: Callable[[str], Work[Page]]) -> int:
+        """Run a change page by page; returns the sum of the counts."""
+        return await in_pages_async(self.write, page)
+
+
+class Operation(Generic[P, T]):
+    """An operation of a surface. `run` is where the surface runs it: `read`, `write` or `write_pages`."""
+
+    def __init__(self, operation: Callable[..., Any], run: str) -> None:
+        self._operation = operation
+        self._run = run
+        self.__doc__ = operation.__doc__
+        # What surfaces fill in themselves: the operations, and the id after which a page begins.
+        own = 2 if run == "write_pages" else 1
+        shown = signature(operation)
+        result = int if own == 2 else get_args(shown.return_annotation)[1]  # of `Work`, what the work returns
+        parameters = [each for one in list(shown.parameters.values())[own:] for each in _spread(one)]
+        self._signature = shown.replace(parameters=parameters, return_annotation=_kind(result))
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, surface: Blocking[Any], owner: type, /) -> Callable[P, T]: ...
+    @overload
+    def __get__(self, surface: Awaited[Any], owner: type, /) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    @overload
+    def __get__(self, surface: None, owner: type, /) -> Callable[Concatenate[Any, P], Any]: ...
+
+    def __get__(self, surface: Surface[Any] | None, owner: type, /) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return self._call(*args, **kwargs) if surface is None else self._call(surface, *args, **kwargs)
+
+        wraps(self._operation)(call).__signature__ = self._signature  # type: ignore[attr-defined]
+        call.__name__ = call.__qualname__ = self._name
+        return call
+
+    def _call(self, surface: Surface[Any], /, *args: Any, **kwargs: Any) -> Any:
+        run, operations = getattr(surface, self._run), surface.operations
+        if self._run == "write_pages":
+            return run(lambda after: self._operation(operations, after, *args, **kwargs))
+        return run(self._operation(operations, *args, **kwargs))
+
+
+def reads(question: Callable[Concatenate[O, P], Work[T]]) -> Operation[P, T]:
+    """A question."""
+    return Operation(question, "read")
+
+
+def writes(operation: Callable[Concatenate[O, P], Work[T]]) -> Operation[P, T]:
+    """A change, in one transaction."""
+    return Operation(operation, "write")
+
+
+def writes_pages(operation: Callable[Concatenate[O, str, P], Work[Page]]) -> Operation[P, int]:
+    """A change in pages, each a transaction; returns the sum of their counts."""
+    return Operation(operation, "write_pages")
+
+
+class _Shown(str):
+    """Text as `help()` shows it in a signature, without quotes."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+def _spread(parameter: Parameter) -> list[Parameter]:
+    """A parameter as `help()` shows it; `**options` as the names of the options, which their docstring explains."""
+    if parameter.kind is not Parameter.VAR_KEYWORD:
+        return [parameter.replace(annotation=_kind(parameter.annotation))]
+    names = get_args(parameter.annotation)[0].__annotations__
+    return [Parameter(name, Parameter.KEYWORD_ONLY, default=_Shown("...")) for name in names]
+
+
+def _kind(annotation: Any) -> _Shown:
+    """A type without its modules: `datetime | None`."""
+    return _Shown(re.sub(r"\b[a-z_]+\.", "", formatannotation(annotation)))
