@@ -126,7 +126,7 @@ class Bench:
     def clear(self) -> None:
         """Remove everything."""
         with self.driver() as connection:
-            for table in ("schedules", "occurrences", "jobs", "run_reports"):
+            for table in ("schedules", "occurrences", "open_occurrences", "jobs", "run_reports"):
                 connection.execute(f"truncate {table}" if self.path is None else f"delete from {table}")
             if self.path is None:
                 connection.commit()

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -31,7 +32,7 @@ from evertick.rules.schedules.events import (
 from evertick.rules.schedules.fates import FATE_OF, Fate, Origin, Reason, RunOutcome
 from evertick.rules.schedules.plan import Note, Plan, Start, Verdict
 from evertick.rules.schedules.policies import CatchUp, Overlap, Policies
-from evertick.rules.schedules.state import Backfill, FireTime, OccurrenceKey, ScheduleState, new_state
+from evertick.rules.schedules.state import Backfill, FireTime, OccurrenceKey, ScheduleState, Unlisted, new_state
 from evertick.rules.schedules.state_json import from_text, to_text
 
 SLOTTED = [overlap for overlap in Overlap if overlap is not Overlap.ALLOW_ALL]
@@ -283,9 +284,11 @@ def test_a_backfill_that_keeps_to_its_room_loses_nothing_for_want_of_room(histor
 @given(histories())
 @settings(max_examples=200, deadline=None)
 def test_a_state_written_as_text_reads_back_the_same(history: History) -> None:
-    text = to_text(history.state)
+    state = history.state
+    text = to_text(state)
 
-    assert from_text(text) == history.state
+    unlisted = Unlisted(len(state.running), len(state.waiting))
+    assert from_text(text) == replace(state, running=(), waiting=(), unlisted=unlisted)
     assert to_text(from_text(text)) == text
 
 

@@ -32,6 +32,7 @@ from evertick.engine.jobs import cancellation
 from evertick.engine.schedules import commands as schedule_requests
 from evertick.engine.schedules import evaluation, evaluator
 from evertick.rules.schedules.events import Event, Paused
+from evertick.store.transaction import open_occurrences
 from tests.simulation.faults import Fault, Plan, plan_text
 from tests.simulation.functions import Stage
 from tests.simulation.loop import SimulationFailure, SimulationLoop
@@ -132,6 +133,7 @@ def _small_pages(profile: Profile) -> Iterator[None]:
     with (
         patch.multiple(evaluator, PAGE=profile.page, REPORTS_MAX=profile.reports),
         patch.object(evaluation, "OCCURRENCES_PER_ROUND", profile.due),
+        patch.object(open_occurrences, "FEW", 1),
         patch.object(schedule_requests, "ROUNDS_MAX", 3_000),
         patch.object(cancellation, "LOOK_EVERY_MS", profile.poll_ms // 10),
     ):
@@ -177,7 +179,7 @@ async def _come_to_rest(cluster: ScheduleCluster) -> None:
     """Wait until nothing runs or waits any more."""
     for _ in range(REST_TRIES):
         await asyncio.sleep(cluster.profile.span_s / 20)
-        busy = any(state.running or state.waiting or state.backfills for _, state in cluster.truth.living())
+        busy = any(state.open_runs or state.waits or state.backfills for _, state in cluster.truth.living())
         if not busy and not next(cluster.truth.unfinished(), None):
             return
 

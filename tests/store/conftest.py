@@ -11,7 +11,7 @@ from evertick.store.open import open_store
 
 TABLES = (
     "jobs, workers, documents, index_entries, document_indexes, calls, "
-    "schedules, occurrences, run_reports, schedule_history"
+    "schedules, open_occurrences, occurrences, run_reports, schedule_history"
 )
 OpenStore = Callable[[], Store]
 

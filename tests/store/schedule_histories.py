@@ -8,9 +8,10 @@ from evertick.base.ids import DEFAULT_TENANT, JobId, ScheduleId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import JobState
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, RunReport, ScheduleFilter
-from evertick.rules.schedules.fates import Origin
-from evertick.rules.schedules.state import OccurrenceKey
-from evertick.store.records.schedule import Schedule
+from evertick.rules.schedules.fates import Origin, Reason
+from evertick.rules.schedules.policies import Overlap
+from evertick.rules.schedules.state import Occurrence, OccurrenceKey, Run, ScheduleState, Stop, new_state
+from evertick.store.records.schedule import STATE, Schedule
 from tests.store.schedule_model import key_of
 from tests.store.schedule_rows import line, occurrence, report, schedule
 
@@ -46,7 +47,32 @@ class ScheduleDraws:
             wake_at=self._pick((moment, Instant(moment + 30), None)),
             next_at=self._pick((moment, None)),
             last_result=self._pick((None, "1")),
+            stored_state=STATE.value(self._new_state()),
         )
+
+    def _new_state(self) -> ScheduleState:
+        """A state with some runs open and some occurrences waiting."""
+        times = self._random.sample(range(9), self._random.randint(0, 5))
+        entries = [
+            Occurrence(nominal_at=Instant(n), actual_at=Instant(n), overlap=Overlap.SKIP, request=self._pick(("", "r")))
+            for n in times
+        ]
+        split = self._random.randint(0, len(entries))
+        runs = [
+            Run(
+                occurrence=each,
+                run_id=f"run-{each.nominal_at}",
+                why=Reason.ON_TIME,
+                started_at=Instant(5),
+                stop=self._pick((None, None, Stop.CANCEL)),
+            )
+            for each in entries[:split]
+        ]
+        state = new_state(now=Instant(0), run_id_template="")
+        return replace(state, running=tuple(runs), waiting=tuple(entries[split:]))
+
+    def draw_with_open_runs(self, tables: Any) -> Any:
+        return (list(tables.schedules.values()),), {}
 
     def draw_get_schedule(self, tables: Any) -> Any:
         return (self._pick(SCHEDULES),), {"tenant": self._pick(TENANTS)}
@@ -63,10 +89,12 @@ class ScheduleDraws:
     def draw_save_schedules(self, tables: Any) -> Any:
         known = list(tables.schedules.values())
         chosen = self._random.sample(known, min(len(known), self._random.randint(1, 3)))
+        too_late = self._maybe(0.2)
         rows = []
         for row in chosen:
             changed = replace(self._new_schedule(), tenant=row.tenant, id=row.id, note=str(self._moment()))
-            rows.append(replace(changed, revision=row.revision - self._maybe(0.2), version=row.version + 1))
+            listed = row.open_now or {}
+            rows.append(replace(changed, revision=row.revision - too_late, version=row.version + 1, listed=listed))
         return (rows,), {}
 
     def draw_list_schedules(self, tables: Any) -> Any:

@@ -14,12 +14,15 @@ from evertick.base.records.jobs import JobFilter
 from evertick.base.records.schedules import OccurrenceFilter, ScheduleFilter
 from evertick.store.contract.store import Store, Transaction
 from evertick.store.open import open_store
+from evertick.store.records.open_occurrences import OPEN_COLUMNS, open_row
 from evertick.store.transaction.ledger import REPORT_COLUMNS
 from tests.store.histories import TENANTS, WORKERS, History, NotCommitted, Step
 from tests.store.model import Tables, claim_of
 
 SEEDS: Final = tuple(map(int, filter(None, os.environ.get("EVERTICK_STORE_SEED", "").split(",")))) or (1, 2, 3)
 STEPS: Final = int(os.environ.get("EVERTICK_STORE_STEPS", "450"))
+OPEN: Final = OPEN_COLUMNS[:5] + OPEN_COLUMNS[7:]
+"""Without the order, which the model does not know."""
 FLOOR: Final = 2
 """How often each kind of operation must have succeeded in a history of 250 steps."""
 RARE: Final = (
@@ -119,6 +122,7 @@ def snapshot(store: Store) -> dict[str, list[Any]]:
             ],
             "reports": rows(tx, f"select {', '.join(REPORT_COLUMNS)} from run_reports"),
             "history": rows(tx, "select id, tenant, schedule_id, at, actor, action, detail from schedule_history"),
+            "open": rows(tx, f"select {', '.join(OPEN)} from open_occurrences"),
             "stops": rows(tx, "select id, stop from jobs where stop > 0"),
         }
 
@@ -147,6 +151,11 @@ def snapshot_of_model(tables: Tables) -> dict[str, list[Any]]:
         "history": sorted(
             (row.id, row.tenant, row.schedule_id, row.at, row.actor, row.action, row.detail)
             for row in tables.history.values()
+        ),
+        "open": sorted(
+            open_row((row.tenant, row.id), each, 0)[:5] + open_row((row.tenant, row.id), each, 0)[7:]
+            for row in tables.schedules.values()
+            for each in (row.open_now or {}).values()
         ),
         "stops": sorted((job_id, stop) for job_id, stop in tables.stops.items() if job_id in tables.jobs),
     }

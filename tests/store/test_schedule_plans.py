@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -9,9 +10,11 @@ import pytest
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.store.contract.store import Store, Transaction
 from evertick.store.open import open_store
+from evertick.store.records.schedule import STATE
 from evertick.store.transaction.statements import load_statements
 from tests.store.rows import NOW, at
 from tests.store.schedule_rows import line, occurrence, report, schedule, waiting
+from tests.store.test_open_occurrences import EMPTY, run
 from tests.store.test_query_plans import buffers, nodes, postgres_plan, sqlite_steps
 
 FAR, ASLEEP, DUE = 5_000, 2_000, 300
@@ -29,6 +32,8 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "next_wake": ({}, {"schedules_wake"}),
     "reported_schedules": ({"limit": 100}, {"run_reports_by_schedule", "schedules_pkey"}),
     "run_reports_of": ({"keys": KEYS, "limit": 100}, {"run_reports_by_schedule"}),
+    "first_open_occurrences": (ONE | {"waits": 0, "limit": 10}, {"open_occurrences_in_order"}),
+    "named_open_occurrences": (ONE | {"keys": '[[1, "schedule", ""]]'}, {"open_occurrences_pkey"}),
     "get_schedule": ({"tenant": "default", "id": "due00001"}, {"schedules_pkey"}),
     "lock_schedule": ({"tenant": "default", "id": "due00001"}, {"schedules_pkey"}),
     "delete_schedule": ({"tenant": "default", "id": "due00001"}, {"schedules_pkey"}),
@@ -51,9 +56,18 @@ POSTGRES: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
         {"rows": '[{"tenant":"default","schedule_id":"due00001","nominal_at":1,"origin":"schedule","request":""}]'},
         {"occurrences_pkey"},
     ),
+    "open_occurrences": ({"keys": KEYS}, {"open_occurrences_in_order"}),
+    "forget_open_occurrences": ({"tenant": "default", "id": "due00001"}, {"open_occurrences_in_order"}),
+    "close_occurrences": (
+        {"rows": '[{"tenant":"default","schedule_id":"due00001","nominal_at":1,"origin":"schedule","request":""}]'},
+        {"open_occurrences_pkey"},
+    ),
     "delete_run_reports": ({"rows": '[{"job_id":"j"}]'}, {"run_reports_pkey"}),
 }
-MAY_SORT: Final = ("run_reports_of", "list_occurrences_asc", "list_occurrences_desc", "prune_occurrences")
+MAY_SORT: Final = (
+    "run_reports_of", "open_occurrences", "named_open_occurrences", "list_occurrences_asc", "list_occurrences_desc",
+    "prune_occurrences",
+)  # fmt: skip
 """The reports of a page have one order and their schedules another; times of one moment are put in order by id."""
 
 
@@ -66,7 +80,9 @@ def fill(store: Store) -> None:
         for number in range(ASLEEP):
             tx.insert_schedule(schedule(f"asleep{number:05}", wake_at=None, next_at=None))
         for number in range(DUE):
-            tx.insert_schedule(schedule(f"due{number:05}", wake_at=at(-number), next_at=at(-number)))
+            state = STATE.value(replace(EMPTY, running=tuple(run(number) for number in range(20))))
+            due_at = at(-number)
+            tx.insert_schedule(schedule(f"due{number:05}", wake_at=due_at, next_at=due_at, stored_state=state))
         for number in range(DUE):
             name = f"due{number:05}"
             minutes = [occurrence(minute, name, ended_at=NOW) for minute in range(1, 40)]

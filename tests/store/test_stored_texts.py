@@ -111,7 +111,7 @@ def test_what_is_written_carries_its_version() -> None:
 
 
 def test_a_newer_text_is_refused_when_it_is_read_and_not_before(store: Store) -> None:
-    newer = '{"v": 2, "name": "app.report"}'
+    newer = '{"v": 3, "name": "app.report"}'
     add(
         store,
         old(stored_target=TARGET.text(newer), stored_state=STATE.text(newer), stored_metadata=METADATA.text(newer)),
@@ -119,11 +119,11 @@ def test_a_newer_text_is_refused_when_it_is_read_and_not_before(store: Store) ->
 
     row = find(store)
 
-    with pytest.raises(SchemaMismatch, match="target was written in version 2"):
+    with pytest.raises(SchemaMismatch, match="target was written in version 3"):
         _ = row.target
-    with pytest.raises(SchemaMismatch, match="metadata was written in version 2"):
+    with pytest.raises(SchemaMismatch, match="metadata was written in version 3"):
         _ = row.metadata
-    with pytest.raises(SchemaMismatch, match="state was written in version 2"):
+    with pytest.raises(SchemaMismatch, match="state was written in version 3"):
         _ = row.state
     assert store.write(lambda tx: tx.save_schedules([replace(row, wake_at=None)])) == 1
     assert find(store).stored_state.text == newer

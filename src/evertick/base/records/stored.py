@@ -60,6 +60,11 @@ class Stored(Generic[T]):
         return self._text
 
     @property
+    def is_known(self) -> bool:
+        """Whether the value was read or given before, so that it is at hand."""
+        return self._value is not None
+
+    @property
     def value(self) -> T:
         """The value of the text. Raises SchemaMismatch if a newer release wrote it, or if it is damaged."""
         if self._value is None:

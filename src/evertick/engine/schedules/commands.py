@@ -111,8 +111,9 @@ def update(transaction: Transaction, schedule_id: ScheduleId, change: Update, by
     row = locked(transaction, schedule_id, by.tenant, change.if_version)
     before = _evaluated(transaction, row, (), by)
     write(transaction, [before], by.evaluation)
-    edited = before.row if change.edit is None else change.edit(before.row)
-    edited = replace(edited, version=row.version + 1, revision=before.row.revision + 1, updated_at=by.now)
+    seen = before.row.saved()
+    edited = seen if change.edit is None else change.edit(seen)
+    edited = replace(edited, version=row.version + 1, updated_at=by.now)
     spec_changed = edited.spec != row.spec
     pending: tuple[FireTime, ...] = ()
     spec_since: Instant | None = None
@@ -191,7 +192,7 @@ def _evaluated(
             return replace(item, retired=False)
         page = evaluate(row, replace(inputs, requests=()), by.evaluation)
         write(transaction, [replace(page, retired=False)], by.evaluation)
-        row = replace(page.row, revision=row.revision + 1)
+        row = page.row.saved()
     raise Unavailable(f"schedule {row.id!r} is being caught up with what it missed; try again in a moment")
 
 

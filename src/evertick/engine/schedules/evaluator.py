@@ -73,6 +73,7 @@ class Evaluator(Loop):
         reported = transaction.reported_schedules(limit=room + 1)
         page = {(row.tenant, row.id): row for row in (*due[:PAGE], *reported[:room])}
         reports = transaction.run_reports(list(page), limit=REPORTS_MAX)
+        page = {(row.tenant, row.id): row for row in transaction.with_open_runs(list(page.values()), reports)}
         now = max(
             now, self._deps.clock.now()
         )  # what was read may have happened since, and a run starts after the end it heard

@@ -124,14 +124,14 @@ def room(state: ScheduleState) -> int:
     limit = state.policies.buffer_limit
     # A small buffer has no places to spare: there the reserve shrinks, so that a backfill gets on at all.
     shared = capacity(
-        waiting=len(state.waiting),
+        waiting=state.waits,
         backfills=len(state.backfills),
         buffer_limit=limit,
         reserve=min(RESERVE, limit // 4),
     )
-    if shared == 0 and not state.waiting and (limit or not state.running):
+    if shared == 0 and not state.waits and (limit or not state.open_runs):
         shared = 1
-    return max(0, min(shared, RUNS_MAX - len(state.running)))
+    return max(0, min(shared, RUNS_MAX - state.open_runs))
 
 
 def portion(state: ScheduleState, backfill: Backfill) -> int:

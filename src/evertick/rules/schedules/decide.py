@@ -151,10 +151,9 @@ def _occurrence(time: FireTime, overlap: Overlap, origin: Origin = Origin.SCHEDU
 
 def _run_ended(builder: StateBuilder, event: RunEnded) -> None:
     """Remember what it left behind first, then pause, then let the next one go: the next one must see both."""
-    run = builder.run_of(event.key)
+    run = builder.running.pop(event.key, None)
     if run is None:
         return
-    builder.running.remove(run)
     builder.last_result, builder.last_failure = result_and_failure(builder.last_result, builder.last_failure, event)
     pause = pause_after(event, run.run_id, builder.policies)
     if pause is not None and builder.pause is None:
@@ -165,7 +164,7 @@ def _run_ended(builder: StateBuilder, event: RunEnded) -> None:
 
 
 def _start_refused(builder: StateBuilder, event: StartRefused) -> None:
-    run = builder.run_of(event.key)
+    run = builder.running.get(event.key)
     if run is None:
         return
     builder.unstart(run, cut(event.error))

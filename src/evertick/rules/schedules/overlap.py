@@ -21,9 +21,19 @@ from typing import Final
 
 from evertick.rules.schedules.fates import Origin, Reason
 from evertick.rules.schedules.policies import Overlap
-from evertick.rules.schedules.state import Occurrence, Run, Stop
+from evertick.rules.schedules.state import Occurrence, Run, ScheduleState, Stop
 
 STOPS_OTHERS: Final = frozenset({Overlap.CANCEL_OTHER, Overlap.TERMINATE_OTHER})
+
+
+def needs_all_runs(state: ScheduleState) -> bool:
+    """May one of the runs be asked to stop, or are those of a backfill counted? Else only the oldest has a say."""
+    return (
+        bool(state.backfills)
+        or state.policies.overlap in STOPS_OTHERS
+        or any(each.overlap in STOPS_OTHERS for each in state.waiting)
+    )
+
 
 Refuse = Callable[[Occurrence, int], Reason | None]
 """Why an occurrence whose turn has come may not start after all; the number is of scheduled ones chosen before it."""

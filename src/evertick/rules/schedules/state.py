@@ -142,6 +142,16 @@ class Recount:
     until: Instant
 
 
+class Unlisted(NamedTuple):
+    """Open runs and waiting occurrences that a state has beside those that it lists."""
+
+    runs: int = 0
+    waiting: int = 0
+
+
+NONE_UNLISTED: Final = Unlisted()
+
+
 @dataclass(frozen=True, slots=True)
 class Counters:
     """How many occurrences ended up with each reason, since the schedule exists. Waiting ones are in none of them."""
@@ -183,6 +193,9 @@ class ScheduleState:
     - `blocked_reason`: why the target may not run now ("workflow is paused"), else None.
     - `remaining`: scheduled actions left, None for no limit.
     - `running` in the order of starting, `waiting` in the order of arriving.
+    - `unlisted`: how many more there are of both. They are rows of their own, and of thousands of open runs only those
+      that matter are read. A state that events are folded into lists everything that waits, the runs that the events
+      name, and the oldest run that stays; it lists all runs if `overlap.needs_all_runs`.
     - `ahead`: occurrences of a spec that was replaced after their nominal and before their actual time.
     """
 
@@ -198,6 +211,7 @@ class ScheduleState:
     recount: Recount | None = None
     running: tuple[Run, ...] = ()
     waiting: tuple[Occurrence, ...] = ()
+    unlisted: Unlisted = NONE_UNLISTED
     ahead: tuple[Occurrence, ...] = ()
     backfills: tuple[Backfill, ...] = ()
     counters: Counters = field(default_factory=Counters)
@@ -210,6 +224,16 @@ class ScheduleState:
         return self.pause is not None
 
     @property
+    def open_runs(self) -> int:
+        """How many runs are open, listed or not."""
+        return len(self.running) + self.unlisted.runs
+
+    @property
+    def waits(self) -> int:
+        """How many occurrences wait, listed or not."""
+        return len(self.waiting) + self.unlisted.waiting
+
+    @property
     def ending(self) -> Ending | None:
         """Why no further scheduled time will be acted on, or None while some may."""
         if self.remaining == 0:
@@ -219,7 +243,7 @@ class ScheduleState:
     @property
     def completed(self) -> bool:
         """Has it ended, with nothing left running, waiting or to be backfilled?"""
-        busy = self.running or self.waiting or self.ahead or self.backfills
+        busy = self.open_runs or self.waits or self.ahead or self.backfills
         return self.ending is not None and not busy
 
 

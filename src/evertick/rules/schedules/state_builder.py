@@ -32,7 +32,8 @@ class StateBuilder:
         self.remaining = state.remaining
         self.spec_ended = state.spec_ended
         self.recount = state.recount
-        self.running = list(state.running)
+        self.running = {run.occurrence.key: run for run in state.running}
+        self.unlisted = state.unlisted
         self.waiting = list(state.waiting)
         self.ahead = list(state.ahead)
         self.backfills = list(state.backfills)
@@ -44,6 +45,16 @@ class StateBuilder:
         self._fates: dict[OccurrenceKey, Verdict] = {}
         self._stops: list[tuple[OccurrenceKey, Stop]] = []
         self._notes: list[Note] = []
+
+    @property
+    def open_runs(self) -> int:
+        """How many runs are open, listed or not."""
+        return len(self.running) + self.unlisted.runs
+
+    @property
+    def blocker(self) -> str | None:
+        """The name of the oldest open run, which stands in the way of others."""
+        return next(iter(self.running.values())).run_id if self.running else None
 
     # Arriving
 
@@ -69,9 +80,9 @@ class StateBuilder:
         """One pass of the overlap policies over candidates; whoever waits already stays where it is."""
         result = sort_out(
             candidates,
-            open_runs=len(self.running),
+            open_runs=self.open_runs,
             limit=self.policies.concurrency_limit,
-            room=RUNS_MAX - len(self.running),
+            room=RUNS_MAX - self.open_runs,
             waiting=len(self.waiting),
             refuse=self._refuse,
         )
@@ -87,13 +98,13 @@ class StateBuilder:
     def recheck(self) -> None:
         """A slot may have become free: one pass over all that wait."""
         limit = self.policies.concurrency_limit
-        if not self.waiting or len(self.running) >= limit:
+        if not self.waiting or self.open_runs >= limit:
             return
         result = sort_out(
             self.waiting,
-            open_runs=len(self.running),
+            open_runs=self.open_runs,
             limit=limit,
-            room=RUNS_MAX - len(self.running),
+            room=RUNS_MAX - self.open_runs,
             waiting=0,
             refuse=self._refuse,
         )
@@ -118,7 +129,7 @@ class StateBuilder:
         late = self.now - occurrence.actual_at > LATE_AFTER_MS
         why = started_because(occurrence.origin, waited=waited, late=late)
         name = run_id(self.run_id_template, occurrence.nominal_at)
-        self.running.append(Run(occurrence=occurrence, run_id=name, why=why, started_at=self.now))
+        self.running[occurrence.key] = Run(occurrence=occurrence, run_id=name, why=why, started_at=self.now)
         self._starts.append(
             Start(
                 occurrence=occurrence,
@@ -137,33 +148,22 @@ class StateBuilder:
     def settle(self, occurrence: Occurrence, reason: Reason) -> None:
         """It will not run, for this reason."""
         self._count(reason, 1)
-        blocker = self.running[0].run_id if reason is Reason.OVERLAP and self.running else None
+        blocker = self.blocker if reason is Reason.OVERLAP else None
         self._record(occurrence, reason, self._detail(occurrence, reason, blocker), blocker)
 
     def unstart(self, run: Run, error: str) -> None:
         """Take a start back: the run never was, and the action is not used up."""
-        self.running.remove(run)
         occurrence = run.occurrence
+        del self.running[occurrence.key]
         if self.remaining is not None and occurrence.origin is Origin.SCHEDULE:
             self.remaining += 1
         self._count(run.why, -1)
         self._count(Reason.START_REFUSED, 1)
         self._record(occurrence, Reason.START_REFUSED, error, None)
 
-    def run_of(self, key: OccurrenceKey) -> Run | None:
-        """The open run of an occurrence."""
-        for run in self.running:
-            if run.occurrence.nominal_at == key.nominal_at and run.occurrence.key == key:
-                return run
-        return None
-
     def knows(self, key: OccurrenceKey) -> bool:
         """Is there a run of it, does it wait, or was it judged in this very fold?"""
-        return (
-            key in self._fates
-            or self.run_of(key) is not None
-            or any(occurrence.key == key for occurrence in self.waiting)
-        )
+        return key in self._fates or key in self.running or any(occurrence.key == key for occurrence in self.waiting)
 
     def drop_waiting(self, to_drop: Sequence[Occurrence], reason: Reason) -> None:
         """These shall wait no longer, and not run either."""
@@ -202,8 +202,9 @@ class StateBuilder:
             remaining=self.remaining,
             spec_ended=self.spec_ended,
             recount=self.recount,
-            running=tuple(self.running),
+            running=tuple(self.running.values()),
             waiting=tuple(self.waiting),
+            unlisted=self.unlisted,
             ahead=tuple(self.ahead),
             backfills=tuple(self.backfills),
             counters=Counters(self.counts),
@@ -258,14 +259,16 @@ class StateBuilder:
             self.drop_waiting([oldest], Reason.SUPERSEDED)
         self.waiting.append(occurrence)
         reason = Reason.STOPPING_RUN if stops else Reason.BEHIND_RUN
-        blocker = self.running[0].run_id if self.running else None
-        self._record(occurrence, reason, f"waits for {blocker}", blocker)
+        self._record(occurrence, reason, f"waits for {self.blocker}", self.blocker)
 
     def _ask_to_stop(self) -> None:
         """Ask the runs that stand in the way of waiting occurrences to stop."""
-        for run, stop in stops_wanted(self.waiting, self.running, self.policies.concurrency_limit):
-            self.running[self.running.index(run)] = replace(run, stop=stop)
-            self._stops.append((run.occurrence.key, stop))
+        if not any(each.overlap in STOPS_OTHERS for each in self.waiting):
+            return
+        for run, stop in stops_wanted(self.waiting, [*self.running.values()], self.policies.concurrency_limit):
+            key = run.occurrence.key
+            self.running[key] = replace(run, stop=stop)
+            self._stops.append((key, stop))
             self.tell(NoteCode.STOPPING, f"asked {run.run_id} to {stop}, as the overlap policy says")
 
     def _record(self, occurrence: Occurrence, reason: Reason, detail: str, name: str | None) -> None:

@@ -1,11 +1,13 @@
 """State as text: a `ScheduleState` as JSON for a column of the database, and back.
 
 The text is canonical (equal states give equal texts) and leaves out what has its default, so that the usual state is
-short. `VERSION` is written with it; a text of a newer version is refused rather than misread.
+short. Of open runs and waiting occurrences it holds the numbers; they themselves are rows of their own, so that a tick
+writes what it changes, however many there are. `VERSION` is written with it; a text of a newer version is refused
+rather than misread. Version 1 held them itself: it is read as before, and still written while there are none, so that
+a worker of an earlier release that runs meanwhile can read as much as possible.
 """
 
 import json
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, Final
 
@@ -24,9 +26,12 @@ from evertick.rules.schedules.state import (
     RunEnd,
     ScheduleState,
     Stop,
+    Unlisted,
 )
 
-VERSION: Final = 1
+VERSION: Final = 2
+LISTS: Final = '"open":['
+"""What only the texts contain that leave open runs or waiting occurrences to rows of their own."""
 
 _encode: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 _PLAIN: Final = ("run_id_template", "seen_until", "touched_at", "note", "remaining", "spec_ended")
@@ -48,22 +53,19 @@ def to_text(state: ScheduleState) -> str:
         ],
         "pause": state.pause and [state.pause.at, state.pause.by, state.pause.note, state.pause.until],
         "recount": state.recount and [state.recount.id, state.recount.until],
-        "running": [
-            [_occurrence_row(run.occurrence), run.run_id, run.why, run.started_at, run.stop] for run in state.running
-        ],
-        "waiting": _rows(state.waiting),
-        "ahead": _rows(state.ahead),
+        "open": [state.open_runs, state.waits] if state.open_runs or state.waits else None,
+        "ahead": [_occurrence_row(each) for each in state.ahead],
         "backfills": [_backfill_row(each) for each in state.backfills],
         "counters": dict(state.counters.by_reason),
         "last_result": _end_row(state.last_result),
         "last_failure": _end_row(state.last_failure),
     }
     kept = {name: part for name, part in value.items() if not (part is None or part is False or part in ("", [], {}))}
-    return _encode({"v": VERSION, **kept})
+    return _encode({"v": VERSION if "open" in kept else 1, **kept})
 
 
 def from_text(text: str) -> ScheduleState:
-    """The state that `to_text` wrote.
+    """The state that `to_text` wrote, with its open runs and waiting occurrences unlisted.
 
     Raises SchemaMismatch if a newer version wrote it.
     """
@@ -86,6 +88,7 @@ def from_text(text: str) -> ScheduleState:
         recount=None if recount is None else Recount(id=recount[0], until=recount[1]),
         running=tuple(_run(row) for row in value.get("running", [])),
         waiting=tuple(_occurrence(row) for row in value.get("waiting", [])),
+        unlisted=Unlisted(*value.get("open", ())),
         ahead=tuple(_occurrence(row) for row in value.get("ahead", [])),
         backfills=tuple(_backfill(row) for row in value.get("backfills", [])),
         counters=Counters({Reason(reason): count for reason, count in value.get("counters", {}).items()}),
@@ -109,10 +112,6 @@ def _policies(
 
 
 Row = list[Any]
-
-
-def _rows(occurrences: Iterable[Occurrence]) -> list[Row]:
-    return [_occurrence_row(occurrence) for occurrence in occurrences]
 
 
 def _occurrence_row(each: Occurrence) -> Row:

@@ -5,14 +5,18 @@ from typing import TYPE_CHECKING, Protocol
 
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.schedules import HistoryRow, ScheduleFilter
+from evertick.base.records.schedules import HistoryRow, RunReport, ScheduleFilter
 
 if TYPE_CHECKING:  # every app imports the contract, and only those with schedules load their rules
     from evertick.store.records.schedule import Schedule
 
 
 class Schedules(Protocol):
-    """What a transaction can do with schedules and their history."""
+    """What a transaction can do with schedules and their history.
+
+    Open runs and waiting occurrences of a schedule are rows of their own. `get_schedule` and `lock_schedule` read them;
+    schedules that come as lists have them after `with_open_runs`. To write a schedule writes what changed of them.
+    """
 
     def insert_schedule(self, row: "Schedule") -> None:
         """Write a new schedule. Raises WriteConflict if its id was taken meanwhile."""
@@ -34,12 +38,25 @@ class Schedules(Protocol):
         """Schedules with runs that ended and were not heard of yet, locked; those somebody looks at are skipped."""
         ...
 
+    def with_open_runs(
+        self, schedules: "Sequence[Schedule]", reports: Sequence[RunReport] | None = None
+    ) -> "list[Schedule]":
+        """The schedules with their waiting occurrences and open runs.
+
+        With `reports`, a schedule that has many open runs gets only those that matter: the runs that the reports name,
+        and the oldest; all if one may be asked to stop.
+        """
+        ...
+
     def next_wake(self) -> Instant | None:
         """When the next schedule wants to be looked at."""
         ...
 
     def save_schedules(self, rows: "Sequence[Schedule]") -> int:
-        """Write schedules back under the revision they were read with; returns how many still had it."""
+        """Write schedules back under the revision they were read with; returns how many still had it.
+
+        If some had not, the transaction must not commit: what they have open was not written.
+        """
         ...
 
     def delete_schedule(self, schedule_id: ScheduleId, *, tenant: TenantId) -> bool:

@@ -6,17 +6,20 @@ the engine, and without pydantic, which reads specs.
 """
 
 import json
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from evertick.base.ids import DEFAULT_TENANT, ScheduleId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.stored import Codec, Stored
 from evertick.rules.schedules.metadata import ScheduleMetadata
-from evertick.rules.schedules.state import ScheduleState
+from evertick.rules.schedules.state import NONE_UNLISTED, OccurrenceKey, Run, ScheduleState, Unlisted
 from evertick.rules.schedules.state_json import from_text, to_text
 from evertick.rules.schedules.target import Target
+from evertick.store.records.open_occurrences import Open
 
 if TYPE_CHECKING:
     from evertick.recurrence.search.recurrence import Recurrence
@@ -87,6 +90,7 @@ def _compiled(text: str) -> "Recurrence":
 STATE: Final = Codec(to_text, from_text)
 TARGET: Final = Codec(Target.to_text, Target.from_text)
 UNREADABLE: Final = "unreadable"
+NOTHING: Final[Mapping[OccurrenceKey, Open]] = MappingProxyType({})
 METADATA: Final = Codec(ScheduleMetadata.to_text, ScheduleMetadata.from_text)
 
 
@@ -101,6 +105,9 @@ class Schedule:
     `function`, `status` (`active`, `paused`, `completed`, or `unreadable` by this release), `note` and `seen_until`
     repeat parts of the target and the state as columns, for lists. Only `with_target`, `with_state` and `set_aside` set
     them.
+
+    Open runs and waiting occurrences of the state are rows of their own; `listed` are those that were read, as they are
+    in the database.
     """
 
     tenant: TenantId = DEFAULT_TENANT
@@ -123,6 +130,7 @@ class Schedule:
     revision: int = 1
     created_at: Instant
     updated_at: Instant
+    listed: Mapping[OccurrenceKey, Open] = field(default_factory=lambda: NOTHING, compare=False, repr=False)
 
     @classmethod
     def new(
@@ -177,6 +185,28 @@ class Schedule:
         """The schedule in another state, with `changes` of its other fields."""
         return replace(self, **_of_state(state), **changes)
 
+    def listing(self, found: Sequence[Open], *, whole: bool) -> Self:
+        """The schedule with the open runs and waiting occurrences that were read, in order; `whole`: these are all."""
+        runs = tuple(each for each in found if isinstance(each, Run))
+        waiting = tuple(each for each in found if not isinstance(each, Run))
+        unlisted = NONE_UNLISTED if whole else Unlisted(self.state.open_runs - len(runs), 0)
+        state = replace(self.state, running=runs, waiting=waiting, unlisted=unlisted)
+        listed = {_key(each): each for each in found}
+        return replace(self, stored_state=Stored(STATE, self.stored_state.text, state), listed=listed)
+
+    @property
+    def open_now(self) -> dict[OccurrenceKey, Open] | None:
+        """What is open by its state, as far as it is listed, in order; None if nothing has changed its state."""
+        if self.status == UNREADABLE or not self.stored_state.is_known:
+            return None
+        state = self.stored_state.value
+        opened: tuple[Open, ...] = (*state.running, *state.waiting)
+        return {_key(each): each for each in opened}
+
+    def saved(self) -> Self:
+        """The schedule as it is in the database after it was written."""
+        return replace(self, revision=self.revision + 1, listed=self.open_now or NOTHING)
+
     def set_aside(self, until: Instant) -> Self:
         """The schedule as one that cannot be read: it is looked at again at `until`, and not earlier for ended runs."""
         return replace(self, wake_at=until, status=UNREADABLE)
@@ -184,6 +214,10 @@ class Schedule:
     def with_metadata(self, metadata: ScheduleMetadata) -> Self:
         """The schedule with other metadata."""
         return replace(self, stored_metadata=METADATA.value(metadata))
+
+
+def _key(each: Open) -> OccurrenceKey:
+    return each.occurrence.key if isinstance(each, Run) else each.key
 
 
 def _of_target(target: Target) -> dict[str, Any]:

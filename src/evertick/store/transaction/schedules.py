@@ -1,6 +1,7 @@
 """Schedules over SQL, and their history."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Final
 
@@ -9,7 +10,8 @@ from evertick.base.instants import Instant
 from evertick.base.records.schedules import HistoryRow, ScheduleFilter
 from evertick.store.contract.notifications import Notification
 from evertick.store.records.schedule import METADATA, STATE, TARGET, Schedule, StoredSpec
-from evertick.store.transaction.driver import Driver, Row
+from evertick.store.transaction.driver import Row
+from evertick.store.transaction.open_occurrences import SqlOpenOccurrences
 
 NEVER: Final = 2**63 - 1
 """Where schedules without a next time stand in a list by next time."""
@@ -35,13 +37,14 @@ schedule_values: Final = attrgetter(*(_STORED.get(name, name) for name in SCHEDU
 saved_values: Final = attrgetter(*(_STORED.get(name, name) for name in SAVED_COLUMNS))
 
 
-class SqlSchedules(Driver):
+class SqlSchedules(SqlOpenOccurrences):
     """The contract `Schedules`."""
 
     hints: set[Notification]
 
     def insert_schedule(self, row: Schedule) -> None:
         self._run("insert_schedule", dict(zip(SCHEDULE_COLUMNS, schedule_values(row), strict=True)))
+        self._write_open([replace(row, revision=0)])  # before what the first write opens
         self.hints.add(Notification.SCHEDULE)
 
     def get_schedule(self, schedule_id: ScheduleId, *, tenant: TenantId) -> Schedule | None:
@@ -64,11 +67,15 @@ class SqlSchedules(Driver):
         if not rows:
             return 0
         self.hints.add(Notification.SCHEDULE)
-        values = [saved_values(row) for row in rows]
-        return self._run_many("save_schedules", SAVED_COLUMNS, values)
+        saved = self._run_many("save_schedules", SAVED_COLUMNS, [saved_values(row) for row in rows])
+        if saved == len(rows):  # else nothing of all this may be committed
+            self._write_open(rows)
+        return saved
 
     def delete_schedule(self, schedule_id: ScheduleId, *, tenant: TenantId) -> bool:
-        return self._run("delete_schedule", {"id": schedule_id, "tenant": tenant}) > 0
+        which = {"id": schedule_id, "tenant": tenant}
+        self._run("forget_open_occurrences", which)
+        return self._run("delete_schedule", which) > 0
 
     def list_schedules(
         self,
@@ -110,7 +117,7 @@ class SqlSchedules(Driver):
 
     def _one_schedule(self, statement: str, schedule_id: ScheduleId, tenant: TenantId) -> Schedule | None:
         rows = self._fetch(statement, {"id": schedule_id, "tenant": tenant})
-        return _schedule(rows[0]) if rows else None
+        return self.with_open_runs([_schedule(rows[0])])[0] if rows else None
 
 
 def _values(row: object, names: Sequence[str]) -> dict[str, Any]:
