@@ -7,19 +7,13 @@ code; they can be paused and triggered here.
 import click
 
 from evertick.cli.core.databases import data_options
+from evertick.cli.core.flags import flags
 from evertick.cli.core.lazy import LazyGroup
 from evertick.cli.core.output import OutputOptions, time_row_options
-from evertick.cli.schedule.list import ListFlags, list_options, write_description, write_list
-from evertick.cli.schedule.pause import (
-    PauseFlags,
-    ResumeFlags,
-    pause_one,
-    pause_options,
-    resume_one,
-    resume_options,
-)
+from evertick.cli.schedule.list import ListFlags, write_description, write_list
+from evertick.cli.schedule.pause import PauseFlags, ResumeFlags, pause_one, resume_one
 from evertick.cli.schedule.session import open_session
-from evertick.cli.schedule.trigger import TriggerFlags, cron_trigger_options, trigger_one
+from evertick.cli.schedule.trigger import TriggerFlags, trigger_one
 
 KIND = "cron"
 
@@ -30,12 +24,12 @@ def cron() -> None:
 
 
 @cron.command("list")
-@list_options("next")
+@flags(ListFlags, "chosen", changed={"sort": {"default": "next"}})
 @data_options
 @time_row_options
-def list_crons(flags: ListFlags, db: str | None, out: OutputOptions) -> None:
+def list_crons(chosen: ListFlags, db: str | None, out: OutputOptions) -> None:
     """List crons, the one that runs next first."""
-    write_list(flags, db, out, kind=KIND)
+    write_list(chosen, db, out, kind=KIND)
 
 
 @cron.command("get")
@@ -49,30 +43,30 @@ def get(name: str, db: str | None, out: OutputOptions) -> None:
 
 @cron.command("trigger")
 @click.argument("name")
-@cron_trigger_options
+@flags(TriggerFlags, "how", only=("overlap", "wait"))
 @data_options
 @time_row_options
-def trigger(name: str, flags: TriggerFlags, db: str | None, out: OutputOptions) -> int:
+def trigger(name: str, how: TriggerFlags, db: str | None, out: OutputOptions) -> int:
     """Start one run of a cron now."""
     with open_session(db) as session:
-        return trigger_one(session, name, flags, out, kind=KIND)
+        return trigger_one(session, name, how, out, kind=KIND)
 
 
 @cron.command("pause")
 @click.argument("name")
-@pause_options
+@flags(PauseFlags, "how")
 @data_options
-def pause(name: str, flags: PauseFlags, db: str | None) -> None:
+def pause(name: str, how: PauseFlags, db: str | None) -> None:
     """Pause a cron. Starting the app again does not resume it."""
     with open_session(db) as session:
-        pause_one(session, name, flags, kind=KIND)
+        pause_one(session, name, how, kind=KIND)
 
 
 @cron.command("resume")
 @click.argument("name")
-@resume_options
+@flags(ResumeFlags, "how")
 @data_options
-def resume(name: str, flags: ResumeFlags, db: str | None) -> None:
+def resume(name: str, how: ResumeFlags, db: str | None) -> None:
     """Let a cron go on, from now."""
     with open_session(db) as session:
-        resume_one(session, name, flags, kind=KIND)
+        resume_one(session, name, how, kind=KIND)

@@ -20,7 +20,7 @@ from evertick.base.instants import to_iso
 from evertick.cli.core.databases import chosen_tenant, data_options, require_file
 from evertick.cli.core.escaping import json_text, printable, printable_lines, reason
 from evertick.cli.core.exits import FunctionRaised
-from evertick.cli.core.flags import grouped
+from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target, place_of
 from evertick.cli.schedule.spec_flags import parse_json
 from evertick.recurrence.parse.duration import parse_milliseconds
@@ -41,17 +41,29 @@ ARGUMENTS_FILE_MAX: Final = 16 * 1024 * 1024
 class RunFlags:
     """Where the arguments come from, when the function is called, and where."""
 
-    words: tuple[str, ...]
-    json_words: str | None
-    json_file: Path | None
-    after: str | None
-    at: str | None
-    key: str | None
-    idempotency_key: str | None
-    app_file: str | None
-    db: str | None
-    output: str | None
-    show_traceback: bool
+    words: tuple[str, ...] = shared(click.argument("words", nargs=-1, metavar="[NAME=VALUE]..."))
+    json_words: str | None = flag("--json", metavar="JSON", help="Arguments as a JSON object.")
+    json_file: Path | None = flag(
+        "--file", type=click.Path(path_type=Path), metavar="FILE", help="The same, from a file; - is stdin."
+    )
+    after: str | None = flag(
+        "--after", metavar="DURATION", help="Schedule it: this long from now, such as 5s or 1h30m."
+    )
+    at: str | None = flag(
+        "--at", metavar="TIME", help="Schedule it: at a time with its zone, such as 2026-12-24T09:00:00Z."
+    )
+    key: str | None = flag(
+        "--key", metavar="KEY", help="With --after or --at: at most one unfinished job holds this key."
+    )
+    idempotency_key: str | None = flag(
+        "--idempotency-key", metavar="KEY", help="Call a mutation once: again with the same key, the same result."
+    )
+    app_file: str | None = flag("--app", metavar="FILE", help="Where the app is, if the function's name does not tell.")
+    db: str | None = shared(data_options)
+    output: str | None = flag(
+        "-o", "--output", type=click.Choice(("json", "none")), help="JSON unless given; a job's id is plain text."
+    )
+    show_traceback: bool = flag("--traceback", default=False, help="Show where in the code the function raised.")
 
     @property
     def is_scheduled(self) -> bool:
@@ -68,32 +80,9 @@ class RunFlags:
             raise click.UsageError("--idempotency-key is for a call made now; a scheduled job takes --key")
 
 
-run_options: Final = grouped(
-    RunFlags, "flags",
-    click.argument("words", nargs=-1, metavar="[NAME=VALUE]..."),
-    click.option("--json", "json_words", metavar="JSON", help="Arguments as a JSON object."),
-    click.option(
-        "--file", "json_file", type=click.Path(path_type=Path), metavar="FILE",
-        help="The same, from a file; - is stdin.",
-    ),
-    click.option("--after", metavar="DURATION", help="Schedule it: this long from now, such as 5s or 1h30m."),
-    click.option("--at", metavar="TIME", help="Schedule it: at a time with its zone, such as 2026-12-24T09:00:00Z."),
-    click.option("--key", metavar="KEY", help="With --after or --at: at most one unfinished job holds this key."),
-    click.option(
-        "--idempotency-key", metavar="KEY", help="Call a mutation once: again with the same key, the same result."
-    ),
-    click.option("--app", "app_file", metavar="FILE", help="Where the app is, if the function's name does not tell."),
-    data_options,
-    click.option(
-        "-o", "--output", type=click.Choice(("json", "none")), help="JSON unless given; a job's id is plain text."
-    ),
-    click.option("--traceback", "show_traceback", is_flag=True, help="Show where in the code the function raised."),
-)  # fmt: skip
-
-
 @click.command()
 @click.argument("function")
-@run_options
+@flags(RunFlags, "flags")
 def run(function: str, flags: RunFlags) -> None:
     """Call FUNCTION (module.function) and print what it returns as JSON; with --after or --at, schedule it.
 

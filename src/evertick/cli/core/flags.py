@@ -1,37 +1,78 @@
-"""Groups of options: several options that a command receives as one record.
+"""Flags: options that a command receives as one record. Each is written once, as a field of that record.
 
-list_options = grouped(ListFlags, "flags", click.option("--query", ...), click.option("--sort", ...))
+    @dataclass(frozen=True, slots=True)
+    class ListFlags:
+        query: str = flag("--query", "-q", default="", help="...")
+        limit: int = flag("--limit", default=100, show_default=True)
 
-@click.command()
-@list_options
-def list_schedules(flags: ListFlags) -> None: ...
+    @click.command()
+    @flags(ListFlags, "flags")
+    def list_schedules(flags: ListFlags) -> None: ...
+
+The field's type says what the option takes: `bool` is a switch, `int` a whole number, a tuple may be repeated.
 """
 
-from collections.abc import Callable
-from dataclasses import fields
+from collections.abc import Callable, Mapping
+from dataclasses import Field, field, fields
 from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
+
+import click
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Command], Command]
 
+_OPTION: Final = "option"
 
-def grouped(record: type[Any], name: str, *options: Callable[[Any], Any]) -> Decorator[Any]:
-    """A decorator that gives a command `options`; it receives them as the argument `name`, a dataclass `record`.
 
-    Fields that no option of the command sets keep their defaults.
+def flag(*names: str, default: Any = None, **settings: Any) -> Any:
+    """A field that the option `names` sets; `settings` are those of `click.option`."""
+    return field(default=default, metadata={_OPTION: (names, settings)})
+
+
+def shared(option: Callable[[Any], Any], *, default: Any = None) -> Any:
+    """A field that an option sets which several commands share."""
+    return field(default=default, metadata={_OPTION: option})
+
+
+def flags(
+    record: type[Any], name: str, *, only: tuple[str, ...] = (), changed: Mapping[str, Mapping[str, Any]] | None = None
+) -> Decorator[Any]:
+    """A decorator that gives a command the flags of a dataclass, received as the argument `name`.
+
+    `only` are the fields that get an option, all unless given; the others keep their defaults. `changed` are other
+    settings of single options, by field.
     """
-    known = [field.name for field in fields(record)]
+    known = [each for each in fields(record) if each.metadata and (not only or each.name in only)]
 
     def give(command: Command) -> Command:
         @wraps(command)
         def gathered(*args: Any, **values: Any) -> Any:
-            own = {field: values.pop(field) for field in known if field in values}
+            own = {each.name: values.pop(each.name) for each in known}
             return command(*args, **{name: record(**own)}, **values)
 
         wrapped: Callable[..., Any] = gathered
-        for option in reversed(options):
-            wrapped = option(wrapped)
+        for each in reversed(known):
+            wrapped = _option(each, (changed or {}).get(each.name, {}))(wrapped)
         return cast("Command", wrapped)
 
     return give
+
+
+def _option(each: Field[Any], changed: Mapping[str, Any]) -> Callable[[Any], Any]:
+    option = each.metadata[_OPTION]
+    if callable(option):
+        return cast("Callable[[Any], Any]", option)
+    names, settings = option
+    given: dict[str, Any] = {**_usual(each, names), **settings, **changed}
+    return click.option(*names, each.name, **given)
+
+
+def _usual(each: Field[Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """What the field's type and default say about its option."""
+    if each.type is bool and not any("/" in name for name in names):
+        return {"is_flag": True, "default": each.default}
+    if each.default == ():
+        return {"multiple": True}
+    usual: dict[str, Any] = {"type": int} if each.type in (int, int | None) else {}
+    return usual if each.default is None and "/" not in names[0] else {**usual, "default": each.default}

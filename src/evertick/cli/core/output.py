@@ -16,7 +16,7 @@ import click
 from evertick.base.instants import Instant, from_datetime, to_iso
 from evertick.cli.core.durations import distance
 from evertick.cli.core.escaping import json_text, printable
-from evertick.cli.core.flags import grouped
+from evertick.cli.core.flags import flag, flags
 
 if TYPE_CHECKING:
     from evertick.api.schema import Schema
@@ -30,9 +30,14 @@ MomentWriter = Callable[[datetime | None], str]
 class OutputOptions:
     """How a command writes its data: `-o`, and where the command has them `--fields` and `--time`."""
 
-    output: str | None = None
-    fields: str | None = None
-    time_style: str | None = None
+    time_style: str | None = flag(
+        "--time", type=click.Choice(("relative", "iso", "local")),
+        help="How tables write times; JSON always has them in UTC.",
+    )  # fmt: skip
+    output: str | None = flag(
+        "-o", "--output", type=click.Choice(FORMS), help="Table on a terminal, tab-separated in a pipe, unless given."
+    )
+    fields: str | None = flag("--fields", metavar="A,B", help="Only these fields, in this order.")
 
     @property
     def is_data(self) -> bool:
@@ -119,20 +124,11 @@ class OutputOptions:
                     click.echo(f"{'':<{width}}  {printable(line)}")
 
 
-_output: Final = click.option(
-    "-o", "--output", type=click.Choice(FORMS), help="Table on a terminal, tab-separated in a pipe, unless given."
-)
-_fields: Final = click.option("--fields", metavar="A,B", help="Only these fields, in this order.")
-_time: Final = click.option(
-    "--time", "time_style", type=click.Choice(("relative", "iso", "local")),
-    help="How tables write times; JSON always has them in UTC.",
-)  # fmt: skip
-
-output_option: Final = grouped(OutputOptions, "out", _output)
+output_option: Final = flags(OutputOptions, "out", only=("output",))
 """`-o`, received as `out: OutputOptions`."""
-row_options: Final = grouped(OutputOptions, "out", _output, _fields)
+row_options: Final = flags(OutputOptions, "out", only=("output", "fields"))
 """`-o` and `--fields`, received as `out: OutputOptions`."""
-time_row_options: Final = grouped(OutputOptions, "out", _time, _output, _fields)
+time_row_options: Final = flags(OutputOptions, "out")
 """`--time`, `-o` and `--fields`, received as `out: OutputOptions`."""
 
 

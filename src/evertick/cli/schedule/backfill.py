@@ -16,7 +16,7 @@ from evertick.cli.core.change_waiter import ChangeWaiter
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.escaping import printable
 from evertick.cli.core.exits import Exit
-from evertick.cli.core.flags import grouped
+from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import OutputOptions, plain, row_options
 from evertick.cli.schedule.selection import sid_option
 from evertick.cli.schedule.session import ScheduleSession, open_session
@@ -46,15 +46,27 @@ class Choice(TypedDict):
 class BackfillFlags:
     """A backfill to plan and start; or, with `watched` or `canceled`, one that was started before."""
 
-    start_time: str | None = None
-    end_time: str | None = None
-    overlap: str | None = None
-    max_active: int | None = None
-    include_done: bool = True
-    dry_run: bool = False
-    waiting: bool | None = None
-    watched: str | None = None
-    canceled: str | None = None
+    start_time: str | None = flag(
+        "--start-time", metavar="TIME", help="The first moment, such as 2022-05-01T00:00:00Z; included."
+    )
+    end_time: str | None = flag("--end-time", metavar="TIME", help="The last moment; included too.")
+    overlap: str | None = flag(
+        "--overlap-policy", metavar="POLICY",
+        help="BufferAll runs one after the other, AllowAll all at once; the schedule's own unless given.",
+    )  # fmt: skip
+    max_active: int | None = flag(
+        "--max-active", metavar="N", help="Its runs that may be open at a time, beside all others."
+    )
+    include_done: bool = flag(
+        "--include-done/--skip-done", default=True,
+        help="Run times again that ran before, as is usual; or leave them out.",
+    )  # fmt: skip
+    dry_run: bool = flag("--dry-run", default=False, help="List the times it would run; start nothing.")
+    waiting: bool | None = flag(
+        "--wait/--detach", help="Stay until it is done, as is usual at a terminal; or leave it to itself."
+    )
+    watched: str | None = flag("--watch", metavar="ID", help="Show the progress of a backfill that was started before.")
+    canceled: str | None = flag("--cancel", metavar="ID", help="End a backfill: what waits is skipped.")
 
     @property
     def choice(self) -> Choice:
@@ -74,32 +86,9 @@ class BackfillFlags:
             raise click.UsageError("a backfill is of a span of time; give --start-time and --end-time")
 
 
-backfill_options: Final = grouped(
-    BackfillFlags, "flags",
-    click.option("--start-time", metavar="TIME", help="The first moment, such as 2022-05-01T00:00:00Z; included."),
-    click.option("--end-time", metavar="TIME", help="The last moment; included too."),
-    click.option(
-        "--overlap-policy", "overlap", metavar="POLICY",
-        help="BufferAll runs one after the other, AllowAll all at once; the schedule's own unless given.",
-    ),
-    click.option("--max-active", type=int, metavar="N", help="Its runs that may be open at a time, beside all others."),
-    click.option(
-        "--include-done/--skip-done", "include_done", default=True,
-        help="Run times again that ran before, as is usual; or leave them out.",
-    ),
-    click.option("--dry-run", is_flag=True, help="List the times it would run; start nothing."),
-    click.option(
-        "--wait/--detach", "waiting", default=None,
-        help="Stay until it is done, as is usual at a terminal; or leave it to itself.",
-    ),
-    click.option("--watch", "watched", metavar="ID", help="Show the progress of a backfill that was started before."),
-    click.option("--cancel", "canceled", metavar="ID", help="End a backfill: what waits is skipped."),
-)  # fmt: skip
-
-
 @click.command()
 @sid_option
-@backfill_options
+@flags(BackfillFlags, "flags")
 @data_options
 @row_options
 def backfill(sid: str, flags: BackfillFlags, db: str | None, out: OutputOptions) -> int:

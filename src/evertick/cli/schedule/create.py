@@ -1,7 +1,6 @@
 """`evertick schedule create`: make a schedule; with `--dry-run` only say what it would be."""
 
 from dataclasses import dataclass
-from typing import Final
 
 import click
 
@@ -9,7 +8,7 @@ from evertick.api.schedules import ScheduleDescription
 from evertick.base.ids import ScheduleId
 from evertick.cli.core.databases import chosen_tenant, data_options
 from evertick.cli.core.escaping import printable
-from evertick.cli.core.flags import grouped
+from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions, output_option
 from evertick.cli.schedule.flags import DefinitionFlags, definition_options, say_if_unseen
 from evertick.cli.schedule.selection import app_option, sid_option
@@ -24,41 +23,34 @@ from evertick.store.contract.store import Transaction
 class CreateFlags:
     """How a schedule begins."""
 
-    paused: bool
-    trigger: bool
-    request_id: str | None
-    dry_run: bool
-    app_file: str | None
-    db: str | None
-
-
-create_options: Final = grouped(
-    CreateFlags, "initial",
-    click.option("--paused", is_flag=True, help="Begin paused; --notes says why."),
-    click.option("--trigger", is_flag=True, help="Start one run at once, besides its times."),
-    click.option("--request-id", metavar="ID", help="Make the call repeatable: again with it, the same schedule."),
-    click.option("--dry-run", is_flag=True, help="Check everything and show the times; write nothing."),
-    app_option,
-    data_options,
-)  # fmt: skip
+    paused: bool = flag("--paused", default=False, help="Begin paused; --notes says why.")
+    trigger: bool = flag("--trigger", default=False, help="Start one run at once, besides its times.")
+    request_id: str | None = flag(
+        "--request-id", metavar="ID", help="Make the call repeatable: again with it, the same schedule."
+    )
+    dry_run: bool = flag("--dry-run", default=False, help="Check everything and show the times; write nothing.")
+    app_file: str | None = shared(app_option)
+    db: str | None = shared(data_options)
 
 
 @click.command()
 @sid_option
 @spec_options
 @definition_options
-@create_options
+@flags(CreateFlags, "initial")
 @output_option
-def create(sid: str, spec_flags: SpecFlags, flags: DefinitionFlags, initial: CreateFlags, out: OutputOptions) -> None:
+def create(
+    sid: str, spec_flags: SpecFlags, definition: DefinitionFlags, initial: CreateFlags, out: OutputOptions
+) -> None:
     """Create a schedule: when (flags of times, united), what (--type, --input), and its policies."""
     with open_session(initial.db, initial.app_file) as session:
         spec = spec_flags.spec(now=session.now // 1000)
-        call = flags.call(session.operations.functions)
+        call = definition.call(session.operations.functions)
         if call is None:
             raise click.UsageError("give --type NAME, the function to call")
         making = session.operations.create(
             sid, when=spec, do=call, paused=initial.paused, trigger=initial.trigger, request_id=initial.request_id,
-            **flags.options(),
+            **definition.options(),
         )  # fmt: skip
 
         def work(transaction: Transaction) -> tuple[bool, ScheduleDescription]:

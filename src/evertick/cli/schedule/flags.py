@@ -15,28 +15,47 @@ from evertick.app.schedules.options import ScheduleOptions
 from evertick.app.scheduling.job_builder import Functions
 from evertick.base.errors import EvertickError, InvalidArguments
 from evertick.cli.core.escaping import printable
-from evertick.cli.core.flags import grouped
+from evertick.cli.core.flags import flag, flags
 from evertick.cli.schedule.spec_flags import parse_json
 from evertick.recurrence.parse.duration import parse_milliseconds
+
+
+def _refuse_pool(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        raise click.UsageError("pools are not built yet; leave out --task-queue")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefinitionFlags:
     """What the flags said, unread; None where they said nothing."""
 
-    function: str | None = None
-    input_text: str | None = None
-    workflow_id: str | None = None
-    overlap: str | None = None
-    concurrency: int | None = None
-    catch_up: str | None = None
-    catchup_window: str | None = None
-    pause_on_failure: bool | None = None
-    buffer_limit: int | None = None
-    remaining_actions: int | None = None
-    memo: str | None = None
-    notes: str | None = None
-    run_id_template: str | None = None
+    function: str | None = flag("--type", metavar="NAME", help="The function to call, such as app.report.")
+    input_text: str | None = flag("--input", "-i", metavar="JSON", help='Its arguments by name, as {"id": 3}.')
+    workflow_id: str | None = flag("--workflow-id", "--wid", metavar="STEM", help="Runs are named STEM-<nominal time>.")
+    pool: str | None = flag(
+        "--task-queue", "--tq", metavar="POOL", callback=_refuse_pool,
+        help="Pools are not built yet; the option is refused.",
+    )  # fmt: skip
+    overlap: str | None = flag(
+        "--overlap-policy", metavar="POLICY",
+        help="Skip, BufferOne, BufferAll, CancelOther, TerminateOther or AllowAll.",
+    )  # fmt: skip
+    concurrency: int | None = flag(
+        "--concurrency", metavar="N", help="Runs that may be open before the overlap policy acts."
+    )
+    catch_up: str | None = flag("--catch-up", metavar="POLICY", help="After an outage: all, latest or none.")
+    catchup_window: str | None = flag(
+        "--catchup-window", metavar="DURATION",
+        help="How late an occurrence may be, at least 10s (less counts as 10s, 0 as not given); 365d unless given.",
+    )  # fmt: skip
+    pause_on_failure: bool | None = flag("--pause-on-failure/--no-pause-on-failure", help="Pause when a run fails.")
+    buffer_limit: int | None = flag("--buffer-limit", metavar="N", help="Occurrences that may wait, at most 1000.")
+    remaining_actions: int | None = flag("--remaining-actions", metavar="N", help="End after so many scheduled runs.")
+    memo: str | None = flag("--memo", metavar="JSON", help="An object to be kept with the schedule.")
+    notes: str | None = flag("--notes", "--note", metavar="TEXT", help="What people should know about it.")
+    run_id_template: str | None = flag(
+        "--run-id-template", metavar="TEXT", help="Names of runs, as '{workflow_id}-{nominal}'."
+    )
 
     def call(self, functions: Functions) -> FunctionCall | None:
         """The function with its arguments, or None where neither is given by `--type`.
@@ -72,36 +91,8 @@ class DefinitionFlags:
         return cast("ScheduleOptions", {name: value for name, value in given.items() if value is not None})
 
 
-def _refuse_pool(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
-    if value is not None:
-        raise click.UsageError("pools are not built yet; leave out --task-queue")
-
-
-definition_options: Final = grouped(
-    DefinitionFlags, "flags",
-    click.option("--type", "function", metavar="NAME", help="The function to call, such as app.report."),
-    click.option("--input", "-i", "input_text", metavar="JSON", help='Its arguments by name, as {"id": 3}.'),
-    click.option("--workflow-id", "--wid", "workflow_id", metavar="STEM", help="Runs are named STEM-<nominal time>."),
-    click.option(
-        "--task-queue", "--tq", metavar="POOL", expose_value=False, callback=_refuse_pool,
-        help="Pools are not built yet; the option is refused.",
-    ),
-    click.option("--overlap-policy", "overlap", metavar="POLICY",
-                 help="Skip, BufferOne, BufferAll, CancelOther, TerminateOther or AllowAll."),
-    click.option("--concurrency", type=int, metavar="N", help="Runs that may be open before the overlap policy acts."),
-    click.option("--catch-up", "catch_up", metavar="POLICY", help="After an outage: all, latest or none."),
-    click.option(
-        "--catchup-window", metavar="DURATION",
-        help="How late an occurrence may be, at least 10s (less counts as 10s, 0 as not given); 365d unless given.",
-    ),
-    click.option("--pause-on-failure/--no-pause-on-failure", default=None, help="Pause when a run fails."),
-    click.option("--buffer-limit", type=int, metavar="N", help="Occurrences that may wait, at most 1000."),
-    click.option("--remaining-actions", type=int, metavar="N", help="End after so many scheduled runs."),
-    click.option("--memo", metavar="JSON", help="An object to be kept with the schedule."),
-    click.option("--notes", "--note", "notes", metavar="TEXT", help="What people should know about it."),
-    click.option("--run-id-template", metavar="TEXT", help="Names of runs, as '{workflow_id}-{nominal}'."),
-)  # fmt: skip
-"""The options, received as one `flags: DefinitionFlags`."""
+definition_options: Final = flags(DefinitionFlags, "definition")
+"""The options, received as one `definition: DefinitionFlags`."""
 
 
 def say_if_unseen(call: FunctionCall | None) -> None:

@@ -12,7 +12,7 @@ from evertick.base.instants import Instant, to_datetime
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.escaping import printable
 from evertick.cli.core.exits import Exit
-from evertick.cli.core.flags import grouped
+from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import OutputOptions, output_option, time_row_options, words_of
 from evertick.cli.schedule.selection import LIMIT_DEFAULT, LIMIT_MAX, collected, sid_option, sid_or_query
 from evertick.cli.schedule.session import ScheduleSession, open_session
@@ -135,64 +135,55 @@ def _audit_line(each: OccurrenceView) -> str:
 class OccurrenceFlags:
     """Which rows of the ledger are listed."""
 
-    fates: tuple[str, ...]
-    reason: str | None
-    start: str | None
-    end: str | None
-    oldest_first: bool
-    limit: int
-
-
-occurrence_options: Final = grouped(
-    OccurrenceFlags, "flags",
-    click.option(
-        "--fate", "fates", multiple=True, type=click.Choice([fate.value for fate in Fate]), help="Repeatable."
-    ),
-    click.option(
+    fates: tuple[str, ...] = flag(
+        "--fate", default=(), type=click.Choice([fate.value for fate in Fate]), help="Repeatable."
+    )
+    reason: str | None = flag(
         "--reason", type=click.Choice([reason.value for reason in Reason]), metavar="REASON",
         help="Such as overlap or catch_up_window.",
-    ),
-    click.option("--from", "start", metavar="TIME", help="Nominal times from this moment on."),
-    click.option("--to", "end", metavar="TIME", help="Nominal times before this moment."),
-    click.option("--oldest-first", is_flag=True, help="In the order of time; else the newest stand first."),
-    click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=LIMIT_DEFAULT, show_default=True),
-)  # fmt: skip
+    )  # fmt: skip
+    start: str | None = flag("--from", metavar="TIME", help="Nominal times from this moment on.")
+    end: str | None = flag("--to", metavar="TIME", help="Nominal times before this moment.")
+    oldest_first: bool = flag(
+        "--oldest-first", default=False, help="In the order of time; else the newest stand first."
+    )
+    limit: int = flag("--limit", type=click.IntRange(1, LIMIT_MAX), default=LIMIT_DEFAULT, show_default=True)
 
 
 @click.command()
 @sid_or_query
-@occurrence_options
+@flags(OccurrenceFlags, "chosen")
 @data_options
 @time_row_options
-def occurrences(sid: str | None, flags: OccurrenceFlags, db: str | None, out: OutputOptions) -> None:
+def occurrences(sid: str | None, chosen: OccurrenceFlags, db: str | None, out: OutputOptions) -> None:
     """List what became of each time, of one schedule (also a deleted one) or of all."""
-    chosen = out.columns(OccurrenceView.names(), OCCURRENCE_LIST)
+    fields = out.columns(OccurrenceView.names(), OCCURRENCE_LIST)
     with open_session(db) as session:
-        found = _rows(session, sid, flags)
+        found = _rows(session, sid, chosen)
         if sid is not None and not found and not session.schedules.history(sid, limit=1):
             session.row(sid)
         moment = out.moments(session.now)
-    more, found = len(found) > flags.limit, found[: flags.limit]
-    out.write_rows([each.to_json() for each in found], [occurrence_words(each, moment) for each in found], chosen)
+    more, found = len(found) > chosen.limit, found[: chosen.limit]
+    out.write_rows([each.to_json() for each in found], [occurrence_words(each, moment) for each in found], fields)
     if not found and out.tells_of_nothing:
         click.echo("no occurrences", err=True)
     if more and not out.is_none:
-        click.echo(f"these are {flags.limit}; there are more: --limit", err=True)
+        click.echo(f"these are {chosen.limit}; there are more: --limit", err=True)
 
 
-def _rows(session: ScheduleSession, sid: str | None, flags: OccurrenceFlags) -> list[OccurrenceView]:
+def _rows(session: ScheduleSession, sid: str | None, chosen: OccurrenceFlags) -> list[OccurrenceView]:
     """The rows that the flags choose, and one more if there are more than the limit."""
-    first = None if flags.start is None else session.moment(flags.start, "--from", sid)
-    last = None if flags.end is None else session.moment(flags.end, "--to", sid)
+    first = None if chosen.start is None else session.moment(chosen.start, "--from", sid)
+    last = None if chosen.end is None else session.moment(chosen.end, "--to", sid)
 
     def page(size: int, cursor: str | None) -> tuple[tuple[OccurrenceView, ...], str | None]:
         found = session.schedules.occurrences(
-            sid, fate=flags.fates or None, reason=flags.reason, start=first, end=last,
-            newest_first=not flags.oldest_first, limit=size, cursor=cursor,
+            sid, fate=chosen.fates or None, reason=chosen.reason, start=first, end=last,
+            newest_first=not chosen.oldest_first, limit=size, cursor=cursor,
         )  # fmt: skip
         return found.occurrences, found.cursor
 
-    return collected(flags.limit + 1, page)
+    return collected(chosen.limit + 1, page)
 
 
 @click.command()

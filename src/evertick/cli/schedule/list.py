@@ -1,14 +1,14 @@
 """`evertick schedule list`, `describe` and `delete`."""
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import click
 
 from evertick.api.schedules import ScheduleDescription, ScheduleSummary
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.escaping import printable
-from evertick.cli.core.flags import Decorator, grouped
+from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import OutputOptions, time_row_options, words_of
 from evertick.cli.schedule.query import parse_query
 from evertick.cli.schedule.selection import (
@@ -33,47 +33,36 @@ HIDDEN: Final = ("time_zone", "function", "spec", "source", "run_id_template", "
 class ListFlags:
     """Which schedules are listed, and in which order."""
 
-    query: str
-    sort: str
-    limit: int
-    is_long: bool
-
-
-def list_options(sort: str) -> Decorator[Any]:
-    """The options of a list that is sorted by `sort` unless told otherwise, received as `flags: ListFlags`."""
-    return grouped(
-        ListFlags, "flags",
-        click.option("--query", "-q", metavar="TERMS", default="", help="Such as 'state:paused kind:cron next<1h'."),
-        click.option("--sort", type=click.Choice(("id", "next")), default=sort, show_default=True),
-        click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=LIMIT_DEFAULT, show_default=True),
-        click.option("--long", "is_long", is_flag=True, help="More columns."),
-    )  # fmt: skip
+    query: str = flag("--query", "-q", metavar="TERMS", default="", help="Such as 'state:paused kind:cron next<1h'.")
+    sort: str = flag("--sort", type=click.Choice(("id", "next")), default="id", show_default=True)
+    limit: int = flag("--limit", type=click.IntRange(1, LIMIT_MAX), default=LIMIT_DEFAULT, show_default=True)
+    is_long: bool = flag("--long", default=False, help="More columns.")
 
 
 @click.command("list")
-@list_options("id")
+@flags(ListFlags, "chosen")
 @data_options
 @time_row_options
-def list_schedules(flags: ListFlags, db: str | None, out: OutputOptions) -> None:
+def list_schedules(chosen: ListFlags, db: str | None, out: OutputOptions) -> None:
     """List schedules and crons."""
-    write_list(flags, db, out)
+    write_list(chosen, db, out)
 
 
-def write_list(flags: ListFlags, db: str | None, out: OutputOptions, *, kind: str | None = None) -> None:
+def write_list(chosen: ListFlags, db: str | None, out: OutputOptions, *, kind: str | None = None) -> None:
     """Write the list of schedules, or of those of one kind."""
-    chosen = out.columns(ScheduleSummary.names(), LONG_FIELDS if flags.is_long else LIST_FIELDS)
+    fields = out.columns(ScheduleSummary.names(), LONG_FIELDS if chosen.is_long else LIST_FIELDS)
     with open_session(db) as session:
-        where = parse_query(flags.query, session.now)
+        where = parse_query(chosen.query, session.now)
         if kind is not None:
             where["kind"] = kind
-        found = pages(session, where, flags.sort, flags.limit + 1)
+        found = pages(session, where, chosen.sort, chosen.limit + 1)
         moment = out.moments(session.now)
-    more, found = len(found) > flags.limit, found[: flags.limit]
-    out.write_rows([each.to_json() for each in found], [words_of(each, moment) for each in found], chosen)
+    more, found = len(found) > chosen.limit, found[: chosen.limit]
+    out.write_rows([each.to_json() for each in found], [words_of(each, moment) for each in found], fields)
     if not found and out.tells_of_nothing:
-        click.echo(f"no {kind or 'schedule'}s{' match' if flags.query else ''}", err=True)
+        click.echo(f"no {kind or 'schedule'}s{' match' if chosen.query else ''}", err=True)
     if more and not out.is_none:
-        click.echo(f"these are the first {flags.limit}; there are more: --limit, or choose with --query", err=True)
+        click.echo(f"these are the first {chosen.limit}; there are more: --limit, or choose with --query", err=True)
 
 
 @click.command()

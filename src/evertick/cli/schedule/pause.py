@@ -9,7 +9,7 @@ import click
 from evertick.base.instants import from_datetime, to_iso
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.escaping import printable
-from evertick.cli.core.flags import grouped
+from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import is_terminal
 from evertick.cli.schedule.selection import Selection, counted, if_version_option, named, selection_options, sid_option
 from evertick.cli.schedule.session import ScheduleSession, open_session
@@ -21,24 +21,28 @@ _reason: Final = click.option("--reason", "--note", "reason", metavar="TEXT", he
 class PauseFlags:
     """Why a schedule is paused, and until when."""
 
-    reason: str | None = None
-    until: str | None = None
+    reason: str | None = shared(_reason)
+    until: str | None = flag(
+        "--until", metavar="TIME", help="When it goes on by itself, such as 2026-12-24T09:00 or now+2h."
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class ResumeFlags:
     """Why a schedule goes on, and from which time on its times count."""
 
-    reason: str | None = None
-    from_now: bool = False
+    reason: str | None = shared(_reason)
+    from_now: bool = flag(
+        "--from-now", default=False, help="Count all times from now on, also those judged while the clock was ahead."
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Direction:
     """Whether a schedule is paused or goes on."""
 
-    pause: bool
-    unpause: bool
+    pause: bool = flag("--pause", default=False, help="Take no scheduled runs.")
+    unpause: bool = flag("--unpause", default=False, help="Go on from now; nothing is made up.")
 
     @property
     def pausing(self) -> bool:
@@ -48,92 +52,75 @@ class Direction:
         return self.pause
 
 
-_direction_options: Final = grouped(
-    Direction, "direction",
-    click.option("--pause", is_flag=True, help="Take no scheduled runs."),
-    click.option("--unpause", is_flag=True, help="Go on from now; nothing is made up."),
-)  # fmt: skip
-pause_options: Final = grouped(
-    PauseFlags, "flags", _reason,
-    click.option("--until", metavar="TIME", help="When it goes on by itself, such as 2026-12-24T09:00 or now+2h."),
-)  # fmt: skip
-resume_options: Final = grouped(
-    ResumeFlags, "flags", _reason,
-    click.option(
-        "--from-now", is_flag=True, help="Count all times from now on, also those judged while the clock was ahead."
-    ),
-)  # fmt: skip
-
-
 @click.command()
 @sid_option
-@_direction_options
-@pause_options
+@flags(Direction, "direction")
+@flags(PauseFlags, "how")
 @if_version_option
 @data_options
-def toggle(sid: str, direction: Direction, flags: PauseFlags, if_version: int | None, db: str | None) -> None:
+def toggle(sid: str, direction: Direction, how: PauseFlags, if_version: int | None, db: str | None) -> None:
     """Pause or unpause a schedule, and say why."""
     pausing = direction.pausing
-    if flags.until is not None and not pausing:
+    if how.until is not None and not pausing:
         raise click.UsageError("--until ends a pause; it goes with --pause")
     with open_session(db) as session:
         if pausing:
-            pause_one(session, sid, flags, if_version=if_version)
+            pause_one(session, sid, how, if_version=if_version)
         else:
-            resume_one(session, sid, ResumeFlags(flags.reason), if_version=if_version)
+            resume_one(session, sid, ResumeFlags(how.reason), if_version=if_version)
 
 
 @click.command()
 @selection_options("pause", "'function:app.mail'")
-@pause_options
+@flags(PauseFlags, "how")
 @data_options
-def pause(chosen: Selection, flags: PauseFlags, db: str | None) -> None:
+def pause(chosen: Selection, how: PauseFlags, db: str | None) -> None:
     """Pause a schedule: its times are skipped, and not made up. Triggers and backfills run all the same."""
     with open_session(db) as session:
         if chosen.query is None:
-            pause_one(session, named(chosen.sid), flags, if_version=chosen.if_version)
+            pause_one(session, named(chosen.sid), how, if_version=chosen.if_version)
             return
-        if flags.until is not None:
+        if how.until is not None:
             raise click.UsageError("--until is for one schedule")
         where = chosen.where(session, "pause")
-        count = session.schedules.pause_all(asked_for(flags.reason), **where)
+        count = session.schedules.pause_all(asked_for(how.reason), **where)
     click.echo(f"paused {counted(count)}", err=True)
 
 
 @click.command()
 @selection_options("resume", "paused ones of 'function:app.mail'")
-@resume_options
+@flags(ResumeFlags, "how")
 @data_options
-def resume(chosen: Selection, flags: ResumeFlags, db: str | None) -> None:
+def resume(chosen: Selection, how: ResumeFlags, db: str | None) -> None:
     """Let a schedule go on, from now: what passed during the pause is not made up."""
     with open_session(db) as session:
         if chosen.query is None:
-            resume_one(session, named(chosen.sid), flags, if_version=chosen.if_version)
+            resume_one(session, named(chosen.sid), how, if_version=chosen.if_version)
             return
-        if flags.from_now:
+        if how.from_now:
             raise click.UsageError("--from-now is for one schedule")
-        count = session.schedules.resume_all(flags.reason or "", **chosen.where(session, "resume"))
+        count = session.schedules.resume_all(how.reason or "", **chosen.where(session, "resume"))
     click.echo(f"resumed {counted(count)}", err=True)
 
 
 def pause_one(
-    session: ScheduleSession, sid: str, flags: PauseFlags, *, if_version: int | None = None, kind: str | None = None
+    session: ScheduleSession, sid: str, how: PauseFlags, *, if_version: int | None = None, kind: str | None = None
 ) -> None:
     """Pause a schedule, and say so. Raises ScheduleNotFound, also if it is of another kind."""
     session.row(sid, kind=kind)
-    end = None if flags.until is None else session.moment(flags.until, "--until", sid)
-    note = asked_for(flags.reason)
+    end = None if how.until is None else session.moment(how.until, "--until", sid)
+    note = asked_for(how.reason)
     session.schedules.pause(sid, note, until=end, if_version=if_version)
     words = f"paused {sid}" + ("" if end is None else f" until {to_iso(from_datetime(end))}")
     click.echo(printable(f"{words}: {note}" if note else words), err=True)
 
 
 def resume_one(
-    session: ScheduleSession, sid: str, flags: ResumeFlags, *, if_version: int | None = None, kind: str | None = None
+    session: ScheduleSession, sid: str, how: ResumeFlags, *, if_version: int | None = None, kind: str | None = None
 ) -> None:
     """Resume a schedule, and say when it runs next. Raises ScheduleNotFound, also if it is of another kind."""
     was = session.row(sid, kind=kind)
-    found = session.schedules.resume(sid, flags.reason or "", from_now=flags.from_now, if_version=if_version)
+    found = session.schedules.resume(sid, how.reason or "", from_now=how.from_now, if_version=if_version)
     words = f"resumed {sid}" if was.status == "paused" else f"{sid} was not paused"
     following = "no further time" if found.next is None else f"next {to_iso(from_datetime(found.next))}"
     click.echo(printable(f"{words}; {following}"), err=True)

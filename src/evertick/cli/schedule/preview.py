@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any, Final, TextIO
+from typing import Any, TextIO
 
 import click
 
@@ -26,7 +26,7 @@ from evertick.base.errors import EvertickError, InvalidSpec
 from evertick.base.instants import SECOND_MS, Instant
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.durations import distance
-from evertick.cli.core.flags import grouped
+from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import on_terminal
 from evertick.cli.schedule.spec_flags import SpecFlags, parse_json, parse_when, spec_options
 from evertick.recurrence.english.describe import describe
@@ -49,12 +49,16 @@ _ID = re.compile(r'"id"\s*:\s*("(?:[^"\\\x00-\x1f]|\\.){0,200}"|-?[0-9]{1,18}(?!
 class PreviewFlags:
     """Which times are shown: `count` after a moment, or those of a span."""
 
-    after: str | None = None
-    count: int | None = None
-    first: str | None = None
-    last: str | None = None
-    sid: str | None = None
-    db: str | None = None
+    after: str | None = flag("--after", metavar="TIME", help="Times later than this moment; now unless given.")
+    count: int | None = flag(
+        "--count", "-n", type=click.IntRange(1, COUNT_MAX), help=f"How many; {COUNT_DEFAULT} unless given."
+    )
+    first: str | None = flag("--from", metavar="TIME", help="With --to: all times from this moment on.")
+    last: str | None = flag("--to", metavar="TIME", help="With --from: all times before this moment.")
+    sid: str | None = flag(
+        "--sid", "-s", "--schedule-id", metavar="ID", help="The times of this schedule, with its jitter."
+    )
+    db: str | None = shared(data_options)
 
     def check(self) -> None:
         """Raise UsageError unless it is one moment, or a whole span."""
@@ -62,24 +66,9 @@ class PreviewFlags:
             raise click.UsageError("a span is --from TIME --to TIME; without it, --after TIME and --count N")
 
 
-preview_options: Final = grouped(
-    PreviewFlags, "flags",
-    click.option("--after", metavar="TIME", help="Times later than this moment; now unless given."),
-    click.option(
-        "--count", "-n", type=click.IntRange(1, COUNT_MAX), help=f"How many; {COUNT_DEFAULT} unless given."
-    ),
-    click.option("--from", "first", metavar="TIME", help="With --to: all times from this moment on."),
-    click.option("--to", "last", metavar="TIME", help="With --from: all times before this moment."),
-    click.option(
-        "--sid", "-s", "--schedule-id", "sid", metavar="ID", help="The times of this schedule, with its jitter."
-    ),
-    data_options,
-)  # fmt: skip
-
-
 @click.command()
 @spec_options
-@preview_options
+@flags(PreviewFlags, "asked")
 @click.option("--output", "-o", type=click.Choice(["table", "json", "jsonl"]), default="table", show_default=True)
 @click.option(
     "--file",
@@ -87,7 +76,7 @@ preview_options: Final = grouped(
     type=click.File("r", encoding="utf-8-sig", errors="replace"),
     help="Specs, one a line; - is stdin.",
 )
-def preview(spec_flags: SpecFlags, flags: PreviewFlags, output: str, lines: TextIO | None) -> None:
+def preview(spec_flags: SpecFlags, asked: PreviewFlags, output: str, lines: TextIO | None) -> None:
     """Show the next times of a rule, without a database; or of a schedule (--sid).
 
     \b
@@ -103,21 +92,21 @@ def preview(spec_flags: SpecFlags, flags: PreviewFlags, output: str, lines: Text
       "dst": {"gap": "next|shift|skip", "overlap": "first|both|last"}, "dialect": "evertick|temporal"
     """
     if lines is not None:
-        if spec_flags.given or flags.sid is not None or flags.first is not None or flags.last is not None:
+        if spec_flags.given or asked.sid is not None or asked.first is not None or asked.last is not None:
             raise click.UsageError("--file brings its own specs; give either it or flags")
-        for answer in answers(lines, flags.after or "now", flags.count or COUNT_DEFAULT):
+        for answer in answers(lines, asked.after or "now", asked.count or COUNT_DEFAULT):
             click.echo(_line_of(answer))
         return
-    flags.check()
-    if flags.sid is not None:
+    asked.check()
+    if asked.sid is not None:
         if spec_flags.given:
             raise click.UsageError("--sid brings its own times; give either it or flags of times")
-        shown = _of_schedule(flags.sid, flags)
+        shown = _of_schedule(asked.sid, asked)
     elif not spec_flags.given:
         raise click.UsageError("say when: --when, --cron, --interval, --calendar, --rrule, --at or --spec; or --sid")
     else:
         try:
-            shown = _of_flags(compile_spec(spec_flags.spec()), flags)
+            shown = _of_flags(compile_spec(spec_flags.spec()), asked)
         except EvertickError as problem:
             raise click.UsageError(str(problem)) from None
     if output != "json":
@@ -131,23 +120,23 @@ def preview(spec_flags: SpecFlags, flags: PreviewFlags, output: str, lines: Text
         _table(shown)
 
 
-def _of_flags(recurrence: Recurrence, flags: PreviewFlags) -> TimePreview:
-    if flags.first is None or flags.last is None:
-        after = parse_when(flags.after or "now", recurrence.zone, "--after")
-        return _preview(recurrence, after, flags.count or COUNT_DEFAULT)
-    begin, end = parse_when(flags.first, recurrence.zone, "--from"), parse_when(flags.last, recurrence.zone, "--to")
-    return _preview(recurrence, begin - 1, flags.count or COUNT_MAX, until=end)
+def _of_flags(recurrence: Recurrence, asked: PreviewFlags) -> TimePreview:
+    if asked.first is None or asked.last is None:
+        after = parse_when(asked.after or "now", recurrence.zone, "--after")
+        return _preview(recurrence, after, asked.count or COUNT_DEFAULT)
+    begin, end = parse_when(asked.first, recurrence.zone, "--from"), parse_when(asked.last, recurrence.zone, "--to")
+    return _preview(recurrence, begin - 1, asked.count or COUNT_MAX, until=end)
 
 
-def _of_schedule(sid: str, flags: PreviewFlags) -> TimePreview:
+def _of_schedule(sid: str, asked: PreviewFlags) -> TimePreview:
     # Imported here, since a preview of flags needs no database.
     from evertick.cli.schedule.session import open_session
     from evertick.cli.schedule.times import times_of_schedule
 
-    with open_session(flags.db) as session:
-        if flags.first is None:
-            return times_of_schedule(session, sid, flags.after or "now", None, flags.count or COUNT_DEFAULT)
-        return times_of_schedule(session, sid, flags.first, flags.last, flags.count or COUNT_MAX)
+    with open_session(asked.db) as session:
+        if asked.first is None:
+            return times_of_schedule(session, sid, asked.after or "now", None, asked.count or COUNT_DEFAULT)
+        return times_of_schedule(session, sid, asked.first, asked.last, asked.count or COUNT_MAX)
 
 
 # --- many specs, one line each -------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from evertick.api.schedules import ScheduleSummary
 from evertick.app.schedules.paging import PAGE_MAX
 from evertick.app.schedules.queries import Where
 from evertick.base.errors import Misuse
-from evertick.cli.core.flags import Decorator, grouped
+from evertick.cli.core.flags import Decorator, flag, flags, shared
 from evertick.cli.core.output import is_terminal
 from evertick.cli.schedule.query import HELP, parse_query
 
@@ -74,10 +74,10 @@ if_version_option: Final = click.option(
 class Selection:
     """One schedule by its id, or all that a query chooses."""
 
-    sid: str | None = None
-    query: str | None = None
-    if_version: int | None = None
-    yes: bool = False
+    sid: str | None = shared(sid_or_query)
+    query: str | None = flag("--query", "-q", metavar="TERMS")
+    if_version: int | None = shared(if_version_option)
+    yes: bool = flag("--yes", default=False, help="Do not ask for confirmation.")
 
     def where(self, session: "ScheduleSession", verb: str) -> Where:
         """What the query chooses, once that is confirmed. Raises UsageError if the query stands beside an id."""
@@ -97,12 +97,8 @@ class Selection:
 
 def selection_options(verb: str, example: str) -> Decorator[Any]:
     """`--query`, `--if-version` and `--yes` beside `--sid`, received as `chosen: Selection`."""
-    return grouped(
-        Selection, "chosen", sid_or_query,
-        click.option("--query", "-q", metavar="TERMS", help=f"{verb.capitalize()} all that it chooses: {example}."),
-        if_version_option,
-        click.option("--yes", is_flag=True, help="Do not ask for confirmation."),
-    )  # fmt: skip
+    chosen = f"{verb.capitalize()} all that it chooses: {example}."
+    return flags(Selection, "chosen", changed={"query": {"help": chosen}})
 
 
 def pages(session: "ScheduleSession", where: Where, sort: str, limit: int) -> list[ScheduleSummary]:

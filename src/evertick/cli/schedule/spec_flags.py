@@ -19,7 +19,7 @@ import click
 
 from evertick.base.errors import InvalidSpec
 from evertick.cli.core.escaping import reason
-from evertick.cli.core.flags import grouped
+from evertick.cli.core.flags import flag, flags
 from evertick.recurrence.parse.duration import parse_duration
 from evertick.recurrence.parse.moments import format_instant, parse_moment
 from evertick.recurrence.spec.civil import DAY
@@ -39,19 +39,32 @@ DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
 class SpecFlags:
     """What the flags said, unread."""
 
-    intervals: tuple[str, ...] = ()
-    calendars: tuple[str, ...] = ()
-    crons: tuple[str, ...] = ()
-    rrules: tuple[str, ...] = ()
-    texts: tuple[str, ...] = ()
-    times: tuple[str, ...] = ()
-    excepted: tuple[str, ...] = ()
-    time_zone: str | None = None
-    start_time: str | None = None
-    end_time: str | None = None
-    jitter: str | None = None
-    dialect: str | None = None
-    whole: str | None = None
+    texts: tuple[str, ...] = flag(
+        "--when", default=(), metavar="TEXT", help="A sentence such as 'every weekday at 9am'. Repeatable."
+    )
+    intervals: tuple[str, ...] = flag(
+        "--interval", default=(), metavar="EVERY[/OFFSET]", help="Such as 5h/15m. Repeatable."
+    )
+    calendars: tuple[str, ...] = flag(
+        "--calendar", "--cal", default=(), metavar="JSON", help='As {"dayOfWeek":"Fri","hour":"11"}.'
+    )
+    crons: tuple[str, ...] = flag("--cron", default=(), metavar="LINE", help="Such as '0 9 * * 1-5'.")
+    rrules: tuple[str, ...] = flag("--rrule", default=(), metavar="TEXT|JSON", help="DTSTART and RRULE lines, or JSON.")
+    times: tuple[str, ...] = flag("--at", default=(), metavar="TIME", help="A single moment.")
+    excepted: tuple[str, ...] = flag(
+        "--except", default=(), metavar="DATE|CRON|JSON",
+        help='Such as 2027-01-01, "* * * * 0,6" or {"holidays":{"country":"US"}}.',
+    )  # fmt: skip
+    time_zone: str | None = flag("--time-zone", "--tz", metavar="ZONE", help="Such as Europe/Berlin; UTC unless given.")
+    start_time: str | None = flag("--start-time", metavar="TIME", help="No occurrence before this moment.")
+    end_time: str | None = flag("--end-time", metavar="TIME", help="No occurrence after this moment.")
+    jitter: str | None = flag(
+        "--jitter", metavar="DURATION", help="The most an occurrence may be delayed, such as 30s."
+    )
+    dialect: str | None = flag(
+        "--dialect", type=click.Choice(["evertick", "temporal"]), help="Whose rules crons and calendars are read by."
+    )
+    whole: str | None = flag("--spec", metavar="JSON|@FILE", help="The whole spec in the wire form.")
 
     @property
     def given(self) -> bool:
@@ -144,48 +157,7 @@ class SpecFlags:
         return spec_from_wire(self.wire(base, now))
 
 
-spec_options: Final = grouped(
-    SpecFlags,
-    "spec_flags",
-    click.option(
-        "--when", "texts", multiple=True, metavar="TEXT", help="A sentence such as 'every weekday at 9am'. Repeatable."
-    ),
-    click.option(
-        "--interval", "intervals", multiple=True, metavar="EVERY[/OFFSET]", help="Such as 5h/15m. Repeatable."
-    ),
-    click.option(
-        "--calendar",
-        "--cal",
-        "calendars",
-        multiple=True,
-        metavar="JSON",
-        help='As {"dayOfWeek":"Fri","hour":"11"}.',
-    ),
-    click.option("--cron", "crons", multiple=True, metavar="LINE", help="Such as '0 9 * * 1-5'."),
-    click.option(
-        "--rrule",
-        "rrules",
-        multiple=True,
-        metavar="TEXT|JSON",
-        help="DTSTART and RRULE lines, or JSON.",
-    ),
-    click.option("--at", "times", multiple=True, metavar="TIME", help="A single moment."),
-    click.option(
-        "--except",
-        "excepted",
-        multiple=True,
-        metavar="DATE|CRON|JSON",
-        help='Such as 2027-01-01, "* * * * 0,6" or {"holidays":{"country":"US"}}.',
-    ),
-    click.option("--time-zone", "--tz", "time_zone", metavar="ZONE", help="Such as Europe/Berlin; UTC unless given."),
-    click.option("--start-time", metavar="TIME", help="No occurrence before this moment."),
-    click.option("--end-time", metavar="TIME", help="No occurrence after this moment."),
-    click.option("--jitter", metavar="DURATION", help="The most an occurrence may be delayed, such as 30s."),
-    click.option(
-        "--dialect", type=click.Choice(["evertick", "temporal"]), help="Whose rules crons and calendars are read by."
-    ),
-    click.option("--spec", "whole", metavar="JSON|@FILE", help="The whole spec in the wire form."),
-)
+spec_options: Final = flags(SpecFlags, "spec_flags")
 """The options, received as one `spec_flags: SpecFlags`."""
 
 

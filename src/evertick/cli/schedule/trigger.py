@@ -16,7 +16,7 @@ from evertick.cli.core.change_waiter import ChangeWaiter
 from evertick.cli.core.databases import chosen_tenant, data_options
 from evertick.cli.core.escaping import printable
 from evertick.cli.core.exits import Exit
-from evertick.cli.core.flags import grouped
+from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import OutputOptions, time_row_options
 from evertick.cli.schedule.flags import json_object, window
 from evertick.cli.schedule.selection import app_option, sid_option
@@ -36,11 +36,15 @@ SHOWN: Final = ("fate", "reason", "run", "job_id", "outcome")
 class TriggerFlags:
     """How one run is started, and whether its end is waited for."""
 
-    overlap: str | None = None
-    input_text: str | None = None
-    request_id: str | None = None
-    wait: bool = False
-    timeout: str | None = None
+    overlap: str | None = flag(
+        "--overlap-policy", metavar="POLICY", help="For this run; AllowAll means now, whatever runs."
+    )
+    input_text: str | None = flag("--input", "-i", metavar="JSON", help="Other arguments, for this run.")
+    request_id: str | None = flag(
+        "--request-id", metavar="ID", help="Make the call repeatable: again with it, nothing starts."
+    )
+    wait: bool = flag("--wait", default=False, help="Wait for the run's end; the exit code tells how it ended.")
+    timeout: str | None = flag("--timeout", metavar="DURATION", help="With --wait: wait no longer than this.")
 
     @property
     def wait_s(self) -> float | None:
@@ -52,44 +56,29 @@ class TriggerFlags:
         return float("inf") if self.timeout is None else window(self.timeout).total_seconds()
 
 
-_overlap: Final = click.option(
-    "--overlap-policy", "overlap", metavar="POLICY", help="For this run; AllowAll means now, whatever runs."
-)
-_wait: Final = click.option("--wait", is_flag=True, help="Wait for the run's end; the exit code tells how it ended.")
-
-cron_trigger_options: Final = grouped(TriggerFlags, "flags", _overlap, _wait)
-trigger_options: Final = grouped(
-    TriggerFlags, "flags", _overlap,
-    click.option("--input", "-i", "input_text", metavar="JSON", help="Other arguments, for this run."),
-    click.option("--request-id", metavar="ID", help="Make the call repeatable: again with it, nothing starts."),
-    _wait,
-    click.option("--timeout", metavar="DURATION", help="With --wait: wait no longer than this."),
-)  # fmt: skip
-
-
 @click.command()
 @sid_option
-@trigger_options
+@flags(TriggerFlags, "how")
 @app_option
 @data_options
 @time_row_options
-def trigger(sid: str, flags: TriggerFlags, app_file: str | None, db: str | None, out: OutputOptions) -> int:
+def trigger(sid: str, how: TriggerFlags, app_file: str | None, db: str | None, out: OutputOptions) -> int:
     """Start one run now, as the overlap policy allows.
 
     With --wait: 0 if the run succeeded, 1 if it failed, 8 if it was not started or did not end in time.
     """
     with open_session(db, app_file) as session:
-        return trigger_one(session, sid, flags, out)
+        return trigger_one(session, sid, how, out)
 
 
 def trigger_one(
-    session: ScheduleSession, sid: str, flags: TriggerFlags, out: OutputOptions, *, kind: str | None = None
+    session: ScheduleSession, sid: str, how: TriggerFlags, out: OutputOptions, *, kind: str | None = None
 ) -> int:
     """Trigger a schedule and say what became of it; returns the exit code."""
-    chosen, wait_s = out.columns(OccurrenceView.names(), SHOWN), flags.wait_s
+    chosen, wait_s = out.columns(OccurrenceView.names(), SHOWN), how.wait_s
     session.row(sid, kind=kind)
-    args = None if flags.input_text is None else json_object(flags.input_text, "--input", "arguments by name")
-    found = session.schedules.trigger(sid, overlap=flags.overlap, args=args, request_id=flags.request_id)
+    args = None if how.input_text is None else json_object(how.input_text, "--input", "arguments by name")
+    found = session.schedules.trigger(sid, overlap=how.overlap, args=args, request_id=how.request_id)
     click.echo(printable(said(found)), err=True)
     if wait_s is not None:
         found = until_ended(session, found, wait_s)

@@ -14,7 +14,7 @@ from evertick.app.schedules.update import Patch, replace_schedule
 from evertick.app.schedules.update import update as patched
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.escaping import json_text, printable
-from evertick.cli.core.flags import grouped
+from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions, output_option
 from evertick.cli.schedule.flags import DefinitionFlags, definition_options, say_if_unseen
 from evertick.cli.schedule.selection import app_option, if_version_option, sid_option
@@ -43,46 +43,35 @@ UNSETTABLE: Final = ("input", *UNSET_IN_SPEC, *UNSET_ELSEWHERE, *UNSET_TO_EMPTY)
 class UpdateFlags:
     """How an update treats what is not given."""
 
-    unset: tuple[str, ...]
-    is_whole: bool
-    if_version: int | None
-    dry_run: bool
-    app_file: str | None
-    db: str | None
-
-
-update_options: Final = grouped(
-    UpdateFlags, "how",
-    click.option(
-        "--unset", multiple=True, type=click.Choice(UNSETTABLE), metavar="NAME",
+    unset: tuple[str, ...] = flag(
+        "--unset", default=(), type=click.Choice(UNSETTABLE), metavar="NAME",
         help="Lift what was set, such as jitter or end-time. Repeatable.",
-    ),
-    click.option("--replace", "is_whole", is_flag=True, help="A whole new definition: what is not given is lifted."),
-    if_version_option,
-    click.option("--dry-run", is_flag=True, help="Show what would change; write nothing."),
-    app_option,
-    data_options,
-)  # fmt: skip
+    )  # fmt: skip
+    is_whole: bool = flag("--replace", default=False, help="A whole new definition: what is not given is lifted.")
+    if_version: int | None = shared(if_version_option)
+    dry_run: bool = flag("--dry-run", default=False, help="Show what would change; write nothing.")
+    app_file: str | None = shared(app_option)
+    db: str | None = shared(data_options)
 
 
 @click.command()
 @sid_option
 @spec_options
 @definition_options
-@update_options
+@flags(UpdateFlags, "how")
 @output_option
-def update(sid: str, spec_flags: SpecFlags, flags: DefinitionFlags, how: UpdateFlags, out: OutputOptions) -> None:
+def update(sid: str, spec_flags: SpecFlags, definition: DefinitionFlags, how: UpdateFlags, out: OutputOptions) -> None:
     """Change a schedule: what is given changes, the rest stays. Runs, counters and a pause stay in any case.
 
     New times replace all times it had. Nothing is made up for times that have passed.
     """
-    if not (spec_flags.given or how.unset or flags != DefinitionFlags()):
+    if not (spec_flags.given or how.unset or definition != DefinitionFlags()):
         raise click.UsageError("nothing to change; give an option, such as --cron or --overlap-policy")
     if how.is_whole and how.unset:
         raise click.UsageError("--replace lifts whatever is not given, so there is nothing to --unset")
     with open_session(how.db, how.app_file) as session:
         now_s = session.now // 1000
-        call = _call(session, sid, flags, how)
+        call = _call(session, sid, definition, how)
 
         def work(transaction: Transaction) -> tuple[ScheduleDescription, ScheduleDescription]:
             before = session.operations.get(sid)(transaction)
@@ -90,10 +79,10 @@ def update(sid: str, spec_flags: SpecFlags, flags: DefinitionFlags, how: UpdateF
                 assert call is not None  # noqa: S101
                 after = replace_schedule(
                     session.operations, sid, when=spec_flags.spec(now=now_s), do=call, if_version=how.if_version,
-                    **flags.options(),
+                    **definition.options(),
                 )  # fmt: skip
             else:
-                patch = _patch(flags, how.unset, call, _changed_spec(before.spec, spec_flags, how, now_s))
+                patch = _patch(definition, how.unset, call, _changed_spec(before.spec, spec_flags, how, now_s))
                 after = patched(session.operations, sid, if_version=how.if_version, **patch)
             return before, after(transaction)
 
@@ -104,17 +93,17 @@ def update(sid: str, spec_flags: SpecFlags, flags: DefinitionFlags, how: UpdateF
     say_if_unseen(call)
 
 
-def _call(session: ScheduleSession, sid: str, flags: DefinitionFlags, how: UpdateFlags) -> FunctionCall | None:
+def _call(session: ScheduleSession, sid: str, definition: DefinitionFlags, how: UpdateFlags) -> FunctionCall | None:
     """The new function with its arguments, if either changes. Raises UsageError where something is missing."""
-    call = flags.call(session.operations.functions)
+    call = definition.call(session.operations.functions)
     if call is not None:
         return call
     if how.is_whole:
         raise click.UsageError("--replace needs everything: also --type, the function to call")
-    if flags.input_text is None and "input" not in how.unset:
+    if definition.input_text is None and "input" not in how.unset:
         return None
     resolved = session.operations.functions.resolve(session.row(sid).function)
-    return FunctionCall(resolved, resolved.encode_args((), flags.arguments()))
+    return FunctionCall(resolved, resolved.encode_args((), definition.arguments()))
 
 
 def _changed_spec(old: Spec, spec_flags: SpecFlags, how: UpdateFlags, now_s: int) -> Spec | None:
@@ -129,10 +118,10 @@ def _changed_spec(old: Spec, spec_flags: SpecFlags, how: UpdateFlags, now_s: int
 
 
 def _patch(
-    flags: DefinitionFlags, unset: tuple[str, ...], call: FunctionCall | None, spec: Spec | None
+    definition: DefinitionFlags, unset: tuple[str, ...], call: FunctionCall | None, spec: Spec | None
 ) -> Patch:  # fmt: skip
     """What is given, as a patch."""
-    patch: dict[str, Any] = {**flags.options(), "when": spec, "do": call}
+    patch: dict[str, Any] = {**definition.options(), "when": spec, "do": call}
     patch |= {UNSET_ELSEWHERE[name]: UNSET for name in unset if name in UNSET_ELSEWHERE}
     patch |= {("note" if name == "notes" else name): UNSET_TO_EMPTY[name] for name in unset if name in UNSET_TO_EMPTY}
     return cast("Patch", patch)
