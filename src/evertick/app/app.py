@@ -21,6 +21,7 @@ from evertick.app.transacting import Work
 from evertick.base.clock import Clock, SystemClock
 from evertick.base.errors import DatabaseLocked, Misuse
 from evertick.base.ids import DEFAULT_TENANT, Entropy, IdMaker, TenantId, system_entropy, tenant_named
+from evertick.engine.runtime.job_log import JobLog
 from evertick.engine.runtime.metrics import Counters
 from evertick.engine.runtime.settings import Settings
 from evertick.engine.schedules.eligibility import OPEN, Targets
@@ -77,6 +78,7 @@ class App(Decorators, Access):
         self.tables = TableRegistry()
         self.targets: Targets = OPEN
         self.counters = Counters()
+        self.counters.observers.append(JobLog())
         self._database_url = database_url
         self._clock = clock or SystemClock()
         self._entropy = entropy or system_entropy()
@@ -173,6 +175,18 @@ class App(Decorators, Access):
             worker = Worker(e.engine_deps(self._execution, self.counters), targets=self.targets)
             self._last_worker = weakref.ref(worker)
         return worker
+
+    def run(self) -> None:
+        """Run this app's jobs in this program until SIGTERM or Ctrl-C, then drain and return.
+
+        Running actions have `Settings.drain_ms` to end; a second signal ends at once. As `evertick worker` does it,
+        for a program that is a worker: `if __name__ == "__main__": app.run()`.
+
+        Raises Misuse in a thread that is not the main one or has a running event loop, and what `worker` raises.
+        """
+        from evertick.app.serving import run_until_stopped
+
+        run_until_stopped(self)
 
     def running(self) -> "Running":
         """A worker inside this program: `with app.running():` in a thread, `async with app.running():` on the loop."""

@@ -2,45 +2,96 @@
 
 import asyncio
 import logging
-import signal
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 import click
 
 from evertick._version import __version__
+from evertick.app.serving import Stopper, close, serve, stop_on_signals, use_drain
 from evertick.app.simulation import simulation_of
 from evertick.base.errors import EvertickError, Misuse
 from evertick.cli.core.databases import db_option, shown_url
-from evertick.cli.core.escaping import one_line
+from evertick.cli.core.escaping import one_line, printable
 from evertick.cli.core.exits import Exit, exit_code_of
+from evertick.cli.core.flags import grouped
+from evertick.cli.core.health import HealthServer, WorkerHealth
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target
-from evertick.cli.core.logs import JobLog, set_up
-from evertick.cli.core.serving import Stopper, close, once_per_keypress, serve, use_drain
+from evertick.cli.core.logs import set_up
+from evertick.cli.supervisor import Supervised, Supervisor
 from evertick.store.open import open_store
 
 _logger: Final = logging.getLogger("evertick.cli")
 LEVELS: Final = ("debug", "info", "warning", "error")
 
 
+class AddressType(click.ParamType[tuple[str, int]]):
+    """`[HOST:]PORT`; the host is loopback unless given."""
+
+    name = "[HOST:]PORT"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        """The host and the port."""
+        host, _, port = str(value).rpartition(":")
+        if not (port.isascii() and port.isdecimal() and 0 < int(port) < 65_536):
+            self.fail(f"{printable(str(value))!r} is not [HOST:]PORT, such as 8081 or 0.0.0.0:8081", param, ctx)
+        return host.strip("[]") or "127.0.0.1", int(port)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerFlags:
+    """How a worker runs."""
+
+    drain: float | None
+    processes: int | None
+    health: tuple[str, int] | None
+    log_format: str
+    log_level: str
+    supervised: int | None
+
+    def repeated(self, file: str, db: str | None) -> list[str]:
+        """The command line of each of several worker processes."""
+        words = [file, "--log-format", self.log_format, "--log-level", self.log_level]
+        words += [] if db is None else ["--db", db]
+        return words + ([] if self.drain is None else ["--drain", str(self.drain)])
+
+
+worker_options: Final = grouped(
+    WorkerFlags, "flags",
+    click.option(
+        "--drain", type=click.FloatRange(0), metavar="SECONDS", help="Time for running actions to end when stopping."
+    ),
+    click.option(
+        "--processes", type=click.IntRange(1), metavar="N",
+        help="Run N worker processes, and another one for each that dies. Needs PostgreSQL.",
+    ),
+    click.option(
+        "--health-port", "health", type=AddressType(),
+        help="Serve GET /live and /ready there, on loopback unless a host is given; with --processes on N ports.",
+    ),
+    click.option("--log-format", type=click.Choice(("text", "json")), default="text", show_default=True),
+    click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True),
+    click.option("--supervised", type=int, hidden=True),
+)  # fmt: skip
+
+
 @click.command()
 @click.argument("file", default=FILE_DEFAULT)
 @db_option
-@click.option(
-    "--drain", type=click.FloatRange(0), metavar="SECONDS", help="Time for running actions to end when stopping."
-)
-@click.option("--log-format", type=click.Choice(("text", "json")), default="text", show_default=True)
-@click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
-def worker(file: str, db: str | None, drain: float | None, log_format: str, log_level: str) -> int:
+@worker_options
+def worker(file: str, db: str | None, flags: WorkerFlags) -> int:
     """Run the jobs of the app in FILE (app.py unless given) until asked to stop.
 
     The database must be migrated: `evertick migrate` does it. SIGTERM or Ctrl-C drains: nothing more is claimed, and
     running actions have --drain seconds to end; a second one ends at once.
     """
-    set_up(log_format, log_level)
+    set_up(flags.log_format, flags.log_level)
     try:
-        return _work(file, db, drain)
+        if flags.processes is not None:
+            return asyncio.run(Supervisor(flags.processes, flags.repeated(file, db), health=flags.health).run())
+        return _work(file, db, flags)
     except EvertickError as error:
-        if log_format == "text":
+        if flags.log_format == "text":
             raise
         _logger.error("%s", one_line(str(error)), extra={"error": error.code})
         return exit_code_of(error)
@@ -49,21 +100,28 @@ def worker(file: str, db: str | None, drain: float | None, log_format: str, log_
         return Exit.FAILED
 
 
-def _work(file: str, db: str | None, drain: float | None) -> int:
+def _work(file: str, db: str | None, flags: WorkerFlags) -> int:
     app = load_app(parse_target(file)).app
-    drain_ms = use_drain(app, drain)
+    drain_ms = use_drain(app, flags.drain)
     store = open_store(db or app.database_url)
+    health: list[HealthServer] = []
     try:
+        if flags.supervised is not None and store.single_engine:
+            raise Misuse(
+                f"--processes needs PostgreSQL: {shown_url(store.url)} is a SQLite file, which takes one worker"
+            )
         store.check_schema()
         if simulation_of(store.url) is not None:
             raise Misuse(f"{shown_url(store.url)} is a simulation with a clock of its own; `evertick dev` continues it")
         app.open_on(store)
-        app.counters.observers.append(JobLog())
 
         def started(stopper: Stopper) -> None:
-            loop = asyncio.get_running_loop()
-            loop.add_signal_handler(signal.SIGTERM, stopper.ask)
-            loop.add_signal_handler(signal.SIGINT, once_per_keypress(stopper.ask))
+            stop_on_signals(stopper)
+            if flags.health is not None:
+                state = WorkerHealth(stopper, store)
+                health.append(HealthServer(*flags.health, live=state.live, ready=state.ready))
+            if flags.supervised is not None:
+                Supervised(flags.supervised).runs(stopper.ask)
             _logger.info(
                 "evertick %s runs the jobs of %s", __version__, app.name,
                 extra={"app": app.name, "database": shown_url(store.url), "functions": len(list(app.functions))},
@@ -71,6 +129,8 @@ def _work(file: str, db: str | None, drain: float | None) -> int:
 
         at_once = asyncio.run(serve(app, drain_ms, started=started))
     finally:
+        for server in health:
+            server.close()
         close(app, store)
     _logger.info("stopped", extra=dict(sorted(app.counters.snapshot().items())))
     return Exit.INTERRUPTED if at_once else Exit.OK

@@ -8,9 +8,6 @@ A process ends by `end`: Python waits at its end for every thread, and a worker 
 function of the user's that runs in one.
 """
 
-import logging
-import os
-import sys
 import threading
 import time
 from enum import IntEnum
@@ -59,8 +56,6 @@ def exit_code_of(error: EvertickError) -> Exit:
     return Exit.FAILED
 
 
-_logger: Final = logging.getLogger("evertick.cli")
-
 LAST_THREADS_S: Final = 0.2
 
 
@@ -71,19 +66,7 @@ def end(code: int) -> int:
         if thread is not threading.current_thread() and not thread.daemon:
             thread.join(timeout=max(0.0, deadline - time.monotonic()))
             if thread.is_alive():
+                from evertick.app.serving import leave
+
                 leave(code)
     return code
-
-
-def abandon() -> None:
-    """End this process without waiting for anything: what was running is given back by the next worker."""
-    _logger.error("something does not end; leaving it: the next worker gives back what was running")
-    leave(Exit.INTERRUPTED)
-
-
-def leave(code: int) -> None:
-    """End this process now."""
-    logging.shutdown()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)

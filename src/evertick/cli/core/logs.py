@@ -6,11 +6,8 @@ import sys
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from evertick.base.records.jobs import JobState
 from evertick.cli.core.escaping import printable
-from evertick.engine.runtime.metrics import JobEnded
 
-_jobs: Final = logging.getLogger("evertick.jobs")
 _STANDARD: Final = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 
 
@@ -48,29 +45,6 @@ class TextFormatter(logging.Formatter):
         words = printable(f"{record.getMessage()}{extras}")
         line = f"{_time_of(record)} {record.levelname.lower():<7} {record.name}: {words}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
-
-
-class JobLog:
-    """An observer that logs how jobs end: failures as warnings, retries as information, the rest for debugging."""
-
-    def job_ended(self, event: JobEnded, /) -> None:
-        """See `Observer.job_ended`."""
-        state = event.end.state
-        level = {JobState.FAILED: logging.WARNING, JobState.PENDING: logging.INFO}.get(state, logging.DEBUG)
-        if not _jobs.isEnabledFor(level):
-            return
-        words = "will be retried" if state is JobState.PENDING else state.value
-        extra: dict[str, Any] = {
-            "job_id": event.claim.id,
-            "function": event.claim.name,
-            "state": state.value,
-            "attempt": event.claim.attempt,
-            "duration_ms": event.ended_at - event.started_at,
-            "late_ms": max(0, event.started_at - event.claim.due_at),
-        }
-        if event.end.error is not None:
-            extra["error"] = event.end.error.value.text
-        _jobs.log(level, "%s %s", event.claim.name, words, extra=extra)
 
 
 def _extras(record: logging.LogRecord) -> dict[str, Any]:

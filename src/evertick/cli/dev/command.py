@@ -17,11 +17,11 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from evertick.app.serving import once_per_keypress
 from evertick.cli.core.databases import db_option
 from evertick.cli.core.escaping import one_line
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.loading import FILE_DEFAULT, parse_target, shown_path
-from evertick.cli.core.serving import once_per_keypress
 from evertick.cli.dev.child_process import Child, ending
 from evertick.cli.dev.clock import SPEED_MAX, SPEED_MIN, Asked
 from evertick.cli.dev.lines import say

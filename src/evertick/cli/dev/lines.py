@@ -93,7 +93,7 @@ class DevHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write the record as a line."""
-        if hasattr(record, "fate"):
+        if hasattr(record, "fate") or record.name == "evertick.jobs":
             return  # `DevLines` says it
         words = printable(record.getMessage())
         if record.name == "evertick.functions":

@@ -1,4 +1,5 @@
-"""Serving: an app's worker in this process, from its start to its end. Shared by `evertick dev` and `evertick worker`.
+"""Serving: an app's worker in this process, from its start to its end. Shared by `App.run`, `evertick dev` and
+`evertick worker`.
 
 The first request to stop drains: nothing more is claimed, running actions may end until the deadline. The second ends
 at once. A third, or an end that does not come, leaves the process as it is: everything that counts is in the database,
@@ -6,21 +7,28 @@ and what was running is given back by the next worker.
 """
 
 import asyncio
+import contextlib
 import logging
+import os
+import signal
+import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from evertick.cli.core.exits import abandon
+from evertick.base.errors import Misuse
 from evertick.store.contract.store import Store
 
 if TYPE_CHECKING:
     from evertick.app.app import App
     from evertick.engine.worker import Worker
 
-_logger: Final = logging.getLogger("evertick.cli")
+_logger: Final = logging.getLogger("evertick.engine")
 
+INTERRUPTED: Final = 130
+"""The exit code of a process that was interrupted, as shells have it: 128 and the number of SIGINT."""
 KEYPRESS_S: Final = 0.25
 GRACE_S: Final = 5.0
 """Time for the last writes after the deadline, or after a request to stop at once."""
@@ -36,13 +44,18 @@ class Stopper:
 
     @property
     def asked(self) -> bool:
-        """Whether anybody wants the end."""
+        """Whether the worker was asked to stop."""
         return self._requests > 0
 
     @property
     def at_once(self) -> bool:
         """Whether a second request asked to end without draining."""
         return self._requests > 1
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether the worker holds a lease, so that it can claim jobs."""
+        return self._worker.registration.current_id() is not None
 
     def ask(self) -> None:
         """One more request to stop. Call it in the loop's thread."""
@@ -92,6 +105,37 @@ async def serve(app: "App", drain_ms: int, *, started: Callable[[Stopper], None]
     started(stopper)
     await worker.run()
     return stopper.at_once
+
+
+def run_until_stopped(app: "App") -> None:
+    """See `App.run`."""
+    if threading.current_thread() is not threading.main_thread():
+        raise Misuse("app.run() waits for signals, so it runs in the main thread; use app.running() in another one")
+    with contextlib.suppress(RuntimeError):
+        asyncio.get_running_loop()
+        raise Misuse("an event loop runs in this thread already; use `async with app.running():` there")
+    asyncio.run(serve(app, app.settings.drain_ms, started=stop_on_signals))
+
+
+def stop_on_signals(stopper: Stopper) -> None:
+    """Let SIGTERM and SIGINT stop the worker that runs on this thread's loop."""
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, stopper.ask)
+    loop.add_signal_handler(signal.SIGINT, once_per_keypress(stopper.ask))
+
+
+def abandon() -> None:
+    """End this process without waiting for anything: what was running is given back by the next worker."""
+    _logger.error("something does not end; leaving it: the next worker gives back what was running")
+    leave(INTERRUPTED)
+
+
+def leave(code: int) -> None:
+    """End this process now."""
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def close(app: "App", store: Store) -> None:

@@ -1,0 +1,106 @@
+"""Health of a worker over HTTP, for process managers: GET /live and GET /ready.
+
+`/live` is 200 while the event loop turns: restart a process for which it is not. `/ready` is 200 while the worker is
+registered, is not stopping and reaches its database. Otherwise both are 503. The body is JSON with a reason.
+"""
+
+import asyncio
+import json
+import logging
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Final
+
+from evertick.app.serving import Stopper
+from evertick.base.errors import EvertickError, Misuse
+from evertick.store.contract.store import Store
+
+_logger: Final = logging.getLogger("evertick.cli")
+
+LOOP_S: Final = 2.0
+"""How long the event loop may take to turn once."""
+REQUEST_S: Final = 5.0
+"""How long a client may take to send its request."""
+
+Check = Callable[[], str | None]
+"""Returns why the worker is not fit, or None if it is."""
+
+
+class HealthServer:
+    """Serves the two pages from threads of its own until `close`.
+
+    Raises Misuse if the address cannot be used.
+    """
+
+    def __init__(self, host: str, port: int, *, live: Check, ready: Check) -> None:
+        checks = {"/live": live, "/ready": ready}
+
+        class Handler(BaseHTTPRequestHandler):
+            timeout = REQUEST_S
+
+            def do_GET(self) -> None:
+                check = checks.get(self.path)
+                reason = f"there are only {' and '.join(checks)}" if check is None else check()
+                self._reply(404 if check is None else 503 if reason else 200, reason)
+
+            def _reply(self, status: int, reason: str | None) -> None:
+                body = json.dumps({"ok": status == 200} | ({} if reason is None else {"reason": reason})).encode()
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Probes come every few seconds; they are not logged."""
+
+        try:
+            self._server = ThreadingHTTPServer((host, port), Handler)
+        except (OSError, OverflowError) as error:
+            raise Misuse(f"--health-port: cannot listen at {host}:{port}: {error}") from None
+        self._server.daemon_threads = True
+        self.port: int = self._server.server_address[1]
+        threading.Thread(target=self._server.serve_forever, name="evertick-health", daemon=True).start()
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class WorkerHealth:
+    """The state of one worker as seen from other threads. Make it in the thread of the worker's event loop."""
+
+    def __init__(self, stopper: Stopper, store: Store) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stopper = stopper
+        self._store = store
+        self._reading = threading.Lock()
+
+    def live(self) -> str | None:
+        """Why the process should be restarted."""
+        turned = threading.Event()
+        try:
+            self._loop.call_soon_threadsafe(turned.set)
+        except RuntimeError:
+            return "the worker has ended"
+        return None if turned.wait(LOOP_S) else f"the event loop has not turned for {LOOP_S:g} s"
+
+    def ready(self) -> str | None:
+        """Why the worker takes no jobs."""
+        if self._stopper.asked:
+            return "the worker is stopping"
+        if not self._stopper.is_registered:
+            return "the worker is not registered"
+        # While the database does not reply, one probe waits for it and not all of them.
+        if not self._reading.acquire(blocking=False):
+            return "the database has not replied to an earlier probe"
+        try:
+            self._store.read(lambda transaction: transaction.list_workers())
+        except EvertickError as error:
+            _logger.warning("/ready: %s", error)  # who asks need not know where the database is
+            return "the database cannot be read"
+        finally:
+            self._reading.release()
+        return self.live()

@@ -1,0 +1,124 @@
+"""`evertick worker --processes N`: N worker processes, and another one for each that dies.
+
+Each worker is a process of its own with the same command line. A socket to it says when it runs, and its end tells the
+worker that the supervisor is gone: then it drains, as at SIGTERM. The first worker starts alone, so that what is wrong
+for all of them is said once.
+"""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from evertick.app.serving import once_per_keypress
+from evertick.cli.core.exits import Exit
+from evertick.cli.dev.child_process import ending
+from evertick.engine.runtime.registration import call_in_loop
+
+_logger: Final = logging.getLogger("evertick.cli")
+
+STEADY_S: Final = 10.0
+"""A worker that lived so long is replaced at once."""
+PAUSE_FIRST_S: Final = 1.0
+PAUSE_MAX_S: Final = 30.0
+
+
+class Supervisor:
+    """Keeps `count` workers alive until it is asked to stop; `options` are the command line of each."""
+
+    def __init__(self, count: int, options: Sequence[str], *, health: tuple[str, int] | None = None) -> None:
+        self._count = count
+        self._options = options
+        self._health = health
+        self._processes: dict[int, asyncio.subprocess.Process] = {}
+        self._requests = 0
+        self._asked = asyncio.Event()
+
+    async def run(self) -> int:
+        """Run until asked to stop and all workers have ended; returns the exit code."""
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, self._stop)
+        loop.add_signal_handler(signal.SIGINT, once_per_keypress(self._stop))
+        first_runs: asyncio.Future[int] = loop.create_future()
+        first = asyncio.create_task(self._keep(1, first_runs))
+        failed = await first_runs
+        if failed:
+            await first
+            return failed
+        _logger.info("%d workers", self._count)
+        await asyncio.gather(first, *(self._keep(number) for number in range(2, self._count + 1)))
+        return Exit.INTERRUPTED if self._requests > 1 else Exit.OK
+
+    def _stop(self) -> None:
+        self._requests += 1
+        self._asked.set()
+        for process in self._processes.values():
+            process.send_signal(signal.SIGTERM)
+
+    async def _keep(self, number: int, first_runs: "asyncio.Future[int] | None" = None) -> None:
+        """Run one worker after the other. `first_runs` gets 0 when one runs, or the exit code of one that never did."""
+        pause = PAUSE_FIRST_S
+        while not self._asked.is_set():
+            began = time.monotonic()
+            code = await self._run_one(number, first_runs)
+            if first_runs is not None and not first_runs.done():
+                first_runs.set_result(code if code > 0 else Exit.FAILED)
+                return
+            if self._asked.is_set():
+                return
+            pause = PAUSE_FIRST_S if time.monotonic() - began >= STEADY_S else min(pause * 2, PAUSE_MAX_S)
+            wait = 0.0 if pause == PAUSE_FIRST_S else pause
+            _logger.warning("worker %d %s; another one starts%s", number, ending(code), f" in {wait:g} s" * (wait > 0))
+            try:
+                async with asyncio.timeout(wait):
+                    await self._asked.wait()
+            except TimeoutError:
+                pass
+
+    async def _run_one(self, number: int, first_runs: "asyncio.Future[int] | None") -> int:
+        """Run one worker to its end; returns its exit code."""
+        ours, theirs = socket.socketpair()
+        words = [*self._options, "--supervised", str(theirs.fileno())]
+        if self._health is not None:
+            words += ["--health-port", f"{self._health[0]}:{self._health[1] + number - 1}"]
+        with ours, theirs:
+            # A session of its own: Ctrl-C at the terminal comes here, and from here as SIGTERM.
+            process = self._processes[number] = await asyncio.create_subprocess_exec(
+                sys.executable, "-P", "-m", "evertick.cli.main", "worker", *words,
+                pass_fds=(theirs.fileno(),), start_new_session=True,
+            )  # fmt: skip
+            theirs.close()
+            ours.setblocking(False)
+            if self._asked.is_set():  # asked while it was being started
+                process.send_signal(signal.SIGTERM)
+            did_run = bool(await asyncio.get_running_loop().sock_recv(ours, 1))
+            if did_run and first_runs is not None and not first_runs.done():
+                first_runs.set_result(0)
+            code = await process.wait()
+            del self._processes[number]
+        return code
+
+
+class Supervised:
+    """The worker's end of the socket to its supervisor."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._socket = socket.socket(fileno=descriptor)
+
+    def runs(self, ask_to_stop: Callable[[], object]) -> None:
+        """Say that the worker runs; call `ask_to_stop` in this thread's event loop when the supervisor is gone."""
+        loop = asyncio.get_running_loop()
+        self._socket.sendall(b"r")
+
+        def watch() -> None:
+            with contextlib.suppress(OSError):
+                self._socket.recv(1)
+            call_in_loop(loop, ask_to_stop)
+
+        threading.Thread(target=watch, name="evertick-supervised", daemon=True).start()

@@ -1,0 +1,174 @@
+"""Workers as processes: a program that is one, several under a supervisor, and what a process manager can ask."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.programs import DEADLINE_S, Program, Start, children_of, environment, evertick
+
+pytestmark = pytest.mark.processes
+
+READY = "runs the jobs of chat"
+
+
+def free_port(count: int = 1) -> int:
+    """A port that was free a moment ago, and so many after it."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port: int = probe.getsockname()[1]
+        try:
+            for each in range(port, port + count):
+                with socket.socket() as probe:
+                    probe.bind(("127.0.0.1", each))
+        except OSError:
+            continue
+        return port
+
+
+def ask(port: int, path: str) -> tuple[int, Any]:
+    """The status and the body of a page of a worker's health."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=DEADLINE_S)
+    connection.request("GET", path)
+    reply = connection.getresponse()
+    body = json.loads(reply.read())
+    connection.close()
+    return reply.status, body
+
+
+def test_app_run_is_a_worker_that_sigterm_drains(folder: Path) -> None:
+    (folder / "main.py").write_text(
+        "from app import app, fail\napp.scheduler.run_after(0, fail)\napp.run()\nprint('over')"
+    )
+    with subprocess.Popen(
+        [sys.executable, "main.py"], cwd=folder, env=environment(), text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as program:  # fmt: skip
+        assert program.stderr is not None
+        assert program.stderr.readline() == "app.fail failed\n"  # no logging is set up: Python prints warnings
+
+        program.send_signal(signal.SIGTERM)
+        out, _ = program.communicate(timeout=DEADLINE_S)
+
+    assert (program.returncode, out) == (0, "over\n")
+
+
+def test_app_run_in_another_thread_says_what_to_use(folder: Path) -> None:
+    code = "import threading\nfrom app import app\nthreading.Thread(target=app.run).start()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, env=environment(), capture_output=True, text=True, check=False
+    )
+
+    assert "Misuse: app.run() waits for signals, so it runs in the main thread; use app.running()" in done.stderr
+
+
+def test_health_says_whether_a_worker_takes_jobs(folder: Path, start: Start) -> None:
+    evertick(folder, "migrate", "app.py")
+    port = free_port()
+    worker = start("worker", "--health-port", str(port))
+    worker.wait_for(READY)
+    evertick(folder, "run", "app.wait", "seconds=2", "--after", "0s")
+    worker.wait_for("waiting")
+
+    assert ask(port, "/live") == (200, {"ok": True})
+    assert ask(port, "/ready") == (200, {"ok": True})
+    assert ask(port, "/etc/passwd") == (404, {"ok": False, "reason": "there are only /live and /ready"})
+    worker.send(signal.SIGTERM)
+    worker.wait_for("stopping")
+    assert ask(port, "/ready") == (503, {"ok": False, "reason": "the worker is stopping"})
+    assert ask(port, "/live") == (200, {"ok": True})
+    assert worker.end() == 0
+
+
+def test_a_loop_that_does_not_turn_is_not_live(folder: Path, start: Start) -> None:
+    code = "\n@app.action\nasync def block(ctx) -> None:\n    import time\n    ctx.log.info('blocking')\n"
+    code += "    time.sleep(600)\n"
+    (folder / "app.py").write_text((folder / "app.py").read_text() + code)
+    evertick(folder, "migrate", "app.py")
+    port = free_port()
+    worker = start("worker", "--health-port", f"127.0.0.1:{port}")
+    worker.wait_for(READY)
+    evertick(folder, "run", "app.block", "--after", "0s")
+    worker.wait_for("blocking")
+
+    assert ask(port, "/live") == (503, {"ok": False, "reason": "the event loop has not turned for 2 s"})
+
+
+def test_a_health_port_that_cannot_be_used_is_refused(folder: Path) -> None:
+    evertick(folder, "migrate", "app.py")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = evertick(folder, "worker", "--health-port", str(port))
+    odd = evertick(folder, "worker", "--health-port", "localhost")
+
+    assert done.code != 0
+    assert f"--health-port: cannot listen at 127.0.0.1:{port}: " in done.err
+    assert (odd.code, "'localhost' is not [HOST:]PORT, such as 8081 or 0.0.0.0:8081" in odd.err) == (2, True)
+
+
+def test_several_processes_need_postgresql(folder: Path) -> None:
+    evertick(folder, "migrate", "app.py")
+
+    done = evertick(folder, "worker", "--processes", "3")
+
+    assert done.code != 0
+    assert done.err.count("--processes needs PostgreSQL") == 1
+
+
+def begin_three(folder: Path, start: Start, url: str, *words: str) -> tuple[Program, dict[str, str]]:
+    """A supervisor with three workers that run, and the environment of commands beside it."""
+    changes = {"EVERTICK_DATABASE_URL": url}
+    assert evertick(folder, "migrate", "app.py", **changes).code == 0
+    supervisor = start("worker", "--processes", "3", *words, **changes)
+    supervisor.wait_for("3 workers")
+    mark = 0
+    for _ in range(3):
+        line = supervisor.wait_for(READY, after=mark)
+        mark = supervisor.lines.index(line, mark) + 1
+    return supervisor, changes
+
+
+def test_a_worker_that_dies_is_replaced_and_all_drain(folder: Path, start: Start, postgres_url: str) -> None:
+    port = free_port(3)
+    supervisor, changes = begin_three(folder, start, postgres_url, "--health-port", str(port))
+    assert [ask(port + number, "/live")[0] for number in range(3)] == [200, 200, 200]
+    workers = children_of(supervisor.process.pid)
+    assert len(workers) == 3
+    mark = supervisor.mark
+
+    os.kill(workers[0], signal.SIGKILL)
+    supervisor.wait_for(r"worker \d was killed by SIGKILL; another one starts", after=mark)
+    supervisor.wait_for(READY, after=mark)
+    assert len(children_of(supervisor.process.pid)) == 3
+    job_id = evertick(folder, "run", "app.wait", "seconds=0", "--after", "0s", **changes).out.strip()
+    supervisor.wait_for("waiting")
+
+    supervisor.send(signal.SIGTERM)
+    assert supervisor.end() == 0
+    assert evertick(folder, "job", "get", job_id, "--fields", "state", **changes).out == "state\tsuccess\n"
+
+
+def test_workers_drain_when_their_supervisor_is_killed(folder: Path, start: Start, postgres_url: str) -> None:
+    supervisor, _ = begin_three(folder, start, postgres_url)
+
+    os.kill(supervisor.process.pid, signal.SIGKILL)
+
+    for _ in range(3):
+        supervisor.wait_for("stopping: running actions have")
+    supervisor.end()  # the pipe of their output is closed once all of them have ended
+    assert supervisor.text.count("stopped calls_pruned") == 3
+
+
+def test_an_error_of_the_first_worker_is_said_once(folder: Path, postgres_url: str) -> None:
+    done = evertick(folder, "worker", "--processes", "4", EVERTICK_DATABASE_URL=postgres_url)
+
+    assert done.code == 7
+    assert done.err.count("evertick migrate") == 1
