@@ -37,6 +37,7 @@ _CHANGING = (
     (re.compile(r"_[0-9a-f]{28}\b"), "_ID"),
     (re.compile(r"\b\d+(\.\d+)? (ms|s|min) ago\b"), "N ago"),
     (re.compile(r"\bin [\d.]+ (ms|s)\b"), "in N s"),
+    (re.compile(r"\bin (59|60) min\b"), "in 60 min"),  # the example takes a moment itself
     (re.compile(r"\b\d+(\.\d+)? ms\b"), "N ms"),
     (re.compile(r"late \d+(\.\d+)? s\b"), "late N ms"),
     (re.compile(r"(_creation_time\"?'?: )[\d.]+"), r"\1N"),
