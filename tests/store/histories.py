@@ -19,6 +19,7 @@ from evertick.base.records.jobs import (
     UNFINISHED,
     Call,
     FunctionKind,
+    IndexPart,
     Job,
     JobEnd,
     JobFilter,
@@ -338,13 +339,10 @@ class History(ScheduleDraws):
         descending = self._maybe(0.5)
         start = (b"\xff" * 3, "") if descending else (b"", "")
         after = (self._pick(INDEX_KEYS), self._pick(IDS)) if self._maybe(0.5) else start
-        return (self._pick(TENANTS), self._pick(INDEXES)), {
-            "low": self._pick(INDEX_KEYS) if self._maybe(0.5) else b"",
-            "high": self._pick(INDEX_KEYS) if self._maybe(0.5) else b"\xff\xff",
-            "after": after,
-            "limit": self._random.randint(1, 9),
-            "descending": descending,
-        }
+        low = self._pick(INDEX_KEYS) if self._maybe(0.5) else b""
+        high = self._pick(INDEX_KEYS) if self._maybe(0.5) else b"\xff\xff"
+        part = IndexPart(self._pick(TENANTS), self._pick(INDEXES), low, high, descending)
+        return (part,), {"after": after, "limit": self._random.randint(1, 9)}
 
     def draw_document_indexes(self, tables: Tables) -> Any:
         return (self._pick(TENANTS),), {}

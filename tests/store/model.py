@@ -17,6 +17,8 @@ from evertick.base.records.jobs import (
     CanceledJob,
     Claim,
     FunctionKind,
+    IndexPart,
+    IndexPosition,
     Job,
     JobEnd,
     JobFilter,
@@ -249,10 +251,8 @@ class ModelTransaction(ScheduleModel):
     def delete_index_entries(self, tenant: TenantId, entries: Sequence[tuple[str, bytes, str]]) -> None:
         self.tables.entries.difference_update((tenant, *entry) for entry in entries)
 
-    def scan_index(
-        self, tenant: TenantId, index_name: str, *, low: bytes, high: bytes, after: tuple[bytes, str], limit: int,
-        descending: bool,
-    ) -> list[tuple[bytes, StoredDocument]]:  # fmt: skip
+    def scan_index(self, part: IndexPart, *, after: IndexPosition, limit: int) -> list[tuple[bytes, StoredDocument]]:
+        tenant, index_name, low, high, descending = part
         positions = sorted(
             (key, i)
             for owner, name, key, i in self.tables.entries

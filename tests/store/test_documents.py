@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from evertick.base.ids import DEFAULT_TENANT, TenantId
-from evertick.base.records.jobs import StoredDocument
+from evertick.base.records.jobs import IndexPart, StoredDocument
 from evertick.store.contract.store import Store, Transaction
 from tests.store.rows import OTHER
 
@@ -113,9 +113,7 @@ def look(
 ) -> list[tuple[bytes, str]]:
     """The positions a scan of an index answers; by default from its end."""
     start = after or ((HIGHEST * 2, "") if down else (b"", ""))
-    found = store.read(
-        lambda tx: tx.scan_index(tenant, index, low=low, high=high, after=start, limit=limit, descending=down)
-    )
+    found = store.read(lambda tx: tx.scan_index(IndexPart(tenant, index, low, high, down), after=start, limit=limit))
     assert all(type(key) is bytes and row.body == f'"{row.id}"' for key, row in found)
     return [(key, row.id) for key, row in found]
 

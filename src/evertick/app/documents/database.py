@@ -24,7 +24,7 @@ from evertick.app.documents.values import decode_document, encode_document
 from evertick.app.run.run import TransactionRun
 from evertick.base.errors import DocumentNotFound, InvalidArguments, Misuse
 from evertick.base.ids import JOB_PREFIX, IdMaker, JobId, creation_time_ms
-from evertick.base.records.jobs import Job, JobFilter, JobState
+from evertick.base.records.jobs import IndexPart, Job, JobFilter, JobState
 
 
 class Tables(Protocol):
@@ -226,15 +226,8 @@ class _TableSource:
         if place is None and bounds != Bounds(low=bounds.low, high=bounds.high):
             # Creation time is bounded only after all fields were given, so the range is one key.
             place = (bounds.low, bounds.below if descending else bounds.above)
-        for key, stored in self._run.unit.scan_index(
-            self._run.tenant,
-            index.name,
-            low=bounds.low,
-            high=bounds.high,
-            after=place,
-            descending=descending,
-            page=page,
-        ):
+        part = IndexPart(self._run.tenant, index.name, bounds.low, bounds.high, descending)
+        for key, stored in self._run.unit.scan_index(part, after=place, page=page):
             if _is_beyond(stored.id, bounds, descending):
                 return
             self._run.budget.read()

@@ -52,16 +52,13 @@ class IndexRange:
         self._id_prefix = id_prefix
         self._fields = index.fields if index.built_in else (*index.fields, "_creation_time")
         self._prefix: list[Any] = []
-        self._low: bytes | None = None
-        self._high: bytes | None = None
-        self._above: str | None = None
-        self._below: str | None = None
-        self._bounded = {"lower": False, "upper": False}
+        self._keys: dict[str, bytes] = {}
+        self._ids: dict[str, str] = {}
 
     def eq(self, field: str, value: Any) -> Self:
         """The field equals `value`. Fields come in the index's order, before any bound."""
         self._expect(field)
-        if any(self._bounded.values()):
+        if self._keys or self._ids:
             raise Misuse(f"index {self._index.name}: eq({field!r}) cannot follow a bound")
         if field.startswith("_"):
             return self.gte(field, value).lte(field, value)
@@ -70,42 +67,37 @@ class IndexRange:
 
     def gt(self, field: str, value: Any) -> Self:
         """The field is greater than `value`."""
-        return self._from(field, value, beyond=True)
+        return self._limit("lower", field, value, beyond=True)
 
     def gte(self, field: str, value: Any) -> Self:
         """The field is at least `value`."""
-        return self._from(field, value, beyond=False)
+        return self._limit("lower", field, value, beyond=False)
 
     def lt(self, field: str, value: Any) -> Self:
         """The field is less than `value`."""
-        return self._until(field, value, beyond=False)
+        return self._limit("upper", field, value, beyond=False)
 
     def lte(self, field: str, value: Any) -> Self:
         """The field is at most `value`."""
-        return self._until(field, value, beyond=True)
+        return self._limit("upper", field, value, beyond=True)
 
     def bounds(self) -> Bounds:
         """The range as it is read."""
         prefix = encode_key(self._prefix)
-        high = self._high or (after_prefix(prefix) if prefix else HIGHEST)
-        return Bounds(self._low or prefix, high, self._above or "", self._below or HIGHEST_ID)
+        high = self._keys.get("upper") or (after_prefix(prefix) if prefix else HIGHEST)
+        low, above = self._keys.get("lower") or prefix, self._ids.get("lower", "")
+        return Bounds(low, high, above, self._ids.get("upper", HIGHEST_ID))
 
-    def _from(self, field: str, value: Any, *, beyond: bool) -> Self:
-        """Begin at `value`, or just beyond it."""
-        self._bound(field, "lower")
+    def _limit(self, side: str, field: str, value: Any, *, beyond: bool) -> Self:
+        """Begin (`lower`) or end (`upper`) at `value`, or just beyond it."""
+        self._expect(field)
+        if side in self._keys or side in self._ids:
+            article = "an" if side == "upper" else "a"
+            raise Misuse(f"index {self._index.name}: {field!r} has {article} {side} bound already")
         if field.startswith("_"):
-            self._above = self._place_in_ids(field, value, beyond=beyond)
+            self._ids[side] = self._place_in_ids(field, value, beyond=beyond)
         else:
-            self._low = self._place(value, beyond=beyond)
-        return self
-
-    def _until(self, field: str, value: Any, *, beyond: bool) -> Self:
-        """End before `value`, or just beyond it."""
-        self._bound(field, "upper")
-        if field.startswith("_"):
-            self._below = self._place_in_ids(field, value, beyond=beyond)
-        else:
-            self._high = self._place(value, beyond=beyond)
+            self._keys[side] = self._place(value, beyond=beyond)
         return self
 
     def _place(self, value: Any, *, beyond: bool) -> bytes:
@@ -122,13 +114,6 @@ class IndexRange:
         if beyond:
             return document_id + "!"  # above the id itself, below every greater one
         return document_id[:-1] + chr(ord(document_id[-1]) - 1) + HIGHEST_ID  # above every id that is less
-
-    def _bound(self, field: str, side: str) -> None:
-        self._expect(field)
-        if self._bounded[side]:
-            article = "an" if side == "upper" else "a"
-            raise Misuse(f"index {self._index.name}: {field!r} has {article} {side} bound already")
-        self._bounded[side] = True
 
     def _expect(self, field: str) -> None:
         place = len(self._prefix)

@@ -265,3 +265,17 @@ class StoredDocument:
 
     id: str
     body: str
+
+
+IndexPosition = tuple[bytes, str]
+"""A place in an index: the key, and the id of the document."""
+
+
+class IndexPart(NamedTuple):
+    """A part of an index: the entries of one tenant with keys in [low, high), in one direction."""
+
+    tenant: TenantId
+    index_name: str
+    low: bytes
+    high: bytes
+    descending: bool = False

@@ -41,8 +41,24 @@ class Codec(Generic[T]):
         return None if text is None else Stored(self, text, None)
 
 
-class Stored(Generic[T]):
-    """A value and its text. Two of them are equal if their texts are."""
+class ByText:
+    """What is told apart by its `text`: two are equal if their texts are."""
+
+    __slots__ = ()
+    text: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.text})"
+
+
+class Stored(ByText, Generic[T]):
+    """A value and its text."""
 
     __slots__ = ("_codec", "_text", "_value")
 
@@ -79,15 +95,6 @@ class Stored(Generic[T]):
                     f"update this one: {text:.100}"
                 ) from error
         return self._value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Stored) and self.text == other.text
-
-    def __hash__(self) -> int:
-        return hash(self.text)
-
-    def __repr__(self) -> str:
-        return f"Stored({self.text})"
 
 
 def text_of(stored: Stored[Any] | None) -> str | None:

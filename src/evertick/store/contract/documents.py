@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from evertick.base.ids import TenantId
-from evertick.base.records.jobs import StoredDocument
+from evertick.base.records.jobs import IndexPart, IndexPosition, StoredDocument
 
 
 class Documents(Protocol):
@@ -36,18 +36,8 @@ class Documents(Protocol):
         """Remove (index, key, document id) triples."""
         ...
 
-    def scan_index(
-        self,
-        tenant: TenantId,
-        index_name: str,
-        *,
-        low: bytes,
-        high: bytes,
-        after: tuple[bytes, str],
-        limit: int,
-        descending: bool,
-    ) -> list[tuple[bytes, StoredDocument]]:
-        """Documents in index order, keys in [low, high), beyond the position `after`."""
+    def scan_index(self, part: IndexPart, *, after: IndexPosition, limit: int) -> list[tuple[bytes, StoredDocument]]:
+        """Documents of a part of an index, in its order, beyond the position `after`."""
         ...
 
     def document_indexes(self, tenant: TenantId) -> dict[str, str]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from evertick.base.ids import DEFAULT_TENANT, ScheduleId, TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.stored import Codec, Stored
+from evertick.base.records.stored import ByText, Codec, Stored
 from evertick.rules.schedules.metadata import ScheduleMetadata
 from evertick.rules.schedules.state import NONE_UNLISTED, OccurrenceKey, Run, ScheduleState, Unlisted
 from evertick.rules.schedules.state_json import from_text, to_text
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 COMPILED_MAX: Final = 8_192
 
 
-class StoredSpec:
-    """A spec as a schedule keeps it. Two of them are equal if their texts are."""
+class StoredSpec(ByText):
+    """A spec as a schedule keeps it."""
 
     __slots__ = ("_recurrence", "text")
 
@@ -60,15 +60,6 @@ class StoredSpec:
     def value(self) -> "Spec":
         """The parsed form. Raises InvalidSpec if the text is no spec of this release."""
         return self.recurrence.spec
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, StoredSpec) and self.text == other.text
-
-    def __hash__(self) -> int:
-        return hash(self.text)
-
-    def __repr__(self) -> str:
-        return f"StoredSpec({self.text})"
 
 
 @lru_cache(maxsize=COMPILED_MAX)

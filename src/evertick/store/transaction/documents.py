@@ -6,6 +6,8 @@ from evertick.base.ids import TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import (
     Call,
+    IndexPart,
+    IndexPosition,
     StoredDocument,
 )
 from evertick.store.transaction.driver import Driver
@@ -45,18 +47,9 @@ class SqlDocuments(Driver):
             columns = ("tenant", "index_name", "key", "document_id")
             self._run_many(name, columns, [(tenant, *entry) for entry in entries])
 
-    def scan_index(
-        self,
-        tenant: TenantId,
-        index_name: str,
-        *,
-        low: bytes,
-        high: bytes,
-        after: tuple[bytes, str],
-        limit: int,
-        descending: bool,
-    ) -> list[tuple[bytes, StoredDocument]]:
+    def scan_index(self, part: IndexPart, *, after: IndexPosition, limit: int) -> list[tuple[bytes, StoredDocument]]:
         # No id is empty, so (low, "") is just below the first key of the range, and (high, "") just above its last.
+        tenant, index_name, low, high, descending = part
         key, document_id = min(after, (high, "")) if descending else max(after, (low, ""))
         params = {"tenant": tenant, "index_name": index_name, "key": key, "document_id": document_id, "limit": limit}
         if descending:

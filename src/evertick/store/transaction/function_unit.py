@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 from evertick.base.errors import Misuse
 from evertick.base.ids import TenantId
-from evertick.base.records.jobs import NewJob, StoredDocument
+from evertick.base.records.jobs import IndexPart, IndexPosition, NewJob, StoredDocument
 from evertick.store.contract.store import Transaction
-from evertick.store.transaction.overlay import PAGE, IndexPosition
+from evertick.store.transaction.overlay import PAGE
 from evertick.store.transaction.unit_of_work import UnitOfWork
 
 T = TypeVar("T")
@@ -83,21 +83,10 @@ class FunctionUnit:
         return self._while_open(self.unit.scan_table(tenant, prefix, after=after, descending=descending, page=page))
 
     def scan_index(
-        self,
-        tenant: TenantId,
-        index_name: str,
-        *,
-        low: bytes,
-        high: bytes,
-        after: IndexPosition | None,
-        descending: bool,
-        page: int = PAGE,
+        self, part: IndexPart, *, after: IndexPosition | None, page: int = PAGE
     ) -> Iterator[tuple[bytes, StoredDocument]]:
         """Documents in index order, each as it is in its turn."""
-        found = self.unit.scan_index(
-            tenant, index_name, low=low, high=high, after=after, descending=descending, page=page
-        )
-        return self._while_open(found)
+        return self._while_open(self.unit.scan_index(part, after=after, page=page))
 
     def schedule(self, job: NewJob) -> None:
         """Write a job, with everything else of this mutation or not at all."""

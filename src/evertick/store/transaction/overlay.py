@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from evertick.base.ids import TenantId, beyond_others
-from evertick.base.records.jobs import StoredDocument
+from evertick.base.records.jobs import IndexPart, IndexPosition, StoredDocument
 from evertick.store.contract.store import Transaction
 from evertick.store.transaction.index_keys import HIGHEST
 
@@ -15,8 +15,6 @@ PAGE: Final = 256
 
 ABSENT: Final = object()
 _ABOVE_EVERY_ID: Final = "\x7f"
-
-IndexPosition = tuple[bytes, str]
 
 
 class Overlay:
@@ -83,18 +81,11 @@ class Overlay:
                 yield document
 
     def scan_index(
-        self,
-        tenant: TenantId,
-        index_name: str,
-        *,
-        low: bytes,
-        high: bytes,
-        after: IndexPosition | None,
-        descending: bool,
-        page: int = PAGE,
+        self, part: IndexPart, *, after: IndexPosition | None, page: int = PAGE
     ) -> Iterator[tuple[bytes, StoredDocument]]:
-        """Documents in index order with keys in [low, high), beyond the position `after`; each as in `scan_table`."""
+        """Documents of a part of an index, in its order, beyond the position `after`; each as in `scan_table`."""
         self._shrink_overlay()
+        tenant, index_name, low, high, descending = part
         start: IndexPosition = (HIGHEST * 2, "") if descending else (b"", "")
         waiting = sorted(
             (
@@ -111,15 +102,8 @@ class Overlay:
         def read(
             position: IndexPosition | None,
         ) -> tuple[list[tuple[IndexPosition, StoredDocument]], IndexPosition | None]:
-            found = self._transaction.scan_index(
-                tenant,
-                index_name,
-                low=low,
-                high=high,
-                after=start if position is None else position,
-                limit=page,
-                descending=descending,
-            )
+            beyond = start if position is None else position
+            found = self._transaction.scan_index(part, after=beyond, limit=page)
             rows = [((key, document.id), self._current(tenant, document)) for key, document in found]
             return rows, rows[-1][0] if len(rows) == page else None
 

@@ -93,10 +93,7 @@ def _read_every_year(reader: Reader) -> int | None:
 
 
 def _read_month(reader: Reader) -> int | None:
-    month = month_named(reader.word)
-    if month is not None:
-        reader.advance()
-    return month
+    return reader.known(month_named)
 
 
 # --- days ---------------------------------------------------------------------------------------------------
@@ -114,10 +111,7 @@ def weekday_named(word: str) -> int | None:
 
 def read_weekday(reader: Reader) -> int | None:
     """The name of a weekday; None, and no word taken, for any other word."""
-    weekday = weekday_named(reader.word)
-    if weekday is not None:
-        reader.advance()
-    return weekday
+    return reader.known(weekday_named)
 
 
 def _read_every(reader: Reader) -> Days | None:

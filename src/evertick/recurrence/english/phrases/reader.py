@@ -61,64 +61,56 @@ class Reader:
         self._spans = [found.span() for found in _TOKEN.finditer(self.text)]
         self._written = [self.text[a:b] for a, b in self._spans]
         self._words = [word.lower() for word in self._written]
-        self._at = 0
+        self.at = 0
+        """The place: how many words are understood so far."""
         self._furthest = 0
         self._wanted: dict[str, None] = {}
 
     @property
-    def at(self) -> int:
-        """The place: how many words are understood so far."""
-        return self._at
-
-    @at.setter
-    def at(self, place: int) -> None:
-        self._at = place
-
-    @property
     def word(self) -> str:
         """The next word in lower case; empty at the end."""
-        return self._words[self._at] if self._at < len(self._words) else ""
+        return self._words[self.at] if self.at < len(self._words) else ""
 
     @property
     def written(self) -> str:
         """The next word as it was written; empty at the end."""
-        return self._written[self._at] if self._at < len(self._written) else ""
+        return self._written[self.at] if self.at < len(self._written) else ""
 
     def peek(self, distance: int = 1) -> str:
         """A word further on, in lower case; empty beyond the end."""
-        at = self._at + distance
+        at = self.at + distance
         return self._words[at] if at < len(self._words) else ""
 
     @property
     def left(self) -> int:
         """How many words there still are."""
-        return len(self._words) - self._at
+        return len(self._words) - self.at
 
     def words(self, count: int) -> list[str]:
         """The next words, in lower case; takes nothing."""
-        return self._words[self._at : self._at + count]
+        return self._words[self.at : self.at + count]
 
     def advance(self, words: int = 1) -> None:
         """Take words that the caller has looked at; at the end there are none to take."""
-        self._at = min(self._at + words, len(self._words))
-        if self._at > self._furthest:
-            self._furthest = self._at
+        self.at = min(self.at + words, len(self._words))
+        if self.at > self._furthest:
+            self._furthest = self.at
             self._wanted = {}
 
     def take(self, *phrases: str) -> bool:
         """Take the first of these phrases that comes next; whether one did."""
         for phrase in phrases:
             words = phrase.split(" ")
-            if self._words[self._at : self._at + len(words)] == words:
+            if self._words[self.at : self.at + len(words)] == words:
                 self.advance(len(words))
                 return True
-        if self._at == self._furthest:
+        if self.at == self._furthest:
             self._wanted.update(dict.fromkeys(phrases))
         return False
 
     def comes(self, *phrases: str) -> bool:
         """Whether one of these phrases comes next; takes nothing."""
-        return any(self._words[self._at : self._at + len(w)] == w for w in (p.split(" ") for p in phrases))
+        return any(self._words[self.at : self.at + len(w)] == w for w in (p.split(" ") for p in phrases))
 
     def number(self) -> int | None:
         """Take a whole number, in figures or as a word up to twelve."""
@@ -130,7 +122,11 @@ class Reader:
 
     def ordinal(self) -> int | None:
         """Take an ordinal such as `first`, `3rd`, `last`, `2nd-to-last`; negative from the end."""
-        number = read_ordinal(self.word)
+        return self.known(read_ordinal)
+
+    def known(self, find: Callable[[str], int | None]) -> int | None:
+        """Take the next word if `find` knows it; the number that it finds."""
+        number = find(self.word)
         if number is not None:
             self.advance()
         return number
@@ -138,13 +134,13 @@ class Reader:
     def listed(self, read: "Callable[[Reader], T | None]") -> list[T]:
         """Items with commas and "and" between them: `a`, `a and b`, `a, b, and c`. Empty if no item comes next."""
         items: list[T] = []
-        after = self._at
+        after = self.at
         while (item := read(self)) is not None:
             items.append(item)
-            after = self._at
+            after = self.at
             if not self.take(", and", ",", "and"):
                 break
-        self._at = after
+        self.at = after
         return items
 
     def runs(self, read: "Callable[[Reader], int | None]", highest: int = 1 << 20, *, wrap: int = 0) -> int:
@@ -173,14 +169,14 @@ class Reader:
 
     def part(self, target: object, parts: Iterable[Part]) -> bool:
         """Read the one of these parts that comes next, if its attribute is still None, and set it."""
-        place = self._at
+        place = self.at
         for name, begins, read in parts:
             if getattr(target, name) is None and (not begins or self.take(*begins)):
                 value = read(self)
                 if value is not None:
                     setattr(target, name, value)
                     return True
-                self._at = place
+                self.at = place
         return False
 
     def fail(self, message: str) -> NoReturn:
@@ -194,7 +190,7 @@ class Reader:
 
     def give_up(self, vocabulary: frozenset[str], forms: tuple[str, ...]) -> NoReturn:
         """Raise InvalidSpec that says which words were not understood, and offers the nearest ones."""
-        at = max(self._at, self._furthest)
+        at = max(self.at, self._furthest)
         if not self._words:
             raise InvalidSpec(f"the sentence is empty; write one such as {forms[0]!r}")
         before = self._cut(0, at, last=True)
