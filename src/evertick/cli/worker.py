@@ -14,7 +14,7 @@ from evertick.base.errors import EvertickError, Misuse
 from evertick.cli.core.databases import db_option, shown_url
 from evertick.cli.core.escaping import one_line, printable
 from evertick.cli.core.exits import Exit, exit_code_of
-from evertick.cli.core.flags import grouped
+from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.health import HealthServer, WorkerHealth
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target
 from evertick.cli.core.logs import set_up
@@ -42,12 +42,20 @@ class AddressType(click.ParamType[tuple[str, int]]):
 class WorkerFlags:
     """How a worker runs."""
 
-    drain: float | None
-    processes: int | None
-    health: tuple[str, int] | None
-    log_format: str
-    log_level: str
-    supervised: int | None
+    drain: float | None = flag(
+        "--drain", type=click.FloatRange(0), metavar="SECONDS", help="Time for running actions to end when stopping."
+    )
+    processes: int | None = flag(
+        "--processes", type=click.IntRange(1), metavar="N",
+        help="Run N worker processes, and another one for each that dies. Needs PostgreSQL.",
+    )  # fmt: skip
+    health: tuple[str, int] | None = flag(
+        "--health-port", type=AddressType(),
+        help="Serve GET /live and /ready there, on loopback unless a host is given; with --processes on N ports.",
+    )  # fmt: skip
+    log_format: str = flag("--log-format", type=click.Choice(("text", "json")), default="text", show_default=True)
+    log_level: str = flag("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
+    supervised: int | None = flag("--supervised", hidden=True)
 
     def repeated(self, file: str, db: str | None) -> list[str]:
         """The command line of each of several worker processes."""
@@ -56,29 +64,10 @@ class WorkerFlags:
         return words + ([] if self.drain is None else ["--drain", str(self.drain)])
 
 
-worker_options: Final = grouped(
-    WorkerFlags, "flags",
-    click.option(
-        "--drain", type=click.FloatRange(0), metavar="SECONDS", help="Time for running actions to end when stopping."
-    ),
-    click.option(
-        "--processes", type=click.IntRange(1), metavar="N",
-        help="Run N worker processes, and another one for each that dies. Needs PostgreSQL.",
-    ),
-    click.option(
-        "--health-port", "health", type=AddressType(),
-        help="Serve GET /live and /ready there, on loopback unless a host is given; with --processes on N ports.",
-    ),
-    click.option("--log-format", type=click.Choice(("text", "json")), default="text", show_default=True),
-    click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True),
-    click.option("--supervised", type=int, hidden=True),
-)  # fmt: skip
-
-
 @click.command()
 @click.argument("file", default=FILE_DEFAULT)
 @db_option
-@worker_options
+@flags(WorkerFlags, "flags")
 def worker(file: str, db: str | None, flags: WorkerFlags) -> int:
     """Run the jobs of the app in FILE (app.py unless given) until asked to stop.
 
