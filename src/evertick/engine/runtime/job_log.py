@@ -1,12 +1,9 @@
 """The job log: how jobs end, in the standard logger `evertick.jobs`, wherever a worker runs."""
 
-import logging
-from typing import Any, Final
+from typing import Any
 
 from evertick.base.records.jobs import JobState
 from evertick.engine.runtime.metrics import JobEnded
-
-_jobs: Final = logging.getLogger("evertick.jobs")
 
 
 class JobLog:
@@ -14,9 +11,12 @@ class JobLog:
 
     def job_ended(self, event: JobEnded, /) -> None:
         """See `Observer.job_ended`."""
+        import logging  # here, since a program that only registers functions loads this module too
+
+        jobs = logging.getLogger("evertick.jobs")
         state = event.end.state
         level = {JobState.FAILED: logging.WARNING, JobState.PENDING: logging.INFO}.get(state, logging.DEBUG)
-        if not _jobs.isEnabledFor(level):
+        if not jobs.isEnabledFor(level):
             return
         words = "will be retried" if state is JobState.PENDING else state.value
         extra: dict[str, Any] = {
@@ -29,4 +29,4 @@ class JobLog:
         }
         if event.end.error is not None:
             extra["error"] = event.end.error.value.text
-        _jobs.log(level, "%s %s", event.claim.name, words, extra=extra)
+        jobs.log(level, "%s %s", event.claim.name, words, extra=extra)
