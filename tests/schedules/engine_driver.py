@@ -16,9 +16,9 @@ from evertick import ActionCtx, App
 from evertick.base.errors import VersionConflict
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import DAY_MS, Instant, from_datetime, to_datetime
-from evertick.base.records.jobs import FunctionKind
+from evertick.base.records.jobs import FunctionKind, Stop
 from evertick.base.records.schedules import OccurrenceFilter
-from evertick.engine.jobs.completion import cancel, terminate
+from evertick.engine.jobs.completion import cancel
 from evertick.engine.runtime.loop import Loop
 from evertick.engine.runtime.settings import Settings
 from evertick.engine.schedules import commands as schedule_requests
@@ -111,6 +111,7 @@ class EngineDriver:
             run.set_exception(TimeoutError())
         else:
             self._end_from_outside(workflow_id, status)
+            run.cancel()
         self.world.advance(0)
 
     def refuse_start(self, workflow_id: str, error: str) -> None:
@@ -223,6 +224,8 @@ class EngineDriver:
                 self.cancels.append(Stopped(workflow_id=run_id, at=self._told_now()))
 
     def _is_terminated(self, run_id: str) -> bool:
+        if run_id in self._ended_by_story:
+            return True
         row = self._row()
         return row is None or all(run.run_id != run_id or run.stop != "cancel" for run in row.state.running)
 
@@ -245,9 +248,9 @@ class EngineDriver:
             where = OccurrenceFilter(tenant=TENANT, schedule_id=self._id())
             rows = transaction.list_occurrences(where, limit=1_000)
             job_id = next(row.job_id for row in rows if row.run_id == run_id and row.job_id and row.ended_at is None)
-            end = terminate if status == "terminated" else cancel
+            stop = Stop.FORCE if status == "terminated" else Stop.CANCEL
             by = self._by()
-            end(transaction, job_id, tenant=TENANT, now=by.now, make_id=by.make_id)
+            cancel(transaction, job_id, tenant=TENANT, now=by.now, make_id=by.make_id, stop=stop)
 
         self._write(work)
 

@@ -62,6 +62,9 @@ class Fact:
     end_seq: int = 0
     end_at_ms: int = 0
     success_txn: int = 0
+    stop_seq: int = 0
+    stop_txn: int = 0
+    """When it was asked to stop, while it ran. From then on it is canceled, although its function goes on."""
     claims: list[int] = field(default_factory=list)
     """The entries of the history at which it was claimed."""
 
@@ -127,6 +130,8 @@ def _gather(world: World, profile: Profile) -> Evidence:
             job.born_seq, job.born_at_ms, job.born_canceled = seq, at_ms, new == "canceled"
             if job.born_canceled:
                 job.end_seq, job.end_txn = seq, txn
+        elif what == "stop":
+            job.stop_seq, job.stop_txn = job.stop_seq or seq, job.stop_txn or txn
         elif what == "delete":
             complaints += _removed(world, profile, job, old, new_attempt, at_ms)
         else:
@@ -266,13 +271,18 @@ def _actions(e: Evidence) -> Iterator[str]:
 def _cancels(e: Evidence) -> Iterator[str]:
     for job_id, seq in e.world.cancels:
         job = e.jobs[job_id]
-        if not job.end_seq or job.end_seq > seq:
+        canceled_seq = job.stop_seq or job.end_seq
+        if not canceled_seq or canceled_seq > seq:
             yield f"cancel: {job.name} {job.tag} had not ended when its cancel was confirmed"
     for job in e.jobs.values():
+        if job.stop_seq and job.end_seq and job.state != "canceled":
+            yield f"cancel: {job.tag} was asked to stop and ended {job.state}"
+        if job.stop_seq and any(claim > job.stop_seq for claim in job.claims):
+            yield f"cancel: {job.tag} was claimed again after it was asked to stop"
         parent = e.jobs.get(job.parent_id or "")
         if parent is None or job.name == "tell" or parent.kind != "action" or parent.state != "canceled":
             continue
-        if job.born_txn > parent.end_txn and not job.born_canceled:
+        if job.born_txn > (parent.stop_txn or parent.end_txn) and not job.born_canceled:
             yield f"cancel: {job.tag} was born of the canceled {parent.tag} and lives"
 
 
@@ -286,7 +296,8 @@ def _keys(e: Evidence) -> Iterator[str]:
         jobs.sort(key=lambda job: job.born_seq)
         for earlier, later in pairwise(jobs):
             # Within one transaction the order of the statements is nobody's business.
-            if earlier.end_txn == 0 or earlier.end_txn > later.born_txn:
+            free_txn = earlier.stop_txn or earlier.end_txn
+            if free_txn == 0 or free_txn > later.born_txn:
                 yield f"key: {earlier.id} and {later.id} held {key} at a time"
 
 

@@ -309,6 +309,8 @@ MUTANTS: Final = (
            both(swap(batch, "finish", tell_later), swap(actions, "finish", tell_later))),
     Mutant("cancel_overwrites", "a cancel changes what has ended",
            sql("cancel_job", "and state in ('pending', 'in_progress')", "")),
+    Mutant("stop_forgotten", "an action that was asked to stop ends as its function did",
+           sql("finish_succeeded", "and (stop = 0 or kind = 'mutation')", "")),
     Mutant("born_alive", "what a canceled action schedules lives",
            swap(schedulers, "is_canceled", lambda transaction, job_id, tenant: False)),
     Mutant("early_pruner", "jobs are removed before their time",

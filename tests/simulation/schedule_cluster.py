@@ -16,9 +16,9 @@ from evertick.base.clock import Clock
 from evertick.base.errors import Conflict, EvertickError, Unavailable
 from evertick.base.ids import DEFAULT_TENANT, IdMaker, JobId, ScheduleId
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import FunctionKind
+from evertick.base.records.jobs import FunctionKind, Stop
 from evertick.base.records.retry import RetryPolicy
-from evertick.engine.jobs.completion import cancel, terminate
+from evertick.engine.jobs.completion import cancel
 from evertick.engine.runtime.settings import Settings
 from evertick.engine.schedules import commands as schedule_requests
 from evertick.engine.schedules.commands import Requester
@@ -368,8 +368,8 @@ class ScheduleClient:
         """Somebody cancels or terminates a run by hand."""
         job = self._cluster.world.some_job()
         if job is not None:
-            stop = self._chance.choice((cancel, terminate))
-            stop(transaction, JobId(job), tenant=by.tenant, now=by.now, make_id=by.make_id)
+            stop = self._chance.choice((Stop.CANCEL, Stop.FORCE))
+            cancel(transaction, JobId(job), tenant=by.tenant, now=by.now, make_id=by.make_id, stop=stop)
 
 
 def profile_of(seed: int) -> Profile:

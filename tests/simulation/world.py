@@ -37,7 +37,12 @@ create trigger job_new after insert on jobs begin
   insert into history (txn, at_ms, process, what, id, tenant, new_state, new_attempt)
   values (sim_txn(), sim_now(), sim_process(), 'insert', new.id, new.tenant, new.state, new.attempt);
 end;
-create trigger job_changed after update on jobs begin
+create trigger job_stopped after update on jobs when new.stop > old.stop begin
+  insert into history (txn, at_ms, process, what, id, tenant)
+  values (sim_txn(), sim_now(), sim_process(), 'stop', new.id, new.tenant);
+end;
+create trigger job_changed after update on jobs
+  when not (old.state = 'in_progress' and new.state = 'in_progress' and old.attempt = new.attempt) begin
   insert into history (txn, at_ms, process, what, id, tenant, old_state, new_state, old_attempt, new_attempt,
                        old_worker, new_worker, crashes)
   values (sim_txn(), sim_now(), sim_process(), 'update', new.id, new.tenant, old.state, new.state, old.attempt,

@@ -25,6 +25,7 @@ from evertick.base.records.jobs import (
     JobFilter,
     JobState,
     NewJob,
+    Stop,
     StoredDocument,
     Worker,
 )
@@ -263,10 +264,11 @@ class History(ScheduleDraws):
 
     def draw_cancel_job(self, tables: Tables) -> Any:
         unfinished = [job for job in tables.jobs.values() if job.state in UNFINISHED]
+        stop = self._pick((Stop.CANCEL, Stop.FORCE))
         if unfinished and self._maybe(0.5):
             job = self._pick(unfinished)
-            return (job.id,), {"tenant": job.tenant, "now": self._moment()}
-        return (self._some_id(tables),), {"tenant": self._pick(TENANTS), "now": self._moment()}
+            return (job.id,), {"tenant": job.tenant, "now": self._moment(), "stop": stop}
+        return (self._some_id(tables),), {"tenant": self._pick(TENANTS), "now": self._moment(), "stop": stop}
 
     def draw_find_unfinished_key(self, tables: Tables) -> Any:
         return (self._pick(KEYS),), {"tenant": self._pick(TENANTS)}

@@ -21,12 +21,15 @@ from evertick.base.records.jobs import (
     IndexPosition,
     Job,
     JobEnd,
+    JobError,
     JobFilter,
     JobState,
     NewJob,
+    Stop,
     StoredDocument,
     Worker,
 )
+from evertick.base.records.stored import Stored
 from evertick.rules.jobs.lifecycle import SUSPECT_CRASHES
 from evertick.store.contract.claims import NO_TENANT
 from tests.store.schedule_model import ScheduleModel, ScheduleTables
@@ -126,12 +129,21 @@ class ModelTransaction(ScheduleModel):
         return [(tenant, min(j.due_at for j in self._waiting(kind) if j.tenant == tenant)) for tenant in tenants]
 
     def finish_jobs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId) -> set[JobId]:
-        held = {end.id for end in ends if self.is_held(end.id, worker_id=worker_id, attempt=end.attempt)}
+        held = {
+            end.id
+            for end in ends
+            if self.is_held(end.id, worker_id=worker_id, attempt=end.attempt)
+            and (not self.tables.jobs[end.id].stop or end.state is CANCELED)
+        }
         for end in ends:
             if end.id in held:
                 changes = {name: getattr(end, name) for name in JobEnd.__match_args__ if name not in ("id", "attempt")}
                 self._save(replace(self.tables.jobs[end.id], worker_id=None, **changes))
         return held
+
+    def note_error(self, job_id: JobId, error: Stored[JobError], *, worker_id: WorkerId, attempt: int) -> None:
+        if self.is_held(job_id, worker_id=worker_id, attempt=attempt):
+            self._save(replace(self.tables.jobs[job_id], error=error))
 
     def is_held(self, job_id: JobId, *, worker_id: WorkerId, attempt: int) -> bool:
         job = self.tables.jobs.get(job_id)
@@ -180,10 +192,15 @@ class ModelTransaction(ScheduleModel):
         shown = [job.visible_state for job in self.tables.jobs.values() if job.tenant == tenant]
         return {state.value: shown.count(state) for state in JobState}
 
-    def cancel_job(self, job_id: JobId, *, tenant: TenantId, now: Instant) -> CanceledJob | None:
+    def cancel_job(
+        self, job_id: JobId, *, tenant: TenantId, now: Instant, stop: Stop = Stop.CANCEL
+    ) -> CanceledJob | None:
         job = self.get_job(job_id, tenant=tenant)
         if job is None or job.state not in UNFINISHED:
             return None
+        if job.state is JobState.IN_PROGRESS and job.kind is FunctionKind.ACTION:
+            self._save(replace(job, stop=max(job.stop, stop), key=None, blocked=False))
+            return CanceledJob(job.on_complete, job.schedule, still_runs=True)
         self._save(replace(job, state=CANCELED, completed_at=now, worker_id=None, blocked=False))
         return CanceledJob(job.on_complete, job.schedule)
 

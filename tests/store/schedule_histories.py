@@ -4,9 +4,9 @@ import random
 from dataclasses import replace
 from typing import Any, Final
 
-from evertick.base.ids import DEFAULT_TENANT, JobId, ScheduleId, TenantId
+from evertick.base.ids import DEFAULT_TENANT, JobId, ScheduleId, TenantId, WorkerId
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import JobState
+from evertick.base.records.jobs import JOB_ERROR, JobError, JobState
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, RunReport, ScheduleFilter
 from evertick.rules.schedules.fates import Origin, Reason
 from evertick.rules.schedules.policies import Overlap
@@ -18,7 +18,7 @@ from tests.store.schedule_rows import line, occurrence, report, schedule
 TENANTS: Final = (DEFAULT_TENANT, TenantId("other"))
 SCHEDULES: Final = tuple(map(ScheduleId, ("s1", "s2", "S1", "s_%", "ß")))
 FATES: Final = ("started", "buffered", "buffered", "skipped", "missed")
-FED: Final = 2 * ["insert_schedule", "record_occurrences", "record_occurrences", "report_runs", "ask_to_stop"]
+FED: Final = 2 * ["insert_schedule", "record_occurrences", "record_occurrences", "report_runs", "cancel_job"]
 """What others feed on, so it is drawn more often."""
 SELDOM: Final = 2 * ["held_jobs", "holders_without_row", "document_indexes", "workers_alive"]
 """What rarely finds anything, and would be drawn too seldom among so many."""
@@ -213,23 +213,13 @@ class ScheduleDraws:
         named = {"tenant": self._pick(TENANTS), "limit": self._random.randint(1, 4), "before": before}
         return (self._pick(SCHEDULES[:2]),), named
 
-    def draw_ask_to_stop(self, tables: Any) -> Any:
+    def draw_note_error(self, tables: Any) -> Any:
         running = [job for job in tables.jobs.values() if job.state is JobState.IN_PROGRESS]
+        error = JOB_ERROR.value(JobError("Stuck", "it goes on"))
         if running and self._maybe(0.8):
             job = self._pick(running)
-            return (job.id,), {"tenant": job.tenant}
-        return (self._some_id(tables),), {"tenant": self._pick(TENANTS)}
-
-    def draw_cancel_pending_job(self, tables: Any) -> Any:
-        jobs = [job for job in tables.jobs.values() if job.state is JobState.PENDING]
-        if jobs and self._maybe(0.5):
-            job = self._pick(jobs)
-            return (job.id,), {"tenant": job.tenant, "now": self._moment()}
-        return (self._some_id(tables),), {"tenant": self._pick(TENANTS), "now": self._moment()}
-
-    def draw_terminate_job(self, tables: Any) -> Any:
-        arguments, named = self.draw_ask_to_stop(tables)
-        return arguments, named | {"now": self._moment()}
+            return (job.id, error), {"worker_id": job.worker_id, "attempt": job.attempt}
+        return (self._some_id(tables), error), {"worker_id": WorkerId("worker_a"), "attempt": 1}
 
     def draw_stops_asked(self, tables: Any) -> Any:
-        return ([*tables.stops, self._some_id(tables)],), {}
+        return (sorted(tables.jobs),), {}

@@ -7,7 +7,7 @@ from typing import Any
 from evertick.base.errors import WriteConflict
 from evertick.base.ids import JobId, ScheduleId, TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import CanceledJob, Job, JobState
+from evertick.base.records.jobs import CanceledJob, Job, Stop
 from evertick.base.records.schedules import (
     HistoryRow,
     OccurrenceFilter,
@@ -24,13 +24,12 @@ LedgerKey = tuple[TenantId, ScheduleId, Instant, str, str]
 
 @dataclass
 class ScheduleTables:
-    """Schedules, their ledger, what runs reported, their history, and which jobs were asked to stop."""
+    """Schedules, their ledger, what runs reported, and their history."""
 
     schedules: dict[ScheduleKey, Schedule] = field(default_factory=dict)
     occurrences: dict[LedgerKey, OccurrenceRow] = field(default_factory=dict)
     reports: dict[JobId, RunReport] = field(default_factory=dict)
     history: dict[str, HistoryRow] = field(default_factory=dict)
-    stops: dict[JobId, int] = field(default_factory=dict)
 
 
 class ScheduleModel:
@@ -193,26 +192,9 @@ class ScheduleModel:
         mine = [row for row in mine if before is None or row.id < before]
         return sorted(mine, key=lambda row: row.id, reverse=True)[:limit]
 
-    def ask_to_stop(self, job_id: JobId, *, tenant: TenantId) -> bool:
-        job = self.get_job(job_id, tenant=tenant)
-        if job is None or job.state is not JobState.IN_PROGRESS or self.tables.stops.get(job_id):
-            return False
-        self.tables.stops[job_id] = 1
-        return True
-
-    def cancel_pending_job(self, job_id: JobId, *, tenant: TenantId, now: Instant) -> CanceledJob | None:
-        job = self.get_job(job_id, tenant=tenant)
-        is_pending = job is not None and job.state is JobState.PENDING
-        return self.cancel_job(job_id, tenant=tenant, now=now) if is_pending else None
-
-    def terminate_job(self, job_id: JobId, *, tenant: TenantId, now: Instant) -> CanceledJob | None:
-        ended = self.cancel_job(job_id, tenant=tenant, now=now)
-        if ended is not None:
-            self.tables.stops[job_id] = 2
-        return ended
-
-    def stops_asked(self, ids: Sequence[JobId]) -> dict[JobId, int]:
-        return {each: self.tables.stops[each] for each in ids if each in self.tables.stops and each in self.tables.jobs}
+    def stops_asked(self, ids: Sequence[JobId]) -> dict[JobId, Stop]:
+        asked = {each: self.tables.jobs[each].stop for each in ids if each in self.tables.jobs}
+        return {job_id: stop for job_id, stop in asked.items() if stop}
 
 
 def key_of(row: OccurrenceRow | RunReport) -> LedgerKey:

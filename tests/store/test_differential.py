@@ -157,5 +157,4 @@ def snapshot_of_model(tables: Tables) -> dict[str, list[Any]]:
             for row in tables.schedules.values()
             for each in (row.open_now or {}).values()
         ),
-        "stops": sorted((job_id, stop) for job_id, stop in tables.stops.items() if job_id in tables.jobs),
     }

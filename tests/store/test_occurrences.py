@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from evertick.base.ids import DEFAULT_TENANT, ScheduleId
-from evertick.base.records.jobs import JobState
+from evertick.base.records.jobs import JOB_ERROR, CanceledJob, JobError, JobState, Stop
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow
 from evertick.rules.schedules.fates import Origin
 from evertick.rules.schedules.state import OccurrenceKey
 from evertick.store.contract.store import Isolation, Store, Transaction
 from tests.store.conftest import OpenStore
-from tests.store.rows import ACTION, NOW, OTHER, at, cancel, claim, get, insert, job_id, new_job
+from tests.store.rows import ACTION, ANN, NOW, OTHER, at, claim, claim_one, end_of, finish, get, insert, job_id, new_job
 from tests.store.schedule_rows import add, job_numbers, ledger, minutes, occurrence, record, report, schedule, waiting
 
 S1, S2 = ScheduleId("s1"), ScheduleId("s2")
@@ -226,49 +226,43 @@ def test_a_reported_schedule_that_somebody_looks_at_is_skipped(open_shared: Open
 # -- stopping runs
 
 
-def test_only_a_running_job_is_asked_to_stop_and_only_once(store: Store) -> None:
-    insert(store, new_job(1, kind=ACTION), new_job(2, kind=ACTION, due_at=at(9)))
-    claim(store, kind=ACTION)
+@pytest.mark.parametrize("stop", [Stop.CANCEL, Stop.FORCE])
+def test_an_action_that_runs_is_asked_to_stop_and_goes_on(store: Store, stop: Stop) -> None:
+    insert(store, new_job(1, kind=ACTION, key="k", schedule='{"id":"s1"}', on_complete="{}"))
+    (claimed,) = claim(store, kind=ACTION)
+    before = get(store)
 
-    def ask(number: int) -> bool:
-        return store.write(lambda tx: tx.ask_to_stop(job_id(number), tenant=DEFAULT_TENANT))
+    def ask(stop: Stop) -> CanceledJob | None:
+        return store.write(lambda tx: tx.cancel_job(job_id(1), tenant=DEFAULT_TENANT, now=at(7), stop=stop))
 
-    assert [ask(1), ask(1), ask(2), ask(3)] == [True, False, False, False]
-    assert store.write(lambda tx: tx.ask_to_stop(job_id(1), tenant=OTHER)) is False
-    assert store.read(lambda tx: tx.stops_asked([job_id(1), job_id(2), job_id(3)])) == {job_id(1): 1}
+    asked = ask(stop)
+    assert asked is not None
+    assert asked.still_runs
+    assert get(store) == replace(before, stop=stop, key=None)
+    assert ask(Stop.CANCEL) == asked
+    assert store.read(lambda tx: tx.stops_asked([job_id(1), job_id(2)])) == {job_id(1): stop}
     assert store.read(lambda tx: tx.stops_asked([])) == {}
 
-
-def test_a_job_that_somebody_runs_is_not_canceled_as_a_pending_one(store: Store) -> None:
-    insert(store, new_job(1, schedule='{"id":"s1"}', on_complete="{}"), new_job(2))
-    (claimed,) = claim(store, limit=1)
-
-    def cancel_pending(number: int) -> object:
-        return store.write(lambda tx: tx.cancel_pending_job(job_id(number), tenant=DEFAULT_TENANT, now=at(7)))
-
-    running = int(claimed.id.removeprefix("job_"), 16)
-    assert cancel_pending(running) is None
-    assert get(store, running).state is JobState.IN_PROGRESS
-    assert cancel_pending(3 - running) is not None
-    assert get(store, 3 - running).state is JobState.CANCELED
-    assert get(store, 3 - running).completed_at == at(7)
-    assert cancel_pending(3 - running) is None
+    for state in (JobState.SUCCESS, JobState.FAILED, JobState.PENDING):
+        assert finish(store, end_of(claimed, state)) == set()
+        assert finish(store, end_of(claimed, state, logs="[]")) == set()
+    assert finish(store, end_of(claimed, JobState.CANCELED)) == {claimed.id}
+    assert get(store).state is JobState.CANCELED
 
 
-def test_a_terminated_job_has_ended_and_its_worker_finds_the_mark(store: Store) -> None:
-    insert(store, new_job(1, kind=ACTION, schedule='{"id":"s1"}', on_complete="{}"), new_job(2))
-    claim(store, kind=ACTION)
-    cancel(store, 2)
+def test_what_is_wrong_with_a_job_that_runs_is_noted_until_it_ends(store: Store) -> None:
+    claimed = claim_one(store)
+    error = JOB_ERROR.value(JobError("Stuck", "it goes on"))
 
-    def end(number: int) -> object:
-        return store.write(lambda tx: tx.terminate_job(job_id(number), tenant=DEFAULT_TENANT, now=at(7)))
+    def note(attempt: int) -> None:
+        store.write(lambda tx: tx.note_error(claimed.id, error, worker_id=ANN, attempt=attempt))
 
-    ended = end(1)
-    assert ended is not None
-    assert replace(get(store, 1), args="") == replace(get(store, 1), args="", state=JobState.CANCELED, worker_id=None)
-    assert get(store, 1).completed_at == at(7)
-    assert store.read(lambda tx: tx.stops_asked([job_id(1), job_id(2)])) == {job_id(1): 2}
-    assert [end(1), end(2), end(3)] == [None, None, None]
+    note(claimed.attempt + 1)
+    assert get(store).error is None
+    note(claimed.attempt)
+    assert get(store).error == error
+    finish(store, end_of(claimed))
+    assert get(store).error is None
 
 
 def test_what_an_evaluator_must_hear_is_told_to_listeners(store: Store) -> None:

@@ -32,7 +32,7 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "held_jobs": ({"worker_id": ANN, "limit": 100}, {"jobs_running"}),
     "holders_without_row": ({}, {"jobs_running", "workers_pkey"}),
     "prune_jobs": ({"before": at(-50_000), "limit": 100}, {"jobs_completed", "jobs_pkey"}),
-    "cancel_job": ({"id": job_id(1), "tenant": "default", "now": NOW}, {"jobs_pkey"}),
+    "cancel_job": ({"id": job_id(1), "tenant": "default", "now": NOW, "stop": 1}, {"jobs_pkey"}),
     "get_job": ({"id": job_id(1), "tenant": "default"}, {"jobs_pkey"}),
     "list_jobs": (
         {"tenant": "default", "after": job_id(5), "states": None, "name": None, "due_from": None, "due_until": None}
@@ -71,7 +71,7 @@ ONLY_POSTGRES: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "delete_index_entries": ({"rows": "[]"}, {"index_entries_pkey"}),
 }
 ONLY_SQLITE: Final[Mapping[str, tuple[tuple[Any, ...], set[str]]]] = {
-    "finish_job": (("success", NOW, NOW, 0, 0, None, None, None, job_id(1), ANN, 1), {"jobs_pkey"}),
+    "finish_job": (("success", NOW, NOW, 0, 0, None, None, None, job_id(1), ANN, 1, "success"), {"jobs_pkey"}),
     "delete_documents": (("default", "t_1"), {"documents_pkey"}),
     "delete_index_entries": (("default", "t.by", b"a", "t_1"), {"index_entries_pkey"}),
 }

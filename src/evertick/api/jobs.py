@@ -12,6 +12,7 @@ from evertick.base.records.jobs import FunctionKind, Job, JobState
 class JobView(Schema):
     """A job. `state` is what others see: a mutation is pending until it is done.
 
+    `cancel_requested` says that it was canceled; while its function still runs, its state is in_progress all the same.
     `due_at` is when it may run, `requested_at` the time that was requested first. `error` has the keys `type`,
     `message` and `traceback`.
     """
@@ -33,6 +34,7 @@ class JobView(Schema):
     parent_id: JobId | None
     worker_id: WorkerId | None
     blocked: bool
+    cancel_requested: bool
     tenant: TenantId
 
     @classmethod
@@ -56,5 +58,6 @@ class JobView(Schema):
             parent_id=job.parent_id,
             worker_id=job.worker_id,
             blocked=job.blocked,
+            cancel_requested=job.is_canceled,
             tenant=job.tenant,
         )

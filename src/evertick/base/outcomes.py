@@ -8,6 +8,8 @@ LOST_WORKER: Final = "LostWorker"
 WORKER_STOPPED: Final = "WorkerStopped"
 """Error type of an action that still ran when its worker had to end: it may have happened in part."""
 TIMED_OUT: Final = "TimedOut"
+STUCK: Final = "Stuck"
+"""Error type of an action that was interrupted and goes on; its job is still in progress."""
 QUARANTINED: Final = "Quarantined"
 """Error type of a job that was claimed again and again and whose workers died each time."""
 

@@ -15,7 +15,8 @@ finds `fired` waits for that and takes back an exception that is still under way
 `fired` is sticky: once it is set, the function has timed out, whatever it catches or returns afterwards.
 
 A function that waits inside C code (a sleep, a lock, a socket) is ended when it comes back to Python. A statement of
-the function's own SQL is interrupted, because its driver can be told to (`run_interruptible`).
+the function's own SQL is interrupted, because its driver can be told to (`run_interruptible`). Time in which the
+process is suspended does not count.
 """
 
 import os
@@ -25,17 +26,39 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final, NoReturn, TypeVar
 
+try:
+    import resource
+except ImportError:  # Windows, which cannot stop a process in this way
+    resource = None  # type: ignore[assignment]
+
 T = TypeVar("T")
 
 LOOK_EVERY_S: Final = 0.01
 STRIKE_AGAIN_S: Final = 0.05
 """A function that caught the exception and goes on is struck again after this time."""
+SUSPENSION_S: Final = 0.5
+"""The watching thread looks this late only if the process was stopped (SIGSTOP, a paused container) or starved."""
+WAITS_OF_A_THREAD: Final = 10
+"""Waits within that time from which on it was neither: the thread ran, and waited for the interpreter."""
 IDLE_ROUNDS: Final = 100
 """Looks without a running limit after which the watching thread ends: an idle process must not wake up for nothing."""
 
 
 class FunctionTimeout(BaseException):
     """Raised inside a function whose time is over. No `except Exception` of the user's catches it by accident."""
+
+
+class StopFlag:
+    """Set by another thread to end a function before its time is over."""
+
+    __slots__ = ("is_set",)
+
+    def __init__(self) -> None:
+        self.is_set = False
+
+    def set(self) -> None:
+        """End the function."""
+        self.is_set = True
 
 
 class Guard:
@@ -48,6 +71,7 @@ class Guard:
         "inside",
         "interrupt",
         "interrupting",
+        "stop",
         "strike_at",
         "thread",
     )
@@ -61,23 +85,22 @@ class Guard:
         self.strike_at = 0.0
         self.interrupt: Callable[[], object] | None = None
         self.interrupting: threading.Thread | None = None
+        self.stop: StopFlag | None = None
+        """Ends the function that runs before its time is over. Set before the call, by this thread."""
 
     @property
     def is_limiting(self) -> bool:
         """Whether this thread is inside a function that is limited."""
         return self.deadline > 0
 
-    def time_out(self) -> NoReturn:
-        """Raise FunctionTimeout here, and not once more by the watcher's hand.
-
-        For code that was inside, at its end: `guard.inside = was`, then `if guard.fired and not was: guard.time_out()`.
-        """
+    def time_out(self, cause: BaseException | None = None) -> NoReturn:
+        """Raise FunctionTimeout here, and not once more by the watcher's hand. For code that was inside, at its end."""
         self.inside = True
         try:
             self.land()
         finally:
             self.inside = False
-        raise FunctionTimeout
+        raise FunctionTimeout from cause
 
     def land(self) -> None:
         """Inside: when this ends, no exception is under way any more. It may itself be struck by the last one."""
@@ -95,7 +118,7 @@ class Guard:
             return self.pass_out(function, *args, **kwargs)
         error: BaseException | None = None
         self.fired = False
-        self.deadline = time.monotonic() + limit_s
+        self.deadline = function_time() + limit_s
         try:
             _start_watching()
             self.inside = False
@@ -136,44 +159,51 @@ class Guard:
             raise
         return result
 
-    def run_inside(self, work: Callable[[], T]) -> T:
-        """Run code of ours that user code has called. Raises FunctionTimeout at its end if the time has run out."""
-        was_inside, self.inside = self.inside, True
+    def run_inside(self, work: Callable[..., T], /, *args: Any) -> T:
+        """Run code of ours that user code has called. Raises FunctionTimeout at its end if the time has run out; what
+        the work itself has raised is its cause then.
+        """
+        if self.inside:
+            return work(*args)
+        self.inside = True
         try:
-            return work()
-        finally:
-            self.inside = was_inside
-            if self.fired and not was_inside:
-                self.time_out()
+            result = work(*args)
+        except BaseException as error:
+            self.inside = False
+            if self.fired:
+                self.time_out(error)
+            raise
+        self.inside = False
+        if self.fired:
+            self.time_out()
+        return result
 
     def run_interruptible(self, interrupt: Callable[[], object], work: Callable[[], T]) -> T:
         """Do a driver's work inside; if the time runs out meanwhile, the watcher calls `interrupt`, so that it fails.
 
-        When this ends, no interruption is under way any more: it would end a later statement. Raises FunctionTimeout
-        instead of what the work raised.
+        What Evertick itself asks is never cut off. When this ends, no interruption is under way any more: it would end
+        a later statement. Raises FunctionTimeout as `run_inside`.
         """
-        was_inside, self.inside = self.inside, True
+        return work() if self.inside else self.run_inside(self._interruptible, interrupt, work)
+
+    def _interruptible(self, interrupt: Callable[[], object], work: Callable[[], T]) -> T:
+        self.interrupt = interrupt
         try:
-            if not was_inside:  # what Evertick itself asks is never cut off
-                self.interrupt = interrupt
             return work()
         finally:
-            if not was_inside:
-                self.interrupt = None
-                while self.busy:
-                    time.sleep(0)
-                interrupting, self.interrupting = self.interrupting, None
-                if interrupting is not None:
-                    interrupting.join()
-            self.inside = was_inside
-            if self.fired and not was_inside:
-                self.time_out()
+            self.interrupt = None
+            while self.busy:
+                time.sleep(0)
+            interrupting, self.interrupting = self.interrupting, None
+            if interrupting is not None:
+                interrupting.join()
 
     def look(self, now: float) -> bool:
         """The watcher's part; returns whether a limit runs. `now` was read before the deadline is."""
         self.busy = True
-        deadline = self.deadline
-        if 0 < deadline <= now and (not self.fired or now >= self.strike_at):
+        deadline, stop = self.deadline, self.stop
+        is_over = deadline > 0 and (deadline <= now or (stop is not None and stop.is_set))
+        if is_over and (not self.fired or now >= self.strike_at):
             self.fired = True
             self.strike_at = now + STRIKE_AGAIN_S
             if not self.inside:
@@ -205,6 +235,8 @@ _mine: Final = _Mine()
 _guards: Final[list[Guard]] = []
 _lock = threading.Lock()
 _watcher: threading.Thread | None = None
+_suspended_s = 0.0
+"""How long this process was suspended while limits ran. Only the watching thread writes it."""
 
 
 def current_guard() -> Guard:
@@ -243,12 +275,17 @@ def _start_watching() -> None:
 
 
 def _watch() -> None:
-    global _watcher  # noqa: PLW0603
+    global _watcher, _suspended_s  # noqa: PLW0603
     idle_rounds = 0
+    looked_at, waits = time.monotonic(), _waits()
     while True:
         time.sleep(LOOK_EVERY_S)
+        last_look, last_waits = looked_at, waits
+        looked_at, waits = time.monotonic(), _waits()
+        if looked_at - last_look > SUSPENSION_S and waits - last_waits < WAITS_OF_A_THREAD:
+            _suspended_s += looked_at - last_look
         with _lock:
-            now = time.monotonic()
+            now = function_time()
             busy = [guard.look(now) for guard in _guards]
             idle_rounds = 0 if any(busy) else idle_rounds + 1
             if idle_rounds > IDLE_ROUNDS:
@@ -257,6 +294,20 @@ def _watch() -> None:
                 if not any(guard.is_limiting for guard in _guards):
                     return
                 _watcher = me
+
+
+def function_time() -> float:
+    """Seconds by the clock that limits are measured with. It stands still while the process is suspended."""
+    return time.monotonic() - _suspended_s
+
+
+def _waits() -> int:
+    """How often this thread has waited for anything, or 0 where the system does not say.
+
+    A watcher that looks late either waited for the interpreter, which some C code did not give away (then it asked for
+    it every few milliseconds), or the process was stopped (then it did nothing at all).
+    """
+    return 0 if resource is None else resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
 
 
 def _forget_threads() -> None:

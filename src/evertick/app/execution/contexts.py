@@ -230,6 +230,20 @@ class _ActionContext(_Context):
         """The present, in UTC."""
         return to_datetime(self._e.clock.now())
 
+    @property
+    def cancel_requested(self) -> bool:
+        """Whether this run was asked to stop: its job was canceled, or its worker ends. Then clean up and return.
+
+            for page in pages:
+                if ctx.cancel_requested:
+                    return
+
+        An `async def` action gets a CancelledError at its next await, besides. Whatever the function returns then, its
+        job ends as canceled.
+        """
+        asked = self._run.asked
+        return asked is not None and bool(asked.asked)
+
 
 class ActionCtx(_ActionContext):
     """The context of an `async def` action.

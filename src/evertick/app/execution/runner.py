@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from evertick.app.environment import Environment
 from evertick.app.execution.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx, run_in_frame
 from evertick.app.execution.failures import raised_by
+from evertick.app.execution.supervision import supervise_task, supervise_thread
 from evertick.app.functions.function import Action, Function, Mutation
 from evertick.app.functions.options import check_key
 from evertick.app.run.run import Run, ScheduledRun, TransactionRun, scheduled_run, typed_or_plain
@@ -27,11 +28,11 @@ from evertick.base.errors import (
 )
 from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.instants import Instant
-from evertick.base.outcomes import TIMED_OUT, Outcome, Raised, Returned
-from evertick.base.records.jobs import Call, Claim, FunctionKind
-from evertick.base.time_limit import FunctionTimeout, current_guard
+from evertick.base.outcomes import TIMED_OUT, Canceled, Outcome, Raised, Returned
+from evertick.base.records.jobs import Call, Claim, FunctionKind, Stop
+from evertick.base.time_limit import FunctionTimeout, StopFlag, current_guard
 from evertick.engine.runtime.conflict_retry import retry_conflicts, retry_conflicts_async
-from evertick.engine.runtime.runner import Ran
+from evertick.engine.runtime.runner import Ran, RunningAction
 from evertick.store.contract.store import Isolation, Transaction
 from evertick.store.transaction.function_unit import FunctionUnit
 from evertick.store.transaction.unit_of_work import UnitOfWork
@@ -113,7 +114,7 @@ class Execution:
         unit.keep()
         return Ran(outcome, run.close())
 
-    async def run_action(self, claim: Claim, /) -> Ran:
+    async def run_action(self, claim: Claim, running: RunningAction, /) -> Ran:
         function = self._e.functions.resolve(claim.name)
         try:
             occurrence = _occurrence_of(claim, function)
@@ -127,26 +128,58 @@ class Execution:
             origin_id=claim.id,
             attempt=claim.failures + 1,
             schedule=occurrence,
+            asked=running,
         )
-        limit_ms = self._limit_ms(function)
-        timeout = None
+        run_one = self._run_async if function.is_async else self._run_plain
+        return Ran(await run_one(function, claim, run, running), run.stored_log())
+
+    async def _run_async(self, function: Function[..., Any], claim: Claim, run: Run, running: RunningAction) -> Outcome:
+        """Run an `async def` action in the current task."""
+        supervision = supervise_task(running, self._limit_ms(function) / 1000)
         try:
             args, kwargs = function.decode_args(claim.args)
-            if function.is_async:
-                async with asyncio.timeout(limit_ms / 1000) as timeout:
-                    result = await function.handler(ActionCtx(self._e, run, self), *args, **kwargs)
-            else:
-                ctx = SyncActionCtx(self._e, run, self)
-                result = await self._e.executors.run_job(
-                    lambda: self._e.time_limits.call(limit_ms, function.handler, ctx, *args, **kwargs)
-                )
-            return Ran(Returned(_result_text(claim, function, result)), run.stored_log())
-        except (asyncio.CancelledError, KeyboardInterrupt):
+            result = await function.handler(ActionCtx(self._e, run, self), *args, **kwargs)
+            if not supervision.is_over:
+                return Returned(_result_text(claim, function, result))
+            error: BaseException = FunctionTimeout()
+        except asyncio.CancelledError as canceled:
+            if not supervision.is_over:
+                return Canceled()
+            error = FunctionTimeout()
+            error.__cause__ = canceled
+        except KeyboardInterrupt:
             raise
-        except BaseException as error:
-            if issubclass(type(error), TimeoutError) and timeout is not None and timeout.expired():
-                error = FunctionTimeout()
-            return Ran(self._raised(error, function), run.stored_log())
+        except BaseException as raised:
+            error = FunctionTimeout() if supervision.is_over else raised
+        finally:
+            supervision.end()
+        # In a thread: the error's class is the user's, and saying what it is may take long.
+        return await self._e.executors.run_job(partial(self._raised, error, function))
+
+    async def _run_plain(self, function: Function[..., Any], claim: Claim, run: Run, running: RunningAction) -> Outcome:
+        """Run a plain `def` action in a thread of its own, to its end."""
+        flag = StopFlag()
+
+        def work() -> Outcome:
+            guard = current_guard()
+            guard.stop = flag
+            try:
+                args, kwargs = function.decode_args(claim.args)
+                ctx = SyncActionCtx(self._e, run, self)
+                result = self._e.time_limits.call(self._limit_ms(function), function.handler, ctx, *args, **kwargs)
+                return Returned(_result_text(claim, function, result))
+            except BaseException as error:  # a KeyboardInterrupt too: no Ctrl-C reaches this thread
+                if type(error) is FunctionTimeout and running.asked is Stop.FORCE and not supervision.is_over:
+                    return Canceled()
+                return self._raised(error, function)
+            finally:
+                guard.stop = None
+
+        supervision = supervise_thread(running, self._limit_ms(function) / 1000, flag.set)
+        try:
+            return await self._e.executors.run_job(work)
+        finally:
+            supervision.end()
 
     # -- calls from outside
 
@@ -163,20 +196,21 @@ class Execution:
 
     async def call(self, function: Function[..., Any], args: Any, kwargs: Any, run: Run | None = None, /) -> Any:
         """Call a function without blocking the event loop; `run` is the action that calls, if one does."""
+        e, store = self._e, self._e.store
+        in_thread = e.executors.call if run is None or run.asked is None else e.executors.call_to_end
         if isinstance(function, Action):
             inner = self._action_run(function, run)
             positional, keyword = function.checked_args(args, kwargs)
             if function.is_async:
                 return await self._awaited_action(function, inner, positional, keyword)
-            return await self._e.executors.call(lambda: self._plain_action(function, inner, positional, keyword))
+            return await in_thread(lambda: self._plain_action(function, inner, positional, keyword))
         encoded = function.encode_args(args, kwargs)
-        e, store = self._e, self._e.store
         if isinstance(function, Mutation):
             change = self._mutation_work(function, encoded, run)
             with _unwrapped():
-                return await retry_conflicts_async(lambda: e.executors.call(lambda: store.write(change)), e.entropy)
+                return await retry_conflicts_async(lambda: in_thread(lambda: store.write(change)), e.entropy)
         question = self._query_work(function, encoded, run)
-        return await e.executors.call(lambda: store.read(question))
+        return await in_thread(lambda: store.read(question))
 
     def call_once(self, function: Mutation[..., Any], args: Any, kwargs: Any, *, key: str) -> Any:
         """Call a mutation under an idempotency key: called again with the key, it returns what it returned.

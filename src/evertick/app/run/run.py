@@ -18,6 +18,7 @@ from evertick.store.transaction.function_unit import FunctionUnit
 
 if TYPE_CHECKING:
     from evertick.app.run.logs import RunLog
+    from evertick.engine.runtime.runner import RunningAction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +78,8 @@ class Run:
     origin_id: JobId | None = None
     attempt: int = 1
     schedule: ScheduledRun | None = None
+    asked: "RunningAction | None" = None
+    """What was asked of the action that runs as a job."""
     _log: "RunLog | None" = None
 
     @property

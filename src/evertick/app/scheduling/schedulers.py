@@ -19,7 +19,7 @@ from evertick.app.transacting import Page, Transact, Transactions, Work, in_page
 from evertick.base.errors import AlreadyExists, Misuse
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import JobFilter, JobState, NewJob
+from evertick.base.records.jobs import JobFilter, JobState, NewJob, Stop
 from evertick.engine.jobs.completion import cancel, cancel_many
 from evertick.store.contract.store import Isolation, Transaction
 
@@ -114,12 +114,12 @@ class _Scheduler(Generic[One, Many]):
             request, tenant=self._tenant, options=self._options, parent_id=self._parent_id, budget=budget
         )
 
-    def _cancel_work(self, job_id: JobId | str) -> Work[None]:
+    def _cancel_work(self, job_id: JobId | str, stop: Stop = Stop.CANCEL) -> Work[None]:
         job_id = require_job_id(job_id)
 
         def work(transaction: Transaction) -> None:
             now, make_id = self._job_builder.now(), self._job_builder.make_id
-            cancel(transaction, job_id, tenant=self._tenant, now=now, make_id=make_id)
+            cancel(transaction, job_id, tenant=self._tenant, now=now, make_id=make_id, stop=stop)
 
         return work
 
@@ -150,15 +150,28 @@ class MutationScheduler(_Blocking):
         self.look_again()
 
     def cancel(self, job_id: JobId | str) -> None:
-        """Cancel a job: a pending one never starts, of a running one nothing more is scheduled, an ended one stays.
+        """Cancel a job: a pending one never starts, an ended one stays as it is.
+
+        An action that runs is told (`ctx.cancel_requested`, and CancelledError in an `async def`). Nothing more is
+        scheduled from it, and it ends as canceled when its function has ended; until then it is in progress.
 
         Raises Misuse if a mutation cancels itself, InvalidArguments for an id of something else.
         """
+        self._cancel(job_id, Stop.CANCEL)
+
+    def stop(self, job_id: JobId | str) -> None:
+        """Like `cancel`, and an action that runs is interrupted until it has ended.
+
+        Raises what `cancel` raises.
+        """
+        self._cancel(job_id, Stop.FORCE)
+
+    def _cancel(self, job_id: JobId | str, stop: Stop) -> None:
         job_id = require_job_id(job_id)
         if job_id == self._run.job_id:
             raise Misuse("a mutation cannot cancel itself; raise an exception instead")
         make_id = self._job_builder.make_id
-        cancel(self._unit.flush_to_db(), job_id, tenant=self._tenant, now=self._run.now, make_id=make_id)
+        cancel(self._unit.flush_to_db(), job_id, tenant=self._tenant, now=self._run.now, make_id=make_id, stop=stop)
         if job_id == self._run.origin_id:
             self.look_again()
 
@@ -248,11 +261,21 @@ class Scheduler(_Outside[JobId, list[JobId]], _Blocking):
     """`app.scheduler`, and `ctx.scheduler` of an action that is a plain `def`: each call is its own transaction."""
 
     def cancel(self, job_id: JobId | str) -> None:
-        """Cancel a job: a pending one never starts, of a running one nothing more is scheduled, an ended one stays.
+        """Cancel a job: a pending one never starts, an ended one stays as it is.
+
+        An action that runs is told (`ctx.cancel_requested`, and CancelledError in an `async def`). Nothing more is
+        scheduled from it, and it ends as canceled when its function has ended; until then it is in progress.
 
         Raises InvalidArguments for an id of something else.
         """
         self._transactions.transact(self._cancel_work(job_id))
+
+    def stop(self, job_id: JobId | str) -> None:
+        """Like `cancel`, and an action that runs is interrupted until it has ended: a plain `def` too.
+
+        Raises InvalidArguments for an id of something else.
+        """
+        self._transactions.transact(self._cancel_work(job_id, Stop.FORCE))
 
     def cancel_all(
         self,
@@ -278,6 +301,10 @@ class AsyncScheduler(_Outside[Coroutine[Any, Any, JobId], Coroutine[Any, Any, li
     async def cancel(self, job_id: JobId | str) -> None:
         """Like `Scheduler.cancel`, awaited."""
         await self._transactions.transact_async(self._cancel_work(job_id))
+
+    async def stop(self, job_id: JobId | str) -> None:
+        """Like `Scheduler.stop`, awaited."""
+        await self._transactions.transact_async(self._cancel_work(job_id, Stop.FORCE))
 
     async def cancel_all(
         self,
@@ -308,6 +335,10 @@ class BoundScheduler(_Blocking):
         """Cancel a job when the connection's transaction commits, like `Scheduler.cancel`."""
         self._transact(self._cancel_work(job_id))
 
+    def stop(self, job_id: JobId | str) -> None:
+        """Stop a job when the connection's transaction commits, like `Scheduler.stop`."""
+        self._transact(self._cancel_work(job_id, Stop.FORCE))
+
     def _schedule(self, request: Request) -> list[JobId]:
         return self._transact(self._place_work(self._draft(request), None, request.now))
 
@@ -315,7 +346,7 @@ class BoundScheduler(_Blocking):
 def is_canceled(transaction: Transaction, job_id: JobId | None, tenant: TenantId) -> bool:
     """Whether the running action that schedules was canceled meanwhile."""
     job = None if job_id is None else transaction.get_job(job_id, tenant=tenant)
-    return job is not None and job.state is JobState.CANCELED
+    return job is not None and job.is_canceled
 
 
 def _name_of(function: Any) -> str | None:

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Any, Final, NamedTuple, Self
 
 from evertick.base.ids import DEFAULT_TENANT, JobId, ScheduleId, TenantId, WorkerId
@@ -92,6 +92,16 @@ class JobState(StrEnum):
 UNFINISHED = frozenset({JobState.PENDING, JobState.IN_PROGRESS})
 
 
+class Stop(IntEnum):
+    """What was asked of an action that runs."""
+
+    NONE = 0
+    CANCEL = 1
+    """It is told, and ends by itself."""
+    FORCE = 2
+    """It is interrupted, again and again, until it has ended."""
+
+
 class OccurrenceRef(NamedTuple):
     """An occurrence of the schedule `id` in the job's tenant, and what its run may ask about earlier ones.
 
@@ -172,6 +182,13 @@ class Job:
     logs: str | None
     blocked: bool
     schedule: Stored[OccurrenceRef] | None = None
+    stop: Stop = Stop.NONE
+    """What was asked of the action that runs as this job; it is canceled once its function has ended."""
+
+    @property
+    def is_canceled(self) -> bool:
+        """Whether it was canceled, although its function may still run."""
+        return self.state is JobState.CANCELED or self.stop is not Stop.NONE
 
     @property
     def visible_state(self) -> JobState:
@@ -219,10 +236,14 @@ class JobEnd(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CanceledJob:
-    """What follows from a job that was canceled: the function to call, and the occurrence it ran."""
+    """What follows from a job that was canceled: the function to call, and the occurrence it ran.
+
+    With `still_runs` it was asked to stop, and all that follows when its function has ended.
+    """
 
     on_complete: Stored[Completion] | None
     schedule: Stored[OccurrenceRef] | None = None
+    still_runs: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

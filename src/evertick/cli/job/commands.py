@@ -11,7 +11,8 @@ from evertick.api.jobs import JobView
 from evertick.base.errors import Conflict, InvalidArguments, JobNotFound
 from evertick.base.ids import JOB_PREFIX, IdMaker, JobId, system_entropy, table_of
 from evertick.base.instants import Instant, to_iso
-from evertick.base.records.jobs import UNFINISHED, Job, JobFilter, JobState
+from evertick.base.outcomes import STUCK
+from evertick.base.records.jobs import UNFINISHED, Job, JobFilter, JobState, Stop
 from evertick.cli.core.databases import chosen_tenant, data_options, now_of, open_database
 from evertick.cli.core.escaping import json_text, printable, printable_lines
 from evertick.cli.core.exits import Exit
@@ -92,18 +93,31 @@ def get_job(job_id: str, db: str | None, out: OutputOptions) -> None:
 @click.argument("job_ids", metavar="ID...", nargs=-1, required=True)
 @data_options
 def cancel_jobs(job_ids: tuple[str, ...], db: str | None) -> int:
-    """Cancel jobs. A pending one never starts; of a running one nothing more is scheduled; an ended one is refused."""
+    """Cancel jobs. A pending one never starts; a running action is asked to stop; an ended one is refused."""
+    return _cancel_each(job_ids, db, Stop.CANCEL)
+
+
+@job.command("stop")
+@click.argument("job_ids", metavar="ID...", nargs=-1, required=True)
+@data_options
+def stop_jobs(job_ids: tuple[str, ...], db: str | None) -> int:
+    """Cancel jobs, and interrupt those that run until they have ended; an ended one is refused."""
+    return _cancel_each(job_ids, db, Stop.FORCE)
+
+
+def _cancel_each(job_ids: tuple[str, ...], db: str | None, stop: Stop) -> int:
     codes = []
     with open_database(db) as store:
         for job_id in job_ids:
             try:
-                _cancel(store, job_id)
+                still_runs = _cancel(store, job_id, stop)
             except (JobNotFound, InvalidArguments) as error:
                 codes.append(fail(str(error), Exit.NOT_FOUND if isinstance(error, JobNotFound) else Exit.USAGE))
             except JobFinished as error:
                 codes.append(fail(str(error), Exit.CONFLICT))
             else:
-                click.echo(f"canceled {printable(job_id)}", err=True)
+                ends = ", which still runs: it ends as canceled when its function has ended" if still_runs else ""
+                click.echo(f"canceled {printable(job_id)}{ends}", err=True)
                 codes.append(Exit.OK)
     failures = [code for code in codes if code]
     if failures and len(failures) < len(codes):
@@ -168,6 +182,11 @@ def _words(job: Job, moment: MomentWriter) -> dict[str, str]:
     words["result"] = job.result if job.result is not None and job.visible_state is JobState.SUCCESS else ""
     words["blocked"] = "yes" if job.blocked else ""
     words["error"] = "" if job.error is None else error_line(job.error.value)
+    words["cancel_requested"] = "yes" if job.is_canceled else ""
+    if job.state is JobState.IN_PROGRESS and job.is_canceled:
+        words["state"] = f"{job.state.value} (cancel requested)"
+    elif job.state is JobState.IN_PROGRESS and job.error is not None and job.error.value.type == STUCK:
+        words["state"] = f"{job.state.value} (stuck)"
     if job.blocked:
         words["error"] = "blocked: no worker knows this function"
     return words
@@ -198,9 +217,12 @@ def _cancel_page(store: Store, where: JobFilter, after: str) -> tuple[list[JobId
     return store.write(work)
 
 
-def _cancel(store: Store, text: str) -> None:
+def _cancel(store: Store, text: str, stop: Stop) -> bool:
+    """Cancel a job; returns whether its function still runs. Raises JobNotFound, JobFinished."""
     found = _found(store, text)
     now, ids = now_of(store), IdMaker(system_entropy())
-    if not store.write(lambda t: cancel(t, found.id, tenant=chosen_tenant(), now=now, make_id=ids.make)):
-        state = _found(store, text).visible_state
+    canceled = store.write(lambda t: cancel(t, found.id, tenant=chosen_tenant(), now=now, make_id=ids.make, stop=stop))
+    state = _found(store, text).visible_state
+    if not canceled:
         raise JobFinished(f"job {found.id} has ended already ({state.value}), so it cannot be canceled")
+    return state is JobState.IN_PROGRESS

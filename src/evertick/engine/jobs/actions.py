@@ -13,18 +13,19 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, NamedTuple
 
 from evertick.base.ids import JobId, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import Canceled, Raised
-from evertick.base.records.jobs import Claim, FunctionKind, JobEnd, JobState
+from evertick.base.records.jobs import Claim, FunctionKind, JobEnd, JobState, Stop
 from evertick.engine.jobs.claims import Attempt, Claimed, Claims, give_back
 from evertick.engine.jobs.completion import finish
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
 from evertick.engine.runtime.metrics import JobEnded
-from evertick.engine.runtime.runner import Ran
+from evertick.engine.runtime.runner import Ran, RunningAction
 from evertick.rules.jobs.lifecycle import SUSPECT_CRASHES, cut_off, ended, lost
 from evertick.store.contract.notifications import Notification
 from evertick.store.contract.store import Isolation, Transaction
@@ -45,9 +46,10 @@ class _Running:
     claim: Claim
     worker_id: WorkerId
     started_at: Instant
+    control: RunningAction
     task: asyncio.Task[None]
-    urgency: int = 0
-    """Of the request to stop it: 2 if its job was terminated, 0 without a request."""
+    is_canceled: bool = False
+    """Whether its job was canceled, and not only its worker is about to end."""
     has_ended: bool = False
 
     @property
@@ -91,7 +93,7 @@ class ActionEnds(Loop):
         ends = [item.end for item in batch]
         now = self._deps.clock.now()
 
-        def work(transaction: Transaction) -> set[JobId]:
+        def work(transaction: Transaction) -> dict[JobId, JobEnd]:
             return finish(transaction, claims, ends, worker_id=worker_id, now=now, make_id=self._deps.ids.make)
 
         # READ COMMITTED: every row is named by its id and fenced. If the reply is lost, writing again is harmless:
@@ -99,7 +101,8 @@ class ActionEnds(Loop):
         held = await self._deps.executors.write(work, isolation=Isolation.READ_COMMITTED)
         written = {id(item) for item in batch}
         self._waiting = [item for item in self._waiting if id(item) not in written]
-        for running, end in batch:
+        for running, wanted in batch:
+            end = held.get(wanted.id, wanted)
             self._on_written(running, end)
             if end.id in held:
                 self._deps.counters.jobs_ended([JobEnded(running.claim, end, running.started_at, now)])
@@ -124,6 +127,9 @@ class ActionLoop(Loop):
         self._paused = False
         self.on_idle: Callable[[], object] = lambda: None
         """Called when nothing runs any more and a pause was asked for."""
+        self._stuck: list[_Running] = []
+        self.on_stuck: Callable[[], object] = lambda: None
+        """Called when something is stuck."""
         self.ends = ActionEnds(deps, on_written=self._free)
 
     @property
@@ -135,15 +141,21 @@ class ActionLoop(Loop):
         """The jobs whose functions run just now."""
         return [job_id for job_id, _ in self._tasks]
 
-    def stop_running(self, job_id: JobId, urgency: int) -> None:
-        """Cancel the function of a job that was asked to stop; it ends as canceled.
-
-        One that goes on after a request is cancelled once more when its job is terminated: `urgency` 2 after 1.
-        """
+    def stop_running(self, job_id: JobId, stop: Stop) -> None:
+        """Ask the function of a canceled job to stop. Its job ends as canceled when it has ended."""
         for running in self._tasks.values():
-            if running.claim.id == job_id and urgency > running.urgency:
-                running.urgency = urgency
-                running.task.cancel()
+            if running.claim.id == job_id:
+                running.is_canceled = True
+                running.control.ask(stop)
+
+    @property
+    def stuck(self) -> list[tuple[Claim, WorkerId]]:
+        """What goes on although it was interrupted, and is not noted yet."""
+        return [(running.claim, running.worker_id) for running in self._stuck]
+
+    def stuck_are_noted(self, count: int) -> None:
+        """The first of `stuck` are written down."""
+        del self._stuck[:count]
 
     async def round(self) -> Instant | None:
         """Claim what fits the free slots and start it."""
@@ -217,14 +229,15 @@ class ActionLoop(Loop):
         await self._all_ended(CLEAN_UP_S)
         for running in list(self._tasks.values()):
             if not running.task.done():
+                running.control.ask(Stop.FORCE)
                 _logger.warning("%s does not end although it was cancelled; it is left behind", running.claim.name,
                                 extra={"job_id": running.claim.id})  # fmt: skip
-                self._end(running, self._end_of_cancelled(running))
+                self._end(running, self._end_of(running, Ran(Canceled(), None)))
 
     def cancel_all(self) -> None:
-        """Stop running actions: the worker stops, or its lease was taken away."""
+        """Ask running actions to stop: the worker stops, or its lease was taken away."""
         for running in self._tasks.values():
-            running.task.cancel()
+            running.control.ask(Stop.CANCEL)
 
     async def _all_ended(self, seconds: float) -> None:
         if self._tasks:
@@ -237,42 +250,52 @@ class ActionLoop(Loop):
             await give_back(self._deps, claims, worker_id)  # claimed while the worker was told to stop
             return
         for claim in claims:
+            control = RunningAction()
             task = asyncio.create_task(self._run(claim), name=f"action {claim.name} {claim.id}")
-            self._tasks[claim.id, claim.attempt] = _Running(claim, worker_id, self._deps.clock.now(), task)
+            running = _Running(claim, worker_id, self._deps.clock.now(), control, task)
+            control.on_stuck = partial(self._note_stuck, running)
+            self._tasks[claim.id, claim.attempt] = running
 
     async def _run(self, claim: Claim) -> None:
         running = self._tasks[claim.id, claim.attempt]
         try:
-            ran = await self._deps.runner.run_action(claim)
-        except asyncio.CancelledError:
-            end = self._end_of_cancelled(running)
+            ran = await self._deps.runner.run_action(claim, running.control)
+        except asyncio.CancelledError:  # the event loop ends
+            ran = Ran(Canceled(), None)
         except Exception as error:  # the function's own errors are outcomes, so this is a row that cannot be understood
             _logger.exception("%s could not be run", claim.name, extra={"job_id": claim.id})
-            end = self._end_of(claim, Ran(Raised(type(error).__name__, str(error)), None))
-        else:
-            end = self._end_of(claim, ran)
-        self._end(running, end)
+            ran = Ran(Raised(type(error).__name__, str(error)), None)
+        self._end(running, self._end_of(running, ran))
         self._poke_for_slot()
-
-    def _end_of(self, claim: Claim, ran: Ran) -> JobEnd:
-        return ended(claim, ran.outcome, now=self._deps.clock.now(), entropy=self._deps.entropy, logs=ran.logs)
 
     def _end(self, running: _Running, end: JobEnd) -> None:
         if not running.has_ended:  # else it was left behind, and ends later nevertheless
             running.has_ended = True
             self.ends.add(_Ended(running, end))
 
-    def _end_of_cancelled(self, running: _Running) -> JobEnd:
-        """How a cancelled action ends: that depends on whether its job, itself or the worker was stopped."""
+    def _end_of(self, running: _Running, ran: Ran) -> JobEnd:
+        """How an action ends. What `CancelledError` ended depends on who was stopped: its job, its worker or itself."""
         claim, now, entropy = running.claim, self._deps.clock.now(), self._deps.entropy
-        if running.urgency:
-            return ended(claim, Canceled(), now=now, entropy=entropy)
-        if not running.task.cancelling():
-            raised = Raised(asyncio.CancelledError.__name__, "something that the function waited for was cancelled")
-            return ended(claim, raised, now=now, entropy=entropy)
-        if self.stopping:
-            return cut_off(claim, now=now, entropy=entropy)
-        return lost(claim, now=now, entropy=entropy)  # the lease was lost: others have written this already
+        outcome = ran.outcome
+        if running.is_canceled:
+            outcome = Canceled()
+        elif isinstance(outcome, Canceled):
+            if not running.control.asked and not running.task.cancelling():
+                text = "something that the function waited for was cancelled"
+                outcome = Raised(asyncio.CancelledError.__name__, text)
+            elif self.stopping:
+                return cut_off(claim, now=now, entropy=entropy, logs=ran.logs)
+            else:
+                return lost(claim, now=now, entropy=entropy)  # the lease was lost: others have written this already
+        return ended(claim, outcome, now=now, entropy=entropy, logs=ran.logs)
+
+    def _note_stuck(self, running: _Running) -> None:
+        claim = running.claim
+        _logger.warning("%s does not end although it was interrupted; it keeps its slot until it ends", claim.name,
+                        extra={"job_id": claim.id})  # fmt: skip
+        self._deps.counters.add("actions_stuck")
+        self._stuck.append(running)
+        self.on_stuck()
 
     def _free(self, running: _Running, end: JobEnd) -> None:
         self._tasks.pop((running.claim.id, running.claim.attempt), None)

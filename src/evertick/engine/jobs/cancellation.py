@@ -1,20 +1,28 @@
-"""Cancellation: stops running actions whose job was asked to stop, or terminated.
+"""Cancellation: tells running actions that their job was canceled, and writes down which of them do not end.
 
 A request is kept in the job's row. While actions run, this loop looks for requests once a second and at every
-notification, and cancels the action's task: the function meets `CancelledError` at its next await and may clean up. A
-plain `def` action cannot be interrupted; its job ends all the same.
+notification. An `async def` action gets a `CancelledError` at its next await and may clean up; a plain `def` sees
+`ctx.cancel_requested`. A forced stop interrupts either until it has ended. The job is in progress until then.
 """
 
 from typing import Final
 
 from evertick.base.instants import SECOND_MS, Instant
+from evertick.base.outcomes import STUCK
+from evertick.base.records.jobs import JOB_ERROR, JobError
 from evertick.engine.jobs.actions import ActionLoop
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
 from evertick.store.contract.notifications import Notification
+from evertick.store.contract.store import Isolation, Transaction
 
 LOOK_EVERY_MS: Final = SECOND_MS
 """Time between two looks for requests while actions run."""
+STUCK_ERROR: Final = JobError(
+    STUCK,
+    "it was interrupted, because its time is over or it was stopped, and goes on: it catches the interruption or waits "
+    "inside C code; it keeps its slot until it ends",
+)
 
 
 class CancellationLoop(Loop):
@@ -26,13 +34,28 @@ class CancellationLoop(Loop):
     def __init__(self, deps: EngineDeps, actions: ActionLoop) -> None:
         super().__init__(deps, poll_ms=deps.settings.poll_ms)
         self._actions = actions
+        self._actions.on_stuck = self.poke
 
     async def round(self) -> Instant | None:
-        """Cancel the tasks of actions that were asked to stop; look again soon while any run."""
+        """Tell the actions that were asked to stop, note those that do not; look again soon while any run."""
         running = self._actions.running_ids()
         if not running:
             return None
+        await self._note_stuck()
         asked = await self._deps.executors.read(lambda transaction: transaction.stops_asked(running))
-        for job_id, urgency in asked.items():
-            self._actions.stop_running(job_id, urgency)
+        for job_id, stop in asked.items():
+            self._actions.stop_running(job_id, stop)
         return Instant(self._deps.clock.now() + LOOK_EVERY_MS)
+
+    async def _note_stuck(self) -> None:
+        stuck = self._actions.stuck
+        if not stuck:
+            return
+
+        def work(transaction: Transaction) -> None:
+            for claim, worker_id in stuck:
+                error = JOB_ERROR.value(STUCK_ERROR)
+                transaction.note_error(claim.id, error, worker_id=worker_id, attempt=claim.attempt)
+
+        await self._deps.executors.write(work, isolation=Isolation.READ_COMMITTED)
+        self._actions.stuck_are_noted(len(stuck))

@@ -23,6 +23,7 @@ from evertick.base.errors import Conflict, Unavailable
 from evertick.base.ids import JobId, TenantId, WorkerId
 from evertick.base.instants import LONG_AGO, Instant
 from evertick.base.records.jobs import Claim, FunctionKind
+from evertick.engine.jobs.completion import cancel
 from evertick.engine.jobs.tenant_fairness import RoundRobin, look
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.runner import Runner, known_kind
@@ -117,6 +118,9 @@ async def give_back(deps: EngineDeps, claims: list[Claim], worker_id: WorkerId) 
     def work(transaction: Transaction) -> None:
         for claim in claims:
             transaction.release_job(claim.id, worker_id=worker_id, attempt=claim.attempt)
+        for job_id in transaction.stops_asked([claim.id for claim in claims]):  # while it was claimed
+            tenant = next(claim.tenant for claim in claims if claim.id == job_id)
+            cancel(transaction, job_id, tenant=tenant, now=deps.clock.now(), make_id=deps.ids.make)
 
     await deps.executors.write(work, isolation=Isolation.READ_COMMITTED)
 

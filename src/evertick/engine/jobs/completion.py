@@ -14,7 +14,6 @@ from evertick.base.instants import Instant
 from evertick.base.outcomes import TIMED_OUT
 from evertick.base.records.jobs import (
     NO_ERROR,
-    CanceledJob,
     Claim,
     Completion,
     FunctionKind,
@@ -22,9 +21,11 @@ from evertick.base.records.jobs import (
     JobState,
     NewJob,
     OccurrenceRef,
+    Stop,
 )
 from evertick.base.records.schedules import RunReport
 from evertick.base.records.stored import Stored, storable
+from evertick.rules.jobs.lifecycle import stopped
 from evertick.rules.schedules.fates import RunOutcome
 from evertick.store.contract.store import Transaction
 
@@ -32,7 +33,7 @@ T = TypeVar("T")
 
 MakeId = Callable[[str, Instant], str]
 CANCELED: Final = RunOutcome.CANCELED.value
-TERMINATED: Final = RunOutcome.TERMINATED.value
+CANCELED_BY: Final = {Stop.CANCEL: CANCELED, Stop.FORCE: RunOutcome.TERMINATED.value}
 FAILED: Final = RunOutcome.FAILED.value
 TIMED_OUT_RUN: Final = RunOutcome.TIMED_OUT.value
 
@@ -45,77 +46,62 @@ def finish(
     worker_id: WorkerId,
     now: Instant,
     make_id: MakeId,
-) -> set[JobId]:
-    """Write how claimed jobs ended, and what follows from it; answers those that were still held."""
+) -> dict[JobId, JobEnd]:
+    """Write how claimed jobs ended, and what follows from it.
+
+    Returns the ends of those that were still held, as they are written: what was asked to stop ends as canceled.
+    """
     held = transaction.finish_jobs(ends, worker_id=worker_id)
-    followers, reports, retrying = [], [], []
-    for end in ends:
+    written = {end.id: end for end in ends if end.id in held}
+    stops: dict[JobId, Stop] = {}
+    if len(written) < len(ends) or any(end.state is JobState.CANCELED for end in ends):
+        stops = transaction.stops_asked([end.id for end in ends])
+        late = [stopped(end, now=now) for end in ends if end.id in stops and end.id not in written]
+        held = transaction.finish_jobs(late, worker_id=worker_id) if late else set()
+        written.update((end.id, end) for end in late if end.id in held)
+    followers, reports = [], []
+    for end in written.values():
         claim = claims[end.id]
-        if claim.on_complete is None and claim.schedule is None:
-            continue
-        if end.state is JobState.PENDING:
-            if end.id in held and claim.schedule is not None:
-                retrying.append(end.id)
-            continue
-        if end.id not in held:
+        if end.state is JobState.PENDING or (claim.on_complete is None and claim.schedule is None):
             continue
         if (on_complete := _read(claim.on_complete, end.id)) is not None:
             followers.append(_completion(on_complete, end.id, claim.tenant, _result_of(end), now, make_id))
         if (occurrence := _read(claim.schedule, end.id)) is not None:
-            reports.append(_report(occurrence, end.id, claim.tenant, end, now))
+            outcome = CANCELED_BY.get(stops.get(end.id, Stop.NONE), CANCELED)
+            reports.append(_report(occurrence, end.id, claim.tenant, end, now, outcome=outcome))
     transaction.insert_jobs(followers)
     transaction.report_runs(reports)
-    if retrying:
-        # A run that its schedule asked to stop is not tried again: another one waits for it to end.
-        for job_id in transaction.stops_asked(retrying):
-            cancel_pending(transaction, job_id, tenant=claims[job_id].tenant, now=now, make_id=make_id)
-    return held
+    return written
 
 
-def cancel(transaction: Transaction, job_id: JobId, *, tenant: TenantId, now: Instant, make_id: MakeId) -> bool:
-    """Cancel an unfinished job, and what follows from it; answers whether it was unfinished."""
-    return _follow_cancel(
-        transaction, transaction.cancel_job(job_id, tenant=tenant, now=now), job_id, tenant, now, make_id
-    )
+def cancel(
+    transaction: Transaction,
+    job_id: JobId,
+    *,
+    tenant: TenantId,
+    now: Instant,
+    make_id: MakeId,
+    stop: Stop = Stop.CANCEL,
+) -> bool:
+    """Cancel an unfinished job, and what follows from it; returns whether it was unfinished.
 
-
-def cancel_pending(transaction: Transaction, job_id: JobId, *, tenant: TenantId, now: Instant, make_id: MakeId) -> bool:
-    """As `cancel`, but only a job that nobody is running; answers whether it was one."""
-    return _follow_cancel(
-        transaction, transaction.cancel_pending_job(job_id, tenant=tenant, now=now), job_id, tenant, now, make_id
-    )
-
-
-def terminate(transaction: Transaction, job_id: JobId, *, tenant: TenantId, now: Instant, make_id: MakeId) -> bool:
-    """As `cancel`, and a function that runs is stopped."""
-    ended = transaction.terminate_job(job_id, tenant=tenant, now=now)
-    return _follow_cancel(transaction, ended, job_id, tenant, now, make_id, outcome=TERMINATED)
+    An action that runs is asked to stop, as `stop` says: it is canceled when its function has ended.
+    """
+    ended = transaction.cancel_job(job_id, tenant=tenant, now=now, stop=stop)
+    if ended is None or ended.still_runs:
+        return ended is not None
+    if (on_complete := _read(ended.on_complete, job_id)) is not None:
+        transaction.insert_jobs([_completion(on_complete, job_id, tenant, {"kind": "canceled"}, now, make_id)])
+    if (occurrence := _read(ended.schedule, job_id)) is not None:
+        transaction.report_runs([_report(occurrence, job_id, tenant, None, now, outcome=CANCELED_BY[stop])])
+    return True
 
 
 def cancel_many(
     transaction: Transaction, ids: Iterable[JobId], *, tenant: TenantId, now: Instant, make_id: MakeId
 ) -> int:
-    """Cancel unfinished jobs; answers how many there were."""
+    """Cancel unfinished jobs; returns how many there were."""
     return sum(cancel(transaction, job_id, tenant=tenant, now=now, make_id=make_id) for job_id in ids)
-
-
-def _follow_cancel(
-    transaction: Transaction,
-    ended: CanceledJob | None,
-    job_id: JobId,
-    tenant: TenantId,
-    now: Instant,
-    make_id: MakeId,
-    *,
-    outcome: str = CANCELED,
-) -> bool:
-    if ended is None:
-        return False
-    if (on_complete := _read(ended.on_complete, job_id)) is not None:
-        transaction.insert_jobs([_completion(on_complete, job_id, tenant, {"kind": "canceled"}, now, make_id)])
-    if (occurrence := _read(ended.schedule, job_id)) is not None:
-        transaction.report_runs([_report(occurrence, job_id, tenant, None, now, outcome=outcome)])
-    return True
 
 
 def _read(stored: Stored[T] | None, job_id: JobId) -> T | None:
@@ -136,13 +122,13 @@ def _read(stored: Stored[T] | None, job_id: JobId) -> T | None:
 
 
 def _report(
-    run: OccurrenceRef, job_id: JobId, tenant: TenantId, end: JobEnd | None, now: Instant, *, outcome: str = CANCELED
+    run: OccurrenceRef, job_id: JobId, tenant: TenantId, end: JobEnd | None, now: Instant, *, outcome: str
 ) -> RunReport:
     """What a schedule is told about the end of one of its runs."""
     result, message = None, ""
     if end is not None:
         result = end.result if end.state is JobState.SUCCESS else None
-        outcome = end.state.value
+        outcome = outcome if end.state is JobState.CANCELED else end.state.value
         if end.state is JobState.FAILED:
             error = NO_ERROR if end.error is None else end.error.value
             outcome = TIMED_OUT_RUN if error.type == TIMED_OUT else FAILED

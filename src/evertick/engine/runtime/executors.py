@@ -8,6 +8,7 @@ simulations deterministic.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, NamedTuple, Protocol, TypeVar
@@ -55,6 +56,10 @@ class Executors(Protocol):
     async def call(self, function: Callable[[], T]) -> T:
         """Call what may block in a user's function that is called by `await`."""
         ...
+
+    async def call_to_end(self, function: Callable[[], T]) -> T:
+        """As `call` from a job: when that is cancelled, the function has ended, or has not begun."""
+        return await self.call(function)
 
     async def run_job(self, function: Callable[[], T]) -> T:
         """Call the blocking function of a job. It has a thread at once: the slots of actions bound their number."""
@@ -115,6 +120,20 @@ class ThreadExecutors(Executors):
 
     async def call(self, function: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pools.callers, function)
+
+    async def call_to_end(self, function: Callable[[], T]) -> T:
+        pools = self._pools
+        in_thread = pools.callers.submit(function)
+        ended = asyncio.wrap_future(in_thread)
+        try:
+            return await asyncio.shield(ended)
+        except asyncio.CancelledError:
+            if ended.done() or in_thread.cancel():
+                raise
+        while not ended.done() and pools is self._pools:  # at the worker's end it is left behind
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait((ended,))
+        raise asyncio.CancelledError
 
     async def run_job(self, function: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pools.jobs, function)

@@ -3,11 +3,12 @@
 The app's own runner calls the registered function in this process; others may use a sandbox, a cluster or a gateway.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from evertick.base.instants import Instant
 from evertick.base.outcomes import Outcome
-from evertick.base.records.jobs import Claim, FunctionKind
+from evertick.base.records.jobs import Claim, FunctionKind, Stop
 from evertick.store.transaction.unit_of_work import UnitOfWork
 
 
@@ -16,6 +17,31 @@ class Ran(NamedTuple):
 
     outcome: Outcome
     logs: str | None
+
+
+class RunningAction:
+    """What the engine asks of an action that runs, and what it is told of it. All of it in the loop's thread."""
+
+    __slots__ = ("asked", "is_stuck", "on_asked", "on_stuck")
+
+    def __init__(self, on_stuck: Callable[[], object] = lambda: None) -> None:
+        self.asked = Stop.NONE
+        self.on_asked: Callable[[], object] = lambda: None
+        """Called by `ask`; the runner sets it."""
+        self.is_stuck = False
+        self.on_stuck = on_stuck
+
+    def ask(self, stop: Stop) -> None:
+        """Ask the function to stop. What was asked before counts only if it was less."""
+        if stop > self.asked:
+            self.asked = stop
+            self.on_asked()
+
+    def report_stuck(self) -> None:
+        """The function goes on although it was interrupted: its time is over, or it was stopped by force."""
+        if not self.is_stuck:
+            self.is_stuck = True
+            self.on_stuck()
 
 
 class Runner(Protocol):
@@ -29,8 +55,11 @@ class Runner(Protocol):
         """Run a mutation inside `unit`; if it fails, nothing of it stays there."""
         ...
 
-    async def run_action(self, claim: Claim, /) -> Ran:
-        """Run an action to its end. If cancelled, it lets `CancelledError` pass."""
+    async def run_action(self, claim: Claim, running: RunningAction, /) -> Ran:
+        """Run an action until its function has really ended, also when it was asked to stop or its time is over.
+
+        The outcome is `Canceled` if a `CancelledError` ended it. Only the end of the event loop leaves it behind.
+        """
         ...
 
 

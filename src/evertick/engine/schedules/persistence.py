@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from evertick.base.errors import WriteConflict
+from evertick.base.records.jobs import Stop
 from evertick.base.records.schedules import HistoryRow
-from evertick.engine.jobs.completion import cancel_pending, terminate
+from evertick.engine.jobs.completion import cancel
 from evertick.engine.schedules.outcome import Evaluated, Evaluation
-from evertick.rules.schedules.state import OccurrenceKey, Stop
+from evertick.rules.schedules.state import OccurrenceKey
 from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
 
@@ -34,7 +35,7 @@ def write(transaction: Transaction, items: Sequence[Evaluated], evaluation: Eval
         for key in item.plan.cancels:
             _stop(transaction, item.row, key, Stop.CANCEL, evaluation)
         for key in item.plan.terminates:
-            _stop(transaction, item.row, key, Stop.TERMINATE, evaluation)
+            _stop(transaction, item.row, key, Stop.FORCE, evaluation)
         if item.retired or item.gone:
             transaction.delete_schedule(item.row.id, tenant=item.row.tenant)
             why = "its target is gone" if item.gone else "it had ended, and its retention is over"
@@ -63,17 +64,8 @@ def add_history(
 
 
 def _stop(transaction: Transaction, schedule: Schedule, key: OccurrenceKey, stop: Stop, evaluation: Evaluation) -> None:
-    """Ask a run to stop. A running mutation ends within its second; asked, it is at least not tried again."""
+    """Ask a run to stop. Its end is reported when its function has ended."""
     tenant, now, make_id = schedule.tenant, evaluation.now, evaluation.make_id
     occurrence = transaction.get_occurrence(schedule.id, key, tenant=tenant)
-    if occurrence is None or occurrence.job_id is None:
-        return
-    job_id = occurrence.job_id
-    if stop is Stop.TERMINATE:
-        terminate(transaction, job_id, tenant=tenant, now=now, make_id=make_id)
-        return
-    for _ in range(2):  # a worker may claim the job, or hand it back, between one question and the next
-        if cancel_pending(transaction, job_id, tenant=tenant, now=now, make_id=make_id):
-            return
-        if transaction.ask_to_stop(job_id, tenant=tenant):
-            return
+    if occurrence is not None and occurrence.job_id is not None:
+        cancel(transaction, occurrence.job_id, tenant=tenant, now=now, make_id=make_id, stop=stop)

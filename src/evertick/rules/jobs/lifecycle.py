@@ -102,7 +102,12 @@ def lost(claim: Claim, *, now: Instant, entropy: Entropy) -> JobEnd:
     return _failed_once_more(claim, outcome, now=now, entropy=entropy, crashes=crashes, logs=None)
 
 
-def cut_off(claim: Claim, *, now: Instant, entropy: Entropy) -> JobEnd:
+def stopped(end: JobEnd, *, now: Instant) -> JobEnd:
+    """What to write for an action that was asked to stop while it ran, however its function has ended."""
+    return end._replace(state=JobState.CANCELED, completed_at=now, result=None, error=None)
+
+
+def cut_off(claim: Claim, *, now: Instant, entropy: Entropy, logs: str | None = None) -> JobEnd:
     """What to write for an action that still ran when its worker had to end.
 
     It may have happened, so it fails, unless its retry policy allows another attempt. Nothing died, so no crash counts:
@@ -113,7 +118,7 @@ def cut_off(claim: Claim, *, now: Instant, entropy: Entropy) -> JobEnd:
         "its worker was stopped before the function had ended, so it may have happened in part or not at all; "
         "a longer drain gives it time, a retry policy another try",
     )
-    return _failed_once_more(claim, outcome, now=now, entropy=entropy, crashes=claim.crashes, logs=None)
+    return _failed_once_more(claim, outcome, now=now, entropy=entropy, crashes=claim.crashes, logs=logs)
 
 
 def _failed_once_more(

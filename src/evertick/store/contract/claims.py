@@ -5,7 +5,8 @@ from typing import Final, Protocol
 
 from evertick.base.ids import JobId, TenantId, WorkerId
 from evertick.base.instants import LONG_AGO, Instant
-from evertick.base.records.jobs import Claim, FunctionKind, JobEnd
+from evertick.base.records.jobs import Claim, FunctionKind, JobEnd, JobError
+from evertick.base.records.stored import Stored
 
 NO_TENANT: Final = TenantId("")
 """Comes before every tenant's name."""
@@ -52,8 +53,13 @@ class Claims(Protocol):
     def finish_jobs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId) -> set[JobId]:
         """Write how attempts ended. Returns the jobs that `worker_id` still held; the others are unchanged.
 
+        A job that was asked to stop ends only as canceled: with any other end it is unchanged, too.
         A job stands in `ends` once. A success repeats its claim's `due_at`, `failures` and `crashes`, and has no error.
         """
+        ...
+
+    def note_error(self, job_id: JobId, error: Stored[JobError], *, worker_id: WorkerId, attempt: int) -> None:
+        """Say of a job that runs what is wrong with it, if it is held; its end replaces that."""
         ...
 
     def is_held(self, job_id: JobId, *, worker_id: WorkerId, attempt: int) -> bool:

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import CanceledJob, Job, JobFilter, NewJob
+from evertick.base.records.jobs import CanceledJob, Job, JobFilter, NewJob, Stop
 
 
 class Jobs(Protocol):
@@ -33,24 +33,17 @@ class Jobs(Protocol):
         """The unfinished job that holds `key`."""
         ...
 
-    def cancel_job(self, job_id: JobId, *, tenant: TenantId, now: Instant) -> CanceledJob | None:
-        """End an unfinished job; returns what follows from its end, or None if it was not unfinished."""
+    def cancel_job(
+        self, job_id: JobId, *, tenant: TenantId, now: Instant, stop: Stop = Stop.CANCEL
+    ) -> CanceledJob | None:
+        """End an unfinished job, or ask the action that runs as it to stop: only the end of its function ends it.
+
+        Returns what follows from its end, or None if it was not unfinished.
+        """
         ...
 
-    def cancel_pending_job(self, job_id: JobId, *, tenant: TenantId, now: Instant) -> CanceledJob | None:
-        """As `cancel_job`, but a job that a worker holds stays as it is."""
-        ...
-
-    def terminate_job(self, job_id: JobId, *, tenant: TenantId, now: Instant) -> CanceledJob | None:
-        """As `cancel_job`, and its worker is told to stop the run."""
-        ...
-
-    def ask_to_stop(self, job_id: JobId, *, tenant: TenantId) -> bool:
-        """Ask a running job to stop; whether it was running and not yet asked."""
-        ...
-
-    def stops_asked(self, ids: Sequence[JobId]) -> dict[JobId, int]:
-        """Which of these jobs were asked to stop: 1 is a request, 2 that the job was ended already."""
+    def stops_asked(self, ids: Sequence[JobId]) -> dict[JobId, Stop]:
+        """Which of these jobs were asked to stop while they ran."""
         ...
 
     def prune_jobs(self, *, before: Instant, limit: int) -> int:

@@ -103,7 +103,7 @@ class SqliteTransaction(SqlTransaction):
             for e in others:
                 row = (
                     e.state.value, e.completed_at, e.due_at, e.failures, e.crashes,
-                    e.result, text_of(e.error), e.logs, e.id, worker_id, e.attempt,
+                    e.result, text_of(e.error), e.logs, e.id, worker_id, e.attempt, e.state.value,
                 )  # fmt: skip
                 if execute(statement, row).rowcount:
                     held.add(e.id)

@@ -12,9 +12,10 @@ from evertick.base.records.jobs import (
     Claim,
     FunctionKind,
     JobEnd,
+    JobError,
 )
 from evertick.base.records.retry import RETRY
-from evertick.base.records.stored import text_of
+from evertick.base.records.stored import Stored, text_of
 from evertick.store.contract.claims import NO_TENANT
 from evertick.store.contract.notifications import DUE, Notification
 from evertick.store.transaction.driver import Driver, Row
@@ -66,6 +67,10 @@ class SqlClaims(Driver):
     ) -> list[tuple[TenantId, Instant]]:
         params = {"kind": kind.value, "limit": limit, "after": after}
         return [(r[0], r[1]) for r in self._fetch("waiting_tenants", params)]
+
+    def note_error(self, job_id: JobId, error: Stored[JobError], *, worker_id: WorkerId, attempt: int) -> None:
+        params = {"id": job_id, "error": text_of(error), "worker_id": worker_id, "attempt": attempt}
+        self._run("note_error", params)
 
     def is_held(self, job_id: JobId, *, worker_id: WorkerId, attempt: int) -> bool:
         return bool(self._fetch("lock_claim", {"id": job_id, "worker_id": worker_id, "attempt": attempt}))

@@ -16,6 +16,7 @@ from evertick.base.records.jobs import (
     JobFilter,
     JobState,
     NewJob,
+    Stop,
 )
 from evertick.base.records.retry import RETRY
 from evertick.base.records.stored import text_of
@@ -88,36 +89,24 @@ class SqlJobs(Driver):
         rows = self._fetch("find_unfinished_key", {"key": key, "tenant": tenant})
         return rows[0][0] if rows else None
 
-    def cancel_job(self, job_id: JobId, *, tenant: TenantId, now: Instant) -> CanceledJob | None:
-        rows = self._fetch("cancel_job", {"id": job_id, "tenant": tenant, "now": now})
-        return _canceled(rows)
-
-    def cancel_pending_job(self, job_id: JobId, *, tenant: TenantId, now: Instant) -> CanceledJob | None:
-        rows = self._fetch("cancel_pending_job", {"id": job_id, "tenant": tenant, "now": now})
-        return _canceled(rows)
-
-    def terminate_job(self, job_id: JobId, *, tenant: TenantId, now: Instant) -> CanceledJob | None:
-        rows = self._fetch("terminate_job", {"id": job_id, "tenant": tenant, "now": now})
-        if rows:
+    def cancel_job(
+        self, job_id: JobId, *, tenant: TenantId, now: Instant, stop: Stop = Stop.CANCEL
+    ) -> CanceledJob | None:
+        rows = self._fetch("cancel_job", {"id": job_id, "tenant": tenant, "now": now, "stop": stop.value})
+        if not rows:
+            return None
+        [(state, on_complete, schedule)] = rows
+        still_runs = state == JobState.IN_PROGRESS
+        if still_runs:
             self.hints.add(Notification.STOP)
-        return _canceled(rows)
+        return CanceledJob(COMPLETION.optional(on_complete), OCCURRENCE.optional(schedule), still_runs)
 
-    def ask_to_stop(self, job_id: JobId, *, tenant: TenantId) -> bool:
-        asked = bool(self._fetch("ask_to_stop", {"id": job_id, "tenant": tenant}))
-        if asked:
-            self.hints.add(Notification.STOP)
-        return asked
-
-    def stops_asked(self, ids: Sequence[JobId]) -> dict[JobId, int]:
-        return {row[0]: row[1] for row in self._fetch("stops_asked", {"ids": json.dumps(list(ids))})}
+    def stops_asked(self, ids: Sequence[JobId]) -> dict[JobId, Stop]:
+        rows = self._fetch("stops_asked", {"ids": json.dumps(list(ids))}) if ids else []
+        return {row[0]: Stop(row[1]) for row in rows}
 
     def prune_jobs(self, *, before: Instant, limit: int) -> int:
         return self._run("prune_jobs", {"before": before, "limit": limit})
-
-
-def _canceled(rows: Sequence[Row]) -> CanceledJob | None:
-    """What follows from a job that a statement canceled, if it did."""
-    return CanceledJob(COMPLETION.optional(rows[0][0]), OCCURRENCE.optional(rows[0][1])) if rows else None
 
 
 def _job(r: Row) -> Job:
@@ -127,4 +116,5 @@ def _job(r: Row) -> Job:
         attempt=r[10], failures=r[11], crashes=r[12], worker_id=r[13], parent_id=r[14], key=r[15],
         retry=RETRY.optional(r[16]), on_complete=COMPLETION.optional(r[17]), result=r[18],
         error=JOB_ERROR.optional(r[19]), logs=r[20], blocked=bool(r[21]), schedule=OCCURRENCE.optional(r[22]),
+        stop=Stop(r[23]),
     )  # fmt: skip

@@ -76,31 +76,21 @@ class UnitOfWork(Overlay):
 
     def keep(self) -> None:
         """The innermost mutation succeeded: its writes belong to what surrounds it."""
-        guard = self._guard
-        was_inside, guard.inside = guard.inside, True
-        try:
-            savepoint = self._frames[-1].savepoint
-            if savepoint is not None:
-                self._transaction.release(savepoint)
-            self._frames.pop()
-        finally:
-            guard.inside = was_inside
-        if guard.fired and not was_inside:
-            guard.time_out()
+        self._guard.run_inside(self._keep)
 
     def undo_to(self, depth: int) -> None:
         """The mutations begun since there were `depth` failed: their writes never were."""
-        guard = self._guard
-        was_inside, guard.inside = guard.inside, True
-        try:
-            if len(self._frames) > depth:
-                self._undo_to(depth)
-        finally:
-            guard.inside = was_inside
-        if guard.fired and not was_inside:
-            guard.time_out()
+        self._guard.run_inside(self._undo_to, depth)
+
+    def _keep(self) -> None:
+        savepoint = self._frames[-1].savepoint
+        if savepoint is not None:
+            self._transaction.release(savepoint)
+        self._frames.pop()
 
     def _undo_to(self, depth: int) -> None:
+        if len(self._frames) <= depth:
+            return
         outermost = self._frames[depth]
         self._take_back(outermost.mark)
         del self._jobs[outermost.jobs_mark :]
@@ -123,14 +113,7 @@ class UnitOfWork(Overlay):
 
     def flush_to_db(self) -> Transaction:
         """Make the database see everything, undoable frame by frame; returns the transaction to work on."""
-        guard = self._guard
-        was_inside, guard.inside = guard.inside, True
-        try:
-            self._flush_to_db()
-        finally:
-            guard.inside = was_inside
-        if guard.fired and not was_inside:
-            guard.time_out()
+        self._guard.run_inside(self._flush_to_db)
         return self._transaction
 
     def _flush_to_db(self) -> None:

@@ -8,4 +8,5 @@ update jobs
   from e
  where jobs.id = any (array(select id from e)) and jobs.id = e.id
    and (jobs.state, jobs.worker_id, jobs.attempt) is not distinct from ('in_progress', :worker_id, e.attempt)
+   and (stop = 0 or kind = 'mutation')
 returning jobs.id

@@ -1,6 +1,6 @@
 -- list_jobs_newest: as list_jobs, newest first, before :before.
 select id, tenant, kind, name, args, state, requested_at, due_at, created_at, completed_at,
-       attempt, failures, crashes, worker_id, parent_id, key, retry, on_complete, result, error, logs, blocked, schedule
+       attempt, failures, crashes, worker_id, parent_id, key, retry, on_complete, result, error, logs, blocked, schedule, stop
   from jobs
  where tenant = :tenant and id < :before
    and (cast(:states as text) is null
