@@ -54,6 +54,8 @@ LABELS: Final = {
     "Execution._mutation_work": "call",
     "Execution.call_once": "call_once",
     "App.prepare": "prepare",
+    "_batch": "index.build",
+    "CancellationLoop._note_stuck": "stuck",
     "Evaluator._page": "evaluate",
     "ScheduleClient.ask": "request",
 }
@@ -199,6 +201,10 @@ class SimulatedExecutors(Executors):
     async def call(self, function: Callable[..., T], *args: Any) -> T:
         """See `Executors.call`."""
         return await self._elsewhere(lambda: function(*args))
+
+    async def run_job(self, function: Callable[[], T]) -> T:
+        """See `Executors.run_job`."""
+        return await self._elsewhere(function)
 
     def close(self, *, wait: bool = True) -> None:
         """See `Executors.close`."""

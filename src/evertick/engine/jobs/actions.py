@@ -20,6 +20,7 @@ from evertick.base.ids import JobId, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import Canceled, Raised
 from evertick.base.records.jobs import Claim, FunctionKind, JobEnd, JobState, Stop
+from evertick.base.records.stored import storable
 from evertick.engine.jobs.claims import Attempt, Claimed, Claims, give_back
 from evertick.engine.jobs.completion import finish
 from evertick.engine.runtime.deps import EngineDeps
@@ -259,13 +260,14 @@ class ActionLoop(Loop):
     async def _run(self, claim: Claim) -> None:
         running = self._tasks[claim.id, claim.attempt]
         try:
-            ran = await self._deps.runner.run_action(claim, running.control)
+            end = self._end_of(running, await self._deps.runner.run_action(claim, running.control))
         except asyncio.CancelledError:  # the event loop ends
-            ran = Ran(Canceled(), None)
+            end = self._end_of(running, Ran(Canceled(), None))
         except Exception as error:  # the function's own errors are outcomes, so this is a row that cannot be understood
             _logger.exception("%s could not be run", claim.name, extra={"job_id": claim.id})
-            ran = Ran(Raised(type(error).__name__, str(error)), None)
-        self._end(running, self._end_of(running, ran))
+            raised = Raised(type(error).__name__, storable(str(error)))
+            end = ended(claim._replace(retry=None), raised, now=self._deps.clock.now(), entropy=self._deps.entropy)
+        self._end(running, end)
         self._poke_for_slot()
 
     def _end(self, running: _Running, end: JobEnd) -> None:
