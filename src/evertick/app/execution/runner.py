@@ -6,14 +6,13 @@ neither: they pass through, so that the engine runs the function again and they 
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evertick.app.environment import Environment
 from evertick.app.execution.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx, run_in_frame
-from evertick.app.execution.failures import raised_by
+from evertick.app.execution.failures import FunctionRaised, raised_by, unwrapped
 from evertick.app.execution.supervision import supervise_task, supervise_thread
 from evertick.app.functions.function import Action, Function, Mutation
 from evertick.app.functions.options import check_key
@@ -41,23 +40,6 @@ if TYPE_CHECKING:
     from evertick.app.schedules.api import AsyncSchedules, Schedules
 
 T = TypeVar("T")
-
-
-class _FunctionRaised(Exception):
-    """Carries an error that a called function has raised by itself past those that try a transaction again."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(str(error))
-        self.error = error
-
-
-@contextmanager
-def _unwrapped() -> Iterator[None]:
-    """Around a call of a mutation: raise what it has raised by itself."""
-    try:
-        yield
-    except _FunctionRaised as raised:
-        raise raised.error from raised.error.__cause__
 
 
 class Execution:
@@ -189,7 +171,7 @@ class Execution:
             return self._call_action_now(function, args, kwargs, run)
         encoded = function.encode_args(args, kwargs)
         if isinstance(function, Mutation):
-            with _unwrapped():
+            with unwrapped():
                 return self.transact(self._mutation_work(function, encoded, run))
         question = self._query_work(function, encoded, run)
         return current_guard().run_inside(lambda: self._e.store.read(question))
@@ -207,7 +189,7 @@ class Execution:
         encoded = function.encode_args(args, kwargs)
         if isinstance(function, Mutation):
             change = self._mutation_work(function, encoded, run)
-            with _unwrapped():
+            with unwrapped():
                 return await retry_conflicts_async(lambda: in_thread(lambda: store.write(change)), e.entropy)
         question = self._query_work(function, encoded, run)
         return await in_thread(lambda: store.read(question))
@@ -235,7 +217,7 @@ class Execution:
             transaction.save_call(key, call, tenant=self._tenant, now=self._e.clock.now())
             return result
 
-        with _unwrapped():
+        with unwrapped():
             try:
                 answer = self.transact(work)
             except OutcomeUnknown:
@@ -284,7 +266,7 @@ class Execution:
                 if internal is not None:
                     raise internal from error
                 if isinstance(error, WriteConflict | OutcomeUnknown):
-                    raise _FunctionRaised(error) from error  # a real one would be tried again
+                    raise FunctionRaised(error) from error  # a real one would be tried again
                 raise
             finally:
                 run.unit.close()
