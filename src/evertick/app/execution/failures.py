@@ -6,8 +6,6 @@ Its class is the user's, so asking it for anything, even for its class or its te
 
 import concurrent.futures
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,23 +26,6 @@ _CARRIERS: Final = (
     str(Path(concurrent.futures.__file__).parent),
 )
 """Folders whose frames carry a call to the user's function; a traceback that users see begins after them."""
-
-
-class FunctionRaised(Exception):
-    """Carries an error that a called function has raised by itself past those that try a transaction again."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(str(error))
-        self.error = error
-
-
-@contextmanager
-def unwrapped() -> Iterator[None]:
-    """Around a call of a mutation: raise what it has raised by itself."""
-    try:
-        yield
-    except FunctionRaised as raised:
-        raise raised.error from raised.error.__cause__
 
 
 def raised_by(error: BaseException) -> Raised:

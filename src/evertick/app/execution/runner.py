@@ -6,14 +6,15 @@ neither: they pass through, so that the engine runs the function again and they 
 
 import asyncio
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evertick.app.environment import Environment
+from evertick.app.execution.action_attempt import ActionAttempt
 from evertick.app.execution.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx, run_in_frame
-from evertick.app.execution.failures import FunctionRaised, raised_by, unwrapped
-from evertick.app.execution.supervision import supervise_task, supervise_thread
+from evertick.app.execution.failures import raised_by
 from evertick.app.functions.function import Action, Function, Mutation
 from evertick.app.functions.options import check_key
 from evertick.app.run.run import Run, ScheduledRun, TransactionRun, scheduled_run, typed_or_plain
@@ -27,9 +28,9 @@ from evertick.base.errors import (
 )
 from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.instants import Instant
-from evertick.base.outcomes import TIMED_OUT, Canceled, Outcome, Raised, Returned
-from evertick.base.records.jobs import Call, Claim, FunctionKind, Stop
-from evertick.base.time_limit import FunctionTimeout, StopFlag, current_guard
+from evertick.base.outcomes import TIMED_OUT, Outcome, Raised, Returned
+from evertick.base.records.jobs import Call, Claim, FunctionKind
+from evertick.base.time_limit import FunctionTimeout, current_guard
 from evertick.engine.runtime.conflict_retry import retry_conflicts, retry_conflicts_async
 from evertick.engine.runtime.runner import Ran, RunningAction
 from evertick.store.contract.store import Isolation, Transaction
@@ -40,6 +41,23 @@ if TYPE_CHECKING:
     from evertick.app.schedules.api import AsyncSchedules, Schedules
 
 T = TypeVar("T")
+
+
+class _FunctionRaised(Exception):
+    """Carries an error that a called function has raised by itself past those that try a transaction again."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+@contextmanager
+def _unwrapped() -> Iterator[None]:
+    """Around a call of a mutation: raise what it has raised by itself."""
+    try:
+        yield
+    except _FunctionRaised as raised:
+        raise raised.error from raised.error.__cause__
 
 
 class Execution:
@@ -112,56 +130,18 @@ class Execution:
             schedule=occurrence,
             asked=running,
         )
-        run_one = self._run_async if function.is_async else self._run_plain
-        return Ran(await run_one(function, claim, run, running), run.stored_log())
-
-    async def _run_async(self, function: Function[..., Any], claim: Claim, run: Run, running: RunningAction) -> Outcome:
-        """Run an `async def` action in the current task."""
-        supervision = supervise_task(running, self._limit_ms(function) / 1000)
-        try:
-            args, kwargs = function.decode_args(claim.args)
-            result = await function.handler(ActionCtx(self._e, run, self), *args, **kwargs)
-            if not supervision.is_over:
-                return Returned(_result_text(claim, function, result))
-            error: BaseException = FunctionTimeout()
-        except asyncio.CancelledError as canceled:
-            if not supervision.is_over:
-                return Canceled()
-            error = FunctionTimeout()
-            error.__cause__ = canceled
-        except KeyboardInterrupt:
-            raise
-        except BaseException as raised:
-            error = FunctionTimeout() if supervision.is_over else raised
-        finally:
-            supervision.end()
-        # In a thread: the error's class is the user's, and saying what it is may take long.
-        return await self._e.executors.run_job(partial(self._raised, error, function))
-
-    async def _run_plain(self, function: Function[..., Any], claim: Claim, run: Run, running: RunningAction) -> Outcome:
-        """Run a plain `def` action in a thread of its own, to its end."""
-        flag = StopFlag()
-
-        def work() -> Outcome:
-            guard = current_guard()
-            guard.stop = flag
-            try:
-                args, kwargs = function.decode_args(claim.args)
-                ctx = SyncActionCtx(self._e, run, self)
-                result = self._e.time_limits.call(self._limit_ms(function), function.handler, ctx, *args, **kwargs)
-                return Returned(_result_text(claim, function, result))
-            except BaseException as error:  # a KeyboardInterrupt too: no Ctrl-C reaches this thread
-                if type(error) is FunctionTimeout and running.asked is Stop.FORCE and not supervision.is_over:
-                    return Canceled()
-                return self._raised(error, function)
-            finally:
-                guard.stop = None
-
-        supervision = supervise_thread(running, self._limit_ms(function) / 1000, flag.set)
-        try:
-            return await self._e.executors.run_job(work)
-        finally:
-            supervision.end()
+        attempt = ActionAttempt(
+            environment=self._e,
+            caller=self,
+            function=function,
+            claim=claim,
+            run=run,
+            running=running,
+            limit_ms=self._limit_ms(function),
+            encoded=partial(_result_text, claim, function),
+            raised=partial(self._raised, function=function),
+        )
+        return Ran(await attempt.outcome(), run.stored_log())
 
     # -- calls from outside
 
@@ -171,7 +151,7 @@ class Execution:
             return self._call_action_now(function, args, kwargs, run)
         encoded = function.encode_args(args, kwargs)
         if isinstance(function, Mutation):
-            with unwrapped():
+            with _unwrapped():
                 return self.transact(self._mutation_work(function, encoded, run))
         question = self._query_work(function, encoded, run)
         return current_guard().run_inside(lambda: self._e.store.read(question))
@@ -189,7 +169,7 @@ class Execution:
         encoded = function.encode_args(args, kwargs)
         if isinstance(function, Mutation):
             change = self._mutation_work(function, encoded, run)
-            with unwrapped():
+            with _unwrapped():
                 return await retry_conflicts_async(lambda: in_thread(lambda: store.write(change)), e.entropy)
         question = self._query_work(function, encoded, run)
         return await in_thread(lambda: store.read(question))
@@ -217,7 +197,7 @@ class Execution:
             transaction.save_call(key, call, tenant=self._tenant, now=self._e.clock.now())
             return result
 
-        with unwrapped():
+        with _unwrapped():
             try:
                 answer = self.transact(work)
             except OutcomeUnknown:
@@ -266,7 +246,7 @@ class Execution:
                 if internal is not None:
                     raise internal from error
                 if isinstance(error, WriteConflict | OutcomeUnknown):
-                    raise FunctionRaised(error) from error  # a real one would be tried again
+                    raise _FunctionRaised(error) from error  # a real one would be tried again
                 raise
             finally:
                 run.unit.close()
