@@ -7,8 +7,7 @@ differ in little: cron's (three-letter names, ranges that wrap around, `?`, and 
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from evertick.base.errors import InvalidSpec
 from evertick.recurrence.spec.civil import mask_of_values
@@ -33,8 +32,7 @@ ITEMS_MAX: Final = 500
 """Longest list in one field."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class Kind(NamedTuple):
     """What a field counts: its bounds, its names, and the top that `*/n` and `a/n` run up to."""
 
     name: str

@@ -25,10 +25,16 @@ class Due:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunEnded:
-    """A run closed, after all its retries. `ref` says where its result or failure is kept."""
+class Happened:
+    """What every event but `Due` says: when it happened."""
 
     at: Instant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnded(Happened):
+    """A run closed, after all its retries. `ref` says where its result or failure is kept."""
+
     key: OccurrenceKey
     outcome: RunOutcome
     ref: str | None = None
@@ -36,100 +42,90 @@ class RunEnded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StartRefused:
+class StartRefused(Happened):
     """A start that a plan asked for was refused for good: it takes no action, and it is not tried again.
 
     For targets that can refuse a start. A function cannot: its job waits for a worker that knows the function.
     """
 
-    at: Instant
     key: OccurrenceKey
     error: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Triggered:
-    """Somebody wants one run now. `request` makes it happen once; `nominal_at` names another time than now."""
+class Triggered(Happened):
+    """A request for one run now. `request` makes it happen once; `nominal_at` names another time than now."""
 
-    at: Instant
     request: str
     overlap: Overlap | None = None
     nominal_at: Instant | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BackfillAsked:
+class BackfillAsked(Happened):
     """A backfill begins; `evertick.rules.schedules.backfill.admit` has let it in."""
 
-    at: Instant
     backfill: Backfill
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BackfillTimes:
+class BackfillTimes(Happened):
     """The next times of a backfill, at most `backfill.portion` of them; `done` when these were the last."""
 
-    at: Instant
     backfill_id: str
     times: tuple[FireTime, ...]
     done: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BackfillCanceled:
+class BackfillCanceled(Happened):
     """The backfill ends here; what of it waits is dropped, what of it runs goes on."""
 
-    at: Instant
     backfill_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Paused:
-    """Somebody paused the schedule, or paused it again with another note or another end."""
+class Paused(Happened):
+    """The schedule was paused, or paused again with another note or another end."""
 
-    at: Instant
     note: str
     by: str = ""
     until: Instant | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resumed:
-    """Somebody ended the pause.
+class Resumed(Happened):
+    """The pause was ended by a request.
 
     With `recount`, times count from now on even if they were judged before: the clock was ahead then. It is a new id.
     """
 
-    at: Instant
     note: str = ""
     recount: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LimitSet:
+class LimitSet(Happened):
     """The number of scheduled actions left was set anew; None lifts the limit."""
 
-    at: Instant
     remaining: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TargetChanged:
+class TargetChanged(Happened):
     """The target may run (`blocked_reason` is None), or may not, and why: "workflow is paused"."""
 
-    at: Instant
     blocked_reason: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Updated:
+class Updated(Happened):
     """The schedule was edited; None keeps what there is.
 
     If the spec was replaced, `spec_changed` is set and `pending` holds the times of the old one that are between their
     nominal and their actual time (with jitter, one at most): they are kept. Times before the update are never made up.
     """
 
-    at: Instant
     policies: Policies | None = None
     run_id_template: str | None = None
     spec_changed: bool = False
@@ -137,24 +133,18 @@ class Updated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpecEnded:
+class SpecEnded(Happened):
     """The spec names no further time: its end has passed, or its last time was seen."""
 
-    at: Instant
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deleted:
+class Deleted(Happened):
     """The schedule goes, or its target is gone: what waits is dropped, what runs goes on."""
 
-    at: Instant
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looked:
+class Looked(Happened):
     """Nothing but time passed. The last event of every round."""
-
-    at: Instant
 
 
 Event = (
