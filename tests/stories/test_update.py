@@ -75,7 +75,7 @@ def test_a_change_of_something_that_changed_meanwhile_is_refused(world: World) -
     seen = world.app.schedules.get(letters).version
     world.app.schedules.pause(letters, "somebody was quicker")
 
-    with pytest.raises(VersionConflict, match="somebody changed it meanwhile"):
+    with pytest.raises(VersionConflict, match="it was changed meanwhile"):
         world.app.schedules.update(letters, overlap=Overlap.ALLOW_ALL, if_version=seen)
 
 

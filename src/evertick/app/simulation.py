@@ -1,7 +1,7 @@
 """The clock of a database: the machine's, or, for a simulation, the one written down in a file beside it.
 
-`evertick dev --at ...` simulates on a SQLite file of its own and writes `<file>.clock` beside it. Whoever opens that
-database, be it a command or a program, takes its time from there; so all of them agree, and none writes times of the
+`evertick dev --at ...` simulates on a SQLite file of its own and writes `<file>.clock` beside it. Every program and
+command that opens that database takes its time from there; so all of them agree, and none writes times of the
 real world into a simulation. When the simulation ends its clock stops, and shows that moment until it is continued.
 """
 

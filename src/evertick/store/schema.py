@@ -64,7 +64,7 @@ def require_current(dialect: str, version: int, *, place: str) -> None:
 
 
 def migrate(dialect: str, version: int, apply: Callable[[Step], bool], *, place: str) -> list[str]:
-    """Apply every missing step; answers the names of those that `apply` did and nobody else had done meanwhile."""
+    """Apply every missing step; returns the names of those that this call applied."""
     return [step.name for step in pending(dialect, version, place=place) if apply(step)]
 
 

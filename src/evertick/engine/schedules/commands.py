@@ -150,7 +150,7 @@ def locked(
         raise ScheduleNotFound(f"no schedule {schedule_id!r}; list them with `evertick schedule list`")
     if if_version is not None and row.version != if_version:
         raise VersionConflict(
-            f"schedule {schedule_id!r} is at version {row.version}, not {if_version}: somebody changed it meanwhile; "
+            f"schedule {schedule_id!r} is at version {row.version}, not {if_version}: it was changed meanwhile; "
             "read it again"
         )
     return row

@@ -13,7 +13,7 @@ _logger: Final = logging.getLogger("evertick.schedules")
 
 
 def log_evaluated(item: Evaluated, counters: Counters) -> None:
-    """Count what became of occurrences, and say what somebody may miss."""
+    """Count what became of occurrences, and log what an operator should know."""
     fates: Counter[str] = Counter(row.fate for row in item.occurrences)
     for fate, count in fates.items():
         counters.add(f"occurrences_{fate}", count)

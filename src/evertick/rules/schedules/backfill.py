@@ -1,7 +1,7 @@
 """Backfill: running, on request, what a spec names in a span of time, usually a past one.
 
 A backfill is planned first: its times, how many, which of them ran already. It starts only with the plan's token, so
-that nobody starts something else than what was shown. Then its times are handed over in portions that leave room in the
+that exactly what was shown is started. Then its times are handed over in portions that leave room in the
 buffer for the schedule's own: half the buffer, less what waits, shared among all backfills. A backfill therefore never
 loses an occurrence for want of room; it waits for room. It may also be told how many of its runs may be open at a time,
 and to leave out what ran before.

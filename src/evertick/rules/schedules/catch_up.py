@@ -1,8 +1,8 @@
-"""Catch-up: which of the times that passed while nobody looked still run.
+"""Catch-up: which of the times that passed unseen still run.
 
 A window says how late an occurrence may be at all; inside it a policy says how many of the late ones run: `all`, each
-in order; `latest`, the newest only; `none`, none that is late. Up to ten seconds nobody is late. Occurrences asked for
-by hand (triggers, backfills) are exempt.
+in order; `latest`, the newest only; `none`, none that is late. Up to ten seconds count as on time. Occurrences that are
+requested by hand (triggers, backfills) are exempt.
 """
 
 from typing import Final

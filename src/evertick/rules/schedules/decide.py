@@ -184,7 +184,7 @@ def _triggered(builder: StateBuilder, event: Triggered) -> None:
 
 
 def _arrive_by_hand(builder: StateBuilder, occurrences: Sequence[Occurrence]) -> None:
-    """Neither pause nor limit nor lateness concern what somebody asks for; a target that may not run does."""
+    """Pause, limit and lateness do not apply to what is requested by hand; a target that may not run does."""
     if builder.blocked_reason is None:
         builder.admit(occurrences)
         return

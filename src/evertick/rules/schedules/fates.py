@@ -57,7 +57,7 @@ class Reason(StrEnum):
 FATE_OF: Final[Mapping[Reason, Fate]] = MappingProxyType(
     {
         Reason.ON_TIME: Fate.STARTED,
-        Reason.CAUGHT_UP: Fate.STARTED,  # late, because nobody looked in time
+        Reason.CAUGHT_UP: Fate.STARTED,  # late, because no worker evaluated it in time
         Reason.AFTER_WAIT: Fate.STARTED,  # it had waited for an earlier run
         Reason.TRIGGERED: Fate.STARTED,
         Reason.BACKFILLED: Fate.STARTED,
@@ -93,4 +93,4 @@ class RunOutcome(StrEnum):
 
 
 FAILURES: Final = frozenset({RunOutcome.FAILED, RunOutcome.TIMED_OUT})
-"""The outcomes that are a failure of the run itself; being stopped by somebody is none."""
+"""The outcomes that are a failure of the run itself; being stopped on request is none."""

@@ -133,7 +133,7 @@ class Backfill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recount:
-    """Times up to `until` were judged while the clock was ahead; somebody asked for them to be counted again.
+    """Times up to `until` were judged while the clock was ahead; a request asked for them to be counted again.
 
     `id` is the `request` in their keys, so that the ledger keeps both: what it told before, and what really was.
     """

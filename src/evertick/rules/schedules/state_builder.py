@@ -77,7 +77,7 @@ class StateBuilder:
             self.admit(passed)
 
     def admit(self, candidates: Sequence[Occurrence]) -> None:
-        """One pass of the overlap policies over candidates; whoever waits already stays where it is."""
+        """One pass of the overlap policies over candidates; what waits already stays where it is."""
         result = sort_out(
             candidates,
             open_runs=self.open_runs,

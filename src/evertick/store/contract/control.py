@@ -27,7 +27,7 @@ class Control(Protocol):
     def check_usable(self) -> None:
         """After statements of the user's own: raise if one of them failed so that nothing can follow it.
 
-        Raises the error of ours where the database was at fault, Misuse where the user hid an error of his own.
+        Raises the error of ours where the database was at fault, Misuse where the function hid an error.
         """
         ...
 

@@ -55,7 +55,7 @@ class Ledger(Protocol):
         ...
 
     def orphaned_reports(self, *, limit: int) -> list[RunReport]:
-        """What runs reported to schedules that are not there any more; what somebody else is looking at is skipped."""
+        """What runs reported to schedules that are not there any more; those another evaluator has are skipped."""
         ...
 
     def delete_run_reports(self, reports: Sequence[RunReport]) -> None:

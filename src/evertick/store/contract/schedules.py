@@ -27,15 +27,15 @@ class Schedules(Protocol):
         ...
 
     def lock_schedule(self, schedule_id: ScheduleId, *, tenant: TenantId) -> "Schedule | None":
-        """One schedule, to be changed: nobody else changes it before this transaction ends."""
+        """One schedule, to be changed: no other transaction changes it before this one ends."""
         ...
 
     def due_schedules(self, now: Instant, *, limit: int) -> "list[Schedule]":
-        """Schedules that want to be looked at, locked; those somebody else is looking at are skipped."""
+        """Schedules that want to be looked at, locked; those another evaluator is looking at are skipped."""
         ...
 
     def reported_schedules(self, *, limit: int) -> "list[Schedule]":
-        """Schedules with runs that ended and were not heard of yet, locked; those somebody looks at are skipped."""
+        """Schedules with runs that ended and were not heard of yet, locked; those another evaluator has are skipped."""
         ...
 
     def with_open_runs(

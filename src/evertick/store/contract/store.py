@@ -12,7 +12,7 @@ nothing of it is. `write` makes one attempt; it raises
 A statement that fails spoils its transaction until `rollback_to` a savepoint made before it. A spoiled transaction
 does not commit: `write` raises that failure again even if the work hid it.
 
-Every transition repeats, in its `where`, the state it moves from, and answers what it found; so a zombie's write
+Every transition repeats, in its `where`, the state it moves from, and returns what it found; so a zombie's write
 changes nothing and is told so.
 """
 
@@ -74,7 +74,7 @@ class Store(Protocol):
         ...
 
     def migrate(self) -> list[str]:
-        """Bring the schema up to this code's version; answers the names of the steps taken."""
+        """Bring the schema up to this code's version; returns the names of the steps taken."""
         ...
 
     def check_schema(self) -> None:
@@ -82,8 +82,8 @@ class Store(Protocol):
         ...
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` (from any thread) with the hints of commits after which somebody should look. They may be
-        late, lost, repeated or too many. Answers a function that ends it.
+        """Call `listener` (from any thread) with the hints of commits after which a loop should look. They may be
+        late, lost, repeated or too many. Returns a function that ends it.
         """
         ...
 

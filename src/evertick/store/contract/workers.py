@@ -35,5 +35,5 @@ class Workers(Protocol):
         ...
 
     def workers_alive(self, now: Instant) -> list[Worker]:
-        """Those that run: their lease holds or, on a SQLite file, somebody holds the engine's lock."""
+        """Those that run: their lease holds or, on a SQLite file, a process holds the engine's lock."""
         ...

@@ -88,12 +88,12 @@ class Connections:
         self._closed = False
 
     def close(self) -> None:
-        """Close what is kept; whoever asks for a connection from now on meets DatabaseUnavailable."""
+        """Close what is kept; requests for a connection raise DatabaseUnavailable from now on."""
         self._closed = True
         self._close_idle()
 
     def connect(self, kind: ConnectionKind) -> "psycopg.Connection[Any]":
-        """A new connection, which nobody keeps. Raises DatabaseUnavailable or InvalidDatabaseUrl."""
+        """A new connection, which is not kept. Raises DatabaseUnavailable or InvalidDatabaseUrl."""
         try:
             return GuardedConnection.connect(
                 self._relaxed_conninfo if kind.relaxed else self._conninfo,

@@ -139,7 +139,7 @@ class PostgresStore:
     # -- helpers
 
     def _check_whole(self, transaction: PostgresTransaction, connection: "psycopg.Connection[Any]") -> None:
-        """Refuse to commit what PostgreSQL would silently roll back: it answers such a COMMIT without an error."""
+        """Refuse to commit what PostgreSQL would silently roll back: it reports no error for such a COMMIT."""
         if transaction.failure is not None:
             raise transaction.failure
         if connection.closed:

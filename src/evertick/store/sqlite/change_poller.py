@@ -1,6 +1,6 @@
 """Commits that other processes make to a SQLite file, noticed by `pragma data_version`.
 
-A look costs some microseconds. What was committed it does not say, so whoever listens is to look at everything.
+A look costs some microseconds. What was committed it does not say, so listeners look at everything.
 """
 
 import sqlite3
@@ -19,7 +19,7 @@ class ForeignCommits:
     """A thread that calls `noticed` after commits of other processes, from the moment of its making on.
 
     `connection` must be the one that writes, because there the version changes by the commits of others alone;
-    `lock` is held by whoever uses it, and must be held by whoever makes this object.
+    The caller holds `lock`, also while it creates this object.
 
     Raises sqlite3.Error if the connection cannot say where it stands.
     """

@@ -50,7 +50,7 @@ class EngineLock:
                 f"another evertick (process {holder}) already runs the engine on {self._path}; "
                 "stop it, or use another folder or EVERTICK_DATABASE_URL"
             )
-        with contextlib.suppress(OSError):  # on a full disk nobody learns which process it is; the lock counts
+        with contextlib.suppress(OSError):  # on a full disk the process cannot be named; the lock counts
             os.ftruncate(handle, 0)
             os.write(handle, f"{os.getpid()}\n".encode())
         self._handle = handle
@@ -95,7 +95,7 @@ def engine_runs(path: Path) -> bool:
 
 
 def _locked(handle: int) -> bool:
-    """Take the engine's lock; tried for a moment, since `engine_runs` of somebody's may hold it just now."""
+    """Take the engine's lock; tried for a moment, since another process's `engine_runs` may hold it just now."""
     for _ in range(LOCK_TRIES):
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

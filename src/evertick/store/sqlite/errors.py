@@ -25,7 +25,7 @@ def ours(error: sqlite3.Error, place: str) -> EvertickError:
     """The error of our tree that says what a driver's error means for the caller; `place` is the file."""
     name = getattr(error, "sqlite_errorname", "")
     if isinstance(error, sqlite3.IntegrityError) and "unique" in str(error).lower():
-        return WriteConflict(f"somebody else wrote the same key first: {error}")
+        return WriteConflict(f"another transaction wrote the same key first: {error}")
     if name.startswith("SQLITE_FULL"):
         return StorageFailed(f"the disk of {place} is full ({error}); nothing was written, free some space")
     if name.startswith("SQLITE_IOERR"):

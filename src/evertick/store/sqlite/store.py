@@ -146,7 +146,7 @@ class SqliteStore:
             self._engine_lock.release_engine()
 
     def unlock_engine(self) -> None:
-        """From then on whoever takes the lock checkpoints, and this process does not."""
+        """From then on the holder of the lock checkpoints, and this process does not."""
         if self._closed.is_set() or self._engine_lock is None or not self._engine_lock.held:
             return
         self._writer.execute("pragma wal_autocheckpoint = 0")
@@ -209,7 +209,7 @@ class SqliteStore:
             name = getattr(error, "sqlite_errorname", "")
             if name.startswith("SQLITE_IOERR") and name != "SQLITE_IOERR_WRITE":
                 # All of it was handed to the operating system, whose word that it is on the disk is missing. It was
-                # taken back here, but whoever opens the file after a crash may find it.
+                # taken back here, but a process that opens the file after a crash may find it.
                 raise OutcomeUnknown(
                     f"{self._place}: the disk failed during COMMIT ({error}), so this transaction may be there after a "
                     "crash although it is not there now; check the disk: its space, its health, its connection"

@@ -26,11 +26,11 @@ class Driver(ABC):
 
     @abstractmethod
     def _run(self, name: str, params: Mapping[str, Any]) -> int:
-        """Run a statement; answers how many rows it changed."""
+        """Run a statement; returns how many rows it changed."""
 
     @abstractmethod
     def _run_many(self, name: str, columns: Sequence[str], rows: Sequence[Row]) -> int:
-        """Run a statement for many rows; answers how many rows it changed."""
+        """Run a statement for many rows; returns how many rows it changed."""
 
     @abstractmethod
     def _command(self, text: str) -> None:

@@ -1,6 +1,6 @@
 """Keys: field values as bytes whose order is the order of the values.
 
-Declared indexes compare these bytes, so both databases sort alike and nobody's collation has a say. The order of
+Declared indexes compare these bytes, so both databases sort alike, whatever their collation. The order of
 types is: missing, None, numbers (integers and floats together), booleans, text, bytes, instants, lists, dicts.
 
 Each value begins with a byte for its type. Text and bytes escape 0x00 as 0x00 0xFF and end with 0x00, so a prefix

@@ -146,7 +146,7 @@ def _merged(
 ) -> Iterator[tuple[Any, StoredDocument]]:
     """What the database has and what waits, in one order; what waits wins, and None hides.
 
-    `read` answers the rows beyond a position, and the position to go on from or None.
+    `read` returns the rows beyond a position, and the position to go on from or None.
     """
     waiting = iter(overlay)
     next_waiting = next(waiting, None)

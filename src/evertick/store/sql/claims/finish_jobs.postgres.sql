@@ -1,4 +1,4 @@
--- finish_jobs: as SQLite's finish_job, for many attempts in one round trip. Answers the ids that were still held.
+-- finish_jobs: as SQLite's finish_job, for many attempts in one round trip. Returns the ids that were still held.
 -- :rows is a JSON array of objects: the driver writes it many times faster than arrays, one for each column. The ids
 -- are looked up in the primary key. `is not distinct from` keeps PostgreSQL from reading jobs_running instead, where
 -- everything this worker ever finished lies dead until vacuum may remove it.

@@ -1,4 +1,4 @@
--- save_schedules: write schedules back, each if nobody else has since it was read, in one round trip.
+-- save_schedules: write schedules back, each if no other transaction has since it was read, in one round trip.
 update schedules
    set spec = s.spec, target = s.target, function = s.function, state = s.state, status = s.status, note = s.note,
        memo = s.memo, seen_until = s.seen_until, wake_at = s.wake_at, next_at = s.next_at, last_at = s.last_at,

@@ -1,4 +1,4 @@
--- save_schedules: write a schedule back, if nobody else has since it was read. SQLite runs it once a row.
+-- save_schedules: write a schedule back, if no other transaction has since it was read. SQLite runs it once a row.
 update schedules
    set spec = ?, target = ?, function = ?, state = ?, status = ?, note = ?, memo = ?, seen_until = ?, wake_at = ?,
        next_at = ?, last_at = ?, last_result = ?, last_failure = ?, version = ?, updated_at = ?, revision = revision + 1

@@ -1,4 +1,4 @@
--- expired_workers: workers whose lease ran out. SQLite has one writer, so nobody else looks at the same time.
+-- expired_workers: workers whose lease ran out. SQLite has one writer, so no other reaper looks at the same time.
 select id, started_at, leased_until, host, pid
   from workers
  where leased_until <= :now
