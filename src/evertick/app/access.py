@@ -4,6 +4,7 @@
 the same for programs that run on an event loop.
 """
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, overload
 
 from evertick.app.functions.function import Action, Function, Mutation, Query
@@ -22,7 +23,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Access:
+class Access(ABC):
     """What a program can do with the data of one tenant."""
 
     functions: "Registry"
@@ -105,9 +106,9 @@ class Access:
 
         return Execution(self.environment, self.tenant_id)
 
+    @abstractmethod
     def _opened(self) -> "Environment":
         """The environment, opened if it is not open."""
-        raise NotImplementedError
 
 
 class AsyncAccess:

@@ -1,5 +1,6 @@
 """Stories about schedules: work that takes as long as the story says, and the ledger in a few words."""
 
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Unpack, cast
@@ -23,7 +24,7 @@ from evertick.testing.timeline import Timeline
 from evertick.testing.work import Work
 
 
-class ScheduleStories:
+class ScheduleStories(ABC):
     """What a world does for stories about schedules; its engine has the rest."""
 
     app: App
@@ -36,9 +37,9 @@ class ScheduleStories:
         self._outages: list[tuple[datetime, datetime]] = []
 
     @property
+    @abstractmethod
     def now(self) -> datetime:
         """The present of this world, in UTC."""
-        raise NotImplementedError
 
     def schedule(
         self,

@@ -4,6 +4,7 @@ In a mutation the jobs belong to its transaction. From an action, a program or t
 transaction of its own. On a connection of the user's the jobs belong to what that connection commits.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -31,7 +32,7 @@ CANCEL_PAGE: Final = 1_000
 """Jobs that `cancel_all` cancels in one transaction."""
 
 
-class _Scheduler(Generic[One, Many]):
+class _Scheduler(ABC, Generic[One, Many]):
     """What all schedulers share. Scheduling returns `One` id or `Many`; the awaited scheduler returns coroutines."""
 
     def __init__(self, job_builder: JobBuilder, tenant: TenantId, *, parent_id: JobId | None = None) -> None:
@@ -103,11 +104,11 @@ class _Scheduler(Generic[One, Many]):
     def _now(self) -> Instant:
         return self._job_builder.now()
 
-    def _schedule_one(self, request: Request) -> One:
-        raise NotImplementedError
+    @abstractmethod
+    def _schedule_one(self, request: Request) -> One: ...
 
-    def _schedule(self, request: Request) -> Many:
-        raise NotImplementedError
+    @abstractmethod
+    def _schedule(self, request: Request) -> Many: ...
 
     def _draft(self, request: Request, budget: Budget | None = None) -> list[NewJob]:
         return self._job_builder.draft(

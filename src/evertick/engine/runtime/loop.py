@@ -7,6 +7,7 @@ happen here and nowhere else.
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from typing import Final
 
 from evertick.base.clock import real_seconds
@@ -23,7 +24,7 @@ CONFLICT_PAUSE_S: Final = 0.005
 LEAST_WAIT_S: Final = 0.001
 
 
-class Loop:
+class Loop(ABC):
     """A loop; a subclass does its work in `round`."""
 
     name = "loop"
@@ -38,9 +39,9 @@ class Loop:
         self._away_since: Instant | None = None
         self._backoff_s = BACKOFF_FIRST_S
 
+    @abstractmethod
     async def round(self) -> Instant | None:
         """Do one bounded round of work. Return when to look again, or None to wait for a poke."""
-        raise NotImplementedError
 
     def poke(self) -> None:
         """Look again at once. Call it in the loop's own thread."""
