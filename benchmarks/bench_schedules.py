@@ -32,8 +32,8 @@ from evertick.engine.schedules.evaluation import Inputs, evaluate
 from evertick.engine.schedules.evaluator import PAGE, Evaluator
 from evertick.engine.schedules.outcome import Evaluation
 from evertick.rules.schedules.metadata import ScheduleMetadata
+from evertick.rules.schedules.policies import Target
 from evertick.rules.schedules.state import new_state
-from evertick.rules.schedules.target import Target
 from evertick.store.records.schedule import Schedule, StoredSpec
 from evertick.store.transaction.jobs import NEW_JOB_COLUMNS
 from evertick.store.transaction.ledger import RECORDED_COLUMNS

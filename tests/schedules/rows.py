@@ -10,9 +10,8 @@ from evertick.base.instants import Instant
 from evertick.base.records.jobs import FunctionKind
 from evertick.base.records.retry import RetryPolicy
 from evertick.rules.schedules.metadata import ScheduleMetadata
-from evertick.rules.schedules.policies import Policies
+from evertick.rules.schedules.policies import Policies, Target
 from evertick.rules.schedules.state import Pause, new_state
-from evertick.rules.schedules.target import Target
 from evertick.store.records.schedule import Schedule, StoredSpec
 
 EVERY_MINUTE: Mapping[str, Any] = {"intervals": [{"every": "1m"}]}

@@ -16,13 +16,13 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from evertick.base.errors import Misuse
+from evertick.engine.runtime.settings import Settings
 from evertick.store.contract.store import Store
 
 if TYPE_CHECKING:
-    from evertick.app.app import App
     from evertick.engine.worker import Worker
 
 _logger: Final = logging.getLogger("evertick.engine")
@@ -87,14 +87,24 @@ def once_per_keypress(ask: Callable[[], None]) -> Callable[[], None]:
     return handler
 
 
-def use_drain(app: "App", drain_s: float | None) -> int:
+class Served(Protocol):
+    """An app, as far as serving it goes."""
+
+    settings: Settings
+
+    def worker(self) -> "Worker": ...
+
+    def close(self) -> None: ...
+
+
+def use_drain(app: Served, drain_s: float | None) -> int:
     """Set how long a drain may take, unless None; returns it in milliseconds. Before the database is opened."""
     if drain_s is not None:
         app.settings = replace(app.settings, drain_ms=round(drain_s * 1000))
     return app.settings.drain_ms
 
 
-async def serve(app: "App", drain_ms: int, *, started: Callable[[Stopper], None]) -> bool:
+async def serve(app: Served, drain_ms: int, *, started: Callable[[Stopper], None]) -> bool:
     """Run the app's worker until it is stopped; returns whether it was asked to end at once.
 
     `started` is called in the loop's thread with what stops it.
@@ -107,7 +117,7 @@ async def serve(app: "App", drain_ms: int, *, started: Callable[[Stopper], None]
     return stopper.at_once
 
 
-def run_until_stopped(app: "App") -> None:
+def run_until_stopped(app: Served) -> None:
     """See `App.run`."""
     if threading.current_thread() is not threading.main_thread():
         raise Misuse("app.run() waits for signals, so it runs in the main thread; use app.running() in another one")
@@ -138,7 +148,7 @@ def leave(code: int) -> None:
     os._exit(code)
 
 
-def close(app: "App", store: Store) -> None:
+def close(app: Served, store: Store) -> None:
     """Close the app and its database."""
     app.close()
     store.close()

@@ -23,9 +23,16 @@ from evertick.recurrence.english.meaning import (
     without_lifted,
 )
 from evertick.recurrence.english.phrases.clock import LISTED_MAX, say_times
-from evertick.recurrence.english.phrases.dates import Scope, say_clock, say_day, scope_of
+from evertick.recurrence.english.phrases.dates import (
+    Scope,
+    say_clock,
+    say_day,
+    say_duration,
+    say_milliseconds,
+    say_offset,
+    scope_of,
+)
 from evertick.recurrence.english.phrases.days import Days, say_days
-from evertick.recurrence.english.phrases.durations import say_duration, say_milliseconds, say_offset
 from evertick.recurrence.english.phrases.grammar import ELAPSED, FIXED, GAPS, NO_SOURCES, OVERLAPS, joined
 from evertick.recurrence.english.phrases.places import say_country, say_zone
 from evertick.recurrence.english.phrases.rrules import DATES_SHOWN_MAX, say_instants, say_rrule, why_rule_never

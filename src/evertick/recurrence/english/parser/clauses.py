@@ -9,9 +9,8 @@ from typing import Final
 
 from evertick.recurrence.english.parser.days import read_days, read_span, read_weekday
 from evertick.recurrence.english.phrases.clock import ReadTimes, one_clock, read_numbers, read_times, read_window
-from evertick.recurrence.english.phrases.dates import read_moment
+from evertick.recurrence.english.phrases.dates import read_duration, read_moment
 from evertick.recurrence.english.phrases.days import Days
-from evertick.recurrence.english.phrases.durations import read_duration
 from evertick.recurrence.english.phrases.grammar import ELAPSED, FIXED, SKIPS
 from evertick.recurrence.english.phrases.reader import Part, Reader, attempt
 from evertick.recurrence.parse.moments import format_local

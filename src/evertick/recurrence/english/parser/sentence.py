@@ -24,9 +24,8 @@ from evertick.recurrence.english.parser.clauses import Clause, read_clause
 from evertick.recurrence.english.parser.cron_lines import cron_lines
 from evertick.recurrence.english.parser.days import read_days, read_span
 from evertick.recurrence.english.phrases.clock import read_times
-from evertick.recurrence.english.phrases.dates import Scope, read_day, read_moment, scope_named
+from evertick.recurrence.english.phrases.dates import Scope, read_day, read_milliseconds, read_moment, scope_named
 from evertick.recurrence.english.phrases.days import Days
-from evertick.recurrence.english.phrases.durations import read_milliseconds
 from evertick.recurrence.english.phrases.grammar import GAPS, NO_SOURCES, OVERLAPS
 from evertick.recurrence.english.phrases.places import country_names, read_country, read_zone, refuse_zone, zone_labels
 from evertick.recurrence.english.phrases.reader import TEXT_MAX, Part, Reader

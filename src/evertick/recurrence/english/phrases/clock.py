@@ -9,8 +9,7 @@ which of the two a reader of the phrase will assume.
 from dataclasses import dataclass
 from typing import Final
 
-from evertick.recurrence.english.phrases.dates import is_clock, read_clock
-from evertick.recurrence.english.phrases.durations import UNITS, read_duration, unit_named
+from evertick.recurrence.english.phrases.dates import UNITS, is_clock, read_clock, read_duration, unit_named
 from evertick.recurrence.english.phrases.grammar import joined, ordinal, runs, said_runs
 from evertick.recurrence.english.phrases.reader import Reader, attempt
 from evertick.recurrence.english.phrases.times import (
