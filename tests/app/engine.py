@@ -117,6 +117,39 @@ class Engine:
             self._ready.set()
 
 
+class Watched:
+    """`app.running()`, as programs use it, and the ends of its jobs."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._running = app.running()
+        self._changed = threading.Condition()
+
+    def __enter__(self) -> Self:
+        self._app.counters.observers.append(self)
+        self._running.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._running.stop()
+        self._app.counters.observers.remove(self)
+
+    def job_ended(self, event: JobEnded, /) -> None:
+        """The engine calls it after every attempt."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def wait(self, job_id: str) -> JobView:
+        """The job, once it has ended."""
+
+        def has_ended() -> bool:
+            return job_of(self._app, job_id).state not in (JobState.PENDING, JobState.IN_PROGRESS)
+
+        with self._changed:
+            assert self._changed.wait_for(has_ended, PATIENCE_S), "it never ended"
+        return job_of(self._app, job_id)
+
+
 def job_of(app: App, job_id: str) -> JobView:
     """A job as it stands."""
     job = app.environment.store.read(lambda transaction: transaction.get_job(JobId(job_id), tenant=DEFAULT_TENANT))

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from evertick.base.errors import Misuse
+from evertick.engine.runtime.event_loop import run_to_end
 from evertick.engine.worker import Worker
 
 _logger: Final = logging.getLogger("evertick.engine")
@@ -132,8 +133,7 @@ class _InThread:
 
     def _run(self) -> None:
         try:
-            with asyncio.Runner() as runner:
-                runner.run(self._work())
+            run_to_end(self._work)
         except BaseException as error:
             self.error = error
             _log(error)

@@ -124,7 +124,9 @@ def run_until_stopped(app: Served) -> None:
     with contextlib.suppress(RuntimeError):
         asyncio.get_running_loop()
         raise Misuse("an event loop runs in this thread already; use `async with app.running():` there")
-    asyncio.run(serve(app, app.settings.drain_ms, started=stop_on_signals))
+    from evertick.engine.runtime.event_loop import run_to_end
+
+    run_to_end(serve, app, app.settings.drain_ms, started=stop_on_signals)
 
 
 def stop_on_signals(stopper: Stopper) -> None:

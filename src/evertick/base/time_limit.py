@@ -48,6 +48,11 @@ class FunctionTimeout(BaseException):
     """Raised inside a function whose time is over. No `except Exception` of the user's catches it by accident."""
 
 
+def is_interrupt(error: BaseException) -> bool:
+    """Whether it may come from Ctrl-C, which is delivered to the main thread alone. Elsewhere a function raised it."""
+    return isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
+
+
 class StopFlag:
     """Set by another thread to end a function before its time is over."""
 

@@ -13,7 +13,7 @@ from evertick.app.functions.function import Function
 from evertick.app.run.run import Run
 from evertick.base.outcomes import Canceled, Outcome, Raised, Returned
 from evertick.base.records.jobs import Claim, Stop
-from evertick.base.time_limit import FunctionTimeout, StopFlag, current_guard
+from evertick.base.time_limit import FunctionTimeout, StopFlag, current_guard, is_interrupt
 from evertick.engine.runtime.runner import RunningAction
 
 
@@ -50,9 +50,9 @@ class ActionAttempt:
                 return Canceled()
             error = FunctionTimeout()
             error.__cause__ = canceled
-        except KeyboardInterrupt:
-            raise
         except BaseException as raised:
+            if is_interrupt(raised):
+                raise
             error = FunctionTimeout() if supervision.is_over else raised
         finally:
             supervision.end()

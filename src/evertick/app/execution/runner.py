@@ -30,7 +30,7 @@ from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import TIMED_OUT, Outcome, Raised, Returned
 from evertick.base.records.jobs import Call, Claim, FunctionKind
-from evertick.base.time_limit import FunctionTimeout, current_guard
+from evertick.base.time_limit import FunctionTimeout, current_guard, is_interrupt
 from evertick.engine.runtime.conflict_retry import retry_conflicts, retry_conflicts_async
 from evertick.engine.runtime.runner import Ran, RunningAction
 from evertick.store.contract.store import Isolation, Transaction
@@ -101,9 +101,9 @@ class Execution:
             run.unit.close()
             outcome: Outcome = Returned(_result_text(claim, function, result))
             unit.check_usable()
-        except KeyboardInterrupt:
-            raise
         except BaseException as error:  # SystemExit and CancelledError too: a function must not end the worker
+            if is_interrupt(error):
+                raise
             run.unit.close()  # before anything is undone: a generator that is collected from now on must not write
             internal = unit.explain(error)
             if internal is not None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple
 
+from evertick.base.errors import Conflict, Unavailable
 from evertick.base.ids import JobId, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import Canceled, Raised
@@ -73,6 +74,7 @@ class ActionEnds(Loop):
         super().__init__(deps, poll_ms=deps.settings.poll_ms)
         self._on_written = on_written
         self._waiting: list[_Ended] = []
+        self._at_a_time = ENDS_MAX
 
     def add(self, ended: _Ended) -> None:
         """Let an end be written soon."""
@@ -89,7 +91,7 @@ class ActionEnds(Loop):
         if not self._waiting:
             return None
         worker_id = self._waiting[0].running.worker_id
-        batch = [item for item in self._waiting if item.running.worker_id == worker_id][:ENDS_MAX]
+        batch = [item for item in self._waiting if item.running.worker_id == worker_id][: self._at_a_time]
         claims = {item.end.id: item.running.claim for item in batch}
         ends = [item.end for item in batch]
         now = self._deps.clock.now()
@@ -99,7 +101,14 @@ class ActionEnds(Loop):
 
         # READ COMMITTED: every row is named by its id and fenced. If the reply is lost, writing again is harmless:
         # what was written is no longer held, so it changes nothing and is followed by nothing.
-        held = await self._deps.executors.write(work, isolation=Isolation.READ_COMMITTED)
+        try:
+            held = await self._deps.executors.write(work, isolation=Isolation.READ_COMMITTED)
+        except (Unavailable, Conflict):
+            raise
+        except Exception as error:
+            self._set_aside(batch, error)
+            return self._deps.clock.now()
+        self._at_a_time = ENDS_MAX
         written = {id(item) for item in batch}
         self._waiting = [item for item in self._waiting if id(item) not in written]
         for running, wanted in batch:
@@ -110,6 +119,21 @@ class ActionEnds(Loop):
             else:
                 self._deps.counters.add("actions_taken")
         return self._deps.clock.now()
+
+    def _set_aside(self, batch: list[_Ended], error: Exception) -> None:
+        """The engine failed in a way that it does not know: find the end that it failed at, and write a plain one."""
+        if len(batch) > 1:
+            self._at_a_time = len(batch) // 2
+            return
+        [(running, end)] = batch
+        claim = running.claim
+        _logger.error("how %s ended cannot be written", claim.name, exc_info=error, extra={"job_id": claim.id})
+        self._waiting = [item for item in self._waiting if item is not batch[0]]
+        if (claim.on_complete, claim.schedule, claim.retry) != (None, None, None) or end.logs or end.result:
+            raised = Raised(type(error).__name__, storable(f"how it ended cannot be written: {storable(str(error))}"))
+            running.claim = claim._replace(on_complete=None, schedule=None, retry=None)
+            plain = ended(running.claim, raised, now=self._deps.clock.now(), entropy=self._deps.entropy)
+            self.add(_Ended(running, plain))
 
 
 class ActionLoop(Loop):

@@ -1,0 +1,96 @@
+"""A worker survives what functions do to its thread, its event loop and its own work."""
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from evertick import ActionCtx, App, MutationCtx, SyncActionCtx
+from evertick.engine.jobs import actions
+from evertick.functions import JobState
+from tests.app.conftest import OpenApp
+from tests.app.engine import Watched
+
+
+@pytest.fixture
+def app(open_app: OpenApp) -> App:
+    app = open_app()
+    if not app.database_url.startswith("sqlite"):
+        app.migrate()
+
+    @app.action(name="quick")
+    async def quick(ctx: ActionCtx) -> str:
+        return "quick"
+
+    return app
+
+
+@pytest.mark.parametrize("how", ["SystemExit", "KeyboardInterrupt", "stop"])
+def test_what_a_background_task_raises_ends_no_worker(app: App, how: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Real once: the worker ended, and the program that ran it went on without one."""
+
+    @app.action(name="careless")
+    async def careless(ctx: ActionCtx) -> None:
+        async def later() -> None:
+            if how == "stop":
+                asyncio.get_running_loop().stop()
+            else:
+                raise {"SystemExit": SystemExit, "KeyboardInterrupt": KeyboardInterrupt}[how](3)
+
+        held.append(asyncio.create_task(later()))
+
+    held: list[Any] = []
+    with Watched(app) as watched:
+        for _ in range(2):
+            assert watched.wait(app.scheduler.run_after(0, careless)).state is JobState.SUCCESS
+            assert watched.wait(app.scheduler.run_after(0, "quick")).result == "quick"
+    # Else a garbage collection logs it, which CPython 3.11 does not survive while it compiles (gh-106905).
+    assert all(how == "stop" or task.exception() is not None for task in held)
+    assert "the worker goes on" in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["mutation", "plain", "async"])
+def test_a_keyboard_interrupt_that_a_function_raises_fails_its_job(app: App, kind: str) -> None:
+    @app.mutation(name="mutation")
+    def mutation(ctx: MutationCtx) -> None:
+        raise KeyboardInterrupt
+
+    @app.action(name="plain")
+    def plain(ctx: SyncActionCtx) -> None:
+        raise KeyboardInterrupt
+
+    @app.action(name="async")
+    async def in_loop(ctx: ActionCtx) -> None:
+        raise KeyboardInterrupt
+
+    with Watched(app) as watched:
+        job = watched.wait(app.scheduler.run_after(0, kind))
+        assert watched.wait(app.scheduler.run_after(0, "quick")).result == "quick"
+    assert str(job.error).startswith("KeyboardInterrupt")
+
+
+def test_an_end_that_cannot_be_written_fails_its_job_alone(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    finish = actions.finish
+
+    def failing(transaction: Any, claims: Any, ends: Any, **named: Any) -> Any:
+        if any(end.result == '"bad"' for end in ends):
+            raise RuntimeError("a fault of the engine's own")
+        return finish(transaction, claims, ends, **named)
+
+    monkeypatch.setattr(actions, "finish", failing)
+
+    @app.action(name="says")
+    async def says(ctx: ActionCtx, word: str) -> str:
+        return word
+
+    ids = app.scheduler.run_after_many(0, [says.args(word) for word in ("good", "bad", "good", "good")])
+    with Watched(app) as watched:
+        jobs = [watched.wait(job_id) for job_id in ids]
+    assert [job.result for job in jobs] == ["good", None, "good", "good"]
+    assert "RuntimeError: how it ended cannot be written" in str(jobs[1].error)
+
+
+@pytest.fixture(autouse=True)
+def logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "evertick.engine")
