@@ -251,7 +251,7 @@ class App(Decorators, Access):
     def prepare(self, store: "Store") -> None:
         """Make a store fit for this app's tables. Raises SchemaMismatch."""
         from evertick.app.documents.indexing import build_indexes
-        from evertick.engine.runtime.conflict_retry import retry_conflicts
+        from evertick.engine.runtime.executors import retry_conflicts
 
         store.check_schema()
         tables = list(self.tables)

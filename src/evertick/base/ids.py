@@ -24,7 +24,6 @@ WorkerId = NewType("WorkerId", str)
 """A worker, by boot: random, because host names and process ids come back."""
 
 ScheduleId = NewType("ScheduleId", str)
-DocumentId = NewType("DocumentId", str)
 TenantId = NewType("TenantId", str)
 
 DEFAULT_TENANT: Final = TenantId("default")

@@ -7,7 +7,6 @@ runs and goes on under a new identity.
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from typing import Final
 
 from evertick.base.clock import SystemClock
@@ -57,11 +56,6 @@ class Worker:
         self._stopped = asyncio.Event()
         self._at_once = asyncio.Event()
         self.has_ended = False
-
-    @property
-    def claiming(self) -> Sequence[Loop]:
-        """The loops that take work, which notifications poke."""
-        return self._claiming
 
     async def run(self) -> None:
         """Run until `stop`. Raises what ended a loop unexpectedly, after stopping the others."""

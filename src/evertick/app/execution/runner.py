@@ -31,7 +31,7 @@ from evertick.base.instants import Instant
 from evertick.base.outcomes import TIMED_OUT, Outcome, Raised, Returned
 from evertick.base.records.jobs import Call, Claim, FunctionKind
 from evertick.base.time_limit import FunctionTimeout, current_guard, is_interrupt
-from evertick.engine.runtime.conflict_retry import retry_conflicts, retry_conflicts_async
+from evertick.engine.runtime.executors import retry_conflicts, retry_conflicts_async
 from evertick.engine.runtime.runner import Ran, RunningAction
 from evertick.store.contract.store import Isolation, Transaction
 from evertick.store.transaction.function_unit import FunctionUnit

@@ -23,7 +23,7 @@ from evertick.base.ids import Entropy, IdMaker, ScheduleId, system_entropy
 from evertick.base.instants import SECOND_MS, Instant, to_datetime
 from evertick.cli.core.databases import chosen_tenant, open_database
 from evertick.cli.schedule.spec_flags import parse_when
-from evertick.engine.runtime.conflict_retry import retry_conflicts
+from evertick.engine.runtime.executors import retry_conflicts
 from evertick.engine.runtime.settings import Settings
 from evertick.engine.schedules.eligibility import Eligibility
 from evertick.recurrence.search.recurrence import Recurrence

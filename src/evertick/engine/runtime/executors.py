@@ -5,14 +5,23 @@ the engine must go on claiming, evaluating and writing ends meanwhile.
 
 `ThreadExecutors` has threads; `InlineExecutors` runs everything at once in the caller's thread, which makes tests and
 simulations deterministic.
+
+`Store.write` makes one attempt at a transaction. Calls from programs, actions and commands want a result, so
+`retry_conflicts` runs one again that met a conflict, after a wait that grows; the engine's own loops handle conflicts
+by batch.
 """
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, NamedTuple, Protocol, TypeVar
 
+from evertick.base.errors import WriteConflict
+from evertick.base.ids import Entropy
+from evertick.base.records.retry import RetryPolicy
+from evertick.rules.jobs.retry import retry_delay_ms
 from evertick.store.contract.store import Isolation, Store, Transaction
 
 A = TypeVar("A")
@@ -187,3 +196,36 @@ class InlineExecutors(Executors):
 
     def close(self, *, wait: bool = True) -> None:
         """Nothing is to be given back."""
+
+
+CONFLICTS: Final = RetryPolicy(attempts_max=10, first_ms=10, factor=2.0, cap_ms=1_000, jitter=0.5)
+"""How often a transaction is attempted before its caller gets the WriteConflict."""
+
+
+def retry_conflicts(attempt: Callable[[], T], entropy: Entropy, *, sleep: Callable[[float], None] = time.sleep) -> T:
+    """The result of `attempt`, called again while it raises WriteConflict.
+
+    Raises WriteConflict after the last of the attempts that `CONFLICTS` allows, and whatever else `attempt` raises.
+    """
+    failures = 0
+    while True:
+        try:
+            return attempt()
+        except WriteConflict:
+            failures += 1
+            if failures >= CONFLICTS.attempts_max:
+                raise
+        sleep(retry_delay_ms(failures, CONFLICTS, entropy) / 1000)
+
+
+async def retry_conflicts_async(attempt: Callable[[], Awaitable[T]], entropy: Entropy) -> T:
+    """Like `retry_conflicts`, without blocking the event loop."""
+    failures = 0
+    while True:
+        try:
+            return await attempt()
+        except WriteConflict:
+            failures += 1
+            if failures >= CONFLICTS.attempts_max:
+                raise
+        await asyncio.sleep(retry_delay_ms(failures, CONFLICTS, entropy) / 1000)
