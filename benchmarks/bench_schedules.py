@@ -31,8 +31,7 @@ from evertick.base.records.jobs import FunctionKind, JobState
 from evertick.engine.schedules.evaluation import Inputs, evaluate
 from evertick.engine.schedules.evaluator import PAGE, Evaluator
 from evertick.engine.schedules.outcome import Evaluation
-from evertick.rules.schedules.metadata import ScheduleMetadata
-from evertick.rules.schedules.policies import Target
+from evertick.rules.schedules.metadata import ScheduleMetadata, Target
 from evertick.rules.schedules.state import new_state
 from evertick.store.records.schedule import Schedule, StoredSpec
 from evertick.store.transaction.jobs import NEW_JOB_COLUMNS

@@ -9,8 +9,8 @@ from evertick.base.ids import DEFAULT_TENANT, ScheduleId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import FunctionKind
 from evertick.base.records.retry import RetryPolicy
-from evertick.rules.schedules.metadata import ScheduleMetadata
-from evertick.rules.schedules.policies import Policies, Target
+from evertick.rules.schedules.metadata import ScheduleMetadata, Target
+from evertick.rules.schedules.policies import Policies
 from evertick.rules.schedules.state import Pause, new_state
 from evertick.store.records.schedule import Schedule, StoredSpec
 

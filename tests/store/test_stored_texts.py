@@ -20,8 +20,8 @@ from evertick.base.records.jobs import (
 from evertick.base.records.retry import RETRY, RetryPolicy
 from evertick.base.records.stored import Codec, text_of
 from evertick.rules.schedules.fates import Origin, Reason
-from evertick.rules.schedules.metadata import KnownBackfill, ScheduleMetadata
-from evertick.rules.schedules.policies import Overlap, Target
+from evertick.rules.schedules.metadata import KnownBackfill, ScheduleMetadata, Target
+from evertick.rules.schedules.policies import Overlap
 from evertick.store.contract.store import Store
 from evertick.store.records.schedule import METADATA, STATE, TARGET, Schedule, StoredSpec
 from tests.store.rows import NOW, claim_one

@@ -15,8 +15,8 @@ from evertick.base.ids import ScheduleId
 from evertick.base.records.jobs import FunctionKind
 from evertick.recurrence.spec.spec import Spec
 from evertick.recurrence.wire.writing import canonical
-from evertick.rules.schedules.metadata import CODE
-from evertick.rules.schedules.policies import Policies, Target
+from evertick.rules.schedules.metadata import CODE, Target
+from evertick.rules.schedules.policies import Policies
 from evertick.store.records.schedule import Schedule
 
 ID_CHARS_MAX: Final = 512

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from evertick.base.ids import DEFAULT_TENANT, ScheduleId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.stored import ByText, Codec, Stored
-from evertick.rules.schedules.metadata import ScheduleMetadata
-from evertick.rules.schedules.policies import Target
+from evertick.rules.schedules.metadata import ScheduleMetadata, Target
 from evertick.rules.schedules.state import NONE_UNLISTED, OccurrenceKey, Run, ScheduleState, Unlisted
 from evertick.rules.schedules.state_json import from_text, to_text
 from evertick.store.records.open_occurrences import Open
