@@ -6,6 +6,7 @@
 
 from evertick.app.decorators import FunctionOptions
 from evertick.app.execution.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx
+from evertick.app.execution.failure_hooks import Failure
 from evertick.app.functions.function import Action, Function, FunctionCall, Mutation, Query
 from evertick.app.functions.options import ApplicationError, JobResult, NonRetryable, OnConflict, Retry
 from evertick.app.scheduling.schedulers import AsyncScheduler, BoundScheduler, MutationScheduler, Scheduler
@@ -13,7 +14,7 @@ from evertick.base.ids import JobId
 from evertick.base.records.jobs import FunctionKind, JobState
 
 __all__ = [
-    "Action", "ActionCtx", "ApplicationError", "AsyncScheduler", "BoundScheduler", "Function", "FunctionCall",
-    "FunctionKind", "FunctionOptions", "JobId", "JobResult", "JobState", "Mutation", "MutationCtx", "MutationScheduler",
-    "NonRetryable", "OnConflict", "Query", "QueryCtx", "Retry", "Scheduler", "SyncActionCtx",
+    "Action", "ActionCtx", "ApplicationError", "AsyncScheduler", "BoundScheduler", "Failure", "Function",
+    "FunctionCall", "FunctionKind", "FunctionOptions", "JobId", "JobResult", "JobState", "Mutation", "MutationCtx",
+    "MutationScheduler", "NonRetryable", "OnConflict", "Query", "QueryCtx", "Retry", "Scheduler", "SyncActionCtx",
 ]  # fmt: skip

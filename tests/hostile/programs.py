@@ -304,18 +304,46 @@ class _Raised(Exception):
         self.exception = exception  # whether `except Exception` catches it
 
 
-def replay(program: Program) -> Left | None:
-    """What the program leaves behind, or None if it must fail."""
+def replay(program: Program, *, aborts: bool) -> Left | None:
+    """What the program leaves behind, or None if it must fail.
+
+    `aborts`: as on PostgreSQL, a mutation in which a statement failed can go on to use its connection only to fail, and
+    fails at its end, even if it caught the error. On SQLite a failed statement is undone alone.
+    """
     left = Left(Counter(), Counter(), Counter())
     try:
-        _replay(program.steps, left)
+        _Replay(left, aborts=aborts).mutation(program.steps)
     except _Raised:
         return None
     return left if program.result not in FAILING_RESULTS else None
 
 
-def _replay(steps: Steps, left: Left) -> None:
-    for step in steps:
+class _Replay:
+    """Says what steps leave behind in `left`."""
+
+    def __init__(self, left: Left, *, aborts: bool) -> None:
+        self._left = left
+        self._aborts = aborts
+        self._is_aborted = False
+
+    def mutation(self, steps: Steps) -> None:
+        """The steps of one mutation."""
+        outer, self._is_aborted = self._is_aborted, False
+        try:
+            self._all(steps)
+            if self._is_aborted:
+                raise _Raised(True)
+        finally:
+            self._is_aborted = outer  # what failed in a mutation that was called is undone with it
+
+    def _all(self, steps: Steps) -> None:
+        for step in steps:
+            self._one(step)
+
+    def _one(self, step: Step) -> None:
+        left = self._left
+        if self._is_aborted and step.kind in ("own sql", "late sql", "bad sql", "read", "nested"):
+            raise _Raised(True)
         match step.kind:
             case "insert":
                 left.things[step.tag] += 1
@@ -330,24 +358,25 @@ def _replay(steps: Steps, left: Left) -> None:
                 left.spoiled = True
             case "bad sql":
                 left.spoiled = True
+                self._is_aborted = self._aborts and step.name in ("syntax", "unique")
                 raise _Raised(True)
             case "raise":
                 raise _Raised(step.name not in ("base", "canceled", "exit"))
             case "nested":
                 before = left.copy()
                 try:
-                    _replay(step.body, left)
+                    self.mutation(step.body)
                 except _Raised as raised:
                     left.things, left.notes, left.children = before.things, before.notes, before.children
                     _pass_on(step.name, raised)
             case "try":
                 try:
                     try:
-                        _replay(step.body, left)
+                        self._all(step.body)
                     except _Raised as raised:
                         _pass_on(step.name, raised)
                 finally:
-                    _replay(step.after, left)
+                    self._all(step.after)
 
 
 def _pass_on(guard: str, raised: _Raised) -> None:

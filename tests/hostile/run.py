@@ -146,6 +146,7 @@ def _wait(url: str, verdict: Verdict) -> None:
 
 def _judge(url: str, ids: dict[int, str], base: int, verdict: Verdict) -> None:
     left = _what_is_left(url)
+    aborts = not url.startswith("sqlite")
     with connected(url) as connection:
         states = dict(connection.execute("select id, state from jobs").fetchall())
         errors = dict(
@@ -154,14 +155,14 @@ def _judge(url: str, ids: dict[int, str], base: int, verdict: Verdict) -> None:
     for number, job_id in ids.items():
         program, state = program_of(number, base), states[job_id]
         verdict.ends[state] += 1
-        fault = fault_of(program, state, left.get(number, Left(Counter(), Counter(), Counter())))
+        fault = fault_of(program, state, left.get(number, Left(Counter(), Counter(), Counter())), aborts=aborts)
         if fault is not None:
             verdict.faults.append(f"program {number} ({state}): {fault}; error {errors.get(job_id)}")
 
 
-def fault_of(program: Program, state: str, found: Left) -> str | None:
-    """What is wrong with how a program ended, or None."""
-    wanted = replay(program)
+def fault_of(program: Program, state: str, found: Left, *, aborts: bool) -> str | None:
+    """What is wrong with how a program ended, or None; `aborts` as for `replay`."""
+    wanted = replay(program, aborts=aborts)
     if state == "success":
         if wanted is None:
             return "it must fail"

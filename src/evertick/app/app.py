@@ -21,8 +21,7 @@ from evertick.app.transacting import Work
 from evertick.base.clock import Clock, SystemClock
 from evertick.base.errors import DatabaseLocked, Misuse
 from evertick.base.ids import DEFAULT_TENANT, Entropy, IdMaker, TenantId, system_entropy, tenant_named
-from evertick.engine.runtime.job_log import JobLog
-from evertick.engine.runtime.metrics import Counters
+from evertick.engine.runtime.metrics import Counters, JobLog
 from evertick.engine.runtime.settings import Settings
 from evertick.engine.schedules.eligibility import OPEN, Targets
 
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from evertick.app.crons import CronChanges, Crons
     from evertick.app.embedded_worker import Running
     from evertick.app.environment import Environment
+    from evertick.app.execution.failure_hooks import Failure, FailureHooks
     from evertick.engine.runtime.executors import Executors
     from evertick.engine.worker import Worker
     from evertick.store.contract.store import Store
@@ -79,6 +79,7 @@ class App(Decorators, Access):
         self.targets: Targets = OPEN
         self.counters = Counters()
         self.counters.observers.append(JobLog())
+        self.failures: FailureHooks | None = None
         self._database_url = database_url
         self._clock = clock or SystemClock()
         self._entropy = entropy or system_entropy()
@@ -120,6 +121,27 @@ class App(Decorators, Access):
                 if self._crons is None:
                     self._crons = Crons(self.name)
         return self._crons
+
+    def on_failure(self, hook: "Callable[[Failure], T]", /) -> "Callable[[Failure], T]":
+        """Call `hook` with a `Failure` after each failed attempt of a job of which this process wrote the end.
+
+            @app.on_failure
+            def report(failure: Failure) -> None:
+                if not failure.will_retry:
+                    sentry_sdk.capture_exception(failure.exception)
+
+        Hooks run in a thread of their own, one failure after the other, once the end is committed. What they raise is
+        logged. At its end the program waits two seconds for them.
+        """
+        if self.failures is None:
+            from evertick.app.execution.failure_hooks import FailureHooks
+
+            self.failures = FailureHooks()
+            self.counters.observers.append(self.failures)
+            if self._environment is not None:
+                self._environment.failures = self.failures
+        self.failures.add(hook)
+        return hook
 
     # -- tenants
 
@@ -288,6 +310,7 @@ class App(Decorators, Access):
             job_builder=JobBuilder(self.functions, self._ids, clock),
             settings=self.settings,
             targets=self.targets,
+            failures=self.failures,
         )
         return self._environment
 

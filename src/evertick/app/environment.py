@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from evertick.app.documents.database import Tables
 from evertick.app.scheduling.job_builder import Functions, JobBuilder
@@ -16,6 +17,9 @@ from evertick.engine.runtime.runner import Runner
 from evertick.engine.runtime.settings import Settings
 from evertick.engine.schedules.eligibility import OPEN, Targets
 from evertick.store.contract.store import Store
+
+if TYPE_CHECKING:
+    from evertick.app.execution.failure_hooks import FailureHooks
 
 
 @dataclass(slots=True, kw_only=True)
@@ -32,6 +36,8 @@ class Environment:
     job_builder: JobBuilder
     settings: Settings
     targets: Targets = OPEN
+    failures: "FailureHooks | None" = None
+    """None if the app has no failure hooks."""
     time_limits: TimeLimits = field(default_factory=TimeLimits)
     sleep: Callable[[float], None] = time.sleep
     """How a caller waits before it runs a mutation again that met a conflict."""

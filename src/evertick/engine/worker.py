@@ -89,7 +89,8 @@ class Worker:
 
     async def _begin(self) -> None:
         if self._deps.store.single_engine:
-            await self._deps.executors.write(lambda transaction: recover_all(transaction, self._deps))
+            lost = await self._deps.executors.write(lambda transaction: recover_all(transaction, self._deps))
+            self._deps.counters.jobs_ended(lost)
         await self.registration.begin()
 
     async def _run_loops(self) -> None:

@@ -113,7 +113,9 @@ class SimulatedEngine:
 
     def job_ended(self, event: JobEnded, /) -> None:
         """Counts attempts; the engine calls it."""
-        self._attempts += 1
+        self._attempts += not event.lost
+        if self.app.failures is not None:
+            self.app.failures.failed_now(event)
 
     def _enter(self, app: App) -> None:
         if app in _inhabited:
@@ -138,6 +140,7 @@ class SimulatedEngine:
                 unblock_every_ms=max(settings.unblock_every_ms, DAY_MS),  # code changes by `deploy` alone
             ),
             targets=app.targets,
+            failures=app.failures,
             time_limits=_NoTimeLimits(),
             sleep=_no_sleep,
         )

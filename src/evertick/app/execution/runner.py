@@ -110,7 +110,7 @@ class Execution:
                 raise internal from error
             ctx.end_session(keep=False)
             unit.undo_to(depth)
-            return Ran(self._raised(error, function), run.close())
+            return Ran(self._failed(error, claim, function), run.close())
         unit.keep()
         return Ran(outcome, run.close())
 
@@ -139,7 +139,7 @@ class Execution:
             running=running,
             limit_ms=self._limit_ms(function),
             encoded=partial(_result_text, claim, function),
-            raised=partial(self._raised, function=function),
+            raised=partial(self._failed, claim=claim, function=function),
         )
         return Ran(await attempt.outcome(), run.stored_log())
 
@@ -347,6 +347,12 @@ class Execution:
         return (
             f"{function.name} took longer than {limit_s:g} s; give it more with @app.{function.kind.value}(timeout=...)"
         )
+
+    def _failed(self, error: BaseException, claim: Claim, function: Function[..., Any]) -> Raised:
+        """The outcome of a job whose function raised `error`."""
+        if self._e.failures is not None:
+            self._e.failures.remember(claim, error)
+        return self._raised(error, function)
 
     def _raised(self, error: BaseException, function: Function[..., Any]) -> Raised:
         if type(error) is FunctionTimeout:

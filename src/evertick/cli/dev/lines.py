@@ -254,7 +254,8 @@ def _announcement(job: Job) -> str:
 def _end(event: JobEnded, children: list[Job]) -> str:
     claim, end = event.claim, event.end
     late_ms = max(0, event.started_at - claim.due_at)
-    parts = [f"{length(max(0, event.ended_at - event.started_at))}, late {length(late_ms)}"]
+    took = f"{length(max(0, event.ended_at - event.started_at))}, late {length(late_ms)}"
+    parts = ["its worker died" if event.lost else took]
     if end.state is JobState.PENDING:
         parts.append(f"again {wait(end.due_at, event.ended_at)}")
     if end.state is JobState.CANCELED:

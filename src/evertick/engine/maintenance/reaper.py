@@ -5,10 +5,10 @@ from typing import Final
 
 from evertick.base.ids import WorkerId
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import NO_ERROR, Claim, JobEnd, JobState
 from evertick.engine.jobs.completion import finish
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
+from evertick.engine.runtime.metrics import JobEnded
 from evertick.rules.jobs.lifecycle import lost
 from evertick.store.contract.store import Isolation, Transaction
 
@@ -30,29 +30,36 @@ class Reaper(Loop):
 
     async def round(self) -> Instant | None:
         """Recover one batch; look again at once while there may be more."""
-        more = await self._deps.executors.write(
+        more, ended = await self._deps.executors.write(
             lambda transaction: reap(transaction, self._deps), isolation=Isolation.READ_COMMITTED
         )
+        self._deps.counters.jobs_ended(ended)
         return self._deps.clock.now() if more else None
 
 
-def reap(transaction: Transaction, deps: EngineDeps) -> bool:
-    """Recover up to REAP_BATCH jobs of workers without a lease; returns whether there may be more."""
+def reap(transaction: Transaction, deps: EngineDeps) -> tuple[bool, list[JobEnded]]:
+    """Recover up to REAP_BATCH jobs of workers without a lease; whether there may be more, and how they ended."""
     now = deps.clock.now()
     expired = [worker.id for worker in transaction.expired_workers(now, limit=WORKERS_MAX)]
+    ended: list[JobEnded] = []
     # A worker that was reaped while it claimed may hold jobs although its row is gone.
-    return any(_recover(transaction, each, deps, now) for each in expired + transaction.holders_without_row())
+    more = any(_recover(transaction, each, deps, now, ended) for each in expired + transaction.holders_without_row())
+    return more, ended
 
 
-def recover_all(transaction: Transaction, deps: EngineDeps) -> None:
+def recover_all(transaction: Transaction, deps: EngineDeps) -> list[JobEnded]:
     """Recover the jobs of every worker in the database: none lives, because this process alone holds the file."""
     now = deps.clock.now()
+    ended: list[JobEnded] = []
     for worker_id in [row.id for row in transaction.list_workers()] + transaction.holders_without_row():
-        while _recover(transaction, worker_id, deps, now):
+        while _recover(transaction, worker_id, deps, now, ended):
             pass
+    return ended
 
 
-def _recover(transaction: Transaction, worker_id: WorkerId, deps: EngineDeps, now: Instant) -> bool:
+def _recover(
+    transaction: Transaction, worker_id: WorkerId, deps: EngineDeps, now: Instant, ended: list[JobEnded]
+) -> bool:
     """Give back up to REAP_BATCH jobs of a dead worker, and remove it when none is left; whether some are left."""
     held = transaction.held_jobs(worker_id, limit=REAP_BATCH)
     if held:
@@ -62,20 +69,8 @@ def _recover(transaction: Transaction, worker_id: WorkerId, deps: EngineDeps, no
         ends = [lost(claim, now=now, entropy=deps.entropy) for claim in held]
         claims = {claim.id: claim for claim in held}
         written = finish(transaction, claims, ends, worker_id=worker_id, now=now, make_id=deps.ids.make)
-        for end in ends:
-            if end.id in written:
-                _log_end(claims[end.id], end)
+        ended += [JobEnded(claims[end.id], end, now, now, lost=True) for end in ends if end.id in written]
     if len(held) == REAP_BATCH:
         return True
     transaction.remove_worker(worker_id)
     return False
-
-
-def _log_end(claim: Claim, end: JobEnd) -> None:
-    """Say what became of a job whose worker died."""
-    extra = {"job_id": claim.id, "function": claim.name}
-    if end.state is JobState.PENDING:
-        _logger.info("job %s (%s) is tried again, because its worker died", claim.id, claim.name, extra=extra)
-        return
-    error = NO_ERROR if end.error is None else end.error.value
-    _logger.warning("job %s (%s) failed: %s; it is not tried again", claim.id, claim.name, error.text, extra=extra)

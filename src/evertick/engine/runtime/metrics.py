@@ -1,24 +1,29 @@
 """Metrics: what the engine reports: how often things happened, and each end of an attempt to the observers.
 
-Log lines, the output of `evertick dev` and a metrics page are made from them.
+Log lines, the output of `evertick dev` and a metrics page are made from them. `JobLog` is in every worker: it writes
+how jobs end to the standard logger `evertick.jobs`.
 """
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import Claim, JobEnd, JobState
+from evertick.base.records.jobs import NO_ERROR, Claim, JobEnd, JobState
 from evertick.base.records.schedules import OccurrenceRow
 
 
 class JobEnded(NamedTuple):
-    """An attempt ended and its end is committed."""
+    """An attempt ended and its end is committed.
+
+    `lost`: its worker died, and this one wrote the end. When it was started is not known then.
+    """
 
     claim: Claim
     end: JobEnd
     started_at: Instant
     ended_at: Instant
+    lost: bool = False
 
 
 class Observer(Protocol):
@@ -63,3 +68,41 @@ class Counters:
     def snapshot(self) -> dict[str, int]:
         """All counts by name."""
         return dict(self._counts)
+
+
+class JobLog:
+    """An observer that logs how jobs end: failures as warnings, retries as information, the rest for debugging."""
+
+    def job_ended(self, event: JobEnded, /) -> None:
+        """See `Observer.job_ended`."""
+        import logging  # here, since a program that only registers functions loads this module too
+
+        jobs = logging.getLogger("evertick.jobs")
+        state = event.end.state
+        level = {JobState.FAILED: logging.WARNING, JobState.PENDING: logging.INFO}.get(state, logging.DEBUG)
+        if not jobs.isEnabledFor(level):
+            return
+        extra: dict[str, Any] = {
+            "job_id": event.claim.id,
+            "function": event.claim.name,
+            "state": state.value,
+            "attempt": event.claim.attempt,
+        }
+        if event.end.error is not None:
+            extra["error"] = event.end.error.value.text
+        if event.lost:
+            jobs.log(level, "job %s (%s) %s", event.claim.id, event.claim.name, _lost(event), extra=extra)
+            return
+        extra["duration_ms"] = event.ended_at - event.started_at
+        extra["late_ms"] = max(0, event.started_at - event.claim.due_at)
+        jobs.log(
+            level, "%s %s", event.claim.name, "will be retried" if state is JobState.PENDING else state, extra=extra
+        )
+
+
+def _lost(event: JobEnded) -> str:
+    """What became of a job whose worker died."""
+    if event.end.state is JobState.PENDING:
+        return "is tried again, because its worker died"
+    error = NO_ERROR if event.end.error is None else event.end.error.value
+    return f"failed: {error.text}; it is not tried again"

@@ -1,0 +1,130 @@
+"""Failure hooks: functions of an app that hear of failed jobs, such as the client of an error tracker."""
+
+import atexit
+import contextlib
+import logging
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from evertick.base.ids import JobId, TenantId
+from evertick.base.records.jobs import Claim, JobState
+from evertick.engine.runtime.metrics import JobEnded
+
+_logger: Final = logging.getLogger("evertick.jobs")
+
+WAITING_MAX: Final = 1_000
+"""Failures that wait for their hooks; beyond it the oldest are dropped."""
+FLUSH_S: Final = 2.0
+"""How long the end of the program waits for the hooks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An attempt of a job that failed, as the functions of `app.on_failure` get it.
+
+    `exception` is what the function raised; None if it did not raise here: its worker died, or it was quarantined.
+    Then `error` still says why. `will_retry` is True if another attempt follows.
+    """
+
+    job_id: JobId
+    function: str
+    tenant: TenantId
+    attempt: int
+    will_retry: bool
+    error: str
+    traceback: str
+    exception: BaseException | None
+
+
+Hook = Callable[[Failure], object]
+
+
+class FailureHooks:
+    """The failure hooks of one app. An observer of the engine.
+
+    A hook may take its time, so hooks run one after the other in a thread of their own; with `inline`, as in tests, at
+    once. What a hook raises is logged.
+    """
+
+    def __init__(self) -> None:
+        self._hooks: list[Hook] = []
+        self._exceptions: OrderedDict[tuple[JobId, int], BaseException] = OrderedDict()
+        self._waiting: deque[Failure] = deque(maxlen=WAITING_MAX)
+        self._changed = threading.Condition()
+        self._is_idle = True
+        self._thread: threading.Thread | None = None
+
+    def add(self, hook: Hook) -> None:
+        """Add a hook."""
+        self._hooks.append(hook)
+
+    def remember(self, claim: Claim, error: BaseException) -> None:
+        """Keep what a function raised until the end of its job is written."""
+        if self._hooks:
+            self._exceptions[claim.id, claim.attempt] = error
+            while len(self._exceptions) > WAITING_MAX:
+                with contextlib.suppress(KeyError):
+                    self._exceptions.popitem(last=False)
+
+    def job_ended(self, event: JobEnded, /) -> None:
+        """See `Observer.job_ended`."""
+        failure = self._failure(event)
+        if failure is not None:
+            with self._changed:
+                self._waiting.append(failure)
+                self._changed.notify_all()
+            self._start()
+
+    def failed_now(self, event: JobEnded, /) -> None:
+        """As `job_ended`, but the hooks run at once in this thread."""
+        failure = self._failure(event)
+        if failure is not None:
+            self._call(failure)
+
+    def flush(self) -> None:
+        """Wait until the hooks have run, FLUSH_S at most."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_idle and not self._waiting, timeout=FLUSH_S)
+
+    def _failure(self, event: JobEnded) -> Failure | None:
+        exception = self._exceptions.pop((event.claim.id, event.claim.attempt), None)
+        if not self._hooks or event.end.error is None:
+            return None
+        claim, error = event.claim, event.end.error.value
+        return Failure(
+            job_id=claim.id,
+            function=claim.name,
+            tenant=claim.tenant,
+            attempt=claim.failures + 1,
+            will_retry=event.end.state is JobState.PENDING,
+            error=error.text,
+            traceback=error.traceback,
+            exception=exception,
+        )
+
+    def _start(self) -> None:
+        with self._changed:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="evertick-failures", daemon=True)
+                self._thread.start()
+                atexit.register(self.flush)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._is_idle = True
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self._waiting)
+                self._is_idle = False
+                failure = self._waiting.popleft()
+            self._call(failure)
+
+    def _call(self, failure: Failure) -> None:
+        for hook in self._hooks:
+            try:
+                hook(failure)
+            except Exception:
+                _logger.exception("a function of app.on_failure raised", extra={"job_id": failure.job_id})
