@@ -9,10 +9,11 @@ from typing import Any, Self, TypeVar
 
 from evertick import App
 from evertick.base.ids import DEFAULT_TENANT, JobId
-from evertick.base.records.jobs import JobState
+from evertick.base.records.jobs import JobState, blocked
 from evertick.engine.runtime.heartbeat import HeartbeatThread, MakeHeartbeat
 from evertick.engine.runtime.metrics import JobEnded
 from evertick.engine.worker import Worker
+from evertick.store.contract.store import Transaction
 from evertick.store.sqlite.store import SqliteStore
 from evertick.testing.jobs import JobView, view
 from evertick.testing.loop import JumpingLoop
@@ -152,6 +153,11 @@ class Watched:
 
 def job_of(app: App, job_id: str) -> JobView:
     """A job as it stands."""
-    job = app.environment.store.read(lambda transaction: transaction.get_job(JobId(job_id), tenant=DEFAULT_TENANT))
-    assert job is not None, job_id
-    return view(job)
+    now = app.environment.clock.now()
+
+    def work(transaction: Transaction) -> JobView:
+        job = transaction.get_job(JobId(job_id), tenant=DEFAULT_TENANT)
+        assert job is not None, job_id
+        return view(job, blocked=bool(blocked([job], transaction.workers_alive(now), now)))
+
+    return app.environment.store.read(work)

@@ -347,7 +347,7 @@ def test_a_job_nobody_knows_waits_for_a_worker_that_does(open_app: OpenApp) -> N
     new.close()
     with Engine(old) as engine:
         assert engine.wait(other).state is JobState.SUCCESS
-    assert (job_of(old, waiting).state, job_of(old, waiting).blocked) == (JobState.PENDING, True)
+        assert (job_of(old, waiting).state, job_of(old, waiting).blocked) == (JobState.PENDING, True)
     old.close()
 
     with Engine(new) as engine:

@@ -6,9 +6,7 @@ import pytest
 
 from evertick import App, MutationCtx
 from evertick.base.ids import WorkerId
-from evertick.engine.jobs import claims
-from evertick.engine.jobs.claims import Claimant, Claimed
-from evertick.engine.jobs.tenant_fairness import RoundRobin
+from evertick.engine.jobs.claims import Claimed, Claims
 from evertick.engine.runtime.settings import Settings
 from evertick.store.contract.store import Transaction
 from evertick.testing.loop import JumpingLoop
@@ -39,13 +37,13 @@ def test_nothing_more_is_claimed_under_an_identity_that_is_gone(monkeypatch: pyt
     app = App("lost", settings=Settings(batch=1))
     claimed_by: list[WorkerId | None] = []
     lost: list[WorkerId | None] = []
-    claim_due = claims.claim_due
+    due = Claims.due
 
-    def noting(transaction: Transaction, claimant: Claimant, *args: Any, **options: Any) -> tuple[Claimed, RoundRobin]:
-        claimed_by.append(claimant.worker_id)
-        return claim_due(transaction, claimant, *args, **options)
+    def noting(self: Claims, transaction: Transaction, worker_id: WorkerId, **options: Any) -> Claimed:
+        claimed_by.append(worker_id)
+        return due(self, transaction, worker_id, **options)
 
-    monkeypatch.setattr(claims, "claim_due", noting)
+    monkeypatch.setattr(Claims, "due", noting)
 
     @app.mutation(name="count")
     def count(ctx: MutationCtx, number: int) -> None:

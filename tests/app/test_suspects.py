@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from evertick import ActionCtx, App, MutationCtx, Retry
-from evertick.engine.jobs import tenant_fairness
+from evertick.engine.jobs import claims
 from evertick.engine.jobs.mutations.loop import BATCHES_IN_A_ROW
 from evertick.engine.runtime.settings import Settings
 from evertick.rules.jobs.lifecycle import SUSPECT_CRASHES
@@ -116,7 +116,7 @@ def test_a_worker_that_stops_while_a_suspect_waits_leaves_it_to_the_next(world: 
 
 def test_a_suspect_mutation_is_not_passed_by_while_batches_are_full(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not every claim looks at suspects; what one saw was forgotten with the claims that followed it in the round."""
-    monkeypatch.setattr(tenant_fairness, "LOOK_EVERY_MS", 0)  # every second claim looks
+    monkeypatch.setattr(claims, "LOOK_KEPT_MS", 0)  # every second claim looks
     store, loop, ran = SharedStore("sqlite://"), JumpingLoop(), []
     store.migrate()
     busy = App("busy", settings=Settings(batch=1))
@@ -125,7 +125,8 @@ def test_a_suspect_mutation_is_not_passed_by_while_batches_are_full(monkeypatch:
     def job(ctx: MutationCtx, number: int) -> None:
         ran.append(number)
         if len(ran) == 1:
-            ctx.connection.execute("update jobs set crashes = ? where id = ?", (SUSPECT_CRASHES, suspect_id))
+            marked = "update jobs set crashes = ?, stage = 'suspect' where id = ?"
+            ctx.connection.execute(marked, (SUSPECT_CRASHES, suspect_id))
 
     busy.open_on(store, inline=True)
     busy.scheduler.run_after_many(0, [job.args(number) for number in range(8 * BATCHES_IN_A_ROW)])

@@ -1,105 +1,54 @@
-"""Round robin over waiting tenants, as a table: no store, no clock."""
+"""How the places of a claim are divided among tenants and queues, as a table: no store, no clock."""
+
+from collections.abc import Mapping
 
 import pytest
 
-from evertick.base.ids import TenantId
-from evertick.base.instants import Instant
-from evertick.base.records.jobs import Claim, FunctionKind
-from evertick.engine.jobs.tenant_fairness import LOOK_EVERY_MS, PAGES_MAX, DueTenant, ReadPage, RoundRobin, look
-
-NOW = Instant(1_000_000)
-PAGE = 2
+from evertick.base.ids import QueueId, TenantId
+from evertick.engine.jobs.tenant_fairness import divide, levelled
+from evertick.store.contract.claims import Head
 
 
-def waiting(**due_in_ms: int) -> ReadPage:
-    """Pages of tenants, each with the time from now until its earliest job is due."""
-    tenants = sorted((TenantId(name), Instant(NOW + ms)) for name, ms in due_in_ms.items())
-    return lambda after: [tenant for tenant in tenants if tenant[0] > after][:PAGE]
-
-
-def many(count: int, due_in_ms: int) -> ReadPage:
-    """So many tenants, alike."""
-    return waiting(**{f"t{number:03}": due_in_ms for number in range(count)})
+def heads(**ranks: int) -> list[Head]:
+    """Heads by name: `a1` is tenant a in queue 1."""
+    return [Head(QueueId(int(name[1:])), TenantId(name[0]), rank) for name, rank in ranks.items()]
 
 
 @pytest.mark.parametrize(
-    ("read_page", "limit", "due", "look_in_ms", "after"),
+    ("room", "running", "places"),
     [
-        (waiting(), 9, [], None, ""),
-        (waiting(a=5), 9, [], 5, ""),
-        (waiting(a=7, b=3, c=9), 9, [], 3, ""),
-        (waiting(a=-1, b=-2), 9, ["b", "a"], None, ""),
-        (waiting(a=0, b=5), 9, ["a"], 5, ""),
-        (waiting(a=0, b=0, c=0), 2, ["a", "b"], 0, "b"),
-        (waiting(a=0, b=5, c=0), 1, ["a"], 0, "b"),
-        (many(2 * PAGES_MAX + 1, 5), 9, [], 0, f"t{2 * PAGES_MAX - 1:03}"),
+        (6, [], []),
+        (6, [0, 0, 0], [2, 2, 2]),
+        (7, [4, 4, 4], [3, 2, 2]),
+        (2, [0, 0, 0], [1, 1, 0]),
+        (1, [63, 0], [0, 1]),
+        (4, [3, 0], [1, 3]),
+        (3, [9, 1, 0], [0, 1, 2]),
+        (0, [1, 0], [0, 0]),
     ],
 )
-def test_a_look_from_the_beginning(
-    read_page: ReadPage, limit: int, due: list[str], look_in_ms: int | None, after: str
+def test_places_go_to_who_has_least_and_to_the_first_among_equals(
+    room: int, running: list[int], places: list[int]
 ) -> None:
-    found = look(RoundRobin(PAGE), read_page, now=NOW, limit=limit)
-
-    assert [each.tenant for each in found.due] == due
-    assert found.look_at == (None if look_in_ms is None else NOW + look_in_ms)
-    assert found.state.after == after
-
-
-def test_the_next_look_goes_on_where_the_last_one_ended_and_then_begins_again() -> None:
-    state, turns = RoundRobin(PAGE), []
-    for _ in range(6):
-        found = look(state, waiting(a=0, b=0, c=0), now=NOW, limit=1)
-        turns += [each.tenant for each in found.due]
-        state = found.state
-
-    assert turns == ["a", "b", "c", "a", "b", "c"]
-
-
-def test_a_round_in_several_looks_in_which_nothing_was_due_ends_with_the_earliest_due_time_of_all() -> None:
-    read_page = waiting(a=3, **{f"t{number:03}": 50 for number in range(2 * PAGES_MAX)})
-
-    first = look(RoundRobin(PAGE), read_page, now=NOW, limit=9)
-    second = look(first.state, read_page, now=NOW, limit=9)
-
-    assert (first.look_at, second.look_at) == (NOW, NOW + 3)
+    assert levelled(room, running) == places
 
 
 @pytest.mark.parametrize(
-    ("before", "read_page", "shortcut"),
+    ("found", "room", "running", "served", "shares"),
     [
-        (None, waiting(a=-5), DueTenant(Instant(NOW - 5), TenantId("a"))),
-        (None, waiting(a=5), DueTenant(NOW, TenantId("a"))),
-        (None, waiting(a=0, b=0), None),
-        (None, waiting(), None),
-        ("a", waiting(), DueTenant(NOW, TenantId("a"))),
-        ("a", waiting(a=0, b=9), None),
-        ("a", waiting(b=0), DueTenant(NOW, TenantId("b"))),
+        (heads(a1=5), 4, {}, {}, {"a1": 4}),
+        (heads(a1=5, b1=1), 4, {}, {}, {"b1": 2, "a1": 2}),
+        (heads(a1=5, b1=1, c1=3), 1, {}, {}, {"b1": 1}),
+        (heads(a1=5, b1=1, c1=3), 1, {}, {"b": 7, "c": 8}, {"a1": 1}),
+        (heads(a1=5, b1=1, c1=3), 1, {}, {"a": 9, "b": 7, "c": 8}, {"b1": 1}),
+        (heads(a1=5, b1=1), 3, {"b": 2}, {}, {"a1": 2, "b1": 1}),
+        (heads(a1=5, a2=3, b1=9), 6, {}, {}, {"a2": 2, "a1": 1, "b1": 3}),
+        (heads(a1=5, a2=3, a3=4), 2, {}, {}, {"a2": 1, "a3": 1}),
     ],
 )
-def test_only_a_tenant_that_waited_alone_is_claimed_from_without_a_look(
-    before: TenantId | None, read_page: ReadPage, shortcut: DueTenant | None
+def test_tenants_share_first_and_then_the_queues_of_each(
+    found: list[Head], room: int, running: Mapping[str, int], served: Mapping[str, int], shares: dict[str, int]
 ) -> None:
-    found = look(RoundRobin(PAGE, sole_tenant=before), read_page, now=NOW, limit=9)
+    divided = divide(found, room, running=running, served=served)  # type: ignore[arg-type]
 
-    assert found.state.shortcut == shortcut
-
-
-@pytest.mark.parametrize(
-    ("claimed", "limit", "after_ms", "again"),
-    [
-        (2, 2, 0, True),
-        (2, 2, LOOK_EVERY_MS - 1, True),
-        (2, 2, LOOK_EVERY_MS, False),
-        (1, 2, 0, False),
-        (2, 2, -1, False),
-    ],
-)
-def test_the_shortcut_is_taken_again_after_a_full_claim_until_it_is_time_to_look(
-    claimed: int, limit: int, after_ms: int, again: bool
-) -> None:
-    claim = Claim(*("job", "a", FunctionKind.MUTATION, "f", "[]", NOW - 7, 1, 0, 0), *[None] * 3)  # type: ignore[arg-type]
-    state = RoundRobin(PAGE, shortcut=DueTenant(NOW, TenantId("a")), looked_at=NOW)
-
-    state = state.after_shortcut([claim] * claimed, now=Instant(NOW + after_ms), limit=limit)
-
-    assert state.shortcut == (DueTenant(Instant(NOW - 7), TenantId("a")) if again else None)
+    assert {f"{share.head.tenant}{share.head.queue}": share.limit for share in divided} == shares

@@ -246,7 +246,7 @@ def test_a_change_of_policies_alone_leaves_the_times_as_they_are(shop: App, comm
 def test_a_pool_is_refused_until_pools_are_built(shop: App, command: Command) -> None:
     for flag in ("--tq", "--task-queue"):
         refused = command(*SEED_CREATE, flag, "my-task-queue")
-        assert (refused.code, "pools are not built yet" in refused.err) == (2, True)
+        assert (refused.code, "pool of its function" in refused.err) == (2, True)
 
     assert command("schedule", "get", "my-schedule-id").code == 3
 

@@ -21,9 +21,7 @@ from evertick.base.errors import Conflict, OutcomeUnknown, Unavailable
 from evertick.engine.runtime.settings import Settings
 
 LEASE_MS: Final = 1_000
-SETTINGS: Final = Settings(
-    lease_ms=LEASE_MS, poll_ms=250, batch=64, action_slots=16, drain_ms=2_000, unblock_every_ms=1_000
-)
+SETTINGS: Final = Settings(lease_ms=LEASE_MS, poll_ms=250, batch=64, action_slots=16, drain_ms=2_000)
 ATTEMPTS_MAX: Final = 3
 
 app = App("kills", settings=SETTINGS)

@@ -20,6 +20,7 @@ from evertick.engine.schedules.persistence import write
 from evertick.rules.schedules.events import BackfillAsked, Event, Paused, Resumed, Triggered
 from evertick.rules.schedules.policies import CatchUp, Overlap, Policies
 from evertick.rules.schedules.state import Backfill
+from evertick.store.contract.claims import Share
 from evertick.store.contract.store import Store, Transaction
 from evertick.store.open import open_store
 from evertick.store.records.schedule import Schedule, StoredSpec
@@ -259,11 +260,7 @@ def test_a_run_that_somebody_claims_meanwhile_is_asked_to_stop_and_not_canceled(
     site.look(after(1))
     site.store.write(
         lambda tx: tx.claim_jobs(
-            kind=FunctionKind.ACTION,
-            tenant=DEFAULT_TENANT,
-            worker_id=WorkerId("w"),
-            now=after(1),
-            limit=1,
+            [Share(tx.ready_heads(limit=1)[0], 1)], kind=FunctionKind.ACTION, worker_id=WorkerId("w"), bytes_max=1_000
         )
     )
 

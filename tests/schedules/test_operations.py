@@ -227,11 +227,11 @@ def test_a_pool_is_refused_until_pools_are_built(world: OpenWorld) -> None:
     world(app)
     app.schedules.create("s", when=every(minutes=1), do=tick)
 
-    with pytest.raises(Misuse, match="pools are not built yet"):
+    with pytest.raises(Misuse, match="pool of its function"):
         app.schedules.create("t", when=every(minutes=1), do=tick, pool="p")
-    with pytest.raises(Misuse, match="pools are not built yet"):
+    with pytest.raises(Misuse, match="pool of its function"):
         app.schedules.update("s", pool="p")
-    with pytest.raises(Misuse, match="pools are not built yet"):
+    with pytest.raises(Misuse, match="pool of its function"):
         app.crons.using(pool="p")
 
 

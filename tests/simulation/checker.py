@@ -35,7 +35,7 @@ ENDS: Final = ("success", "failed", "canceled")
 HARMLESS: Final = ("deaf", "conflict", "forgotten")
 """Faults that let nobody look dead."""
 LEGAL: Final = {state.value: {to.value for to in row.values()} for state, row in TRANSITIONS.items()}
-LEGAL["pending"].add("pending")  # it was blocked, and is not any more
+LEGAL["pending"].add("pending")  # it is ready, and did wait for its time
 
 
 @dataclass(slots=True)

@@ -76,7 +76,6 @@ class Cluster:
             retention_ms=profile.retention_ms,
             prune_batch=5,
             prune_every_ms=2_000,
-            unblock_every_ms=1_000,
         )
         self._to_do = work_to_do
         self._boots: dict[str, int] = {}

@@ -18,9 +18,10 @@ from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.records.jobs import FunctionKind, JobState
 from evertick.engine.jobs import actions, claims, completion
 from evertick.engine.jobs.mutations import batch
-from evertick.engine.maintenance import reaper, unblocker
+from evertick.engine.maintenance import reaper
 from evertick.engine.runtime.registration import Registration
 from evertick.rules.jobs import lifecycle, retry
+from evertick.store.contract.claims import Head
 from evertick.store.sqlite.transaction import SqliteTransaction
 from evertick.store.transaction.statements import load_statements
 from evertick.store.transaction.unit_of_work import UnitOfWork
@@ -138,7 +139,7 @@ _SEEN: Final[list[Any]] = []
 
 async def look_then_claim(self: Any, work: Any, **options: Any) -> Any:
     if label_of(work).endswith(".claim"):
-        seen = Stage.world.rows("select id, kind, tenant, due_at from jobs where state = 'pending' and blocked = 0")
+        seen = Stage.world.rows("select id, queue, tenant, rank from jobs where state = 'pending' and stage = 'ready'")
         await asyncio.sleep(0.2)
 
         def stale(transaction: Any) -> Any:
@@ -153,24 +154,25 @@ async def look_then_claim(self: Any, work: Any, **options: Any) -> Any:
     return await _executors_write(self, work, **options)
 
 
-def claim_what_was_seen(self: Any, *, kind: Any, tenant: Any, now: Any, **options: Any) -> Any:
-    for job_id, its_kind, its_tenant, due_at in _SEEN:
-        if its_kind == kind and its_tenant == tenant and due_at <= now:
+def claim_what_was_seen(self: Any, shares: Any, **options: Any) -> Any:
+    heads = {share.head[:2] for share in shares}
+    for job_id, queue, tenant, _ in _SEEN:
+        if (queue, tenant) in heads:
             self.connection.execute(
-                "update jobs set state = 'pending' where id = ? and state = 'in_progress'", (job_id,)
+                "update jobs set state = 'pending', stage = 'ready' where id = ? and state = 'in_progress'", (job_id,)
             )
-    return _claim_jobs(self, kind=kind, tenant=tenant, now=now, **options)
+    return _claim_jobs(self, shares, **options)
 
 
-_waiting_tenants = SqliteTransaction.waiting_tenants
+_ready_heads = SqliteTransaction.ready_heads
 
 
-def wait_as_was_seen(self: Any, kind: Any, *, limit: int, after: Any = "") -> Any:
-    earliest: dict[Any, Any] = {}
-    for _, its_kind, tenant, due_at in _SEEN:
-        if its_kind == kind:
-            earliest[tenant] = min(due_at, earliest.get(tenant, due_at))
-    return sorted(earliest.items()) or _waiting_tenants(self, kind, limit=limit, after=after)
+def heads_as_was_seen(self: Any, *, others: Any = (), **options: Any) -> Any:
+    first: dict[Any, Any] = {}
+    for _, queue, tenant, rank in _SEEN:
+        if queue not in others:
+            first[queue, tenant] = min(rank, first.get((queue, tenant), rank))
+    return [Head(*place, rank) for place, rank in sorted(first.items())] or _ready_heads(self, others=others, **options)
 
 
 _lost = lifecycle.lost
@@ -236,10 +238,6 @@ async def register_once(self: Any) -> None:
     self._start_heartbeat()
 
 
-async def take_as_found(self: Any, found: Any, worker_id: Any) -> Any:
-    return found
-
-
 _begin_batch = batch.OpenBatch.__init__
 
 
@@ -286,7 +284,7 @@ def draft_for_everybody(self: Any, request: Any, **options: Any) -> Any:
 
 MUTANTS: Final = (
     Mutant("no_fence", "an end is written whoever holds the job", sql("finish_job",
-           "state = 'in_progress' and worker_id = ? and attempt = ?", "? is not null and ? is not null")),
+           "state = 'in_progress' and worker_id = ?10 and attempt = ?11", "?10 is not null and ?11 is not null")),
     Mutant("no_held_check", "a mutation whose end was refused keeps its writes",
            swap(batch.OpenBatch, "write_completions", settle_whatever)),
     Mutant("finish_outside", "a mutation's end is written after its commit",
@@ -295,9 +293,9 @@ MUTANTS: Final = (
            call_again_without_key)),
     Mutant("split_claim", "a claim reads in one transaction and writes in another",
            both(swap(SimulatedExecutors, "write", look_then_claim),
-                swap(SqliteTransaction, "waiting_tenants", wait_as_was_seen),
+                swap(SqliteTransaction, "ready_heads", heads_as_was_seen),
                 swap(SqliteTransaction, "claim_jobs", claim_what_was_seen))),
-    Mutant("same_attempt", "a claim is no new attempt", sql("claim_jobs", "attempt + 1", "attempt")),
+    Mutant("same_attempt", "a claim is no new attempt", sql("claim_ids", "attempt + 1", "attempt")),
     Mutant("requeue_action", "an action whose worker died runs again", swap(reaper, "lost", lost_like_a_mutation)),
     Mutant("no_reaper", "nobody gives back what the dead held", swap(reaper.Reaper, "round", nothing)),
     Mutant("crashes_uncounted", "a job that kills its workers goes on", swap(reaper, "lost", lost_without_count)),
@@ -315,7 +313,10 @@ MUTANTS: Final = (
            swap(schedulers, "is_canceled", lambda transaction, job_id, tenant: False)),
     Mutant("early_pruner", "jobs are removed before their time",
            sql("prune_jobs", "completed_at < :before", "completed_at < :before + 15000")),
-    Mutant("never_unblocked", "blocked jobs stay so", swap(unblocker.Unblocker, "round", nothing)),
+    Mutant("never_ready", "jobs whose time has come wait on",
+           swap(claims.Claims, "_promote", lambda self, transaction, now: 0)),
+    Mutant("any_function", "a worker claims what it does not know",
+           swap(claims.Claims, "_runs", lambda self, pool, name: True)),
     Mutant("ends_dropped", "the end of an action is forgotten when the database is away",
            swap(actions.ActionEnds, "round", ends_or_gives_up)),
     Mutant("believed", "a commit whose reply was lost is taken for done",
@@ -337,7 +338,7 @@ MUTANTS: Final = (
     Mutant("own_key", "real once: a job that schedules under its own key cancels itself and never ends",
            swap(schedulers.MutationScheduler, "_write_under_key", place_like_any_other)),
     Mutant("bad_company", "real once: innocent jobs are quarantined with the one that kills",
-           both(sql("claim_jobs", "crashes < 2", "crashes < 9"), sql("waiting_tenants", "crashes < 2", "crashes < 9"))),
+           both(sql("finish_job", "?5 >= 2", "?5 >= 9"), sql("release_job", "crashes >= 2", "crashes >= 9"))),
     Mutant("suspect_beside_actions", "a suspect mutation does not wait for the actions that run",
            swap(actions.ActionLoop, "pause", lambda self: True)),
     Mutant("unpaused", "actions start beside a suspect mutation",
@@ -346,8 +347,6 @@ MUTANTS: Final = (
            swap(actions.ActionLoop, "resume", lambda self: None)),
     Mutant("suspects_together", "suspect actions run beside each other",
            swap(actions.ActionLoop, "_runs_suspect", False)),
-    Mutant("found_runs", "what was claimed without a reply runs, whether its function is known or not",
-           swap(claims.Claims, "_hand_back_unknown", take_as_found)),
     Mutant("reborn_gives_up", "real once: a worker without a lease tries only once to get one",
            swap(Registration, "_register_again", register_once)),
 )  # fmt: skip

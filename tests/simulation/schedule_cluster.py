@@ -128,7 +128,6 @@ class ScheduleCluster:
             ledger_retention_ms=10**12,
             completed_retention_ms=profile.retention_ms,
             prune_every_ms=10**9,
-            unblock_every_ms=10**9,
         )
         world.store.listen(self._tell_everybody)
         world.loop.on_end.append(self._ended)

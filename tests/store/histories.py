@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from evertick.base.errors import WriteConflict
-from evertick.base.ids import DEFAULT_TENANT, JobId, TenantId, WorkerId
-from evertick.base.instants import LONG_AGO, Instant
+from evertick.base.ids import DEFAULT_TENANT, JobId, TenantId, WorkerId, queue_of
+from evertick.base.instants import Instant
 from evertick.base.records.jobs import (
     COMPLETION,
     JOB_ERROR,
+    SERVES,
     UNFINISHED,
     Call,
     FunctionKind,
@@ -25,12 +26,13 @@ from evertick.base.records.jobs import (
     JobFilter,
     JobState,
     NewJob,
+    Serves,
     Stop,
     StoredDocument,
     Worker,
 )
 from evertick.base.records.retry import RETRY
-from evertick.store.contract.claims import NO_TENANT
+from evertick.store.contract.claims import START, Share
 from tests.store.model import ModelStore, ModelTransaction, Tables
 from tests.store.schedule_histories import FED, SELDOM, ScheduleDraws
 
@@ -38,6 +40,7 @@ TENANTS: Final = (DEFAULT_TENANT, TenantId("other"))
 KINDS: Final = (FunctionKind.MUTATION, FunctionKind.ACTION)
 WORKERS: Final = tuple(WorkerId(f"worker_{name}") for name in "abc")
 NAMES: Final = ("app.f", "app.g", "app.h")
+POOLS: Final = ("default", "default", "mail")
 KEYS: Final = ("k", "l", "K", "ключ")
 INDEXES: Final = ("t.by", "t.other")
 INDEX_KEYS: Final = (b"", b"\x00", b"\x00\xff", b"a", b"a\x00", b"b", b"\xff")
@@ -92,14 +95,19 @@ class History(ScheduleDraws):
         self._now = 1_000_000
         self._jobs = 0
         self._names = sorted(name.removeprefix("draw_") for name in dir(self) if name.startswith("draw_"))
-        self._names += 3 * ["insert_jobs", "claim_jobs", "finish_jobs"]  # these feed all others
+        self._names += 3 * [
+            "insert_jobs",
+            "claim_jobs",
+            "claim_jobs",
+            "finish_jobs",
+            "promote_jobs",
+        ]  # these feed all others
         self._names += FED + SELDOM
         self._names += 2 * [
             "put_documents",
             "put_index_entries",
             "scan_index",
             "save_call",
-            "block_job",
             "release_job",
             "register_worker",
             "holders_without_row",
@@ -180,21 +188,40 @@ class History(ScheduleDraws):
             retry=pick((None, RETRY.text('{"max":3}'))),
             on_complete=pick((None, COMPLETION.text("{}"))),
             state=JobState.CANCELED if self._maybe(0.1) else JobState.PENDING,
+            pool=pick(POOLS),
+            priority=pick((0, 0, 0, 1, -2)),
         )
 
     def draw_claim_jobs(self, tables: Tables) -> Any:
-        named = {"kind": self._pick(KINDS), "tenant": self._pick(TENANTS), "worker_id": self._pick(WORKERS)}
-        due_from = self._moment() if self._maybe(0.3) else LONG_AGO
-        return (), named | {"now": self._moment(), "limit": self._random.randint(0, 4), "due_from": due_from}
+        ready = ModelTransaction(tables).ready_heads(limit=9)
+        heads = self._random.sample(ready, self._random.randint(0, min(3, len(ready))))
+        heads = [head._replace(rank=head.rank - self._random.randint(-3, 9)) for head in heads]
+        shares = [Share(head, self._random.randint(1, 4)) for head in heads]
+        size = 1_000_000 if self._maybe(0.7) else self._random.randint(0, 60)
+        return (shares,), {"kind": self._pick(KINDS), "worker_id": self._pick(WORKERS), "bytes_max": size}
+
+    def draw_next_waiting_at(self, tables: Tables) -> Any:
+        return (), {}
+
+    def draw_promote_jobs(self, tables: Tables) -> Any:
+        return (), {"now": self._moment(), "limit": self._random.randint(1, 9)}
+
+    def draw_ready_heads(self, tables: Tables) -> Any:
+        ready = ModelTransaction(tables).ready_heads(limit=9)
+        others = self._random.sample(sorted({head.queue for head in ready}), 1) if ready and self._maybe(0.4) else []
+        after = self._pick([START, *ready])
+        return (), {"others": others, "after": after, "limit": self._random.randint(1, 6)}
+
+    def draw_queue_name(self, tables: Tables) -> Any:
+        return (queue_of(self._pick(POOLS), self._pick(NAMES)),), {}
+
+    def draw_suspects(self, tables: Tables) -> Any:
+        return (), {"limit": self._random.randint(1, 4)}
 
     def draw_claim_suspect(self, tables: Tables) -> Any:
-        return (self._pick(KINDS),), {"worker_id": self._pick(WORKERS), "now": self._moment()}
-
-    def draw_suspect_due_at(self, tables: Tables) -> Any:
-        return (self._pick(KINDS),), {}
-
-    def draw_waiting_tenants(self, tables: Tables) -> Any:
-        return (self._pick(KINDS),), {"limit": self._random.randint(1, 3), "after": self._pick([NO_TENANT, *TENANTS])}
+        suspects = ModelTransaction(tables).suspects(limit=9)
+        job_id = self._pick(suspects).id if suspects and self._maybe(0.8) else self._some_id(tables)
+        return (job_id,), {"kind": self._pick(KINDS), "worker_id": self._pick(WORKERS), "now": self._moment()}
 
     def draw_finish_jobs(self, tables: Tables) -> Any:
         held = [job for job in tables.jobs.values() if job.worker_id is not None]
@@ -221,9 +248,6 @@ class History(ScheduleDraws):
         )
 
     def draw_is_held(self, tables: Tables) -> Any:
-        return self.draw_block_job(tables)
-
-    def draw_block_job(self, tables: Tables) -> Any:
         held = [job for job in tables.jobs.values() if job.worker_id is not None]
         if not held or self._maybe(0.2):
             return (self._some_id(tables),), {"worker_id": self._pick(WORKERS), "attempt": 1}
@@ -231,15 +255,7 @@ class History(ScheduleDraws):
         return (job.id,), {"worker_id": job.worker_id, "attempt": job.attempt}
 
     def draw_release_job(self, tables: Tables) -> Any:
-        return self.draw_block_job(tables)
-
-    def draw_blocked_names(self, tables: Tables) -> Any:
-        return (), {}
-
-    def draw_unblock_jobs(self, tables: Tables) -> Any:
-        blocked = [job.name for job in tables.jobs.values() if job.blocked]
-        kind = self._pick((None, FunctionKind.MUTATION, FunctionKind.ACTION))
-        return (self._pick(blocked or NAMES), kind), {}
+        return self.draw_is_held(tables)
 
     def draw_held_jobs(self, tables: Tables) -> Any:
         return (self._pick(WORKERS),), {"limit": self._random.randint(1, 5)}
@@ -280,7 +296,9 @@ class History(ScheduleDraws):
 
     def draw_register_worker(self, tables: Tables) -> Any:
         until = self._unlike_others(tables, self._moment() + 10 * self._random.randint(0, 9))
-        return (Worker(self._pick(WORKERS), self._moment(), until, "host", self._random.randint(1, 99)),), {}
+        serves = SERVES.value(Serves((), self._pick((None, ("mail",))))) if self._maybe(0.8) else None
+        who, pid = self._pick(WORKERS), self._random.randint(1, 99)
+        return (Worker(who, self._moment(), until, "host", pid, "app", "1.0", serves),), {}
 
     def draw_renew_lease(self, tables: Tables) -> Any:
         return (self._pick(WORKERS),), {"leased_until": self._unlike_others(tables, self._moment())}
@@ -360,7 +378,7 @@ class History(ScheduleDraws):
         return (self._pick(TENANTS), self._pick(INDEXES)), {"limit": 1_000}
 
     def draw_tenants_with_documents(self, tables: Tables) -> Any:
-        return (), {"after": self._pick((NO_TENANT, *TENANTS)), "limit": self._random.randint(1, 3)}
+        return (), {"after": self._pick((TenantId(""), *TENANTS)), "limit": self._random.randint(1, 3)}
 
     def draw_tenants_with_entries(self, tables: Tables) -> Any:
         return self.draw_tenants_with_documents(tables)

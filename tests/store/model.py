@@ -6,12 +6,14 @@ transaction at a time, and nothing of locks, lost connections or performance.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import accumulate, zip_longest
 from typing import TypeVar
 
 from evertick.base.errors import WriteConflict
-from evertick.base.ids import JobId, TenantId, WorkerId
-from evertick.base.instants import LONG_AGO, Instant
+from evertick.base.ids import JobId, QueueId, TenantId, WorkerId, queue_of
+from evertick.base.instants import Instant
 from evertick.base.records.jobs import (
+    PRIORITY_MS,
     UNFINISHED,
     Call,
     CanceledJob,
@@ -31,7 +33,7 @@ from evertick.base.records.jobs import (
 )
 from evertick.base.records.stored import Stored
 from evertick.rules.jobs.lifecycle import SUSPECT_CRASHES
-from evertick.store.contract.claims import NO_TENANT
+from evertick.store.contract.claims import START, Head, Share, Suspect
 from tests.store.schedule_model import ScheduleModel, ScheduleTables
 
 T = TypeVar("T")
@@ -49,6 +51,7 @@ class Tables(ScheduleTables):
     entries: set[Entry] = field(default_factory=set)
     indexes: dict[tuple[TenantId, str], str] = field(default_factory=dict)
     calls: dict[tuple[TenantId, str], tuple[Call, Instant]] = field(default_factory=dict)
+    stages: dict[JobId, str] = field(default_factory=dict)
 
     def copy(self) -> "Tables":
         """The same state, to come back to."""
@@ -91,55 +94,76 @@ class ModelTransaction(ScheduleModel):
                     requested_at=job.requested_at, due_at=job.due_at, created_at=job.created_at,
                     completed_at=job.created_at if job.state is CANCELED else None,
                     attempt=0, failures=0, crashes=0, worker_id=None, parent_id=job.parent_id, key=job.key,
-                    retry=job.retry, on_complete=job.on_complete, result=None, error=None, logs=None, blocked=False,
+                    retry=job.retry, on_complete=job.on_complete, result=None, error=None, logs=None, pool=job.pool,
+                    priority=job.priority,
                 )
             )  # fmt: skip
+            self.tables.stages[job.id] = "ready" if job.due_at <= job.created_at else "waiting"
+
+    def next_waiting_at(self) -> Instant | None:
+        return min((job.due_at for job in self._pending("waiting")), default=None)
+
+    def promote_jobs(self, *, now: Instant, limit: int) -> int:
+        due = sorted((job.due_at, job.id) for job in self._pending("waiting") if job.due_at <= now)[:limit]
+        self.tables.stages |= {job_id: "ready" for _, job_id in due}
+        return len(due)
+
+    def ready_heads(
+        self, *, others: Sequence[QueueId] = (), after: Head = START, limit: int, steps: int = 1_000
+    ) -> list[Head]:
+        first: dict[tuple[QueueId, TenantId], int] = {}
+        for job in self._pending("ready"):
+            place = (queue_id(job), job.tenant)
+            if place > after[:2] and place[0] not in others:
+                first[place] = min(rank(job), first.get(place, rank(job)))
+        return [Head(*place, first[place]) for place in sorted(first)][: min(limit, steps)]
+
+    def queue_name(self, queue: QueueId) -> tuple[str, str] | None:
+        return next(((job.pool, job.name) for job in self._pending("ready") if queue_id(job) == queue), None)
 
     def claim_jobs(
-        self,
-        *,
-        kind: FunctionKind,
-        tenant: TenantId,
-        worker_id: WorkerId,
-        now: Instant,
-        limit: int,
-        due_from: Instant = LONG_AGO,
+        self, shares: Sequence[Share], *, kind: FunctionKind, worker_id: WorkerId, bytes_max: int
     ) -> list[Claim]:
-        due = [job for job in self._waiting(kind) if job.tenant == tenant and due_from <= job.due_at <= now]
-        return self._claim(due, worker_id, limit)
+        behind = [
+            sorted((rank(job), job.id) for job in self._pending("ready")
+                   if (queue_id(job), job.tenant) == head[:2] and rank(job) >= head.rank)[:limit]
+            for head, limit in shares
+        ]  # fmt: skip
+        in_turn = [self.tables.jobs[each[1]] for turn in zip_longest(*behind) for each in turn if each is not None]
+        sizes = list(accumulate(len(job.args.encode()) for job in in_turn))
+        chosen = [job for i, (job, size) in enumerate(zip(in_turn, sizes, strict=True)) if size <= bytes_max or i == 0]
+        return sorted((self._claim(job, kind, worker_id) for job in chosen), key=lambda claim: (claim.rank, claim.id))
 
-    def claim_suspect(self, kind: FunctionKind, *, worker_id: WorkerId, now: Instant) -> Claim | None:
-        due = [job for job in self._suspects(kind) if job.due_at <= now]
-        return next(iter(self._claim(due, worker_id, 1)), None)
+    def suspects(self, *, limit: int) -> list[Suspect]:
+        found = sorted(self._pending("suspect"), key=lambda job: (job.due_at, job.id))[:limit]
+        return [Suspect(job.id, queue_id(job), job.due_at, job.pool, job.name) for job in found]
 
-    def suspect_due_at(self, kind: FunctionKind) -> Instant | None:
-        return min((job.due_at for job in self._suspects(kind)), default=None)
+    def claim_suspect(self, job_id: JobId, *, kind: FunctionKind, worker_id: WorkerId, now: Instant) -> Claim | None:
+        due = [job for job in self._pending("suspect") if job.id == job_id and job.due_at <= now]
+        return self._claim(due[0], kind, worker_id) if due else None
 
-    def _claim(self, due: list[Job], worker_id: WorkerId, limit: int) -> list[Claim]:
-        chosen = sorted(due, key=lambda job: (job.due_at, job.id))[:limit]
-        claimed = [replace(job, state=IN_PROGRESS, attempt=job.attempt + 1, worker_id=worker_id) for job in chosen]
-        for job in claimed:
-            self._save(job)
-        return [claim_of(job) for job in claimed]
-
-    def waiting_tenants(
-        self, kind: FunctionKind, *, limit: int, after: TenantId = NO_TENANT
-    ) -> list[tuple[TenantId, Instant]]:
-        tenants = sorted({job.tenant for job in self._waiting(kind) if job.tenant > after})[:limit]
-        return [(tenant, min(j.due_at for j in self._waiting(kind) if j.tenant == tenant)) for tenant in tenants]
+    def _claim(self, job: Job, kind: FunctionKind, worker_id: WorkerId) -> Claim:
+        claimed = replace(job, state=IN_PROGRESS, kind=kind, attempt=job.attempt + 1, worker_id=worker_id)
+        self._save(claimed)
+        return claim_of(claimed)
 
     def finish_jobs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId) -> set[JobId]:
         held = {
             end.id
             for end in ends
             if self.is_held(end.id, worker_id=worker_id, attempt=end.attempt)
-            and (not self.tables.jobs[end.id].stop or end.state is CANCELED)
+            and (not self._is_asked_to_stop(end.id) or end.state is CANCELED)
         }
         for end in ends:
             if end.id in held:
                 changes = {name: getattr(end, name) for name in JobEnd.__match_args__ if name not in ("id", "attempt")}
                 self._save(replace(self.tables.jobs[end.id], worker_id=None, **changes))
+                self.tables.stages[end.id] = "suspect" if end.crashes >= SUSPECT_CRASHES else "waiting"
         return held
+
+    def _is_asked_to_stop(self, job_id: JobId) -> bool:
+        job = self.tables.jobs[job_id]
+        return job.stop is not Stop.NONE and job.kind is FunctionKind.ACTION
 
     def note_error(self, job_id: JobId, error: Stored[JobError], *, worker_id: WorkerId, attempt: int) -> None:
         if self.is_held(job_id, worker_id=worker_id, attempt=attempt):
@@ -149,22 +173,11 @@ class ModelTransaction(ScheduleModel):
         job = self.tables.jobs.get(job_id)
         return job is not None and (job.state, job.worker_id, job.attempt) == (IN_PROGRESS, worker_id, attempt)
 
-    def block_job(self, job_id: JobId, *, worker_id: WorkerId, attempt: int) -> None:
-        if self.is_held(job_id, worker_id=worker_id, attempt=attempt):
-            self._save(replace(self.tables.jobs[job_id], state=PENDING, worker_id=None, blocked=True))
-
     def release_job(self, job_id: JobId, *, worker_id: WorkerId, attempt: int) -> None:
         if self.is_held(job_id, worker_id=worker_id, attempt=attempt):
-            self._save(replace(self.tables.jobs[job_id], state=PENDING, worker_id=None))
-
-    def blocked_names(self) -> set[str]:
-        return {job.name for job in self.tables.jobs.values() if job.blocked}
-
-    def unblock_jobs(self, name: str, kind: FunctionKind | None = None) -> int:
-        blocked = [job for job in self.tables.jobs.values() if job.blocked and job.name == name]
-        for job in blocked:
-            self._save(replace(job, blocked=False, kind=kind or job.kind))
-        return len(blocked)
+            job = self.tables.jobs[job_id]
+            self._save(replace(job, state=PENDING, worker_id=None))
+            self.tables.stages[job_id] = "suspect" if job.crashes >= SUSPECT_CRASHES else "ready"
 
     def held_jobs(self, worker_id: WorkerId, *, limit: int) -> list[Claim]:
         return [claim_of(job) for job in self._sorted() if job.worker_id == worker_id][:limit]
@@ -199,9 +212,9 @@ class ModelTransaction(ScheduleModel):
         if job is None or job.state not in UNFINISHED:
             return None
         if job.state is JobState.IN_PROGRESS and job.kind is FunctionKind.ACTION:
-            self._save(replace(job, stop=max(job.stop, stop), key=None, blocked=False))
+            self._save(replace(job, stop=max(job.stop, stop), key=None))
             return CanceledJob(job.on_complete, job.schedule, still_runs=True)
-        self._save(replace(job, state=CANCELED, completed_at=now, worker_id=None, blocked=False))
+        self._save(replace(job, state=CANCELED, completed_at=now, worker_id=None))
         return CanceledJob(job.on_complete, job.schedule)
 
     def find_unfinished_key(self, key: str, *, tenant: TenantId) -> JobId | None:
@@ -344,14 +357,8 @@ class ModelTransaction(ScheduleModel):
     def _sorted(self) -> list[Job]:
         return sorted(self.tables.jobs.values(), key=lambda job: job.id)
 
-    def _waiting(self, kind: FunctionKind) -> list[Job]:
-        return [job for job in self._pending(kind) if job.crashes < SUSPECT_CRASHES]
-
-    def _suspects(self, kind: FunctionKind) -> list[Job]:
-        return [job for job in self._pending(kind) if job.crashes >= SUSPECT_CRASHES]
-
-    def _pending(self, kind: FunctionKind) -> list[Job]:
-        return [j for j in self.tables.jobs.values() if j.kind is kind and j.state is PENDING and not j.blocked]
+    def _pending(self, stage: str) -> list[Job]:
+        return [j for j in self.tables.jobs.values() if j.state is PENDING and self.tables.stages[j.id] == stage]
 
     def _holder(self, key: str, tenant: TenantId) -> JobId | None:
         holders = (j for j in self.tables.jobs.values() if (j.key, j.tenant) == (key, tenant) and j.state in UNFINISHED)
@@ -360,7 +367,18 @@ class ModelTransaction(ScheduleModel):
 
 def claim_of(job: Job) -> Claim:
     """What a worker is told of a job."""
-    return Claim(*(getattr(job, name) for name in Claim.__match_args__))
+    own = (getattr(job, name) for name in Claim.__match_args__ if name not in ("queue", "rank"))
+    return Claim(*own, queue=queue_id(job), rank=rank(job))
+
+
+def queue_id(job: Job) -> QueueId:
+    """The queue of a job."""
+    return queue_of(job.pool, job.name)
+
+
+def rank(job: Job) -> int:
+    """The place of a job among those of its queue."""
+    return job.due_at - job.priority * PRIORITY_MS
 
 
 def _directed(rows: Iterable[T], descending: bool) -> list[T]:

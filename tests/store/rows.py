@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any, Final
 
-from evertick.base.ids import DEFAULT_TENANT, JobId, TenantId, WorkerId
+from evertick.base.ids import DEFAULT_POOL, DEFAULT_TENANT, JobId, TenantId, WorkerId, queue_of
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import (
     COMPLETION,
@@ -20,6 +20,7 @@ from evertick.base.records.jobs import (
 )
 from evertick.base.records.retry import RETRY
 from evertick.base.records.stored import Codec
+from evertick.store.contract.claims import Share
 from evertick.store.contract.store import Isolation, Store, Transaction
 
 NOW: Final = Instant(1_000_000)
@@ -57,7 +58,9 @@ def in_parts(changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def new_job(number: int = 1, **changes: Any) -> NewJob:
-    """A mutation that is due at NOW, with `changes`."""
+    """A mutation that is due at NOW, with `changes`; an action is of another function unless it has a name."""
+    if changes.get("kind") is ACTION:
+        changes.setdefault("name", "app.notify")
     job = NewJob(
         id=job_id(number),
         kind=MUTATION,
@@ -109,9 +112,31 @@ def claim(
     """Claim in a transaction of its own, isolated as the engine does it."""
 
     def work(tx: Transaction) -> list[Claim]:
-        return tx.claim_jobs(kind=kind, tenant=tenant, worker_id=worker_id, now=now, limit=limit)
+        tx.promote_jobs(now=now, limit=1_000)
+        return claim_in(tx, kind=kind, tenant=tenant, worker_id=worker_id, limit=limit)
 
     return store.write(work, isolation=Isolation.EACH)
+
+
+def claim_in(
+    tx: Transaction,
+    *,
+    kind: FunctionKind = MUTATION,
+    tenant: TenantId = DEFAULT_TENANT,
+    worker_id: WorkerId = ANN,
+    limit: int = 100,
+) -> list[Claim]:
+    """Claim a tenant's ready jobs, those of `app.notify` as actions and the others as mutations."""
+    others = [queue_of(DEFAULT_POOL, "app.notify")] if kind is MUTATION else []
+    heads = [head for head in tx.ready_heads(others=others, limit=1_000) if head.tenant == tenant]
+    if kind is ACTION:
+        heads = [head for head in heads if tx.queue_name(head.queue) == (DEFAULT_POOL, "app.notify")]
+    claims: list[Claim] = []
+    for head in sorted(heads, key=lambda head: head.rank) if limit else ():
+        share = Share(head, limit - len(claims))
+        if share.limit:
+            claims += tx.claim_jobs([share], kind=kind, worker_id=worker_id, bytes_max=10**9)
+    return claims
 
 
 def claim_one(store: Store, **changes: Any) -> Claim:

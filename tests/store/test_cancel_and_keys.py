@@ -7,7 +7,6 @@ from evertick.base.ids import DEFAULT_TENANT, JobId, TenantId
 from evertick.base.records.jobs import COMPLETION, CanceledJob, JobState
 from evertick.store.contract.store import Store
 from tests.store.rows import (
-    ANN,
     BEN,
     ENDED,
     OTHER,
@@ -47,17 +46,6 @@ def test_a_running_job_is_canceled_and_its_worker_holds_nothing(store: Store) ->
 
     assert (get(store).state, get(store).worker_id, get(store).attempt) == (JobState.CANCELED, None, 1)
     assert finish(store, end_of(claimed)) == set()
-
-
-def test_a_blocked_job_can_be_canceled_and_blocks_nobody(store: Store) -> None:
-    claimed = claim_one(store)
-    store.write(lambda tx: tx.block_job(claimed.id, worker_id=ANN, attempt=1))
-
-    assert cancel(store) == CanceledJob(None)
-
-    assert not get(store).blocked
-    assert store.read(lambda tx: tx.blocked_names()) == set()
-    assert store.write(lambda tx: tx.unblock_jobs("app.destruct")) == 0
 
 
 @pytest.mark.parametrize("state", ENDED)

@@ -1,11 +1,14 @@
 """Claims: who gets which job, and in which order."""
 
+from typing import Any
+
 import pytest
 
-from evertick.base.ids import DEFAULT_TENANT, TenantId
-from evertick.base.records.jobs import JobState
+from evertick.base.ids import DEFAULT_TENANT, TenantId, queue_of
+from evertick.base.records.jobs import Claim, JobState
 from evertick.base.records.stored import text_of
-from evertick.store.contract.store import Store
+from evertick.store.contract.claims import Head, Share
+from evertick.store.contract.store import Store, Transaction
 from tests.store.rows import (
     ACTION,
     ANN,
@@ -17,11 +20,13 @@ from tests.store.rows import (
     at,
     cancel,
     claim,
+    claim_in,
     claim_one,
     end_of,
     finish,
     get,
     insert,
+    job_id,
     new_job,
     numbers,
 )
@@ -69,7 +74,7 @@ def test_a_claim_tells_everything_that_running_the_job_needs(store: Store) -> No
 
     (claimed,) = claim(store, kind=ACTION, tenant=OTHER)
 
-    assert (claimed.tenant, claimed.kind, claimed.name) == (OTHER, ACTION, "app.destruct")
+    assert (claimed.tenant, claimed.kind, claimed.name) == (OTHER, ACTION, "app.notify")
     assert (claimed.args, claimed.due_at) == ('{"text":"😀 \\u0000"}', at(-3))
     assert (claimed.attempt, claimed.failures, claimed.crashes) == (1, 0, 0)
     assert (claimed.key, text_of(claimed.retry), text_of(claimed.on_complete)) == ("k", "1", "[]")
@@ -112,54 +117,129 @@ def test_what_was_canceled_or_born_canceled_is_not_claimed(store: Store) -> None
 def test_a_claim_sees_what_its_own_transaction_wrote(store: Store) -> None:
     def work(tx):  # type: ignore[no-untyped-def]
         tx.insert_jobs([new_job()])
-        return tx.claim_jobs(kind=MUTATION, tenant=DEFAULT_TENANT, worker_id=ANN, now=NOW, limit=1)
+        return claim_in(tx, limit=1)
 
     assert numbers(store.write(work)) == [1]
 
 
-def test_waiting_tenants_are_told_with_their_earliest_due_moment(store: Store) -> None:
+def test_what_is_due_when_it_is_written_is_ready_and_the_rest_waits_to_be_promoted(store: Store) -> None:
+    insert(store, new_job(1), new_job(2, due_at=at(20)), new_job(3, due_at=at(10)), new_job(4, due_at=at(90)))
+
+    assert ranks(store) == [NOW]
+    assert store.read(lambda tx: tx.next_waiting_at()) == at(10)
+    assert store.write(lambda tx: tx.promote_jobs(now=at(9), limit=10)) == 0
+    assert store.write(lambda tx: tx.promote_jobs(now=at(30), limit=1)) == 1
+    assert store.read(lambda tx: tx.next_waiting_at()) == at(20)
+    assert store.write(lambda tx: tx.promote_jobs(now=at(30), limit=10)) == 1
+    assert numbers(claim_ready(store)) == [1, 3, 2]
+
+
+def test_a_retry_waits_and_what_is_given_back_is_ready(store: Store) -> None:
+    retried, given_back = claim_one(store, number=1), claim_one(store, number=2)
+    finish(store, end_of(retried, JobState.PENDING, due_at=at(70)))
+    store.write(lambda tx: tx.release_job(given_back.id, worker_id=ANN, attempt=1))
+
+    assert numbers(claim_ready(store)) == [2]
+    assert store.read(lambda tx: tx.next_waiting_at()) == at(70)
+    (again,) = claim(store, now=at(70))
+    assert (again.rank, again.due_at) == (at(70), at(70))
+
+
+def test_priority_goes_first_and_each_step_is_worth_a_minute_of_waiting(store: Store) -> None:
+    minute = 60_000
     insert(
         store,
-        new_job(1, due_at=at(50)),
-        new_job(2, due_at=at(20)),
-        new_job(3, tenant=OTHER, due_at=at(90)),
-        new_job(4, tenant=OTHER, kind=ACTION, due_at=at(-90)),
+        new_job(1, due_at=at(-minute + 1)),
+        new_job(2, due_at=at(-minute - 1)),
+        new_job(3, priority=1),
+        new_job(4, priority=-1),
+        new_job(5, due_at=at(minute - 1)),
+        new_job(6, due_at=at(minute + 1)),
     )
 
-    waiting = store.read(lambda tx: tx.waiting_tenants(MUTATION, limit=10))
-
-    assert sorted(waiting) == [(DEFAULT_TENANT, at(20)), (OTHER, at(90))]
-
-
-def test_tenants_whose_jobs_are_all_claimed_ended_or_blocked_do_not_wait(store: Store) -> None:
-    running, ended, blocked = TenantId("running"), TenantId("ended"), TenantId("blocked")
-    claim_one(store, number=1, tenant=running)
-    finish(store, end_of(claim_one(store, number=2, tenant=ended)))
-    held = claim_one(store, number=3, tenant=blocked)
-    store.write(lambda tx: tx.block_job(held.id, worker_id=ANN, attempt=1))
-
-    assert store.read(lambda tx: tx.waiting_tenants(MUTATION, limit=10)) == []
+    assert numbers(claim(store, now=at(2 * minute))) == [2, 3, 1, 5, 4, 6]
+    assert get(store, 3).priority == 1
 
 
-def test_waiting_tenants_are_limited(store: Store) -> None:
-    insert(store, *(new_job(n, tenant=TenantId(f"tenant_{n}")) for n in range(1, 8)))
+def test_heads_are_tenants_with_ready_jobs_by_queue(store: Store) -> None:
+    mail, usual = queue_of("mail", "app.destruct"), queue_of("default", "app.destruct")
+    insert(
+        store,
+        *(new_job(n, tenant=TenantId(f"tenant_{n % 3}"), due_at=at(-n)) for n in range(1, 7)),
+        new_job(7, pool="mail"),
+        new_job(8, tenant=TenantId("waits"), due_at=at(5)),
+    )
 
-    first = store.read(lambda tx: tx.waiting_tenants(MUTATION, limit=3))
+    def read(**options: Any) -> list[Head]:
+        return store.read(lambda tx: tx.ready_heads(**{"limit": 10, **options}))
 
-    assert [tenant for tenant, _ in first] == ["tenant_1", "tenant_2", "tenant_3"]
-    assert len(store.read(lambda tx: tx.waiting_tenants(MUTATION, limit=7))) == 7
+    usual_heads = [Head(usual, TenantId(f"tenant_{n}"), at(-(n or 3) - 3)) for n in range(3)]
+    heads = sorted([*usual_heads, Head(mail, DEFAULT_TENANT, NOW)])
+    assert read() == heads
+    assert read(others=[mail]) == usual_heads
+    assert read(others=[usual]) == [Head(mail, DEFAULT_TENANT, NOW)]
+    assert read(limit=2) == heads[:2]
+    assert [read(after=head, limit=2) for head in heads] == [heads[1:3], heads[2:4], heads[3:], []]
+    assert read(steps=1) == heads[:1]
+    assert store.read(lambda tx: tx.queue_name(mail)) == ("mail", "app.destruct")
+    assert store.read(lambda tx: tx.queue_name(queue_of("mail", "app.other"))) is None
 
 
-def test_waiting_tenants_are_read_in_pages(store: Store) -> None:
-    insert(store, *(new_job(n, tenant=TenantId(f"tenant_{n}")) for n in range(1, 8)))
+def test_what_runs_ended_or_is_suspect_is_no_head(store: Store) -> None:
+    claim_one(store, number=1, tenant=TenantId("running"))
+    finish(store, end_of(claim_one(store, number=2, tenant=TenantId("ended"))))
+    finish(store, end_of(claim_one(store, number=3, tenant=TenantId("suspect")), JobState.PENDING, crashes=2))
+    store.write(lambda tx: tx.promote_jobs(now=at(100), limit=10))
 
-    def page(after: str) -> list[str]:
-        found = store.read(lambda tx: tx.waiting_tenants(MUTATION, limit=3, after=TenantId(after)))
-        return [tenant for tenant, _ in found]
+    assert ranks(store) == []
+    assert [each.id for each in store.read(lambda tx: tx.suspects(limit=9))] == [job_id(3)]
 
-    assert [page("tenant_3"), page("tenant_6"), page("tenant_7")] == [
-        ["tenant_4", "tenant_5", "tenant_6"], ["tenant_7"], [],
-    ]  # fmt: skip
+
+def test_shares_bound_what_is_taken_behind_each_head_and_take_turns(store: Store) -> None:
+    small, big = TenantId("small"), TenantId("big")
+    insert(store, *(new_job(n, tenant=big, due_at=at(-n), args=" " * 60) for n in range(1, 6)))
+    insert(store, *(new_job(n, tenant=small, args=" " * 10) for n in range(6, 9)))
+    heads = sorted(store.read(lambda tx: tx.ready_heads(limit=9)), key=lambda head: head.tenant)
+
+    def taken(bytes_max: int, *limits: int) -> list[int]:
+        shares = [Share(head, limit) for head, limit in zip(heads, limits, strict=True)]
+        work: list[list[Claim]] = []
+
+        def look(tx: Transaction) -> None:
+            work.append(tx.claim_jobs(shares, kind=MUTATION, worker_id=ANN, bytes_max=bytes_max))
+            raise Undone
+
+        with pytest.raises(Undone):
+            store.write(look)
+        return sorted(numbers(work[0]))
+
+    assert taken(1_000, 2, 1) == [4, 5, 6]
+    assert taken(1_000, 9, 9) == list(range(1, 9))
+    assert taken(140, 9, 9) == [4, 5, 6, 7]
+    assert taken(139, 9, 9) == [4, 5, 6]
+    assert taken(1, 9, 9) == [5]  # a job alone is taken however large it is
+
+
+def test_a_job_is_claimed_as_what_its_worker_knows_it_for(store: Store) -> None:
+    insert(store, new_job(1, kind=MUTATION, name="app.notify"))
+
+    (claimed,) = claim(store, kind=ACTION)
+
+    assert (claimed.kind, get(store).kind) == (ACTION, ACTION)
+
+
+class Undone(Exception):
+    """Ends a transaction that only looked."""
+
+
+def ranks(store: Store) -> list[int]:
+    """The rank of each head."""
+    return [head.rank for head in store.read(lambda tx: tx.ready_heads(limit=100))]
+
+
+def claim_ready(store: Store) -> list[Claim]:
+    """Claim what is ready, without making anything ready."""
+    return store.write(claim_in)
 
 
 def test_a_worker_can_ask_what_it_holds(store: Store) -> None:

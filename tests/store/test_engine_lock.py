@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from evertick.base.errors import DatabaseLocked
+from evertick.base.instants import LONG_AGO
 from evertick.store.contract.store import Store
 from evertick.store.open import open_store
 
@@ -124,9 +125,9 @@ def test_refused_engines_still_read_and_write(url: str) -> None:
         first.migrate()
         with pytest.raises(DatabaseLocked):
             second.lock_engine()
-        second.write(lambda tx: tx.unblock_jobs("app.f"))
+        second.write(lambda tx: tx.promote_jobs(now=LONG_AGO, limit=1))
         second.check_schema()
-        assert second.read(lambda tx: tx.blocked_names()) == set()
+        assert second.read(lambda tx: tx.next_waiting_at()) is None
 
 
 def test_who_gave_the_engine_back_leaves_checkpoints_to_whoever_takes_it(url: str) -> None:

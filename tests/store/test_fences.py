@@ -92,8 +92,8 @@ def claimed_again_by_the_same(store: Store, claimed: Claim) -> None:
     assert numbers(claim(store, worker_id=ANN)) == [1]
 
 
-def blocked(store: Store, claimed: Claim) -> None:
-    store.write(lambda tx: tx.block_job(claimed.id, worker_id=ANN, attempt=claimed.attempt))
+def released(store: Store, claimed: Claim) -> None:
+    store.write(lambda tx: tx.release_job(claimed.id, worker_id=ANN, attempt=claimed.attempt))
 
 
 def pruned(store: Store, claimed: Claim) -> None:
@@ -101,7 +101,7 @@ def pruned(store: Store, claimed: Claim) -> None:
     assert store.write(lambda tx: tx.prune_jobs(before=at(1_000), limit=10)) == 1
 
 
-LOSSES = (canceled, finished, retried, claimed_by_the_next, claimed_again_by_the_same, blocked, pruned)
+LOSSES = (canceled, finished, retried, claimed_by_the_next, claimed_again_by_the_same, released, pruned)
 
 
 @pytest.mark.parametrize("lose", LOSSES, ids=lambda lose: lose.__name__)
@@ -114,7 +114,7 @@ def test_a_zombie_changes_nothing_and_is_told_so(store: Store, lose: Callable[[S
     assert not is_held(store, claimed)
     for state in (*ENDED, JobState.PENDING):
         assert finish(store, end_of(claimed, state, result="late")) == set()
-    store.write(lambda tx: tx.block_job(claimed.id, worker_id=ANN, attempt=claimed.attempt))
+    store.write(lambda tx: tx.release_job(claimed.id, worker_id=ANN, attempt=claimed.attempt))
 
     assert find(store) == before
 
@@ -128,8 +128,8 @@ def test_neither_another_worker_nor_another_attempt_may_end_an_attempt(store: St
     assert finish(store, later) == set()
     assert finish(store, end_of(claimed, attempt=0)) == set()
     assert not is_held(store, claimed, worker_id=BEN)
-    store.write(lambda tx: tx.block_job(claimed.id, worker_id=BEN, attempt=1))
-    store.write(lambda tx: tx.block_job(claimed.id, worker_id=ANN, attempt=2))
+    store.write(lambda tx: tx.release_job(claimed.id, worker_id=BEN, attempt=1))
+    store.write(lambda tx: tx.release_job(claimed.id, worker_id=ANN, attempt=2))
 
     assert get(store) == before
     assert is_held(store, claimed)
@@ -170,19 +170,3 @@ def test_one_batch_ends_jobs_in_different_ways(store: Store) -> None:
 
 def test_an_empty_batch_ends_nothing(store: Store) -> None:
     assert finish(store) == set()
-
-
-def test_a_blocked_job_waits_for_somebody_who_knows_its_function(store: Store) -> None:
-    insert(store, new_job(1, name="app.new"), new_job(2, name="app.new"), new_job(3, name="app.newer"))
-    for claimed in claim(store):
-        blocked(store, claimed)
-
-    job = get(store)
-    assert (job.state, job.blocked, job.worker_id) == (JobState.PENDING, True, None)
-    assert claim(store) == []
-    assert store.read(lambda tx: tx.blocked_names()) == {"app.new", "app.newer"}
-
-    assert store.write(lambda tx: tx.unblock_jobs("app.unheard")) == 0
-    assert store.write(lambda tx: tx.unblock_jobs("app.new")) == 2
-    assert store.read(lambda tx: tx.blocked_names()) == {"app.newer"}
-    assert [(c.id, c.attempt) for c in claim(store, worker_id=BEN)] == [(job_id(1), 2), (job_id(2), 2)]

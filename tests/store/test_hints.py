@@ -16,7 +16,7 @@ from evertick.store.postgres.notifier import PostgresNotifier, read_payload
 from evertick.store.postgres.store import PostgresStore
 from evertick.store.postgres.transaction import TOLD_LOCK
 from tests.store.conftest import OpenStore
-from tests.store.rows import ANN, at, claim_one, insert, new_job
+from tests.store.rows import ANN, BEN, at, claim_one, insert, new_job
 
 INSERT = """
 import sys
@@ -83,15 +83,14 @@ def test_what_makes_no_job_due_soon_is_not_told(store: Store) -> None:
         tx.insert_jobs([new_job(5)])
         raise ZeroDivisionError
 
-    store.write(lambda tx: tx.block_job(claimed.id, worker_id=ANN, attempt=1))
+    store.write(lambda tx: tx.release_job(claimed.id, worker_id=BEN, attempt=1))
     told.clear()
     insert(store, new_job(2, due_at=at(3_600_000)))
-    store.write(lambda tx: tx.unblock_jobs("app.unheard"))
     with pytest.raises(ZeroDivisionError):
         store.write(failing)
 
     assert told == []
-    store.write(lambda tx: tx.unblock_jobs("app.destruct"))
+    store.write(lambda tx: tx.release_job(claimed.id, worker_id=ANN, attempt=1))
     assert len(told) >= 1
 
 

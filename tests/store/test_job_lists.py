@@ -66,7 +66,7 @@ def test_a_job_reads_back_as_it_was_written(store: Store) -> None:
     assert (job.requested_at, job.due_at, job.created_at, job.completed_at) == (at(-500), at(1), at(2), None)
     assert (job.state, job.attempt, job.failures, job.crashes) == (JobState.PENDING, 0, 0, 0)
     assert (job.parent_id, job.key, text_of(job.retry), text_of(job.on_complete)) == (job_id(9), "k", '{"max":3}', "{}")
-    assert (job.worker_id, job.result, job.error, job.logs, job.blocked) == (None, None, None, None, False)
+    assert (job.worker_id, job.result, job.error, job.logs, job.pool) == (None, None, None, None, "default")
 
 
 def test_a_tenant_sees_its_own_jobs_only(store: Store) -> None:
@@ -155,8 +155,8 @@ def test_pruning_removes_what_ended_before_a_moment_oldest_first(store: Store) -
 def test_pruning_never_removes_what_has_not_ended(store: Store) -> None:
     insert(store, new_job(1), new_job(2, due_at=at(-1_000)), new_job(3, state=JobState.CANCELED))
     claim(store, limit=1)
-    blocked = claim(store)[0]
-    store.write(lambda tx: tx.block_job(blocked.id, worker_id=ANN, attempt=1))
+    given_back = claim(store)[0]
+    store.write(lambda tx: tx.release_job(given_back.id, worker_id=ANN, attempt=1))
 
     assert store.write(lambda tx: tx.prune_jobs(before=at(10**9), limit=10)) == 1
     assert listed(store) == [1, 2]

@@ -15,7 +15,7 @@ from evertick.store.contract.store import Isolation, Store, Transaction
 from evertick.store.open import open_store
 from tests.postgres import PostgresServer
 from tests.store.conftest import OpenStore
-from tests.store.rows import ANN, MUTATION, NOW, at, claim, end_of, finish, get, insert, job_id, new_job, worker
+from tests.store.rows import NOW, at, claim, claim_in, end_of, finish, get, insert, job_id, new_job, worker
 from tests.store.test_hints import listening
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(120)]
@@ -58,7 +58,7 @@ def test_a_claim_skips_what_another_is_claiming(open_postgres: OpenStore) -> Non
     insert(store, new_job(1), new_job(2), new_job(3))
 
     def work(tx: Transaction) -> list[JobId]:
-        tx.claim_jobs(kind=MUTATION, tenant=DEFAULT_TENANT, worker_id=ANN, now=NOW, limit=2)
+        claim_in(tx, limit=2)
         return [one.id for one in claim(other, worker_id=WorkerId("worker_other"))]
 
     assert store.write(work) == [job_id(3)]

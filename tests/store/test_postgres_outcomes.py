@@ -11,7 +11,7 @@ from evertick.base.records.jobs import Call, Claim, JobState, StoredDocument
 from evertick.store.contract.store import Isolation, Store, Transaction
 from tests.store.conftest import OpenStore, stores_at
 from tests.store.proxy import CommitProxy, Mode
-from tests.store.rows import ANN, NOW, claim, claim_one, end_of, finish, get, insert, is_held, new_job
+from tests.store.rows import NOW, claim, claim_in, claim_one, end_of, finish, get, insert, is_held, new_job
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(120)]
 ROUNDS = 15
@@ -134,11 +134,6 @@ def test_the_fence_waits_for_a_claim_whose_commit_is_still_under_way(
     assert held is (ends == "release")
 
 
-def claim_in(tx: Transaction) -> list[Claim]:
-    """Claim inside a transaction."""
-    return tx.claim_jobs(kind=new_job().kind, tenant=DEFAULT_TENANT, worker_id=ANN, now=NOW, limit=1)
-
-
 def test_a_connection_that_breaks_before_the_commit_wrote_nothing(
     proxy: CommitProxy, far: Store, direct: Store
 ) -> None:
@@ -160,7 +155,7 @@ def test_work_that_hides_a_broken_connection_did_not_commit(proxy: CommitProxy, 
         tx.insert_jobs([new_job()])
         proxy.cut()
         try:
-            tx.blocked_names()
+            tx.next_waiting_at()
         except DatabaseUnavailable:
             return "hidden"
         return "not broken"
@@ -173,14 +168,14 @@ def test_work_that_hides_a_broken_connection_did_not_commit(proxy: CommitProxy, 
 
 def test_a_read_whose_connection_breaks_says_so_and_the_next_one_works(proxy: CommitProxy, far: Store) -> None:
     def work(tx: Transaction) -> None:
-        tx.blocked_names()
+        tx.next_waiting_at()
         proxy.cut()
-        tx.blocked_names()
+        tx.next_waiting_at()
 
     with pytest.raises(DatabaseUnavailable):
         far.read(work)
 
-    assert far.read(lambda tx: tx.blocked_names()) == set()
+    assert far.read(lambda tx: tx.next_waiting_at()) is None
 
 
 def test_idle_connections_that_were_cut_are_not_used(proxy: CommitProxy, far: Store) -> None:

@@ -10,7 +10,7 @@ from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.records.jobs import Call, StoredDocument
 from evertick.store.contract.store import Isolation, Store, Transaction
 from tests.store.conftest import OpenStore
-from tests.store.rows import ANN, MUTATION, NOW, at, find, insert, job_id, new_job, worker
+from tests.store.rows import NOW, at, find, insert, job_id, new_job, worker
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -238,7 +238,7 @@ def test_statements_of_the_users_own_commit_with_the_rest_or_not_at_all(store: S
 
 WRITES: list[Callable[[Transaction], Any]] = [
     lambda tx: tx.insert_jobs([new_job()]),
-    lambda tx: tx.claim_jobs(kind=MUTATION, tenant=DEFAULT_TENANT, worker_id=ANN, now=NOW, limit=1),
+    lambda tx: tx.promote_jobs(now=NOW, limit=1),
     lambda tx: tx.cancel_job(job_id(1), tenant=DEFAULT_TENANT, now=NOW),
     lambda tx: tx.register_worker(worker()),
     lambda tx: put(tx, "a"),

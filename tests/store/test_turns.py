@@ -1,26 +1,37 @@
 """Tenants take turns: none waits for ever because others have more jobs, older ones, or a name that comes first."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 import psycopg
 import pytest
 
-from evertick.base.ids import TenantId
+from evertick import App
+from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import FunctionKind
-from evertick.engine.jobs.claims import TAKEN_MS, Claimant, Claimed, claim_due
-from evertick.engine.jobs.tenant_fairness import LOOK_EVERY_MS, PAGES_MAX, RoundRobin
-from evertick.store.contract.store import Isolation, Store
+from evertick.base.records.jobs import FunctionKind, ServedFunction
+from evertick.engine.jobs.claims import HEADS_MAX, LOOK_KEPT_MS, TAKEN_MS, Claimed, Claims, Room
+from evertick.engine.runtime.metrics import Counters
+from evertick.engine.runtime.settings import Settings
+from evertick.store.contract.store import Isolation, Store, Transaction
 from tests.store.conftest import OpenStore
-from tests.store.rows import ANN, MUTATION, NOW, at, insert, new_job
+from tests.store.rows import ACTION, ANN, MUTATION, NOW, at, insert, new_job, numbers
 
 
 class Knowing:
-    """A runner that knows every function."""
+    """A runner that has these functions: `app.destruct` and `app.other` as mutations, `app.notify` as an action."""
 
-    def knows(self, name: str, kind: FunctionKind, /) -> bool:
-        """See `Runner.knows`."""
-        return True
+    def __init__(self, *, pool: str = "default") -> None:
+        kinds = {"app.destruct": MUTATION, "app.other": MUTATION, "app.notify": ACTION}
+        self._functions = {name: ServedFunction(name, kind, pool, "()") for name, kind in kinds.items()}
+
+    def function(self, name: str, /) -> ServedFunction | None:
+        """See `Runner.function`."""
+        return self._functions.get(name)
+
+    def functions(self) -> Sequence[ServedFunction]:
+        """See `Runner.functions`."""
+        return list(self._functions.values())
 
 
 def tenant(number: int) -> TenantId:
@@ -28,20 +39,35 @@ def tenant(number: int) -> TenantId:
     return TenantId(f"tenant_{number:03}")
 
 
-class Claims:
+class ALoop:
     """The claims of one loop, one after another."""
 
-    def __init__(self, store: Store, *, page_size: int) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        kind: FunctionKind = MUTATION,
+        pools: tuple[str, ...] | None = None,
+        pool: str = "default",
+    ) -> None:
         self._store = store
-        self._turns = RoundRobin(page_size)
+        environment = App("turns", settings=Settings()).open_on(store, inline=True)
+        runner: object = Knowing(pool=pool)
+        self._claims = Claims(environment.engine_deps(runner, Counters(), pools=pools), kind)  # type: ignore[arg-type]
         self.looks = 0
 
-    def claim(self, *, limit: int, now: Instant = NOW, isolation: Isolation = Isolation.SERIALIZABLE) -> Claimed:
+    def claim(
+        self,
+        *,
+        limit: int,
+        now: Instant = NOW,
+        isolation: Isolation = Isolation.SERIALIZABLE,
+        running: dict[TenantId, int] | None = None,
+    ) -> Claimed:
         """The next one."""
-        runner: object = Knowing()
-        claimant = Claimant(MUTATION, ANN, runner)  # type: ignore[arg-type]
-        claimed, self._turns = self._store.write(
-            lambda transaction: claim_due(transaction, claimant, self._turns, now=now, limit=limit), isolation=isolation
+        room = Room(jobs=limit, running=running or {})
+        claimed = self._store.write(
+            lambda transaction: self._claims.due(transaction, ANN, now=now, room=room), isolation=isolation
         )
         self.looks += claimed.suspect_is_due is not None
         return claimed
@@ -59,64 +85,124 @@ def fill(store: Store, *, tenants: int, jobs: int, due_at: Instant = NOW) -> Non
     )
 
 
-def test_with_room_for_one_job_each_tenant_gets_his_turn(store: Store) -> None:
+def test_with_room_for_one_job_each_tenant_gets_its_turn(store: Store) -> None:
     fill(store, tenants=3, jobs=4, due_at=at(-1_000))
-    loop = Claims(store, page_size=1_000)
+    loop = ALoop(store)
 
     turns = [loop.claim(limit=1).claims[0].tenant for _ in range(6)]
 
     assert turns == [tenant(0), tenant(1), tenant(2)] * 2
 
 
-def test_tenants_beyond_a_page_get_their_turn_however_much_the_others_have(store: Store) -> None:
-    fill(store, tenants=8, jobs=20, due_at=at(-1_000))
-    loop = Claims(store, page_size=3)
+def test_tenants_beyond_a_look_get_their_turn_however_much_the_others_have(store: Store) -> None:
+    fill(store, tenants=HEADS_MAX + 44, jobs=3, due_at=at(-1_000))
+    loop = ALoop(store)
 
-    served = Counter(job.tenant for _ in range(4) for job in loop.claim(limit=4).claims)
+    served = Counter(job.tenant for n in range(20) for job in loop.claim(limit=30, now=at(n * 300)).claims)
 
-    assert served == {tenant(who): 2 for who in range(8)}
+    assert len(served) == HEADS_MAX + 44
+    assert max(served.values()) <= 3
 
 
-def test_where_there_is_room_for_all_everybody_due_is_served_in_one_claim(store: Store) -> None:
+def test_where_there_is_room_for_all_every_tenant_is_served_in_one_claim(store: Store) -> None:
     fill(store, tenants=8, jobs=2, due_at=at(-1_000))
-    loop = Claims(store, page_size=3)
 
-    assert len(loop.claim(limit=100).claims) == 16
+    assert len(ALoop(store).claim(limit=100).claims) == 16
 
 
-def test_the_next_due_moment_is_that_of_all_tenants(store: Store) -> None:
+def test_what_a_tenant_leaves_goes_to_the_others(store: Store) -> None:
+    fill(store, tenants=1, jobs=50, due_at=at(-1_000))
+    insert(store, *(new_job(100 + n, tenant=tenant(n)) for n in range(1, 4)))
+
+    served = Counter(job.tenant for job in ALoop(store).claim(limit=20).claims)
+
+    assert served == {tenant(0): 17, tenant(1): 1, tenant(2): 1, tenant(3): 1}
+
+
+def test_free_places_go_to_the_tenant_that_runs_least(store: Store) -> None:
+    fill(store, tenants=2, jobs=20, due_at=at(-1_000))
+    loop = ALoop(store)
+
+    served = Counter(job.tenant for job in loop.claim(limit=10, running={tenant(0): 6}).claims)
+
+    assert served == {tenant(0): 2, tenant(1): 8}
+
+
+def test_a_tenants_queues_share_its_places_and_its_jobs_come_by_rank(store: Store) -> None:
+    insert(store, *(new_job(n, due_at=at(-100 + n)) for n in range(1, 20)))
+    insert(store, *(new_job(n, due_at=at(-500 + n), name="app.other") for n in range(20, 22)))
+
+    claimed = ALoop(store).claim(limit=6)
+
+    assert numbers(claimed.claims) == [20, 21, 1, 2, 3, 4]
+
+
+def test_the_next_due_time_is_that_of_all_tenants(store: Store) -> None:
     fill(store, tenants=7, jobs=1, due_at=at(500))
     insert(store, new_job(900, tenant=tenant(5), due_at=at(40)))
-    loop = Claims(store, page_size=2)
 
-    assert loop.claim(limit=9).next_due_at == at(40)
-
-
-def test_a_way_round_that_takes_several_looks_ends_with_the_next_due_moment_of_all(store: Store) -> None:
-    fill(store, tenants=2 * PAGES_MAX + 1, jobs=1, due_at=at(500))
-    loop = Claims(store, page_size=1)
-
-    looks = [loop.claim(limit=9).next_due_at for _ in range(6)]
-
-    assert looks == [NOW, NOW, at(500)] * 2
+    assert ALoop(store).claim(limit=9).next_due_at == at(40)
 
 
-def test_who_was_served_early_in_a_way_round_is_looked_at_again_after_it(store: Store) -> None:
-    fill(store, tenants=3, jobs=3, due_at=at(-1_000))
-    loop = Claims(store, page_size=1_000)
-    claims = 0
-    for _ in range(20):
-        claimed = loop.claim(limit=2)
-        claims += len(claimed.claims)
-        if claimed.next_due_at is None:
-            break
+def test_what_falls_due_is_claimed_at_that_moment_by_each_loop_for_itself(store: Store) -> None:
+    insert(store, new_job(1, due_at=at(40)), new_job(2, due_at=at(40), kind=ACTION))
+    mutations, actions = ALoop(store), ALoop(store, kind=ACTION)
 
-    assert claims == 9
+    early = [loop.claim(limit=9, now=at(39)) for loop in (mutations, actions)]
+    due = [numbers(loop.claim(limit=9, now=at(40)).claims) for loop in (mutations, actions)]
+
+    assert [each.next_due_at for each in early] == [at(40), at(40)]
+    assert due == [[1], [2]]
 
 
-def test_while_one_tenant_fills_every_claim_the_others_are_looked_for_now_and_then(store: Store) -> None:
+def test_a_loop_claims_the_functions_that_its_worker_has_in_its_pools(store: Store) -> None:
+    insert(
+        store,
+        new_job(1), new_job(2, pool="mail"), new_job(3, name="app.gone"), new_job(4, name="app.gone", pool="mail"),
+        new_job(5, kind=ACTION), new_job(6, kind=MUTATION, name="app.notify"),
+        new_job(7, kind=ACTION, name="app.other"),
+    )  # fmt: skip
+
+    def claimed(**options: object) -> list[int]:
+        found: list[int] = []
+        loop = ALoop(store, **options)  # type: ignore[arg-type]
+
+        def work(transaction: Transaction) -> None:
+            found[:] = numbers(loop._claims.due(transaction, ANN, now=NOW, room=Room(jobs=9)).claims)
+            raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            store.write(work)
+        return sorted(found)
+
+    assert claimed() == [1, 2, 7]
+    assert claimed(kind=ACTION) == [5, 6]
+    assert claimed(pools=("mail",)) == [2]
+    assert claimed(pools=("mail",), pool="mail") == [1, 2, 7]  # what was written before the functions were moved
+    assert claimed(pools=("default",)) == [1, 2, 7]
+    assert claimed(pools=("default",), pool="mail") == [1, 7]
+
+
+def test_queues_of_others_cost_a_look_a_step_each(store: Store) -> None:
+    insert(store, *(new_job(n, tenant=tenant(n % 50), name=f"gone.f{n % 4}") for n in range(1, 400)), new_job(900))
+    loop = ALoop(store)
+    steps: list[int] = []
+
+    def work(transaction: Transaction) -> None:
+        loop._claims.due(transaction, ANN, now=NOW, room=Room(jobs=9))
+        steps.append(len(loop._claims._served.others))
+
+    store.write(work)
+
+    assert steps[0] == 4 + 1  # of unknown functions, and of the action that this worker has
+
+
+@pytest.mark.postgres
+def test_while_a_look_is_kept_newcomers_wait_for_the_next(open_postgres: OpenStore) -> None:
+    """On PostgreSQL, where a look after many claims walks over what was claimed."""
+    store = open_postgres()
     fill(store, tenants=1, jobs=40)
-    loop = Claims(store, page_size=2)
+    loop = ALoop(store)
 
     def claimed(after_ms: int) -> tuple[list[str], int]:
         before = loop.looks
@@ -125,16 +211,18 @@ def test_while_one_tenant_fills_every_claim_the_others_are_looked_for_now_and_th
 
     first = tenant(0)
     assert claimed(0) == ([first, first], 1)
-    insert(store, new_job(900, tenant=tenant(1), due_at=at(1)))
+    insert(store, new_job(900, tenant=tenant(1), due_at=at(0)))
     assert [claimed(10) for _ in range(5)] == [([first, first], 0)] * 5
-    assert claimed(LOOK_EVERY_MS) == ([first, first], 0)  # that it is time is seen by the claim after a guess
-    assert claimed(LOOK_EVERY_MS) == ([first, tenant(1)], 1)
+    tenants, looks = claimed(LOOK_KEPT_MS)
+    assert (sorted(tenants), looks) == ([first, tenant(1)], 1)
 
 
-def test_what_was_due_before_the_last_claim_is_found_by_the_next_look(store: Store) -> None:
+@pytest.mark.postgres
+def test_what_was_due_before_the_last_claim_is_found_by_the_next_look(open_postgres: OpenStore) -> None:
     """A job of a process whose clock is behind, or one that was given back."""
+    store = open_postgres()
     fill(store, tenants=1, jobs=8)
-    loop = Claims(store, page_size=2)
+    loop = ALoop(store)
     loop.claim(limit=2)
     insert(store, new_job(900, tenant=tenant(0), due_at=at(-5_000)))
 
@@ -144,8 +232,10 @@ def test_what_was_due_before_the_last_claim_is_found_by_the_next_look(store: Sto
     assert loop.looks == 2
 
 
-def test_a_tenant_that_was_alone_lately_is_claimed_from_without_a_look_but_not_twice_in_a_row(store: Store) -> None:
-    loop = Claims(store, page_size=2)
+@pytest.mark.postgres
+def test_an_idle_loop_tries_the_heads_that_it_claimed_from_last_once_before_it_looks(open_postgres: OpenStore) -> None:
+    store = open_postgres()
+    loop = ALoop(store)
 
     def claimed(first: int, *names: str) -> tuple[list[str], int]:
         insert(store, *(new_job(first + i, tenant=TenantId(name)) for i, name in enumerate(names)))
@@ -153,13 +243,13 @@ def test_a_tenant_that_was_alone_lately_is_claimed_from_without_a_look_but_not_t
         return [job.tenant for job in loop.claim(limit=9).claims], loop.looks - before
 
     assert claimed(1, "ann") == (["ann"], 1)
+    assert claimed(2) == ([], 1)
     assert claimed(2, "ann", "bob") == (["ann"], 0)
-    assert claimed(4, "ann") == (["ann", "bob"], 1)
-    assert claimed(5, "bob") == (["bob"], 1)  # two were seen, so nobody is guessed
+    assert claimed(4, "ann") == (["bob", "ann"], 1)
+    assert claimed(5) == ([], 1)
+    assert claimed(5, "bob") == (["bob"], 0)
     assert claimed(6) == ([], 1)
-    assert claimed(6, "bob") == (["bob"], 0)
-    assert claimed(7, "ann") == (["ann"], 1)
-    assert claimed(8, "bob") == (["bob"], 1)  # a wrong guess costs one statement
+    assert claimed(6, "zoe") == (["zoe"], 1)  # a wrong guess costs one statement
 
 
 @pytest.mark.postgres
@@ -171,7 +261,18 @@ def test_who_finds_all_that_is_due_taken_looks_again_soon(open_postgres: OpenSto
 
     with psycopg.connect(store.url) as faster:
         faster.execute("select from jobs where id = %s for update", (first.id,))
-        nothing = Claims(store, page_size=10).claim(limit=10, isolation=Isolation.EACH)
+        nothing = ALoop(store).claim(limit=10, isolation=Isolation.EACH)
 
     assert (nothing.claims, nothing.next_due_at) == ([], at(TAKEN_MS))
-    assert [each.id for each in Claims(store, page_size=10).claim(limit=10).claims] == [first.id]
+    assert [each.id for each in ALoop(store).claim(limit=10).claims] == [first.id]
+
+
+def test_two_loops_share_a_tenants_jobs_and_none_is_claimed_twice(store: Store) -> None:
+    insert(store, *(new_job(n) for n in range(1, 31)))
+    one, other = ALoop(store), ALoop(store)
+
+    taken = [numbers(loop.claim(limit=10).claims) for loop in (one, other, one)]
+
+    assert [len(each) for each in taken] == [10, 10, 10]
+    assert sorted(number for each in taken for number in each) == list(range(1, 31))
+    assert new_job().tenant == DEFAULT_TENANT

@@ -35,11 +35,13 @@ class JobView(Schema):
     worker_id: WorkerId | None
     blocked: bool
     cancel_requested: bool
+    pool: str
+    priority: int
     tenant: TenantId
 
     @classmethod
-    def of(cls, job: Job) -> Self:
-        """The view of a job's row."""
+    def of(cls, job: Job, *, blocked: bool) -> Self:
+        """The view of a job's row; `blocked` if no live worker runs its function in its pool."""
         return cls(
             id=job.id,
             function=job.name,
@@ -57,7 +59,9 @@ class JobView(Schema):
             key=job.key,
             parent_id=job.parent_id,
             worker_id=job.worker_id,
-            blocked=job.blocked,
+            blocked=blocked,
             cancel_requested=job.is_canceled,
+            pool=job.pool,
+            priority=job.priority,
             tenant=job.tenant,
         )

@@ -7,7 +7,7 @@ because every start of a program, of a command and of `evertick dev` after a cha
 import os
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -172,14 +172,18 @@ class App(Decorators, Access):
 
     # -- running
 
-    def worker(self) -> "Worker":
+    def worker(self, *, pools: Iterable[str] = ()) -> "Worker":
         """A worker for this app's jobs: `asyncio.run(app.worker().run())`. Brings the crons in the database up to date.
 
+        It runs the jobs of `pools`, or of every pool if none is given.
+
         Raises DatabaseLocked if another worker runs on the SQLite file, RegistrationError if a function or cron cannot
-        work.
+        work, Misuse for a pool that is not a name.
         """
+        from evertick.app.functions.options import check_pools
         from evertick.engine.worker import Worker
 
+        served = check_pools(pools)
         self.check()
         e = self.environment
         with self._worker_lock:
@@ -194,27 +198,31 @@ class App(Decorators, Access):
             except BaseException:
                 e.store.unlock_engine()
                 raise
-            worker = Worker(e.engine_deps(self._execution, self.counters), targets=self.targets)
+            worker = Worker(e.engine_deps(self._execution, self.counters, pools=served), targets=self.targets)
             self._last_worker = weakref.ref(worker)
         return worker
 
-    def run(self) -> None:
+    def run(self, *, pools: Iterable[str] = ()) -> None:
         """Run this app's jobs in this program until SIGTERM or Ctrl-C, then drain and return.
 
         Running actions have `Settings.drain_ms` to end; a second signal ends at once. As `evertick worker` does it,
-        for a program that is a worker: `if __name__ == "__main__": app.run()`.
+        for a program that is a worker: `if __name__ == "__main__": app.run()`. It runs the jobs of `pools`, or of every
+        pool if none is given.
 
         Raises Misuse in a thread that is not the main one or has a running event loop, and what `worker` raises.
         """
         from evertick.app.serving import run_until_stopped
 
-        run_until_stopped(self)
+        run_until_stopped(self, pools=pools)
 
-    def running(self) -> "Running":
-        """A worker inside this program: `with app.running():` in a thread, `async with app.running():` on the loop."""
+    def running(self, *, pools: Iterable[str] = ()) -> "Running":
+        """A worker inside this program: `with app.running():` in a thread, `async with app.running():` on the loop.
+
+        It runs the jobs of `pools`, or of every pool if none is given.
+        """
         from evertick.app.embedded_worker import Running
 
-        return Running(self.worker)
+        return Running(lambda: self.worker(pools=pools))
 
     def check(self) -> None:
         """Raise RegistrationError if a registered function cannot work."""
@@ -300,6 +308,7 @@ class App(Decorators, Access):
             writers = 1 if store.single_engine else 4
             executors = ThreadExecutors(store, writers=writers, callers=self.settings.action_threads)
         self._environment = Environment(
+            app=self.name,
             functions=self.functions,
             tables=self.tables,
             store=store,

@@ -6,8 +6,10 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypedDict, TypeVar, Un
 
 from evertick.app.execution.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx
 from evertick.app.functions.function import Action, Function, Mutation, Query
+from evertick.app.functions.options import check_pool
 from evertick.app.registry import Registry
 from evertick.base.errors import InvalidDelay, RegistrationError
+from evertick.base.ids import DEFAULT_POOL
 from evertick.base.instants import duration_ms
 
 P = ParamSpec("P")
@@ -23,6 +25,8 @@ class FunctionOptions(TypedDict, total=False):
     """Whether it is not meant to be called from outside the app."""
     timeout: float | timedelta | None
     """Time one run may take, in seconds or as a timedelta; the app's `Settings` unless given."""
+    pool: str
+    """The pool of the function's jobs, `default` unless given. A worker serves all pools unless told otherwise."""
 
 
 class _ActionDecorator(Protocol):
@@ -58,12 +62,13 @@ class Decorators:
 
         Options, as in `@app.query(timeout=2)`: `name`, by which jobs and schedules know the function (`module.function`
         unless given); `internal=True` for one that is not meant to be called from outside the app; `timeout`, the time
-        one run may take, in seconds or as a timedelta (`Settings.mutation_timeout_ms` unless given).
+        one run may take, in seconds or as a timedelta (`Settings.mutation_timeout_ms` unless given). For mutations and
+        actions also `pool`, the name of the pool of its jobs: `evertick worker --pool NAME` runs the jobs of one.
 
         Raises RegistrationError for a function that cannot be registered, InvalidDelay for a timeout that is not a
-        positive duration.
+        positive duration, Misuse for a pool that is not a name.
         """
-        return self._decorate(Query, handler, **options)
+        return self._decorate(Query, handler, options)
 
     @overload
     def mutation(self, handler: Callable[Concatenate[MutationCtx, P], R], /) -> Mutation[P, R]: ...
@@ -85,7 +90,7 @@ class Decorators:
 
         Takes the options of `query`, and raises what that raises.
         """
-        return self._decorate(Mutation, handler, **options)
+        return self._decorate(Mutation, handler, options)
 
     @overload
     def action(self, handler: Callable[Concatenate[ActionCtx, P], Awaitable[R]], /) -> Action[P, R]: ...
@@ -101,27 +106,27 @@ class Decorators:
 
         Takes the options of `query` (`Settings.action_timeout_ms` is the usual timeout), and raises what that raises.
         """
-        return self._decorate(Action, handler, **options)
+        return self._decorate(Action, handler, options)
 
-    def _decorate(
-        self,
-        kind: type[Function[..., Any]],
-        handler: Any,
-        *,
-        name: str | None = None,
-        internal: bool = False,
-        timeout: float | timedelta | None = None,
-    ) -> Any:
+    def _decorate(self, kind: type[Function[..., Any]], handler: Any, options: FunctionOptions) -> Any:
+        if unknown := options.keys() - FunctionOptions.__annotations__.keys():
+            raise TypeError(f"@app.{kind.kind.value} takes no option {', '.join(sorted(unknown))}")
+        timeout, pool = options.get("timeout"), options.get("pool", DEFAULT_POOL)
         timeout_ms = None if timeout is None else duration_ms(timeout, name="timeout")
         if timeout_ms == 0:
             raise InvalidDelay(f"timeout must be at least a millisecond, not {timeout}; leave it out for the usual one")
+        check_pool(pool)
+        if pool != DEFAULT_POOL and kind is Query:
+            raise RegistrationError("a query is never a job, so it has no pool; leave out pool=")
 
         def register(handler: Any) -> Function[..., Any]:
             if isinstance(handler, Function):
                 raise RegistrationError(f"{handler.name} is registered already, as a {handler.kind.value}")
             if not callable(handler):
                 raise RegistrationError(f"@app.{kind.kind.value} decorates a function, not {handler!r}")
+            name, internal = options.get("name"), options.get("internal", False)
             function = kind(handler, name=name, internal=internal, timeout_ms=timeout_ms, app_name=self.name)
+            function.pool = pool
             if function.is_async and not isinstance(function, Action):
                 raise RegistrationError(
                     f"{function.name} is an `async def` {kind.kind.value}: a transaction must not wait for the "

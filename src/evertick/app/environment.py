@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 class Environment:
     """One app, on one database, in one process."""
 
+    app: str = ""
     functions: Functions
     tables: Tables
     store: Store
@@ -42,8 +43,8 @@ class Environment:
     sleep: Callable[[float], None] = time.sleep
     """How a caller waits before it runs a mutation again that met a conflict."""
 
-    def engine_deps(self, runner: Runner, counters: Counters) -> EngineDeps:
-        """What a worker of this app needs."""
+    def engine_deps(self, runner: Runner, counters: Counters, *, pools: tuple[str, ...] | None = None) -> EngineDeps:
+        """What a worker of this app needs that serves `pools`; None are all."""
         return EngineDeps(
             store=self.store,
             executors=self.executors,
@@ -53,4 +54,6 @@ class Environment:
             entropy=self.entropy,
             settings=self.settings,
             counters=counters,
+            app=self.app,
+            pools=pools,
         )

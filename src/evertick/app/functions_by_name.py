@@ -6,13 +6,13 @@ first run. Arguments are an object of JSON by parameter name, and are checked wh
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from evertick.app.functions.function import Function
 from evertick.app.scheduling.job_builder import Target
 from evertick.base.errors import InvalidArguments, Misuse
-from evertick.base.ids import TenantId
+from evertick.base.ids import DEFAULT_POOL, TenantId
 from evertick.base.records.jobs import FunctionKind, JobFilter
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.store.contract.store import Store, Transaction
@@ -25,6 +25,7 @@ class NamedFunction(Function[..., Any]):
 
     def __init__(self, name: str, kind: FunctionKind, *, seen: bool) -> None:
         self.name = name
+        self.pool = DEFAULT_POOL
         self.kind = kind
         self.seen = seen
         """Whether the database has seen it before."""
@@ -56,6 +57,9 @@ class NamedFunctions:
             raise Misuse(f"a function's name has at most {NAME_CHARS_MAX} characters, not {len(target)}")
         kind = self._store.read(lambda transaction: self._seen(transaction, target))
         return NamedFunction(target, kind or FunctionKind.MUTATION, seen=kind is not None)
+
+    def __iter__(self) -> Iterator[Function[..., Any]]:
+        return iter(())  # none is at hand
 
     def _seen(self, transaction: Transaction, name: str) -> FunctionKind | None:
         # A job was claimed by a worker that has the function, so its kind is the more certain one.

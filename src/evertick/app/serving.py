@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -92,7 +92,7 @@ class Served(Protocol):
 
     settings: Settings
 
-    def worker(self) -> "Worker": ...
+    def worker(self, *, pools: Iterable[str] = ()) -> "Worker": ...
 
     def close(self) -> None: ...
 
@@ -104,20 +104,20 @@ def use_drain(app: Served, drain_s: float | None) -> int:
     return app.settings.drain_ms
 
 
-async def serve(app: Served, drain_ms: int, *, started: Callable[[Stopper], None]) -> bool:
-    """Run the app's worker until it is stopped; returns whether it was asked to end at once.
+async def serve(app: Served, drain_ms: int, *, pools: Iterable[str] = (), started: Callable[[Stopper], None]) -> bool:
+    """Run the app's worker for `pools` (all if empty) until it is stopped; returns whether it was asked to end at once.
 
     `started` is called in the loop's thread with what stops it.
     Raises DatabaseLocked, Unavailable, or whatever ended a loop of the engine.
     """
-    worker = app.worker()
+    worker = app.worker(pools=pools)
     stopper = Stopper(worker, drain_ms)
     started(stopper)
     await worker.run()
     return stopper.at_once
 
 
-def run_until_stopped(app: Served) -> None:
+def run_until_stopped(app: Served, *, pools: Iterable[str] = ()) -> None:
     """See `App.run`."""
     if threading.current_thread() is not threading.main_thread():
         raise Misuse("app.run() waits for signals, so it runs in the main thread; use app.running() in another one")
@@ -126,7 +126,7 @@ def run_until_stopped(app: Served) -> None:
         raise Misuse("an event loop runs in this thread already; use `async with app.running():` there")
     from evertick.engine.runtime.event_loop import run_to_end
 
-    run_to_end(serve, app, app.settings.drain_ms, started=stop_on_signals)
+    run_to_end(serve, app, app.settings.drain_ms, pools=pools, started=stop_on_signals)
 
 
 def stop_on_signals(stopper: Stopper) -> None:

@@ -43,6 +43,10 @@ class AddressType(click.ParamType[tuple[str, int]]):
 class WorkerFlags:
     """How a worker runs."""
 
+    pools: tuple[str, ...] = flag(
+        "--pool", default=(), metavar="NAME",
+        help="Run only the jobs of this pool; may be repeated.  [default: all pools]",
+    )  # fmt: skip
     drain: float | None = flag(
         "--drain", type=click.FloatRange(0), metavar="SECONDS", help="Time for running actions to end when stopping."
     )
@@ -62,6 +66,8 @@ class WorkerFlags:
         """The command line of each of several worker processes."""
         words = [file, "--log-format", self.log_format, "--log-level", self.log_level]
         words += [] if db is None else ["--db", db]
+        for pool in self.pools:
+            words += ["--pool", pool]
         return words + ([] if self.drain is None else ["--drain", str(self.drain)])
 
 
@@ -117,7 +123,7 @@ def _work(file: str, db: str | None, flags: WorkerFlags) -> int:
                 extra={"app": app.name, "database": shown_url(store.url), "functions": len(list(app.functions))},
             )  # fmt: skip
 
-        at_once = run_to_end(serve, app, drain_ms, started=started)
+        at_once = run_to_end(serve, app, drain_ms, pools=flags.pools, started=started)
     finally:
         for server in health:
             server.close()

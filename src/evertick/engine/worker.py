@@ -17,7 +17,6 @@ from evertick.engine.jobs.mutations.loop import MutationLoop
 from evertick.engine.maintenance.clock_sync import ClockSync
 from evertick.engine.maintenance.pruner import Pruner
 from evertick.engine.maintenance.reaper import Reaper, recover_all
-from evertick.engine.maintenance.unblocker import Unblocker
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.heartbeat import HeartbeatThread, MakeHeartbeat
 from evertick.engine.runtime.loop import Loop
@@ -48,7 +47,7 @@ class Worker:
             Evaluator(deps, targets=targets),
             CancellationLoop(deps, self.actions),
         ]
-        self._maintenance: list[Loop] = [Pruner(deps), Unblocker(deps)]
+        self._maintenance: list[Loop] = [Pruner(deps)]
         if not deps.store.single_engine:
             self._maintenance.append(Reaper(deps))
             if isinstance(deps.clock, SystemClock):

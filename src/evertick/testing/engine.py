@@ -18,7 +18,6 @@ from evertick.app.scheduling.job_builder import JobBuilder
 from evertick.base.errors import Misuse
 from evertick.base.ids import IdMaker
 from evertick.base.instants import DAY_MS, HOUR_MS, Instant, to_datetime
-from evertick.base.records.jobs import FunctionKind
 from evertick.base.time_limit import TimeLimits
 from evertick.engine.runtime.executors import InlineExecutors
 from evertick.engine.runtime.metrics import Counters, JobEnded
@@ -36,6 +35,9 @@ T = TypeVar("T")
 
 PRUNE_MS: Final = 3 * HOUR_MS
 """How long after its retention a job may still be found."""
+
+HEADS_MAX: Final = 1_000
+"""Queues looked at to see whether anything is left to do."""
 
 _inhabited: "WeakSet[App]" = WeakSet()
 """Apps that live in a world just now."""
@@ -97,7 +99,8 @@ class SimulatedEngine:
         self._process = Process(f"worker {self._boots}")
         e = self._environment
         self.app.sync_crons()
-        worker = Worker(e.engine_deps(Execution(e), self.counters), targets=e.targets)
+        self._execution = Execution(e)
+        worker = Worker(e.engine_deps(self._execution, self.counters), targets=e.targets)
         self._worker = worker
         self._working = self._loop.start(self._process, worker.run())
         self._run_until(self._clock.now())
@@ -137,7 +140,6 @@ class SimulatedEngine:
                 poll_ms=max(settings.poll_ms, DAY_MS),
                 evaluate_every_ms=max(settings.evaluate_every_ms, DAY_MS),
                 prune_every_ms=max(settings.prune_every_ms, PRUNE_MS),
-                unblock_every_ms=max(settings.unblock_every_ms, DAY_MS),  # code changes by `deploy` alone
             ),
             targets=app.targets,
             failures=app.failures,
@@ -170,10 +172,13 @@ class SimulatedEngine:
         def is_waiting(transaction: Transaction) -> bool:
             if worker_id is not None and transaction.held_jobs(worker_id, limit=1):
                 return True  # a mutation between two conflicts
-            kinds = (FunctionKind.MUTATION, FunctionKind.ACTION)
-            return any(transaction.waiting_tenants(kind, limit=1) for kind in kinds) or any(
-                transaction.suspect_due_at(kind) is not None for kind in kinds
-            )
+            if transaction.next_waiting_at() is not None:
+                return True
+            queues = {head.queue for head in transaction.ready_heads(limit=HEADS_MAX)}
+            named = [transaction.queue_name(queue) for queue in queues]
+            names = [each[1] for each in named if each is not None]
+            names += [each.name for each in transaction.suspects(limit=HEADS_MAX)]
+            return any(self._execution.function(name) is not None for name in names)  # others wait for their code
 
         return not self._store.read(is_waiting)
 

@@ -42,10 +42,10 @@ class JobView:
     key: str | None
     parent_id: JobId | None
     blocked: bool
-    """No worker knows its function."""
+    """It is due, and the worker does not have its function."""
 
 
-def view(job: Job) -> JobView:
+def view(job: Job, *, blocked: bool) -> JobView:
     """What a test sees of `job`."""
     error = None if job.error is None else job.error.value
     logs = json.loads(job.logs or '{"lines": [], "is_truncated": false}')
@@ -70,5 +70,5 @@ def view(job: Job) -> JobView:
         logs_truncated=logs["is_truncated"],
         key=job.key,
         parent_id=job.parent_id,
-        blocked=job.blocked,
+        blocked=blocked,
     )

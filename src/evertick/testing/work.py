@@ -4,6 +4,8 @@ It is a real action, known to the world alone: the app that lives there does not
 """
 
 import asyncio
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any, Final
 
 from evertick.app.execution.contexts import ActionCtx
@@ -48,3 +50,6 @@ class WithWork:
         if target is self._work or target == NAME:
             return self._work
         return self._functions.resolve(target)
+
+    def __iter__(self) -> Iterator[Function[..., Any]]:
+        return chain(self._functions, (self._work,))

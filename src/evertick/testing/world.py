@@ -38,7 +38,7 @@ from evertick.app.run.run import TransactionRun
 from evertick.base.errors import JobNotFound, LimitExceeded, Misuse
 from evertick.base.ids import DEFAULT_TENANT, JobId
 from evertick.base.instants import DAY_MS, Instant, duration_ms, from_datetime, to_datetime, to_iso
-from evertick.base.records.jobs import JobFilter, JobState
+from evertick.base.records.jobs import Job, JobFilter, JobState, blocked
 from evertick.engine.runtime.settings import Settings
 from evertick.store.contract.store import Transaction
 from evertick.store.transaction.function_unit import FunctionUnit
@@ -159,7 +159,7 @@ class World(SimulatedEngine, ScheduleStories):
             while True:
                 after = found[-1].id if found else None
                 page = transaction.list_jobs(where, limit=PAGE, after=after)
-                found += [view(job) for job in page]
+                found += self._views(transaction, page)
                 if len(page) < PAGE:
                     return found
 
@@ -171,10 +171,18 @@ class World(SimulatedEngine, ScheduleStories):
 
     def job(self, job_id: str) -> JobView:
         """One job. Raises JobNotFound, also when its retention is over."""
-        job = self._store.read(lambda transaction: transaction.get_job(JobId(job_id), tenant=DEFAULT_TENANT))
-        if job is None:
-            raise JobNotFound(f"no job {job_id!r}: it was never scheduled in this world, or its retention is over")
-        return view(job)
+
+        def work(transaction: Transaction) -> JobView:
+            job = transaction.get_job(JobId(job_id), tenant=DEFAULT_TENANT)
+            if job is None:
+                raise JobNotFound(f"no job {job_id!r}: it was never scheduled in this world, or its retention is over")
+            return self._views(transaction, [job])[0]
+
+        return self._store.read(work)
+
+    def _views(self, transaction: Transaction, jobs: list[Job]) -> list[JobView]:
+        waits = blocked(jobs, transaction.list_workers(), self._clock.now())
+        return [view(job, blocked=job.id in waits) for job in jobs]
 
     def get(self, document_id: str) -> Document | None:
         """A document, or None."""

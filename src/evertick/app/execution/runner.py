@@ -29,7 +29,7 @@ from evertick.base.errors import (
 from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import TIMED_OUT, Outcome, Raised, Returned
-from evertick.base.records.jobs import Call, Claim, FunctionKind
+from evertick.base.records.jobs import Call, Claim, FunctionKind, ServedFunction
 from evertick.base.time_limit import FunctionTimeout, current_guard, is_interrupt
 from evertick.engine.runtime.executors import retry_conflicts, retry_conflicts_async
 from evertick.engine.runtime.runner import Ran, RunningAction
@@ -69,11 +69,15 @@ class Execution:
 
     # -- jobs: the engine's Runner
 
-    def knows(self, name: str, kind: FunctionKind, /) -> bool:
+    def function(self, name: str, /) -> ServedFunction | None:
         try:
-            return self._e.functions.resolve(name).kind is kind
+            function = self._e.functions.resolve(name)
         except FunctionNotFound:
-            return False
+            return None
+        return None if function.kind is FunctionKind.QUERY else function.served
+
+    def functions(self) -> list[ServedFunction]:
+        return [each.served for each in self._e.functions if each.kind is not FunctionKind.QUERY]
 
     def run_mutation(self, unit: UnitOfWork, claim: Claim, /, *, now: Instant) -> Ran:
         function = self._e.functions.resolve(claim.name)

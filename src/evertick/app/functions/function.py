@@ -16,9 +16,10 @@ from functools import cached_property, update_wrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, NotRequired, ParamSpec, TypeVar, cast, get_type_hints
 
-from evertick.app.functions.limits import size_of
 from evertick.base.errors import InvalidArguments, RegistrationError, ValueTooLarge
-from evertick.base.records.jobs import FunctionKind
+from evertick.base.ids import DEFAULT_POOL
+from evertick.base.records.jobs import FunctionKind, ServedFunction
+from evertick.base.records.stored import size_of, storable
 
 if TYPE_CHECKING:
     from evertick.app.functions.codec import Codec, ListCodec
@@ -29,6 +30,8 @@ R = TypeVar("R")
 RESULT_BYTES_MAX: Final = 1024 * 1024
 DIGITS_MAX: Final = 4_300
 """Python reads no longer number (`sys.set_int_max_str_digits`), but pydantic writes it."""
+SIGNATURE_CHARS_MAX: Final = 1_000
+"""A longer signature is cut where a worker tells it."""
 _NULL: Final = "null"
 ARGUMENTS_INVALID: Final = "ArgumentValidationError"
 """The name, Convex's too, of an error that says which arguments do not fit."""
@@ -56,6 +59,7 @@ class Function(Generic[P, R]):
         self.internal = internal
         self.timeout_ms = timeout_ms
         self.app_name = app_name
+        self.pool = DEFAULT_POOL
         self.is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)
         self._parameters = _parameters_of(handler, self.name)
 
@@ -213,6 +217,12 @@ class Function(Generic[P, R]):
     def parameter_names(self) -> list[str]:
         """The names of the parameters after the context."""
         return [parameter.name for parameter in self._parameters]
+
+    @cached_property
+    def served(self) -> ServedFunction:
+        """What a worker says of this function to others."""
+        signature = storable(str(inspect.Signature(self._parameters)))
+        return ServedFunction(self.name, self.kind, self.pool, signature[:SIGNATURE_CHARS_MAX])
 
     @cached_property
     def _plain(self) -> bool:

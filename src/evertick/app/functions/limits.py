@@ -85,11 +85,6 @@ class Budget:
         ]
 
 
-def size_of(text: str) -> int:
-    """Bytes of a text as the database keeps it: a letter beyond ASCII takes more than one."""
-    return len(text) if text.isascii() else len(text.encode())
-
-
 def check_args_size(size: int) -> None:
     """Raise ArgumentsTooLarge if one job's arguments are too large."""
     if size > ARGS_BYTES_MAX:

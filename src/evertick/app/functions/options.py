@@ -1,6 +1,8 @@
 """Options of scheduled calls: how to retry, and what to do when a key is taken."""
 
 import json
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -11,6 +13,8 @@ from evertick.base.instants import duration_ms
 from evertick.base.records.retry import RetryPolicy
 
 KEY_CHARS_MAX: Final = 512
+POOL_CHARS_MAX: Final = 100
+_POOL: Final = re.compile(f"[A-Za-z0-9._-]{{1,{POOL_CHARS_MAX}}}")
 ERROR_DATA_CHARS_MAX: Final = 65_536
 """Characters of the JSON text of what an ApplicationError carries."""
 
@@ -23,6 +27,22 @@ def check_key(key: str, *, what: str) -> None:
         raise Misuse(f"{what} has 1 to {KEY_CHARS_MAX} characters, not {len(key)}")
     if any(each == "\0" or "\ud800" <= each <= "\udfff" for each in key):
         raise Misuse(f"{what} must not hold NUL or half of a character: {key!r}")
+
+
+def check_pool(name: str) -> None:
+    """Raise Misuse unless `name` can be the name of a pool: letters, digits and `-_.`, up to POOL_CHARS_MAX."""
+    if not isinstance(name, str) or not _POOL.fullmatch(name):
+        raise Misuse(f"a pool's name is 1 to {POOL_CHARS_MAX} letters, digits, '-', '_' and '.', not {name!r}")
+
+
+def check_pools(names: Iterable[str]) -> tuple[str, ...] | None:
+    """The pools that a worker is to serve; None, which is all, if there are none. Raises Misuse."""
+    if isinstance(names, str):
+        raise Misuse(f"pools= takes a list of names, such as [{names!r}]")
+    pools = tuple(dict.fromkeys(names))
+    for name in pools:
+        check_pool(name)
+    return pools or None
 
 
 class OnConflict(StrEnum):

@@ -102,7 +102,7 @@ class ScheduleOperations(ScheduleQueries):
         - `remaining_actions`: how many scheduled runs there are at most; no limit.
         - `workflow_id`: the stem of the runs' names; the schedule's id.
         - `run_id_template`: how runs are named; `{workflow_id}-{nominal}`.
-        - `pool`: not built yet; Misuse.
+        - `pool`: refused, because a run is in the pool of its function; Misuse.
 
         What people see: `note`, a text, and `memo`, a JSON object of at most 64 KiB.
 

@@ -16,7 +16,7 @@ from evertick.app.transacting import Work
 from evertick.base.errors import ScheduleNotFound
 from evertick.base.ids import ScheduleId
 from evertick.base.instants import SECOND_MS, Instant, from_datetime, to_datetime, to_iso
-from evertick.base.records.jobs import JobState
+from evertick.base.records.jobs import JobState, blocked
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow
 from evertick.engine.schedules.times import ScheduleTimes, times_of
 from evertick.recurrence.explain import ReasonKind
@@ -228,7 +228,9 @@ def _of_run(chain: _Chain, found: OccurrenceRow) -> Explanation:
         chain.unknown("ended", "its job is not there any more")
         return chain.with_rows(found, started, None)
     if job.state is JobState.PENDING:
-        why = "no worker knows its function" if job.blocked else "it waits for a worker"
+        now = chain.operations.now()
+        is_blocked = blocked([job], chain.transaction.workers_alive(now), now)
+        why = "no worker knows its function" if is_blocked else "it waits for a worker"
         chain.stopped("ran", f"{why} (attempt {job.attempt + 1}, due {to_iso(job.due_at)})")
         return chain.with_rows(found, f"{started}; {why}", f"evertick job get {job.id}")
     chain.passed("ran", f"attempt {job.attempt} is running")

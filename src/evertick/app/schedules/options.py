@@ -60,7 +60,7 @@ def given(options: Mapping[str, Any], known: type = ScheduleOptions) -> dict[str
         raise Misuse(f"there is no option {', '.join(sorted(unknown))}; the options are {names}")
     found = {name: value for name, value in options.items() if value is not None}
     if value_of(found, "pool") is not None:
-        raise Misuse("pools are not built yet; leave out pool=")
+        raise Misuse("a run is in the pool of its function: @app.action(pool=...); leave out pool= here")
     if not isinstance(value_of(found, "note", ""), str):
         raise Misuse(f"a note is text, not {found['note']!r}")
     return found

@@ -6,21 +6,21 @@ and arguments, and what to do about keys.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from evertick.app.functions.function import Function, FunctionCall
-from evertick.app.functions.limits import Budget, check_args_size, size_of
+from evertick.app.functions.limits import Budget, check_args_size
 from evertick.app.functions.options import OnConflict, Retry, check_key
 from evertick.base.clock import Clock
 from evertick.base.errors import AlreadyExists, InvalidArguments, InvalidDelay, Misuse
 from evertick.base.ids import JOB_PREFIX, IdMaker, JobId, TenantId
 from evertick.base.instants import HORIZON_MS, Instant, duration_ms, from_datetime, to_iso
-from evertick.base.records.jobs import COMPLETION, Completion, FunctionKind, JobState, NewJob
+from evertick.base.records.jobs import COMPLETION, PRIORITY_MAX, Completion, FunctionKind, JobState, NewJob
 from evertick.base.records.retry import RETRY
-from evertick.base.records.stored import Stored
+from evertick.base.records.stored import Stored, size_of
 from evertick.engine.jobs.completion import MakeId, cancel
 from evertick.store.contract.store import Transaction
 
@@ -34,6 +34,8 @@ class Functions(Protocol):
         """The function itself, or by name. Raises FunctionNotFound."""
         ...
 
+    def __iter__(self) -> Iterator[Function[..., Any]]: ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
@@ -44,6 +46,7 @@ class Options:
     retry: Retry | None = None
     on_complete: Function[..., Any] | None = None
     context: Any = None
+    priority: int = 0
 
     def merged(self, **changes: Any) -> "Options":
         """These options with some replaced. Raises Misuse for what cannot be."""
@@ -58,6 +61,10 @@ class Options:
             raise Misuse(f"on_conflict= is one of {', '.join(OnConflict)}, not {changed.on_conflict!r}")
         if changed.on_complete is not None and changed.on_complete.kind is FunctionKind.QUERY:
             raise Misuse(f"on_complete={changed.on_complete.name} is a query, which has no effect; give a mutation")
+        if type(changed.priority) is not int or abs(changed.priority) > PRIORITY_MAX:
+            raise Misuse(
+                f"priority= is a whole number from {-PRIORITY_MAX} to {PRIORITY_MAX}, not {changed.priority!r}"
+            )
         return replace(changed, on_conflict=OnConflict(changed.on_conflict))
 
 
@@ -129,6 +136,8 @@ class JobBuilder:
                     key=options.key,
                     retry=retry,
                     on_complete=on_complete,
+                    pool=function.pool,
+                    priority=options.priority,
                 )
             )
         if options.key is not None and len(jobs) > 1:
@@ -147,7 +156,7 @@ class JobBuilder:
             )
         sample = function.encode_args(("", options.context, {"kind": "canceled"}), {})
         context = json.loads(sample)[names[1]]
-        return COMPLETION.value(Completion(function.name, function.kind.value, tuple(names), context))
+        return COMPLETION.value(Completion(function.name, function.kind.value, tuple(names), context, function.pool))
 
 
 def place(

@@ -1,14 +1,22 @@
-"""Records of jobs: what the rows look like above the store. Frozen, and nothing but data."""
+"""Records of jobs and workers: what the rows look like above the store. Frozen, and nothing but data."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Any, Final, NamedTuple, Self
 
-from evertick.base.ids import DEFAULT_TENANT, JobId, ScheduleId, TenantId, WorkerId
+from evertick.base.ids import DEFAULT_POOL, DEFAULT_TENANT, JobId, QueueId, ScheduleId, TenantId, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.records.retry import RetryPolicy
 from evertick.base.records.stored import VERSION, Codec, Stored, read_object
+
+PRIORITY_MS: Final = 60_000
+"""What a step of priority is worth: a job with priority 1 runs before one of priority 0 that is due up to a minute
+earlier, so whatever waits comes to its turn.
+"""
+PRIORITY_MAX: Final = 1_000
+"""Priorities go from minus this to this."""
 
 
 class Completion(NamedTuple):
@@ -18,6 +26,7 @@ class Completion(NamedTuple):
     kind: str
     parameters: tuple[str, ...]
     context: Any
+    pool: str = DEFAULT_POOL
 
     def args(self, job_id: str, result: dict[str, Any]) -> str:
         """The arguments of the call, as JSON text."""
@@ -31,7 +40,13 @@ class Completion(NamedTuple):
     def from_text(cls, text: str) -> Self:
         """The completion that `to_text` wrote. Raises SchemaMismatch if a newer release wrote it."""
         values = read_object(text, "the completion of a job")
-        return cls(values["name"], values["kind"], tuple(values["parameters"]), values["context"])
+        return cls(
+            values["name"],
+            values["kind"],
+            tuple(values["parameters"]),
+            values["context"],
+            values.get("pool", DEFAULT_POOL),
+        )
 
 
 COMPLETION: Final = Codec(Completion.to_text, Completion.from_text)
@@ -136,7 +151,8 @@ class NewJob:
 
     `requested_at` is the time that was asked for and never changes; `due_at` is when it may run. `args` is a JSON
     object by parameter name. `schedule` is the occurrence this job runs, if it runs one. `state` is `pending`, or
-    `canceled` where a canceled job scheduled it.
+    `canceled` where a canceled job scheduled it. `pool` is the pool of the function. Of two jobs the one with the
+    higher `priority` runs first, unless the other has been due for a minute longer for each step.
     """
 
     id: JobId
@@ -153,6 +169,8 @@ class NewJob:
     on_complete: Stored[Completion] | None = None
     schedule: Stored[OccurrenceRef] | None = None
     state: JobState = JobState.PENDING
+    pool: str = DEFAULT_POOL
+    priority: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,8 +198,9 @@ class Job:
     result: str | None
     error: Stored[JobError] | None
     logs: str | None
-    blocked: bool
     schedule: Stored[OccurrenceRef] | None = None
+    pool: str = DEFAULT_POOL
+    priority: int = 0
     stop: Stop = Stop.NONE
     """What was asked of the action that runs as this job; it is canceled once its function has ended."""
 
@@ -217,6 +236,8 @@ class Claim(NamedTuple):
     retry: Stored[RetryPolicy] | None
     on_complete: Stored[Completion] | None
     schedule: Stored[OccurrenceRef] | None = None
+    queue: QueueId = QueueId(0)
+    rank: int = 0
 
 
 class JobEnd(NamedTuple):
@@ -260,15 +281,74 @@ class JobFilter:
     due_until: Instant | None = None
 
 
+class ServedFunction(NamedTuple):
+    """A function that a worker has the code of. `signature` is its parameters as Python writes them, "(user: str)"."""
+
+    name: str
+    kind: FunctionKind
+    pool: str
+    signature: str
+
+
+@dataclass(frozen=True, slots=True)
+class Serves:
+    """What a worker runs: its functions, where they or their jobs belong to one of `pools`; None is every pool."""
+
+    functions: tuple[ServedFunction, ...]
+    pools: tuple[str, ...] | None = None
+
+    def runs(self, name: str, pool: str) -> bool:
+        """Whether the worker claims jobs of the function `name` in `pool`.
+
+        A job counts for the pool it was written to and for the pool of the worker's function: it may have been written
+        without the code at hand, or before the function was moved.
+        """
+        return any(
+            each.name == name and (self.pools is None or pool in self.pools or each.pool in self.pools)
+            for each in self.functions
+        )
+
+    def to_text(self) -> str:
+        """As JSON text."""
+        functions = [each._asdict() for each in self.functions]
+        return json.dumps({"v": VERSION, "pools": self.pools, "functions": functions})
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """What `to_text` wrote. Raises SchemaMismatch if a newer release wrote it."""
+        values = read_object(text, "what a worker serves")
+        functions = (
+            ServedFunction(each["name"], FunctionKind(each["kind"]), each["pool"], each["signature"])
+            for each in values["functions"]
+        )
+        return cls(tuple(functions), None if values["pools"] is None else tuple(values["pools"]))
+
+
+SERVES: Final = Codec(Serves.to_text, Serves.from_text)
+
+
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """A process that runs jobs, alive until `leased_until` unless it renews."""
+    """A process that runs jobs, alive until `leased_until` unless it renews.
+
+    `app` and `release` are of the code that it runs; `serves` is None for a worker of a release that did not say.
+    """
 
     id: WorkerId
     started_at: Instant
     leased_until: Instant
     host: str
     pid: int
+    app: str = ""
+    release: str = ""
+    serves: Stored[Serves] | None = None
+
+
+def blocked(jobs: Iterable[Job], workers: Iterable[Worker], now: Instant) -> set[JobId]:
+    """Those of the jobs that are due, while workers live and none of them has their function in their pool."""
+    known = [worker.serves.value for worker in workers if worker.serves is not None]
+    due = (job for job in jobs if job.state is JobState.PENDING and job.due_at <= now) if known else ()
+    return {job.id for job in due if not any(serves.runs(job.name, job.pool) for serves in known)}
 
 
 @dataclass(frozen=True, slots=True)

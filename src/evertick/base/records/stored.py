@@ -132,3 +132,8 @@ def storable(text: str) -> str:
     if text.isascii() and "\0" not in text:
         return text
     return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
+
+
+def size_of(text: str) -> int:
+    """Bytes of a text as the database keeps it: a letter beyond ASCII takes more than one."""
+    return len(text) if text.isascii() else len(text.encode())

@@ -12,7 +12,7 @@ from evertick.base.errors import Conflict, InvalidArguments, JobNotFound
 from evertick.base.ids import JOB_PREFIX, IdMaker, JobId, system_entropy, table_of
 from evertick.base.instants import Instant, to_iso
 from evertick.base.outcomes import STUCK
-from evertick.base.records.jobs import UNFINISHED, Job, JobFilter, JobState, Stop
+from evertick.base.records.jobs import UNFINISHED, Job, JobFilter, JobState, Stop, blocked
 from evertick.cli.core.databases import chosen_tenant, data_options, now_of, open_database
 from evertick.cli.core.escaping import json_text, printable, printable_lines
 from evertick.cli.core.exits import Exit
@@ -55,12 +55,15 @@ def list_jobs(states: tuple[str, ...], function: str | None, limit: int, db: str
     where = JobFilter(tenant=chosen_tenant(), states=tuple(JobState(state) for state in states), name=function)
     chosen = out.columns(JobView.names(), LIST_FIELDS)
     with open_database(db) as store:
-        jobs = store.read(lambda transaction: transaction.list_jobs(where, limit=limit + 1, newest_first=True))
         now = now_of(store)
+        jobs, waits = store.read(
+            lambda tx: _with_blocked(tx, tx.list_jobs(where, limit=limit + 1, newest_first=True), now)
+        )
     more, jobs = len(jobs) > limit, jobs[:limit]
     moment = out.moments(now)
-    shown = [_words(each, moment) for each in jobs]
-    out.write_rows([JobView.of(each).to_json() for each in jobs], shown, chosen)
+    views = [JobView.of(each, blocked=each.id in waits) for each in jobs]
+    shown = [_words(each, view, moment) for each, view in zip(jobs, views, strict=True)]
+    out.write_rows([view.to_json() for view in views], shown, chosen)
     if not jobs and out.tells_of_nothing:
         click.echo("no jobs", err=True)
     if more and limit == LIMIT_DEFAULT and not out.is_none:
@@ -77,13 +80,14 @@ def get_job(job_id: str, db: str | None, out: OutputOptions) -> None:
     with open_database(db) as store:
         found = _found(store, job_id)
         now = now_of(store)
-    view = JobView.of(found)
+        _, waits = store.read(lambda tx: _with_blocked(tx, [found], now))
+    view = JobView.of(found, blocked=bool(waits))
     relative, exact = out.moments(now), OutputOptions(time_style="iso").moments(now)
 
     def moment(at: datetime | None) -> str:
         return f"{exact(at)} ({relative(at)})" if at is not None and out.is_table else exact(at)
 
-    out.write_one(view.to_json(), _words(found, moment), chosen)
+    out.write_one(view.to_json(), _words(found, view, moment), chosen)
     trace = None if view.error is None else view.error.get("traceback")
     if trace and out.tells_of_nothing and out.fields is None:
         click.echo(f"\n{printable_lines(trace)}")
@@ -175,20 +179,25 @@ def logs(job_id: str, db: str | None, out: OutputOptions) -> None:
 # -- helpers
 
 
-def _words(job: Job, moment: MomentWriter) -> dict[str, str]:
+def _with_blocked(transaction: Transaction, jobs: list[Job], now: Instant) -> tuple[list[Job], set[JobId]]:
+    """The jobs, and which of them no live worker can run."""
+    return jobs, blocked(jobs, transaction.workers_alive(now), now)
+
+
+def _words(job: Job, view: JobView, moment: MomentWriter) -> dict[str, str]:
     """A job as text."""
-    words = words_of(JobView.of(job), moment)
+    words = words_of(view, moment)
     words["args"] = json_text(json.loads(job.args))
     words["result"] = job.result if job.result is not None and job.visible_state is JobState.SUCCESS else ""
-    words["blocked"] = "yes" if job.blocked else ""
+    words["blocked"] = "yes" if view.blocked else ""
     words["error"] = "" if job.error is None else error_line(job.error.value)
     words["cancel_requested"] = "yes" if job.is_canceled else ""
     if job.state is JobState.IN_PROGRESS and job.is_canceled:
         words["state"] = f"{job.state.value} (cancel requested)"
     elif job.state is JobState.IN_PROGRESS and job.error is not None and job.error.value.type == STUCK:
         words["state"] = f"{job.state.value} (stuck)"
-    if job.blocked:
-        words["error"] = "blocked: no worker knows this function"
+    if view.blocked:
+        words["error"] = "blocked: no worker runs this function"
     return words
 
 

@@ -22,7 +22,7 @@ from evertick.recurrence.parse.duration import parse_milliseconds
 
 def _refuse_pool(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
     if value is not None:
-        raise click.UsageError("pools are not built yet; leave out --task-queue")
+        raise click.UsageError("a run is in the pool of its function, @app.action(pool=...); leave out --task-queue")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class DefinitionFlags:
     workflow_id: str | None = flag("--workflow-id", "--wid", metavar="STEM", help="Runs are named STEM-<nominal time>.")
     pool: str | None = flag(
         "--task-queue", "--tq", metavar="POOL", callback=_refuse_pool,
-        help="Pools are not built yet; the option is refused.",
+        help="Refused: a run is in the pool of its function.",
     )  # fmt: skip
     overlap: str | None = flag(
         "--overlap-policy", metavar="POLICY",

@@ -11,7 +11,7 @@ from evertick.api.schedules import OccurrenceView
 from evertick.app.schedules.views import occurrence_view
 from evertick.base.errors import NotFound
 from evertick.base.instants import from_datetime
-from evertick.base.records.jobs import JobState
+from evertick.base.records.jobs import JobState, blocked
 from evertick.cli.core.change_waiter import ChangeWaiter
 from evertick.cli.core.databases import chosen_tenant, data_options
 from evertick.cli.core.escaping import printable
@@ -131,15 +131,15 @@ def until_ended(session: ScheduleSession, found: OccurrenceView, seconds: float)
 def _hint(session: ScheduleSession, seen: OccurrenceView) -> None:
     """Say what a run needs that has not begun."""
     job_id = seen.job_id
-    job = (
-        None
-        if job_id is None
-        else session.read(lambda transaction: transaction.get_job(job_id, tenant=chosen_tenant()))
-    )
+    if job_id is None:
+        return
+    job = session.read(lambda transaction: transaction.get_job(job_id, tenant=chosen_tenant()))
     if job is not None and job.state is JobState.PENDING:
-        needed = f"code that defines {printable(job.name)}; no worker knows that function"
-        if not job.blocked:
-            needed = "`evertick dev` or `evertick worker` on this database"
+        now = session.clock.now()
+        workers = session.read(lambda transaction: transaction.workers_alive(now))
+        needed = "`evertick dev` or `evertick worker` on this database"
+        if blocked([job], workers, now):
+            needed = f"code that defines {printable(job.name)}; no worker knows that function"
         click.echo(f"it has not begun: it needs {needed}; Ctrl-C leaves it alone", err=True)
 
 

@@ -11,8 +11,9 @@ alone, ask for a *pause*: nothing new is started until they have ended, and what
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -21,8 +22,8 @@ from evertick.base.ids import JobId, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import Canceled, Raised
 from evertick.base.records.jobs import Claim, FunctionKind, JobEnd, JobState, Stop
-from evertick.base.records.stored import storable
-from evertick.engine.jobs.claims import Attempt, Claimed, Claims, give_back
+from evertick.base.records.stored import size_of, storable
+from evertick.engine.jobs.claims import BYTES_MAX, JOB_BYTES_MAX, Attempt, Claimed, Claims, Room, give_back
 from evertick.engine.jobs.completion import finish
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
@@ -184,7 +185,8 @@ class ActionLoop(Loop):
 
     async def round(self) -> Instant | None:
         """Claim what fits the free slots and start it."""
-        self._wants_slots = self._free_slots <= 0
+        room = self._room()
+        self._wants_slots = room.jobs <= 0 or room.bytes < JOB_BYTES_MAX
         if self._paused or self._wants_slots:
             return None  # the end of the pause, or a freed slot, pokes
         worker_id = self._worker_id()
@@ -199,23 +201,30 @@ class ActionLoop(Loop):
 
     async def _claim_and_start(self, worker_id: WorkerId) -> Instant | None:
         await self._start(await self._claims.lost(worker_id, known=set(self._tasks)), worker_id)
-        free = self._free_slots
-        if free <= 0:
-            return self._deps.clock.now()  # what was found has filled them
+        room = self._room()
+        if room.jobs <= 0:
+            return self._deps.clock.now()  # what was found has filled the slots
         with self._claims.watching():
             claimed, suspect = await self._deps.executors.write(
-                lambda transaction: self._claim(transaction, worker_id, free), isolation=Isolation.EACH
+                lambda transaction: self._claim(transaction, worker_id, room), isolation=Isolation.EACH
             )
-        self._deps.counters.add("jobs_blocked", claimed.blocked + suspect.blocked)
         await self._start(suspect.claims + claimed.claims, worker_id)
         return claimed.next_due_at if suspect.next_due_at is None else suspect.next_due_at
 
-    def _claim(self, transaction: Transaction, worker_id: WorkerId, free: int) -> tuple[Claimed, Claimed]:
-        """What fits the free slots; and a suspect, before the others, if none runs."""
+    def _claim(self, transaction: Transaction, worker_id: WorkerId, room: Room) -> tuple[Claimed, Claimed]:
+        """What there is room for; and a suspect, before the others, if none runs."""
         now, suspect = self._deps.clock.now(), Claimed([], None)
-        if free > 0 and not self._runs_suspect:
+        if not self._runs_suspect:
             suspect = self._claims.suspect(transaction, worker_id, now=now)
-        return self._claims.due(transaction, worker_id, now=now, limit=free - len(suspect.claims)), suspect
+        room = replace(room, jobs=room.jobs - len(suspect.claims))
+        return self._claims.due(transaction, worker_id, now=now, room=room), suspect
+
+    def _room(self) -> Room:
+        """The free slots, and what runs of each tenant: a freed slot goes to the tenant that runs least."""
+        running = [each.claim for each in self._tasks.values() if not each.has_ended]
+        size = sum(size_of(claim.args) for claim in running)
+        tenants = Counter(claim.tenant for claim in running)
+        return Room(jobs=self._free_slots, bytes=BYTES_MAX - size, running=tenants)
 
     @property
     def _runs_suspect(self) -> bool:

@@ -1,12 +1,18 @@
-"""Claiming: which due jobs a worker takes next, fairly among tenants.
+"""Claiming: which ready jobs a worker takes next, fairly among tenants.
 
-Each tenant with due jobs gets an equal share of the free places; what one leaves goes to the others. Where there are
-too few places for all, they take turns (`tenant_fairness`).
+A look reads, for each queue that this worker serves and each tenant with ready jobs there, the rank of the first (its
+*head*): one step of an index a head, however many jobs wait, run or have ended. It goes round: the next one begins
+where this one ended. The free places are divided among the tenants (`tenant_fairness`), and claimed by rank behind each
+head.
+
+On PostgreSQL a look is used for `LOOK_KEPT_MS` by the loop that fills batches: each head goes on from the rank to which
+it was claimed, because the entries of claimed jobs stay in the index until the next VACUUM. A more urgent newcomer is
+seen that much later.
+
+Before a look, or when it finds nothing, jobs whose time has come are made ready.
+
 Suspects, which `SUSPECT_CRASHES` or more of their workers did not survive, are claimed apart, one at a time, by a loop
 that runs them apart from others.
-
-A job whose function this worker does not know is handed back and marked as blocked, so it burdens no later claim
-until a worker comes that knows it.
 
 The reply to a claim can get lost although the claim was committed. Then the jobs belong to a worker that does not know
 of them, and its lease keeps them from all others. So each claiming loop compares, after a claim that failed and from
@@ -14,41 +20,52 @@ time to time, what it runs with what it holds according to the database.
 """
 
 import logging
-from collections.abc import Collection, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from evertick.base.errors import Conflict, Unavailable
-from evertick.base.ids import JobId, TenantId, WorkerId
+from evertick.base.ids import DEFAULT_POOL, JobId, QueueId, TenantId, WorkerId, queue_of
 from evertick.base.instants import LONG_AGO, Instant
-from evertick.base.records.jobs import Claim, FunctionKind
+from evertick.base.records.jobs import Claim, FunctionKind, ServedFunction
+from evertick.base.records.stored import size_of
 from evertick.engine.jobs.completion import cancel
-from evertick.engine.jobs.tenant_fairness import RoundRobin, look
+from evertick.engine.jobs.tenant_fairness import divide
 from evertick.engine.runtime.deps import EngineDeps
-from evertick.engine.runtime.runner import Runner, known_kind
+from evertick.store.contract.claims import START, Head, Share, Suspect
 from evertick.store.contract.store import Isolation, Transaction
 
 _logger: Final = logging.getLogger("evertick.engine")
 
-TAKEN_MS: Final = 50
-"""After all that was due had been taken by others: time until the next look."""
+BYTES_MAX: Final = 64 * 1024 * 1024
+"""Arguments that one loop of a worker holds at most, in bytes."""
+JOB_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Arguments of one job, in bytes: with room for less, nothing is claimed."""
+HEADS_MAX: Final = 256
+"""Heads read in one look, unless more jobs than that are wanted."""
+LOOK_KEPT_MS: Final = 200
+"""How long the heads of a look are used, where looks are kept."""
+GUESSED_HEADS_MAX: Final = 4
+"""After a look that found nothing: heads of the last claim that the next one may try before it looks again."""
+PROMOTED_MAX: Final = 1_000
+"""Jobs made ready in one transaction."""
+ASK_EVERY_MS: Final = 100
+"""While looks find ready jobs: time between two questions whether others have become due."""
+TAKEN_MS: Final = 10
+"""After all that was due had been taken, or is being made ready, by others: time until the next look."""
+SUSPECTS_MAX: Final = 100
+"""Suspects looked at when one is wanted."""
+SERVED_MAX: Final = 10_000
+"""Tenants of which a loop remembers when it last claimed from them."""
 Attempt = tuple[JobId, int]
 """A job under one of its claims."""
 
 
 @dataclass(frozen=True, slots=True)
-class Claimant:
-    """Who claims: the loop of one worker that runs one kind of function."""
-
-    kind: FunctionKind
-    worker_id: WorkerId
-    runner: Runner
-
-
-@dataclass(frozen=True, slots=True)
 class Claimed:
-    """What was claimed, and when the next job of this kind is due (None: there is none).
+    """What was claimed, and when the next job is due, whosever it is (None: there is none).
 
     A suspect may have to wait although it is due, so it is no reason to look again at once: `suspect_is_due` tells of
     it. It is None if the claim did not look; then the next round comes at once and looks.
@@ -56,64 +73,238 @@ class Claimed:
 
     claims: list[Claim]
     next_due_at: Instant | None
-    blocked: int = 0
     suspect_is_due: bool | None = False
 
 
-def claim_due(
-    transaction: Transaction, claimant: Claimant, turns: RoundRobin, *, now: Instant, limit: int
-) -> tuple[Claimed, RoundRobin]:
-    """Claim up to `limit` due jobs; also returns whose turn it is next."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """What a loop has room for, in jobs and in bytes of arguments; and how many jobs of each tenant it runs already."""
 
-    def claim(tenant: TenantId, due_from: Instant, limit: int) -> list[Claim]:
-        return transaction.claim_jobs(
-            kind=claimant.kind, tenant=tenant, worker_id=claimant.worker_id, now=now, limit=limit, due_from=due_from
-        )
+    jobs: int
+    bytes: int = BYTES_MAX
+    running: Mapping[TenantId, int] = field(default_factory=dict)
 
-    if turns.shortcut is not None:
-        claims = claim(turns.shortcut.tenant, turns.shortcut.due_from, limit)
+
+class ServedQueues:
+    """The queues of one loop: those for which `runs(pool, function)` is true; `functions` are the worker's.
+
+    A loop looks at every queue with ready jobs but those that it knows to be of others. The name of a queue that it
+    meets for the first time is read from one of its jobs. What was learned is forgotten from time to time, because
+    functions may be registered after the worker's start.
+    """
+
+    def __init__(
+        self,
+        functions: Callable[[], Sequence[ServedFunction]],
+        runs: Callable[[str, str], bool],
+        *,
+        learn_every_ms: int,
+    ) -> None:
+        self._functions = functions
+        self._runs = runs
+        self._learn_every_ms = learn_every_ms
+        self._served: dict[QueueId, bool] = {}
+        self._learned_at = LONG_AGO
+        self.others: list[QueueId] = []
+        """Queues whose functions are unknown here, of another kind, or in pools of others. A look passes them by."""
+
+    def forget(self, now: Instant) -> None:
+        """Before a look: after a while, learn anew."""
+        if 0 <= now - self._learned_at < self._learn_every_ms:
+            return
+        self._learned_at = now
+        self._served.clear()
+        self.others.clear()
+        for function in self._functions():
+            for pool in {function.pool, DEFAULT_POOL}:
+                self._learn(queue_of(pool, function.name), pool, function.name)
+
+    def among(self, transaction: Transaction, heads: list[Head]) -> list[Head]:
+        """The heads of served queues. Those of others that were not known are among `others` from now on."""
+        for queue in {head.queue for head in heads} - self._served.keys():
+            named = transaction.queue_name(queue)
+            if named is not None:
+                self._learn(queue, *named)
+        return [head for head in heads if self._served.get(head.queue, False)]
+
+    def _learn(self, queue: QueueId, pool: str, name: str) -> None:
+        self._served[queue] = self._runs(pool, name)
+        if not self._served[queue]:
+            self.others.append(queue)
+
+
+class Claims:
+    """The claims of one loop: what it takes next, and what it took although the reply said otherwise."""
+
+    def __init__(self, deps: EngineDeps, kind: FunctionKind) -> None:
+        self._deps = deps
+        self._kind = kind
+        runner, every_ms = deps.runner, deps.settings.poll_ms
+        self._served = ServedQueues(runner.functions, self._runs, learn_every_ms=every_ms)
+        self._keeps_looks = kind is FunctionKind.MUTATION and not deps.store.single_engine
+        self._after = START
+        self._left: list[Head] = []
+        """Heads of the last look that may have more jobs, each from the rank to which it was claimed."""
+        self._looked_at = LONG_AGO
+        self._last: list[Head] = []
+        """Heads of the last claim, if they were few."""
+        self._may_guess = False
+        self._waiting_at: Instant | None = None
+        """When the first job that waits for its time is due, as far as is known."""
+        self._asked_at = LONG_AGO
+        self._claims_made = 0
+        self._served_at: dict[TenantId, int] = {}
+        self._compared_at = deps.clock.now()
+
+    # -- what to take next
+
+    def due(self, transaction: Transaction, worker_id: WorkerId, *, now: Instant, room: Room) -> Claimed:
+        """Claim ready jobs, as many as there is room for."""
+        if claims := self._without_look(transaction, worker_id, now, room):
+            return Claimed(claims, now, suspect_is_due=None)
+        if self._waiting_at is not None and self._waiting_at <= now:
+            self._promote(transaction, now)
+        heads = self._look(transaction, now, room)
+        if not heads or not 0 <= now - self._asked_at < ASK_EVERY_MS:
+            self._waiting_at, self._asked_at = transaction.next_waiting_at(), now
+            if self._waiting_at is not None and self._waiting_at <= now and self._promote(transaction, now):
+                heads = heads or self._look(transaction, now, room)
+        claims = self._take(transaction, worker_id, heads, room)
+        self._may_guess = not claims
+        suspect_at = min((each.due_at for each in self._suspects(transaction)), default=None)
+        suspect_is_due = suspect_at is not None and suspect_at <= now
+        if claims:  # look again at once: only a look that finds nothing knows what is due next
+            return Claimed(claims, now, suspect_is_due)
+        soon = Instant(now + TAKEN_MS)
+        later = [soon] if heads else []  # others were faster, or lock it
+        if self._waiting_at is not None:
+            later.append(self._waiting_at if self._waiting_at > now else soon)  # others may be making it ready
+        if suspect_at is not None and not suspect_is_due:
+            later.append(suspect_at)
+        return Claimed([], min(later, default=None), suspect_is_due)
+
+    def _without_look(self, transaction: Transaction, worker_id: WorkerId, now: Instant, room: Room) -> list[Claim]:
+        """Claim behind the heads of the last look while it is kept; or, once, behind those that had jobs last."""
+        if not self._keeps_looks:
+            return []
+        if 0 <= now - self._looked_at < LOOK_KEPT_MS and self._left:
+            return self._take(transaction, worker_id, self._left, room)
+        if self._may_guess and self._last:
+            self._may_guess = False
+            return self._take(transaction, worker_id, self._last, room)
+        return []
+
+    def _look(self, transaction: Transaction, now: Instant, room: Room) -> list[Head]:
+        """Heads of served queues, from where the last look ended, once round."""
+        self._served.forget(now)
+        wanted = max(room.jobs, HEADS_MAX)
+        start = self._after
+        heads = self._read(transaction, start, wanted)
+        if len(heads) < wanted and start != START:
+            again = self._read(transaction, START, wanted - len(heads))
+            heads += [head for head in again if head[:2] <= start[:2]]
+        self._after = heads[-1] if len(heads) == wanted else START
+        self._looked_at = now
+        return heads
+
+    def _read(self, transaction: Transaction, after: Head, limit: int) -> list[Head]:
+        served, steps = self._served, max(self._deps.settings.tenants, limit)
+        while True:
+            others = len(served.others)
+            found = transaction.ready_heads(others=served.others, after=after, limit=limit, steps=steps + others)
+            heads = served.among(transaction, found)
+            if len(served.others) == others:
+                return heads
+
+    def _take(self, transaction: Transaction, worker_id: WorkerId, heads: list[Head], room: Room) -> list[Claim]:
+        """Claim behind the heads, in passes: what one tenant leaves goes to the others."""
+        claims: list[Claim] = []
+        running = dict(room.running)
+        jobs, size = room.jobs, room.bytes
+        while heads and jobs > 0 and size >= JOB_BYTES_MAX:
+            shares = divide(heads, jobs, running=running, served=self._served_at)
+            taken = transaction.claim_jobs(shares, kind=self._kind, worker_id=worker_id, bytes_max=size)
+            self._claims_made += 1
+            heads = _left(heads, shares, taken)
+            if not taken:
+                break
+            claims += taken
+            jobs -= len(taken)
+            for claim in taken:
+                size -= size_of(claim.args)
+                running[claim.tenant] = running.get(claim.tenant, 0) + 1
+                self._served_at[claim.tenant] = self._claims_made
+        self._left = heads
         if claims:
-            known = _known(transaction, claims, claimant)
-            turns = turns.after_shortcut(claims, now=now, limit=limit)
-            return Claimed(known, now, len(claims) - len(known), suspect_is_due=None), turns
-    due, look_at, turns = look(
-        turns,
-        lambda after: transaction.waiting_tenants(claimant.kind, after=after, limit=turns.page_size),
-        now=now,
-        limit=limit,
-    )
-    later = [] if look_at is None else [look_at]
-    claims = []
-    more_is_due = False
-    for position, (due_from, tenant) in enumerate(due):
-        share = -(-(limit - len(claims)) // (len(due) - position))
-        taken = claim(tenant, due_from, share)
-        claims += taken
-        # A full share may have left due jobs behind; a short one leaves later ones, which the next round will see.
-        more_is_due = more_is_due or len(taken) == share
-    known = _known(transaction, claims, claimant)
-    suspect_due_at = transaction.suspect_due_at(claimant.kind)
-    suspect_is_due = suspect_due_at is not None and suspect_due_at <= now
-    if suspect_due_at is not None and not suspect_is_due:
-        later.append(suspect_due_at)
-    if due and not claims:  # other workers were faster, or lock it; what is due after it, this look has not seen
-        later.append(Instant(now + TAKEN_MS))
-    # Having claimed anything, look again at once: only an empty look knows what is due next.
-    next_due_at = now if claims or more_is_due else min(later, default=None)
-    return Claimed(known, next_due_at, len(claims) - len(known), suspect_is_due), turns
+            last = {(claim.queue, claim.tenant): claim.rank for claim in claims}
+            few = len(last) <= GUESSED_HEADS_MAX
+            self._last = [Head(*place, rank) for place, rank in last.items()] if few else []
+            if len(self._served_at) > SERVED_MAX:
+                self._served_at = {claim.tenant: self._claims_made for claim in claims}
+        claims.sort(key=_by_rank)
+        return claims
 
+    def _promote(self, transaction: Transaction, now: Instant) -> int:
+        """Make jobs ready whose time has come; returns how many. When the next are due is asked afterwards."""
+        self._asked_at = LONG_AGO
+        return transaction.promote_jobs(now=now, limit=PROMOTED_MAX)
 
-def claim_suspect(transaction: Transaction, claimant: Claimant, *, now: Instant) -> Claimed:
-    """Claim the suspect that is due first."""
-    claim = transaction.claim_suspect(claimant.kind, worker_id=claimant.worker_id, now=now)
-    if claim is None:
+    def _runs(self, pool: str, name: str) -> bool:
+        """Whether jobs of a function in a pool are claimed here; as `Serves.runs` says of a whole worker."""
+        function, pools = self._deps.runner.function(name), self._deps.pools
+        if function is None or function.kind is not self._kind:
+            return False
+        return pools is None or pool in pools or function.pool in pools
+
+    # -- suspects
+
+    def suspect(self, transaction: Transaction, worker_id: WorkerId, *, now: Instant) -> Claimed:
+        """Claim the suspect that is due first."""
+        for each in self._suspects(transaction):
+            if each.due_at > now:
+                break
+            claim = transaction.claim_suspect(each.id, kind=self._kind, worker_id=worker_id, now=now)
+            if claim is not None:
+                return Claimed([claim], now)
         return Claimed([], None)
-    known = _known(transaction, [claim], claimant)
-    return Claimed(known, now, 1 - len(known))
+
+    def _suspects(self, transaction: Transaction) -> list[Suspect]:
+        return [each for each in transaction.suspects(limit=SUSPECTS_MAX) if self._runs(each.pool, each.name)]
+
+    # -- what was taken although the reply said otherwise
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Around a claim: if it fails, the next `lost` looks at once."""
+        try:
+            yield
+        except (Unavailable, Conflict):
+            self._compared_at = LONG_AGO
+            self._left = []
+            raise
+
+    async def lost(self, worker_id: WorkerId, known: Collection[Attempt] = ()) -> list[Claim]:
+        """What `worker_id` holds without running it, if it is time to look; call it while no claim is under way.
+
+        `known` must be what ran before the look began: a job that ends meanwhile is still among it.
+        """
+        now = self._deps.clock.now()
+        settings = self._deps.settings
+        # A COMMIT whose reply was lost may still be under way when we look at once, so look later as well.
+        if 0 <= now - self._compared_at < settings.lease_ms:
+            return []
+        limit = settings.batch + settings.action_slots + len(known)
+        held = await self._deps.executors.read(lambda transaction: transaction.held_jobs(worker_id, limit=limit))
+        self._compared_at = now
+        found = [c for c in held if c.kind is self._kind and (c.id, c.attempt) not in known]
+        if found:
+            self._deps.counters.add("claims_found", len(found))
+            _logger.warning("%d jobs were claimed here although the reply said otherwise; they run now", len(found))
+        return found
 
 
 async def give_back(deps: EngineDeps, claims: list[Claim], worker_id: WorkerId) -> None:
-    """Make claimed jobs pending again, as if they had not been claimed: their functions were not begun."""
+    """Make claimed jobs ready again, as if they had not been claimed: their functions were not begun."""
 
     def work(transaction: Transaction) -> None:
         for claim in claims:
@@ -125,78 +316,20 @@ async def give_back(deps: EngineDeps, claims: list[Claim], worker_id: WorkerId) 
     await deps.executors.write(work, isolation=Isolation.READ_COMMITTED)
 
 
-def _known(transaction: Transaction, claims: list[Claim], claimant: Claimant) -> list[Claim]:
-    """The claims whose functions this worker knows; the others are handed back as blocked.
-
-    A function known as another kind goes to the loop that runs that kind: the job was scheduled without the code at
-    hand, or the function has changed since.
-    """
-    unknown = [claim for claim in claims if not claimant.runner.knows(claim.name, claimant.kind)]
-    if not unknown:
-        return claims
-    for claim in unknown:
-        transaction.block_job(claim.id, worker_id=claimant.worker_id, attempt=claim.attempt)
-    for name in sorted({claim.name for claim in unknown}):
-        kind = known_kind(claimant.runner, name)
-        if kind is not None:
-            transaction.unblock_jobs(name, kind)
-    handed_back = {claim.id for claim in unknown}
-    return [claim for claim in claims if claim.id not in handed_back]
+def _left(heads: list[Head], shares: list[Share], taken: list[Claim]) -> list[Head]:
+    """The heads that may have more jobs: those that got no place, and those whose share was full, from its end on."""
+    counts = Counter((claim.queue, claim.tenant) for claim in taken)
+    reached = {(claim.queue, claim.tenant): claim.rank for claim in taken}  # by rank, so the last one stays
+    limits = {share.head[:2]: share.limit for share in shares}
+    left = []
+    for head in heads:
+        place = head[:2]
+        if place not in limits:
+            left.append(head)
+        elif counts[place] == limits[place]:
+            left.append(Head(*place, reached[place]))
+    return left
 
 
-class Claims:
-    """The claims of one loop: what it takes next, and what it took although the reply said otherwise."""
-
-    def __init__(self, deps: EngineDeps, kind: FunctionKind) -> None:
-        self._deps = deps
-        self._kind = kind
-        self._turns = RoundRobin(deps.settings.tenants)
-        self._looked_at = deps.clock.now()
-
-    def due(self, transaction: Transaction, worker_id: WorkerId, *, now: Instant, limit: int) -> Claimed:
-        """Claim up to `limit` due jobs."""
-        claimed, self._turns = claim_due(transaction, self._claimant(worker_id), self._turns, now=now, limit=limit)
-        return claimed
-
-    def suspect(self, transaction: Transaction, worker_id: WorkerId, *, now: Instant) -> Claimed:
-        """Claim the suspect that is due first."""
-        return claim_suspect(transaction, self._claimant(worker_id), now=now)
-
-    @contextmanager
-    def watching(self) -> Iterator[None]:
-        """Around a claim: if it fails, the next `lost` looks at once."""
-        try:
-            yield
-        except (Unavailable, Conflict):
-            self._looked_at = LONG_AGO
-            raise
-
-    async def lost(self, worker_id: WorkerId, known: Collection[Attempt] = ()) -> list[Claim]:
-        """What `worker_id` holds without running it, if it is time to look; call it while no claim is under way.
-
-        `known` must be what ran before the look began: a job that ends meanwhile is still among it.
-        """
-        now = self._deps.clock.now()
-        settings = self._deps.settings
-        # A COMMIT whose reply was lost may still be under way when we look at once, so look later as well.
-        if 0 <= now - self._looked_at < settings.lease_ms:
-            return []
-        limit = settings.batch + settings.action_slots
-        held = await self._deps.executors.read(lambda transaction: transaction.held_jobs(worker_id, limit=limit))
-        self._looked_at = now
-        found = [c for c in held if c.kind is self._kind and (c.id, c.attempt) not in known]
-        if found:
-            self._deps.counters.add("claims_found", len(found))
-            _logger.warning("%d jobs were claimed here although the reply said otherwise; they run now", len(found))
-        return await self._hand_back_unknown(found, worker_id)
-
-    async def _hand_back_unknown(self, found: list[Claim], worker_id: WorkerId) -> list[Claim]:
-        """Hand back what a claim did not: it and the handing back are statements of their own."""
-        if all(self._deps.runner.knows(claim.name, self._kind) for claim in found):
-            return found
-        return await self._deps.executors.write(
-            lambda transaction: _known(transaction, found, self._claimant(worker_id)), isolation=Isolation.EACH
-        )
-
-    def _claimant(self, worker_id: WorkerId) -> Claimant:
-        return Claimant(self._kind, worker_id, self._deps.runner)
+def _by_rank(claim: Claim) -> tuple[int, str]:
+    return (claim.rank, claim.id)

@@ -160,6 +160,7 @@ def _completion(
         due_at=now,
         created_at=now,
         parent_id=job_id,
+        pool=completion.pool,
     )
 
 

@@ -1,1 +1,1 @@
-"""Loops that keep the store in order: reaper, pruner, unblocker and clock sync."""
+"""Loops that keep the store in order: reaper, pruner and clock sync."""

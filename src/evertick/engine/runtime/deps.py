@@ -23,3 +23,7 @@ class EngineDeps:
     entropy: Entropy
     settings: Settings
     counters: Counters
+    app: str = ""
+    """The app whose functions the worker runs."""
+    pools: tuple[str, ...] | None = None
+    """The pools that the worker serves; None for all."""

@@ -12,10 +12,11 @@ import socket
 from collections.abc import Callable
 from typing import Final
 
+from evertick._version import __version__
 from evertick.base.errors import Conflict, Unavailable
 from evertick.base.ids import WORKER_PREFIX, WorkerId
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import FunctionKind, Worker
+from evertick.base.records.jobs import SERVES, FunctionKind, Serves, Worker
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.heartbeat import Heartbeat, MakeHeartbeat
 from evertick.store.contract.store import Isolation, Transaction
@@ -105,7 +106,11 @@ class Registration:
     async def _register(self) -> None:
         now = self._deps.clock.now()
         leased_until = Instant(now + self._deps.settings.lease_ms)
-        row = Worker(self._worker_id, now, leased_until, socket.gethostname(), os.getpid())
+        deps = self._deps
+        serves = SERVES.value(Serves(tuple(deps.runner.functions()), deps.pools))
+        row = Worker(
+            self._worker_id, now, leased_until, socket.gethostname(), os.getpid(), deps.app, __version__, serves
+        )
         await self._deps.executors.write(
             lambda transaction: transaction.register_worker(row), isolation=Isolation.READ_COMMITTED
         )

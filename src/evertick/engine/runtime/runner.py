@@ -3,12 +3,13 @@
 The app's own runner calls the registered function in this process; others may use a sandbox, a cluster or a gateway.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
+from evertick.base.ids import DEFAULT_POOL
 from evertick.base.instants import Instant
 from evertick.base.outcomes import Outcome
-from evertick.base.records.jobs import Claim, FunctionKind, Stop
+from evertick.base.records.jobs import Claim, FunctionKind, ServedFunction, Stop
 from evertick.store.transaction.unit_of_work import UnitOfWork
 
 
@@ -47,8 +48,12 @@ class RunningAction:
 class Runner(Protocol):
     """Runs functions. What the user's code raises is an outcome; only the database's errors pass through."""
 
-    def knows(self, name: str, kind: FunctionKind, /) -> bool:
-        """Whether this process has a function of that name and kind."""
+    def function(self, name: str, /) -> ServedFunction | None:
+        """What this process has under a name; None if it has nothing that jobs can call."""
+        ...
+
+    def functions(self) -> Sequence[ServedFunction]:
+        """Everything that jobs can call here."""
         ...
 
     def run_mutation(self, unit: UnitOfWork, claim: Claim, /, *, now: Instant) -> Ran:
@@ -65,4 +70,11 @@ class Runner(Protocol):
 
 def known_kind(runner: Runner, name: str) -> FunctionKind | None:
     """What kind of function this process has under a name; None if it has none that jobs can call."""
-    return next((kind for kind in (FunctionKind.MUTATION, FunctionKind.ACTION) if runner.knows(name, kind)), None)
+    function = runner.function(name)
+    return None if function is None else function.kind
+
+
+def known_pool(runner: Runner, name: str) -> str:
+    """The pool of a function; the default pool if this process does not have it."""
+    function = runner.function(name)
+    return DEFAULT_POOL if function is None else function.pool

@@ -40,7 +40,6 @@ class Settings:
       often. Jobs of a dead worker are given back after this time. Raise it if the network stalls for seconds. SQLite
       has no leases.
     - `tenants` (1,000): tenants that one round looks at. Raise it if more of them have work at the same time.
-    - `unblock_every_ms` (10,000): time between two looks for jobs that waited for a function which a worker now has.
 
     Schedules:
 
@@ -76,7 +75,6 @@ class Settings:
     evaluate_every_ms: int = MINUTE_MS
     prune_batch: int = 1_000
     prune_every_ms: int = MINUTE_MS
-    unblock_every_ms: int = 10 * SECOND_MS
     schedule_interval_min_ms: int = SECOND_MS
     schedule_starts_per_minute: int = 60
     tenants: int = 1_000

@@ -16,7 +16,7 @@ from evertick.base.instants import MINUTE_MS, Instant
 from evertick.base.records.schedules import RunReport
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
-from evertick.engine.runtime.runner import known_kind
+from evertick.engine.runtime.runner import known_kind, known_pool
 from evertick.engine.schedules.eligibility import OPEN, Targets
 from evertick.engine.schedules.evaluation import Inputs, evaluate
 from evertick.engine.schedules.log import log_evaluated
@@ -57,6 +57,7 @@ class Evaluator(Loop):
         super().__init__(deps, poll_ms=min(deps.settings.poll_ms, deps.settings.evaluate_every_ms))
         self._targets = targets
         self._kind_of = partial(known_kind, deps.runner)
+        self._pool_of = partial(known_pool, deps.runner)
 
     async def round(self) -> Instant | None:
         """Evaluate one page."""
@@ -85,6 +86,7 @@ class Evaluator(Loop):
             make_id=self._deps.ids.make,
             retention_ms=self._deps.settings.completed_retention_ms,
             kind_of=self._kind_of,
+            pool_of=self._pool_of,
         )
         items = self._evaluate(transaction, page, reports, evaluation)
         write(transaction, items, evaluation)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from evertick.base.ids import JOB_PREFIX, JobId
+from evertick.base.ids import DEFAULT_POOL, JOB_PREFIX, JobId
 from evertick.base.instants import DAY_MS, Instant
 from evertick.base.records.jobs import OCCURRENCE, FunctionKind, NewJob, OccurrenceRef
 from evertick.base.records.retry import RETRY
@@ -32,8 +32,17 @@ KindOf = Callable[[str], FunctionKind | None]
 """What kind of function this process has under a name; None if it has none."""
 
 
+PoolOf = Callable[[str], str]
+"""The pool of the function of a name, as far as this process knows."""
+
+
 def unknown_kind(name: str) -> None:
     """The kind of a function where none is at hand."""
+
+
+def usual_pool(name: str) -> str:
+    """The pool of a function where none is at hand."""
+    return DEFAULT_POOL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +57,7 @@ class Evaluation:
     make_id: MakeId
     retention_ms: int = COMPLETED_RETENTION_MS
     kind_of: KindOf = unknown_kind
+    pool_of: PoolOf = usual_pool
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +129,7 @@ def _job(schedule: Schedule, start: Start, happened: Happened, evaluation: Evalu
         created_at=now,
         retry=None if target.retry is None else RETRY.value(target.retry),
         schedule=OCCURRENCE.value(ref),
+        pool=evaluation.pool_of(target.name),
     )
 
 

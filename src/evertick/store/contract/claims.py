@@ -1,53 +1,88 @@
-"""The contract for claims: a worker takes jobs, holds them and ends them."""
+"""The contract for claims: a worker takes jobs, holds them and ends them.
+
+A pending job waits for its time, or is ready, or is a suspect (`SUSPECT_CRASHES` or more of its workers did not survive
+it). A job that is due when it is written is ready at once; the others are made ready by the workers, when they claim.
+"""
 
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
-from evertick.base.ids import JobId, TenantId, WorkerId
-from evertick.base.instants import LONG_AGO, Instant
+from evertick.base.ids import JobId, QueueId, TenantId, WorkerId
+from evertick.base.instants import Instant
 from evertick.base.records.jobs import Claim, FunctionKind, JobEnd, JobError
 from evertick.base.records.stored import Stored
 
-NO_TENANT: Final = TenantId("")
-"""Comes before every tenant's name."""
+
+class Head(NamedTuple):
+    """A tenant with ready jobs in a queue, and the rank of the first: jobs of a lower rank need not be looked for."""
+
+    queue: QueueId
+    tenant: TenantId
+    rank: int
+
+
+START: Final = Head(QueueId(0), TenantId(""), 0)
+"""Comes before every head."""
+
+
+class Share(NamedTuple):
+    """How many jobs to claim behind a head, at most."""
+
+    head: Head
+    limit: int
+
+
+class Suspect(NamedTuple):
+    """A pending suspect."""
+
+    id: JobId
+    queue: QueueId
+    due_at: Instant
+    pool: str
+    name: str
 
 
 class Claims(Protocol):
     """What a transaction can do with claims: a worker takes jobs, holds them and ends them."""
 
+    def next_waiting_at(self) -> Instant | None:
+        """When the earliest of the jobs that wait for their time is due."""
+        ...
+
+    def promote_jobs(self, *, now: Instant, limit: int) -> int:
+        """Make up to `limit` jobs ready whose time has come; returns how many. What others are promoting is skipped."""
+        ...
+
+    def ready_heads(
+        self, *, others: Sequence[QueueId] = (), after: Head = START, limit: int, steps: int = 1_000
+    ) -> list[Head]:
+        """Tenants with ready jobs in queues that are not among `others`, with the rank of the first job of each.
+
+        In the order of queue and tenant, beyond those of `after`, at most `limit`. Each of `others` that has ready jobs
+        costs a step, as each head does; after `steps` the search ends.
+        """
+        ...
+
+    def queue_name(self, queue: QueueId) -> tuple[str, str] | None:
+        """Pool and function of a queue; None if no job is ready there any more."""
+        ...
+
     def claim_jobs(
-        self,
-        *,
-        kind: FunctionKind,
-        tenant: TenantId,
-        worker_id: WorkerId,
-        now: Instant,
-        limit: int,
-        due_from: Instant = LONG_AGO,
+        self, shares: Sequence[Share], *, kind: FunctionKind, worker_id: WorkerId, bytes_max: int
     ) -> list[Claim]:
-        """Lease up to `limit` due jobs to `worker_id`, earliest due first; what others are claiming is skipped.
+        """Lease ready jobs to `worker_id`, as functions of that kind: behind each head up to its share, by rank.
 
-        `due_from`: leave out what was due before. Where nothing is left there, it spares PostgreSQL the way over all
-        that was claimed since the last VACUUM: with half a million of them a claim took 13 ms.
-        Suspects, which `SUSPECT_CRASHES` or more of their workers did not survive, are left to `claim_suspect`.
+        At most `bytes_max` bytes of arguments, unless the first job alone has more; the shares take turns. What others
+        are claiming is skipped.
         """
         ...
 
-    def claim_suspect(self, kind: FunctionKind, *, worker_id: WorkerId, now: Instant) -> Claim | None:
-        """Lease the earliest due suspect of any tenant's to `worker_id`."""
+    def suspects(self, *, limit: int) -> list[Suspect]:
+        """The pending suspects that are due first."""
         ...
 
-    def suspect_due_at(self, kind: FunctionKind) -> Instant | None:
-        """When the earliest pending suspect of `kind` is due."""
-        ...
-
-    def waiting_tenants(
-        self, kind: FunctionKind, *, limit: int, after: TenantId = NO_TENANT
-    ) -> list[tuple[TenantId, Instant]]:
-        """Tenants with pending jobs of `kind` that are no suspects, and when the earliest of each is due.
-
-        In an order of their names, beyond the name `after`.
-        """
+    def claim_suspect(self, job_id: JobId, *, kind: FunctionKind, worker_id: WorkerId, now: Instant) -> Claim | None:
+        """Lease a suspect to `worker_id`; None if it is not pending any more."""
         ...
 
     def finish_jobs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId) -> set[JobId]:
@@ -73,18 +108,6 @@ class Claims(Protocol):
         """What a worker holds."""
         ...
 
-    def block_job(self, job_id: JobId, *, worker_id: WorkerId, attempt: int) -> None:
-        """Hand back a claimed job whose function this worker does not know."""
-        ...
-
     def release_job(self, job_id: JobId, *, worker_id: WorkerId, attempt: int) -> None:
-        """Hand back a claimed job that was not begun: it is pending as before, but for the attempt."""
-        ...
-
-    def blocked_names(self) -> set[str]:
-        """Functions that blocked jobs wait for."""
-        ...
-
-    def unblock_jobs(self, name: str, kind: FunctionKind | None = None) -> int:
-        """Let the blocked jobs of a function be claimed again, as of that kind if one is given; returns how many."""
+        """Hand back a claimed job that was not begun: it is ready again, but for the attempt."""
         ...

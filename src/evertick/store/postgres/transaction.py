@@ -15,6 +15,7 @@ from evertick.base.errors import (
 )
 from evertick.base.ids import JobId, WorkerId
 from evertick.base.records.jobs import JobEnd, JobState
+from evertick.store.contract.claims import Share
 from evertick.store.postgres.connections import ours
 from evertick.store.postgres.notifier import CHANNEL, PostgresNotifier
 from evertick.store.transaction.claims import END_COLUMNS, end_row
@@ -182,6 +183,17 @@ class PostgresTransaction(SqlTransaction):
             self._cursor.execute(text.encode())
         except psycopg.Error as error:
             raise self._failed(self._ours(error)) from error
+
+    def _numbers(self, numbers: Sequence[int]) -> list[int]:
+        return list(numbers)
+
+    def _claim_rows(self, shares: Sequence[Share], params: dict[str, Any]) -> list[Row]:
+        heads = [share.head for share in shares]
+        columns = {
+            "queues": [head.queue for head in heads], "tenants": [head.tenant for head in heads],
+            "ranks": [head.rank for head in heads], "limits": [share.limit for share in shares],
+        }  # fmt: skip
+        return self._fetch("claim_jobs", params | columns)
 
     def finish_jobs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId) -> set[JobId]:
         plain = [e for e in ends if e.state is JobState.SUCCESS and e.logs is None]

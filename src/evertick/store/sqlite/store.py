@@ -22,6 +22,7 @@ from evertick.base.errors import (
     StorageFailed,
     TransactionRefused,
 )
+from evertick.base.ids import queue_of
 from evertick.store import schema
 from evertick.store.contract.notifications import EVERYTHING, Listener, Notifications
 from evertick.store.contract.store import Isolation, Transaction
@@ -258,6 +259,7 @@ class SqliteStore:
         return missing
 
     def _take(self, step: schema.Step, connection: sqlite3.Connection) -> None:
+        connection.create_function("queue_of", 2, queue_of, deterministic=True)  # for 0005_queues
         try:
             for statement in statements_of(step.text):
                 connection.execute(statement)

@@ -1,7 +1,9 @@
 """A transaction on a connection of sqlite3."""
 
+import json
 import sqlite3
 from collections.abc import Mapping, Sequence
+from itertools import accumulate, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from evertick.base.ids import JobId, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import JobEnd, JobState, Worker
 from evertick.base.records.stored import text_of
+from evertick.store.contract.claims import Share
 from evertick.store.sqlite.engine_lock import engine_runs
 from evertick.store.sqlite.errors import ours, rolled_back
 from evertick.store.transaction.driver import Row
@@ -91,6 +94,21 @@ class SqliteTransaction(SqlTransaction):
             return super().workers_alive(now)
         return self.list_workers() if engine_runs(Path(file)) else []
 
+    def _numbers(self, numbers: Sequence[int]) -> str:
+        return json.dumps(list(numbers))
+
+    def _claim_rows(self, shares: Sequence[Share], params: dict[str, Any]) -> list[Row]:
+        """Find the jobs share by share, and then claim them all."""
+        found = [
+            self._fetch("ready_ids", {"queue": head.queue, "tenant": head.tenant, "rank": head.rank, "limit": limit})
+            for head, limit in shares
+        ]
+        in_turn = [row for turn in zip_longest(*found) for row in turn if row is not None]
+        sizes = accumulate(size for _, size in in_turn)
+        ids = [row[0] for row, size in zip(in_turn, sizes, strict=True) if size <= params["bytes"]]
+        ids = ids or [row[0] for row in in_turn[:1]]
+        return self._fetch("claim_ids", params | {"ids": json.dumps(ids)}) if ids else []
+
     def finish_jobs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId) -> set[JobId]:
         plain = [e for e in ends if e.state is JobState.SUCCESS and e.logs is None]
         try:
@@ -103,7 +121,7 @@ class SqliteTransaction(SqlTransaction):
             for e in others:
                 row = (
                     e.state.value, e.completed_at, e.due_at, e.failures, e.crashes,
-                    e.result, text_of(e.error), e.logs, e.id, worker_id, e.attempt, e.state.value,
+                    e.result, text_of(e.error), e.logs, e.id, worker_id, e.attempt,
                 )  # fmt: skip
                 if execute(statement, row).rowcount:
                     held.add(e.id)

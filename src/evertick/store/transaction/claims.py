@@ -2,21 +2,14 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
-from evertick.base.ids import JobId, TenantId, WorkerId
-from evertick.base.instants import LONG_AGO, Instant
-from evertick.base.records.jobs import (
-    COMPLETION,
-    OCCURRENCE,
-    Claim,
-    FunctionKind,
-    JobEnd,
-    JobError,
-)
+from evertick.base.ids import DEFAULT_POOL, JobId, QueueId, WorkerId
+from evertick.base.instants import Instant
+from evertick.base.records.jobs import COMPLETION, OCCURRENCE, Claim, FunctionKind, JobEnd, JobError
 from evertick.base.records.retry import RETRY
 from evertick.base.records.stored import Stored, text_of
-from evertick.store.contract.claims import NO_TENANT
+from evertick.store.contract.claims import START, Head, Share, Suspect
 from evertick.store.contract.notifications import DUE, Notification
 from evertick.store.transaction.driver import Driver, Row
 
@@ -28,7 +21,7 @@ END_COLUMNS: Final = (
 
 
 class SqlClaims(Driver):
-    """The contract `Claims`. Each database finishes jobs in its own way."""
+    """The contract `Claims`. Each database claims and finishes jobs in its own way."""
 
     hints: set[Notification]
 
@@ -36,37 +29,50 @@ class SqlClaims(Driver):
     def finish_jobs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId) -> set[JobId]:
         """Write how attempts ended."""
 
-    def claim_jobs(
-        self,
-        *,
-        kind: FunctionKind,
-        tenant: TenantId,
-        worker_id: WorkerId,
-        now: Instant,
-        limit: int,
-        due_from: Instant = LONG_AGO,
-    ) -> list[Claim]:
-        params = {
-            "kind": kind.value, "tenant": tenant, "worker_id": worker_id, "now": now, "limit": limit,
-            "due_from": due_from,
-        }  # fmt: skip
-        claims = [_claim(row) for row in self._fetch("claim_jobs", params)]
-        claims.sort(key=_by_due)  # `returning` promises no order
-        return claims
+    @abstractmethod
+    def _claim_rows(self, shares: Sequence[Share], params: dict[str, Any]) -> list[Row]:
+        """Claim what `shares` say; `params` are kind, worker_id and bytes."""
 
-    def claim_suspect(self, kind: FunctionKind, *, worker_id: WorkerId, now: Instant) -> Claim | None:
-        rows = self._fetch("claim_suspect", {"kind": kind.value, "worker_id": worker_id, "now": now})
-        return _claim(rows[0]) if rows else None
+    @abstractmethod
+    def _numbers(self, numbers: Sequence[int]) -> Any:
+        """A list of numbers as a statement takes it."""
 
-    def suspect_due_at(self, kind: FunctionKind) -> Instant | None:
-        rows = self._fetch("suspect_due_at", {"kind": kind.value})
+    def next_waiting_at(self) -> Instant | None:
+        rows = self._fetch("next_waiting_at", {})
         return rows[0][0] if rows else None
 
-    def waiting_tenants(
-        self, kind: FunctionKind, *, limit: int, after: TenantId = NO_TENANT
-    ) -> list[tuple[TenantId, Instant]]:
-        params = {"kind": kind.value, "limit": limit, "after": after}
-        return [(r[0], r[1]) for r in self._fetch("waiting_tenants", params)]
+    def promote_jobs(self, *, now: Instant, limit: int) -> int:
+        return self._run("promote_jobs", {"now": now, "limit": limit})
+
+    def ready_heads(
+        self, *, others: Sequence[QueueId] = (), after: Head = START, limit: int, steps: int = 1_000
+    ) -> list[Head]:
+        params = {
+            "others": self._numbers(others), "queue": after.queue, "tenant": after.tenant, "limit": limit,
+            "steps": steps,
+        }  # fmt: skip
+        return [Head(*row) for row in self._fetch("ready_heads", params)]
+
+    def queue_name(self, queue: QueueId) -> tuple[str, str] | None:
+        rows = self._fetch("queue_name", {"queue": queue})
+        return (rows[0][0] or DEFAULT_POOL, rows[0][1]) if rows else None
+
+    def claim_jobs(
+        self, shares: Sequence[Share], *, kind: FunctionKind, worker_id: WorkerId, bytes_max: int
+    ) -> list[Claim]:
+        params = {"kind": kind.value, "worker_id": worker_id, "bytes": bytes_max}
+        claims = [_claim(row) for row in self._claim_rows(shares, params)]
+        claims.sort(key=_by_rank)  # `returning` promises no order
+        return claims
+
+    def suspects(self, *, limit: int) -> list[Suspect]:
+        rows = self._fetch("suspects", {"limit": limit})
+        return [Suspect(r[0], r[1], r[2], r[3] or DEFAULT_POOL, r[4]) for r in rows]
+
+    def claim_suspect(self, job_id: JobId, *, kind: FunctionKind, worker_id: WorkerId, now: Instant) -> Claim | None:
+        params = {"id": job_id, "kind": kind.value, "worker_id": worker_id, "now": now}
+        rows = self._fetch("claim_suspect", params)
+        return _claim(rows[0]) if rows else None
 
     def note_error(self, job_id: JobId, error: Stored[JobError], *, worker_id: WorkerId, attempt: int) -> None:
         params = {"id": job_id, "error": text_of(error), "worker_id": worker_id, "attempt": attempt}
@@ -79,21 +85,9 @@ class SqlClaims(Driver):
         rows = self._fetch("held_jobs", {"worker_id": worker_id, "limit": limit})
         return [_claim(row) for row in rows]
 
-    def block_job(self, job_id: JobId, *, worker_id: WorkerId, attempt: int) -> None:
-        self._run("block_job", {"id": job_id, "worker_id": worker_id, "attempt": attempt})
-
     def release_job(self, job_id: JobId, *, worker_id: WorkerId, attempt: int) -> None:
         if self._run("release_job", {"id": job_id, "worker_id": worker_id, "attempt": attempt}):
             self.hints.update(DUE.values())
-
-    def blocked_names(self) -> set[str]:
-        return {r[0] for r in self._fetch("blocked_names", {})}
-
-    def unblock_jobs(self, name: str, kind: FunctionKind | None = None) -> int:
-        count = self._run("unblock_jobs", {"name": name, "kind": None if kind is None else kind.value})
-        if count:
-            self.hints.update(DUE.values() if kind is None else (DUE[kind],))
-        return count
 
 
 def end_row(end: JobEnd) -> Row:
@@ -104,8 +98,8 @@ def end_row(end: JobEnd) -> Row:
     )  # fmt: skip
 
 
-def _by_due(claim: Claim) -> tuple[int, str]:
-    return (claim.due_at, claim.id)
+def _by_rank(claim: Claim) -> tuple[int, str]:
+    return (claim.rank, claim.id)
 
 
 def _claim(r: Row) -> Claim:
@@ -114,5 +108,5 @@ def _claim(r: Row) -> Claim:
         return Claim(r[0], r[1], _KINDS[r[2]], *r[3:])
     return Claim(
         r[0], r[1], _KINDS[r[2]], r[3], r[4], r[5], r[6], r[7], r[8], r[9],
-        RETRY.optional(r[10]), COMPLETION.optional(r[11]), OCCURRENCE.optional(r[12]),
+        RETRY.optional(r[10]), COMPLETION.optional(r[11]), OCCURRENCE.optional(r[12]), r[13], r[14],
     )  # fmt: skip

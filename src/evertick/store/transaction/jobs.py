@@ -4,12 +4,13 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from evertick.base.ids import JobId, TenantId
+from evertick.base.ids import DEFAULT_POOL, JobId, TenantId, queue_of
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import (
     COMPLETION,
     JOB_ERROR,
     OCCURRENCE,
+    PRIORITY_MS,
     CanceledJob,
     FunctionKind,
     Job,
@@ -19,7 +20,7 @@ from evertick.base.records.jobs import (
     Stop,
 )
 from evertick.base.records.retry import RETRY
-from evertick.base.records.stored import text_of
+from evertick.base.records.stored import size_of, text_of
 from evertick.store.contract.notifications import DUE, Notification
 from evertick.store.transaction.driver import Driver, Row
 
@@ -32,7 +33,7 @@ HINT_WINDOW_MS: Final = 5_000
 
 NEW_JOB_COLUMNS: Final = (
     "id", "tenant", "kind", "name", "args", "state", "requested_at", "due_at", "created_at", "completed_at",
-    "parent_id", "key", "retry", "on_complete", "schedule",
+    "parent_id", "key", "retry", "on_complete", "schedule", "pool", "queue", "stage", "priority", "rank", "size",
 )  # fmt: skip
 
 
@@ -53,6 +54,9 @@ class SqlJobs(Driver):
                 job.id, job.tenant, job.kind.value, job.name, job.args, job.state.value, job.requested_at, job.due_at,
                 job.created_at, job.created_at if canceled else None, job.parent_id, job.key, text_of(job.retry),
                 text_of(job.on_complete), text_of(job.schedule),
+                None if job.pool == DEFAULT_POOL else job.pool, queue_of(job.pool, job.name),
+                "ready" if job.due_at <= job.created_at else "waiting", job.priority,
+                job.due_at - job.priority * PRIORITY_MS, size_of(job.args),
             ))  # fmt: skip
         self.hints.update(DUE[kind] for kind in soon)
         self._run_many("insert_jobs", NEW_JOB_COLUMNS, rows)
@@ -115,6 +119,6 @@ def _job(r: Row) -> Job:
         requested_at=r[6], due_at=r[7], created_at=r[8], completed_at=r[9],
         attempt=r[10], failures=r[11], crashes=r[12], worker_id=r[13], parent_id=r[14], key=r[15],
         retry=RETRY.optional(r[16]), on_complete=COMPLETION.optional(r[17]), result=r[18],
-        error=JOB_ERROR.optional(r[19]), logs=r[20], blocked=bool(r[21]), schedule=OCCURRENCE.optional(r[22]),
-        stop=Stop(r[23]),
+        error=JOB_ERROR.optional(r[19]), logs=r[20], schedule=OCCURRENCE.optional(r[21]), stop=Stop(r[22]),
+        pool=r[23] or DEFAULT_POOL, priority=r[24],
     )  # fmt: skip

@@ -2,10 +2,9 @@
 
 from evertick.base.ids import WorkerId
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import (
-    Worker,
-)
-from evertick.store.transaction.driver import Driver
+from evertick.base.records.jobs import SERVES, Worker
+from evertick.base.records.stored import text_of
+from evertick.store.transaction.driver import Driver, Row
 
 
 class SqlWorkers(Driver):
@@ -20,6 +19,9 @@ class SqlWorkers(Driver):
                 "leased_until": worker.leased_until,
                 "host": worker.host,
                 "pid": worker.pid,
+                "app": worker.app,
+                "release": worker.release,
+                "serves": text_of(worker.serves),
             },
         )
 
@@ -30,13 +32,17 @@ class SqlWorkers(Driver):
         self._run("remove_worker", {"id": worker_id})
 
     def expired_workers(self, now: Instant, *, limit: int) -> list[Worker]:
-        return [Worker(*row) for row in self._fetch("expired_workers", {"now": now, "limit": limit})]
+        return [_worker(row) for row in self._fetch("expired_workers", {"now": now, "limit": limit})]
 
     def holders_without_row(self) -> list[WorkerId]:
         return [r[0] for r in self._fetch("holders_without_row", {})]
 
     def list_workers(self) -> list[Worker]:
-        return [Worker(*row) for row in self._fetch("list_workers", {})]
+        return [_worker(row) for row in self._fetch("list_workers", {})]
 
     def workers_alive(self, now: Instant) -> list[Worker]:
         return [worker for worker in self.list_workers() if worker.leased_until > now]
+
+
+def _worker(row: Row) -> Worker:
+    return Worker(row[0], row[1], row[2], row[3], row[4], row[5], row[6], SERVES.optional(row[7]))

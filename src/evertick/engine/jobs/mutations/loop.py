@@ -16,7 +16,7 @@ from evertick.base.ids import WorkerId
 from evertick.base.instants import SECOND_MS, Instant
 from evertick.base.records.jobs import Claim, FunctionKind
 from evertick.engine.jobs.actions import ActionLoop
-from evertick.engine.jobs.claims import Claimed, Claims, give_back
+from evertick.engine.jobs.claims import Claimed, Claims, Room, give_back
 from evertick.engine.jobs.mutations.batch import Batch, Result
 from evertick.engine.jobs.mutations.recovery import BatchRunner
 from evertick.engine.runtime.deps import EngineDeps
@@ -89,7 +89,6 @@ class MutationLoop(Loop):
             claimed, begun = await self._deps.executors.write_two(
                 self._claim_work(worker_id), begin, isolation=Isolation.RELAXED
             )
-        self._deps.counters.add("jobs_blocked", claimed.blocked)
         return claimed, begun
 
     async def _run_while_claiming(self, claimed: Claimed, worker_id: WorkerId) -> Claimed:
@@ -123,13 +122,11 @@ class MutationLoop(Loop):
 
     async def _claim(self, worker_id: WorkerId) -> Claimed:
         with self._claims.watching():
-            claimed = await self._deps.executors.write(self._claim_work(worker_id), isolation=Isolation.RELAXED)
-        self._deps.counters.add("jobs_blocked", claimed.blocked)
-        return claimed
+            return await self._deps.executors.write(self._claim_work(worker_id), isolation=Isolation.RELAXED)
 
     def _claim_work(self, worker_id: WorkerId) -> Work[Claimed]:
         clock, limit = self._deps.clock, self._deps.settings.batch
-        return lambda transaction: self._claims.due(transaction, worker_id, now=clock.now(), limit=limit)
+        return lambda transaction: self._claims.due(transaction, worker_id, now=clock.now(), room=Room(jobs=limit))
 
     # -- suspects and lost claims
 
@@ -142,7 +139,6 @@ class MutationLoop(Loop):
                 lambda transaction: self._claims.suspect(transaction, worker_id, now=self._deps.clock.now()),
                 isolation=Isolation.EACH,
             )
-        self._deps.counters.add("jobs_blocked", claimed.blocked)
         await self._batches.run(claimed.claims, worker_id)
 
     async def _run_found(self, found: list[Claim], worker_id: WorkerId) -> None:

@@ -1,10 +1,6 @@
--- claim_suspect: lease the earliest due suspect of :kind, whosever it is.
--- As claim_jobs, which passes by what has seen so many workers die: it must not be held together with anything else.
+-- claim_suspect: lease the suspect :id, if it is pending still.
+-- claim_jobs passes it by: it must not be held together with anything else.
 update jobs
-   set state = 'in_progress', attempt = attempt + 1, worker_id = :worker_id
- where id in (select id
-                from jobs
-               where kind = :kind and state = 'pending' and blocked = 0 and crashes >= 2 and due_at <= :now
-               order by due_at, id
-               limit 1)
-returning id, tenant, kind, name, args, due_at, attempt, failures, crashes, key, retry, on_complete, schedule
+   set state = 'in_progress', kind = :kind, attempt = attempt + 1, worker_id = :worker_id
+ where id = :id and state = 'pending' and stage = 'suspect' and due_at <= :now
+returning id, tenant, kind, name, args, due_at, attempt, failures, crashes, key, retry, on_complete, schedule, queue, rank

@@ -10,7 +10,8 @@ with e as materialized (
 )
 update jobs
    set state = e.state, completed_at = e.completed_at, due_at = e.due_at, failures = e.failures, crashes = e.crashes,
-       result = e.result, error = e.error, logs = e.logs, worker_id = null
+       result = e.result, error = e.error, logs = e.logs, worker_id = null,
+       rank = e.due_at - jobs.priority * 60000, stage = case when e.crashes >= 2 then 'suspect' else 'waiting' end
   from e
  where jobs.id = any (array(select id from e)) and jobs.id = e.id
    and (jobs.state, jobs.worker_id, jobs.attempt) is not distinct from ('in_progress', :worker_id, e.attempt)

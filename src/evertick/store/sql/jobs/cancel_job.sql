@@ -6,7 +6,6 @@ update jobs
        completed_at = case when state = 'in_progress' and kind = 'action' then null else cast(:now as bigint) end,
        worker_id = case when state = 'in_progress' and kind = 'action' then worker_id end,
        key = case when state = 'in_progress' and kind = 'action' then null else key end,
-       stop = case when state = 'in_progress' and kind = 'action' and stop < :stop then :stop else stop end,
-       blocked = 0
+       stop = case when state = 'in_progress' and kind = 'action' and stop < :stop then :stop else stop end
  where id = :id and tenant = :tenant and state in ('pending', 'in_progress')
 returning state, on_complete, schedule

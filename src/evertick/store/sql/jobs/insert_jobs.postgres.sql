@@ -1,4 +1,5 @@
 -- insert_jobs: write scheduled calls with COPY: many rows in one round trip, as fast as PostgreSQL takes them.
 copy jobs (id, tenant, kind, name, args, state, requested_at, due_at, created_at, completed_at,
-           parent_id, key, retry, on_complete, schedule)
+           parent_id, key, retry, on_complete, schedule,
+           pool, queue, stage, priority, rank, size)
 from stdin

@@ -3,12 +3,13 @@
 -- only one at a time does it, and only while there is room.
 with new as (
   insert into jobs (id, tenant, kind, name, args, state, requested_at, due_at, created_at, completed_at,
-                    parent_id, key, retry, on_complete, schedule)
+                    parent_id, key, retry, on_complete, schedule,
+                    pool, queue, stage, priority, rank, size)
   select *
     from json_to_recordset(:rows::json)
          as r (id text, tenant text, kind text, name text, args text, state text, requested_at bigint, due_at bigint,
                created_at bigint, completed_at bigint, parent_id text, key text, retry text, on_complete text,
-               schedule text)
+               schedule text, pool text, queue bigint, stage text, priority smallint, rank bigint, size integer)
 )
 select pg_notify(:channel, :payload)
  where pg_notification_queue_usage() < 0.5

@@ -2,7 +2,8 @@
 -- A filter that is null does not narrow. :states is a comma-separated list with commas around it, of
 -- states as they are shown: a claimed mutation still counts as pending.
 select id, tenant, kind, name, args, state, requested_at, due_at, created_at, completed_at,
-       attempt, failures, crashes, worker_id, parent_id, key, retry, on_complete, result, error, logs, blocked, schedule, stop
+       attempt, failures, crashes, worker_id, parent_id, key, retry, on_complete, result, error, logs, schedule, stop,
+       pool, priority
   from jobs
  where tenant = :tenant and id > :after
    and (cast(:states as text) is null

@@ -1,6 +1,7 @@
 -- list_jobs_newest: as list_jobs, newest first, before :before.
 select id, tenant, kind, name, args, state, requested_at, due_at, created_at, completed_at,
-       attempt, failures, crashes, worker_id, parent_id, key, retry, on_complete, result, error, logs, blocked, schedule, stop
+       attempt, failures, crashes, worker_id, parent_id, key, retry, on_complete, result, error, logs, schedule, stop,
+       pool, priority
   from jobs
  where tenant = :tenant and id < :before
    and (cast(:states as text) is null

@@ -1,4 +1,0 @@
--- blocked_names: the functions that blocked jobs wait for.
-select distinct name
-  from jobs
- where blocked = 1
