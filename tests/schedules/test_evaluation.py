@@ -297,7 +297,8 @@ def test_the_mark_does_not_move_back_with_the_clock(site: Site) -> None:
 def test_a_year_forward_is_a_year_of_times(site: Site) -> None:
     site.create(spec=every(24 * 60), policies=Policies(catch_up=CatchUp.LATEST))
 
-    site.look(Instant(NOON + 366 * DAY_MS))
+    while site.look(Instant(NOON + 366 * DAY_MS)).more:
+        pass
 
     assert len(site.told()) == 366
     assert [fate for _, fate, _ in site.told()].count("started") == 1

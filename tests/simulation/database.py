@@ -24,6 +24,7 @@ from typing import Any, Final, TypeVar
 
 from evertick.base.errors import Conflict, DatabaseUnavailable, OutcomeUnknown, Unavailable, WriteConflict
 from evertick.base.ids import WorkerId
+from evertick.base.instants import Instant
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.executors import Executors
 from evertick.engine.runtime.heartbeat import renew
@@ -157,9 +158,9 @@ class SimulatedStore:
             if not loop.faults.strikes("deaf"):
                 loop.deliver(self._process, listener, hints, delay=loop.random.choice((0.0, 0.001, 0.1)))
 
-    def now_offset_ms(self) -> int:
-        """See `Store.now_offset_ms`."""
-        return 0
+    def database_now(self) -> Instant | None:
+        """See `Store.database_now`."""
+        return None
 
     def lock_engine(self) -> None:
         """See `Store.lock_engine`."""

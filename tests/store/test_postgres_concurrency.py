@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from evertick.base.clock import SystemClock
 from evertick.base.errors import DatabaseUnavailable, InvalidDatabaseUrl, Misuse, ValueTooLarge, WriteConflict
 from evertick.base.ids import DEFAULT_TENANT, JobId, WorkerId
 from evertick.base.records.jobs import StoredDocument
@@ -170,7 +171,7 @@ def test_while_the_server_is_away_writes_say_so_and_afterwards_they_work(server:
     insert(mortal, new_job(1))
     server.stop("immediate")
 
-    for call in (lambda: insert(mortal, new_job(2)), lambda: get(mortal), mortal.check_schema, mortal.now_offset_ms):
+    for call in (lambda: insert(mortal, new_job(2)), lambda: get(mortal), mortal.check_schema, mortal.database_now):
         with pytest.raises(DatabaseUnavailable, match=r"(?s)cannot reach PostgreSQL at .*check that it runs"):
             call()
     server.start()
@@ -245,4 +246,6 @@ def test_no_message_shows_the_password() -> None:
 
 
 def test_the_clocks_of_one_machine_agree(open_postgres: OpenStore) -> None:
-    assert abs(open_postgres().now_offset_ms()) < 1_000
+    now = open_postgres().database_now()
+    assert now is not None
+    assert abs(SystemClock().now() - now) < 1_000

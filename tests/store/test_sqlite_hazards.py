@@ -288,6 +288,6 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
 def test_a_file_that_may_not_be_opened_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
 
-    with pytest.raises(StorageFailed, match="cannot make the folder"):
+    with pytest.raises(StorageFailed, match="cannot create the folder"):
         open_store(f"sqlite:///{tmp_path}/file/evertick.db")
     assert os.listdir(tmp_path) == ["file"]

@@ -18,7 +18,7 @@ from evertick.app.registry import TableRegistry
 from evertick.app.scheduling.job_builder import JobBuilder
 from evertick.app.scheduling.schedulers import BoundScheduler
 from evertick.app.transacting import Work
-from evertick.base.clock import Clock, SystemClock
+from evertick.base.clock import Clock, SystemClock, agree
 from evertick.base.errors import DatabaseLocked, Misuse
 from evertick.base.ids import DEFAULT_TENANT, Entropy, IdMaker, TenantId, system_entropy, tenant_named
 from evertick.engine.runtime.metrics import Counters, JobLog
@@ -301,6 +301,8 @@ class App(Decorators, Access):
         self.prepare(store)
         simulation = simulation_of(store.url) if isinstance(self._clock, SystemClock) else None
         clock = self._clock if simulation is None else simulation.clock
+        if isinstance(clock, SystemClock):
+            agree(clock, store.database_now)  # before it times or names anything
         executors: Executors
         if inline:
             executors = InlineExecutors(store)

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from evertick.base.clock import Clock, ManualClock, ScaledClock, SystemClock
+from evertick.base.clock import Clock, ManualClock, ScaledClock, SystemClock, agree
 from evertick.base.errors import DatabaseUnavailable
 from evertick.base.instants import Instant
 from evertick.store.contract.store import Store
@@ -55,7 +55,7 @@ def clock_of(store: Store) -> Clock:
     if simulation is not None:
         return simulation.clock
     clock = SystemClock()
-    clock.offset_ms = store.now_offset_ms()
+    agree(clock, store.database_now)
     return clock
 
 

@@ -6,7 +6,8 @@ clock, so that machines agree.
 """
 
 import time
-from typing import Protocol
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
 from evertick.base.instants import Instant
 
@@ -20,14 +21,75 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's clock, plus an offset that a fleet takes from its database."""
+    """The machine's clock, plus an offset that a fleet takes from its database.
+
+    From `keep_steady` on it runs by the machine's steady clock: if somebody sets the machine's clock, this one goes on.
+    """
 
     def __init__(self) -> None:
         self.offset_ms = 0
+        self._steady_offset_ms: int | None = None
 
     def now(self) -> Instant:
         """The present as the machine, corrected by `offset_ms`, sees it."""
-        return Instant(time.time_ns() // 1_000_000 + self.offset_ms)
+        if self._steady_offset_ms is None:
+            return Instant(_wall_ms() + self.offset_ms)
+        return Instant(_steady_ms() + self._steady_offset_ms + self.offset_ms)
+
+    def keep_steady(self) -> None:
+        """Follow the steady clock from now on, from the present of the machine's clock. Again: nothing changes."""
+        if self._steady_offset_ms is None:
+            self._steady_offset_ms = _wall_ms() - _steady_ms()
+
+    @property
+    def machine_moved_ms(self) -> int:
+        """By how much the machine's clock was set since `keep_steady`, or ran on while the steady one stood still."""
+        return 0 if self._steady_offset_ms is None else _wall_ms() - _steady_ms() - self._steady_offset_ms
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _steady_ms() -> int:
+    """The clock that nobody sets and that, where the system has one, goes on while the machine sleeps."""
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
+    return time.monotonic_ns() // 1_000_000
+
+
+AskDatabase = Callable[[], Instant | None]
+"""Asks a database for its time; None where its clock is this machine's."""
+
+
+class Difference(NamedTuple):
+    """How far a database's clock is ahead of one here, and half of what the question took: it may be off by so much."""
+
+    ahead_ms: int
+    within_ms: int
+
+
+def difference(clock: SystemClock, ask: AskDatabase) -> Difference:
+    """Compare a clock with a database's. Raises what `ask` raises."""
+    before = clock.now()
+    there = ask()
+    after = clock.now()
+    within_ms = (after - before) // 2 + 1
+    ahead_ms = 0 if there is None else there - before - (after - before) // 2
+    return Difference(0 if abs(ahead_ms) <= within_ms else ahead_ms, within_ms)
+
+
+def agree(clock: SystemClock, ask: AskDatabase) -> int:
+    """Set a clock by a database's and keep it steady from then on; returns by how many milliseconds it was moved.
+
+    Where the database's clock is this machine's, it stays as it is. Raises what `ask` raises.
+    """
+    if ask() is None:
+        return 0
+    clock.keep_steady()
+    moved_ms = difference(clock, ask).ahead_ms
+    clock.offset_ms += moved_ms
+    return moved_ms
 
 
 class ScaledClock:

@@ -48,10 +48,12 @@ class Worker:
             CancellationLoop(deps, self.actions),
         ]
         self._maintenance: list[Loop] = [Pruner(deps)]
+        self._clock_sync: ClockSync | None = None
         if not deps.store.single_engine:
-            self._maintenance.append(Reaper(deps))
             if isinstance(deps.clock, SystemClock):
-                self._maintenance.append(ClockSync(deps, deps.clock))
+                self._clock_sync = ClockSync(deps, deps.clock)
+                self._maintenance.append(self._clock_sync)
+            self._maintenance.append(Reaper(deps, self._clock_sync))
         self._stopped = asyncio.Event()
         self._at_once = asyncio.Event()
         self.has_ended = False
@@ -87,6 +89,8 @@ class Worker:
     # -- helpers
 
     async def _begin(self) -> None:
+        if self._clock_sync is not None:
+            await self._clock_sync.begin()
         if self._deps.store.single_engine:
             lost = await self._deps.executors.write(lambda transaction: recover_all(transaction, self._deps))
             self._deps.counters.jobs_ended(lost)

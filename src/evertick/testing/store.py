@@ -7,6 +7,7 @@ A world's workers look seldom, so that months pass quickly; so here every commit
 from collections.abc import Callable
 from typing import TypeVar
 
+from evertick.base.instants import Instant
 from evertick.store.contract.notifications import EVERYTHING, Listener
 from evertick.store.contract.store import Isolation, Store, Transaction
 from evertick.testing.faults import Faults
@@ -60,8 +61,8 @@ class WorldStore:
         """Who listened is dead."""
         self._listeners.clear()
 
-    def now_offset_ms(self) -> int:
-        return 0
+    def database_now(self) -> Instant | None:
+        return None
 
     def lock_engine(self) -> None:
         """See `Store.lock_engine`: a database in memory has no other process to be locked against."""

@@ -1,32 +1,82 @@
-"""Clock sync: this process's clock follows the database's, so that all machines agree on the time."""
+"""Clock sync: this process's clock follows the database's, so that all machines agree on the time.
+
+Leases and due times are judged by that time. So the difference is known before anything else happens, and a jump is not
+believed at once: a worker that went along with it would take others for dead, run jobs early and use up times of
+schedules. It keeps its own time, looks again and again, and follows only if the machine's own clock has jumped as far
+(then this process stood still), or if the jump lasts.
+"""
 
 import logging
 from typing import Final
 
-from evertick.base.clock import SystemClock
-from evertick.base.instants import MINUTE_MS, Instant
+from evertick.base.clock import SystemClock, agree, difference
+from evertick.base.instants import Instant
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
 
 _logger: Final = logging.getLogger("evertick.engine")
 
-CLOCK_EVERY_MS: Final = MINUTE_MS
+CLOCK_EVERY_MS: Final = 10_000
 """Time between two comparisons."""
+JUMP_MS: Final = 1_000
+"""A difference that two steady clocks do not gather between two comparisons."""
+LOOK_AGAIN_MS: Final = 1_000
+"""Time to the next comparison after a jump."""
+LOOKS_UNTIL_FOLLOWED: Final = 30
+"""A jump that is seen so often in a row is followed: everyone in the fleet has seen it by then."""
 
 
 class ClockSync(Loop):
-    """Adjusts the clock of the system by its offset from the database's."""
+    """Keeps a clock of the system to the database's."""
 
     name = "clock"
 
     def __init__(self, deps: EngineDeps, clock: SystemClock) -> None:
         super().__init__(deps, poll_ms=CLOCK_EVERY_MS)
         self._clock = clock
+        self._machine_moved_ms = 0
+        self._jumps = 0
+        self._settled_at = Instant(0)
+
+    async def begin(self) -> None:
+        """Set the clock by the database's, before anything else happens. Raises DatabaseUnavailable."""
+        moved_ms = await self._deps.executors.ask(lambda: agree(self._clock, self._deps.store.database_now))
+        self._machine_moved_ms = self._clock.machine_moved_ms
+        if abs(moved_ms) > JUMP_MS:
+            _logger.warning("this machine's clock and the database's differ by %d ms; the database's counts", moved_ms)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether leases can be judged: no jump is in doubt, and after one others had time to follow it."""
+        return self._jumps == 0 and self._clock.now() >= self._settled_at
 
     async def round(self) -> Instant | None:
-        """Ask the database for the time."""
-        offset_ms = await self._deps.executors.ask(self._deps.store.now_offset_ms)
-        if abs(offset_ms - self._clock.offset_ms) > 1_000:
-            _logger.warning("this machine's clock and the database's differ by %d ms; the database's counts", offset_ms)
-        self._clock.offset_ms = offset_ms
+        """Compare the clocks."""
+        found = await self._deps.executors.ask(lambda: difference(self._clock, self._deps.store.database_now))
+        machine_moved_ms = self._clock.machine_moved_ms
+        stood_still = abs(machine_moved_ms - self._machine_moved_ms - found.ahead_ms) <= JUMP_MS + found.within_ms
+        if abs(found.ahead_ms) > JUMP_MS + found.within_ms:
+            self._jumps += 1
+            if not stood_still and self._jumps < LOOKS_UNTIL_FOLLOWED:
+                self._refuse(found.ahead_ms)
+                return Instant(self._clock.now() + LOOK_AGAIN_MS)
+            self._follow(found.ahead_ms)
+        self._jumps = 0
+        self._clock.offset_ms += found.ahead_ms
+        self._machine_moved_ms = machine_moved_ms
         return None
+
+    def _refuse(self, ahead_ms: int) -> None:
+        self._deps.counters.add("clock_jumps_refused")
+        if self._jumps == 1:
+            _logger.error(
+                "the database's clock jumped by %d ms; this worker keeps its time, and gives back no jobs of others, "
+                "until the clock is back or %d s have passed; check the clock of the database's machine",
+                ahead_ms,
+                LOOKS_UNTIL_FOLLOWED * LOOK_AGAIN_MS // 1000,
+            )
+
+    def _follow(self, ahead_ms: int) -> None:
+        _logger.error("the time was moved by %d ms, as the database's clock says", ahead_ms)
+        lag_ms = CLOCK_EVERY_MS + LOOKS_UNTIL_FOLLOWED * LOOK_AGAIN_MS + self._deps.settings.lease_ms
+        self._settled_at = Instant(self._clock.now() + ahead_ms + lag_ms)

@@ -6,6 +6,7 @@ from typing import Final
 from evertick.base.ids import WorkerId
 from evertick.base.instants import Instant
 from evertick.engine.jobs.completion import finish
+from evertick.engine.maintenance.clock_sync import ClockSync
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
 from evertick.engine.runtime.metrics import JobEnded
@@ -25,11 +26,15 @@ class Reaper(Loop):
 
     name = "reaper"
 
-    def __init__(self, deps: EngineDeps) -> None:
+    def __init__(self, deps: EngineDeps, clock_sync: ClockSync | None = None) -> None:
+        """While `clock_sync` doubts the clock, leases of others are not judged."""
         super().__init__(deps, poll_ms=max(1, deps.settings.lease_ms // 4))
+        self._clock_sync = clock_sync
 
     async def round(self) -> Instant | None:
         """Recover one batch; look again at once while there may be more."""
+        if self._clock_sync is not None and not self._clock_sync.is_settled:
+            return None
         more, ended = await self._deps.executors.write(
             lambda transaction: reap(transaction, self._deps), isolation=Isolation.READ_COMMITTED
         )

@@ -27,7 +27,7 @@ from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
 
 REPORTS_MAX: Final = 1_000
-ROUNDS_MAX: Final = 200
+ROUNDS_MAX: Final = 800
 """Pages of due times that a request judges before it happens; a schedule further behind must be caught up first."""
 
 LEDGER_LOOK_MAX: Final = 1_000

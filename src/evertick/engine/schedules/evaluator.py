@@ -2,8 +2,10 @@
 
 Each round takes a page of schedules whose wake-up has come, or whose runs have ended, found by an index scan; rows
 that another evaluator holds are skipped, so any number may run and none leads. It takes one more than a page, so that
-it sees that there is more and looks again at once. All that follows from a page is one transaction. Whatever goes
-wrong, the next look is at most a minute away, and finds everything that is overdue.
+it sees that there is more and looks again at once. All that follows from a page is one transaction, and a page
+ends early when enough has followed from it: after an outage, other writers wait for a small part of what is made up
+for, not for all of it. Whatever goes wrong, the next look is at most a minute away, and finds everything that is
+overdue.
 """
 
 import logging
@@ -11,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from evertick.base.clock import Clock, real_seconds
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import MINUTE_MS, Instant
 from evertick.base.records.schedules import RunReport
@@ -32,8 +35,17 @@ PAGE: Final = 250
 """Schedules of one transaction: more share the price of a commit, and keep other writers waiting for longer."""
 REPORTED_MIN: Final = 25
 """Schedules looked at in every round because their runs ended, however many are due."""
-REPORTS_MAX: Final = 2_000
+PAGE_MIN: Final = 8
+"""Schedules that are read at least, after pages that ended early."""
+OCCURRENCES_MAX: Final = 500
+"""Occurrences and ends of runs after which a page takes no further schedule; fewer while pages take long."""
+OCCURRENCES_MIN: Final = 25
+PAGE_MS: Final = 50
+"""Time after which a page takes no further schedule. A page that took twice as long makes the next ones smaller."""
+REPORTS_MAX: Final = 1_000
 """Ends of runs that are heard in one round."""
+ORPHANS_EVERY_MS: Final = 10_000
+"""How often ends of runs are heard whose schedules were deleted, while there is other work."""
 LOOK_AT_LEAST_EVERY_MS: Final = MINUTE_MS
 STEP_ASIDE_MS: Final = 20
 """How long to wait when all that is due is being looked at by others."""
@@ -45,6 +57,30 @@ _Key = tuple[TenantId, ScheduleId]
 class _Round:
     items: list[Evaluated]
     wake_at: Instant | None
+    budget: "_Budget"
+
+
+class _Budget:
+    """What one transaction may still take on."""
+
+    def __init__(self, clock: Clock, occurrences: int) -> None:
+        self._clock = clock
+        self._began = clock.now()
+        self._left = occurrences
+
+    def spend(self, item: Evaluated) -> None:
+        """Something is to be written."""
+        self._left -= len(item.occurrences) + len(item.reports)
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the transaction should end here."""
+        return self._left <= 0 or self.took_ms >= PAGE_MS
+
+    @property
+    def took_ms(self) -> float:
+        """Milliseconds of the machine since it began."""
+        return 1000 * real_seconds(self._clock, self._clock.now() - self._began)
 
 
 class Evaluator(Loop):
@@ -58,53 +94,77 @@ class Evaluator(Loop):
         self._targets = targets
         self._kind_of = partial(known_kind, deps.runner)
         self._pool_of = partial(known_pool, deps.runner)
+        self._page_size = PAGE
+        self._occurrences_max = OCCURRENCES_MAX
+        self._orphans_heard_at = Instant(0)
 
     async def round(self) -> Instant | None:
         """Evaluate one page."""
         done = await self._deps.executors.write(self._page, isolation=Isolation.READ_COMMITTED)
+        if done.items:
+            self._adapt(done.budget.took_ms)
         for item in done.items:
             self._deps.counters.add("schedules_evaluated")
             log_evaluated(item, self._deps.counters)
         return done.wake_at
 
     def _page(self, transaction: Transaction) -> _Round:
+        budget = _Budget(self._deps.clock, self._occurrences_max)
         now = self._deps.clock.now()
-        due = transaction.due_schedules(now, limit=PAGE + 1)
-        room = max(PAGE - len(due), REPORTED_MIN)  # what is due comes first
+        size = min(self._page_size, PAGE)
+        due = transaction.due_schedules(now, limit=size + 1)
+        room = max(size - len(due), REPORTED_MIN)  # what is due comes first, but for a few
         reported = transaction.reported_schedules(limit=room + 1)
-        page = {(row.tenant, row.id): row for row in (*due[:PAGE], *reported[:room])}
+        rows = (*reported[:REPORTED_MIN], *due[:size], *reported[REPORTED_MIN:room])
+        page = {(row.tenant, row.id): row for row in rows}
         reports = transaction.run_reports(list(page), limit=REPORTS_MAX)
         page = {(row.tenant, row.id): row for row in transaction.with_open_runs(list(page.values()), reports)}
-        now = max(
-            now, self._deps.clock.now()
-        )  # what was read may have happened since, and a run starts after the end it heard
-        more = len(due) > PAGE or len(reported) > room or len(reports) == REPORTS_MAX
+        more = len(due) > size or len(reported) > room or len(reports) == REPORTS_MAX
         if len(reports) == REPORTS_MAX:
             page = _heard_out(page, reports)
-        evaluation = Evaluation(
-            now=now,
+        evaluation = self._evaluation(now)
+        items, unseen = self._evaluate(transaction, page, reports, evaluation, budget)
+        self._page_size = max(PAGE_MIN, 2 * len(items)) if unseen else PAGE
+        write(transaction, items, evaluation)
+        orphaned = self._hear_orphans(transaction, evaluation.now, idle=not page)
+        again = more or orphaned or unseen > 0
+        wake_at = now if again else self._next_look(transaction, evaluation.now, idle=not page)
+        return _Round(items, wake_at, budget)
+
+    def _adapt(self, took_ms: float) -> None:
+        """Let pages grow while they are quick, and shrink when one has kept others waiting."""
+        if took_ms > 2 * PAGE_MS:
+            self._occurrences_max = max(OCCURRENCES_MIN, self._occurrences_max // 2)
+        elif took_ms < PAGE_MS:
+            self._occurrences_max = min(OCCURRENCES_MAX, 2 * self._occurrences_max)
+
+    def _evaluation(self, began: Instant) -> Evaluation:
+        """What was read may have happened since the page began, and a run starts after the end that it heard."""
+        return Evaluation(
+            now=max(began, self._deps.clock.now()),
             make_id=self._deps.ids.make,
             retention_ms=self._deps.settings.completed_retention_ms,
             kind_of=self._kind_of,
             pool_of=self._pool_of,
         )
-        items = self._evaluate(transaction, page, reports, evaluation)
-        write(transaction, items, evaluation)
-        if not page:
-            # Their schedules were deleted; the runs went on, and the ledger still wants to know how they ended.
-            orphans = transaction.orphaned_reports(limit=REPORTS_MAX)
-            transaction.end_occurrences(orphans)
-            transaction.delete_run_reports(orphans)
-        return _Round(items, now if more else self._next_look(transaction, now, idle=not page))
 
     def _evaluate(
-        self, transaction: Transaction, page: dict[_Key, Schedule], reports: list[RunReport], evaluation: Evaluation
-    ) -> list[Evaluated]:
+        self,
+        transaction: Transaction,
+        page: dict[_Key, Schedule],
+        reports: list[RunReport],
+        evaluation: Evaluation,
+        budget: _Budget,
+    ) -> tuple[list[Evaluated], int]:
+        """What follows from a page, and how many of its schedules are left for the next one."""
         told: dict[_Key, list[RunReport]] = {}
         for report in reports:
             told.setdefault((report.tenant, report.schedule_id), []).append(report)
-        items, broken = [], []
+        items: list[Evaluated] = []
+        broken: list[Schedule] = []
         for key, row in page.items():
+            if budget.is_spent and items:
+                break
             eligibility = self._targets.eligibility(transaction, row)
             try:
                 item = evaluate(row, Inputs(reports=told.get(key, ()), eligibility=eligibility), evaluation)
@@ -114,9 +174,20 @@ class Evaluator(Loop):
                 self._deps.counters.add("schedules_broken")
                 broken.append(row.set_aside(Instant(evaluation.now + LOOK_AT_LEAST_EVERY_MS)))
             else:
+                budget.spend(item)
                 items.append(item)
         transaction.save_schedules(broken)
-        return items
+        return items, len(page) - len(items) - len(broken)
+
+    def _hear_orphans(self, transaction: Transaction, now: Instant, *, idle: bool) -> bool:
+        """Hear ends of runs whose schedules were deleted: the ledger still wants to know. Whether there may be more."""
+        if not idle and abs(now - self._orphans_heard_at) < ORPHANS_EVERY_MS:
+            return False
+        self._orphans_heard_at = now
+        orphans = transaction.orphaned_reports(limit=REPORTS_MAX)
+        transaction.end_occurrences(orphans)
+        transaction.delete_run_reports(orphans)
+        return len(orphans) == REPORTS_MAX
 
     def _next_look(self, transaction: Transaction, now: Instant, *, idle: bool) -> Instant | None:
         wake_at = transaction.next_wake()

@@ -20,7 +20,7 @@ BACKFILLS_MAX: Final = 100
 BACKFILL_TIMES_MAX: Final = 100_000
 """Occurrences one backfill may ask for: ten years of hours fit, ten years of minutes do not."""
 
-OCCURRENCES_PER_ROUND: Final = 1_000
+OCCURRENCES_PER_ROUND: Final = 250
 """Due times the evaluator hands over in one event; if more are due it says so and looks again at once."""
 
 NOTE_BYTES_MAX: Final = 1_000

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Protocol, TypeVar
 
+from evertick.base.instants import Instant
 from evertick.store.contract.calls import Calls
 from evertick.store.contract.claims import Claims
 from evertick.store.contract.control import Control
@@ -87,8 +88,8 @@ class Store(Protocol):
         """
         ...
 
-    def now_offset_ms(self) -> int:
-        """How far the database's clock is ahead of this machine's; 0 where they are the same clock."""
+    def database_now(self) -> Instant | None:
+        """The time by the database's clock; None where that is this machine's, or the store's users bring their own."""
         ...
 
     def lock_engine(self) -> None:

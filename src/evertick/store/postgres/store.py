@@ -6,7 +6,6 @@ text, so a batch is one round trip. Connections are the business of
 `connections`, notifications of `notifier`.
 """
 
-import time
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
@@ -21,6 +20,7 @@ from evertick.base.errors import (
     OutcomeUnknown,
     TransactionRefused,
 )
+from evertick.base.instants import Instant
 from evertick.store import schema
 from evertick.store.contract.notifications import Listener
 from evertick.store.contract.store import Isolation, Transaction
@@ -115,14 +115,11 @@ class PostgresStore:
         """Through pgbouncer there is no LISTEN, so only this process's own commits call."""
         return self._hints.listen(listener)
 
-    def now_offset_ms(self) -> int:
-        """An offset within the time of the round trip counts as none."""
+    def database_now(self) -> Instant | None:
+        """Also in a transaction the time of the moment."""
         with self._connections.asking() as connection:
-            before = time.time_ns()
             row = connection.execute("select (extract(epoch from clock_timestamp()) * 1000)::bigint").fetchone()
-            after = time.time_ns()
-        offset_ms = int(row[0]) - (before + after) // 2_000_000 if row else 0
-        return 0 if abs(offset_ms) <= (after - before) // 1_000_000 + 1 else offset_ms
+        return Instant(row[0]) if row else None
 
     def lock_engine(self) -> None:
         """Nothing to claim: any number of engines may run on PostgreSQL."""

@@ -23,6 +23,7 @@ from evertick.base.errors import (
     TransactionRefused,
 )
 from evertick.base.ids import queue_of
+from evertick.base.instants import Instant
 from evertick.store import schema
 from evertick.store.contract.notifications import EVERYTHING, Listener, Notifications
 from evertick.store.contract.store import Isolation, Transaction
@@ -31,6 +32,7 @@ from evertick.store.sqlite.change_poller import ForeignCommits
 from evertick.store.sqlite.engine_lock import EngineLock
 from evertick.store.sqlite.errors import ours
 from evertick.store.sqlite.transaction import SqliteTransaction
+from evertick.store.sqlite.writer_queue import PATIENCE_MS, WriterQueue
 from evertick.store.transaction.driver import nested_write
 
 T = TypeVar("T")
@@ -56,6 +58,8 @@ class SqliteStore:
         self._readers: list[sqlite3.Connection] = []
         self._listeners: list[Listener] = []
         self._engine_lock = None if self.path is None else EngineLock(self.path)
+        self._runs_engine = False
+        self._queue = None if self.path is None else WriterQueue(self.path, busy_timeout_ms)
         self._watcher: ForeignCommits | None = None
         self._closed = threading.Event()
         self._place = "the database in memory" if self.path is None else str(self.path)
@@ -65,6 +69,7 @@ class SqliteStore:
             except OSError as error:
                 raise StorageFailed(f"cannot create the folder of {self.path}: {error.strerror}") from error
         self._writer = self._connect()
+        self._writer.execute(f"pragma busy_timeout = {min(PATIENCE_MS, busy_timeout_ms)}")
 
     def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
         """A SQLite writer is always alone; RELAXED spares the fsync."""
@@ -122,15 +127,16 @@ class SqliteStore:
 
         return stop
 
-    def now_offset_ms(self) -> int:
-        """Always 0: the file is on this machine."""
-        return 0
+    def database_now(self) -> Instant | None:
+        """The file is on this machine."""
+        return None
 
     def lock_engine(self) -> None:
         """The lock is the operating system's, so it ends with the process, however it ends."""
         if self._engine_lock is None or self._engine_lock.held:
             return
         self._engine_lock.take()
+        self._runs_engine = True
         self._writer.execute(f"pragma wal_autocheckpoint = {CHECKPOINT_PAGES}")
 
     def close(self) -> None:
@@ -145,11 +151,14 @@ class SqliteStore:
             self._readers.clear()
         if self._engine_lock is not None:
             self._engine_lock.release_engine()
+        if self._queue is not None:
+            self._queue.close()
 
     def unlock_engine(self) -> None:
         """From then on the holder of the lock checkpoints, and this process does not."""
         if self._closed.is_set() or self._engine_lock is None or not self._engine_lock.held:
             return
+        self._runs_engine = False
         self._writer.execute("pragma wal_autocheckpoint = 0")
         self._engine_lock.release_engine()
 
@@ -201,7 +210,14 @@ class SqliteStore:
 
     def _begin(self, connection: sqlite3.Connection) -> None:
         with self._in_our_words():
-            connection.execute("begin immediate")
+            if self._runs_engine and self._queue is not None:
+                self._queue.let_others_go_first()
+            try:
+                connection.execute("begin immediate")
+            except sqlite3.OperationalError as error:
+                if self._queue is None:
+                    raise
+                self._queue.begin_after(error, connection, engine=self._runs_engine)
 
     def _commit(self, connection: sqlite3.Connection) -> None:
         try:

@@ -1,0 +1,109 @@
+"""The writer queue: processes that want to write a SQLite file beside its engine get their turn.
+
+SQLite lets whoever asks at the right moment write, and a process that waits asks at most every few milliseconds. An
+engine that writes one transaction after the other is nearly always first, so others could wait until they give up. So a
+process that has waited for a moment says so, by a shared lock of the operating system on `<file>.waiting`; the engine
+looks before each of its transactions and, if somebody waits, lets one transaction of others go first.
+"""
+
+import contextlib
+import fcntl
+import os
+import sqlite3
+import time
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+PATIENCE_MS: Final = 50
+"""How long SQLite asks for the write lock again and again before this process says that it waits."""
+STEP_ASIDE_S: Final = 0.05
+"""The longest that an engine lets others go first."""
+LOOK_S: Final = 0.001
+
+
+class WriterQueue:
+    """The queue of the writers of the database in `path`."""
+
+    def __init__(self, path: Path, timeout_ms: int) -> None:
+        self._file = path.with_name(path.name + ".waiting")
+        self._timeout_ms = timeout_ms
+        self._handle: int | None = None
+        _queues.add(self)
+
+    def let_others_go_first(self) -> None:
+        """What an engine does before each of its transactions: if others wait, one of them writes before it."""
+        handle = self._open(os.O_RDWR)
+        if handle is None:
+            return  # nobody has ever waited
+        until = time.monotonic() + STEP_ASIDE_S
+        while not _is_free(handle) and time.monotonic() < until:
+            time.sleep(LOOK_S)
+
+    def begin_after(self, error: sqlite3.OperationalError, connection: sqlite3.Connection, *, engine: bool) -> None:
+        """Begin a transaction after the first attempt was refused with `error`.
+
+        Raises sqlite3.OperationalError if others write until the time is over, or if that was not the reason.
+        """
+        deadline = time.monotonic() + (self._timeout_ms - PATIENCE_MS) / 1000
+        with self._waiting(engine=engine):
+            while True:
+                if not _is_busy(error) or time.monotonic() >= deadline:
+                    raise error
+                try:
+                    connection.execute("begin immediate")
+                except sqlite3.OperationalError as again:
+                    error = again
+                else:
+                    return
+
+    def close(self) -> None:
+        """Give the lock's file back."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+    @contextmanager
+    def _waiting(self, *, engine: bool) -> Iterator[None]:
+        """Say that this process waits. Where that is impossible it waits as well as it can."""
+        handle = None if engine else self._open(os.O_RDWR | os.O_CREAT)
+        if handle is None:
+            yield
+            return
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH)
+            yield
+        finally:
+            fcntl.flock(handle, fcntl.LOCK_UN)
+
+    def _open(self, flags: int) -> int | None:
+        if self._handle is None:
+            with contextlib.suppress(OSError):
+                self._handle = os.open(self._file, flags, 0o600)
+        return self._handle
+
+
+_queues: "weakref.WeakSet[WriterQueue]" = weakref.WeakSet()
+
+
+def _let_go_after_fork() -> None:
+    for queue in _queues:
+        queue.close()
+
+
+os.register_at_fork(after_in_child=_let_go_after_fork)
+
+
+def _is_free(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    fcntl.flock(handle, fcntl.LOCK_UN)
+    return True
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))

@@ -1,0 +1,81 @@
+"""Beside an engine that writes without a pause, another process gets its turn."""
+
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from evertick.base.errors import DatabaseUnavailable
+from evertick.store.contract.store import Transaction
+from evertick.store.sqlite.store import SqliteStore
+
+OTHER = """
+import sys, time
+from evertick.store.sqlite.store import SqliteStore
+store = SqliteStore(sys.argv[1], busy_timeout_ms=5_000)
+print("ready", flush=True)
+worst = 0.0
+for _ in range(12):
+    began = time.monotonic()
+    store.write(lambda tx: tx.connection.execute("insert into others values (1)"))
+    worst = max(worst, time.monotonic() - began)
+print(worst)
+"""
+TRANSACTION_S = 0.1
+
+
+def hold(tx: Transaction) -> None:
+    """Keep the write lock for a while."""
+    tx.connection.execute("insert into mine values (1)")
+    time.sleep(TRANSACTION_S)
+
+
+def test_another_process_writes_beside_an_engine_that_never_pauses(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/busy.db"
+    store = SqliteStore(url)
+    store.write(lambda tx: [tx.connection.execute(f"create table {name} (x)") for name in ("mine", "others")])
+    store.lock_engine()
+    ended = threading.Event()
+    count = 0
+
+    def engine() -> None:
+        nonlocal count
+        while not ended.is_set():
+            store.write(hold)
+            count += 1
+
+    thread = threading.Thread(target=engine)
+    thread.start()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", OTHER, url], capture_output=True, text=True, timeout=60, check=True
+        )
+    finally:
+        ended.set()
+        thread.join()
+        store.close()
+
+    worst_s = float(done.stdout.split()[1])
+    assert worst_s < 1.5, f"another process waited {worst_s:.1f} s for transactions of {TRANSACTION_S} s each"
+    assert count >= 3
+
+
+def test_a_writer_gives_up_when_its_time_is_over(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/held.db"
+    holder, other = SqliteStore(url), SqliteStore(url, busy_timeout_ms=150)
+    holder.write(lambda tx: tx.connection.execute("create table mine (x)"))
+
+    def work(tx: Transaction) -> float:
+        began = time.monotonic()
+        with pytest.raises(DatabaseUnavailable, match="another process holds the write lock"):
+            other.write(lambda inner: None)
+        return time.monotonic() - began
+
+    waited_s = holder.write(work)
+    for store in (holder, other):
+        store.close()
+
+    assert 0.14 < waited_s < 3
