@@ -107,7 +107,7 @@ class Processes:
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
     def run_until_ended(self, app: App, job_id: str, how: str = "run") -> int:
-        """Start workers until a job has ended; answers how many died."""
+        """Start workers until a job has ended; returns how many died."""
         deaths = 0
         while job_of(app, job_id).state in (JobState.PENDING, JobState.IN_PROGRESS):
             done = self.run(how)

@@ -96,7 +96,7 @@ def test_the_next_try_is_made_when_it_is_due_however_seldom_the_worker_looks_by_
     async def act(ctx: ActionCtx) -> None:
         tried_at.append(loop.time())
         await asyncio.sleep(5)  # long after the worker has seen that nothing more is due
-        raise ConnectionError("nobody answers")
+        raise ConnectionError("connection refused")
 
     e = app.open_on(store, inline=True)
     app.scheduler.using(retry=Retry(3, first=1, jitter=0)).run_after(0, act)

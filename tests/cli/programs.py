@@ -94,7 +94,7 @@ class Program:
         self.process.wait()
 
     def end(self) -> int:
-        """Wait for the end; answers the exit code."""
+        """Wait for the end; returns the exit code."""
         code = self.process.wait(DEADLINE_S)
         self._reader.join(DEADLINE_S)
         return code

@@ -76,7 +76,7 @@ def normal(text: str, *, exact: bool = False) -> list[str]:
 
 
 def run_page(page: Path, folder: Path, start: Callable[..., Program]) -> int:
-    """Run the examples of a page in `folder`; answers how many there were. Raises AssertionError if one lies."""
+    """Run the examples of a page in `folder`; returns how many there were. Raises AssertionError if one lies."""
     namespace: dict[str, Any] = {"__name__": "app"}
     sessions = Sessions(folder, start)
     printed = None

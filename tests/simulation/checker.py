@@ -157,7 +157,7 @@ def _changed(
     if new == "in_progress" and new_attempt != old_attempt + 1:
         yield f"fence: {job.name} {job.id} was claimed without a new attempt"
     if old == "in_progress" and old_worker is None:
-        yield f"fence: {job.name} {job.id} was in progress for nobody"
+        yield f"fence: {job.name} {job.id} was in progress without a worker"
 
 
 def _removed(

@@ -290,7 +290,7 @@ class SimulationLoop(asyncio.BaseEventLoop):
     def point(self, label: str) -> None:
         """A place, named by `label`, where the current process may die in the midst of synchronous code.
 
-        Raises ProcessKilled if it does, or if it is dead already and somebody caught the first one.
+        Raises ProcessKilled if it does, or if it is dead already and the first one was caught.
         """
         process = current_process()
         self.points[label] += 1

@@ -14,7 +14,7 @@ from typing import Any
 
 
 class ProcessKilled(BaseException):
-    """Raised out of the point at which a process died, to leave its synchronous code. Nobody may catch it."""
+    """Raised out of the point at which a process died, to leave its synchronous code. Nothing may catch it."""
 
 
 class ProcessState(Enum):

@@ -206,7 +206,7 @@ def show(totals: Totals) -> None:
 
 
 def find_mutants(pool: ProcessPoolExecutor, names: Iterable[str]) -> list[str]:
-    """Look for every planted bug; answers those that were not found."""
+    """Look for every planted bug; returns those that were not found."""
     names = list(names)
     missed = []
     for name, found in zip(names, pool.map(first_seed_that_finds, names), strict=True):

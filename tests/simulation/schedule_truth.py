@@ -219,7 +219,7 @@ class Truth:
         for row in self.world.rows(query):
             yield f"unfinished: its end was never heard: {row}"
         for row in self.world.rows("select * from run_reports"):
-            yield f"unfinished: a report that nobody heard: {row}"
+            yield f"unfinished: a report that no schedule received: {row}"
 
     def miscounted(self) -> Iterator[str]:
         """Counters that are not the number of rows, for schedules that lived but once."""

@@ -200,7 +200,7 @@ def _judge(cluster: ScheduleCluster) -> Iterator[str]:
 
 
 def run_seeds(seeds: Sequence[int], seconds: float, jobs: int) -> tuple[int, Counter[str], int]:
-    """Run seeds until the time is over; answers how many failed, what was seen, and how many ran."""
+    """Run seeds until the time is over; returns how many failed, what was seen, and how many ran."""
     began, failed, seen, count = time.monotonic(), 0, Counter[str](), 0
     with ProcessPoolExecutor(jobs, initializer=logging.disable, initargs=(logging.CRITICAL,)) as pool:
         for start in range(0, len(seeds), CHUNK):
@@ -235,7 +235,7 @@ def where_found(name: str) -> str | None:
 
 
 def find_mutants(jobs: int) -> int:
-    """Look for every planted bug; answers how many were not found."""
+    """Look for every planted bug; returns how many were not found."""
     with ProcessPoolExecutor(jobs, initializer=logging.disable, initargs=(logging.CRITICAL,)) as pool:
         answers = list(pool.map(where_found, [mutant.name for mutant in MUTANTS]))
     for mutant, where in zip(MUTANTS, answers, strict=True):

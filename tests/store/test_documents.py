@@ -25,7 +25,7 @@ def body(store: Store, document_id: str, *, tenant: TenantId = DEFAULT_TENANT) -
 
 
 def scan(store: Store, low: str, high: str, *, limit: int = 99, down: bool = False) -> list[str]:
-    """The ids a scan of a table answers."""
+    """The ids a scan of a table returns."""
     rows = store.read(lambda tx: tx.scan_documents(DEFAULT_TENANT, low=low, high=high, limit=limit, descending=down))
     assert all(row.body == f'"{row.id}"' for row in rows)
     return [row.id for row in rows]

@@ -100,7 +100,7 @@ def asked_while_the_commit_is_under_way(store: Store, claimed: Claim, goes_on: C
 
 
 def count(store: Store, statement: str) -> int:
-    """The one number that a statement answers."""
+    """The one number that a statement returns."""
     return int(store.read(lambda tx: tx.connection.execute(statement).fetchone())[0])
 
 

@@ -214,7 +214,7 @@ def is_harmless(line: str) -> bool:
 
 
 def sqlite_steps(store: Store, name: str, params: Mapping[str, Any]) -> tuple[int, int]:
-    """How many instructions of SQLite's machine a statement takes, and how many rows it answers."""
+    """How many instructions of SQLite's machine a statement takes, and how many rows it returns."""
     steps = 0
 
     def count() -> int:

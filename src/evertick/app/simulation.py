@@ -8,9 +8,8 @@ real world into a simulation. When the simulation ends its clock stops, and show
 import contextlib
 import json
 import os
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from evertick.base.clock import Clock, ManualClock, ScaledClock, SystemClock, agree
 from evertick.base.errors import DatabaseUnavailable
@@ -21,8 +20,7 @@ from evertick.store.sqlite.address import path_of
 SUFFIX: Final = ".clock"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Simulation:
+class Simulation(NamedTuple):
     """A simulated clock: it showed `start` when the machine's showed `real_start`; `stopped` is where it stands."""
 
     start: Instant
@@ -39,7 +37,7 @@ class Simulation:
 
     def stop(self) -> "Simulation":
         """The simulation with its clock standing still from now on."""
-        return replace(self, stopped=self.clock.now())
+        return self._replace(stopped=self.clock.now())
 
     def go_on(self) -> "Simulation":
         """The simulation running, from where it stands."""
@@ -86,7 +84,7 @@ def write_simulation(url: str, simulation: Simulation) -> None:
     path = clock_path(url)
     assert path is not None, "a simulation is on a file"  # noqa: S101
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
-    fresh.write_text(json.dumps(asdict(simulation)), encoding="utf-8")
+    fresh.write_text(json.dumps(simulation._asdict()), encoding="utf-8")
     fresh.replace(path)
 
 
