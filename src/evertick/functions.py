@@ -6,7 +6,7 @@
 
 from evertick.app.decorators import FunctionOptions
 from evertick.app.execution.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx
-from evertick.app.execution.failure_hooks import Failure
+from evertick.app.failure_hooks import Failure
 from evertick.app.functions.function import Action, Function, FunctionCall, Mutation, Query
 from evertick.app.functions.options import ApplicationError, JobResult, NonRetryable, OnConflict, Retry
 from evertick.app.scheduling.schedulers import AsyncScheduler, BoundScheduler, MutationScheduler, Scheduler

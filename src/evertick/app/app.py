@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from evertick.app.crons import CronChanges, Crons
     from evertick.app.embedded_worker import Running
     from evertick.app.environment import Environment
-    from evertick.app.execution.failure_hooks import Failure, FailureHooks
+    from evertick.app.failure_hooks import Failure, FailureHooks
     from evertick.engine.runtime.executors import Executors
     from evertick.engine.worker import Worker
     from evertick.store.contract.store import Store
@@ -134,7 +134,7 @@ class App(Decorators, Access):
         logged. At its end the program waits two seconds for them.
         """
         if self.failures is None:
-            from evertick.app.execution.failure_hooks import FailureHooks
+            from evertick.app.failure_hooks import FailureHooks
 
             self.failures = FailureHooks()
             self.counters.observers.append(self.failures)

@@ -19,7 +19,7 @@ from evertick.engine.schedules.eligibility import OPEN, Targets
 from evertick.store.contract.store import Store
 
 if TYPE_CHECKING:
-    from evertick.app.execution.failure_hooks import FailureHooks
+    from evertick.app.failure_hooks import FailureHooks
 
 
 @dataclass(slots=True, kw_only=True)
