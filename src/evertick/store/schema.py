@@ -1,25 +1,85 @@
 """Migrations: numbered files that take the schema from any earlier version to this one.
 
-The version is the number of the last step, kept in the table `meta`. A worker never changes the schema by itself in
-a fleet: it refuses to run and says what to do.
+The database keeps two numbers. Its *version* is that of the last step; a release needs at least the version of its own
+last step, and says `evertick migrate` where that is missing. Its *oldest code* is the version of the oldest release
+that may use it; an older one refuses to, and says that it must be upgraded.
+
+So releases can overlap. A step that only *expands* the schema (a new table, a column with a default, an index) begins
+with the line `-- oldest code: N` and lets code of version N go on beside the new one; what that code needs is
+*contracted* away by a step of a later release, when N is no longer in use. A step without the line is for code of its
+own version or later.
+
+Below the line `-- afterwards:` of a file for PostgreSQL stand statements that cannot run in a transaction: indexes
+built or dropped `concurrently`, so that no one waits for them. The step's version is reached when they are done. A
+process that dies between them leaves off where the next `migrate` goes on.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Final
+from typing import Final, NamedTuple
 
 from evertick.base.errors import SchemaMismatch
+
+MIGRATE_CURE: Final = "run `evertick migrate`"
+MISMATCH_CURE: Final = f"{MIGRATE_CURE}, or upgrade this installation if a newer release has migrated it"
+OLDEST_KEY: Final = "oldest_code"
+"""Under which the table `meta` keeps the oldest code."""
+BEGUN_KEY: Final = "begun_step"
+"""Under which it keeps the step of which only the statements afterwards are missing."""
+
+_OLDEST: Final = re.compile(r"^-- oldest code: (\d+)$", re.MULTILINE)
+_AFTERWARDS: Final = re.compile(r"^-- afterwards:$", re.MULTILINE)
+_COMMENT: Final = re.compile(r"^\s*--.*$", re.MULTILINE)
+_INDEX: Final = re.compile(
+    r"^\s*(?:create\s+(?:unique\s+)?|drop\s+)index\s+concurrently\s+(?:if\s+(?:not\s+)?exists\s+)?(\w+)", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One migration: its number, its name, and its SQL."""
+    """One migration: its number, its name, and its file's text."""
 
     number: int
     name: str
     text: str
+
+    @property
+    def oldest_code(self) -> int:
+        """The version of the oldest code that may use a database at this step."""
+        found = _OLDEST.search(self.text)
+        return self.number if found is None else int(found.group(1))
+
+    @property
+    def body(self) -> str:
+        """The statements of its transaction."""
+        return _AFTERWARDS.split(self.text)[0]
+
+    @property
+    def afterwards(self) -> list[tuple[str, str]]:
+        """The indexes to build or drop after the transaction, one by one, by name and statement."""
+        _, *rest = _AFTERWARDS.split(self.text, maxsplit=1)
+        found = []
+        for statement in _COMMENT.sub("", "".join(rest)).split(";"):
+            if statement.strip():
+                index = _INDEX.match(statement)
+                if index is None:
+                    raise ValueError(f"{self.name}: only indexes are built or dropped afterwards, not {statement!r}")
+                found.append((index.group(1), statement.strip()))
+        return found
+
+
+class SchemaState(NamedTuple):
+    """How far a database has come."""
+
+    version: int
+    """The number of its last step; 0 without a schema."""
+    oldest_code: int
+    """The version of the oldest code that may use it."""
+    begun: int = 0
+    """The step whose transaction is done while statements afterwards are missing; 0 if there is none."""
 
 
 @cache
@@ -34,38 +94,41 @@ def steps(dialect: str) -> tuple[Step, ...]:
     return tuple(sorted(found, key=lambda step: step.number))
 
 
-MIGRATE_CURE: Final = "run `evertick migrate`"
+def code_version(dialect: str) -> int:
+    """The version of this code: the number of its last step."""
+    return steps(dialect)[-1].number
 
 
-def pending(dialect: str, version: int, *, place: str) -> tuple[Step, ...]:
-    """The steps from `version` to this code's version; `place` is the database, for words.
+def pending(dialect: str, state: SchemaState, *, place: str) -> tuple[Step, ...]:
+    """The steps that a database lacks for this code; `place` is the database, for words.
 
-    Raises SchemaMismatch if the database is ahead of this code.
+    Raises SchemaMismatch if this code is too old for the database.
     """
-    newest = steps(dialect)[-1].number
-    if version > newest:
+    code = code_version(dialect)
+    if code < state.oldest_code:
+        needs = "" if state.oldest_code == state.version else f" and needs a release of version {state.oldest_code}"
         raise SchemaMismatch(
-            f"the schema of {place} is version {version}, this evertick knows versions up to {newest}; "
+            f"the schema of {place} is version {state.version}{needs}, this evertick knows versions up to {code}; "
             "it was migrated by a newer release: upgrade this installation"
         )
-    return tuple(step for step in steps(dialect) if step.number > version)
+    return tuple(step for step in steps(dialect) if step.number > state.version)
 
 
-def require_current(dialect: str, version: int, *, place: str) -> None:
-    """Raise SchemaMismatch unless the database is at this code's version."""
-    missing = pending(dialect, version, place=place)
-    if missing and version == 0:
+def require_usable(dialect: str, state: SchemaState, *, place: str) -> None:
+    """Raise SchemaMismatch if this code cannot use the database: too old for it, or too new."""
+    missing = pending(dialect, state, place=place)
+    if missing and state.version == 0:
         raise SchemaMismatch(f"{place} has no schema of evertick yet; {MIGRATE_CURE}")
     if missing:
         raise SchemaMismatch(
-            f"the schema of {place} is version {version}, this evertick needs version {missing[-1].number}; "
+            f"the schema of {place} is version {state.version}, this evertick needs version {missing[-1].number}; "
             f"{MIGRATE_CURE}"
         )
 
 
-def migrate(dialect: str, version: int, apply: Callable[[Step], bool], *, place: str) -> list[str]:
-    """Apply every missing step; returns the names of those that this call applied."""
-    return [step.name for step in pending(dialect, version, place=place) if apply(step)]
+def migrate(dialect: str, state: SchemaState, apply: Callable[[Step], bool], *, place: str) -> list[str]:
+    """Apply every missing step; returns the names of those that `apply` did and no other process had done meanwhile."""
+    return [step.name for step in pending(dialect, state, place=place) if apply(step)]
 
 
 def number_of(text: str, *, place: str) -> int:
@@ -73,6 +136,17 @@ def number_of(text: str, *, place: str) -> int:
     if not text.isdecimal():
         raise SchemaMismatch(f"{place} says that its schema is version {text!r}, which is none; restore a copy of it")
     return int(text)
+
+
+def oldest_text(oldest_code: int, version: int) -> str:
+    """The oldest code as `meta` keeps it, with the version for which that was said."""
+    return f"{oldest_code} at {version}"
+
+
+def oldest_of(text: str | None, version: int) -> int:
+    """The oldest code of a database: what was said for its version, else the code of that version."""
+    oldest, _, said_for = (text or "").partition(" at ")
+    return int(oldest) if oldest.isdecimal() and said_for == str(version) else version
 
 
 def not_ours(place: str, step: Step, why: str) -> SchemaMismatch:

@@ -224,7 +224,7 @@ def ours(error: psycopg.Error) -> EvertickError:
     """The error of our tree that says what a driver's error means for the caller."""
     text = str(error).strip()
     if isinstance(error, pg_errors.UndefinedTable | pg_errors.UndefinedColumn):
-        return SchemaMismatch(f"the database is not of this version of evertick ({text}); {schema.MIGRATE_CURE}")
+        return SchemaMismatch(f"the database is not of this version of evertick ({text}); {schema.MISMATCH_CURE}")
     if isinstance(error, pg_errors.ProgramLimitExceeded):
         return ValueTooLarge(f"PostgreSQL cannot keep a value of this size: {text}")
     if isinstance(error, pg_errors.IdleInTransactionSessionTimeout):

@@ -25,12 +25,12 @@ from evertick.store import schema
 from evertick.store.contract.notifications import Listener
 from evertick.store.contract.store import Isolation, Transaction
 from evertick.store.postgres.connections import EACH, OF_THE_DATABASE, RELAXED, Connections, ours, shown
+from evertick.store.postgres.migration import PostgresMigration
 from evertick.store.postgres.notifier import PostgresNotifier
 from evertick.store.postgres.transaction import PostgresTransaction
 
 T = TypeVar("T")
 
-MIGRATION_LOCK: Final = 0x65766572
 _LEVELS: Final = {
     Isolation.SERIALIZABLE: IsolationLevel.SERIALIZABLE,
     Isolation.READ_COMMITTED: IsolationLevel.READ_COMMITTED,
@@ -47,6 +47,7 @@ class PostgresStore:
         self.url = url
         self._connections = Connections(url)
         self._hints = PostgresNotifier(self._connections)
+        self._migration = PostgresMigration(self._connections)
         self._closed = False
 
     def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
@@ -106,10 +107,10 @@ class PostgresStore:
 
     def migrate(self) -> list[str]:
         """Several processes may try at once; one does it, the others find it done."""
-        return schema.migrate(self.dialect, self._version(), self._apply, place=shown(self.url))
+        return self._migration.migrate()
 
     def check_schema(self) -> None:
-        schema.require_current(self.dialect, self._version(), place=shown(self.url))
+        schema.require_usable(self.dialect, self._migration.state(), place=shown(self.url))
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Through pgbouncer there is no LISTEN, so only this process's own commits call."""
@@ -152,33 +153,3 @@ class PostgresStore:
             if error.sqlstate is None or error.sqlstate.startswith(OF_THE_DATABASE):
                 raise ours(error) from error
             raise TransactionRefused(f"PostgreSQL refused the commit: {str(error).strip()}") from error
-
-    # -- schema
-
-    def _version(self) -> int:
-        with self._connections.asking() as connection:
-            if connection.execute("select to_regclass('meta')").fetchone() == (None,):
-                return 0
-            row = connection.execute("select value from meta where key = 'schema_version'").fetchone()
-        return schema.number_of(row[0] if row else "0", place=shown(self.url))
-
-    def _apply(self, step: schema.Step) -> bool:
-        with self._connections.asking() as connection:
-            connection.isolation_level = IsolationLevel.READ_COMMITTED
-            connection.read_only = None
-            connection.execute("select pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
-            connection.execute("create table if not exists meta (key text not null primary key, value text not null)")
-            row = connection.execute("select value from meta where key = 'schema_version'").fetchone()
-            missing = row is None or schema.number_of(row[0], place=shown(self.url)) < step.number
-            if missing:
-                try:
-                    connection.execute(step.text.encode())
-                except (pg_errors.DuplicateTable, pg_errors.DuplicateColumn, pg_errors.DuplicateObject) as error:
-                    raise schema.not_ours(shown(self.url), step, str(error).strip()) from error
-                connection.execute(
-                    "insert into meta (key, value) values ('schema_version', %s) "
-                    "on conflict (key) do update set value = excluded.value",
-                    (str(step.number),),
-                )
-            connection.commit()
-        return missing

@@ -51,5 +51,5 @@ def ours(error: sqlite3.Error, place: str) -> EvertickError:
     if str(error).startswith("no such savepoint"):
         return rolled_back(place)
     if str(error).startswith("no such "):
-        return SchemaMismatch(f"{place} is not of this version of evertick ({error}); {schema.MIGRATE_CURE}")
+        return SchemaMismatch(f"{place} is not of this version of evertick ({error}); {schema.MISMATCH_CURE}")
     return DatabaseUnavailable(f"{place}: SQLite refused: {error} ({name})" if name else f"SQLite refused: {error}")

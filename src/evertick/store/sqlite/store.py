@@ -109,10 +109,10 @@ class SqliteStore:
                 self._readers.append(connection)
 
     def migrate(self) -> list[str]:
-        return schema.migrate(self.dialect, self._version(), self._apply, place=self._place)
+        return schema.migrate(self.dialect, self._state(), self._apply, place=self._place)
 
     def check_schema(self) -> None:
-        schema.require_current(self.dialect, self._version(), place=self._place)
+        schema.require_usable(self.dialect, self._state(), place=self._place)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Commits of this process call at once, those of others when they are noticed."""
@@ -255,18 +255,31 @@ class SqliteStore:
             if self.path is None:
                 connection.execute("pragma query_only = off")
 
-    def _version(self) -> int:
+    def _state(self) -> schema.SchemaState:
         with self._writing() as connection, self._in_our_words():
-            return int(connection.execute("pragma user_version").fetchone()[0])
+            return self._state_on(connection)
+
+    def _state_on(self, connection: sqlite3.Connection) -> schema.SchemaState:
+        version = int(connection.execute("pragma user_version").fetchone()[0])
+        if not connection.execute("select 1 from sqlite_master where name = 'evertick_meta'").fetchone():
+            return schema.SchemaState(version, version)  # of an early release, which kept the version alone
+        kept = connection.execute("select value from evertick_meta where key = ?", (schema.OLDEST_KEY,)).fetchone()
+        return schema.SchemaState(version, schema.oldest_of(kept and kept[0], version))
 
     def _apply(self, step: schema.Step) -> bool:
         with self._writing() as connection, self._in_our_words():
             self._begin(connection)
             try:
-                missing = int(connection.execute("pragma user_version").fetchone()[0]) < step.number
+                state = self._state_on(connection)
+                missing = state.version < step.number
                 if missing:
                     self._take(step, connection)
+                    oldest = schema.oldest_text(max(step.oldest_code, state.oldest_code), step.number)
                     connection.execute(f"pragma user_version = {step.number}")
+                    connection.execute("create table if not exists evertick_meta (key text primary key, value text)")
+                    connection.execute(
+                        "insert or replace into evertick_meta values (?, ?)", (schema.OLDEST_KEY, oldest)
+                    )
                 self._commit(connection)
             except BaseException:
                 if connection.in_transaction:

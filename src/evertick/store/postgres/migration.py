@@ -1,0 +1,158 @@
+"""Migrating on PostgreSQL, beside workers that go on.
+
+A step's transaction waits for each lock at most LOCK_WAIT_MS, because everything that comes after a waiting lock waits
+as well, and then tries again. Indexes are built and dropped afterwards, outside of any transaction; one that a process
+left invalid when it died is built anew.
+
+One process migrates at a time. The lock is held by a transaction of its own that keeps no snapshot: an index is built
+only when older snapshots are gone, so neither who holds the lock nor who waits for it may have one.
+"""
+
+import random
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import psycopg
+from psycopg import errors as pg_errors
+
+from evertick.base.errors import DatabaseUnavailable
+from evertick.store import schema
+from evertick.store.postgres.connections import EACH, WHOLE, Connections, ours, shown
+from evertick.store.schema import BEGUN_KEY, OLDEST_KEY, SchemaState, Step
+
+MIGRATION_LOCK: Final = 0x65766572
+LOCK_WAIT_MS: Final = 300
+"""How long a step waits for the lock of a table, and so for how long it may stop others at a time."""
+ATTEMPTS_MAX: Final = 100
+"""How often a step tries to get its locks."""
+PAUSE_S: Final = 0.5
+"""Between two attempts, on average."""
+TURN_S: Final = 0.1
+"""Between two looks whether another process has finished its migration."""
+VERSION_KEY: Final = "schema_version"
+
+_SAVE: Final = "insert into meta (key, value) values (%s, %s) on conflict (key) do update set value = excluded.value"
+
+
+class PostgresMigration:
+    """The schema of one database: its state, and the steps that change it."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        self._place = shown(connections.url)
+
+    def state(self) -> SchemaState:
+        """How far the database has come."""
+        with self._connections.asking() as connection:
+            return self._state(connection)
+
+    def migrate(self) -> list[str]:
+        """Apply every missing step; several processes may try at once, one does it."""
+        if not schema.pending("postgres", self.state(), place=self._place):
+            return []
+        with self._alone():
+            return schema.migrate("postgres", self.state(), self._apply, place=self._place)
+
+    # -- helpers
+
+    def _state(self, connection: "psycopg.Connection[Any]") -> SchemaState:
+        if connection.execute("select to_regclass('meta')").fetchone() == (None,):
+            return SchemaState(0, 0)
+        kept = dict(connection.execute("select key, value from meta").fetchall())
+        version = schema.number_of(kept.get(VERSION_KEY, "0"), place=self._place)
+        return SchemaState(version, schema.oldest_of(kept.get(OLDEST_KEY), version), int(kept.get(BEGUN_KEY, "0")))
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Hold the lock of migrations. Raises what connecting raises."""
+        with self._connections.asking() as connection:
+            connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+            connection.read_only = None
+            while True:
+                connection.execute("set local idle_in_transaction_session_timeout = 0")
+                # Without parameters and unprepared: the portal of a prepared statement would keep its snapshot.
+                ask = f"select pg_try_advisory_xact_lock({MIGRATION_LOCK})"
+                held = connection.execute(ask.encode(), prepare=False).fetchone()
+                if held == (True,):
+                    break
+                connection.rollback()
+                time.sleep(TURN_S)
+            yield
+
+    def _apply(self, step: Step) -> bool:
+        for attempt in range(1, ATTEMPTS_MAX + 1):
+            try:
+                with self._connections.taken(WHOLE) as connection:
+                    if not self._transact(connection, step):
+                        return False
+                break
+            except (pg_errors.LockNotAvailable, pg_errors.DeadlockDetected) as error:
+                if attempt == ATTEMPTS_MAX:
+                    raise DatabaseUnavailable(
+                        f"{step.name} did not get the locks it needs on {self._place}: {str(error).strip()}; end the "
+                        "transactions that hold them for so long (pg_stat_activity shows them), and migrate again"
+                    ) from error
+                time.sleep(PAUSE_S * (0.5 + random.random()))
+            except psycopg.Error as error:
+                raise ours(error) from error
+        for index, statement in step.afterwards:
+            self._change_index(index, statement)
+        if step.afterwards:
+            with self._connections.asking() as connection:
+                self._reach(connection, step)
+                connection.commit()
+        return True
+
+    def _transact(self, connection: "psycopg.Connection[Any]", step: Step) -> bool:
+        """The step's transaction, unless a process that died afterwards has committed it. Returns whether the step was
+        missing.
+        """
+        connection.read_only = None
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        connection.execute(f"set local lock_timeout = {LOCK_WAIT_MS}".encode())
+        connection.execute("set local statement_timeout = 0")
+        connection.execute("create table if not exists meta (key text not null primary key, value text not null)")
+        state = self._state(connection)
+        if state.version >= step.number or state.begun == step.number:
+            connection.rollback()
+            return state.version < step.number
+        try:
+            connection.execute(step.body.encode())
+        except (pg_errors.DuplicateTable, pg_errors.DuplicateColumn, pg_errors.DuplicateObject) as error:
+            raise schema.not_ours(self._place, step, str(error).strip()) from error
+        if step.afterwards:
+            connection.execute(_SAVE, (BEGUN_KEY, str(step.number)))
+        else:
+            self._reach(connection, step)
+        connection.commit()
+        return True
+
+    def _reach(self, connection: "psycopg.Connection[Any]", step: Step) -> None:
+        """Write down that the step is done."""
+        oldest = max(step.oldest_code, self._state(connection).oldest_code)
+        connection.execute(_SAVE, (VERSION_KEY, str(step.number)))
+        connection.execute(_SAVE, (OLDEST_KEY, schema.oldest_text(oldest, step.number)))
+        connection.execute("delete from meta where key = %s", (BEGUN_KEY,))
+
+    def _change_index(self, index: str, statement: str) -> None:
+        """Build or drop an index beside those who use its table, unless that has been done."""
+        with self._connections.taken(EACH) as connection:
+            try:
+                connection.execute("set lock_timeout = 0")  # it waits for others, and none of them waits for it
+                connection.execute("set statement_timeout = 0")
+                row = connection.execute(
+                    "select i.indisvalid from pg_index i where i.indexrelid = to_regclass(%s)", (index,)
+                ).fetchone()
+                drops = statement.lower().startswith("drop")
+                if row is not None and not drops and row[0]:
+                    return
+                if row is not None and not drops:  # what a process left that died while it built it
+                    connection.execute(f'drop index concurrently "{index}"'.encode())
+                if row is not None or not drops:
+                    connection.execute(statement.encode())
+            except psycopg.Error as error:
+                raise ours(error) from error
+            finally:
+                connection.close()  # its settings are not those of others
