@@ -203,7 +203,7 @@ def test_a_step_that_waits_for_a_lock_stops_no_one_for_long(
     with psycopg.connect(postgres_store.url) as reader:
         reader.execute("select 1 from jobs").fetchone()
         with pytest.raises(
-            DatabaseUnavailable, match=r"did not get the locks it needs .* pg_stat_activity .* migrate again"
+            DatabaseUnavailable, match=r"did not get the locks it needs .*pg_stat_activity.* migrate again"
         ):
             postgres_store.migrate()
 

@@ -15,7 +15,7 @@ process that dies between them leaves off where the next `migrate` goes on.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -29,6 +29,9 @@ OLDEST_KEY: Final = "oldest_code"
 """Under which the table `meta` keeps the oldest code."""
 BEGUN_KEY: Final = "begun_step"
 """Under which it keeps the step of which only the statements afterwards are missing."""
+
+CODES_KEPT_FROM: Final = 5
+"""The version from which on workers say which version their code knows."""
 
 _OLDEST: Final = re.compile(r"^-- oldest code: (\d+)$", re.MULTILINE)
 _AFTERWARDS: Final = re.compile(r"^-- afterwards:$", re.MULTILINE)
@@ -69,6 +72,15 @@ class Step:
                     raise ValueError(f"{self.name}: only indexes are built or dropped afterwards, not {statement!r}")
                 found.append((index.group(1), statement.strip()))
         return found
+
+
+class OlderWorker(NamedTuple):
+    """A worker that runs, and the version that its code knows."""
+
+    id: str
+    host: str
+    pid: int
+    code: int
 
 
 class SchemaState(NamedTuple):
@@ -129,6 +141,22 @@ def require_usable(dialect: str, state: SchemaState, *, place: str) -> None:
 def migrate(dialect: str, state: SchemaState, apply: Callable[[Step], bool], *, place: str) -> list[str]:
     """Apply every missing step; returns the names of those that `apply` did and no other process had done meanwhile."""
     return [step.name for step in pending(dialect, state, place=place) if apply(step)]
+
+
+def shuts_out(step: Step, state: SchemaState) -> bool:
+    """Whether workers may run now that cannot use the database after a step."""
+    return step.oldest_code > state.oldest_code and state.version >= CODES_KEPT_FROM
+
+
+def refuse_while_running(step: Step, older: Sequence[OlderWorker], *, place: str) -> None:
+    """Raise SchemaMismatch if workers run that cannot use the database after a step."""
+    if older:
+        shown = ", ".join(f"{each.id} (process {each.pid} on {each.host}, version {each.code})" for each in older[:3])
+        raise SchemaMismatch(
+            f"{step.name} is for releases of version {step.oldest_code} or later, and {len(older)} older "
+            f"worker{' runs' if len(older) == 1 else 's run'} on {place}: {shown}; "
+            "upgrade them first, then migrate again"
+        )
 
 
 def number_of(text: str, *, place: str) -> int:

@@ -18,6 +18,7 @@ from evertick.api.schedules import (
     TimeView,
     WaitingView,
 )
+from evertick.base.errors import InvalidSpec, SchemaMismatch
 from evertick.base.instants import Instant, to_datetime, to_datetime_or_none
 from evertick.base.records.schedules import HistoryRow, OccurrenceRow
 from evertick.base.records.stored import Same
@@ -27,7 +28,7 @@ from evertick.recurrence.spec.spec import Spec
 from evertick.rules.schedules.fates import Fate, Origin, Reason, RunOutcome
 from evertick.rules.schedules.metadata import RUN_TIME
 from evertick.rules.schedules.state import FireTime, Occurrence, Pause, Run, ScheduleState
-from evertick.store.records.schedule import Schedule
+from evertick.store.records.schedule import UNREADABLE, Schedule
 
 UPCOMING: Final = 10
 RECENT: Final = 10
@@ -82,8 +83,13 @@ def history_line(row: HistoryRow) -> HistoryLine:
 
 
 def summary(row: Schedule) -> ScheduleSummary:
-    """The view of a schedule in a list."""
-    return ScheduleSummary(**_summary(row))
+    """The view of a schedule in a list. What this release cannot read has the status `unreadable`."""
+    try:
+        return ScheduleSummary(**_summary(row))
+    except (SchemaMismatch, InvalidSpec):
+        why = "written by a newer release, or damaged"
+        known = {"source": RUN_TIME, "status": UNREADABLE, "sentence": why, "time_zone": "UTC", "memo": {}}
+        return ScheduleSummary(**(_columns(row) | known))
 
 
 def description(
@@ -162,18 +168,24 @@ def pause_view(pause: Pause) -> PauseView:
 def _summary(row: Schedule) -> dict[str, Any]:
     metadata = row.metadata
     recurrence = row.spec.recurrence
+    return _columns(row) | {
+        "source": metadata.source or RUN_TIME,
+        "status": row.status,
+        "sentence": sentence(recurrence.spec),
+        "time_zone": recurrence.zone.name,
+        "memo": metadata.user,
+    }
+
+
+def _columns(row: Schedule) -> dict[str, Any]:
+    """What is known of a schedule without reading its JSON."""
     return {
         "id": row.id,
         "kind": row.kind,
-        "source": metadata.source or RUN_TIME,
-        "status": row.status,
         "function": row.function,
-        "sentence": sentence(recurrence.spec),
-        "time_zone": recurrence.zone.name,
         "note": row.note,
         "next": to_datetime_or_none(row.next_at),
         "last": to_datetime_or_none(row.last_at),
-        "memo": metadata.user,
         "version": row.version,
         "created": to_datetime(row.created_at),
         "updated": to_datetime(row.updated_at),

@@ -342,6 +342,8 @@ class Worker:
     app: str = ""
     release: str = ""
     serves: Stored[Serves] | None = None
+    code: int = 0
+    """The version of the schema that it knows; 0 if it is of a release that did not say."""
 
 
 def blocked(jobs: Iterable[Job], workers: Iterable[Worker], now: Instant) -> set[JobId]:

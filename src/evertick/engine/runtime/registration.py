@@ -20,6 +20,7 @@ from evertick.base.records.jobs import SERVES, FunctionKind, Serves, Worker
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.heartbeat import Heartbeat, MakeHeartbeat
 from evertick.store.contract.store import Isolation, Transaction
+from evertick.store.schema import code_version
 
 HELD_MAX: Final = 10_000
 """Jobs that one worker can hold at most, with the default settings many times over."""
@@ -106,11 +107,10 @@ class Registration:
     async def _register(self) -> None:
         now = self._deps.clock.now()
         leased_until = Instant(now + self._deps.settings.lease_ms)
-        deps = self._deps
+        deps, code = self._deps, code_version(self._deps.store.dialect)
         serves = SERVES.value(Serves(tuple(deps.runner.functions()), deps.pools))
-        row = Worker(
-            self._worker_id, now, leased_until, socket.gethostname(), os.getpid(), deps.app, __version__, serves
-        )
+        host, pid = socket.gethostname(), os.getpid()
+        row = Worker(self._worker_id, now, leased_until, host, pid, deps.app, __version__, serves, code)
         await self._deps.executors.write(
             lambda transaction: transaction.register_worker(row), isolation=Isolation.READ_COMMITTED
         )

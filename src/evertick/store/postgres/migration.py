@@ -33,6 +33,10 @@ TURN_S: Final = 0.1
 """Between two looks whether another process has finished its migration."""
 VERSION_KEY: Final = "schema_version"
 
+_OLDER: Final = (
+    "select id, host, pid, code from workers where code < %s "
+    "and leased_until > (extract(epoch from clock_timestamp()) * 1000)::bigint order by id"
+)
 _SAVE: Final = "insert into meta (key, value) values (%s, %s) on conflict (key) do update set value = excluded.value"
 
 
@@ -118,6 +122,9 @@ class PostgresMigration:
         if state.version >= step.number or state.begun == step.number:
             connection.rollback()
             return state.version < step.number
+        if schema.shuts_out(step, state):
+            older = connection.execute(_OLDER, (step.oldest_code,)).fetchall()
+            schema.refuse_while_running(step, [schema.OlderWorker(*row) for row in older], place=self._place)
         try:
             connection.execute(step.body.encode())
         except (pg_errors.DuplicateTable, pg_errors.DuplicateColumn, pg_errors.DuplicateObject) as error:

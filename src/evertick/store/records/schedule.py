@@ -79,6 +79,8 @@ def _compiled(text: str) -> "Recurrence":
 
 STATE: Final = Codec(to_text, from_text)
 TARGET: Final = Codec(Target.to_text, Target.from_text)
+FORMAT: Final = 1
+"""The newest format of a schedule's row that this code knows. Rows of a newer one are left to newer code."""
 UNREADABLE: Final = "unreadable"
 NOTHING: Final[Mapping[OccurrenceKey, Open]] = MappingProxyType({})
 METADATA: Final = Codec(ScheduleMetadata.to_text, ScheduleMetadata.from_text)

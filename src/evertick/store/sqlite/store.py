@@ -29,7 +29,7 @@ from evertick.store.contract.notifications import EVERYTHING, Listener, Notifica
 from evertick.store.contract.store import Isolation, Transaction
 from evertick.store.sqlite.address import path_of
 from evertick.store.sqlite.change_poller import ForeignCommits
-from evertick.store.sqlite.engine_lock import EngineLock
+from evertick.store.sqlite.engine_lock import EngineLock, engine_runs
 from evertick.store.sqlite.errors import ours
 from evertick.store.sqlite.transaction import SqliteTransaction
 from evertick.store.sqlite.writer_queue import PATIENCE_MS, WriterQueue
@@ -273,6 +273,10 @@ class SqliteStore:
                 state = self._state_on(connection)
                 missing = state.version < step.number
                 if missing:
+                    if schema.shuts_out(step, state) and self.path is not None and engine_runs(self.path):
+                        asked = "select id, host, pid, code from workers where code < ?"
+                        older = [schema.OlderWorker(*row) for row in connection.execute(asked, (step.oldest_code,))]
+                        schema.refuse_while_running(step, older, place=self._place)
                     self._take(step, connection)
                     oldest = schema.oldest_text(max(step.oldest_code, state.oldest_code), step.number)
                     connection.execute(f"pragma user_version = {step.number}")

@@ -9,7 +9,7 @@ from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.schedules import HistoryRow, ScheduleFilter
 from evertick.store.contract.notifications import Notification
-from evertick.store.records.schedule import METADATA, STATE, TARGET, Schedule, StoredSpec
+from evertick.store.records.schedule import FORMAT, METADATA, STATE, TARGET, Schedule, StoredSpec
 from evertick.store.transaction.driver import Row
 from evertick.store.transaction.open_occurrences import SqlOpenOccurrences
 
@@ -54,13 +54,13 @@ class SqlSchedules(SqlOpenOccurrences):
         return self._one_schedule("lock_schedule", schedule_id, tenant)
 
     def due_schedules(self, now: Instant, *, limit: int) -> list[Schedule]:
-        return [_schedule(row) for row in self._fetch("due_schedules", {"now": now, "limit": limit})]
+        return [_schedule(row) for row in self._fetch("due_schedules", {"now": now, "limit": limit, "format": FORMAT})]
 
     def reported_schedules(self, *, limit: int) -> list[Schedule]:
-        return [_schedule(row) for row in self._fetch("reported_schedules", {"limit": limit})]
+        return [_schedule(row) for row in self._fetch("reported_schedules", {"limit": limit, "format": FORMAT})]
 
     def next_wake(self) -> Instant | None:
-        rows = self._fetch("next_wake", {})
+        rows = self._fetch("next_wake", {"format": FORMAT})
         return rows[0][0] if rows else None
 
     def save_schedules(self, rows: Sequence[Schedule]) -> int:

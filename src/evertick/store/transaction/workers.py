@@ -22,6 +22,7 @@ class SqlWorkers(Driver):
                 "app": worker.app,
                 "release": worker.release,
                 "serves": text_of(worker.serves),
+                "code": worker.code,
             },
         )
 

@@ -4,4 +4,5 @@ select s.tenant, s.id, s.kind, s.spec, s.target, s.function, s.state, s.status, 
        s.next_at, s.last_at, s.last_result, s.last_failure, s.version, s.revision, s.created_at, s.updated_at
   from (select distinct tenant, schedule_id from run_reports) r
  cross join schedules s on s.tenant = r.tenant and s.id = r.schedule_id and s.status <> 'unreadable'
+   and s.format <= :format
  limit :limit

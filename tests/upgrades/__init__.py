@@ -1,0 +1,1 @@
+"""Rolling upgrades: several releases on one database, under load."""
