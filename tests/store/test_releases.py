@@ -8,12 +8,14 @@ from typing import Any
 import psycopg
 import pytest
 
+from evertick import App
 from evertick.base.errors import DatabaseUnavailable, SchemaMismatch
 from evertick.store import schema
 from evertick.store.contract.store import Store
 from evertick.store.open import open_store
 from evertick.store.postgres import migration
 from evertick.store.schema import Step
+from tests.app.engine import Engine
 from tests.store.rows import find, insert, new_job
 
 KNOWN = {dialect: schema.steps(dialect) for dialect in ("sqlite", "postgres")}
@@ -100,6 +102,32 @@ def test_a_step_that_says_nothing_is_for_code_that_knows_it(bare_store: Store, r
     release.of("create table shed (a integer);")
     with pytest.raises(SchemaMismatch, match="upgrade this installation"):
         bare_store.check_schema()
+
+
+def test_the_step_from_which_workers_say_their_version_is_the_one_that_adds_it() -> None:
+    for known in KNOWN.values():
+        (step,) = [step for step in known if step.name.endswith("_releases")]
+        assert step.number == schema.CODES_KEPT_FROM
+
+
+def test_a_step_that_shuts_workers_out_waits_for_them(database_url: str, release: Release) -> None:
+    app = App("old", database_url=database_url)
+    release.of("create table shed (a integer);")
+    newer = open_store(database_url)
+    release.of()
+
+    with Engine(app) as engine:
+        app.mutation(name="ready")(lambda ctx: None)
+        engine.wait(app.scheduler.run_after(0, "ready"))
+        release.of("create table shed (a integer);")
+        with pytest.raises(SchemaMismatch, match=r"1 older worker runs on .*worker_.*upgrade them first, then migrate"):
+            newer.migrate()
+        release.of()
+    app.close()
+
+    release.of("create table shed (a integer);")
+    assert newer.migrate() == [f"{FIRST:04}_made_up"]
+    newer.close()
 
 
 def test_only_indexes_stand_afterwards() -> None:

@@ -28,9 +28,9 @@ LEDGER: Final = {
 ONE: Final = {"tenant": "default", "schedule_id": "due00001"}
 
 HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
-    "due_schedules": ({"now": NOW, "limit": 100}, {"schedules_wake"}),
-    "next_wake": ({}, {"schedules_wake"}),
-    "reported_schedules": ({"limit": 100}, {"run_reports_by_schedule", "schedules_pkey"}),
+    "due_schedules": ({"now": NOW, "limit": 100, "format": 1}, {"schedules_wake"}),
+    "next_wake": ({"format": 1}, {"schedules_wake"}),
+    "reported_schedules": ({"limit": 100, "format": 1}, {"run_reports_by_schedule", "schedules_pkey"}),
     "run_reports_of": ({"keys": KEYS, "limit": 100}, {"run_reports_by_schedule"}),
     "first_open_occurrences": (ONE | {"waits": 0, "limit": 10}, {"open_occurrences_in_order"}),
     "named_open_occurrences": (ONE | {"keys": '[[1, "schedule", ""]]'}, {"open_occurrences_pkey"}),
@@ -159,7 +159,11 @@ def test_a_look_makes_postgresql_read_only_what_is_due(postgres_store: Store) ->
     assert scan.get("Rows Removed by Filter", 0) == 0
     assert buffers(scan) <= 3 + 2 * 100
     idle = postgres_plan(
-        postgres_store, "due_schedules", {"now": at(-10_000), "limit": 100}, mode="force_generic_plan", run=True
+        postgres_store,
+        "due_schedules",
+        {"now": at(-10_000), "limit": 100, "format": 1},
+        mode="force_generic_plan",
+        run=True,
     )
     assert idle["Actual Rows"] == 0
     assert buffers(idle) <= 5

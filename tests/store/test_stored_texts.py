@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from evertick.app.schedules.views import summary
 from evertick.base.errors import SchemaMismatch
 from evertick.base.ids import DEFAULT_TENANT, ScheduleId
 from evertick.base.instants import Instant
@@ -18,6 +19,7 @@ from evertick.base.records.jobs import (
     OccurrenceRef,
 )
 from evertick.base.records.retry import RETRY, RetryPolicy
+from evertick.base.records.schedules import ScheduleFilter
 from evertick.base.records.stored import Codec, text_of
 from evertick.rules.schedules.fates import Origin, Reason
 from evertick.rules.schedules.metadata import KnownBackfill, ScheduleMetadata, Target
@@ -164,3 +166,21 @@ def test_a_job_whose_parts_are_of_a_newer_release_is_claimed_all_the_same(store:
     assert (text_of(claimed.retry), text_of(claimed.on_complete), text_of(claimed.schedule)) == (newer, newer, newer)
     with pytest.raises(SchemaMismatch):
         _ = codec.text(newer).value
+
+
+def test_a_schedule_of_a_newer_format_is_left_to_newer_code(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not evaluated and no reason to look again; a list shows it; code that knows the format takes it."""
+    newer = old(wake_at=NOW, stored_state=STATE.text(OLD_STATE.replace('"v":1', '"v":2')))
+    add(store, newer)
+    store.write(lambda tx: tx.connection.execute("update schedules set format = 2"))
+
+    assert store.write(lambda tx: tx.due_schedules(NOW, limit=10)) == []
+    assert store.read(lambda tx: tx.next_wake()) is None
+    (listed,) = store.read(lambda tx: tx.list_schedules(ScheduleFilter(), limit=10))
+    shown = summary(replace(listed, stored_metadata=METADATA.text('{"v": 2}')))
+    assert (shown.id, shown.status) == ("s1", "unreadable")
+    assert "newer release" in shown.sentence
+
+    monkeypatch.setattr("evertick.store.transaction.schedules.FORMAT", 2)
+    assert [row.id for row in store.write(lambda tx: tx.due_schedules(NOW, limit=10))] == ["s1"]
+    assert store.read(lambda tx: tx.next_wake()) == NOW
