@@ -21,8 +21,9 @@ from typing import Final
 import click
 import psycopg
 
+from evertick.store.open import open_store
 from tests.postgres import PostgresServer
-from tests.upgrades.program import RELEASES, app_of, migrate, run_client, run_worker
+from tests.upgrades.program import RELEASES, migrate, run_client, run_worker
 
 PATIENCE_S: Final = 60.0
 
@@ -67,7 +68,9 @@ class Upgrade:
 
     def run(self, seconds: float) -> Report:
         """Each phase takes so long."""
-        app_of(self.url, "a").migrate()
+        store = open_store(self.url)
+        store.migrate()
+        store.close()
         old, client = self._start_workers("a"), self._start_client("a")
         time.sleep(seconds)
         self._migrate("b")

@@ -30,7 +30,7 @@ OLDEST_KEY: Final = "oldest_code"
 BEGUN_KEY: Final = "begun_step"
 """Under which it keeps the step of which only the statements afterwards are missing."""
 
-CODES_KEPT_FROM: Final = 5
+CODES_KEPT_FROM: Final = 6
 """The version from which on workers say which version their code knows."""
 
 _OLDEST: Final = re.compile(r"^-- oldest code: (\d+)$", re.MULTILINE)

@@ -128,7 +128,8 @@ class ServedQueues:
         return [head for head in heads if self._served.get(head.queue, False)]
 
     def _learn(self, queue: QueueId, pool: str, name: str) -> None:
-        self._served[queue] = self._runs(pool, name)
+        # A queue that is not that of its names holds jobs in a newer format, for code that computes it so.
+        self._served[queue] = queue == queue_of(pool, name) and self._runs(pool, name)
         if not self._served[queue]:
             self.others.append(queue)
 
@@ -269,7 +270,8 @@ class Claims:
         return Claimed([], None)
 
     def _suspects(self, transaction: Transaction) -> list[Suspect]:
-        return [each for each in transaction.suspects(limit=SUSPECTS_MAX) if self._runs(each.pool, each.name)]
+        found = transaction.suspects(limit=SUSPECTS_MAX)
+        return [e for e in found if e.queue == queue_of(e.pool, e.name) and self._runs(e.pool, e.name)]
 
     # -- what was taken although the reply said otherwise
 

@@ -46,4 +46,4 @@ class SqlWorkers(Driver):
 
 
 def _worker(row: Row) -> Worker:
-    return Worker(row[0], row[1], row[2], row[3], row[4], row[5], row[6], SERVES.optional(row[7]))
+    return Worker(row[0], row[1], row[2], row[3], row[4], row[5], row[6], SERVES.optional(row[7]), row[8])
