@@ -147,9 +147,9 @@ def first_id_from(table: str, time_ms: float) -> str:
 def queue_of(pool: str, function: str) -> QueueId:
     """The id of the queue of a function in a pool. The migration 0005_queues repeats this in SQL.
 
-    It is computed, so that writing a job asks the database nothing. A release that writes jobs in a newer format computes
-    other queues for them: workers of earlier ones leave those alone. With 10,000 queues in a database, the chance that
-    two share an id is 1 in 90 billion.
+    It is computed, so that writing a job asks the database nothing. A release that writes jobs in a newer format
+    computes other queues for them: workers of earlier ones leave those alone. With 10,000 queues in a database, the
+    chance that two share an id is 1 in 90 billion.
     """
     digest = hashlib.sha256(f"{pool}\n{function}".encode()).digest()
     return QueueId(int.from_bytes(digest[:8], "big") & _QUEUE_BITS)
