@@ -4,6 +4,9 @@ They are schedules like any other, so `evertick schedule` shows and explains the
 code; they can be paused and triggered here.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import click
 
 from evertick.cli.core.databases import data_options
@@ -23,6 +26,17 @@ def cron() -> None:
     """Crons declared in code: when they run, and what became of them."""
 
 
+def _on_one(command: str, *options: Callable[[Any], Any]) -> Callable[[Callable[..., Any]], click.Command]:
+    """A command on one cron, which it receives as `name`."""
+
+    def register(work: Callable[..., Any]) -> click.Command:
+        for option in reversed((click.argument("name"), *options, data_options)):
+            work = option(work)
+        return cron.command(command)(work)
+
+    return register
+
+
 @cron.command("list")
 @flags(ListFlags, "chosen", changed={"sort": {"default": "next"}})
 @data_options
@@ -32,40 +46,27 @@ def list_crons(chosen: ListFlags, db: str | None, out: OutputOptions) -> None:
     write_list(chosen, db, out, kind=KIND)
 
 
-@cron.command("get")
-@click.argument("name")
-@data_options
-@time_row_options
+@_on_one("get", time_row_options)
 def get(name: str, db: str | None, out: OutputOptions) -> None:
     """Show a cron: times, function, policies, state, and its recent, current and coming runs."""
     write_description(name, db, out, kind=KIND)
 
 
-@cron.command("trigger")
-@click.argument("name")
-@flags(TriggerFlags, "how", only=("overlap", "wait"))
-@data_options
-@time_row_options
+@_on_one("trigger", flags(TriggerFlags, "how", only=("overlap", "wait")), time_row_options)
 def trigger(name: str, how: TriggerFlags, db: str | None, out: OutputOptions) -> int:
     """Start one run of a cron now."""
     with open_session(db) as session:
         return trigger_one(session, name, how, out, kind=KIND)
 
 
-@cron.command("pause")
-@click.argument("name")
-@flags(PauseFlags, "how")
-@data_options
+@_on_one("pause", flags(PauseFlags, "how"))
 def pause(name: str, how: PauseFlags, db: str | None) -> None:
     """Pause a cron. Starting the app again does not resume it."""
     with open_session(db) as session:
         pause_one(session, name, how, kind=KIND)
 
 
-@cron.command("resume")
-@click.argument("name")
-@flags(ResumeFlags, "how")
-@data_options
+@_on_one("resume", flags(ResumeFlags, "how"))
 def resume(name: str, how: ResumeFlags, db: str | None) -> None:
     """Let a cron go on, from now."""
     with open_session(db) as session:

@@ -5,8 +5,9 @@ without its EXDATEs; and by looking at the zone's clock changes around the momen
 """
 
 from bisect import bisect_right
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
+from typing import NamedTuple
 
 from evertick.recurrence.english.describe import describe_exclusion
 from evertick.recurrence.parse.moments import format_instant, format_local
@@ -33,8 +34,7 @@ class ReasonKind(StrEnum):
     AFTER_END = "after_end"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
+class Reason(NamedTuple):
     """One step of the answer, as data and as a sentence. `exclusion` counts from 0."""
 
     kind: ReasonKind
@@ -43,8 +43,7 @@ class Reason:
     meant_local: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
+class Explanation(NamedTuple):
     """Whether the spec fires at an instant, and why."""
 
     instant: int

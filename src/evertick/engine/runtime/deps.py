@@ -11,19 +11,25 @@ from evertick.engine.runtime.settings import Settings
 from evertick.store.contract.store import Store
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineDeps:
-    """Everything the engine gets from outside: the store, the runner of functions, time, ids and chance."""
+@dataclass(slots=True, kw_only=True)
+class Surroundings:
+    """What calls and workers of one app share: its database and where transactions run, time, ids, chance, settings."""
 
+    app: str = ""
+    """The app's name."""
     store: Store
     executors: Executors
-    runner: Runner
     clock: Clock
     ids: IdMaker
     entropy: Entropy
     settings: Settings
+
+
+@dataclass(slots=True, kw_only=True)
+class EngineDeps(Surroundings):
+    """Everything that a worker gets from outside."""
+
+    runner: Runner
     counters: Counters
-    app: str = ""
-    """The app whose functions the worker runs."""
     pools: tuple[str, ...] | None = None
     """The pools that the worker serves; None for all."""

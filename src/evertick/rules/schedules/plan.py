@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from evertick.base.instants import Instant
 from evertick.rules.schedules.fates import Fate, Reason
 from evertick.rules.schedules.state import Occurrence, OccurrenceKey, RunEnd, ScheduleState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
+class Start(NamedTuple):
     """A run to start now.
 
     What it may ask about earlier runs is fixed here, at its start: the result of the successful run that ended last,
@@ -23,8 +23,7 @@ class Start:
     last_failure: RunEnd | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Verdict(NamedTuple):
     """A row of the ledger: the fate of an occurrence, its reason as a word, and the detail as a sentence.
 
     The row is new, or replaces the one of the same key whose fate was `buffered` (or, if a start was refused,
@@ -52,8 +51,7 @@ class NoteCode(StrEnum):
     ENDED = "ended"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class Note(NamedTuple):
     """Something worth a line in the log, beyond the fates."""
 
     code: NoteCode
