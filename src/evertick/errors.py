@@ -14,7 +14,8 @@ from evertick.base.errors import *
 __all__ = [
     "AlreadyExists", "ArgumentsTooLarge", "Conflict", "DatabaseLocked", "DatabaseUnavailable", "DocumentNotFound",
     "EvertickError", "FunctionNotFound", "IdempotencyConflict", "InvalidArguments", "InvalidDatabaseUrl",
-    "InvalidDelay", "InvalidSpec", "InvalidTenant", "JobNotFound", "LimitExceeded", "Misuse", "NotFound", "NotUnique",
+    "InvalidDelay", "InvalidSpec", "InvalidTenant", "InvalidText", "JobNotFound", "LimitExceeded", "Misuse", "NotFound",
+    "NotUnique",
     "OutcomeUnknown", "RegistrationError", "ScheduleNotFound", "SchemaMismatch", "StorageFailed", "TooManyJobs",
     "TransactionRefused", "Unavailable",
     "ValueTooLarge", "VersionConflict", "WriteConflict",

@@ -339,6 +339,8 @@ class ModelTransaction(ScheduleModel):
 
     def check_usable(self) -> None: ...
 
+    def reset_session(self) -> None: ...
+
     def rollback_to(self, name: str) -> None:
         while True:
             last, self.tables = self._savepoints.pop()

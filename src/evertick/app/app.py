@@ -21,6 +21,7 @@ from evertick.app.transacting import Work
 from evertick.base.clock import Clock, SystemClock, agree
 from evertick.base.errors import DatabaseLocked, Misuse
 from evertick.base.ids import DEFAULT_TENANT, Entropy, IdMaker, TenantId, system_entropy, tenant_named
+from evertick.base.records.stored import storable
 from evertick.engine.runtime.metrics import Counters, JobLog
 from evertick.engine.runtime.settings import Settings
 from evertick.engine.schedules.eligibility import OPEN, Targets
@@ -68,7 +69,7 @@ class App(Decorators, Access):
         clock: Clock | None = None,
         entropy: Entropy | None = None,
     ) -> None:
-        if not name or name.startswith(".") or any(each in name for each in "/\\\0"):
+        if not name or name.startswith(".") or any(each in name for each in "/\\\0") or storable(name) != name:
             raise Misuse(f"{name!r} cannot be an app's name: its database is the file {DATA_FOLDER}/<name>.db")
         if database_url is not None and not isinstance(database_url, str):
             raise Misuse(f"database_url is text, such as sqlite:///FILE, not {database_url!r}")

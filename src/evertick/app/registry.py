@@ -8,6 +8,7 @@ from evertick.app.documents.tables import Table
 from evertick.app.functions.function import Function
 from evertick.app.scheduling.job_builder import Target
 from evertick.base.errors import FunctionNotFound, Misuse, RegistrationError
+from evertick.base.records.stored import storable
 
 LIKE_BEGINNING: Final = 4
 """Letters at the beginning that two names share if one may have been meant by the other."""
@@ -21,6 +22,8 @@ class Registry:
 
     def add(self, function: Function[..., Any]) -> None:
         """Register a function. Raises RegistrationError if its name is taken."""
+        if storable(function.name) != function.name:
+            raise RegistrationError(f"a function's name must not hold NUL or half of a character: {function.name!r}")
         taken = self._functions.get(function.name)
         if taken is not None:
             raise RegistrationError(

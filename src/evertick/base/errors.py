@@ -6,6 +6,7 @@
     │   ├── InvalidArguments     arguments that the function's signature does not take
     │   ├── InvalidDelay         a delay or moment that is negative, naive, not finite or too far away
     │   ├── InvalidTenant        a name that cannot be a tenant's
+    │   ├── InvalidText          a text that no database can hold; a ValueError too
     │   ├── RegistrationError    a function, table or cron that cannot be registered
     │   ├── TransactionRefused   the database will never commit what the function did
     │   ├── LimitExceeded        a named limit
@@ -72,6 +73,12 @@ class InvalidTenant(Misuse):
     """A name that cannot be a tenant's."""
 
     code = "invalid_tenant"
+
+
+class InvalidText(Misuse, ValueError):
+    """A text with half of a character (a lone surrogate) or, on PostgreSQL, with NUL: no database can hold it."""
+
+    code = "invalid_text"
 
 
 class RegistrationError(Misuse):

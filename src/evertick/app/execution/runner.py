@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from evertick.app.environment import Environment
 from evertick.app.execution.action_attempt import ActionAttempt
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from evertick.app.schedules.api import AsyncSchedules, Schedules
 
 T = TypeVar("T")
+
+CALLS_AT_A_TIME: Final = 4
+"""Calls of one action that wait in threads; the others that it has gathered wait in the event loop."""
 
 
 class _FunctionRaised(Exception):
@@ -163,7 +166,7 @@ class Execution:
     async def call(self, function: Function[..., Any], args: Any, kwargs: Any, run: Run | None = None, /) -> Any:
         """Call a function without blocking the event loop; `run` is the action that calls, if one does."""
         e, store = self._e, self._e.store
-        in_thread = e.executors.call if run is None or run.asked is None else e.executors.call_to_end
+        in_thread = e.executors.call if run is None or run.asked is None else partial(self._call_to_end, run)
         if isinstance(function, Action):
             inner = self._action_run(function, run)
             positional, keyword = function.checked_args(args, kwargs)
@@ -177,6 +180,13 @@ class Execution:
                 return await retry_conflicts_async(lambda: in_thread(lambda: store.write(change)), e.entropy)
         question = self._query_work(function, encoded, run)
         return await in_thread(lambda: store.read(question))
+
+    async def _call_to_end(self, run: Run, function: Callable[[], T]) -> T:
+        """Call what blocks for the action of a job: a few at a time, so that other actions' calls find threads."""
+        if run.calls is None:
+            run.calls = asyncio.Semaphore(CALLS_AT_A_TIME)
+        async with run.calls:
+            return await self._e.executors.call_to_end(function)
 
     def call_once(self, function: Mutation[..., Any], args: Any, kwargs: Any, *, key: str) -> Any:
         """Call a mutation under an idempotency key: called again with the key, it returns what it returned.

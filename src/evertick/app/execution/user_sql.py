@@ -14,14 +14,21 @@ from weakref import WeakKeyDictionary
 from evertick.base.errors import Misuse, TransactionRefused
 from evertick.base.time_limit import current_guard
 from evertick.store.contract.store import Store
-from evertick.store.transaction.endings import refuse_ending
+from evertick.store.transaction.endings import names_temporary, refuse_ending, refuse_hiding
 from evertick.store.transaction.function_unit import FunctionUnit
 
 T = TypeVar("T")
 
 STEPS_BETWEEN_LOOKS: Final = 50_000
 """Instructions of SQLite's machine, a millisecond or so, between two looks whether the function's time is over."""
-_FORBIDDEN: Final = frozenset({"commit", "rollback", "close", "executescript", "autocommit", "isolation_level"})
+_FORBIDDEN: Final = frozenset({
+    "add_notice_handler", "add_notify_handler", "autocommit", "cancel", "cancel_safe", "close", "commit",
+    "cursor_factory", "deserialize", "enable_load_extension", "executescript", "interrupt", "isolation_level",
+    "load_extension", "notifies", "pgconn", "pipeline", "rollback", "set_authorizer", "set_autocommit",
+    "set_deferrable", "set_isolation_level", "set_progress_handler", "set_read_only", "set_trace_callback", "setconfig",
+    "setlimit", "tpc_begin", "tpc_commit", "tpc_prepare", "tpc_recover", "tpc_rollback",
+})  # fmt: skip
+"""What ends the transaction or stays in the session when the function has ended."""
 
 
 class GuardedConnection:
@@ -55,6 +62,8 @@ class GuardedConnection:
         cursor = connection.cursor(*args, **kwargs)
         if hasattr(cursor, "require_open"):
             cursor.require_open = lambda: unit.unit
+        if hasattr(cursor, "guarded"):
+            cursor.guarded = self
         return cursor
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -69,10 +78,19 @@ def _sqlite_cursor() -> Any:
         """A cursor that ends no transaction, stops at the time limit and closes with its function."""
 
         require_open: Callable[[], object] = staticmethod(bool)
+        guarded: Any = None
+        """What the function sees as this cursor's connection."""
+
+        @property
+        def connection(self) -> Any:
+            return self.guarded
 
         def execute(self, sql: str, parameters: Any = (), /) -> Self:
             refuse_ending(sql)
             self._in_time(partial(super().execute, sql, parameters))
+            if names_temporary(sql):
+                hidden = sqlite3.Cursor(super().connection).execute("select name from temp.sqlite_master")
+                refuse_hiding(name for (name,) in hidden.fetchall())
             return self
 
         def executemany(self, sql: str, parameters: Any, /) -> Self:
@@ -97,7 +115,7 @@ def _sqlite_cursor() -> Any:
 
         def _in_time(self, work: Callable[[], T]) -> T:
             self.require_open()
-            guard, connection = current_guard(), self.connection
+            guard, connection = current_guard(), super().connection
             if not connection.in_transaction:
                 raise TransactionRefused("SQLite undid this transaction already; nothing that follows would be kept")
 

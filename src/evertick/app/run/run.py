@@ -17,6 +17,8 @@ from evertick.base.records.jobs import OccurrenceRef
 from evertick.store.transaction.function_unit import FunctionUnit
 
 if TYPE_CHECKING:
+    import asyncio
+
     from evertick.app.run.logs import RunLog
     from evertick.engine.runtime.runner import RunningAction
 
@@ -80,6 +82,8 @@ class Run:
     schedule: ScheduledRun | None = None
     asked: "RunningAction | None" = None
     """What was asked of the action that runs as a job."""
+    calls: "asyncio.Semaphore | None" = None
+    """Bounds the calls that its action makes at a time."""
     _log: "RunLog | None" = None
 
     @property

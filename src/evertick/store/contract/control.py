@@ -24,6 +24,13 @@ class Control(Protocol):
         """What a driver's error means when it is none of the user's: a conflict, or a database that went away."""
         ...
 
+    def reset_session(self) -> None:
+        """At the end of a function that was given the connection: undo what it has left in the session.
+
+        Raises TransactionRefused if it has ended the transaction.
+        """
+        ...
+
     def check_usable(self) -> None:
         """After statements of the user's own: raise if one of them failed so that nothing can follow it.
 

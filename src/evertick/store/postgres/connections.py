@@ -57,9 +57,36 @@ class GuardedConnection(psycopg.Connection[Any]):
             return super().wait(*args, **kwargs)
         return guard.run_interruptible(self._cancel_quietly, partial(super().wait, *args, **kwargs))
 
+    def commit(self) -> None:
+        _refuse_to_functions("commit")
+        super().commit()
+
+    def rollback(self) -> None:
+        _refuse_to_functions("rollback")
+        super().rollback()
+
+    def close(self) -> None:
+        _refuse_to_functions("close")
+        super().close()
+
+    def notifies(self, *args: Any, **kwargs: Any) -> Any:
+        _refuse_to_functions("notifies")
+        return super().notifies(*args, **kwargs)
+
+    def pipeline(self) -> Any:
+        _refuse_to_functions("pipeline")
+        return super().pipeline()
+
     def _cancel_quietly(self) -> None:
         with contextlib.suppress(psycopg.Error):  # the statement ends by itself, or with its connection
             self.cancel_safe(timeout=CANCEL_TIMEOUT_S)
+
+
+def _refuse_to_functions(name: str) -> None:
+    """Raise Misuse if a function calls it: the connection is its batch's, however the function has come by it."""
+    guard = current_guard()
+    if guard.is_limiting and not guard.inside:
+        raise Misuse(f"connection.{name}: the connection is shared with other functions; return, or raise to undo")
 
 
 class ConnectionKind(NamedTuple):
@@ -209,7 +236,8 @@ def conninfo_of(url: str, *, relaxed: bool = False) -> tuple[str, bool]:
         "keepalives_count": "3",
     }
     if not through_pgbouncer:
-        defaults["options"] = _SESSION + (_NO_WAIT if relaxed else "")
+        own = _SESSION + (_NO_WAIT if relaxed else "")
+        query["options"] = f"{own} {query.get('options', '')}".strip()  # those of the address win over ours
     merged = urlencode(defaults | query).replace("+", "%20")
     # By hand: `urlunsplit` drops the slashes of an address without a host, which means the local socket.
     return f"{parts.scheme}://{parts.netloc}{parts.path}?{merged}", through_pgbouncer

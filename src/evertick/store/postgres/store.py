@@ -143,6 +143,7 @@ class PostgresStore:
         if connection.closed:
             raise DatabaseUnavailable("the connection to PostgreSQL was lost before the commit")
         transaction.check_usable()
+        transaction.reset_session()
 
     def _commit(self, connection: "psycopg.Connection[Any]") -> None:
         try:

@@ -12,6 +12,7 @@ from psycopg.pq import TransactionStatus
 from evertick.base.errors import (
     EvertickError,
     Misuse,
+    TransactionRefused,
 )
 from evertick.base.ids import JobId, WorkerId
 from evertick.base.records.jobs import JobEnd, JobState
@@ -19,14 +20,20 @@ from evertick.store.contract.claims import Share
 from evertick.store.postgres.connections import ours
 from evertick.store.postgres.notifier import CHANNEL, PostgresNotifier
 from evertick.store.transaction.claims import END_COLUMNS, end_row
-from evertick.store.transaction.driver import Row
-from evertick.store.transaction.endings import refuse_ending
+from evertick.store.transaction.driver import Row, unstorable
+from evertick.store.transaction.endings import names_temporary, refuse_ending, refuse_hiding
 from evertick.store.transaction.statements import load_statements
 from evertick.store.transaction.transaction import SqlTransaction
 
 COPY_FROM: Final = 16
 SUCCEEDED_COLUMNS: Final = ("id", "attempt", "completed_at", "result")
 TOLD_LOCK: Final = 0x65766573
+TEMPORARY: Final = "select relname from pg_class where relnamespace = pg_my_temp_schema()"
+RESET: Final = (
+    "reset session authorization; reset role; reset all; discard temp; select pg_advisory_unlock_all(); "
+    "set local enable_seqscan = on"
+)
+"""In one round trip. PostgreSQL runs it as it is: an unprepared text without parameters may hold many statements."""
 NOT_HERE: Final = (pg_errors.InsufficientPrivilege, pg_errors.UndefinedFunction, pg_errors.FeatureNotSupported)
 """What a server says that keeps NOTIFY or advisory locks from this user, or has none."""
 
@@ -43,7 +50,11 @@ class _WatchedCursor(psycopg.Cursor[Any]):
     def execute(self, query: Any, *args: Any, **kwargs: Any) -> Self:
         self._check(query)
         try:
-            return super().execute(query, *args, **kwargs)
+            super().execute(query, *args, **kwargs)
+            if names_temporary(query):
+                found = psycopg.Cursor(self.connection).execute(TEMPORARY).fetchall()
+                refuse_hiding(name for (name,) in found)
+            return self
         except psycopg.Error as error:
             self._note(error)
             raise
@@ -82,6 +93,8 @@ class PostgresTransaction(SqlTransaction):
         self._cursor = psycopg.Cursor(connection)
         self._statements = load_statements("postgres")
         self._is_handed_out = False
+        self._is_used = False
+        """Whether a function was given the connection since the session was reset."""
         self._conflicts: list[psycopg.Error] = []
         """Which of the errors that statements of the user's own met are conflicts."""
         self._users_error: psycopg.Error | None = None
@@ -90,6 +103,7 @@ class PostgresTransaction(SqlTransaction):
     @property
     def connection(self) -> "psycopg.Connection[Any]":
         """The connection this transaction runs on, planning as usual: only our own statements do without scans."""
+        self._is_used = True
         if not self._is_handed_out:
             self._is_handed_out = True
             self._command("set local enable_seqscan = on")
@@ -108,7 +122,18 @@ class PostgresTransaction(SqlTransaction):
         gone = isinstance(cause, psycopg.OperationalError) and self._connection.broken
         return ours(cause) if isinstance(cause, psycopg.Error) and (gone or cause in self._conflicts) else None
 
+    def reset_session(self) -> None:
+        """Settings, roles, session locks and temporary tables end with the function that made them.
+
+        Raises TransactionRefused if the function has ended the transaction: its savepoint is gone.
+        """
+        if self._is_used:
+            self._command(RESET)
+            self._is_used = False
+
     def check_usable(self) -> None:
+        if self._is_handed_out and self._connection.info.transaction_status is TransactionStatus.IDLE:
+            raise self._failed(TransactionRefused("a function has ended the transaction that it shares with others"))
         if self._connection.info.transaction_status is TransactionStatus.INERROR:
             raise self.failure or self._hidden()
 
@@ -134,12 +159,16 @@ class PostgresTransaction(SqlTransaction):
     def _fetch(self, name: str, params: Mapping[str, Any]) -> list[Row]:
         try:
             return self._cursor.execute(self._statements[name].encode(), params).fetchall()
+        except UnicodeEncodeError as error:
+            raise unstorable(params, error) from error
         except psycopg.Error as error:
             raise self._failed(self._ours(error)) from error
 
     def _run(self, name: str, params: Mapping[str, Any]) -> int:
         try:
             return self._cursor.execute(self._statements[name].encode(), params).rowcount
+        except UnicodeEncodeError as error:
+            raise unstorable(params, error) from error
         except psycopg.Error as error:
             raise self._failed(self._ours(error)) from error
 

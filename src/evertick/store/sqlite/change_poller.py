@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from evertick.store.sqlite.turn_lock import TurnLock
+
 LOOK_BUSY_S: Final = 0.002
 LOOK_IDLE_S: Final = 0.04
 BUSY_FOR_S: Final = 1.0
@@ -24,7 +26,7 @@ class ForeignCommits:
     Raises sqlite3.Error if the connection cannot say where it stands.
     """
 
-    def __init__(self, connection: sqlite3.Connection, lock: threading.Lock, noticed: Callable[[], None]) -> None:
+    def __init__(self, connection: sqlite3.Connection, lock: TurnLock, noticed: Callable[[], None]) -> None:
         self._connection = connection
         self._lock = lock
         self._noticed = noticed
@@ -46,7 +48,7 @@ class ForeignCommits:
         busy_until = 0.0
         while not self._ended.wait(LOOK_BUSY_S if time.monotonic() < busy_until else LOOK_IDLE_S):
             # When the connection is at work there is nothing to find out: its own work comes round again.
-            if not self._lock.acquire(blocking=False):
+            if not self._lock.acquire(0):
                 continue
             try:
                 version = self._version()

@@ -7,6 +7,7 @@ read, and may schedule into the file; the engine notices their commits (`change_
 """
 
 import contextlib
+import math
 import os
 import sqlite3
 import threading
@@ -32,11 +33,14 @@ from evertick.store.sqlite.change_poller import ForeignCommits
 from evertick.store.sqlite.engine_lock import EngineLock, engine_runs
 from evertick.store.sqlite.errors import ours
 from evertick.store.sqlite.transaction import SqliteTransaction
+from evertick.store.sqlite.turn_lock import TurnLock
 from evertick.store.sqlite.writer_queue import PATIENCE_MS, WriterQueue
 from evertick.store.transaction.driver import nested_write
 
 T = TypeVar("T")
 
+TURN_WAIT_S: Final = 30.0
+"""How long a thread waits for its turn to write. Longer than any transaction of ours takes."""
 BUSY_TIMEOUT_MS: Final = 5_000
 WAL_BYTES_MAX: Final = 64 * 1024 * 1024
 CHECKPOINT_PAGES: Final = 1_000
@@ -53,7 +57,7 @@ class SqliteStore:
         self.path = path_of(url)
         self._busy_timeout_ms = busy_timeout_ms
         self._pid = os.getpid()
-        self._write_lock = threading.Lock()
+        self._write_lock = TurnLock()
         self._writing_thread: int | None = None
         self._readers: list[sqlite3.Connection] = []
         self._listeners: list[Listener] = []
@@ -145,7 +149,7 @@ class SqliteStore:
         self._closed.set()
         if self._watcher is not None:
             self._watcher.close()
-        with self._write_lock:
+        with self._turn(math.inf):
             for connection in (*self._readers, self._writer):
                 connection.close()
             self._readers.clear()
@@ -201,12 +205,24 @@ class SqliteStore:
         me = threading.get_ident()
         if self._writing_thread == me:
             raise nested_write()
-        with self._write_lock:
+        with self._turn(TURN_WAIT_S):
             self._writing_thread = me
             try:
                 yield self._writer
             finally:
                 self._writing_thread = None
+
+    @contextmanager
+    def _turn(self, wait_s: float) -> Iterator[None]:
+        if not self._write_lock.acquire(min(wait_s, threading.TIMEOUT_MAX)):
+            raise DatabaseUnavailable(
+                f"{self._place}: another thread of this process has been writing for {wait_s:g} s. A mutation that "
+                "waits for a thread which calls mutations waits for itself: call them with ctx.run_mutation instead"
+            )
+        try:
+            yield
+        finally:
+            self._write_lock.release()
 
     def _begin(self, connection: sqlite3.Connection) -> None:
         with self._in_our_words():

@@ -17,7 +17,7 @@ from evertick.base.records.stored import text_of
 from evertick.store.contract.claims import Share
 from evertick.store.sqlite.engine_lock import engine_runs
 from evertick.store.sqlite.errors import ours, rolled_back
-from evertick.store.transaction.driver import Row
+from evertick.store.transaction.driver import Row, unstorable
 from evertick.store.transaction.statements import load_statements
 from evertick.store.transaction.transaction import SqlTransaction
 
@@ -58,6 +58,13 @@ class SqliteTransaction(SqlTransaction):
         self.check_usable()
         super().release(name)
 
+    def reset_session(self) -> None:
+        """What it may have left are temporary tables; `refuse_ending` keeps the rest away."""
+        found = "select type, name from temp.sqlite_master where type in ('table', 'view')"
+        for kind, name in self._connection.execute(found).fetchall():
+            quoted = name.replace('"', '""')
+            self._command(f'drop {kind} temp."{quoted}"')
+
     def check_usable(self) -> None:
         """SQLite undoes a whole transaction by itself where a write is cut off, or a constraint says `rollback`."""
         if not self._connection.in_transaction:
@@ -66,18 +73,24 @@ class SqliteTransaction(SqlTransaction):
     def _fetch(self, name: str, params: Mapping[str, Any]) -> list[Row]:
         try:
             return self._connection.execute(self._statements[name], params).fetchall()
+        except UnicodeEncodeError as error:
+            raise unstorable(params, error) from error
         except sqlite3.Error as error:
             raise self._failed(ours(error, self._place)) from error
 
     def _run(self, name: str, params: Mapping[str, Any]) -> int:
         try:
             return self._connection.execute(self._statements[name], params).rowcount
+        except UnicodeEncodeError as error:
+            raise unstorable(params, error) from error
         except sqlite3.Error as error:
             raise self._failed(ours(error, self._place)) from error
 
     def _run_many(self, name: str, columns: Sequence[str], rows: Sequence[Row]) -> int:
         try:
             return self._connection.executemany(self._statements[name], rows).rowcount
+        except UnicodeEncodeError as error:
+            raise unstorable(dict(zip(columns, _row_with(rows, error), strict=False)), error) from error
         except sqlite3.Error as error:
             raise self._failed(ours(error, self._place)) from error
 
@@ -138,3 +151,7 @@ class SqliteTransaction(SqlTransaction):
             self._connection.execute("rollback to finishing")
         self._connection.execute("release finishing")
         return whole
+
+
+def _row_with(rows: Sequence[Row], error: UnicodeEncodeError) -> Row:
+    return next((row for row in rows if error.object in row), ())

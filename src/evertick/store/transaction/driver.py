@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evertick.base.errors import Misuse
+from evertick.base.errors import InvalidText, Misuse
 
 Row = tuple[Any, ...]
 
@@ -14,6 +14,15 @@ def nested_write() -> Misuse:
     return Misuse(
         "this thread is already inside a transaction of this database; "
         "inside a mutation call others with ctx.run_mutation or ctx.run_query, and schedule with ctx.scheduler"
+    )
+
+
+def unstorable(params: Mapping[str, Any], error: UnicodeEncodeError) -> InvalidText:
+    """Which value of a statement holds half of a character."""
+    where = next((name for name, value in params.items() if value == error.object), "a value")
+    return InvalidText(
+        f"{where} holds half of a character (a lone surrogate) at position {error.start}, which no database can hold: "
+        f"{ascii(error.object)[:200]}"
     )
 
 

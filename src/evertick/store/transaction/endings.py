@@ -1,12 +1,18 @@
-"""Endings: statements that begin or end a transaction, which the user's own SQL must not contain.
+"""Endings: statements that the user's own SQL must not contain, because the connection is shared.
 
-Evertick commits when the function has returned, and rolls back when it raised.
+Evertick commits when the function has returned, and rolls back when it raised: no statement of a function begins or
+ends a transaction. And what a function leaves in the session would meet the functions after it, and Evertick's own
+statements. What cannot be undone at the function's end is refused here; PostgreSQL's settings and temporary tables can
+be (`reset_session`).
 """
 
 import re
+from collections.abc import Iterable
+from functools import cache
 from typing import Any, Final
 
 from evertick.base.errors import Misuse
+from evertick.store import schema
 
 _BLANK: Final = r"(?:[\s\ufeff]|--[^\n]*\n|/\*.*?\*/)*"
 _ENDING: Final = re.compile(
@@ -21,19 +27,67 @@ _QUOTED: Final = re.compile(
 """Literals, names, comments and bodies of functions, in which these words are none of the statement's own."""
 _TRIGGER: Final = re.compile(rf"{_BLANK}create\s+(temp\w*\s+)?trigger\b", re.IGNORECASE)
 """On SQLite the body of a trigger stands between `begin` and `end`."""
+_LEAVING: Final = re.compile(
+    rf"(?:\A|;){_BLANK}(prepare|deallocate|discard|listen|unlisten|load|attach|detach)\b", re.IGNORECASE | re.DOTALL
+)
+_PRAGMA: Final = re.compile(rf"(?:\A|;){_BLANK}pragma\s+(?:\w+\s*\.\s*)?(\w+)", re.IGNORECASE | re.DOTALL)
+READING_PRAGMAS: Final = frozenset({
+    "collation_list", "compile_options", "data_version", "database_list", "foreign_key_check", "foreign_key_list",
+    "function_list", "index_info", "index_list", "index_xinfo", "integrity_check", "module_list", "pragma_list",
+    "quick_check", "table_info", "table_list", "table_xinfo",
+})  # fmt: skip
+"""Pragmas of SQLite that only tell something, with or without a value."""
+_TEMPORARY: Final = re.compile(r"\btemp(?:orary)?\b", re.IGNORECASE)
 
 
 def refuse_ending(query: Any) -> None:
     """Raise Misuse if a statement of the user's begins or ends a transaction."""
-    text = query.decode("utf-8", "replace") if isinstance(query, bytes) else query
-    if not isinstance(text, str):
-        as_string = getattr(query, "as_string", None)  # psycopg.sql composes statements
-        text = "" if as_string is None else as_string(None)
+    text = _text_of(query)
     if _TRIGGER.match(text):
         return
-    found = _ENDING.search(_QUOTED.sub(" ", text) if ";" in text else text)
+    if ";" in text:
+        text = _QUOTED.sub(" ", text)
+    left = _LEAVING.search(text)
+    if left is not None:
+        raise Misuse(
+            f"ctx.connection.execute({left[1]!r}): the connection is shared with other functions, and would keep this"
+        )
+    for pragma in _PRAGMA.finditer(text):
+        if pragma[1].lower() not in READING_PRAGMAS:
+            raise Misuse(
+                f"ctx.connection.execute('pragma {pragma[1]}'): the connection is shared with other functions, which "
+                f"this would change; allowed are {', '.join(sorted(READING_PRAGMAS))}"
+            )
+    found = _ENDING.search(text)
     if found is not None:
         raise Misuse(
             f"ctx.connection.execute({found[1]!r}): the transaction belongs to the mutation; "
             "return, raise to undo it, or use a savepoint"
         )
+
+
+def names_temporary(query: Any) -> bool:
+    """Whether a statement of the user's may make a temporary table, view, index or trigger."""
+    return _TEMPORARY.search(_text_of(query)) is not None
+
+
+def refuse_hiding(names: Iterable[str]) -> None:
+    """Raise Misuse if temporary tables have names of Evertick's own, whose statements would find them instead."""
+    hidden = sorted(_own_tables().intersection(names))
+    if hidden:
+        raise Misuse(f"a temporary table cannot be called {hidden[0]}: that is a table of Evertick's own")
+
+
+@cache
+def _own_tables() -> frozenset[str]:
+    text = " ".join(step.text for step in schema.steps("sqlite"))
+    return frozenset(re.findall(r"create table (\w+)", text)) | {"meta"}
+
+
+def _text_of(query: Any) -> str:
+    if isinstance(query, str):
+        return query
+    if isinstance(query, bytes):
+        return query.decode("utf-8", "replace")
+    as_string = getattr(query, "as_string", None)  # psycopg.sql composes statements
+    return "" if as_string is None else str(as_string(None))

@@ -158,6 +158,7 @@ class UnitOfWork(Overlay):
         if self._frames[-1].savepoint is not None:
             try:
                 self._transaction.check_usable()
+                self._transaction.reset_session()
             except (Conflict, Unavailable) as error:
                 self._refused = error
                 raise
