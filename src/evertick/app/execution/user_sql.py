@@ -79,18 +79,16 @@ def _sqlite_cursor() -> Any:
 
         require_open: Callable[[], object] = staticmethod(bool)
         guarded: Any = None
-        """What the function sees as this cursor's connection."""
 
         @property
-        def connection(self) -> Any:
+        def connection(self) -> Any:  # the driver's own could commit
             return self.guarded
 
         def execute(self, sql: str, parameters: Any = (), /) -> Self:
             refuse_ending(sql)
             self._in_time(partial(super().execute, sql, parameters))
             if names_temporary(sql):
-                hidden = sqlite3.Cursor(super().connection).execute("select name from temp.sqlite_master")
-                refuse_hiding(name for (name,) in hidden.fetchall())
+                _refuse_hidden_tables(sqlite3.Cursor(super().connection))
             return self
 
         def executemany(self, sql: str, parameters: Any, /) -> Self:
@@ -115,21 +113,31 @@ def _sqlite_cursor() -> Any:
 
         def _in_time(self, work: Callable[[], T]) -> T:
             self.require_open()
-            guard, connection = current_guard(), super().connection
-            if not connection.in_transaction:
-                raise TransactionRefused("SQLite undid this transaction already; nothing that follows would be kept")
-
-            def stoppable() -> T:
-                # Not by `interrupt`: while a statement is half read, that also ends every statement after it.
-                connection.set_progress_handler(lambda: guard.fired, STEPS_BETWEEN_LOOKS)
-                try:
-                    return work()
-                finally:
-                    connection.set_progress_handler(None, 0)
-
-            return guard.run_inside(stoppable)
+            return _stoppable(super().connection, work)
 
     return Cursor
+
+
+def _stoppable(connection: Any, work: Callable[[], T]) -> T:
+    """Do the work of a statement, until the time of its function is over."""
+    guard = current_guard()
+    if not connection.in_transaction:
+        raise TransactionRefused("SQLite undid this transaction already; nothing that follows would be kept")
+
+    def stoppable() -> T:
+        # Not by `interrupt`: while a statement is half read, that also ends every statement after it.
+        connection.set_progress_handler(lambda: guard.fired, STEPS_BETWEEN_LOOKS)
+        try:
+            return work()
+        finally:
+            connection.set_progress_handler(None, 0)
+
+    return guard.run_inside(stoppable)
+
+
+def _refuse_hidden_tables(cursor: Any) -> None:
+    found = cursor.execute("select name from temp.sqlite_master")
+    refuse_hiding(name for (name,) in found.fetchall())
 
 
 class _OfSession:

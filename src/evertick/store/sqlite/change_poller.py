@@ -7,9 +7,20 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
-from evertick.store.sqlite.turn_lock import TurnLock
+
+class Lock(Protocol):
+    """What keeps others off the connection."""
+
+    def acquire(self, timeout_s: float) -> bool:
+        """Whether it came within the time."""
+        ...
+
+    def release(self) -> None:
+        """Give it back."""
+        ...
+
 
 LOOK_BUSY_S: Final = 0.002
 LOOK_IDLE_S: Final = 0.04
@@ -26,7 +37,7 @@ class ForeignCommits:
     Raises sqlite3.Error if the connection cannot say where it stands.
     """
 
-    def __init__(self, connection: sqlite3.Connection, lock: TurnLock, noticed: Callable[[], None]) -> None:
+    def __init__(self, connection: sqlite3.Connection, lock: Lock, noticed: Callable[[], None]) -> None:
         self._connection = connection
         self._lock = lock
         self._noticed = noticed

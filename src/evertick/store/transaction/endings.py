@@ -30,13 +30,14 @@ _TRIGGER: Final = re.compile(rf"{_BLANK}create\s+(temp\w*\s+)?trigger\b", re.IGN
 _LEAVING: Final = re.compile(
     rf"(?:\A|;){_BLANK}(prepare|deallocate|discard|listen|unlisten|load|attach|detach)\b", re.IGNORECASE | re.DOTALL
 )
-_PRAGMA: Final = re.compile(rf"(?:\A|;){_BLANK}pragma\s+(?:\w+\s*\.\s*)?(\w+)", re.IGNORECASE | re.DOTALL)
+_PRAGMA: Final = re.compile(rf"(?:\A|;){_BLANK}pragma\s+(?:\w+\s*\.\s*)?(\w+)\s*([=(])?", re.IGNORECASE | re.DOTALL)
 READING_PRAGMAS: Final = frozenset({
     "collation_list", "compile_options", "data_version", "database_list", "foreign_key_check", "foreign_key_list",
     "function_list", "index_info", "index_list", "index_xinfo", "integrity_check", "module_list", "pragma_list",
     "quick_check", "table_info", "table_list", "table_xinfo",
 })  # fmt: skip
-"""Pragmas of SQLite that only tell something, with or without a value."""
+"""Pragmas of SQLite that only tell something also with a value. Without one, all do but these:"""
+ACTING_PRAGMAS: Final = frozenset({"incremental_vacuum", "optimize", "shrink_memory", "wal_checkpoint"})
 _TEMPORARY: Final = re.compile(r"\btemp(?:orary)?\b", re.IGNORECASE)
 
 
@@ -53,10 +54,11 @@ def refuse_ending(query: Any) -> None:
             f"ctx.connection.execute({left[1]!r}): the connection is shared with other functions, and would keep this"
         )
     for pragma in _PRAGMA.finditer(text):
-        if pragma[1].lower() not in READING_PRAGMAS:
+        name, has_value = pragma[1].lower(), pragma[2] is not None
+        if (has_value and name not in READING_PRAGMAS) or name in ACTING_PRAGMAS:
             raise Misuse(
                 f"ctx.connection.execute('pragma {pragma[1]}'): the connection is shared with other functions, which "
-                f"this would change; allowed are {', '.join(sorted(READING_PRAGMAS))}"
+                f"this would change; with a value allowed are {', '.join(sorted(READING_PRAGMAS))}"
             )
     found = _ENDING.search(text)
     if found is not None:
