@@ -50,7 +50,8 @@ class FunctionTimeout(BaseException):
 
 def is_interrupt(error: BaseException) -> bool:
     """Whether it may come from Ctrl-C, which is delivered to the main thread alone. Elsewhere a function raised it."""
-    return isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
+    # Its class is not asked: of an error of the user's, even that may be a property.
+    return issubclass(type(error), KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
 
 
 class StopFlag:

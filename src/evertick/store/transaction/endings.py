@@ -48,6 +48,12 @@ def refuse_ending(query: Any) -> None:
         return
     if ";" in text:
         text = _QUOTED.sub(" ", text)
+    found = _ENDING.search(text)
+    if found is not None:
+        raise Misuse(
+            f"ctx.connection.execute({found[1]!r}): the transaction belongs to the mutation; "
+            "return, raise to undo it, or use a savepoint"
+        )
     left = _LEAVING.search(text)
     if left is not None:
         raise Misuse(
@@ -60,12 +66,6 @@ def refuse_ending(query: Any) -> None:
                 f"ctx.connection.execute('pragma {pragma[1]}'): the connection is shared with other functions, which "
                 f"this would change; with a value allowed are {', '.join(sorted(READING_PRAGMAS))}"
             )
-    found = _ENDING.search(text)
-    if found is not None:
-        raise Misuse(
-            f"ctx.connection.execute({found[1]!r}): the transaction belongs to the mutation; "
-            "return, raise to undo it, or use a savepoint"
-        )
 
 
 def names_temporary(query: Any) -> bool:
