@@ -17,6 +17,7 @@ from evertick.base.instants import Instant
 from evertick.engine.maintenance import clock_sync
 from evertick.engine.maintenance.clock_sync import LOOKS_UNTIL_FOLLOWED, ClockSync
 from evertick.engine.maintenance.reaper import Reaper
+from evertick.engine.runtime import registration
 from evertick.engine.schedules.evaluator import Evaluator
 
 HOUR_MS = 3_600_000
@@ -239,6 +240,22 @@ def test_a_newcomer_whose_clock_is_an_hour_ahead_changes_nothing(postgres_url: s
     assert app.counters.snapshot().get("leases_lost", 0) == 0
     rows = app.environment.store.read(lambda tx: tx.connection.execute("select count(*) from occurrences").fetchone())
     assert rows == (0,)
+
+
+@pytest.mark.postgres
+def test_workers_with_different_zone_data_are_warned_about(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They would compute different times of the same schedule."""
+    first, second, third = (App("zones", database_url=postgres_url) for _ in range(3))
+    first.migrate()
+    monkeypatch.setattr(registration, "zone_data_source", lambda: "2026a")
+    with first.running(), second.running():
+        assert "time zone data" not in caplog.text
+        monkeypatch.setattr(registration, "zone_data_source", lambda: "2026b")
+        with third.running():
+            until(lambda: "this worker has the time zone data 2026b, worker " in caplog.text)
+    assert " has 2026a: they may compute different times" in caplog.text
 
 
 def until(condition: Callable[[], bool]) -> None:

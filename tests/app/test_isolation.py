@@ -279,6 +279,33 @@ def test_a_schedule_that_cannot_be_read_is_set_aside_and_the_others_go_on(
     assert app.schedules.get("broken").status == "paused"
 
 
+@pytest.mark.parametrize("column", ["state", "spec", "target", "memo"])
+def test_a_schedule_that_cannot_be_read_is_listed_and_deleted(open_app: OpenApp, column: str) -> None:
+    """What waits of it gets its fate all the same."""
+    app = open_app()
+    note(app)
+    app.schedules.create("fine", when=every(hours=1), do=app.functions.resolve("note"))
+    app.schedules.create(
+        "broken", when=every(hours=1), do=app.functions.resolve("note"), overlap="buffer_all", trigger=True
+    )
+    assert app.schedules.trigger("broken").fate == "buffered"
+    overwrite(app, "schedules", column, NEWER, "broken")
+    evaluator = Evaluator(app.environment.engine_deps(app._execution, app.counters))
+    overwrite(app, "schedules", "wake_at", "0", "broken")
+    asyncio.run(evaluator.round())
+
+    assert [each.id for each in app.schedules.list().schedules] == ["broken", "fine"]
+    if column in ("state", "spec"):  # without these it cannot be evaluated
+        assert [each.id for each in app.schedules.list(status="unreadable").schedules] == ["broken"]
+
+    app.schedules.delete("broken")
+
+    assert [each.id for each in app.schedules.list().schedules] == ["fine"]
+    fates = {(each.fate, each.reason) for each in app.schedules.occurrences("broken").occurrences}
+    assert fates == {("started", "triggered"), ("skipped", "deleted")}
+    assert app.schedules.history("broken")[0].action == "deleted"
+
+
 # -- a worker that ends by an error
 
 

@@ -298,7 +298,9 @@ class History(ScheduleDraws):
         until = self._unlike_others(tables, self._moment() + 10 * self._random.randint(0, 9))
         serves = SERVES.value(Serves((), self._pick((None, ("mail",))))) if self._maybe(0.8) else None
         who, pid = self._pick(WORKERS), self._random.randint(1, 99)
-        return (Worker(who, self._moment(), until, "host", pid, "app", "1.0", serves),), {}
+        return (
+            Worker(who, self._moment(), until, "host", pid, "app", "1.0", serves, 7, self._pick(("", "2026a"))),
+        ), {}
 
     def draw_renew_lease(self, tables: Tables) -> Any:
         return (self._pick(WORKERS),), {"leased_until": self._unlike_others(tables, self._moment())}

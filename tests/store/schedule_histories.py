@@ -12,6 +12,7 @@ from evertick.rules.schedules.fates import Origin, Reason
 from evertick.rules.schedules.policies import Overlap
 from evertick.rules.schedules.state import Occurrence, OccurrenceKey, Run, ScheduleState, Stop, new_state
 from evertick.store.records.schedule import STATE, Schedule
+from tests.store.rows import NOW
 from tests.store.schedule_model import key_of
 from tests.store.schedule_rows import line, occurrence, report, schedule
 
@@ -205,7 +206,10 @@ class ScheduleDraws:
 
     def draw_add_history(self, tables: Any) -> Any:
         moment = self._moment()
-        return (line(moment, self._pick(SCHEDULES[:2]), tenant=self._pick(TENANTS)),), {}
+        return (line(moment - NOW, self._pick(SCHEDULES[:2]), tenant=self._pick(TENANTS)),), {}
+
+    def draw_prune_history(self, tables: Any) -> Any:
+        return (), {"before": Instant(self._moment() - 50), "limit": self._random.randint(1, 2)}
 
     def draw_list_history(self, tables: Any) -> Any:
         known = sorted(tables.history)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evertick.base.errors import WriteConflict
-from evertick.base.ids import JobId, ScheduleId, TenantId
+from evertick.base.ids import HISTORY_PREFIX, JobId, ScheduleId, TenantId, first_id_from
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import CanceledJob, Job, Stop
 from evertick.base.records.schedules import (
@@ -184,6 +184,12 @@ class ScheduleModel:
         if row.id in self.tables.history:
             raise WriteConflict("the line is there")
         self.tables.history[row.id] = row
+
+    def prune_history(self, *, before: Instant, limit: int) -> int:
+        over = sorted(name for name in self.tables.history if name < first_id_from(HISTORY_PREFIX, before))[:limit]
+        for name in over:
+            del self.tables.history[name]
+        return len(over)
 
     def list_history(
         self, schedule_id: ScheduleId, *, tenant: TenantId, limit: int, before: str | None = None

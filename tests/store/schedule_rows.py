@@ -84,7 +84,7 @@ def report(number: int = 1, name: str = "s1", **changes: Any) -> RunReport:
 def line(number: int, name: str = "s1", **changes: Any) -> HistoryRow:
     """A line of a history, with `changes`."""
     row = HistoryRow(
-        id=f"history_{number:028x}",
+        id=f"history_{at(number):012x}{0:016x}",
         tenant=DEFAULT_TENANT,
         schedule_id=ScheduleId(name),
         at=at(number),

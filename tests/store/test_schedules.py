@@ -205,3 +205,23 @@ def test_a_history_is_read_newest_first(store: Store) -> None:
     assert history(limit=2) == [3, 2]
     assert history(before=line(2).id) == [1]
     assert store.read(lambda tx: tx.list_history(S1, tenant=DEFAULT_TENANT, limit=1)) == [line(3)]
+
+
+def test_lines_of_a_history_are_removed_after_their_retention(store: Store) -> None:
+    """Of schedules that exist, and of others; the oldest first, in batches."""
+
+    def work(tx: Transaction) -> None:
+        for number in range(5):
+            tx.add_history(line(number * 1_000, f"s{number % 2}"))
+
+    store.write(work)
+
+    assert store.write(lambda tx: tx.prune_history(before=at(3_000), limit=2)) == 2
+    assert store.write(lambda tx: tx.prune_history(before=at(3_000), limit=2)) == 1
+    assert store.write(lambda tx: tx.prune_history(before=at(3_000), limit=2)) == 0
+    left = [
+        each.at
+        for name in ("s0", "s1")
+        for each in store.read(lambda tx, name=name: tx.list_history(ScheduleId(name), tenant=DEFAULT_TENANT, limit=9))  # type: ignore[misc]
+    ]
+    assert sorted(left) == [at(3_000), at(4_000)]

@@ -173,7 +173,9 @@ class ScheduleSummary(Schema):
     """A schedule in a list.
 
     `kind` is `schedule` or `cron`; `source` is `code` for a cron declared in code, else `run_time`. `status` is
-    `active`, `paused` or `completed`. `sentence` is the spec in words. `next` is the next actual time.
+    `active`, `paused` or `completed`, or `unreadable` if a newer release has written it or it is damaged: it is not
+    evaluated then, and can be deleted. `sentence` is the spec in words, or why it cannot be read. `next` is the next
+    actual time.
     """
 
     id: ScheduleId

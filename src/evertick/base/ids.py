@@ -36,6 +36,7 @@ DEFAULT_POOL: Final = "default"
 TENANT_CHARS_MAX: Final = 128
 JOB_PREFIX: Final = "job"
 WORKER_PREFIX: Final = "worker"
+HISTORY_PREFIX: Final = "history"
 
 _ID: Final = re.compile(r"([A-Za-z][A-Za-z0-9_]{0,63})_([0-9a-f]{28})")
 _SEQUENCE_MAX: Final = 0xFFF

@@ -12,7 +12,15 @@ from typing import Any, Final, Unpack
 from evertick.api.schedules import OccurrenceView, ScheduleDescription, ScheduleSummary
 from evertick.app.functions.function import FunctionCall
 from evertick.app.schedules.backfill_plans import backfill_of, begun, planned
-from evertick.app.schedules.definition import Definition, Do, args_for, define, refuse_deleting_code, schedule_id_of
+from evertick.app.schedules.definition import (
+    Definition,
+    Do,
+    args_for,
+    define,
+    is_declared,
+    refuse_deleting_code,
+    schedule_id_of,
+)
 from evertick.app.schedules.options import ScheduleOptions, given, note_of, value_of, word
 from evertick.app.schedules.queries import ScheduleQueries, Where
 from evertick.app.schedules.specs import When, check_spec
@@ -30,7 +38,7 @@ from evertick.engine.schedules.eligibility import OPEN, Targets
 from evertick.recurrence.search.compiler import compile_spec
 from evertick.rules.schedules.events import Event, Paused, Resumed, Triggered
 from evertick.rules.schedules.fates import Origin
-from evertick.rules.schedules.metadata import CODE, RUN_TIME, ScheduleMetadata
+from evertick.rules.schedules.metadata import RUN_TIME, ScheduleMetadata
 from evertick.rules.schedules.policies import Overlap
 from evertick.rules.schedules.state import BACKFILLS_MAX, OccurrenceKey, Pause, ScheduleState, new_state
 from evertick.store.contract.store import Transaction
@@ -302,7 +310,7 @@ class ScheduleOperations(ScheduleQueries):
         """
 
         def kept(row: Schedule) -> bool:
-            return row.metadata.source == CODE and not force
+            return is_declared(row) and not force
 
         return self._page_of(after, where, lambda name: self.delete(name, force=force), unless=kept)
 

@@ -10,7 +10,7 @@ from evertick.app.functions.limits import check_args_size
 from evertick.app.schedules.options import BOUNDS, policies_with, value_of
 from evertick.app.schedules.specs import When, bounded, union
 from evertick.app.scheduling.job_builder import Functions
-from evertick.base.errors import InvalidArguments, LimitExceeded, Misuse
+from evertick.base.errors import InvalidArguments, LimitExceeded, Misuse, SchemaMismatch
 from evertick.base.ids import ScheduleId
 from evertick.base.records.jobs import FunctionKind
 from evertick.recurrence.spec.spec import Spec
@@ -149,9 +149,16 @@ def refuse_deleting_code(row: Schedule) -> None:
 
 
 def _refuse_code(row: Schedule, cure: str) -> None:
-    metadata = row.metadata
-    if metadata.source == CODE:
-        raise Misuse(f"the cron {row.id!r} is declared in the code of the app {metadata.app!r}; {cure}")
+    if is_declared(row):
+        raise Misuse(f"the cron {row.id!r} is declared in the code of the app {row.metadata.app!r}; {cure}")
+
+
+def is_declared(row: Schedule) -> bool:
+    """Whether it is a cron that is declared in code, as far as this release can read that."""
+    try:
+        return row.metadata.source == CODE
+    except SchemaMismatch:
+        return False
 
 
 MEMO_BYTES_MAX: Final = 64 * 1024

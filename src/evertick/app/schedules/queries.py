@@ -31,7 +31,7 @@ from evertick.engine.schedules.times import ScheduleTimes, times_of
 from evertick.recurrence.search.compiler import compile_spec
 from evertick.rules.schedules.fates import Fate, Reason
 from evertick.store.contract.store import Transaction
-from evertick.store.records.schedule import Schedule
+from evertick.store.records.schedule import UNREADABLE, Schedule
 
 TIMES_MAX: Final = 10_000
 """Times that one call of `matching_times` lists."""
@@ -71,7 +71,8 @@ class ScheduleQueries:
 
             page = app.schedules.list(status="paused", sort="next")
 
-        `kind`: schedule or cron. `status`: active, paused or completed. `function`: the name of what they call.
+        `kind`: schedule or cron. `status`: active, paused, completed, or unreadable by
+        this release, which can then only delete it. `function`: the name of what they call.
         `id_contains`: a part of the id. `next_before`: their next time comes before that moment. `limit`: at most
         1,000. `cursor` continues after the page that returned it.
 
@@ -188,7 +189,7 @@ class ScheduleQueries:
         if unknown:
             raise Misuse(f"schedules are not chosen by {', '.join(sorted(unknown))}")
         _one_of("kind", where.get("kind"), ("schedule", "cron"))
-        _one_of("status", where.get("status"), ("active", "paused", "completed"))
+        _one_of("status", where.get("status"), ("active", "paused", "completed", UNREADABLE))
         next_before = where.get("next_before")
         return ScheduleFilter(
             tenant=self.tenant,

@@ -332,6 +332,7 @@ class Worker:
     """A process that runs jobs, alive until `leased_until` unless it renews.
 
     `app` and `release` are of the code that it runs; `serves` is None for a worker of a release that did not say.
+    `zone_data` is the version of its time zone data, empty for such a worker.
     """
 
     id: WorkerId
@@ -344,6 +345,7 @@ class Worker:
     serves: Stored[Serves] | None = None
     code: int = 0
     """The version of the schema that it knows; 0 if it is of a release that did not say."""
+    zone_data: str = ""
 
 
 def blocked(jobs: Iterable[Job], workers: Iterable[Worker], now: Instant) -> set[JobId]:

@@ -1,8 +1,8 @@
 """Queries: which schedules, in a few words: `state:paused kind:cron next<1h report`.
 
-Terms are joined by "and". `state:` active (enabled), paused (disabled) or completed; `kind:` schedule or cron;
-`function:NAME`; `next<TIME`, whose next time comes before a moment or within a duration; a bare word is a part of the
-id, and so is `id:`. Words with spaces stand in quotes.
+Terms are joined by "and". `state:` active (enabled), paused (disabled), completed or unreadable; `kind:` schedule or
+cron; `function:NAME`; `next<TIME`, whose next time comes before a moment or within a duration; a bare word is a part of
+the id, and so is `id:`. Words with spaces stand in quotes.
 """
 
 import shlex
@@ -18,9 +18,13 @@ from evertick.recurrence.zones.names import zone_named
 
 STATES: Final = {
     "active": "active", "enabled": "active", "paused": "paused", "disabled": "paused", "completed": "completed",
+    "unreadable": "unreadable",
 }  # fmt: skip
 KINDS: Final = ("schedule", "cron")
-HELP: Final = "state:active|paused|completed, kind:schedule|cron, function:NAME, next<TIME, id:TEXT or a part of the id"
+HELP: Final = (
+    "state:active|paused|completed|unreadable, kind:schedule|cron, function:NAME, next<TIME, "
+    "id:TEXT or a part of the id"
+)
 
 
 def parse_query(text: str, now: Instant) -> Where:

@@ -26,6 +26,7 @@ class Pruner(Loop):
                 "jobs_pruned": transaction.prune_jobs(before=before, limit=limit),
                 "calls_pruned": transaction.prune_calls(before=before, limit=limit),
                 "occurrences_pruned": transaction.prune_occurrences(before=before_in_ledger, limit=limit),
+                "schedule_history_pruned": transaction.prune_history(before=before_in_ledger, limit=limit),
             }
 
         pruned = await self._deps.executors.write(work, isolation=Isolation.READ_COMMITTED)

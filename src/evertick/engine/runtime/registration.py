@@ -9,7 +9,7 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from evertick._version import __version__
@@ -19,6 +19,7 @@ from evertick.base.instants import Instant
 from evertick.base.records.jobs import SERVES, FunctionKind, Serves, Worker
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.heartbeat import Heartbeat, MakeHeartbeat
+from evertick.recurrence.zones.names import zone_data_source
 from evertick.store.contract.store import Isolation, Transaction
 from evertick.store.schema import code_version
 
@@ -109,12 +110,16 @@ class Registration:
         leased_until = Instant(now + self._deps.settings.lease_ms)
         deps, code = self._deps, code_version(self._deps.store.dialect)
         serves = SERVES.value(Serves(tuple(deps.runner.functions()), deps.pools))
-        host, pid = socket.gethostname(), os.getpid()
-        row = Worker(self._worker_id, now, leased_until, host, pid, deps.app, __version__, serves, code)
-        await self._deps.executors.write(
-            lambda transaction: transaction.register_worker(row), isolation=Isolation.READ_COMMITTED
-        )
+        host, pid, zone_data = socket.gethostname(), os.getpid(), zone_data_source()
+        row = Worker(self._worker_id, now, leased_until, host, pid, deps.app, __version__, serves, code, zone_data)
+
+        def work(transaction: Transaction) -> list[Worker]:
+            transaction.register_worker(row)
+            return transaction.workers_alive(now)
+
+        alive = await self._deps.executors.write(work, isolation=Isolation.READ_COMMITTED)
         self._registered = True
+        _compare_zone_data(row, alive)
 
     async def _register_again(self) -> None:
         while not self._stopped:
@@ -133,6 +138,20 @@ class Registration:
         loop = asyncio.get_running_loop()
         self._heartbeat = self._make_heartbeat(self._deps, self._worker_id, lambda: call_in_loop(loop, self.lost))
         self._heartbeat.start()
+
+
+def _compare_zone_data(worker: Worker, alive: Sequence[Worker]) -> None:
+    """Warn if another worker computes the times of schedules from other time zone data."""
+    others = {each.zone_data: each for each in alive if each.zone_data not in ("", worker.zone_data)}
+    for each in others.values():
+        _logger.warning(
+            "this worker has the time zone data %s, worker %s on %s has %s: they may compute different times of one "
+            "schedule; install the same version of tzdata for all workers",
+            worker.zone_data,
+            each.id,
+            each.host,
+            each.zone_data,
+        )
 
 
 def call_in_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., object], *args: object) -> None:

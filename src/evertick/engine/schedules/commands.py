@@ -9,7 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from evertick.base.errors import AlreadyExists, ScheduleNotFound, Unavailable, VersionConflict
+from evertick.base.errors import (
+    AlreadyExists,
+    InvalidSpec,
+    ScheduleNotFound,
+    SchemaMismatch,
+    Unavailable,
+    VersionConflict,
+)
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.schedules import OccurrenceFilter
@@ -20,8 +27,8 @@ from evertick.engine.schedules.outcome import COMPLETED_RETENTION_MS, Evaluated,
 from evertick.engine.schedules.persistence import add_history, write
 from evertick.engine.schedules.times import times_of
 from evertick.rules.schedules.events import Deleted, Event, Updated
-from evertick.rules.schedules.fates import Origin
-from evertick.rules.schedules.policies import Policies
+from evertick.rules.schedules.fates import FATE_OF, Fate, Origin, Reason
+from evertick.rules.schedules.policies import BUFFER_MAX, Policies
 from evertick.rules.schedules.state import FireTime
 from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
@@ -131,11 +138,29 @@ def update(transaction: Transaction, schedule_id: ScheduleId, change: Update, by
 
 
 def delete(transaction: Transaction, schedule_id: ScheduleId, by: Requester, *, if_version: int | None = None) -> None:
-    """Remove a schedule. What waits is dropped and noted in the ledger; what runs goes on."""
+    """Remove a schedule. What waits is dropped and noted in the ledger; what runs goes on.
+
+    Also one that this release cannot read: then times that it has not judged yet stay without a row in the ledger.
+    """
     by = replace(by, targets=OPEN)  # also what has no target any more can be deleted
     row = locked(transaction, schedule_id, by.tenant, if_version)
-    _write(transaction, row, Change(action="deleted", events=[Deleted(at=by.now)]), by)
+    try:
+        _write(transaction, row, Change(action="deleted", events=[Deleted(at=by.now)]), by)
+    except (SchemaMismatch, InvalidSpec):
+        _drop_waiting(transaction, row, by.now)
+        add_history(transaction, row, (by.actor, "deleted", "this release could not read it"), by.evaluation)
     transaction.delete_schedule(schedule_id, tenant=by.tenant)
+
+
+def _drop_waiting(transaction: Transaction, row: Schedule, now: Instant) -> None:
+    """Note in the ledger that what waits will not run, without reading the schedule."""
+    where = OccurrenceFilter(tenant=row.tenant, schedule_id=row.id, fates=(Fate.BUFFERED.value,))
+    waiting = transaction.list_occurrences(where, limit=BUFFER_MAX)
+    fate, reason = FATE_OF[Reason.DELETED].value, Reason.DELETED.value
+    dropped = "the schedule was deleted"
+    transaction.record_occurrences(
+        [replace(each, fate=fate, reason=reason, detail=dropped, decided_at=now, run_id=None) for each in waiting]
+    )
 
 
 def locked(

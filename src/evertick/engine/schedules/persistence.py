@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from evertick.base.errors import WriteConflict
+from evertick.base.ids import HISTORY_PREFIX
 from evertick.base.records.jobs import Stop
 from evertick.base.records.schedules import HistoryRow
 from evertick.engine.jobs.completion import cancel
@@ -16,7 +17,6 @@ from evertick.rules.schedules.state import OccurrenceKey
 from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
 
-HISTORY_PREFIX: Final = "history"
 EVALUATOR: Final = "evaluator"
 """Who did it, where a schedule was changed without a request."""
 

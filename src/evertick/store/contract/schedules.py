@@ -83,3 +83,7 @@ class Schedules(Protocol):
     ) -> list[HistoryRow]:
         """What was done to a schedule, newest first, before the line `before`."""
         ...
+
+    def prune_history(self, *, before: Instant, limit: int) -> int:
+        """Remove lines made before `before`, of schedules that exist and of others; returns how many."""
+        ...

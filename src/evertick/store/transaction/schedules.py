@@ -5,7 +5,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Final
 
-from evertick.base.ids import ScheduleId, TenantId
+from evertick.base.ids import HISTORY_PREFIX, ScheduleId, TenantId, first_id_from
 from evertick.base.instants import Instant
 from evertick.base.records.schedules import HistoryRow, ScheduleFilter
 from evertick.store.contract.notifications import Notification
@@ -114,6 +114,9 @@ class SqlSchedules(SqlOpenOccurrences):
             HistoryRow(id=r[0], tenant=r[1], schedule_id=r[2], at=r[3], actor=r[4], action=r[5], detail=r[6])
             for r in self._fetch("list_schedule_history", params)
         ]
+
+    def prune_history(self, *, before: Instant, limit: int) -> int:
+        return self._run("prune_schedule_history", {"before": first_id_from(HISTORY_PREFIX, before), "limit": limit})
 
     def _one_schedule(self, statement: str, schedule_id: ScheduleId, tenant: TenantId) -> Schedule | None:
         rows = self._fetch(statement, {"id": schedule_id, "tenant": tenant})

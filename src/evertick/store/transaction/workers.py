@@ -23,6 +23,7 @@ class SqlWorkers(Driver):
                 "release": worker.release,
                 "serves": text_of(worker.serves),
                 "code": worker.code,
+                "zone_data": worker.zone_data,
             },
         )
 
@@ -46,4 +47,4 @@ class SqlWorkers(Driver):
 
 
 def _worker(row: Row) -> Worker:
-    return Worker(row[0], row[1], row[2], row[3], row[4], row[5], row[6], SERVES.optional(row[7]), row[8])
+    return Worker(row[0], row[1], row[2], row[3], row[4], row[5], row[6], SERVES.optional(row[7]), row[8], row[9])
