@@ -16,8 +16,8 @@ from evertick.store.contract.store import Isolation, Store, Transaction
 from evertick.store.open import open_store
 from tests.postgres import PostgresServer
 from tests.store.conftest import OpenStore
+from tests.store.control.test_hints import listening
 from tests.store.rows import NOW, at, claim, claim_in, end_of, finish, get, insert, job_id, new_job, worker
-from tests.store.test_hints import listening
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(120)]
 THREADS = 8

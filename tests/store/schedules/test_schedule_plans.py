@@ -14,7 +14,7 @@ from evertick.store.records.schedule import STATE
 from evertick.store.transaction.statements import load_statements
 from tests.store.rows import NOW, at
 from tests.store.schedule_rows import line, occurrence, report, schedule, waiting
-from tests.store.test_open_occurrences import EMPTY, run
+from tests.store.schedules.test_open_occurrences import EMPTY, run
 from tests.store.test_query_plans import buffers, nodes, postgres_plan, sqlite_steps
 
 FAR, ASLEEP, DUE = 5_000, 2_000, 300

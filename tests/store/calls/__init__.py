@@ -1,0 +1,1 @@
+"""Calls that are remembered by their idempotency keys."""

@@ -1,0 +1,1 @@
+"""Claims: which worker gets which job, fences, and tenants' turns."""

@@ -1,0 +1,1 @@
+"""Transactions, and the notifications of their commits."""

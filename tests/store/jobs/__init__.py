@@ -1,0 +1,1 @@
+"""Jobs: lists and single ones, cancel and keys."""

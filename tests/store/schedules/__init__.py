@@ -1,0 +1,1 @@
+"""Schedules, their open occurrences, and the plans of their statements."""

@@ -1,0 +1,1 @@
+"""Workers, their leases, and the lock of an engine."""
