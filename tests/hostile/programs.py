@@ -36,6 +36,13 @@ FAILING_RESULTS: Final = frozenset({"object", "loop", "surrogate"})
 """Results that cannot be kept: the job fails and leaves nothing behind."""
 
 
+BAD_SQL: Final = (
+    "syntax", "unique", "commit", "rollback", "cursor commit", "connection commit", "cursor's connection", "pragma",
+    "prepare", "hiding", "notifies",
+)  # fmt: skip
+SESSION: Final[tuple[str, ...]] = ("settings", "temporary table", "lock")
+"""What a function may leave in the session of its connection, and no other function may meet."""
+
 EARLY: Final = "early"
 """Marks what a garbage collection during the function itself has written: it may be there or not."""
 
@@ -89,6 +96,7 @@ def _step(chance: random.Random, *, depth: int, hurried: bool, tags: Counter[str
     kinds = ["insert"] * 5 + ["child"] * 2 + ["read", "own sql", "own sql", "generator", "manager", "delete"]
     kinds += ["raise"] if chance.random() < 0.4 else []
     kinds += ["spin", "spin", "nap"] if hurried else []
+    kinds += ["session"] if chance.random() < 0.3 else []
     kinds += ["bad sql", "late sql"] if chance.random() < 0.15 else []
     kinds += ["nested", "nested", "try"] if depth < 3 else []
     kind = chance.choice(kinds)
@@ -101,10 +109,12 @@ def _step(chance: random.Random, *, depth: int, hurried: bool, tags: Counter[str
         return Step(kind, name, tag, body, after)
     if kind == "raise":
         return Step(kind, chance.choice(ERRORS), tag)
+    if kind == "session":
+        return Step(kind, chance.choice(SESSION), tag)
     if kind in ("spin", "nap"):
         return Step(kind, str(chance.choice((1, 5, 15, 25, 40))), tag)
     if kind == "bad sql":
-        return Step(kind, chance.choice(("syntax", "unique", "commit", "rollback", "cursor commit")), tag)
+        return Step(kind, chance.choice(BAD_SQL), tag)
     return Step(kind, "", tag)
 
 
@@ -161,6 +171,8 @@ class Performance:
                     self._insert(step.tag)
             case "own sql" | "bad sql" | "late sql":
                 self._sql(step)
+            case "session":
+                leave_in_session(self._ctx.connection, step.name)
             case "spin":
                 end = time.monotonic() + int(step.name) / 1000
                 while time.monotonic() < end:
@@ -217,8 +229,31 @@ class Performance:
                 connection.execute(f"insert into uniques values ({number})")
             case "cursor commit":
                 connection.cursor().execute("commit")
+            case "connection commit":
+                connection.commit()
+            case "cursor's connection":
+                connection.cursor().connection.commit()
+            case "pragma":
+                connection.execute("pragma query_only = on")
+            case "prepare":
+                connection.execute("prepare p as select 1")
+            case "hiding":
+                connection.execute("create temp table jobs (id text)")
+            case "notifies":
+                list(connection.notifies(timeout=60))
             case word:
                 connection.execute(word)
+
+
+def leave_in_session(connection: Any, name: str) -> None:
+    """Change the session of the connection, as far as its database has one."""
+    is_sqlite = type(connection.cursor()).__module__.startswith("evertick.app")
+    if name == "temporary table":
+        connection.execute("create temp table if not exists scratch (n integer)")
+    elif name == "settings" and not is_sqlite:
+        connection.execute("set default_transaction_read_only = on")
+    elif name == "lock" and not is_sqlite:
+        connection.execute("select pg_advisory_lock(1)")
 
 
 @contextmanager

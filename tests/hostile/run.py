@@ -8,6 +8,7 @@ Each number is a program (`tests.hostile.programs`). Checked for each job, when 
 * a success left exactly what its program says; anything else left nothing: no document, no row, no scheduled job;
 * what must fail has failed; what nothing disturbs has succeeded;
 * no job is left over, and the worker lives;
+* actions that are canceled and stopped at random moments end as they should (`tests.hostile.stops`);
 * finalisers raise nothing but what is expected of them (`tests.hostile.unraisable`).
 """
 
@@ -29,6 +30,7 @@ import psycopg
 
 from evertick import App, MutationCtx
 from tests.hostile.programs import EARLY, Left, Performance, Program, at, collect, program_of, replay, result_of
+from tests.hostile.stops import run_stops
 from tests.hostile.unraisable import collecting_unraisable
 
 HURRIED_S: Final = 0.02
@@ -223,6 +225,8 @@ def main(database: str, jobs: int, base: int, only: int | None) -> None:
 
             url = stack.enter_context(PostgresServer()).databases.create()
         verdict = run_programs(url, numbers, base)
+        if only is None:
+            verdict.faults += run_stops(url, max(100, jobs // 20), base)
     for fault in verdict.faults[:SHOWN_MAX]:
         click.echo(fault)
     ends = ", ".join(f"{count:,} {state}" for state, count in sorted(verdict.ends.items()))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.hostile.run import run_programs
+from tests.hostile.stops import run_stops
 from tests.hostile.unraisable import collecting_unraisable
 
 JOBS = 300
@@ -24,6 +25,10 @@ def test_hostile_functions_leave_nothing_but_what_they_should(database_url: str)
     assert not verdict.faults
     assert verdict.ends["success"] > JOBS // 2
     assert verdict.ends["failed"] > JOBS // 10
+
+
+def test_actions_end_as_they_should_whenever_they_are_stopped(database_url: str) -> None:
+    assert run_stops(database_url, 100, base=1) == []
 
 
 def test_an_unexpected_error_of_a_finaliser_is_a_fault() -> None:

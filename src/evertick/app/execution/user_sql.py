@@ -136,8 +136,14 @@ def _stoppable(connection: Any, work: Callable[[], T]) -> T:
 
 
 def _refuse_hidden_tables(cursor: Any) -> None:
-    found = cursor.execute("select name from temp.sqlite_master")
-    refuse_hiding(name for (name,) in found.fetchall())
+    found = cursor.execute("select name, type from temp.sqlite_master where type in ('table', 'view')").fetchall()
+
+    def discard() -> None:
+        for name, kind in found:
+            quoted = name.replace('"', '""')
+            cursor.execute(f'drop {kind} temp."{quoted}"')
+
+    refuse_hiding([name for name, _ in found], discard)
 
 
 class _OfSession:

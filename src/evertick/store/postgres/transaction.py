@@ -29,6 +29,7 @@ COPY_FROM: Final = 16
 SUCCEEDED_COLUMNS: Final = ("id", "attempt", "completed_at", "result")
 TOLD_LOCK: Final = 0x65766573
 TEMPORARY: Final = "select relname from pg_class where relnamespace = pg_my_temp_schema()"
+DISCARD: Final = "discard temp"
 RESET: Final = (
     "reset session authorization; reset role; reset all; discard temp; select pg_advisory_unlock_all(); "
     "set local enable_seqscan = on"
@@ -53,7 +54,7 @@ class _WatchedCursor(psycopg.Cursor[Any]):
             super().execute(query, *args, **kwargs)
             if names_temporary(query):
                 found = psycopg.Cursor(self.connection).execute(TEMPORARY).fetchall()
-                refuse_hiding(name for (name,) in found)
+                refuse_hiding([name for (name,) in found], lambda: psycopg.Cursor(self.connection).execute(DISCARD))
             return self
         except psycopg.Error as error:
             self._note(error)

@@ -7,7 +7,7 @@ be (`reset_session`).
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, Final
 
@@ -73,10 +73,14 @@ def names_temporary(query: Any) -> bool:
     return _TEMPORARY.search(_text_of(query)) is not None
 
 
-def refuse_hiding(names: Iterable[str]) -> None:
-    """Raise Misuse if temporary tables have names of Evertick's own, whose statements would find them instead."""
+def refuse_hiding(names: Iterable[str], discard: Callable[[], object]) -> None:
+    """Raise Misuse if temporary tables have names of Evertick's own, whose statements would find them instead.
+
+    `discard` removes temporary tables: the function may catch the error and go on.
+    """
     hidden = sorted(_own_tables().intersection(names))
     if hidden:
+        discard()
         raise Misuse(f"a temporary table cannot be called {hidden[0]}: that is a table of Evertick's own")
 
 
