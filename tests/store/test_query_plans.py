@@ -103,7 +103,8 @@ def fill(store: Store) -> None:
             tenant = TenantId(f"t{n % TENANTS}")
             tx.insert_jobs([new_job(next(numbers), due_at=at(-n), tenant=tenant), new_job(next(numbers), due_at=at(n))])
         tx.insert_jobs([new_job(next(numbers), due_at=at(n), kind=ACTION) for n in range(1, 500)])
-        tx.insert_jobs([new_job(next(numbers), due_at=at(60_000 + n)) for n in range(FUTURE)])
+        tenants = [TenantId(f"waits_{n}") for n in range(FUTURE)]  # each with one job, due later
+        tx.insert_jobs([new_job(next(numbers), due_at=at(60_000), tenant=tenant) for tenant in tenants])
         for statement in (
             "update jobs set state = 'success', attempt = 1, completed_at = due_at where name = 'app.done'",
             f"update jobs set state = 'in_progress', attempt = 1, worker_id = '{ANN}' where name = 'app.running'",

@@ -39,6 +39,8 @@ T = TypeVar("T")
 
 DATABASE_URL_VARIABLE = "EVERTICK_DATABASE_URL"
 DATA_FOLDER = ".evertick"
+WRITERS = 8
+"""Transactions of a worker that run at a time on PostgreSQL: batches of mutations, a claim, ends, schedules."""
 
 
 class App(Decorators, Access):
@@ -308,7 +310,7 @@ class App(Decorators, Access):
         if inline:
             executors = InlineExecutors(store)
         else:
-            writers = 1 if store.single_engine else 4
+            writers = 1 if store.single_engine else WRITERS
             executors = ThreadExecutors(store, writers=writers, callers=self.settings.action_threads)
         self._environment = Environment(
             app=self.name,

@@ -4,18 +4,24 @@ So either all of a mutation is there or nothing. The end of a job is fenced: if 
 (canceled, or reaped from a worker that seemed dead), `FenceLost` takes everything back.
 """
 
+import logging
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from evertick.base.errors import WriteConflict
 from evertick.base.ids import WorkerId
-from evertick.base.instants import Instant
+from evertick.base.instants import SECOND_MS, Instant
 from evertick.base.records.jobs import Claim, JobEnd
 from evertick.engine.jobs.completion import finish
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.rules.jobs.lifecycle import ended
 from evertick.store.contract.store import Transaction
 from evertick.store.transaction.unit_of_work import UnitOfWork
+
+_logger: Final = logging.getLogger("evertick.engine")
+
+HELD_LONG_MS: Final = SECOND_MS
+"""A mutation that holds a SQLite file longer is named in the log."""
 
 
 class FenceLost(WriteConflict):
@@ -111,12 +117,25 @@ def run_batch(transaction: Transaction, batch: Batch, deps: EngineDeps) -> list[
     began_at = clock.now()
     for claim in batch.claims:
         now = clock.now()
+        _name_slow(opened, now, deps)
         if now - began_at > deps.settings.batch_ms and opened.results:
             break
         ran = deps.runner.run_mutation(opened.unit, claim, now=now)
         end = ended(claim, ran.outcome, now=now, entropy=deps.entropy, logs=ran.logs)
         opened.results.append(Result(claim, end, now))
+    _name_slow(opened, clock.now(), deps)
     return opened.finish()
+
+
+def _name_slow(opened: OpenBatch, now: Instant, deps: EngineDeps) -> None:
+    """Log the mutation that ended last if it held a SQLite file for long: all other writers wait for it."""
+    if deps.store.single_engine and opened.results and now - opened.results[-1].started_at > HELD_LONG_MS:
+        claim, _, started_at = opened.results[-1]
+        _logger.warning(
+            "%s held the database file for %.1f s: nothing else could be written meanwhile; "
+            "move what takes long into an action",
+            claim.name, (now - started_at) / 1000, extra={"job_id": claim.id, "function": claim.name},
+        )  # fmt: skip
 
 
 def still_held(transaction: Transaction, batch: Batch) -> list[Claim]:

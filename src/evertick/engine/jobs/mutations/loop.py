@@ -2,21 +2,25 @@
 
 The claim of a batch need not reach the disk: a claim that a crash forgets is a job that is still pending.
 
+Batches run one after another, because those that run at a time conflict. But on PostgreSQL one that takes longer than
+`SLOW_S` is set aside, and others run beside it: so a slow mutation delays only its own batch.
+
 When a worker dies, everything it held counts a crash. So a mutation that has seen too many die (a *suspect*) runs
 alone: no other is held, and no action runs in this process. The action loop starts nothing new while one waits, so it
 waits at most for the actions that already run, and the other mutations go on meanwhile.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from evertick.base.ids import WorkerId
 from evertick.base.instants import SECOND_MS, Instant
 from evertick.base.records.jobs import Claim, FunctionKind
+from evertick.base.records.stored import size_of
 from evertick.engine.jobs.actions import ActionLoop
-from evertick.engine.jobs.claims import Claimed, Claims, Room, give_back
+from evertick.engine.jobs.claims import BYTES_MAX, Claimed, Claims, Room, give_back
 from evertick.engine.jobs.mutations.batch import Batch, Result
 from evertick.engine.jobs.mutations.recovery import BatchRunner
 from evertick.engine.runtime.deps import EngineDeps
@@ -28,6 +32,10 @@ from evertick.store.contract.store import Isolation
 
 BATCHES_IN_A_ROW: Final = 8
 """Batches that are run one after another while they are full, before the loop looks for suspects and lost claims."""
+BATCHES_MAX: Final = 4
+"""Batches that run at a time on PostgreSQL, each in a transaction of its own."""
+SLOW_S: Final = 0.05
+"""A batch that takes longer is set aside, if there is room: the next one is claimed and run beside it."""
 STILL_WAITING_MS: Final = SECOND_MS
 """While a suspect waits for actions to end: time between two looks whether another worker has taken it."""
 
@@ -45,23 +53,40 @@ class MutationLoop(Loop):
         self._actions.on_idle = self.poke
         self._claims = Claims(deps, FunctionKind.MUTATION)
         self._batches = BatchRunner(deps)
+        self._aside: dict[asyncio.Task[Any], list[Claim]] = {}
+        """Slow batches that run on beside the others."""
+        self._suspect_waits = False
+
+    async def run(self) -> None:
+        """As `Loop.run`; then wait for the batches that were set aside."""
+        try:
+            await super().run()
+            while self._aside:
+                await asyncio.wait(self._aside, timeout=SLOW_S)
+                self._forget_ended()
+        finally:
+            for task in self._aside:
+                task.cancel()
 
     async def round(self) -> Instant | None:
         """Claim a batch of due mutations, run them, write their ends; then a suspect, if it may run."""
+        self._forget_ended()
         worker_id = self._worker_id()
         if worker_id is None:
             return None  # the next registration pokes
-        found = await self._claims.lost(worker_id)
+        beside = {(claim.id, claim.attempt) for claims in self._aside.values() for claim in claims}
+        found = await self._claims.lost(worker_id, known=beside)
         if found:
             await self._run_found(found, worker_id)
             return self._deps.clock.now()
         claimed = await self._run_due(worker_id)
         if claimed.suspect_is_due is None:
             return claimed.next_due_at
+        self._suspect_waits = claimed.suspect_is_due
         if not claimed.suspect_is_due:
             self._actions.resume()
             return claimed.next_due_at
-        if not self._actions.pause():
+        if not self._actions.pause() or self._aside:
             look_at = Instant(self._deps.clock.now() + STILL_WAITING_MS)
             return look_at if claimed.next_due_at is None else min(claimed.next_due_at, look_at)
         await self._run_suspect(worker_id)
@@ -71,16 +96,22 @@ class MutationLoop(Loop):
 
     async def _run_due(self, worker_id: WorkerId) -> Claimed:
         """Claim due mutations and run them, a few batches while they are full; returns the last claim."""
-        claimed, begun = await self._claim_and_begin(worker_id)
-        if begun is None:
-            return await self._run_while_claiming(claimed, worker_id)
-        await self._batches.complete(Batch(claimed.claims, worker_id), begun)
-        return claimed
+        heard: list[Claimed] = []
+        task = asyncio.create_task(self._claim_and_run(worker_id, heard), name="mutations")
+        if not await self._ended_soon(task, heard):
+            self._set_aside(task, heard[0].claims)
+            return heard[0]
+        claimed, has_run = task.result()
+        return claimed if has_run else await self._run_while_claiming(claimed, worker_id)
 
-    async def _claim_and_begin(self, worker_id: WorkerId) -> tuple[Claimed, Awaitable[list[Result]] | None]:
-        """Claim a batch and begin it in the same thread, unless the next is to be claimed while it runs."""
+    async def _claim_and_run(self, worker_id: WorkerId, heard: list[Claimed]) -> tuple[Claimed, bool]:
+        """Claim a batch and run it in the same thread, unless the next is to be claimed while it runs.
+
+        Returns the claim, which is put into `heard` as soon as it is known, and whether the batch has run.
+        """
 
         def begin(claimed: Claimed) -> Work[list[Result]] | None:
+            heard.append(claimed)
             if not claimed.claims or self._claims_ahead(claimed, worker_id):
                 return None
             return self._batches.work(Batch(claimed.claims, worker_id))
@@ -89,7 +120,9 @@ class MutationLoop(Loop):
             claimed, begun = await self._deps.executors.write_two(
                 self._claim_work(worker_id), begin, isolation=Isolation.RELAXED
             )
-        return claimed, begun
+        if begun is not None:
+            await self._batches.complete(Batch(claimed.claims, worker_id), begun)
+        return claimed, begun is not None
 
     async def _run_while_claiming(self, claimed: Claimed, worker_id: WorkerId) -> Claimed:
         """Run a full batch while the next is claimed: the database works on one, this process on the other.
@@ -100,16 +133,16 @@ class MutationLoop(Loop):
         for _ in range(BATCHES_IN_A_ROW):
             if not self._claims_ahead(claimed, worker_id):
                 break
-            ahead = asyncio.create_task(self._claim(worker_id))
+            ahead = asyncio.create_task(self._claim(worker_id, claimed.claims))
             try:
-                await self._batches.run(claimed.claims, worker_id)
+                await self._run(claimed.claims, worker_id)
             except BaseException:
                 ahead.cancel()
                 raise
             claimed = await ahead
             if claimed.suspect_is_due is not None:
                 suspect_is_due = claimed.suspect_is_due
-        await self._batches.run(claimed.claims, worker_id)
+        await self._run(claimed.claims, worker_id)
         return replace(claimed, suspect_is_due=suspect_is_due)
 
     def _claims_ahead(self, claimed: Claimed, worker_id: WorkerId) -> bool:
@@ -120,13 +153,56 @@ class MutationLoop(Loop):
         may_claim = not self.stopping and worker_id == self._worker_id()
         return may_claim and len(claimed.claims) == self._deps.settings.batch
 
-    async def _claim(self, worker_id: WorkerId) -> Claimed:
+    async def _claim(self, worker_id: WorkerId, runs: list[Claim]) -> Claimed:
         with self._claims.watching():
-            return await self._deps.executors.write(self._claim_work(worker_id), isolation=Isolation.RELAXED)
+            return await self._deps.executors.write(self._claim_work(worker_id, runs), isolation=Isolation.RELAXED)
 
-    def _claim_work(self, worker_id: WorkerId) -> Work[Claimed]:
-        clock, limit = self._deps.clock, self._deps.settings.batch
-        return lambda transaction: self._claims.due(transaction, worker_id, now=clock.now(), room=Room(jobs=limit))
+    def _claim_work(self, worker_id: WorkerId, runs: Sequence[Claim] = ()) -> Work[Claimed]:
+        """Claim a batch beside the claims `runs` and what was set aside."""
+        clock, held = self._deps.clock, [*runs, *(claim for claims in self._aside.values() for claim in claims)]
+        size = sum(size_of(claim.args) for claim in held)
+        room = Room(jobs=self._deps.settings.batch, bytes=BYTES_MAX - size)
+        return lambda transaction: self._claims.due(transaction, worker_id, now=clock.now(), room=room)
+
+    # -- slow batches
+
+    async def _run(self, claims: list[Claim], worker_id: WorkerId) -> None:
+        """Run claims; if that takes long, they run on beside the next ones."""
+        if not claims:
+            return
+        task = asyncio.create_task(self._batches.run(claims, worker_id), name="mutations")
+        if await self._ended_soon(task, claims):
+            task.result()
+        else:
+            self._set_aside(task, claims)
+
+    async def _ended_soon(self, task: asyncio.Task[Any], heard: Collection[object]) -> bool:
+        """Wait for a batch; False if it is slow and may be set aside: once its claim was `heard` of."""
+        try:
+            while not task.done():
+                await asyncio.wait([task], timeout=SLOW_S)
+                if heard and not task.done() and self._may_set_aside:
+                    return False
+        except BaseException:
+            task.cancel()
+            raise
+        return True
+
+    @property
+    def _may_set_aside(self) -> bool:
+        """SQLite runs one batch at a time; and a suspect waits until none is beside it."""
+        return not self._deps.store.single_engine and not self._suspect_waits and len(self._aside) < BATCHES_MAX - 1
+
+    def _set_aside(self, task: asyncio.Task[Any], claims: list[Claim]) -> None:
+        self._deps.counters.add("batches_set_aside")
+        self._aside[task] = claims
+        task.add_done_callback(lambda _: self.poke())
+
+    def _forget_ended(self) -> None:
+        """Raises what ended a batch that was set aside, if it was an error that nothing expected."""
+        for task in [task for task in self._aside if task.done()]:
+            del self._aside[task]
+            task.result()
 
     # -- suspects and lost claims
 
@@ -147,4 +223,4 @@ class MutationLoop(Loop):
         if suspects:
             with self._claims.watching():
                 await give_back(self._deps, suspects, worker_id)
-        await self._batches.run([claim for claim in found if claim.crashes < SUSPECT_CRASHES], worker_id)
+        await self._run([claim for claim in found if claim.crashes < SUSPECT_CRASHES], worker_id)

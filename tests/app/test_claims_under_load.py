@@ -1,0 +1,183 @@
+"""What a worker's claims promise others: tenants, workers with other code, jobs beside slow ones, memory."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+
+import pytest
+
+from evertick import ActionCtx, App, MutationCtx, Settings
+from evertick.base.errors import Misuse
+from evertick.engine.jobs.claims import BYTES_MAX
+from tests.app.conftest import OpenApp
+from tests.app.engine import Engine
+
+PROMPT_S = 0.1
+
+
+def until(condition: Callable[[], object], seconds: float = 20) -> None:
+    """Wait for a condition. Fails if it does not come true."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_a_freed_slot_goes_to_the_tenant_that_runs_least(open_app: OpenApp) -> None:
+    app = open_app(settings=Settings(action_slots=4))
+    began: dict[str, list[float]] = {"greedy": [], "small": []}
+    ended: list[float] = []
+
+    @app.action
+    async def work(ctx: ActionCtx, whose: str, seconds: float) -> None:
+        began[whose].append(time.monotonic())
+        await asyncio.sleep(seconds)
+        ended.append(time.monotonic())
+
+    @app.mutation
+    def note(ctx: MutationCtx, sent: float) -> None:
+        late.append(time.monotonic() - sent)
+
+    late: list[float] = []
+    with Engine(app):
+        app.tenant("greedy").scheduler.run_after_many(0, [work.args("greedy", 0.5 + n / 10) for n in range(40)])
+        until(lambda: len(began["greedy"]) == 4)
+        app.tenant("small").scheduler.run_after(0, work, "small", 0)
+        app.scheduler.run_after(0, note, time.monotonic())
+        until(lambda: began["small"] and late)
+
+    assert began["small"][0] - ended[0] <= PROMPT_S
+    assert late[0] <= PROMPT_S
+    assert len(began["greedy"]) <= 5  # none began in the slot that was free first
+
+
+@pytest.mark.postgres
+def test_in_a_mixed_fleet_a_job_goes_at_once_to_a_worker_that_has_its_function(postgres_url: str) -> None:
+    old, new = (App("fleet", database_url=postgres_url) for _ in range(2))
+    late: list[float] = []
+
+    @old.mutation(name="common")
+    def common_of_old(ctx: MutationCtx) -> None: ...
+
+    @new.mutation(name="common")
+    def common_of_new(ctx: MutationCtx) -> None: ...
+
+    @new.mutation(name="fresh")
+    def fresh(ctx: MutationCtx, sent: float) -> None:
+        late.append(time.monotonic() - sent)
+
+    new.migrate()
+    with old.running(), new.running():
+        time.sleep(0.3)
+        for _ in range(30):
+            new.scheduler.run_after(0, fresh, time.monotonic())
+            new.scheduler.run_after(0, common_of_new)
+            time.sleep(0.02)
+        until(lambda: len(late) == 30)
+        attempts = new.environment.store.read(
+            lambda tx: tx.connection.execute("select max(attempt) from jobs").fetchone()[0]
+        )
+    for app in (old, new):
+        app.close()
+
+    assert sorted(late)[len(late) // 2] <= PROMPT_S
+    assert sorted(late)[27] <= 2 * PROMPT_S  # a busy machine may be late once
+    assert attempts == 1
+
+
+@pytest.mark.postgres
+def test_a_slow_mutation_delays_only_its_own_batch(postgres_url: str) -> None:
+    app = App("slow", database_url=postgres_url, settings=Settings(mutation_timeout_ms=5_000))
+    late: list[float] = []
+    slept: list[float] = []
+
+    @app.mutation
+    def sleepy(ctx: MutationCtx) -> None:
+        time.sleep(1)
+        slept.append(time.monotonic())
+
+    @app.mutation
+    def quick(ctx: MutationCtx, sent: float) -> None:
+        late.append(time.monotonic() - sent)
+
+    app.migrate()
+    with app.running():
+        app.scheduler.run_after(0, sleepy)
+        time.sleep(0.15)
+        for _ in range(10):
+            app.scheduler.run_after(0, quick, time.monotonic())
+            time.sleep(0.05)
+        assert slept == []
+        until(lambda: len(late) == 10)
+        assert slept == []
+        until(lambda: slept)
+    counts = app.counters.snapshot()
+    app.close()
+
+    assert sorted(late)[5] <= PROMPT_S
+    assert (counts["jobs_success"], counts["batches_set_aside"]) == (11, 1)
+
+
+def test_on_sqlite_a_mutation_that_holds_the_file_for_long_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    app = App("slow", database_url="sqlite://", settings=Settings(mutation_timeout_ms=5_000))
+
+    @app.mutation(name="hoard")
+    def hoard(ctx: MutationCtx) -> None:
+        time.sleep(1.1)
+
+    with caplog.at_level(logging.WARNING, "evertick.engine"), Engine(app) as engine:
+        engine.wait(app.scheduler.run_after(0, hoard))
+    app.close()
+
+    assert [r.getMessage().partition(": ")[0] for r in caplog.records] == ["hoard held the database file for 1.1 s"]
+
+
+def test_a_worker_holds_at_most_64_megabytes_of_arguments(open_app: OpenApp) -> None:
+    app = open_app()
+    together: list[int] = []
+    running: set[int] = set()
+    size = 3_900_000
+
+    @app.action
+    async def take(ctx: ActionCtx, number: int, blob: str) -> None:
+        running.add(number)
+        together.append(len(running))
+        await asyncio.sleep(0.2)
+        running.discard(number)
+
+    for number in range(20):
+        app.scheduler.run_after(0, take, number, "x" * size)
+    with Engine(app):
+        until(lambda: len(together) == 20 and not running)
+
+    assert 8 <= max(together) <= BYTES_MAX // size
+
+
+def test_a_job_of_a_pool_runs_where_its_pool_or_that_of_its_function_is_served(open_app: OpenApp) -> None:
+    app = open_app()
+    ran: list[str] = []
+
+    @app.action(pool="mail")
+    async def send(ctx: ActionCtx) -> None:
+        ran.append("send")
+
+    @app.mutation
+    def note(ctx: MutationCtx) -> None:
+        ran.append("note")
+
+    app.scheduler.run_after(0, send)
+    app.scheduler.run_after(0, note)
+    with app.running(pools=["mail"]):
+        until(lambda: ran)
+        time.sleep(0.2)
+        assert ran == ["send"]
+    with app.running():
+        until(lambda: len(ran) == 2)
+
+    with app.running(pools=["other"]):
+        app.scheduler.run_after(0, note)
+        time.sleep(0.2)
+    assert ran == ["send", "note"]
+    with pytest.raises(Misuse, match="a pool's name is"), app.running(pools=["a b"]):
+        pass
