@@ -14,15 +14,18 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks.peers.run import ground
 from benchmarks.raw import PostgresLoop, RawLoop, SqliteLoop
 from evertick import ActionCtx, App, MutationCtx, QueryCtx
-from evertick.base.ids import DEFAULT_TENANT, IdMaker, system_entropy
+from evertick.base.ids import IdMaker, JobId, system_entropy
 from evertick.base.instants import DAY_MS, Instant
+from evertick.base.records.jobs import FunctionKind, NewJob
 from evertick.functions import FunctionCall
+from evertick.store.transaction.jobs import new_job_row
 from tests.postgres import PostgresServer
 
 POLL_S = 0.005
@@ -93,7 +96,7 @@ class Bench:
         raw = self.make_raw()
         call = (lambda n: {"n": n, "text": "hello"}) if documents else (lambda n: None)
         began = time.perf_counter()
-        done = raw.drain(call, kind=kind, documents=documents)
+        done = raw.drain(call, function=function.name, kind=kind, documents=documents)
         seconds = time.perf_counter() - began
         if done != self.jobs:
             raise AssertionError(f"the plain loop found {done} jobs, not {self.jobs}")
@@ -103,13 +106,9 @@ class Bench:
         """Rows of jobs as the insert statement takes them."""
         now = Instant(time.time_ns() // 1_000_000)
         due = now + due_in_ms
-        return [
-            (
-                self.ids.make("job", now), DEFAULT_TENANT, "mutation", "noop", '{"n":1}', "pending", due, due, now,
-                None, None, None, None, None, None,
-            )
-            for _ in range(number)
-        ]  # fmt: skip
+        what = {"kind": FunctionKind.MUTATION, "name": "noop", "args": '{"n":1}'}
+        make = partial(NewJob, **what, requested_at=due, due_at=due, created_at=now)
+        return [new_job_row(make(id=JobId(self.ids.make("job", now)))) for _ in range(number)]
 
     def enqueue_one(self, number: int) -> float:
         """Evertick's jobs a second, one call and one commit each."""

@@ -27,14 +27,14 @@ from benchmarks.peers.run import ground
 from evertick import App, MutationCtx
 from evertick.base.ids import DEFAULT_TENANT, IdMaker, ScheduleId, system_entropy
 from evertick.base.instants import DAY_MS, SECOND_MS, Instant
-from evertick.base.records.jobs import FunctionKind, JobState
+from evertick.base.records.jobs import FunctionKind
 from evertick.engine.schedules.evaluation import Inputs, evaluate
 from evertick.engine.schedules.evaluator import PAGE, Evaluator
 from evertick.engine.schedules.outcome import Evaluation
 from evertick.rules.schedules.metadata import ScheduleMetadata, Target
 from evertick.rules.schedules.state import new_state
 from evertick.store.records.schedule import Schedule, StoredSpec
-from evertick.store.transaction.jobs import NEW_JOB_COLUMNS
+from evertick.store.transaction.jobs import NEW_JOB_COLUMNS, new_job_row
 from evertick.store.transaction.ledger import RECORDED_COLUMNS
 from evertick.store.transaction.schedules import SAVED_COLUMNS, SCHEDULE_COLUMNS, saved_values, schedule_values
 from evertick.store.transaction.statements import load_statements
@@ -223,14 +223,7 @@ class Bench:
     def _page_rows(self, rows: Sequence[Schedule], now: Instant) -> tuple[list[tuple[Any, ...]], ...]:
         evaluation = Evaluation(now=now, make_id=self.ids.make)
         items = [evaluate(row, Inputs(), evaluation) for row in rows]
-        jobs = [
-            (
-                job.id, DEFAULT_TENANT, job.kind.value, job.name, job.args, JobState.PENDING.value, job.requested_at,
-                job.due_at, job.created_at, None, None, None, None, None, job.schedule,
-            )
-            for item in items
-            for job in item.jobs
-        ]  # fmt: skip
+        jobs = [new_job_row(job) for item in items for job in item.jobs]
         ledger = [tuple(getattr(row, name) for name in RECORDED_COLUMNS) for item in items for row in item.occurrences]
         saved = [saved_values(item.row) for item in items]
         return jobs, ledger, saved

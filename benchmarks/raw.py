@@ -12,17 +12,17 @@ from typing import Any, Protocol
 import psycopg
 from pydantic_core import from_json
 
+from evertick.base.ids import DEFAULT_POOL, DEFAULT_TENANT, queue_of
 from evertick.store.transaction.statements import load_statements
 
 BATCH = 256
-FAR = 9_000_000_000_000_000
 
 
 class RawLoop(Protocol):
     """A plain loop on one database."""
 
-    def drain(self, call: Callable[..., Any], *, kind: str, documents: bool) -> int:
-        """Work off all due jobs of a kind; how many there were."""
+    def drain(self, call: Callable[..., Any], *, function: str, kind: str, documents: bool) -> int:
+        """Work off all ready jobs of a function; how many there were."""
         ...
 
     def enqueue_one(self, rows: list[tuple[Any, ...]]) -> None:
@@ -38,11 +38,6 @@ class RawLoop(Protocol):
         ...
 
 
-def claim_params(kind: str) -> dict[str, Any]:
-    """What the claim statement takes."""
-    return {"kind": kind, "tenant": "default", "due_from": 0, "now": FAR, "limit": BATCH, "worker_id": "raw"}
-
-
 class SqliteLoop:
     """On sqlite3."""
 
@@ -52,15 +47,18 @@ class SqliteLoop:
         self.connection.execute("pragma synchronous = full")
         self.statements = load_statements("sqlite")
 
-    def drain(self, call: Callable[..., Any], *, kind: str, documents: bool) -> int:
-        connection, done, params = self.connection, 0, claim_params(kind)
+    def drain(self, call: Callable[..., Any], *, function: str, kind: str, documents: bool) -> int:
+        connection, done = self.connection, 0
+        find = {"queue": queue_of(DEFAULT_POOL, function), "tenant": DEFAULT_TENANT, "rank": 0, "limit": BATCH}
         while True:
             connection.execute("begin immediate")
-            rows = connection.execute(self.statements["claim_jobs"], params).fetchall()
+            ids = json.dumps([row[0] for row in connection.execute(self.statements["ready_ids"], find)])
+            params = {"ids": ids, "kind": kind, "worker_id": "raw"}
+            rows = connection.execute(self.statements["claim_ids"], params).fetchall()
             connection.execute("commit")
             if not rows:
                 return done
-            params["due_from"] = min(row[5] for row in rows)
+            find["rank"] = min(row[-1] for row in rows)
             connection.execute("begin immediate")
             written = []
             for row in rows:
@@ -100,14 +98,18 @@ class PostgresLoop:
         self.connection = psycopg.connect(url)
         self.statements = {name: text.encode() for name, text in load_statements("postgres").items()}
 
-    def drain(self, call: Callable[..., Any], *, kind: str, documents: bool) -> int:
-        connection, done, params = self.connection, 0, claim_params(kind)
+    def drain(self, call: Callable[..., Any], *, function: str, kind: str, documents: bool) -> int:
+        connection, done = self.connection, 0
+        params: dict[str, Any] = {
+            "queues": [queue_of(DEFAULT_POOL, function)], "tenants": [DEFAULT_TENANT], "ranks": [0], "limits": [BATCH],
+            "bytes": 1 << 40, "kind": kind, "worker_id": "raw",
+        }  # fmt: skip
         while True:
             rows = connection.execute(self.statements["claim_jobs"], params).fetchall()
             connection.commit()
             if not rows:
                 return done
-            params["due_from"] = min(row[5] for row in rows)
+            params["ranks"] = [min(row[-1] for row in rows)]
             written = []
             for row in rows:
                 result = call(**from_json(row[4]))

@@ -45,21 +45,10 @@ class SqlJobs(Driver):
     def insert_jobs(self, jobs: Sequence[NewJob]) -> None:
         if not jobs:
             return
-        rows, soon = [], set()
         for job in jobs:
-            canceled = job.state is JobState.CANCELED
-            if not canceled and job.due_at < job.created_at + HINT_WINDOW_MS:
-                soon.add(job.kind)
-            rows.append((
-                job.id, job.tenant, job.kind.value, job.name, job.args, job.state.value, job.requested_at, job.due_at,
-                job.created_at, job.created_at if canceled else None, job.parent_id, job.key, text_of(job.retry),
-                text_of(job.on_complete), text_of(job.schedule),
-                None if job.pool == DEFAULT_POOL else job.pool, queue_of(job.pool, job.name),
-                "ready" if job.due_at <= job.created_at else "waiting", job.priority,
-                job.due_at - job.priority * PRIORITY_MS, size_of(job.args),
-            ))  # fmt: skip
-        self.hints.update(DUE[kind] for kind in soon)
-        self._run_many("insert_jobs", NEW_JOB_COLUMNS, rows)
+            if job.state is not JobState.CANCELED and job.due_at < job.created_at + HINT_WINDOW_MS:
+                self.hints.add(DUE[job.kind])
+        self._run_many("insert_jobs", NEW_JOB_COLUMNS, [new_job_row(job) for job in jobs])
 
     def get_job(self, job_id: JobId, *, tenant: TenantId) -> Job | None:
         rows = self._fetch("get_job", {"id": job_id, "tenant": tenant})
@@ -111,6 +100,18 @@ class SqlJobs(Driver):
 
     def prune_jobs(self, *, before: Instant, limit: int) -> int:
         return self._run("prune_jobs", {"before": before, "limit": limit})
+
+
+def new_job_row(job: NewJob) -> Row:
+    """A NewJob in the order of NEW_JOB_COLUMNS."""
+    return (
+        job.id, job.tenant, job.kind.value, job.name, job.args, job.state.value, job.requested_at, job.due_at,
+        job.created_at, job.created_at if job.state is JobState.CANCELED else None, job.parent_id, job.key,
+        text_of(job.retry), text_of(job.on_complete), text_of(job.schedule),
+        None if job.pool == DEFAULT_POOL else job.pool, queue_of(job.pool, job.name),
+        "ready" if job.due_at <= job.created_at else "waiting", job.priority,
+        job.due_at - job.priority * PRIORITY_MS, size_of(job.args),
+    )  # fmt: skip
 
 
 def _job(r: Row) -> Job:
