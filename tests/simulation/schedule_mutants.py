@@ -113,6 +113,10 @@ def rows_of_a_moment_ago() -> Iterator[None]:
         yield
 
 
+def nothing_opened(self: Any, schedules: Any) -> None:
+    """What is open is not written."""
+
+
 def engine_evaluates(new: Any) -> Plant:
     """Replace `evaluate` for the evaluator and for requests."""
     return both(swap(evaluator, "evaluate", new), swap(schedule_requests, "evaluate", new))
@@ -135,5 +139,11 @@ MUTANTS: Final = (
         "a schedule is judged as it was, and written over what it is",
         both(rows_of_a_moment_ago, sql("save_schedules", "and revision = ?", "and ? is not null")),
     ),
+    Mutant(
+        "ends stay open",
+        "a run that ended still counts as open",
+        sql("close_occurrences", "where tenant = ?", "where 0 and tenant = ?"),
+    ),
+    Mutant("opens lost", "a run that began does not count as open", swap(SqlSchedules, "_write_open", nothing_opened)),
     Mutant("jitter", "an update drops the time that jitter keeps back", swap(decide, "_updated", kept_time_forgotten)),
 )

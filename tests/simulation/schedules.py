@@ -131,7 +131,7 @@ def simulate(seed: int, *, plan: Sequence[Fault] | None = None, profile: Profile
 def _small_pages(profile: Profile) -> Iterator[None]:
     """Limits so small that every one of them is met."""
     with (
-        patch.multiple(evaluator, PAGE=profile.page, REPORTS_MAX=profile.reports),
+        patch.multiple(evaluator, PAGE=profile.page, REPORTS_MAX=profile.reports, OCCURRENCES_MAX=2 * profile.due),
         patch.object(evaluation, "OCCURRENCES_PER_ROUND", profile.due),
         patch.object(open_occurrences, "FEW", 1),
         patch.object(schedule_requests, "ROUNDS_MAX", 3_000),

@@ -39,8 +39,9 @@ PAGE_MIN: Final = 8
 """Schedules that are read at least, after pages that ended early."""
 OCCURRENCES_MAX: Final = 500
 """Occurrences and ends of runs after which a page takes no further schedule; fewer while pages take long."""
-OCCURRENCES_MIN: Final = 25
-PAGE_MS: Final = 50
+OCCURRENCES_MIN: Final = 100
+"""Fewer would not pay for the commit, and leave no room for what is due beside those that reported."""
+PAGE_MS: Final = 100
 """Time after which a page takes no further schedule. A page that took twice as long makes the next ones smaller."""
 REPORTS_MAX: Final = 1_000
 """Ends of runs that are heard in one round."""

@@ -78,7 +78,7 @@ def _compiled(text: str) -> "Recurrence":
 
 
 STATE: Final = Codec(to_text, from_text)
-TARGET: Final = Codec(Target.to_text, Target.from_text)
+TARGET: Final = Codec(Target.to_text, lru_cache(maxsize=COMPILED_MAX)(Target.from_text))  # many schedules share one
 FORMAT: Final = 1
 """The newest format of a schedule's row that this code knows. Rows of a newer one are left to newer code."""
 UNREADABLE: Final = "unreadable"
