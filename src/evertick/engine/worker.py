@@ -102,18 +102,21 @@ class Worker:
         loops = [*self._claiming, self.actions.ends, *self._maintenance]
         tasks = [asyncio.create_task(each.run(), name=f"loop {each.name}") for each in loops]
         stopped = asyncio.create_task(self._stopped.wait(), name="stop")
+        refused = asyncio.create_task(self.registration.refused.wait(), name="refused")
         try:
-            await asyncio.wait([*tasks, stopped], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([*tasks, stopped, refused], return_when=asyncio.FIRST_COMPLETED)
             await self._end(tasks)
         finally:
             unlisten()
-            for task in (stopped, *tasks):
+            for task in (stopped, refused, *tasks):
                 task.cancel()
             self.registration.close()
             self._deps.executors.close(wait=all(task.done() for task in tasks))
         for task in tasks:
             if task.done() and not task.cancelled() and (error := task.exception()) is not None:
                 raise error
+        if self.registration.refusal is not None:
+            raise self.registration.refusal
 
     def _cancel_actions(self) -> None:
         self.actions.cancel_all()

@@ -130,6 +130,31 @@ def test_a_step_that_shuts_workers_out_waits_for_them(database_url: str, release
     newer.close()
 
 
+def test_a_worker_that_was_taken_for_dead_meanwhile_does_not_go_on(database_url: str, release: Release) -> None:
+    """It was stopped for longer than its lease, and a migration did not see it. It registers again, and is refused."""
+    app = App("old", database_url=database_url)
+    newer = open_store(database_url)
+
+    def migrated(*args: Any) -> None:
+        newer.write(lambda tx: [tx.remove_worker(each.id) for each in tx.list_workers()])
+        release.of("create table shed (a integer);")
+        assert newer.migrate() == [f"{FIRST:04}_made_up"]
+        release.of()
+
+    engine = Engine(app)
+    with pytest.raises(SchemaMismatch, match="upgrade this installation"), engine:
+        app.mutation(name="ready")(lambda ctx: None)
+        engine.wait(app.scheduler.run_after(0, "ready"))
+        migrated()
+        assert engine._loop is not None
+        assert engine._worker is not None
+        engine._loop.call_soon_threadsafe(engine._worker.registration.lost)
+        engine._thread.join(60)
+    assert newer.read(lambda tx: tx.list_workers()) == []
+    app.close()
+    newer.close()
+
+
 def test_only_indexes_stand_afterwards() -> None:
     with pytest.raises(ValueError, match="only indexes"):
         Step(9, "0009_x", "-- afterwards:\nupdate jobs set extra = 1;").afterwards  # noqa: B018

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from evertick._version import __version__
-from evertick.base.errors import Conflict, Unavailable
+from evertick.base.errors import Conflict, SchemaMismatch, Unavailable
 from evertick.base.ids import WORKER_PREFIX, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import SERVES, FunctionKind, Serves, Worker
@@ -48,6 +48,9 @@ class Registration:
         self._make_heartbeat = make_heartbeat
         self._on_lost = on_lost
         self._on_renewed = on_renewed
+        self.refused = asyncio.Event()
+        """Set when the worker cannot go on under a new identity, because of `refusal`."""
+        self.refusal: SchemaMismatch | None = None
         self._worker_id = self._new_id()
         self._registered = False
         self._heartbeat: Heartbeat | None = None
@@ -118,8 +121,20 @@ class Registration:
             return transaction.workers_alive(now)
 
         alive = await self._deps.executors.write(work, isolation=Isolation.READ_COMMITTED)
+        await self._check_release()
         self._registered = True
         _compare_zone_data(row, alive)
+
+    async def _check_release(self) -> None:
+        """Now that migrations see this worker: raise SchemaMismatch if one was faster that shuts its release out."""
+        try:
+            await self._deps.executors.ask(self._deps.store.check_schema)
+        except SchemaMismatch:
+            worker_id = self._worker_id
+            await self._deps.executors.write(
+                lambda transaction: transaction.remove_worker(worker_id), isolation=Isolation.READ_COMMITTED
+            )
+            raise
 
     async def _register_again(self) -> None:
         while not self._stopped:
@@ -127,6 +142,10 @@ class Registration:
             self._worker_id = self._new_id()
             try:
                 await self._register()
+            except SchemaMismatch as error:  # a newer release has migrated the database meanwhile
+                self.refusal = error
+                self.refused.set()
+                return
             except (Unavailable, Conflict):
                 await asyncio.sleep(self._deps.settings.renew_every_ms / 1000)
             else:

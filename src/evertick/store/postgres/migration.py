@@ -123,6 +123,8 @@ class PostgresMigration:
             connection.rollback()
             return state.version < step.number
         if schema.shuts_out(step, state):
+            # A worker registers and then looks at the schema: so it is seen here, or it sees what is done here.
+            connection.execute("lock table workers in share row exclusive mode")
             older = connection.execute(_OLDER, (step.oldest_code,)).fetchall()
             schema.refuse_while_running(step, [schema.OlderWorker(*row) for row in older], place=self._place)
         try:
