@@ -80,11 +80,13 @@ def _register(app: App, ran: dict[int, Ran]) -> None:
             if how != "swallows":
                 raise
         finally:
-            if how == "schedules":
-                told = ctx.cancel_requested
-                born = await ctx.scheduler.run_after(0, child)
-                ran[number].children += [born] if told else []
-            ran[number].ended = time.time()
+            try:
+                if how == "schedules":
+                    told = ctx.cancel_requested
+                    born = await ctx.scheduler.run_after(0, child)
+                    ran[number].children += [born] if told else []
+            finally:  # a stop interrupts what cleans up, too
+                ran[number].ended = time.time()
         return how
 
     @app.action(name="plain", timeout=5)

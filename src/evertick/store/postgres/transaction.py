@@ -94,6 +94,8 @@ class PostgresTransaction(SqlTransaction):
         self._cursor = psycopg.Cursor(connection)
         self._statements = load_statements("postgres")
         self._is_handed_out = False
+        self._conflict: EvertickError | None = None
+        """The first conflict that this transaction has met: nothing of it may be committed."""
         self._is_used = False
         """Whether a function was given the connection since the session was reset."""
         self._conflicts: list[psycopg.Error] = []
@@ -113,8 +115,8 @@ class PostgresTransaction(SqlTransaction):
 
     def explain(self, error: BaseException) -> EvertickError | None:
         """SQLAlchemy wraps the driver's error. Conflicts count if they are this connection's own."""
-        if error is self.failure:
-            return self.failure
+        if error is self.failure or error is self._conflict:
+            return self._conflict or self.failure
         cause = _of_the_driver(error)
         if type(cause) is pg_errors.InFailedSqlTransaction:
             cause = self._users_error or cause
@@ -133,6 +135,8 @@ class PostgresTransaction(SqlTransaction):
             self._is_used = False
 
     def check_usable(self) -> None:
+        if self._conflict is not None:  # a function may have caught it, and undone its own part alone
+            raise self._failed(self._conflict)
         if self._is_handed_out and self._connection.info.transaction_status is TransactionStatus.IDLE:
             raise self._failed(TransactionRefused("a function has ended the transaction that it shares with others"))
         if self._connection.info.transaction_status is TransactionStatus.INERROR:
@@ -143,6 +147,7 @@ class PostgresTransaction(SqlTransaction):
             self._users_error = error
         if isinstance(error, pg_errors.SerializationFailure | pg_errors.DeadlockDetected):
             self._conflicts.append(error)
+            self._conflict = self._conflict or ours(error)
 
     def _hidden(self) -> EvertickError:
         """Why nothing can follow: a function met an error in a statement of its own, and went on."""
@@ -155,7 +160,12 @@ class PostgresTransaction(SqlTransaction):
 
     def _ours(self, error: psycopg.Error) -> EvertickError:
         follows = isinstance(error, pg_errors.InFailedSqlTransaction) and self._is_handed_out and self.failure is None
-        return self._hidden() if follows else ours(error)
+        if follows:
+            return self._hidden()
+        meant = ours(error)
+        if isinstance(error, pg_errors.SerializationFailure | pg_errors.DeadlockDetected):
+            self._conflict = self._conflict or meant
+        return meant
 
     def _fetch(self, name: str, params: Mapping[str, Any]) -> list[Row]:
         try:
