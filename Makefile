@@ -13,7 +13,7 @@ PEERS ?=
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check lint types docs bench bench-peers clean python
+.PHONY: help run test test-short check lint types docs bench bench-peers clean python
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,6 +23,9 @@ run: $(VENV)/.installed ## Watch a message being written, scheduled, and deleted
 
 test: lint types ## Lint, check types and layers, run every test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+
+test-short: $(VENV)/.installed-dev ## Run the tests of functions, jobs and both stores: a first look at another Python
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal tests/base tests/rules tests/app tests/store $(ARGS)
 
 lint: $(VENV)/.installed-dev ## Look for mistakes and unusual formatting
 	$(BIN)/ruff check .
