@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
+import psycopg
 import pytest
 from psycopg import sql
 
@@ -153,15 +154,16 @@ def postgres_plan(store: Store, name: str, params: Mapping[str, Any], *, mode: s
     plans: list[Any] = []
 
     def work(tx: Transaction) -> None:
-        tx.connection.execute("set local enable_seqscan = off")  # as it is for the store's own statements
-        tx.connection.execute(f"set local plan_cache_mode = {mode}".encode())
-        tx.connection.execute(f"prepare hot as {text}".encode())
+        cursor = psycopg.Cursor(tx.connection)  # the driver's own: a function's may prepare nothing
+        cursor.execute("set local enable_seqscan = off")  # as it is for the store's own statements
+        cursor.execute(f"set local plan_cache_mode = {mode}".encode())
+        cursor.execute(f"prepare hot as {text}".encode())
         values = sql.SQL(", ").join(sql.Literal(params[parameter]) for parameter in names)
         call = sql.SQL("execute hot ({})").format(values) if names else sql.SQL("execute hot")
         options = sql.SQL("(format json, analyze, buffers)" if run else "(format json)")
-        row = tx.connection.execute(sql.SQL("explain {} {}").format(options, call)).fetchone()
+        row = cursor.execute(sql.SQL("explain {} {}").format(options, call)).fetchone()
         plans.append(row[0][0]["Plan"])
-        tx.connection.execute("deallocate hot")
+        cursor.execute("deallocate hot")
         raise Undone
 
     with pytest.raises(Undone):
