@@ -23,12 +23,17 @@ CALLS: dict[str, Callable[[App], Any]] = {
     "schedule to delete": lambda app: app.schedules.delete(HALF),
     "schedule's occurrences": lambda app: app.schedules.occurrences(HALF),
     "pause's note": lambda app: app.schedules.pause("s", HALF),
-    "note": lambda app: app.schedules.create("t", when=every(hours=1), do="keep", note=HALF),
+    "note": lambda app: app.schedules.create("t", when=every(hours=1), do=of(app), note=HALF),
     "tenant": lambda app: app.tenant(HALF),
     "cron": lambda app: app.crons.add(HALF, every(hours=1), app.functions.resolve("get")),
     "name of a mutation": lambda app: app.mutation(name=HALF)(lambda ctx: None),
     "app's name": lambda app: App(HALF),
 }
+
+
+def of(app: App) -> Any:
+    """A call that a schedule can make."""
+    return app.functions.resolve("keep").args("x")
 
 
 @pytest.mark.parametrize("where", CALLS)
