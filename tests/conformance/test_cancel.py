@@ -1,7 +1,5 @@
 """Cancel: what is pending never starts, what runs schedules nothing more, what is over stays as it is."""
 
-import asyncio
-import contextlib
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -13,6 +11,7 @@ from evertick.base.errors import InvalidArguments, Misuse
 from evertick.functions import JobState
 from evertick.testing import World
 from tests.conformance.facts import fact
+from tests.conformance.waiting import undeterred
 
 OpenWorld = Callable[..., World]
 
@@ -69,15 +68,6 @@ async def act_schedule(ctx: ActionCtx, text: str) -> JobId:
 async def act_schedule_deeper(ctx: ActionCtx, text: str) -> JobId:
     await ctx.run_action(act_schedule, text)
     return await ctx.run_mutation(schedule_nested, text)
-
-
-async def undeterred(seconds: float) -> None:
-    """Wait that long, whatever the function is told meanwhile."""
-    time = asyncio.get_running_loop().time
-    until = time() + seconds
-    while time() < until:
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.sleep(until - time())
 
 
 @app.action
