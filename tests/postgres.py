@@ -416,5 +416,5 @@ def emptied(url: str) -> str:
             if name.startswith("own_"):
                 connection.execute(sql.SQL("drop table {}").format(sql.Identifier(name)))
             elif name != "meta":
-                connection.execute(sql.SQL("truncate {}").format(sql.Identifier(name)))
+                connection.execute(sql.SQL("truncate {} cascade").format(sql.Identifier(name)))
     return url
