@@ -1,8 +1,10 @@
 """Commands that wait: a hint ends the wait, and what came meanwhile is one reason to look."""
 
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -14,6 +16,7 @@ from evertick.store.contract.store import Store
 from evertick.store.open import open_store
 from tests.store.rows import insert, new_job
 
+ROOT = Path(__file__).resolve().parents[2]
 FOR_EVER_S = 3_600.0
 
 
@@ -81,7 +84,8 @@ def write_under_ctrl_c(store: Store, line: int) -> tuple[bool, bool]:
     return reached, interrupted
 
 
-def test_ctrl_c_at_any_line_of_a_write_lets_it_end_whole_and_the_store_usable() -> None:
+def write_under_ctrl_c_at_every_line() -> None:
+    """Raises AssertionError if a write is not whole, or the store of no use afterwards."""
     store = open_store("sqlite://")
     store.migrate()
 
@@ -91,6 +95,16 @@ def test_ctrl_c_at_any_line_of_a_write_lets_it_end_whole_and_the_store_usable() 
     assert seen[10][0]
     assert not seen[-1][0]  # the write passes fewer lines: each was tried
     store.close()
+
+
+def test_ctrl_c_at_any_line_of_a_write_lets_it_end_whole_and_the_store_usable() -> None:
+    """In a process of its own: it sends signals to itself and traces every line, which other tests' threads delay."""
+    code = "from tests.cli.test_news import write_under_ctrl_c_at_every_line as work\nwork()\n"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_second_ctrl_c_does_not_wait() -> None:
