@@ -45,8 +45,8 @@ Hook = Callable[[Failure], object]
 class FailureHooks:
     """The failure hooks of one app. An observer of the engine.
 
-    A hook may take its time, so hooks run one after the other in a thread of their own; with `inline`, as in tests, at
-    once. What a hook raises is logged.
+    A hook may take its time, so hooks run one after the other in a thread of their own; in a simulated world, by
+    `failed_now`, at once. What a hook raises is logged.
     """
 
     def __init__(self) -> None:
@@ -63,11 +63,10 @@ class FailureHooks:
 
     def remember(self, claim: Claim, error: BaseException) -> None:
         """Keep what a function raised until the end of its job is written."""
-        if self._hooks:
-            self._exceptions[claim.id, claim.attempt] = error
-            while len(self._exceptions) > WAITING_MAX:
-                with contextlib.suppress(KeyError):
-                    self._exceptions.popitem(last=False)
+        self._exceptions[claim.id, claim.attempt] = error
+        while len(self._exceptions) > WAITING_MAX:
+            with contextlib.suppress(KeyError):
+                self._exceptions.popitem(last=False)
 
     def job_ended(self, event: JobEnded, /) -> None:
         """See `Observer.job_ended`."""
@@ -76,7 +75,10 @@ class FailureHooks:
             with self._changed:
                 self._waiting.append(failure)
                 self._changed.notify_all()
-            self._start()
+                if self._thread is None:
+                    self._thread = threading.Thread(target=self._run, name="evertick-failures", daemon=True)
+                    self._thread.start()
+                    atexit.register(self.flush)
 
     def failed_now(self, event: JobEnded, /) -> None:
         """As `job_ended`, but the hooks run at once in this thread."""
@@ -91,7 +93,7 @@ class FailureHooks:
 
     def _failure(self, event: JobEnded) -> Failure | None:
         exception = self._exceptions.pop((event.claim.id, event.claim.attempt), None)
-        if not self._hooks or event.end.error is None:
+        if event.end.error is None:
             return None
         claim, error = event.claim, event.end.error.value
         return Failure(
@@ -104,13 +106,6 @@ class FailureHooks:
             traceback=error.traceback,
             exception=exception,
         )
-
-    def _start(self) -> None:
-        with self._changed:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="evertick-failures", daemon=True)
-                self._thread.start()
-                atexit.register(self.flush)
 
     def _run(self) -> None:
         while True:

@@ -7,7 +7,6 @@ and what was running is given back by the next worker.
 """
 
 import asyncio
-import contextlib
 import logging
 import os
 import signal
@@ -19,6 +18,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from evertick.base.errors import Misuse
+from evertick.engine.runtime.event_loop import a_loop_runs_here, run_to_end
 from evertick.engine.runtime.settings import Settings
 from evertick.store.contract.store import Store
 
@@ -121,11 +121,8 @@ def run_until_stopped(app: Served, *, pools: Iterable[str] = ()) -> None:
     """See `App.run`."""
     if threading.current_thread() is not threading.main_thread():
         raise Misuse("app.run() waits for signals, so it runs in the main thread; use app.running() in another one")
-    with contextlib.suppress(RuntimeError):
-        asyncio.get_running_loop()
+    if a_loop_runs_here():
         raise Misuse("an event loop runs in this thread already; use `async with app.running():` there")
-    from evertick.engine.runtime.event_loop import run_to_end
-
     run_to_end(serve, app, app.settings.drain_ms, pools=pools, started=stop_on_signals)
 
 

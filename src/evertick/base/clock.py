@@ -23,7 +23,7 @@ class Clock(Protocol):
 class SystemClock:
     """The machine's clock, plus an offset that a fleet takes from its database.
 
-    From `keep_steady` on it runs by the machine's steady clock: if somebody sets the machine's clock, this one goes on.
+    From `keep_steady` on it runs by the machine's steady clock: if the machine's clock is set, this one goes on.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ def _wall_ms() -> int:
 
 
 def _steady_ms() -> int:
-    """The clock that nobody sets and that, where the system has one, goes on while the machine sleeps."""
+    """The clock that cannot be set; where the system has such a one, it goes on while the machine sleeps."""
     if hasattr(time, "CLOCK_BOOTTIME"):
         return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
     return time.monotonic_ns() // 1_000_000

@@ -17,15 +17,14 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from evertick.app.serving import once_per_keypress
-from evertick.cli.core.exits import Exit
-from evertick.cli.dev.child_process import ending
+from evertick.cli.core.exits import Exit, ending
 from evertick.engine.runtime.registration import call_in_loop
 
 _logger: Final = logging.getLogger("evertick.cli")
 
 STEADY_S: Final = 10.0
 """A worker that lived so long is replaced at once."""
-PAUSE_FIRST_S: Final = 1.0
+PAUSE_FIRST_S: Final = 2.0
 PAUSE_MAX_S: Final = 30.0
 
 
@@ -39,18 +38,19 @@ class Supervisor:
         self._processes: dict[int, asyncio.subprocess.Process] = {}
         self._requests = 0
         self._asked = asyncio.Event()
+        self._one_ran = asyncio.Event()
 
     async def run(self) -> int:
         """Run until asked to stop and all workers have ended; returns the exit code."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._stop)
         loop.add_signal_handler(signal.SIGINT, once_per_keypress(self._stop))
-        first_runs: asyncio.Future[int] = loop.create_future()
-        first = asyncio.create_task(self._keep(1, first_runs))
-        failed = await first_runs
-        if failed:
-            await first
-            return failed
+        first = asyncio.create_task(self._keep(1))
+        one_ran = asyncio.create_task(self._one_ran.wait())
+        await asyncio.wait((first, one_ran), return_when=asyncio.FIRST_COMPLETED)
+        if not self._one_ran.is_set():
+            one_ran.cancel()
+            return first.result()
         _logger.info("%d workers", self._count)
         await asyncio.gather(first, *(self._keep(number) for number in range(2, self._count + 1)))
         return Exit.INTERRUPTED if self._requests > 1 else Exit.OK
@@ -61,27 +61,27 @@ class Supervisor:
         for process in self._processes.values():
             process.send_signal(signal.SIGTERM)
 
-    async def _keep(self, number: int, first_runs: "asyncio.Future[int] | None" = None) -> None:
-        """Run one worker after the other. `first_runs` gets 0 when one runs, or the exit code of one that never did."""
-        pause = PAUSE_FIRST_S
+    async def _keep(self, number: int) -> int:
+        """Run one worker after the other; returns the exit code of one that ended before any worker ever ran."""
+        pause = 0.0
         while not self._asked.is_set():
             began = time.monotonic()
-            code = await self._run_one(number, first_runs)
-            if first_runs is not None and not first_runs.done():
-                first_runs.set_result(code if code > 0 else Exit.FAILED)
-                return
+            code = await self._run_one(number)
+            if not self._one_ran.is_set():
+                return code if code > 0 else Exit.FAILED
             if self._asked.is_set():
-                return
-            pause = PAUSE_FIRST_S if time.monotonic() - began >= STEADY_S else min(pause * 2, PAUSE_MAX_S)
-            wait = 0.0 if pause == PAUSE_FIRST_S else pause
-            _logger.warning("worker %d %s; another one starts%s", number, ending(code), f" in {wait:g} s" * (wait > 0))
-            try:
-                async with asyncio.timeout(wait):
+                break
+            steady = time.monotonic() - began >= STEADY_S
+            pause = 0.0 if steady else min(max(PAUSE_FIRST_S, pause * 2), PAUSE_MAX_S)
+            _logger.warning(
+                "worker %d %s; another one starts%s", number, ending(code), f" in {pause:g} s" if pause else ""
+            )
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
                     await self._asked.wait()
-            except TimeoutError:
-                pass
+        return Exit.OK
 
-    async def _run_one(self, number: int, first_runs: "asyncio.Future[int] | None") -> int:
+    async def _run_one(self, number: int) -> int:
         """Run one worker to its end; returns its exit code."""
         ours, theirs = socket.socketpair()
         words = [*self._options, "--supervised", str(theirs.fileno())]
@@ -97,9 +97,8 @@ class Supervisor:
             ours.setblocking(False)
             if self._asked.is_set():  # asked while it was being started
                 process.send_signal(signal.SIGTERM)
-            did_run = bool(await asyncio.get_running_loop().sock_recv(ours, 1))
-            if did_run and first_runs is not None and not first_runs.done():
-                first_runs.set_result(0)
+            if await asyncio.get_running_loop().sock_recv(ours, 1):
+                self._one_ran.set()
             code = await process.wait()
             del self._processes[number]
         return code

@@ -31,6 +31,7 @@ from evertick.base.instants import Instant
 from evertick.base.outcomes import TIMED_OUT, Outcome, Raised, Returned
 from evertick.base.records.jobs import Call, Claim, FunctionKind, ServedFunction
 from evertick.base.time_limit import FunctionTimeout, current_guard, is_interrupt
+from evertick.engine.runtime.event_loop import a_loop_runs_here
 from evertick.engine.runtime.executors import retry_conflicts, retry_conflicts_async
 from evertick.engine.runtime.runner import Ran, RunningAction
 from evertick.store.contract.store import Isolation, Transaction
@@ -383,11 +384,8 @@ def _occurrence_of(claim: Claim, function: Function[..., Any]) -> ScheduledRun |
 
 
 def _require_no_loop(function: Function[..., Any]) -> None:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return
-    raise Misuse(
-        f"{function.name} is an `async def` action, and in this thread an event loop runs already: "
-        "await app.call_async(...), or from an `async def` action await ctx.run_action(...)"
-    )
+    if a_loop_runs_here():
+        raise Misuse(
+            f"{function.name} is an `async def` action, and in this thread an event loop runs already: "
+            "await app.call_async(...), or from an `async def` action await ctx.run_action(...)"
+        )

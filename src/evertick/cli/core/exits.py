@@ -8,6 +8,7 @@ A process ends by `end`: Python waits at its end for every thread, and a worker 
 function of the user's that runs in one.
 """
 
+import signal
 import threading
 import time
 from enum import IntEnum
@@ -70,3 +71,13 @@ def end(code: int) -> int:
 
                 leave(code)
     return code
+
+
+def ending(code: int) -> str:
+    """How a process ended, in words."""
+    if code >= 0:
+        return f"ended with code {code}"
+    try:
+        return f"was killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was killed by signal {-code}"

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from evertick.cli.core.durations import wall_clock
-from evertick.cli.core.exits import Exit
+from evertick.cli.core.exits import Exit, ending
 
 LAST_WORDS_S: Final = 0.5
 
@@ -96,13 +96,3 @@ class Child:
         with contextlib.suppress(OSError):
             os.close(self._orders)
         self._orders = -1
-
-
-def ending(code: int) -> str:
-    """How a process ended, in words."""
-    if code >= 0:
-        return f"ended with code {code}"
-    try:
-        return f"was killed by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"was killed by signal {-code}"

@@ -20,9 +20,9 @@ import click
 from evertick.app.serving import once_per_keypress
 from evertick.cli.core.databases import db_option
 from evertick.cli.core.escaping import one_line
-from evertick.cli.core.exits import Exit
+from evertick.cli.core.exits import Exit, ending
 from evertick.cli.core.loading import FILE_DEFAULT, parse_target, shown_path
-from evertick.cli.dev.child_process import Child, ending
+from evertick.cli.dev.child_process import Child
 from evertick.cli.dev.clock import SPEED_MAX, SPEED_MIN, Asked
 from evertick.cli.dev.lines import say
 from evertick.cli.root import fail

@@ -94,7 +94,7 @@ def preview(spec_flags: SpecFlags, asked: PreviewFlags, output: str, lines: Text
     if lines is not None:
         if spec_flags.given or asked.sid is not None or asked.first is not None or asked.last is not None:
             raise click.UsageError("--file brings its own specs; give either it or flags")
-        for answer in answers(lines, asked.after or "now", asked.count or COUNT_DEFAULT):
+        for answer in previews(lines, asked.after or "now", asked.count or COUNT_DEFAULT):
             click.echo(_line_of(answer))
         return
     asked.check()
@@ -142,8 +142,8 @@ def _of_schedule(sid: str, asked: PreviewFlags) -> TimePreview:
 # --- many specs, one line each -------------------------------------------------------------------------------
 
 
-def answers(lines: Iterable[str], after: str, count: int) -> Iterator[dict[str, Any]]:
-    """The answer to each line; blank lines are passed over."""
+def previews(lines: Iterable[str], after: str, count: int) -> Iterator[dict[str, Any]]:
+    """What each line asks for; blank lines are passed over."""
     for line in lines:
         if line.strip():
             yield _answer(line, after, count)

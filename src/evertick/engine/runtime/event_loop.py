@@ -1,6 +1,6 @@
 """The worker's event loop: what functions do to it ends neither it nor the worker.
 
-asyncio ends a loop when any task or callback in it raises SystemExit or KeyboardInterrupt, and when anybody calls its
+asyncio ends a loop when any task or callback in it raises SystemExit or KeyboardInterrupt, and when any code calls its
 `stop`. A task that an action has started in the background may do either. Then the loop goes on, and says so.
 """
 
@@ -39,3 +39,12 @@ def run_to_end(main: Callable[..., Coroutine[Any, Any, T]], /, *args: Any, **kwa
                     _logger.exception("a function has stopped the event loop of its worker; the worker goes on")
         finally:
             asyncio.set_event_loop(None)
+
+
+def a_loop_runs_here() -> bool:
+    """Whether an event loop runs in this thread, so that what would block must be awaited instead."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -6,11 +6,15 @@ how jobs end to the standard logger `evertick.jobs`.
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import NO_ERROR, Claim, JobEnd, JobState
 from evertick.base.records.schedules import OccurrenceRow
+
+if TYPE_CHECKING:
+    import logging
 
 
 class JobEnded(NamedTuple):
@@ -70,16 +74,27 @@ class Counters:
         return dict(self._counts)
 
 
+@cache
+def _job_logger() -> "logging.Logger":
+    import logging  # here, since a program that only registers functions loads this module too
+
+    return logging.getLogger("evertick.jobs")
+
+
+@cache
+def _level_of(state: JobState) -> int:
+    import logging
+
+    return {JobState.FAILED: logging.WARNING, JobState.PENDING: logging.INFO}.get(state, logging.DEBUG)
+
+
 class JobLog:
     """An observer that logs how jobs end: failures as warnings, retries as information, the rest for debugging."""
 
     def job_ended(self, event: JobEnded, /) -> None:
         """See `Observer.job_ended`."""
-        import logging  # here, since a program that only registers functions loads this module too
-
-        jobs = logging.getLogger("evertick.jobs")
-        state = event.end.state
-        level = {JobState.FAILED: logging.WARNING, JobState.PENDING: logging.INFO}.get(state, logging.DEBUG)
+        jobs, state = _job_logger(), event.end.state
+        level = _level_of(state)
         if not jobs.isEnabledFor(level):
             return
         extra: dict[str, Any] = {

@@ -42,7 +42,7 @@ from evertick.recurrence.spec import exclude
 from evertick.recurrence.spec.sources import Calendar, Cron, Interval, RRule
 from evertick.recurrence.spec.spec import Dialect, Dst, Gap, Overlap, Spec
 from evertick.recurrence.spec.text import shown
-from evertick.recurrence.wire.aliases import exclusion_keys, holiday_keys, listed, spec_keys
+from evertick.recurrence.wire.key_aliases import exclusion_keys, holiday_keys, listed, spec_keys
 from evertick.recurrence.wire.validation import validation_message
 from evertick.recurrence.wire.writing import canonical, spec_to_wire
 from evertick.recurrence.zones.tzif import DATA_MAX

@@ -21,7 +21,7 @@ class Control(Protocol):
         ...
 
     def explain(self, error: BaseException) -> EvertickError | None:
-        """What a driver's error means when it is none of the user's: a conflict, or a database that went away."""
+        """What an error of the driver means that no statement of a user caused: a conflict, an unavailable database."""
         ...
 
     def reset_session(self) -> None:

@@ -49,7 +49,7 @@ CHECKPOINT_PAGES: Final = 1_000
 class TurnLock:
     """A lock for one thread at a time, given to those who wait in the order in which they came. Not reentrant.
 
-    Python's own lock is taken by whoever asks first once it is free, mostly the thread that has just released it. So
+    Python's own lock goes to the first thread that asks once it is free, mostly the one that has just released it. So
     one that writes without a pause, such as the thousands of calls that an action has gathered, would keep others away.
     """
 

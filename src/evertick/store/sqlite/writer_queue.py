@@ -1,9 +1,10 @@
 """The writer queue: processes that want to write a SQLite file beside its engine get their turn.
 
-SQLite lets whoever asks at the right moment write, and a process that waits asks at most every few milliseconds. An
-engine that writes one transaction after the other is nearly always first, so others could wait until they give up. So a
+SQLite lets the process write that asks at the right moment, and a process that waits asks at most every few
+milliseconds. An engine that writes one transaction after the other is nearly always first, so others could wait until
+they give up. So a
 process that has waited for a moment says so, by a shared lock of the operating system on `<file>.waiting`; the engine
-looks before each of its transactions and, if somebody waits, lets one transaction of others go first.
+looks before each of its transactions and, if another process waits, lets one transaction of others go first.
 """
 
 import contextlib
@@ -37,7 +38,7 @@ class WriterQueue:
         """What an engine does before each of its transactions: if others wait, one of them writes before it."""
         handle = self._open(os.O_RDWR)
         if handle is None:
-            return  # nobody has ever waited
+            return  # no process has ever waited
         until = time.monotonic() + STEP_ASIDE_S
         while not _is_free(handle) and time.monotonic() < until:
             time.sleep(LOOK_S)

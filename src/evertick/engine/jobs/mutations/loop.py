@@ -74,7 +74,7 @@ class MutationLoop(Loop):
         worker_id = self._worker_id()
         if worker_id is None:
             return None  # the next registration pokes
-        beside = {(claim.id, claim.attempt) for claims in self._aside.values() for claim in claims}
+        beside = {(claim.id, claim.attempt) for claim in self._held_aside}
         found = await self._claims.lost(worker_id, known=beside)
         if found:
             await self._run_found(found, worker_id)
@@ -159,7 +159,7 @@ class MutationLoop(Loop):
 
     def _claim_work(self, worker_id: WorkerId, runs: Sequence[Claim] = ()) -> Work[Claimed]:
         """Claim a batch beside the claims `runs` and what was set aside."""
-        clock, held = self._deps.clock, [*runs, *(claim for claims in self._aside.values() for claim in claims)]
+        clock, held = self._deps.clock, [*runs, *self._held_aside]
         size = sum(size_of(claim.args) for claim in held)
         room = Room(jobs=self._deps.settings.batch, bytes=BYTES_MAX - size)
         return lambda transaction: self._claims.due(transaction, worker_id, now=clock.now(), room=room)
@@ -192,6 +192,11 @@ class MutationLoop(Loop):
     def _may_set_aside(self) -> bool:
         """SQLite runs one batch at a time; and a suspect waits until none is beside it."""
         return not self._deps.store.single_engine and not self._suspect_waits and len(self._aside) < BATCHES_MAX - 1
+
+    @property
+    def _held_aside(self) -> list[Claim]:
+        """The claims of the batches that were set aside."""
+        return [claim for claims in self._aside.values() for claim in claims]
 
     def _set_aside(self, task: asyncio.Task[Any], claims: list[Claim]) -> None:
         self._deps.counters.add("batches_set_aside")
