@@ -8,7 +8,7 @@ import pytest
 
 from evertick import CatchUp, Overlap
 from evertick.base.ids import ScheduleId
-from evertick.testing import World, at, minutes, seconds
+from evertick.testing import World, minutes, moment, seconds
 from tests.docs.pages import ROOT
 
 PAGE: Final = ROOT / "docs" / "policies.md"
@@ -23,7 +23,7 @@ def overlap(policy: Overlap, until: float, *, takes: float = 2.5, cleans_up: flo
     def play(world: World) -> ScheduleId:
         schedule = world.schedule(
             every=minutes(1),
-            end=at("00:04"),
+            end=moment("00:04"),
             takes=minutes(takes),
             cleans_up=minutes(cleans_up),
             overlap=policy,
@@ -99,7 +99,7 @@ def limit(world: World) -> ScheduleId:
 
 def trigger(world: World) -> ScheduleId:
     """Three triggers while the run of 1 is open."""
-    schedule = world.schedule(every=minutes(1), takes=minutes(2.5), end=at("00:01"))
+    schedule = world.schedule(every=minutes(1), takes=minutes(2.5), end=moment("00:01"))
     for policy in (None, Overlap.BUFFER_ONE, Overlap.ALLOW_ALL):
         world.advance(minutes(1.5 if policy is None else 0.5))
         world.app.schedules.trigger(schedule, overlap=policy)
@@ -111,7 +111,7 @@ def backfill(world: World) -> ScheduleId:
     """A backfill of 1, 2 and 3 at 5.2, one after the other, beside the time 6."""
     world.advance(minutes(5.2))
     schedule = world.schedule(every=minutes(1), takes=seconds(40), overlap=Overlap.BUFFER_ALL)
-    world.app.schedules.backfill(schedule, at("00:01"), at("00:03"))
+    world.app.schedules.backfill(schedule, moment("00:01"), moment("00:03"))
     world.advance(minutes(2.6))
     return schedule
 

@@ -7,19 +7,19 @@ import pytest
 from evertick import UNSET, calendar, cron, daily
 from evertick import at as moments
 from evertick.base.errors import InvalidSpec
-from evertick.testing import World, at, days, hours, minutes
+from evertick.testing import World, days, hours, minutes, moment
 
 
 def test_nothing_runs_before_the_start_or_after_the_end(world: World) -> None:
     """Both moments are included, and it is the nominal time that counts."""
-    report = world.schedule(every=hours(1), start=at("02:00"), end=at("04:00"))
+    report = world.schedule(every=hours(1), start=moment("02:00"), end=moment("04:00"))
     world.advance(hours(6))
 
-    assert world.starts(report) == [at("02:00"), at("03:00"), at("04:00")]
+    assert world.starts(report) == [moment("02:00"), moment("03:00"), moment("04:00")]
 
 
 def test_a_schedule_without_further_times_is_completed(world: World) -> None:
-    report = world.schedule(every=hours(1), end=at("02:00"))
+    report = world.schedule(every=hours(1), end=moment("02:00"))
     world.advance(hours(3))
 
     schedule = world.app.schedules.get(report)
@@ -28,13 +28,13 @@ def test_a_schedule_without_further_times_is_completed(world: World) -> None:
 
 def test_it_can_still_be_triggered_and_a_later_end_revives_it(world: World) -> None:
     """An ended schedule is not gone: it is kept for a week, or as long as you chose."""
-    report = world.schedule(every=hours(1), end=at("02:00"))
+    report = world.schedule(every=hours(1), end=moment("02:00"))
     world.advance(hours(3))
     assert world.app.schedules.trigger(report).fate == "started"
 
     world.app.schedules.update(report, end=UNSET)
     world.advance(hours(1))
-    assert world.starts(report) == [at("01:00"), at("02:00"), at("03:00"), at("04:00")]
+    assert world.starts(report) == [moment("01:00"), moment("02:00"), moment("03:00"), moment("04:00")]
 
 
 def test_exclusions_take_times_out(world: World) -> None:
@@ -49,10 +49,10 @@ def test_exclusions_take_times_out(world: World) -> None:
 
 
 def test_several_rules_are_united_and_a_time_they_share_runs_once(world: World) -> None:
-    report = world.schedule(when=[daily(hour=9), cron("0 */9 * * *"), moments(at("10:30"))])
+    report = world.schedule(when=[daily(hour=9), cron("0 */9 * * *"), moments(moment("10:30"))])
     world.advance(hours(20))
 
-    assert world.starts(report) == [at("09:00"), at("10:30"), at("18:00")]
+    assert world.starts(report) == [moment("09:00"), moment("10:30"), moment("18:00")]
 
 
 def test_the_present_is_not_in_the_future(world: World) -> None:
@@ -61,15 +61,15 @@ def test_the_present_is_not_in_the_future(world: World) -> None:
     report = world.schedule(every=hours(1))
     world.advance(minutes(90))
 
-    assert world.starts(report) == [at("02:00")]
+    assert world.starts(report) == [moment("02:00")]
 
 
 @pytest.mark.parametrize(
     ("when", "complaint"),
     [
         (cron("0 0 30 2 *"), "never fires"),
-        (moments(at("2025-12-24T09:00")), "its last time was 2025-12-24T09:00:00Z"),
-        (daily(hour=9, end=at("2025-12-31")), "has no further time"),
+        (moments(moment("2025-12-24T09:00")), "its last time was 2025-12-24T09:00:00Z"),
+        (daily(hour=9, end=moment("2025-12-31")), "has no further time"),
     ],
     ids=["the thirtieth of February", "last Christmas", "an end that has passed"],
 )

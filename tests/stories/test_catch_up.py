@@ -14,7 +14,7 @@ from typing import Any
 
 from evertick import CatchUp, Overlap
 from evertick.schedules import Reason
-from evertick.testing import World, at, days, minutes, seconds
+from evertick.testing import World, days, minutes, moment, seconds
 from tests.stories.figures import figure
 
 
@@ -31,8 +31,8 @@ def test_all_runs_every_late_time_in_order(world: World) -> None:
     report = after_an_outage(world, catch_up=CatchUp.ALL, overlap=Overlap.ALLOW_ALL)
 
     late = world.occurrences(report)[1:]
-    assert [each.nominal for each in late] == [at("00:02:00"), at("00:03:00"), at("00:04:00")]
-    assert {each.started for each in late} == {at("00:04:30")}
+    assert [each.nominal for each in late] == [moment("00:02:00"), moment("00:03:00"), moment("00:04:00")]
+    assert {each.started for each in late} == {moment("00:04:30")}
     assert {each.reason for each in late} == {Reason.CAUGHT_UP}
 
 
@@ -41,8 +41,8 @@ def test_latest_runs_the_newest_and_misses_the_others(world: World) -> None:
     report = after_an_outage(world, catch_up=CatchUp.LATEST)
     world.advance(seconds(30))
 
-    assert world.starts(report) == [at("00:01:00"), at("00:04:30"), at("00:05:00")]
-    assert world.missed(report) == [at("00:02:00"), at("00:03:00")]
+    assert world.starts(report) == [moment("00:01:00"), moment("00:04:30"), moment("00:05:00")]
+    assert world.missed(report) == [moment("00:02:00"), moment("00:03:00")]
     assert world.timeline(report) == figure(__doc__)
 
 
@@ -51,8 +51,8 @@ def test_none_makes_up_nothing(world: World) -> None:
     report = after_an_outage(world, catch_up=CatchUp.NONE)
     world.advance(seconds(30))
 
-    assert world.starts(report) == [at("00:01:00"), at("00:05:00")]
-    assert world.missed(report) == [at("00:02:00"), at("00:03:00"), at("00:04:00")]
+    assert world.starts(report) == [moment("00:01:00"), moment("00:05:00")]
+    assert world.missed(report) == [moment("00:02:00"), moment("00:03:00"), moment("00:04:00")]
 
 
 def test_up_to_ten_seconds_nobody_is_late(world: World) -> None:
@@ -61,15 +61,15 @@ def test_up_to_ten_seconds_nobody_is_late(world: World) -> None:
     world.advance(seconds(55))
     world.outage(seconds(15))
 
-    assert world.starts(report) == [at("00:01:10")]
+    assert world.starts(report) == [moment("00:01:10")]
 
 
 def test_what_is_older_than_the_window_is_missed(world: World) -> None:
     """The window bounds every policy. What is older should have run and did not: that is `missed`, not `skipped`."""
     report = after_an_outage(world, catch_up_window=minutes(2), overlap=Overlap.ALLOW_ALL)
 
-    assert world.missed(report) == [at("00:02:00")]
-    assert world.starts(report)[1:] == [at("00:04:30"), at("00:04:30")]
+    assert world.missed(report) == [moment("00:02:00")]
+    assert world.starts(report)[1:] == [moment("00:04:30"), moment("00:04:30")]
     assert world.occurrences(report)[1].reason is Reason.CATCH_UP_WINDOW
 
 
@@ -77,8 +77,8 @@ def test_the_late_ones_meet_the_overlap_policy_together(world: World) -> None:
     """With SKIP one of them starts, and the others find it running."""
     report = after_an_outage(world, takes=seconds(20))
 
-    assert world.starts(report) == [at("00:01:00"), at("00:04:30")]
-    assert world.skips(report) == [at("00:03:00"), at("00:04:00")]
+    assert world.starts(report) == [moment("00:01:00"), moment("00:04:30")]
+    assert world.skips(report) == [moment("00:03:00"), moment("00:04:00")]
 
 
 def test_an_outage_of_three_days_ends_with_a_complete_ledger(world: World) -> None:
@@ -87,5 +87,5 @@ def test_an_outage_of_three_days_ends_with_a_complete_ledger(world: World) -> No
     world.outage(days(3))
 
     times = [each.nominal for each in world.occurrences(report)]
-    assert times == [at("00:10:00") + n * minutes(10) for n in range(3 * 24 * 6)]
+    assert times == [moment("00:10:00") + n * minutes(10) for n in range(3 * 24 * 6)]
     assert len(world.starts(report)) == 1

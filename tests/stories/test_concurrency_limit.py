@@ -11,19 +11,19 @@ import pytest
 
 from evertick import Overlap
 from evertick.base.errors import Misuse
-from evertick.testing import World, at, minutes, seconds
+from evertick.testing import World, minutes, moment, seconds
 from tests.stories.figures import figure
 
 
 def test_two_may_run_and_the_third_waits(world: World) -> None:
     """`concurrency_limit=2` puts two in the place of one."""
     report = world.schedule(
-        every=minutes(1), takes=minutes(4), overlap=Overlap.BUFFER_ALL, concurrency_limit=2, end=at("00:04:00")
+        every=minutes(1), takes=minutes(4), overlap=Overlap.BUFFER_ALL, concurrency_limit=2, end=moment("00:04:00")
     )
 
     world.advance(minutes(6))
 
-    assert world.starts(report) == [at("00:01:00"), at("00:02:00"), at("00:05:00"), at("00:06:00")]
+    assert world.starts(report) == [moment("00:01:00"), moment("00:02:00"), moment("00:05:00"), moment("00:06:00")]
     assert world.timeline(report) == figure(__doc__)
 
 
@@ -32,8 +32,8 @@ def test_with_skip_the_third_is_skipped(world: World) -> None:
 
     world.advance(minutes(5))
 
-    assert world.starts(report) == [at("00:01:00"), at("00:02:00"), at("00:05:00")]
-    assert world.skips(report) == [at("00:03:00"), at("00:04:00")]
+    assert world.starts(report) == [moment("00:01:00"), moment("00:02:00"), moment("00:05:00")]
+    assert world.skips(report) == [moment("00:03:00"), moment("00:04:00")]
 
 
 def test_terminate_other_stops_the_oldest_and_no_more_than_it_needs(world: World) -> None:
@@ -42,7 +42,7 @@ def test_terminate_other_stops_the_oldest_and_no_more_than_it_needs(world: World
     world.advance(minutes(4))
 
     assert len(world.starts(report)) == 4
-    assert [run.nominal for run in world.app.schedules.get(report).running] == [at("00:03:00"), at("00:04:00")]
+    assert [run.nominal for run in world.app.schedules.get(report).running] == [moment("00:03:00"), moment("00:04:00")]
 
 
 def test_allow_all_takes_no_limit(world: World) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from evertick import ActionCtx, App, MutationCtx, QueryCtx, daily, every
 from evertick.base.errors import Misuse, RegistrationError
-from evertick.testing import World, at, hours, minutes, seconds
+from evertick.testing import World, hours, minutes, moment, seconds
 
 app = App("chat")
 
@@ -52,7 +52,7 @@ def next_version() -> App:
 
 def test_an_interval_runs_first_when_it_is_deployed(world: World) -> None:
     """And then every five minutes from there, however the process was started and stopped in between."""
-    assert world.starts("clear messages") == [at("00:00:00")]
+    assert world.starts("clear messages") == [moment("00:00:00")]
     world.advance(minutes(7))
     world.outage(minutes(1))
     world.advance(minutes(3))
@@ -64,8 +64,8 @@ def test_at_most_one_run_of_a_cron_is_open(world: World) -> None:
     """What comes meanwhile is skipped, with a line in the log and a row in the ledger."""
     world.advance(minutes(5) + seconds(30))
 
-    assert world.starts("archive") == [at("00:00:00"), at("00:03:00")]
-    assert world.skips("archive") == [at("00:01:00"), at("00:02:00"), at("00:04:00"), at("00:05:00")]
+    assert world.starts("archive") == [moment("00:00:00"), moment("00:03:00")]
+    assert world.skips("archive") == [moment("00:01:00"), moment("00:02:00"), moment("00:04:00"), moment("00:05:00")]
 
 
 def test_after_an_outage_a_cron_runs_once(world: World) -> None:
@@ -73,8 +73,8 @@ def test_after_an_outage_a_cron_runs_once(world: World) -> None:
     world.advance(minutes(7))
     world.outage(minutes(30))
 
-    assert world.starts("clear messages") == [at("00:00:00"), at("00:05:00"), at("00:37:00")]
-    assert world.missed("clear messages") == [at("00:10:00") + n * minutes(5) for n in range(5)]
+    assert world.starts("clear messages") == [moment("00:00:00"), moment("00:05:00"), moment("00:37:00")]
+    assert world.missed("clear messages") == [moment("00:10:00") + n * minutes(5) for n in range(5)]
 
 
 def test_a_deployment_adds_updates_and_deletes(world: World) -> None:
@@ -116,7 +116,7 @@ def test_functions_register_crons_of_their_own(world: World) -> None:
     assert world.call(reminders) == ["remind ada"]
     world.advance(hours(1))
 
-    assert world.starts("remind ada") == [at("00:30:00"), at("01:00:00")]
+    assert world.starts("remind ada") == [moment("00:30:00"), moment("01:00:00")]
 
 
 def test_a_name_is_taken_once(world: World) -> None:

@@ -15,10 +15,10 @@ from evertick import cron, daily
 from evertick.recurrence.spec.spec import Gap
 from evertick.recurrence.spec.spec import Overlap as Repeated
 from evertick.schedules import Dst, Spec
-from evertick.testing import World, at, days, hours, minutes
+from evertick.testing import World, days, hours, minutes, moment
 
-SPRING = at("2026-03-28T12:00")
-AUTUMN = at("2026-10-24T12:00")
+SPRING = moment("2026-03-28T12:00")
+AUTUMN = moment("2026-10-24T12:00")
 
 
 def starts_of_a_day(noon: datetime, when: Spec) -> list[str]:
@@ -74,7 +74,7 @@ def test_nine_oclock_stays_nine_oclock() -> None:
 
 @pytest.mark.parametrize(
     ("midnight", "length", "count"),
-    [(at("2026-03-29T00:00+01:00"), hours(23), 46), (at("2026-10-25T00:00+02:00"), hours(25), 50)],
+    [(moment("2026-03-29T00:00+01:00"), hours(23), 46), (moment("2026-10-25T00:00+02:00"), hours(25), 50)],
     ids=["the short day", "the long day"],
 )
 def test_patterns_follow_real_time(world: World, midnight: datetime, length: timedelta, count: int) -> None:
@@ -91,5 +91,5 @@ def test_the_explanation_knows_about_the_clocks() -> None:
         report = world.schedule(when=daily(hour=2, minute=30, tz="Europe/Berlin"))
         world.advance(days(1))
 
-        explanation = world.app.schedules.explain(report, at("2026-03-29T01:00"))
+        explanation = world.app.schedules.explain(report, moment("2026-03-29T01:00"))
         assert "02:30" in {check.name: check.text for check in explanation.checks}["clock change"]

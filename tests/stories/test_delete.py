@@ -5,7 +5,7 @@ import pytest
 from evertick import Overlap
 from evertick.base.errors import ScheduleNotFound
 from evertick.schedules import Reason
-from evertick.testing import World, at, hours, minutes
+from evertick.testing import World, hours, minutes, moment
 
 
 def test_deleting_a_schedule_leaves_its_runs_alone(world: World) -> None:
@@ -27,7 +27,7 @@ def test_what_waited_is_dropped_and_the_ledger_says_so(world: World) -> None:
     world.advance(minutes(10))
 
     ran, waited = world.occurrences(report)
-    assert (ran.outcome, ran.ended) == ("success", at("00:06:00"))
+    assert (ran.outcome, ran.ended) == ("success", moment("00:06:00"))
     assert (waited.fate, waited.reason) == ("skipped", Reason.DELETED)
 
 
@@ -49,6 +49,6 @@ def test_explain_still_answers_for_a_deleted_schedule(world: World) -> None:
     world.app.schedules.delete(report)
     world.advance(minutes(2))
 
-    assert world.app.schedules.explain(report, at("00:01:00")).ran
-    after = world.app.schedules.explain(report, at("00:04:00"))
+    assert world.app.schedules.explain(report, moment("00:01:00")).ran
+    after = world.app.schedules.explain(report, moment("00:04:00"))
     assert after.sentence == "the schedule had been deleted by app world at 2026-01-01T00:02:00Z"

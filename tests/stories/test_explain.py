@@ -5,7 +5,7 @@ from datetime import date, datetime
 import pytest
 
 from evertick import App, MutationCtx, daily
-from evertick.testing import World, at, days, hours, minutes, seconds
+from evertick.testing import World, days, hours, minutes, moment, seconds
 
 app = App("bakery")
 
@@ -23,7 +23,7 @@ def test_it_ran_and_this_is_how(world: World) -> None:
     bread = world.schedule("bread", when=daily(hour=5), do=bake)
     world.advance(hours(6))
 
-    explanation = world.app.schedules.explain(bread, at("05:00"))
+    explanation = world.app.schedules.explain(bread, moment("05:00"))
     assert explanation.ran
     assert explanation.sentence == "started on time as bread-2026-01-01T05:00:00Z, ended success after 0 s"
     assert [check.name for check in explanation.checks] == [
@@ -38,7 +38,7 @@ def test_it_did_not_run_because_the_rule_does_not_name_that_time(world: World) -
     bread = world.schedule(when=daily(hour=5, tz="Europe/Berlin"), do=bake)
     world.advance(days(2))
 
-    assert why(world, bread, at("2026-01-02T05:00")) == (
+    assert why(world, bread, moment("2026-01-02T05:00")) == (
         "the rule does not name this time; the nearest are 2026-01-02T04:00:00Z and 2026-01-03T04:00:00Z"
     )
 
@@ -47,7 +47,7 @@ def test_it_did_not_run_because_the_day_was_excluded(world: World) -> None:
     bread = world.schedule(when=daily(hour=5), do=bake, except_=date(2026, 1, 2))
     world.advance(days(2))
 
-    assert why(world, bread, at("2026-01-02T05:00")) == (
+    assert why(world, bread, moment("2026-01-02T05:00")) == (
         "the rule does not name this time: left out (except 2 January 2026); "
         "the nearest are 2026-01-01T05:00:00Z and 2026-01-03T05:00:00Z"
     )
@@ -59,7 +59,7 @@ def test_it_did_not_run_because_it_was_paused(world: World) -> None:
     world.app.schedules.using(actor="ada").pause(bread, "no flour")
     world.advance(days(1))
 
-    explanation = world.app.schedules.explain(bread, at("05:00"))
+    explanation = world.app.schedules.explain(bread, moment("05:00"))
     assert explanation.sentence == "skipped: paused by ada since 2026-01-01T00:00:00Z: no flour"
     assert explanation.fix == (
         "evertick schedule resume --sid bread; then evertick schedule backfill --sid bread "
@@ -71,14 +71,14 @@ def test_it_did_not_run_because_another_run_was_open(world: World) -> None:
     bread = world.schedule("bread", every=minutes(1), takes=seconds(90))
     world.advance(minutes(2))
 
-    assert why(world, bread, at("00:02:00")) == "skipped: bread-2026-01-01T00:01:00Z is still running"
+    assert why(world, bread, moment("00:02:00")) == "skipped: bread-2026-01-01T00:01:00Z is still running"
 
 
 def test_it_did_not_run_because_nobody_was_there(world: World) -> None:
     bread = world.schedule(when=daily(hour=5), do=bake, catch_up_window=minutes(30))
     world.outage(hours(6))
 
-    explanation = world.app.schedules.explain(bread, at("05:00"))
+    explanation = world.app.schedules.explain(bread, moment("05:00"))
     assert (explanation.fate, explanation.checks[-1].name) == ("missed", "awake")
     assert explanation.sentence.endswith("(first looked at 3600 s late)")
 
@@ -89,7 +89,7 @@ def test_it_has_not_run_yet_because_nobody_is_there(world: World) -> None:
     world.kill()
     world.advance(hours(6))
 
-    explanation = world.app.schedules.explain(bread, at("05:00"))
+    explanation = world.app.schedules.explain(bread, moment("05:00"))
     assert explanation.sentence == "it is due, but no worker runs that would look"
     assert explanation.fix == "evertick worker"
 
@@ -99,7 +99,7 @@ def test_it_ran_and_failed(world: World) -> None:
     world.fail_next(bake, OSError("the oven is cold"))
     world.advance(hours(6))
 
-    explanation = world.app.schedules.explain(bread, at("05:00"))
+    explanation = world.app.schedules.explain(bread, moment("05:00"))
     assert explanation.sentence == "started on time as bread-2026-01-01T05:00:00Z, ended failed after 0 s"
     assert explanation.fix == f"evertick job get {explanation.occurrences[0].job_id}"
 
@@ -107,8 +107,8 @@ def test_it_ran_and_failed(world: World) -> None:
 @pytest.mark.parametrize(
     ("moment", "sentence"),
     [
-        (at("2025-12-31T05:00"), "the schedule did not exist yet"),
-        (at("2026-01-02T05:00"), "it is to start at 2026-01-02T05:00:00Z"),
+        (moment("2025-12-31T05:00"), "the schedule did not exist yet"),
+        (moment("2026-01-02T05:00"), "it is to start at 2026-01-02T05:00:00Z"),
     ],
     ids=["before", "ahead"],
 )

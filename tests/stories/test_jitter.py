@@ -3,7 +3,7 @@
 from datetime import UTC
 
 from evertick import App, MutationCtx
-from evertick.testing import World, at, days, hours, minutes
+from evertick.testing import World, days, hours, minutes, moment
 
 app = App("farm")
 
@@ -22,19 +22,19 @@ def test_each_schedule_starts_at_a_moment_of_its_own_within_the_jitter(world: Wo
     (first, *others) = [world.starts(animal) for animal in herd]
     moments = [moment for starts in (first, *others) for moment in starts]
     assert len(set(moments)) == 20
-    assert min(moments) >= at("01:00")
-    assert max(moments) < at("01:30")
+    assert min(moments) >= moment("01:00")
+    assert max(moments) < moment("01:30")
 
 
 def test_the_nominal_time_names_the_run_and_the_actual_time_starts_it(world: World) -> None:
     """Whoever works with the run sees a round time; bounds and exclusions are about that one, too."""
-    meals = world.schedule("meals", every=hours(1), jitter=minutes(30), do=feed, end=at("01:00"))
+    meals = world.schedule("meals", every=hours(1), jitter=minutes(30), do=feed, end=moment("01:00"))
     world.advance(hours(2))
 
     (meal,) = world.query("meals")
-    assert (meal["nominal"], meal["run"]) == (at("01:00").isoformat(), "meals-2026-01-01T01:00:00Z")
+    assert (meal["nominal"], meal["run"]) == (moment("01:00").isoformat(), "meals-2026-01-01T01:00:00Z")
     (occurrence,) = world.occurrences(meals)
-    assert at("01:00") < occurrence.actual == occurrence.started
+    assert moment("01:00") < occurrence.actual == occurrence.started
 
 
 def test_the_coming_moments_are_known_beforehand(world: World) -> None:
@@ -52,4 +52,4 @@ def test_no_occurrence_passes_the_next_one(world: World) -> None:
     world.advance(hours(4))
 
     assert all(each.actual < each.nominal + minutes(10) for each in world.occurrences(meals))
-    assert world.starts(meals)[0].astimezone(UTC) < at("00:20")
+    assert world.starts(meals)[0].astimezone(UTC) < moment("00:20")

@@ -13,12 +13,12 @@ import asyncio
 
 from evertick import ActionCtx, App, Overlap
 from evertick import at as moments
-from evertick.testing import World, at, minutes, seconds
+from evertick.testing import World, minutes, moment, seconds
 
 app = App("relay")
 
-ENDS = {"A": at("00:04:00"), "B": at("00:03:10"), "C": at("00:06:20"), "D": at("00:07:00")}
-STARTS = {"A": at("00:00:10"), "B": at("00:01:50"), "C": at("00:03:40"), "D": at("00:04:40")}
+ENDS = {"A": moment("00:04:00"), "B": moment("00:03:10"), "C": moment("00:06:20"), "D": moment("00:07:00")}
+STARTS = {"A": moment("00:00:10"), "B": moment("00:01:50"), "C": moment("00:03:40"), "D": moment("00:04:40")}
 
 
 @app.action
@@ -74,7 +74,7 @@ def test_a_run_knows_its_schedule_and_the_time_it_is_for(world: World) -> None:
     world.outage(seconds(75))
 
     (run,) = world.occurrences(runs)
-    assert (run.nominal, run.started) == (at("00:01:00"), at("00:01:15"))
+    assert (run.nominal, run.started) == (moment("00:01:00"), moment("00:01:15"))
     assert run.run == "daily-report-2026-01-01T00:01:00Z"
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from evertick import UNSET
 from evertick.base.errors import Misuse
-from evertick.testing import World, at, days, minutes
+from evertick.testing import World, days, minutes, moment
 from tests.stories.figures import figure
 
 
@@ -21,7 +21,7 @@ def test_when_none_remain_the_schedule_has_ended(world: World) -> None:
 
     world.advance(minutes(4))
 
-    assert world.starts(report) == [at("00:01:00"), at("00:02:00")]
+    assert world.starts(report) == [moment("00:01:00"), moment("00:02:00")]
     schedule = world.app.schedules.get(report)
     assert (schedule.status, schedule.ending, schedule.upcoming) == ("completed", "limit", ())
 
@@ -50,7 +50,7 @@ def test_a_skipped_time_costs_nothing(world: World) -> None:
     report = world.schedule(every=minutes(1), takes=minutes(2.5), remaining_actions=2)
     world.advance(minutes(5))
 
-    assert world.starts(report) == [at("00:01:00"), at("00:04:00")]
+    assert world.starts(report) == [moment("00:01:00"), moment("00:04:00")]
 
 
 def test_a_new_limit_or_none_lets_it_go_on(world: World) -> None:
@@ -58,12 +58,12 @@ def test_a_new_limit_or_none_lets_it_go_on(world: World) -> None:
     world.advance(minutes(2))
     world.app.schedules.update(report, remaining_actions=1)
     world.advance(minutes(2))
-    assert world.starts(report) == [at("00:01:00"), at("00:03:00")]
+    assert world.starts(report) == [moment("00:01:00"), moment("00:03:00")]
 
     world.app.schedules.update(report, remaining_actions=UNSET)
     world.advance(minutes(2))
     assert world.app.schedules.get(report).remaining is None
-    assert world.starts(report)[2:] == [at("00:05:00"), at("00:06:00")]
+    assert world.starts(report)[2:] == [moment("00:05:00"), moment("00:06:00")]
 
 
 def test_a_limit_of_none_at_all_is_refused(world: World) -> None:

@@ -8,7 +8,7 @@ time  1     2     3     4
 """
 
 from evertick import Overlap
-from evertick.testing import World, at, minutes, seconds
+from evertick.testing import World, minutes, moment, seconds
 from tests.stories.figures import figure
 
 
@@ -18,7 +18,7 @@ def test_every_time_starts_a_run(world: World) -> None:
 
     world.advance(minutes(4) + seconds(45))
 
-    assert world.starts(report) == [at("00:01:00"), at("00:02:00"), at("00:03:00"), at("00:04:00")]
+    assert world.starts(report) == [moment("00:01:00"), moment("00:02:00"), moment("00:03:00"), moment("00:04:00")]
     assert world.timeline(report) == figure(__doc__)
 
 
@@ -29,8 +29,8 @@ def test_all_of_the_runs_are_known_to_the_schedule(world: World) -> None:
     world.advance(minutes(4))
 
     assert [run.nominal for run in world.app.schedules.get(report).running] == [
-        at("00:02:00"),
-        at("00:03:00"),
-        at("00:04:00"),
+        moment("00:02:00"),
+        moment("00:03:00"),
+        moment("00:04:00"),
     ]
     assert world.app.schedules.trigger(report, overlap=Overlap.SKIP).reason == "overlap"

@@ -10,23 +10,23 @@ from itertools import pairwise
 
 from evertick import Overlap
 from evertick.schedules import Reason
-from evertick.testing import World, at, minutes, seconds
+from evertick.testing import World, minutes, moment, seconds
 from tests.stories.figures import figure
 
 
 def test_every_time_runs_one_after_the_other(world: World) -> None:
     """BUFFER_ALL drops nothing: three times, three runs, none of them beside another."""
-    report = world.schedule(every=minutes(1), takes=seconds(150), overlap=Overlap.BUFFER_ALL, end=at("00:03:00"))
+    report = world.schedule(every=minutes(1), takes=seconds(150), overlap=Overlap.BUFFER_ALL, end=moment("00:03:00"))
 
     world.advance(minutes(7) + seconds(10))
 
-    assert world.starts(report) == [at("00:01:00"), at("00:03:30"), at("00:06:00")]
+    assert world.starts(report) == [moment("00:01:00"), moment("00:03:30"), moment("00:06:00")]
     assert world.skips(report) == []
     assert world.timeline(report) == figure(__doc__)
 
 
 def test_they_run_in_the_order_of_their_times(world: World) -> None:
-    report = world.schedule(every=minutes(1), takes=seconds(61), overlap=Overlap.BUFFER_ALL, end=at("00:10:00"))
+    report = world.schedule(every=minutes(1), takes=seconds(61), overlap=Overlap.BUFFER_ALL, end=moment("00:10:00"))
 
     world.advance(minutes(20))
 
@@ -41,6 +41,6 @@ def test_a_full_buffer_misses_what_comes(world: World) -> None:
 
     world.advance(minutes(5))
 
-    assert world.waiting(report) == [at("00:02:00"), at("00:03:00")]
-    assert world.missed(report) == [at("00:04:00"), at("00:05:00")]
+    assert world.waiting(report) == [moment("00:02:00"), moment("00:03:00")]
+    assert world.missed(report) == [moment("00:04:00"), moment("00:05:00")]
     assert {each.reason for each in world.occurrences(report)[3:]} == {Reason.BUFFER_FULL}

@@ -10,7 +10,7 @@ time  1     2     3     4     5
 
 from evertick import Overlap
 from evertick.schedules import Reason
-from evertick.testing import World, at, minutes, seconds
+from evertick.testing import World, minutes, moment, seconds
 from tests.stories.figures import figure
 
 
@@ -20,8 +20,8 @@ def test_a_buffered_occurrence_starts_when_the_running_one_ends(world: World) ->
 
     world.advance(minutes(3) + seconds(45))
 
-    assert world.starts(report) == [at("00:01:00"), at("00:03:30")]
-    assert world.skips(report) == [at("00:03:00")]
+    assert world.starts(report) == [moment("00:01:00"), moment("00:03:30")]
+    assert world.skips(report) == [moment("00:03:00")]
 
 
 def test_a_run_that_waited_is_still_the_run_of_its_nominal_time(world: World) -> None:
@@ -41,9 +41,9 @@ def test_when_the_waiting_one_has_started_the_next_may_wait(world: World) -> Non
     report = world.schedule(every=minutes(1), takes=seconds(150), overlap=Overlap.BUFFER_ONE)
 
     world.advance(minutes(5) + seconds(30))
-    assert world.skips(report) == [at("00:03:00"), at("00:05:00")]
-    assert world.waiting(report) == [at("00:04:00")]
+    assert world.skips(report) == [moment("00:03:00"), moment("00:05:00")]
+    assert world.waiting(report) == [moment("00:04:00")]
     assert world.timeline(report) == figure(__doc__)
 
     world.advance(seconds(30))
-    assert world.starts(report) == [at("00:01:00"), at("00:03:30"), at("00:06:00")]
+    assert world.starts(report) == [moment("00:01:00"), moment("00:03:30"), moment("00:06:00")]

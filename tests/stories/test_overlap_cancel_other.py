@@ -11,7 +11,7 @@ import asyncio
 
 from evertick import ActionCtx, App, Overlap
 from evertick.schedules import Reason, RunOutcome
-from evertick.testing import World, at, minutes, seconds
+from evertick.testing import World, minutes, moment, seconds
 from tests.stories.figures import figure
 
 app = App("polite")
@@ -34,22 +34,26 @@ def test_the_new_run_starts_when_the_old_one_has_put_its_tools_away(world: World
 
     first, second = world.occurrences(imports)
     assert first.outcome is RunOutcome.CANCELED
-    assert first.ended == at("00:02:20")
-    assert (second.nominal, second.started) == (at("00:02:00"), at("00:02:20"))
+    assert first.ended == moment("00:02:20")
+    assert (second.nominal, second.started) == (moment("00:02:00"), moment("00:02:20"))
 
 
 def test_of_several_that_wait_the_newest_runs(world: World) -> None:
     """Whoever wants the others gone is superseded by the next who wants the same."""
     report = world.schedule(
-        every=minutes(1), takes=minutes(60), cleans_up=seconds(150), overlap=Overlap.CANCEL_OTHER, end=at("00:04:00")
+        every=minutes(1),
+        takes=minutes(60),
+        cleans_up=seconds(150),
+        overlap=Overlap.CANCEL_OTHER,
+        end=moment("00:04:00"),
     )
 
     world.advance(minutes(5) + seconds(30))
 
     assert world.timeline(report) == figure(__doc__)
-    assert world.starts(report) == [at("00:01:00"), at("00:04:30")]
+    assert world.starts(report) == [moment("00:01:00"), moment("00:04:30")]
     assert [(each.nominal, each.reason) for each in world.occurrences(report)[1:]] == [
-        (at("00:02:00"), Reason.SUPERSEDED),
-        (at("00:03:00"), Reason.SUPERSEDED),
-        (at("00:04:00"), Reason.AFTER_WAIT),
+        (moment("00:02:00"), Reason.SUPERSEDED),
+        (moment("00:03:00"), Reason.SUPERSEDED),
+        (moment("00:04:00"), Reason.AFTER_WAIT),
     ]

@@ -10,7 +10,7 @@ time  1     2     3     4     5
 
 from evertick import Overlap
 from evertick.schedules import Reason
-from evertick.testing import World, at, minutes, seconds
+from evertick.testing import World, minutes, moment, seconds
 from tests.stories.figures import figure
 
 
@@ -20,8 +20,8 @@ def test_a_time_that_finds_a_run_open_is_skipped(world: World) -> None:
 
     world.advance(minutes(5))
 
-    assert world.starts(report) == [at("00:01:00"), at("00:04:00")]
-    assert world.skips(report) == [at("00:02:00"), at("00:03:00"), at("00:05:00")]
+    assert world.starts(report) == [moment("00:01:00"), moment("00:04:00")]
+    assert world.skips(report) == [moment("00:02:00"), moment("00:03:00"), moment("00:05:00")]
     assert world.timeline(report) == figure(__doc__)
 
 
@@ -31,8 +31,8 @@ def test_a_run_that_ends_at_the_very_moment_of_a_time_is_still_in_its_way(world:
 
     world.advance(minutes(4))
 
-    assert world.starts(report) == [at("00:01:00"), at("00:03:00")]
-    assert world.skips(report) == [at("00:02:00"), at("00:04:00")]
+    assert world.starts(report) == [moment("00:01:00"), moment("00:03:00")]
+    assert world.skips(report) == [moment("00:02:00"), moment("00:04:00")]
 
 
 def test_every_skip_names_the_run_that_was_in_the_way(world: World) -> None:

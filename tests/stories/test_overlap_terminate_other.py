@@ -9,7 +9,7 @@ time  1     2     3     4
 
 from evertick import Overlap
 from evertick.schedules import RunOutcome
-from evertick.testing import World, at, minutes, seconds
+from evertick.testing import World, minutes, moment, seconds
 from tests.stories.figures import figure
 
 
@@ -19,7 +19,7 @@ def test_the_open_run_gets_no_chance_to_clean_up(world: World) -> None:
 
     world.advance(minutes(4) + seconds(45))
 
-    assert world.starts(report) == [at("00:01:00"), at("00:02:00"), at("00:03:00"), at("00:04:00")]
+    assert world.starts(report) == [moment("00:01:00"), moment("00:02:00"), moment("00:03:00"), moment("00:04:00")]
     assert [each.outcome for each in world.occurrences(report)] == [*[RunOutcome.TERMINATED] * 3, None]
     assert world.timeline(report) == figure(__doc__)
 

@@ -8,7 +8,7 @@ time  1     2     3     4
 """
 
 from evertick.schedules import Reason
-from evertick.testing import World, at, hours, minutes, seconds
+from evertick.testing import World, hours, minutes, moment, seconds
 from tests.stories.figures import figure
 
 DOWN = "the database is down"
@@ -24,8 +24,8 @@ def test_what_passes_during_a_pause_is_skipped_and_not_made_up(world: World) -> 
     world.app.schedules.resume(report, UP)
     world.advance(seconds(30))
 
-    assert world.starts(report) == [at("00:01:00"), at("00:04:00")]
-    assert world.skips(report) == [at("00:02:00"), at("00:03:00")]
+    assert world.starts(report) == [moment("00:01:00"), moment("00:04:00")]
+    assert world.skips(report) == [moment("00:02:00"), moment("00:03:00")]
     assert world.timeline(report) == figure(__doc__)
 
 
@@ -47,11 +47,11 @@ def test_the_note_says_why_and_stays_until_the_next_one(world: World) -> None:
 def test_a_pause_with_an_end_ends_by_itself(world: World) -> None:
     """`until=` is for maintenance windows: nobody has to remember to resume."""
     report = world.schedule(every=minutes(1))
-    world.app.schedules.pause(report, "maintenance", until=at("00:02:30"))
+    world.app.schedules.pause(report, "maintenance", until=moment("00:02:30"))
     world.advance(minutes(4))
 
-    assert world.skips(report) == [at("00:01:00"), at("00:02:00")]
-    assert world.starts(report) == [at("00:03:00"), at("00:04:00")]
+    assert world.skips(report) == [moment("00:01:00"), moment("00:02:00")]
+    assert world.starts(report) == [moment("00:03:00"), moment("00:04:00")]
 
 
 def test_triggers_run_during_a_pause(world: World) -> None:
@@ -60,7 +60,7 @@ def test_triggers_run_during_a_pause(world: World) -> None:
     world.advance(seconds(90))
     assert world.app.schedules.trigger(report).reason is Reason.TRIGGERED
 
-    assert world.starts(report) == [at("00:01:30")]
+    assert world.starts(report) == [moment("00:01:30")]
 
 
 def test_a_run_goes_on_when_its_schedule_is_paused(world: World) -> None:

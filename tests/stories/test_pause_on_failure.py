@@ -10,7 +10,7 @@ time  1     2     3     4
 import asyncio
 
 from evertick import ActionCtx, App, MutationCtx, Overlap, Retry
-from evertick.testing import World, at, minutes, seconds
+from evertick.testing import World, minutes, moment, seconds
 from tests.stories.figures import figure
 
 app = App("bank")
@@ -24,7 +24,7 @@ def settle(ctx: MutationCtx) -> None: ...
 async def reconcile(ctx: ActionCtx) -> None:
     """Takes a minute and a half, and then finds that the books of 00:01 are wrong."""
     await asyncio.sleep(90)
-    if ctx.schedule is not None and ctx.schedule.nominal_time == at("00:01:00"):
+    if ctx.schedule is not None and ctx.schedule.nominal_time == moment("00:01:00"):
         raise ValueError("the sum is wrong")
 
 
@@ -41,7 +41,7 @@ def test_a_failed_run_pauses_its_schedule(world: World) -> None:
 
     world.app.schedules.resume(settlement, "the sum is right again")
     world.advance(seconds(30))
-    assert world.starts(settlement) == [at("00:01:00"), at("00:02:00"), at("00:04:00")]
+    assert world.starts(settlement) == [moment("00:01:00"), moment("00:02:00"), moment("00:04:00")]
     assert world.timeline(settlement) == figure(__doc__)
 
 

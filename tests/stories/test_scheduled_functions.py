@@ -7,7 +7,7 @@ import pytest
 
 from evertick import ActionCtx, App, MutationCtx, Retry
 from evertick.functions import JobState
-from evertick.testing import World, at, days, minutes, seconds
+from evertick.testing import World, days, minutes, moment, seconds
 
 app = App("chat")
 
@@ -107,13 +107,13 @@ def test_a_retry_policy_says_that_starting_again_does_no_harm(world: World) -> N
 
     (job,) = world.jobs(charge)
     assert (job.state, job.attempts, job.result) == (JobState.SUCCESS, 3, "charged 1234")
-    assert job.completed == at("00:00:30")
+    assert job.completed == moment("00:00:30")
 
 
 def test_a_job_can_be_months_away(world: World) -> None:
     """It is a row in the database: no process has to live that long."""
-    world.app.scheduler.run_at(at("2026-03-01T09:00"), charge, "1234")
+    world.app.scheduler.run_at(moment("2026-03-01T09:00"), charge, "1234")
     world.outage(days(30))
-    world.advance_to(at("2026-03-01T09:00"))
+    world.advance_to(moment("2026-03-01T09:00"))
 
     assert [job.result for job in world.jobs(charge)] == ["charged 1234"]

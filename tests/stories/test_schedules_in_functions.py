@@ -12,7 +12,7 @@ from evertick.base.errors import AlreadyExists, LimitExceeded
 from evertick.engine.schedules.eligibility import ELIGIBLE, Eligibility
 from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
-from evertick.testing import World, at, days, hours, minutes, seconds
+from evertick.testing import World, days, hours, minutes, moment, seconds
 
 app = App("reports")
 
@@ -78,15 +78,15 @@ def test_it_may_begin_with_a_run_and_a_backfill(world: World) -> None:
         when=cron("0 9 * * *"),
         do=write_report.args("ada"),
         trigger=True,
-        backfill=[(at("2026-01-02"), at("2026-01-03T23:00"))],
+        backfill=[(moment("2026-01-02"), moment("2026-01-03T23:00"))],
         overlap="buffer_all",
     )
     world.advance(seconds(1))
 
     assert [(each.origin, each.nominal) for each in world.occurrences(report.id)] == [
-        ("backfill", at("2026-01-02T09:00")),
-        ("backfill", at("2026-01-03T09:00")),
-        ("trigger", at("2026-01-04T00:00")),
+        ("backfill", moment("2026-01-02T09:00")),
+        ("backfill", moment("2026-01-03T09:00")),
+        ("trigger", moment("2026-01-04T00:00")),
     ]
 
 
@@ -106,9 +106,9 @@ def test_while_its_target_may_not_run_a_schedule_skips_and_goes_on() -> None:
         absence.clear()
         world.advance(hours(1.5))
 
-        assert world.skips(report) == [at("01:00"), at("02:00")]
+        assert world.skips(report) == [moment("01:00"), moment("02:00")]
         assert world.occurrences(report)[0].detail == "the printer is away"
-        assert world.starts(report) == [at("03:00"), at("04:00")]
+        assert world.starts(report) == [moment("03:00"), moment("04:00")]
 
 
 def test_a_rule_hotter_than_its_limit_is_refused() -> None:

@@ -12,7 +12,7 @@ import pytest
 from evertick import App, MutationCtx, Overlap
 from evertick.base.errors import InvalidArguments, ScheduleNotFound
 from evertick.schedules import Reason
-from evertick.testing import World, at, hours, minutes, seconds
+from evertick.testing import World, hours, minutes, moment, seconds
 from tests.stories.figures import figure
 
 app = App("shop")
@@ -29,13 +29,13 @@ def test_a_trigger_starts_a_run_at_once(world: World) -> None:
     reports = world.schedule(every=minutes(1), takes=seconds(140))
     world.advance(seconds(30))
     triggered = world.app.schedules.trigger(reports)
-    assert (triggered.fate, triggered.reason, triggered.nominal) == ("started", "triggered", at("00:00:30"))
+    assert (triggered.fate, triggered.reason, triggered.nominal) == ("started", "triggered", moment("00:00:30"))
 
     world.advance(seconds(120))
     world.app.schedules.trigger(reports, overlap=Overlap.ALLOW_ALL)
     world.advance(seconds(25))
 
-    assert world.starts(reports) == [at("00:00:30"), at("00:02:30")]
+    assert world.starts(reports) == [moment("00:00:30"), moment("00:02:30")]
     assert world.timeline(reports) == figure(__doc__)
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from evertick import UNSET, App, MutationCtx, Overlap, every
 from evertick.base.errors import VersionConflict
-from evertick.testing import World, at, hours, minutes, seconds
+from evertick.testing import World, hours, minutes, moment, seconds
 
 app = App("office")
 
@@ -21,7 +21,7 @@ def test_only_what_is_given_changes(world: World) -> None:
     world.advance(hours(1))
 
     assert [each["to"] for each in world.query("letters")] == ["bob"]
-    assert world.starts(letters) == [at("01:00")]
+    assert world.starts(letters) == [moment("01:00")]
     assert world.app.schedules.get(letters).policies.overlap is Overlap.BUFFER_ALL
 
 
@@ -32,7 +32,13 @@ def test_a_new_rule_is_not_retroactive(world: World) -> None:
     world.app.schedules.update(letters, when=every(minutes=10))
     world.advance(minutes(30))
 
-    assert world.starts(letters) == [at("01:00"), at("02:00"), at("02:40"), at("02:50"), at("03:00")]
+    assert world.starts(letters) == [
+        moment("01:00"),
+        moment("02:00"),
+        moment("02:40"),
+        moment("02:50"),
+        moment("03:00"),
+    ]
 
 
 def test_what_waits_keeps_waiting_with_the_policy_it_came_with(world: World) -> None:
@@ -42,8 +48,8 @@ def test_what_waits_keeps_waiting_with_the_policy_it_came_with(world: World) -> 
     world.app.schedules.update(letters, overlap=Overlap.SKIP)
     world.advance(minutes(5))
 
-    assert world.starts(letters) == [at("00:01:00"), at("00:03:10"), at("00:05:20"), at("00:08:00")]
-    assert world.skips(letters) == [at("00:04:00"), at("00:05:00"), at("00:06:00"), at("00:07:00")]
+    assert world.starts(letters) == [moment("00:01:00"), moment("00:03:10"), moment("00:05:20"), moment("00:08:00")]
+    assert world.skips(letters) == [moment("00:04:00"), moment("00:05:00"), moment("00:06:00"), moment("00:07:00")]
 
 
 def test_what_waits_starts_with_the_new_function_and_arguments(world: World) -> None:
@@ -53,7 +59,7 @@ def test_what_waits_starts_with_the_new_function_and_arguments(world: World) -> 
     world.app.schedules.update(letters, do=write_letter.args("bob"))
     world.advance(seconds(45))
 
-    assert world.starts(letters) == [at("00:01:00"), at("00:02:30")]
+    assert world.starts(letters) == [moment("00:01:00"), moment("00:02:30")]
     assert [each["to"] for each in world.query("letters")] == ["bob"]
 
 
@@ -64,7 +70,7 @@ def test_open_runs_counters_and_the_pause_stay(world: World) -> None:
     world.app.schedules.update(letters, when=every(minutes=5))
 
     schedule = world.app.schedules.get(letters)
-    assert [run.nominal for run in schedule.running] == [at("00:01:00")]
+    assert [run.nominal for run in schedule.running] == [moment("00:01:00")]
     assert schedule.counters.by_reason == {"on_time": 1, "overlap": 2}
     assert (schedule.paused, schedule.note) == (True, "holidays")
 

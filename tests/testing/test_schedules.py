@@ -5,10 +5,12 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+import evertick
+import evertick.testing
 from evertick import App, MutationCtx, Overlap, daily
 from evertick.base.errors import FunctionNotFound, InvalidDelay, Misuse
 from evertick.base.ids import ScheduleId
-from evertick.testing import World, at, days, hours, minutes, seconds
+from evertick.testing import World, days, hours, minutes, moment, seconds
 
 OpenWorld = Callable[..., World]
 
@@ -21,7 +23,7 @@ def note(ctx: MutationCtx, text: str = "") -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "moment"),
+    ("text", "meant"),
     [
         ("00:01", datetime(2026, 1, 1, 0, 1, tzinfo=UTC)),
         ("23:59:59.250", datetime(2026, 1, 1, 23, 59, 59, 250_000, tzinfo=UTC)),
@@ -31,14 +33,19 @@ def note(ctx: MutationCtx, text: str = "") -> None:
         ("2026-03-29T02:30+02:00", datetime(2026, 3, 29, 2, 30, tzinfo=timezone(timedelta(hours=2)))),
     ],
 )
-def test_at_reads_times_of_the_first_day_and_moments_of_any_other(text: str, moment: datetime) -> None:
-    assert at(text) == moment
+def test_a_moment_is_a_time_of_the_first_day_or_of_any_other(text: str, meant: datetime) -> None:
+    assert moment(text) == meant
+
+
+def test_no_public_name_means_two_things() -> None:
+    shared = set(evertick.__all__) & set(evertick.testing.__all__)
+    assert all(getattr(evertick, name) is getattr(evertick.testing, name) for name in shared)
 
 
 @pytest.mark.parametrize("text", ["noon", "25:00", "1:00", ""])
 def test_at_refuses_what_is_no_moment(text: str) -> None:
     with pytest.raises(Misuse, match="is not a time"):
-        at(text)
+        moment(text)
 
 
 def test_durations_add_up() -> None:
@@ -51,8 +58,8 @@ def test_a_world_needs_no_app_for_stories_about_schedules() -> None:
         world.advance(minutes(3) + seconds(45))
 
         assert report == "schedule-1"
-        assert world.starts(report) == [at("00:01:00"), at("00:03:30")]
-        assert world.skips(report) == [at("00:03:00")]
+        assert world.starts(report) == [moment("00:01:00"), moment("00:03:30")]
+        assert world.skips(report) == [moment("00:03:00")]
         assert world.schedule("named", every=hours(1)) == "named"
         assert world.schedule(every=hours(1)) == "schedule-3"
 
@@ -93,8 +100,8 @@ def test_an_outage_kills_the_worker_and_another_one_sees_what_is_late(world: Ope
     w.advance(seconds(90))
     w.outage(minutes(1))
 
-    assert w.now == at("00:02:30")
-    assert w.starts(report) == [at("00:01:00"), at("00:02:30")]
+    assert w.now == moment("00:02:30")
+    assert w.starts(report) == [moment("00:01:00"), moment("00:02:30")]
 
 
 def test_a_ledger_is_told_by_fate(world: OpenWorld) -> None:
@@ -103,12 +110,12 @@ def test_a_ledger_is_told_by_fate(world: OpenWorld) -> None:
     w.advance(seconds(90))
     w.outage(minutes(2))
 
-    assert w.starts(report) == [at("00:01:00"), at("00:03:30")]
-    assert w.missed(report) == [at("00:02:00")]
+    assert w.starts(report) == [moment("00:01:00"), moment("00:03:30")]
+    assert w.missed(report) == [moment("00:02:00")]
     assert w.waiting(report) == []
     w.advance(minutes(2))
-    assert w.waiting(report) == [at("00:04:00")]
-    assert w.skips(report) == [at("00:05:00")]
+    assert w.waiting(report) == [moment("00:04:00")]
+    assert w.skips(report) == [moment("00:05:00")]
     assert len(w.occurrences(report)) == 5
     assert w.occurrences(ScheduleId("never-was")) == []
 
@@ -116,7 +123,7 @@ def test_a_ledger_is_told_by_fate(world: OpenWorld) -> None:
 def test_a_timeline_draws_what_became_of_every_time(world: OpenWorld) -> None:
     w = world(app)
     report = w.schedule(
-        every=minutes(1), takes=minutes(3), cleans_up=seconds(40), overlap="cancel_other", end=at("00:04:30")
+        every=minutes(1), takes=minutes(3), cleans_up=seconds(40), overlap="cancel_other", end=moment("00:04:30")
     )
     w.advance(minutes(2) + seconds(50))
     w.outage(minutes(2))
@@ -136,8 +143,8 @@ def test_a_timeline_draws_what_became_of_every_time(world: OpenWorld) -> None:
 def test_a_timeline_draws_a_backfill_where_it_happened(world: OpenWorld) -> None:
     w = world(app)
     w.advance(minutes(4) + seconds(30))
-    report = w.schedule(every=minutes(1), end=at("00:05:00"))
-    w.app.schedules.backfill(report, at("00:01"), at("00:01"))
+    report = w.schedule(every=minutes(1), end=moment("00:05:00"))
+    w.app.schedules.backfill(report, moment("00:01"), moment("00:01"))
     w.advance(minutes(1))
 
     assert w.timeline(report).splitlines() == [

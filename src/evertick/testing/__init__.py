@@ -14,14 +14,20 @@ from evertick.base.lazy import lazy_names
 
 if TYPE_CHECKING:
     from evertick.testing.jobs import JobView as JobView
-    from evertick.testing.moments import at as at, days as days, hours as hours, minutes as minutes, seconds as seconds
+    from evertick.testing.moments import (
+        moment as moment,
+        days as days,
+        hours as hours,
+        minutes as minutes,
+        seconds as seconds,
+    )
     from evertick.testing.world import World as World
 else:
     __all__, __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "evertick.testing.jobs": "JobView",
-            "evertick.testing.moments": "at days hours minutes seconds",
+            "evertick.testing.moments": "days hours minutes moment seconds",
             "evertick.testing.world": "World",
         },
     )

@@ -1,16 +1,16 @@
-"""Words for moments and durations, so that a test reads as a story: `at("00:01:00")`, `minutes(3) + seconds(45)`."""
+"""Words for moments and durations, so that tests read as stories: `moment("00:01:00")`, `minutes(3) + seconds(45)`."""
 
 from datetime import UTC, datetime, timedelta
 
 from evertick.base.errors import Misuse
 
 START = "2026-01-01T00:00:00Z"
-"""When a world begins unless it is told otherwise; its day is that of `at("09:30")`."""
+"""When a world begins unless it is told otherwise; its day is that of `moment("09:30")`."""
 
 _TIME_CHARS_MAX = len("00:00:00.000000")
 
 
-def at(text: str) -> datetime:
+def moment(text: str) -> datetime:
     """The moment that `text` names: `00:01:00` is on the day on which worlds begin, `2026-03-29T02:30` on another.
 
     It is in UTC unless the text says otherwise (`2026-03-29T02:30+02:00`). Raises Misuse for other text.
@@ -18,10 +18,10 @@ def at(text: str) -> datetime:
     is_time_alone = ":" in text[:3] and len(text) <= _TIME_CHARS_MAX
     whole = f"{START[:11]}{text}" if is_time_alone else text
     try:
-        moment = datetime.fromisoformat(whole)
+        named = datetime.fromisoformat(whole)
     except ValueError as error:
         raise Misuse(f"{text!r} is not a time; write 00:01:00 or 2026-03-29T00:59:58Z") from error
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+    return named.replace(tzinfo=UTC) if named.tzinfo is None else named
 
 
 def seconds(number: float) -> timedelta:
