@@ -195,7 +195,8 @@ class Truth:
         for schedule_id, kind in sorted(self.kinds.items()):
             if not kind.ordered:
                 continue
-            query = """select r.born, o.actual_at, o.nominal_at from sim_runs r join occurrences o on o.job_id = r.job_id
+            query = """select r.born, o.actual_at, o.nominal_at
+                         from sim_runs r join occurrences o on o.job_id = r.job_id
                         where r.schedule_id = ? and r.origin = 'schedule' order by r.rowid"""
             starts = self.world.rows(query, schedule_id)
             changed = self.world.rows("select 1 from sim_eras where id = ? and what = 'changed'", schedule_id)
