@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,22 @@ def test_scheduling_prints_the_id_of_the_job(types: Path) -> None:
     assert json.loads(again.out) == {"job_id": job_id, "due_at": job["due_at"]}
 
 
+def test_times_are_read_as_everywhere_on_the_command_line(types: Path) -> None:
+    now = datetime.now(UTC).replace(microsecond=0)
+    midnight = now.replace(hour=0, minute=0, second=0)
+    year = now.year + 1
+
+    def due(text: str) -> datetime:
+        done = evertick(types, "run", "app.count", "--at", text, "-o", "json")
+        return datetime.fromisoformat(json.loads(done.out)["due_at"])
+
+    assert due(f"{year}-12-24T09:00") == datetime(year, 12, 24, 9, tzinfo=UTC)
+    assert due(f"{year}-12-24") == datetime(year, 12, 24, tzinfo=UTC)
+    assert due("tomorrow") in (midnight + timedelta(days=1), midnight + timedelta(days=2))
+    assert now + timedelta(hours=2) <= due("now+2h") < now + timedelta(hours=3)
+    assert now <= due("now-2h") < now + timedelta(hours=1), "what is past is due at once"
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
@@ -133,7 +150,7 @@ def test_scheduling_prints_the_id_of_the_job(types: Path) -> None:
         (["app.echo", "--after", "-5s"], 2, "'-5s' is not a duration"),
         (["app.echo", "--after", "soon"], 2, "'soon' is not a duration; write it like '90s'"),
         (["app.echo", "--after", "3000d"], 2, "is more than 5 years in the future"),
-        (["app.echo", "--at", "2026-12-24 09:00"], 2, "needs a zone"),
+        (["app.echo", "--at", "some day"], 2, "is not a date or time"),
         (["app.echo", "--at", "2026-12-24T09:00:00Z", "--after", "1s"], 2, "name two times"),
         (["app.echo", "--key", "k"], 2, "--key names a scheduled job"),
         (["app.strange", "--after", "1s"], 2, "is a query, which has no effect"),
@@ -178,8 +195,9 @@ def test_a_folder_without_an_app_is_named_once(tmp_path: Path) -> None:
 def test_what_a_function_asks_for_in_vain_has_its_place_too(folder: Path) -> None:
     done = evertick(folder, "run", "app.send", "body=hi", "delay=-1")
 
-    assert done.code == 2
-    assert re.fullmatch(r"error: delay must not be negative, got -1(\.0)? \(app\.py:\d+\)\n", done.err)
+    assert done.code == 1
+    message = r"error: app\.send raised InvalidDelay: delay must not be negative, got -1(\.0)? \(app\.py:\d+\)\n"
+    assert re.fullmatch(message, done.err)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """`evertick schedule ...` on a real database, in this process: what it does, says, writes and refuses."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -404,15 +405,14 @@ def test_a_trigger_takes_other_arguments_and_is_repeatable(shop: App, command: C
     assert command("job", "get", first["job_id"], "-o", "json").json["args"] == {"step": 5}
 
 
-def test_waiting_for_a_run_that_nobody_starts_says_what_it_needs(
-    shop: App, command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("evertick.cli.schedule.trigger.HINT_AFTER_S", 0.0)
+def test_a_trigger_without_a_worker_says_what_the_run_needs(shop: App, command: Command) -> None:
     made(command, "s")
 
     done = command("schedule", "trigger", "s", "--wait", "--timeout", "1ms")
 
-    assert done.err.count("it needs `evertick dev` or `evertick worker` on this database") == 1
+    needed = "it has not begun: it needs `evertick dev` or `evertick worker` on this database"
+    assert done.err.count(f"{needed}; Ctrl-C leaves it alone\n") == 1
+    assert f"{needed}\n" in command("schedule", "trigger", "s", "--overlap-policy", "AllowAll").err
 
 
 def test_waiting_for_a_run_of_an_unknown_function_says_that_no_worker_knows_it(
@@ -485,6 +485,79 @@ def test_a_backfill_is_planned_before_it_starts(shop: App, command: Command) -> 
     ]
 
 
+def test_a_backfill_of_times_to_come_asks(shop: App, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    made(command, "s", "--overlap-policy", "BufferAll")
+    span = ("schedule", "backfill", "s", "--start-time", "now", "--end-time", "now+3h")
+    monkeypatch.setattr("evertick.cli.schedule.backfill.is_terminal", lambda stream: True)
+    answers = ["n", "y"]
+    monkeypatch.setattr("click.termui.visible_prompt_func", lambda prompt: answers.pop(0))
+
+    refused = command(*span, "-o", "json")
+    agreed = command(*span, "-o", "json")
+    asked_no_more = command(*span, "--yes", "-o", "json")
+
+    assert (refused.code, refused.out) == (130, "")
+    assert agreed.json["times"] == asked_no_more.json["times"] == 3
+    assert answers == []
+    assert len(command(*span, "--dry-run").out.splitlines()) == 3
+
+
+def test_waiting_for_a_backfill_tells_by_its_exit_code_whether_times_were_skipped(
+    shop: App, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(command, "s", "--cron", "0 9 * * *")
+    span = ("schedule", "backfill", "s", "--start-time", "2022-03-26", "--end-time", "2022-03-28T09:00")
+    skipping = command(*span, "-o", "json").json["id"]
+    work_off(shop, 1)
+    all_run = command(*span, "--overlap-policy", "BufferAll", "-o", "json").json["id"]
+    work_off(shop, 3)
+
+    partly = command("schedule", "backfill", "s", "--watch", skipping, "-o", "json")
+    fully = command("schedule", "backfill", "s", "--watch", all_run, "-o", "json")
+
+    assert (partly.code, partly.json["skipped"]) == (6, 2)
+    assert (fully.code, fully.json["ended"]) == (0, 3)
+
+
+def test_a_trigger_runs_behind_overdue_times_that_it_lets_start(shop: App, command: Command) -> None:
+    made(command, "s", "--interval", "1s")
+    deadline = time.monotonic() + 60
+    while not command("schedule", "audit", "s", "--to", "now+1s", "-o", "json").json["unrecorded"]:
+        assert time.monotonic() < deadline, "a second has not passed"
+
+    found = command("schedule", "trigger", "s", "-o", "json").json
+
+    assert (found["fate"], found["reason"]) == ("buffered", "behind_run")
+    work_off(shop, 2)
+    run = command("schedule", "occurrences", "s", "--fate", "started", "-o", "json").json
+    assert {each["origin"] for each in run} == {"schedule", "trigger"}
+
+
+def test_a_schedule_without_times_says_when_it_runs(shop: App, command: Command) -> None:
+    done = command("schedule", "create", "by-hand", "--function", "shop.count")
+
+    assert done.code == 0
+    assert done.err.startswith(
+        "by-hand created: only when triggered\nnote: it has no times; it runs only when triggered\n"
+    )
+    assert "ended" not in done.err
+    assert command("schedule", "trigger", "by-hand", "-o", "json").json["fate"] == "started"
+
+
+def test_flags_have_readable_names_and_those_that_people_bring_along(shop: App, command: Command) -> None:
+    readable = ("--schedule-id", "a", "--function", "shop.count", "--workflow-id", "stem", "--time-zone", "UTC")
+    brought = ("--sid", "b", "--type", "shop.count", "--wid", "stem", "--tz", "UTC")
+
+    for words in (readable, brought):
+        assert command("schedule", "create", *words, "--interval", "1h").code == 0
+
+    one, two = (command("schedule", "get", name, "-o", "json").json for name in "ab")
+    assert one["target"] == two["target"]
+    for words in (("--pool", "x"), ("--task-queue", "x"), ("--tq", "x")):
+        done = command("schedule", "create", "c", "--function", "shop.count", "--interval", "1h", *words)
+        assert (done.code, "leave out --pool" in done.err) == (2, True)
+
+
 # -- the ledger
 
 
@@ -500,7 +573,7 @@ def test_explain_tells_the_whole_chain(shop: App, command: Command) -> None:
     assert "  → started" in ran.out
     assert "ended success" in ran.out
     assert (missing["ran"], missing["missing"]) == (False, "not_created")
-    assert missing["fix"].startswith("evertick schedule backfill --sid s --start-time 2022-05-01T01:00:00Z")
+    assert missing["fix"].startswith("evertick schedule backfill s --start-time 2022-05-01T01:00:00Z")
     assert command("schedule", "explain", "s").code == 0
 
 
@@ -528,6 +601,26 @@ def test_audit_fails_if_something_that_should_have_run_did_not(shop: App, comman
     assert command("schedule", "audit", "nope").code == 3
 
 
+def test_an_audit_is_a_table_on_a_terminal_and_columns_in_a_pipe(
+    shop: App, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(command, "s")
+    command("schedule", "trigger", "s")
+    command("schedule", "trigger", "s")
+    piped = command("schedule", "audit", "--to", "now+1m")
+    monkeypatch.setattr("evertick.cli.core.output.on_terminal", lambda: True)
+    shown = command("schedule", "audit", "--to", "now+1m")
+
+    [line] = piped.out.splitlines()
+    what, schedule, nominal, why = line.split("\t")
+    assert (what, schedule, nominal[-1]) == ("skipped", "s", "Z")
+    assert why.startswith("overlap: ")
+    assert why.endswith(" is still running")
+    header, row = shown.out.splitlines()
+    assert header.split() == ["WHAT", "SCHEDULE", "NOMINAL", "WHY"]
+    assert row == f"skipped  s         {nominal}  {why}"
+
+
 # -- preview
 
 
@@ -551,8 +644,8 @@ def test_preview_shows_the_times_of_a_schedule(shop: App, command: Command) -> N
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["create", "-s", "x", "--interval", "1h"], 2, "give --type NAME"),
-        (["create", "--type", "f", "--interval", "1h"], 2, "which schedule? give --sid ID"),
+        (["create", "-s", "x", "--interval", "1h"], 2, "give --function NAME"),
+        (["create", "--type", "f", "--interval", "1h"], 2, "which schedule? give its id"),
         (["create", "-s", "x", "--type", "f", "--cron", "0 0 30 2 *"], 2, "never fires"),
         (["create", "-s", "x", "--type", "f", "--cron", "61 * * * *"], 2, "61"),
         (["create", "-s", "x", "--type", "f", "--interval", "1h", "--tz", "Nope/Zone"], 2, "no such time zone"),
@@ -575,7 +668,7 @@ def test_preview_shows_the_times_of_a_schedule(shop: App, command: Command) -> N
         (["update", "s", "--unset", "type"], 2, "'type' is not one of"),
         (["describe", "nope"], 3, "no schedule 'nope'"),
         (["delete", "nope"], 3, "no schedule 'nope'"),
-        (["delete"], 2, "which schedule? give --sid ID"),
+        (["delete"], 2, "which schedule? give its id"),
         (["delete", "s", "--if-version", "9"], 5, "at version 1, not 9"),
         (["toggle", "s"], 2, "give --pause or --unpause"),
         (["toggle", "s", "--pause", "--unpause"], 2, "both contradict each other"),
@@ -590,6 +683,7 @@ def test_preview_shows_the_times_of_a_schedule(shop: App, command: Command) -> N
         (["backfill", "s", "--start-time", "2022-01-01"], 2, "give --start-time and --end-time"),
         (["backfill", "s", "--start-time", "2022-01-02", "--end-time", "2022-01-01"], 2, "before it starts"),
         (["backfill", "s", "--start-time", "1990-01-01", "--end-time", "2022-01-01"], 2, "more than 100000 times"),
+        (["backfill", "s", "--start-time", "now", "--end-time", "now+3h"], 2, "3 of these times are still to come"),
         (["backfill", "s", "--watch", "nope"], 3, "no backfill 'nope'"),
         (["backfill", "s", "--watch", "a", "--cancel", "b"], 2, "give one of them alone"),
         (["list", "-q", "colour:red"], 2, "there is nothing like 'colour'"),
@@ -604,7 +698,7 @@ def test_preview_shows_the_times_of_a_schedule(shop: App, command: Command) -> N
         (["occurrences", "nope"], 3, "no schedule 'nope'"),
         (["history", "nope"], 3, "no schedule 'nope'"),
         (["preview", "-s", "s", "--from", "2026-01-01"], 2, "--from TIME --to TIME"),
-        (["preview", "-s", "s", "--cron", "* * * * *"], 2, "--sid brings its own times"),
+        (["preview", "-s", "s", "--cron", "* * * * *"], 2, "--schedule-id brings its own times"),
         (["describe", "s", "--sid", "t"], 2, "named twice"),
         (["create", "-s", "x", "--type", "f", "--spec", "@nope.json"], 2, "--spec @nope.json: No such file"),
         (["list", "--db", "sqlite:///nope.db"], 7, "there is no database at nope.db"),

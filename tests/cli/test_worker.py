@@ -104,16 +104,28 @@ def test_a_job_lost_to_a_killed_worker_is_logged_with_what_follows(migrated: Pat
     assert (line["level"], line["job_id"], line["function"]) == ("warning", job_id, "app.wait")
 
 
-def test_a_database_that_is_not_migrated_is_refused_with_the_cure(folder: Path) -> None:
-    done = evertick(folder, "worker", "app.py")
+def test_the_first_worker_on_a_sqlite_file_creates_it(folder: Path, start: Start) -> None:
+    worker = start("worker", "app.py")
+    worker.wait_for("runs the jobs of chat")
+
+    job_id = evertick(folder, "run", "app.wait", "seconds=0", "--after", "0s").out.strip()
+    worker.wait_for(r"app\.wait: waiting")
+
+    worker.send(signal.SIGTERM)
+    assert worker.end() == 0
+    assert '"success"' in evertick(folder, "job", "get", job_id, "-o", "json").out
+
+
+def test_a_database_that_is_not_migrated_is_refused_with_the_cure(folder: Path, postgres_url: str) -> None:
+    done = evertick(folder, "worker", "app.py", "--db", postgres_url)
 
     assert done.code == 7
     assert done.err.startswith("error: ")
     assert done.err.endswith("run `evertick migrate`\n")
 
 
-def test_a_refusal_is_json_where_logs_are(folder: Path) -> None:
-    done = evertick(folder, "worker", "--log-format", "json")
+def test_a_refusal_is_json_where_logs_are(folder: Path, postgres_url: str) -> None:
+    done = evertick(folder, "worker", "--log-format", "json", "--db", postgres_url)
 
     assert done.code == 7
     assert json.loads(done.err)["error"] == "schema_mismatch"

@@ -44,6 +44,14 @@ def cancel_then_raise(ctx: MutationCtx, job_id: str) -> None:
     raise ValueError("afterwards")
 
 
+@app.mutation
+def cancel_every(ctx: MutationCtx, raising: bool = False) -> int:
+    count = ctx.scheduler.cancel_all()
+    if raising:
+        raise ValueError("after all not")
+    return count
+
+
 @app.action
 async def act_cancel(ctx: ActionCtx, job_id: str) -> None:
     await ctx.scheduler.cancel(job_id)
@@ -414,6 +422,22 @@ def test_cancel_all_of_a_function_spares_the_others(world: OpenWorld) -> None:
     assert {w.job(job_id).state for job_id in spared} == {JobState.PENDING}
     w.advance(60)
     assert texts(w) == ["runs"] * 3
+
+
+def test_a_mutation_cancels_all_in_its_own_transaction_and_not_itself(world: OpenWorld) -> None:
+    w = world(app)
+    jobs = [w.app.scheduler.run_after(60, insert, str(n)) for n in range(3)]
+    raising = w.app.scheduler.run_after(1, cancel_every, raising=True)
+    w.advance(2)
+    assert [each.state for each in w.jobs(insert)] == ["pending"] * 3
+
+    cancels = w.app.scheduler.run_after(1, cancel_every)
+    w.advance(2)
+
+    states = {each.id: each.state for each in w.jobs()}
+    assert [states[job] for job in jobs] == ["canceled"] * 3
+    assert (states[raising], states[cancels]) == ("failed", "success")
+    assert next(each.result for each in w.jobs(cancel_every) if each.id == cancels) == 3
 
 
 def test_cancel_all_takes_a_range_of_due_times(world: OpenWorld) -> None:

@@ -46,6 +46,11 @@ def at_twice(ctx: MutationCtx, moment: datetime) -> tuple[JobId, JobId]:
 
 
 @app.mutation
+def at_number(ctx: MutationCtx, moment: float) -> JobId:
+    return ctx.scheduler.run_at(moment, write, 1)
+
+
+@app.mutation
 def by_name(ctx: MutationCtx, name: str) -> JobId:
     return ctx.scheduler.run_after(1, name)
 
@@ -327,3 +332,13 @@ def test_an_internal_function_can_be_scheduled(world: OpenWorld) -> None:
     w.drain()
 
     assert w.job(job_id).state is JobState.SUCCESS
+
+
+@pytest.mark.parametrize("moment", [1_800_000_000_000, 1_800_000_000_000.5])
+def test_milliseconds_for_run_at_are_told_that_seconds_are_meant(world: OpenWorld, moment: float) -> None:
+    w = world(app)
+
+    with pytest.raises(
+        InvalidDelay, match=r"takes seconds since the epoch, and .* looks like milliseconds: divide by 1000"
+    ):
+        w.call(at_number, moment)

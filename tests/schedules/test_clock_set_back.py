@@ -46,7 +46,7 @@ def test_it_says_that_it_is_silent_and_until_when(open_app: OpenApp, clock: SetC
     assert app.schedules.get("s").next == hours(5)
     assert told.checks[-1].name == "clock"
     assert "silent until 2026-01-01T04:00:00Z" in told.sentence
-    assert told.fix == "evertick schedule resume --sid s --from-now"
+    assert told.fix == "evertick schedule resume s --from-now"
 
 
 def test_a_plain_resumption_runs_nothing_twice(open_app: OpenApp, clock: SetClock) -> None:

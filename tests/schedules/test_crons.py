@@ -10,6 +10,7 @@ import pytest
 
 from evertick import App, CatchUp, MutationCtx, Overlap, Retry, Settings, cron, daily, every
 from evertick.base.errors import InvalidSpec, Misuse, RegistrationError
+from evertick.base.ids import DEFAULT_TENANT
 from evertick.schedules import Reason, Spec
 from evertick.testing import World
 
@@ -170,6 +171,38 @@ def test_a_restart_keeps_the_pause_the_counters_and_the_cadence(world: OpenWorld
     assert (described.status, described.note, described.actions) == ("paused", "holiday", 2)
     w.app.schedules.resume("c")
     assert w.app.schedules.get("c").next == minutes(3)
+
+
+def test_a_deploy_without_a_cron_cancels_its_run_that_has_not_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before, after = code(("a", daily(hour=5))), code()
+    before.sync_crons()
+    job_id = before.schedules.trigger("a").job_id
+
+    after.sync_crons()
+
+    assert job_id is not None
+    job = after.environment.store.read(lambda transaction: transaction.get_job(job_id, tenant=DEFAULT_TENANT))
+    assert job is not None
+    assert job.state == "canceled"
+    before.close()
+    after.close()
+
+
+def test_a_cron_names_its_function_as_text_too(world: OpenWorld) -> None:
+    app = code()
+    app.crons.add("by name", every(minutes=1), "tick", "x")
+
+    w = world(app)
+    w.advance(90)
+
+    assert [each["name"] for each in w.query("ticks")] == ["x", "x"]
+    unknown = code()
+    unknown.crons.add("by name", every(minutes=1), "tock", "x")
+    with pytest.raises(RegistrationError, match="cron 'by name': no function 'tock' is registered; did you mean tick"):
+        unknown.sync_crons()
 
 
 def test_only_crons_of_this_app_are_deleted(world: OpenWorld) -> None:

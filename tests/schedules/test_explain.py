@@ -71,7 +71,7 @@ def test_a_time_during_a_pause_names_who_paused_and_why(world: OpenWorld) -> Non
         assert "paused by ana since 2026-01-01T00:00:00Z: vendor outage" in told.sentence
         assert chain(told)[-1] == "!active"
         assert told.fix is not None
-        assert "schedule resume --sid s" in told.fix
+        assert "schedule resume s" in told.fix
     assert (before.missing, before.fate) == (Missing.PAUSED, None)
     assert (after.missing, after.reason) == (None, Reason.PAUSED)
 
@@ -90,7 +90,7 @@ def test_a_time_in_an_outage_longer_than_the_window_is_missed(world: OpenWorld) 
     assert chain(told)[-2:] == ["limit", "!awake"]
     assert told.sentence == "missed: 4320 s late; the catch-up window is 3600 s (first looked at 4320 s late)"
     assert told.fix == (
-        "evertick schedule backfill --sid s --start-time 2026-01-01T08:00:00Z --end-time 2026-01-01T08:00:00Z"
+        "evertick schedule backfill s --start-time 2026-01-01T08:00:00Z --end-time 2026-01-01T08:00:00Z"
     )
 
 

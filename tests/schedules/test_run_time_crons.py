@@ -112,7 +112,8 @@ def test_registration_is_undone_with_its_mutation(world: OpenWorld) -> None:
         w.call(register, "mine", 60, raising=True)
 
     assert w.call(names) == []
-    assert app.schedules.history("mine") == []
+    with pytest.raises(ScheduleNotFound, match="no schedule 'mine'"):
+        app.schedules.history("mine")
 
 
 def test_deleting_stops_further_runs_also_one_that_waits_and_frees_the_name(world: OpenWorld) -> None:
@@ -147,3 +148,14 @@ def test_a_plain_action_registers_in_a_transaction_of_its_own_and_an_async_one_i
     assert w.call(in_thread) == ["threaded"]
     with pytest.raises(Misuse, match="run_mutation"):
         w.call(on_loop)
+
+
+def test_an_interval_registered_within_a_second_first_runs_after_one_full_interval(world: OpenWorld) -> None:
+    w = world(app, at="2026-01-01T00:00:03.4Z")
+    w.call(register, "mine", 60)
+    assert app.schedules.get("mine").silent_until is None
+
+    w.advance(125)
+
+    rows = app.schedules.occurrences("mine").occurrences
+    assert [row.nominal for row in rows] == [START + timedelta(seconds=64), START + timedelta(seconds=124)]

@@ -13,7 +13,6 @@ An interval is counted from the moment the cron was first deployed, which is als
 
 import logging
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Final, ParamSpec, Self, Unpack
 
 from evertick.api.schedules import ScheduleDescription, ScheduleSummary
@@ -27,6 +26,7 @@ from evertick.app.schedules.paging import all_schedules
 from evertick.app.schedules.specs import When, anchored, check_spec, union
 from evertick.app.schedules.update import difference
 from evertick.app.schedules.views import sentence, summary
+from evertick.app.scheduling.job_builder import Functions
 from evertick.app.transacting import Work
 from evertick.base.errors import AlreadyExists, EvertickError, Misuse, RegistrationError, ScheduleNotFound
 from evertick.base.ids import ScheduleId
@@ -55,7 +55,7 @@ class Cron:
 
     name: str
     when: Spec
-    function: Function[..., Any]
+    function: Function[..., Any] | str
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     options: CronOptions
@@ -65,10 +65,10 @@ class Cron:
         """Its times in words."""
         return sentence(self.when)
 
-    @cached_property
-    def call(self) -> FunctionCall:
-        """The call; its arguments are checked on first use, when all annotations can be resolved."""
-        return FunctionCall(self.function, self.function.encode_args(self.args, self.kwargs))
+    def call(self, functions: Functions) -> FunctionCall:
+        """The call, checked: here all functions are registered and all annotations can be resolved."""
+        function = functions.resolve(self.function)
+        return FunctionCall(function, function.encode_args(self.args, self.kwargs))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +104,10 @@ class Crons:
 
     # -- in code
 
-    def add(self, name: str, when: When, function: Function[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> None:
-        """Declare a cron: a name, its times, and the call of a mutation or an action.
+    def add(
+        self, name: str, when: When, function: Function[P, Any] | str, /, *args: P.args, **kwargs: P.kwargs
+    ) -> None:
+        """Declare a cron: a name, its times, and the call of a mutation or an action, or of one by its name.
 
         Raises RegistrationError for a name that is taken or not of printable ASCII characters, InvalidSpec.
         """
@@ -135,6 +137,7 @@ class Crons:
                 done[sync.one(cron, definitions[cron.name])].append(cron.name)
             for row in self._deployed(by_code, transaction):
                 if row.id not in self._declared:
+                    _cancel_pending(by_code, transaction, transaction.with_open_runs([row])[0], now)
                     requests.delete(transaction, row.id, by_code.by(now))
                     done["deleted"].append(row.id)
             return CronChanges(**{word: tuple(names) for word, names in done.items()})
@@ -156,7 +159,7 @@ class Crons:
         ctx: MutationCtx | SyncActionCtx,
         name: str,
         when: When,
-        function: Function[P, Any],
+        function: Function[P, Any] | str,
         /,
         *args: P.args,
         **kwargs: P.kwargs,
@@ -177,8 +180,9 @@ class Crons:
             definition = _define(operations, cron)
             check_spec(definition.spec, now, operations.settings)
             metadata = ScheduleMetadata(source=RUN_TIME, app=self._app_name)
-            definition = replace(definition, spec=anchored(definition.spec, now))
-            state = initial_state(definition, given(cron.options), now)
+            begin = _whole_second(definition.spec, now)
+            definition = replace(definition, spec=anchored(definition.spec, begin))
+            state = replace(initial_state(definition, given(cron.options), now), seen_until=begin)
             row = operations.new_row(ScheduleId(name), definition, metadata, state, kind=KIND)
             requests.create(transaction, row, [], operations.by(now), detail=cron.sentence)
             return row.id
@@ -225,12 +229,14 @@ class Crons:
     # -- helpers
 
     def _cron(
-        self, name: str, when: When, function: Function[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, name: str, when: When, function: Function[..., Any] | str, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Cron:
         if not isinstance(name, str) or not name.strip() or not all(" " <= each <= "~" for each in name):
             raise RegistrationError(f"a cron's name is made of printable ASCII characters, not {name!r}")
-        if not isinstance(function, Function):
-            raise RegistrationError(f"cron {name!r}: {function!r} is not a function of an app; decorate it")
+        if not isinstance(function, Function | str):
+            raise RegistrationError(
+                f"cron {name!r}: {function!r} is not a function of an app, nor the name of one; decorate it"
+            )
         return Cron(schedule_id_of(name), union(when), function, args, kwargs, self._options)
 
     def _definition(self, operations: ScheduleOperations, cron: Cron) -> Definition:
@@ -314,7 +320,15 @@ class _Sync:
 
 def _define(operations: ScheduleOperations, cron: Cron) -> Definition:
     options = {"catch_up": CatchUp.LATEST, **given(cron.options), "note": ""}
-    return define(operations.functions, ScheduleId(cron.name), cron.when, cron.call, options)
+    return define(operations.functions, ScheduleId(cron.name), cron.when, cron.call(operations.functions), options)
+
+
+def _whole_second(spec: Spec, now: Instant) -> Instant:
+    """From when the intervals of a cron that is registered now count: the next whole second, so that the first has
+    passed in full. Where the spec also names single times, none of these may be passed over, so it is now.
+    """
+    is_interval = spec.intervals and not (spec.crons or spec.calendars or spec.rrules or spec.times)
+    return Instant(-(-now // SECOND_MS) * SECOND_MS) if is_interval else now
 
 
 def _first_at(spec: Spec, now: Instant) -> Instant | None:

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from evertick.base.errors import EvertickError, Misuse
-from evertick.base.instants import to_iso
+from evertick.base.instants import SECOND_MS, to_iso
 from evertick.cli.core.databases import chosen_tenant, data_options, require_file
 from evertick.cli.core.escaping import json_text, printable, printable_lines, reason
 from evertick.cli.core.exits import FunctionRaised
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target, place_of
-from evertick.cli.schedule.spec_flags import parse_json
+from evertick.cli.schedule.spec_flags import parse_json, parse_when
 from evertick.recurrence.parse.duration import parse_milliseconds
-from evertick.recurrence.parse.moments import parse_instant
+from evertick.recurrence.zones.names import zone_named
 from evertick.store.open import open_store
 
 if TYPE_CHECKING:
@@ -50,7 +50,9 @@ class RunFlags:
         "--after", metavar="DURATION", help="Schedule it: this long from now, such as 5s or 1h30m."
     )
     at: str | None = flag(
-        "--at", metavar="TIME", help="Schedule it: at a time with its zone, such as 2026-12-24T09:00:00Z."
+        "--at",
+        metavar="TIME",
+        help="Schedule it: at a time, such as 2026-12-24T09:00:00Z; without a zone it is in UTC.",
     )
     key: str | None = flag(
         "--key", metavar="KEY", help="With --after or --at: at most one unfinished job holds this key."
@@ -176,7 +178,8 @@ def _schedule(app: "App", function: "Function[..., Any]", call: Call, flags: Run
         scheduler = scheduler.using(key=flags.key)
     if flags.after is not None:
         return scheduler.run_after(parse_milliseconds(flags.after) / 1000, function, *args, **kwargs)
-    moment = datetime.fromtimestamp(parse_instant(flags.at or "", "--at"), UTC)
+    now = app.environment.clock.now() // SECOND_MS
+    moment = datetime.fromtimestamp(parse_when(flags.at or "", zone_named("UTC"), "--at", now), UTC)
     return scheduler.run_at(moment, function, *args, **kwargs)
 
 
@@ -193,9 +196,7 @@ def _call(app: "App", function: "Function[..., Any]", call: Call, flags: RunFlag
         place = place_of(error)
         if flags.show_traceback and not (isinstance(error, EvertickError) and place is None):
             click.echo(printable_lines(traceback.format_exc()), err=True)
-        if isinstance(error, EvertickError):
-            if place is not None:  # the function asked for what cannot be
-                error.args = (f"{error} ({place})",)
+        if isinstance(error, EvertickError) and place is None:
             raise
         where = f" ({place})" if place else ""
         raise FunctionRaised(f"{function.name} raised {type(error).__name__}: {error}{where}") from error

@@ -78,8 +78,8 @@ class WorkerFlags:
 def worker(file: str, db: str | None, flags: WorkerFlags) -> int:
     """Run the jobs of the app in FILE (app.py unless given) until asked to stop.
 
-    The database must be migrated: `evertick migrate` does it. SIGTERM or Ctrl-C drains: nothing more is claimed, and
-    running actions have --drain seconds to end; a second one ends at once.
+    A SQLite file is created and migrated as needed; PostgreSQL is migrated by `evertick migrate`. SIGTERM or Ctrl-C
+    drains: nothing more is claimed, and running actions have --drain seconds to end; a second one ends at once.
     """
     set_up(flags.log_format, flags.log_level)
     try:
@@ -106,6 +106,8 @@ def _work(file: str, db: str | None, flags: WorkerFlags) -> int:
             raise Misuse(
                 f"--processes needs PostgreSQL: {shown_url(store.url)} is a SQLite file, which takes one worker"
             )
+        if store.single_engine:
+            store.migrate()  # as every program that opens an embedded database does
         store.check_schema()
         if simulation_of(store.url) is not None:
             raise Misuse(f"{shown_url(store.url)} is a simulation with a clock of its own; `evertick dev` continues it")

@@ -44,13 +44,16 @@ def audit(
     """What was late (by more than `late_after`), missed or skipped in [start, end), of all schedules or of one.
 
     Also every time that a schedule's rule names and that the ledger does not know. Triggers and backfills are in it by
-    the time they are for. Raises InvalidDelay for a moment without a time zone, Misuse if it ends before it starts.
+    the time they are for. Raises InvalidDelay for a moment without a time zone, Misuse if it ends before it starts,
+    ScheduleNotFound for an id that neither the ledger nor the history knows.
     """
     first, last = span(start, end)
     late_ms = duration_ms(late_after, name="late_after")
     name = None if schedule_id is None else ScheduleId(schedule_id)
 
     def work(transaction: Transaction) -> AuditReport:
+        if name is not None:
+            operations.check_known(transaction, name)
         now = operations.now()
         found: dict[str, list[OccurrenceRow]] = {"late": [], "missed": [], "skipped": []}
         counts = {"late": 0, "missed": 0, "skipped": 0, "started": 0, "waiting": 0}

@@ -258,7 +258,7 @@ class ScheduleOperations(ScheduleQueries):
                 def remembering(row: Schedule) -> Schedule:
                     return row.with_metadata(row.metadata.with_trigger(request, now, text))
 
-                event = Triggered(at=now, request=request, overlap=chosen)
+                event = Triggered(at=now, request=request, overlap=chosen or _behind_overdue(row))
                 detail = "" if chosen is None else f"with {chosen}"
                 change = Change(action="triggered", detail=detail, events=[event], edit=remembering)
                 requests.apply(transaction, row.id, change, self.by(now))
@@ -375,6 +375,16 @@ def initial_state(definition: Definition, options: dict[str, Any], now: Instant)
         remaining=value_of(options, "remaining_actions"),
     )
     return replace(state, note=note_of(options))
+
+
+def _behind_overdue(row: Schedule) -> Overlap | None:
+    """The overlap policy of a trigger that none was given for; None for the schedule's.
+
+    Overdue times start before the trigger, in its transaction. Where no run was open, only these can be in its way, and
+    they must not make a policy skip it: it runs behind them.
+    """
+    is_free = not row.state.running and not row.state.unlisted.runs
+    return Overlap.BUFFER_ONE if is_free and row.state.policies.overlap is Overlap.SKIP else None
 
 
 def _check_note(note: str) -> None:

@@ -132,7 +132,7 @@ def _of_clock_ahead(chain: _Chain, seen_until: Instant, own: OccurrenceRow) -> E
         f"{own.fate} while the clock was ahead ({own.reason}); the schedule is silent until {to_iso(seen_until)}, "
         "unless it is told to count from now"
     )
-    return chain.with_rows(own, sentence, f"evertick schedule resume --sid {chain.schedule} --from-now")
+    return chain.with_rows(own, sentence, f"evertick schedule resume {chain.schedule} --from-now")
 
 
 def _of_nothing(chain: _Chain, row: Schedule) -> Explanation:
@@ -149,7 +149,7 @@ def _of_nothing(chain: _Chain, row: Schedule) -> Explanation:
         return chain.without_row(
             Missing.OTHER_SPEC,
             f"the schedule had another rule then (changed at {to_iso(metadata.spec_at)}), which did not name this time",
-            f"evertick schedule history --sid {row.id}",
+            f"evertick schedule history {row.id}",
         )
     times = times_of(row)
     if not _matched(chain, times):
@@ -160,7 +160,9 @@ def _of_nothing(chain: _Chain, row: Schedule) -> Explanation:
     if state.pause is not None and (state.pause.until is None or state.pause.until > time.actual_at):
         chain.stopped("active", pause_detail(state.pause))
         return chain.without_row(
-            Missing.PAUSED, f"the schedule is {pause_detail(state.pause)}", f"evertick schedule resume --sid {row.id}"
+            Missing.PAUSED,
+            f"the schedule is {pause_detail(state.pause)}",
+            f"evertick schedule resume {row.id}",
         )
     if state.ending is not None and at > state.seen_until:
         chain.stopped("limit", f"ended: {state.ending}")
@@ -208,7 +210,7 @@ def _of_row(chain: _Chain, row: Schedule | None, found: OccurrenceRow) -> Explan
         chain.passed(name, _PASSED[name].format(late=late))
     if found.fate == Fate.BUFFERED:
         chain.stopped("overlap", found.detail)
-        return chain.with_rows(found, f"buffered: {found.detail}", f"evertick schedule describe --sid {chain.schedule}")
+        return chain.with_rows(found, f"buffered: {found.detail}", f"evertick schedule describe {chain.schedule}")
     return _of_run(chain, found)
 
 
@@ -266,13 +268,11 @@ _PASSED: Final = {
 def _fix(chain: _Chain, reason: Reason, found: OccurrenceRow) -> str | None:
     match reason:
         case Reason.PAUSED:
-            return (
-                f"evertick schedule resume --sid {chain.schedule}; then {_backfill_command(chain.schedule, chain.at)}"
-            )
+            return f"evertick schedule resume {chain.schedule}; then {_backfill_command(chain.schedule, chain.at)}"
         case Reason.OVERLAP:
-            return f"let such times wait: evertick schedule update --sid {chain.schedule} --overlap-policy BufferOne"
+            return f"let such times wait: evertick schedule update {chain.schedule} --overlap-policy BufferOne"
         case Reason.LIMIT:
-            return f"evertick schedule update --sid {chain.schedule} --unset remaining-actions"
+            return f"evertick schedule update {chain.schedule} --unset remaining-actions"
         case Reason.TARGET_INELIGIBLE | Reason.DELETED | Reason.SUPERSEDED:
             return None
         case _:
@@ -280,7 +280,7 @@ def _fix(chain: _Chain, reason: Reason, found: OccurrenceRow) -> str | None:
 
 
 def _backfill_command(schedule_id: str, at: Instant) -> str:
-    return f"evertick schedule backfill --sid {schedule_id} --start-time {to_iso(at)} --end-time {to_iso(at)}"
+    return f"evertick schedule backfill {schedule_id} --start-time {to_iso(at)} --end-time {to_iso(at)}"
 
 
 def _late(found: OccurrenceRow) -> str:

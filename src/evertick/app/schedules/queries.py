@@ -139,7 +139,8 @@ class ScheduleQueries:
     ) -> Work[OccurrencePage]:
         """A page of the ledger by nominal time, of one schedule or of all, with nominal times in [start, end).
 
-        The ledger of a deleted schedule can be read until its retention is over.
+        The ledger of a deleted schedule can be read until its retention is over. Raises ScheduleNotFound for an id that
+        neither the ledger nor the history knows.
         """
         fates = () if fate is None else (fate,) if isinstance(fate, str) else tuple(fate)
         where = OccurrenceFilter(
@@ -155,6 +156,8 @@ class ScheduleQueries:
 
         def work(transaction: Transaction) -> OccurrencePage:
             rows = transaction.list_occurrences(where, limit=limit + 1, after=after, newest_first=newest_first)
+            if not rows and schedule_id is not None:
+                self.check_known(transaction, schedule_id)
             page = rows[:limit]
             last = page[-1] if len(rows) > limit else None
             return OccurrencePage(
@@ -167,12 +170,19 @@ class ScheduleQueries:
         return work
 
     def history(self, schedule_id: str, *, limit: int = 100, before: str | None = None) -> Work[list[HistoryLine]]:
-        """What was done to a schedule (also a deleted one), newest first; `before` is the id of a line."""
-        limit = _page(limit)
-        return lambda transaction: [
-            history_line(row)
-            for row in transaction.list_history(ScheduleId(schedule_id), tenant=self.tenant, limit=limit, before=before)
-        ]
+        """What was done to a schedule (also a deleted one), newest first; `before` is the id of a line.
+
+        Raises ScheduleNotFound for an id of which there is neither a schedule nor a history.
+        """
+        limit, name = _page(limit), ScheduleId(schedule_id)
+
+        def work(transaction: Transaction) -> list[HistoryLine]:
+            rows = transaction.list_history(name, tenant=self.tenant, limit=limit, before=before)
+            if not rows:
+                self.check_known(transaction, schedule_id)
+            return [history_line(row) for row in rows]
+
+        return work
 
     # -- what the other operations share
 
@@ -182,6 +192,11 @@ class ScheduleQueries:
         if row is None:
             raise ScheduleNotFound(f"no schedule {schedule_id!r}; list them with `evertick schedule list`")
         return row
+
+    def check_known(self, transaction: Transaction, schedule_id: str) -> None:
+        """Raise ScheduleNotFound if there is no such schedule and there was none."""
+        if not transaction.list_history(ScheduleId(schedule_id), tenant=self.tenant, limit=1):
+            self.row(transaction, schedule_id)
 
     def where(self, **where: Unpack[Where]) -> ScheduleFilter:
         """A choice of schedules. Raises Misuse for an unknown kind or status, or another word."""

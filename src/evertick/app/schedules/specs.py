@@ -92,7 +92,7 @@ def check_spec(spec: Spec, now: Instant, settings: Settings, *, may_have_ended: 
 
 
 def anchored(spec: Spec, at: Instant) -> Spec:
-    """The spec with its plain intervals counted from `at` (cut to the second), as crons count theirs.
+    """The spec with its plain intervals counted from the second of `at`, as crons count theirs.
 
     An interval with an anchor or an offset keeps the grid that was asked for.
     """

@@ -19,7 +19,7 @@ from evertick.api.schedules import (
     WaitingView,
 )
 from evertick.base.errors import InvalidSpec, SchemaMismatch
-from evertick.base.instants import Instant, to_datetime, to_datetime_or_none
+from evertick.base.instants import SECOND_MS, Instant, to_datetime, to_datetime_or_none
 from evertick.base.records.schedules import HistoryRow, OccurrenceRow
 from evertick.base.records.stored import Same
 from evertick.engine.schedules.times import times_of
@@ -115,7 +115,7 @@ def description(
         blocked_reason=state.blocked_reason,
         remaining=state.remaining,
         ending=state.ending,
-        silent_until=to_datetime(state.seen_until) if state.seen_until > now else None,
+        silent_until=to_datetime(state.seen_until) if state.seen_until > now + SECOND_MS else None,
         counters=CountersView(
             started=state.counters.actions,
             skipped=state.counters.skipped,

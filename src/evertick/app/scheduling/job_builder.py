@@ -183,6 +183,10 @@ def place(
     return placed
 
 
+MILLISECONDS_FROM = 100_000_000_000
+"""Seconds since the epoch from here on (the year 5138) are taken for milliseconds (1973 and later)."""
+
+
 def checked_calls(calls: Iterable[FunctionCall]) -> list[FunctionCall]:
     """Calls to be scheduled in bulk. Raises Misuse for anything else."""
     if isinstance(calls, FunctionCall) or not isinstance(calls, Iterable):
@@ -205,6 +209,8 @@ def moment(at: datetime | float) -> Instant:
         return from_datetime(at)
     if isinstance(at, bool) or not isinstance(at, int | float):
         raise InvalidDelay(f"run_at takes an aware datetime or seconds since the epoch, not {type(at).__name__}")
+    if MILLISECONDS_FROM <= at < MILLISECONDS_FROM * 1_000:
+        raise InvalidDelay(f"run_at takes seconds since the epoch, and {at} looks like milliseconds: divide by 1000")
     return Instant(duration_ms(at, name="at"))
 
 

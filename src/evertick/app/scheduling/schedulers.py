@@ -17,7 +17,7 @@ from evertick.app.functions.options import OnConflict, Retry
 from evertick.app.run.run import TransactionRun
 from evertick.app.scheduling.job_builder import JobBuilder, Options, Request, after, checked_calls, moment, place
 from evertick.app.transacting import Page, Transact, Transactions, Work, in_pages, in_pages_async
-from evertick.base.errors import AlreadyExists, Misuse
+from evertick.base.errors import AlreadyExists, LimitExceeded, Misuse
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import JobFilter, JobState, NewJob, Stop
@@ -178,6 +178,31 @@ class MutationScheduler(_Blocking):
         if job_id == self._run.origin_id:
             self.look_again()
 
+    def cancel_all(
+        self,
+        function: Function[..., Any] | str | None = None,
+        *,
+        due_from: datetime | float | None = None,
+        due_until: datetime | float | None = None,
+    ) -> int:
+        """Like `Scheduler.cancel_all`, as a part of the mutation's transaction, and without the job that runs it.
+
+        Raises LimitExceeded for more jobs than one transaction takes; then cancel them from an action.
+        """
+        where = _to_cancel(self._tenant, function, due_from, due_until)
+        transaction = self._unit.flush_to_db()
+        found = [job.id for job in transaction.list_jobs(where, limit=CANCEL_PAGE + 2)]
+        job_ids = [job_id for job_id in found if job_id != self._run.job_id]
+        if len(job_ids) > CANCEL_PAGE:
+            raise LimitExceeded(
+                f"a mutation cancels at most {CANCEL_PAGE:,} jobs at once; cancel_all in an action does more"
+            )
+        make_id = self._job_builder.make_id
+        count = cancel_many(transaction, job_ids, tenant=self._tenant, now=self._run.now, make_id=make_id)
+        if self._run.origin_id in job_ids:
+            self.look_again()
+        return count
+
     def look_again(self) -> None:
         """Do not trust what was seen of the action that called: this transaction may have canceled it meanwhile."""
         self._origin_canceled = None if self._run.origin_id is not None else False
@@ -240,13 +265,7 @@ class _Outside(_Scheduler[One, Many]):
         due_from: datetime | float | None,
         due_until: datetime | float | None,
     ) -> Callable[[str], Work[Page]]:
-        where = JobFilter(
-            tenant=self._tenant,
-            states=(JobState.PENDING, JobState.IN_PROGRESS),
-            name=_name_of(function),
-            due_from=None if due_from is None else moment(due_from),
-            due_until=None if due_until is None else moment(due_until),
-        )
+        where = _to_cancel(self._tenant, function, due_from, due_until)
 
         def page(last_id: str) -> Work[Page]:
             def work(transaction: Transaction) -> Page:
@@ -350,6 +369,22 @@ def is_canceled(transaction: Transaction, job_id: JobId | None, tenant: TenantId
     """Whether the running action that schedules was canceled meanwhile."""
     job = None if job_id is None else transaction.get_job(job_id, tenant=tenant)
     return job is not None and job.is_canceled
+
+
+def _to_cancel(
+    tenant: TenantId,
+    function: Function[..., Any] | str | None,
+    due_from: datetime | float | None,
+    due_until: datetime | float | None,
+) -> JobFilter:
+    """Which jobs `cancel_all` means. Raises Misuse, InvalidDelay."""
+    return JobFilter(
+        tenant=tenant,
+        states=(JobState.PENDING, JobState.IN_PROGRESS),
+        name=_name_of(function),
+        due_from=None if due_from is None else moment(due_from),
+        due_until=None if due_until is None else moment(due_until),
+    )
 
 
 def _name_of(function: Any) -> str | None:

@@ -12,12 +12,13 @@ from typing import Final, TypedDict
 import click
 
 from evertick.api.schedules import BackfillPlanView, BackfillView
+from evertick.base.instants import from_datetime
 from evertick.cli.core.change_waiter import ChangeWaiter
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.escaping import printable
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags
-from evertick.cli.core.output import OutputOptions, plain, row_options
+from evertick.cli.core.output import OutputOptions, is_terminal, plain, row_options
 from evertick.cli.schedule.selection import sid_option
 from evertick.cli.schedule.session import ScheduleSession, open_session
 from evertick.cli.schedule.words import backfill_line, iso
@@ -65,6 +66,7 @@ class BackfillFlags:
     waiting: bool | None = flag(
         "--wait/--detach", help="Stay until it is done, as is usual at a terminal; or leave it to itself."
     )
+    yes: bool = flag("--yes", default=False, help="Do not ask whether times that are still to come should run now.")
     watched: str | None = flag("--watch", metavar="ID", help="Show the progress of a backfill that was started before.")
     canceled: str | None = flag("--cancel", metavar="ID", help="End a backfill: what waits is skipped.")
 
@@ -92,7 +94,10 @@ class BackfillFlags:
 @data_options
 @row_options
 def backfill(sid: str, flags: BackfillFlags, db: str | None, out: OutputOptions) -> int:
-    """Run now what a schedule names between two moments, as the overlap policy says."""
+    """Run now what a schedule names between two moments, as the overlap policy says.
+
+    With --wait the exit code is 6 if some of the times were skipped or missed.
+    """
     flags.check()
     chosen = None if flags.dry_run else out.columns(BackfillView.names(), SHOWN)
     waiting = flags.waiting
@@ -109,18 +114,31 @@ def backfill(sid: str, flags: BackfillFlags, db: str | None, out: OutputOptions)
             if chosen is None:
                 _list_times(plan, out)
                 return Exit.OK
+            _confirm_future(session, plan, yes=flags.yes)
             found = session.schedules.backfill(sid, plan.start, plan.end, token=plan.token, **flags.choice)
             click.echo(f"started {found.id}", err=True)
         if waiting:
             try:
                 found = _until_done(session, found)
             except KeyboardInterrupt:
-                again = f"evertick schedule backfill --sid {found.schedule} --watch {found.id}"
+                again = f"evertick schedule backfill {found.schedule} --watch {found.id}"
                 click.echo(printable(f"\nthe backfill goes on; look again with: {again}".strip()), err=True)
                 return Exit.INTERRUPTED
         row = found.to_json()
         out.write_one(row, {name: plain(value) for name, value in row.items()}, chosen or [])
-    return Exit.OK
+    return Exit.PARTLY if waiting and found.skipped + found.missed else Exit.OK
+
+
+def _confirm_future(session: ScheduleSession, plan: BackfillPlanView, *, yes: bool) -> None:
+    """Ask before times run that are still to come. Raises UsageError where no terminal can confirm it."""
+    now = session.now
+    count = sum(from_datetime(time.nominal) > now for time in plan.times)
+    if not count or yes:
+        return
+    said = f"{count:,} of these times {'is' if count == 1 else 'are'} still to come, and would run now and again then"
+    if not is_terminal(sys.stdin):
+        raise click.UsageError(f"{said}; give --yes where no terminal can confirm it, or an earlier --end-time")
+    click.confirm(f"{said}. Start the backfill?", abort=True, err=True)
 
 
 def _plan(session: ScheduleSession, sid: str, flags: BackfillFlags) -> BackfillPlanView:

@@ -42,12 +42,12 @@ class CreateFlags:
 def create(
     sid: str, spec_flags: SpecFlags, definition: DefinitionFlags, initial: CreateFlags, out: OutputOptions
 ) -> None:
-    """Create a schedule: when (flags of times, united), what (--type, --input), and its policies."""
+    """Create a schedule: when (flags of times, united), what (--function, --input), and its policies."""
     with open_session(initial.db, initial.app_file) as session:
         spec = spec_flags.spec(now=session.now // 1000)
         call = definition.call(session.operations.functions)
         if call is None:
-            raise click.UsageError("give --type NAME, the function to call")
+            raise click.UsageError("give --function NAME, the function to call")
         making = session.operations.create(
             sid, when=spec, do=call, paused=initial.paused, trigger=initial.trigger, request_id=initial.request_id,
             **definition.options(),

@@ -22,18 +22,20 @@ from evertick.recurrence.parse.duration import parse_milliseconds
 
 def _refuse_pool(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
     if value is not None:
-        raise click.UsageError("a run is in the pool of its function, @app.action(pool=...); leave out --task-queue")
+        raise click.UsageError("a run is in the pool of its function, @app.action(pool=...); leave out --pool")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefinitionFlags:
     """What the flags said, unread; None where they said nothing."""
 
-    function: str | None = flag("--type", metavar="NAME", help="The function to call, such as app.report.")
+    function: str | None = flag(
+        "--function", "--type", metavar="NAME", help="The function to call, such as app.report."
+    )
     input_text: str | None = flag("--input", "-i", metavar="JSON", help='Its arguments by name, as {"id": 3}.')
     workflow_id: str | None = flag("--workflow-id", "--wid", metavar="STEM", help="Runs are named STEM-<nominal time>.")
     pool: str | None = flag(
-        "--task-queue", "--tq", metavar="POOL", callback=_refuse_pool,
+        "--pool", "--task-queue", "--tq", metavar="POOL", callback=_refuse_pool,
         help="Refused: a run is in the pool of its function.",
     )  # fmt: skip
     overlap: str | None = flag(
@@ -58,7 +60,7 @@ class DefinitionFlags:
     )
 
     def call(self, functions: Functions) -> FunctionCall | None:
-        """The function with its arguments, or None where neither is given by `--type`.
+        """The function with its arguments, or None where neither is given by `--function`.
 
         Raises FunctionNotFound, InvalidArguments or Misuse.
         """

@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from evertick.api.reports import Answer, Explanation
+from evertick.api.reports import Answer, AuditReport, Explanation
 from evertick.api.schedules import HistoryLine, OccurrenceView
 from evertick.base.instants import Instant, to_datetime
 from evertick.cli.core.databases import data_options
@@ -24,6 +24,8 @@ from evertick.recurrence.zones.zones import local_of
 from evertick.rules.schedules.fates import Fate, Reason
 
 SIGNS: Final = {Answer.YES: "✓", Answer.NO: "✕", Answer.UNKNOWN: "?"}
+AUDIT_LIST: Final = ("what", "schedule", "nominal", "why")
+"""The columns of an audit's table."""
 HISTORY_LIMIT_MAX: Final = 1_000
 
 
@@ -101,18 +103,17 @@ def audit(sid: str | None, start: str, end: str, db: str | None, out: OutputOpti
     The exit code is 8 if anything that should have run did not: a check for another scheduler to run every night.
     """
     with open_session(db) as session:
-        if sid is not None:
-            session.row(sid)
         first, last = session.moment(start, "--from", sid), session.moment(end, "--to", sid)
         report = session.schedules.audit(first, last, schedule_id=sid)
     if out.is_data:
         out.write_json(report.to_json())
-    elif not out.is_none:
-        for title, rows in (("missed", report.missed), ("late", report.late), ("skipped", report.skipped)):
-            for each in rows:
-                click.echo(printable(f"{title}\t{each.schedule}\t{_audit_line(each)}"))
-        for time in report.unrecorded:
-            click.echo(printable(f"{time.why}\t{time.schedule}\t{iso(time.nominal)}"))
+    else:
+        cells = [_audit_row(title, each) for title, rows in _kinds(report) for each in rows]
+        cells += [
+            dict(zip(AUDIT_LIST, (time.why, time.schedule, iso(time.nominal), ""), strict=True))
+            for time in report.unrecorded
+        ]
+        out.write_rows(cells, cells, AUDIT_LIST)
     words = (
         f"{iso(report.start)} to {iso(report.end)} (the end is not included): {report.started:,} in time, "
         f"{report.late_count:,} late, {report.skipped_count:,} skipped, {report.missed_count:,} missed"
@@ -123,9 +124,14 @@ def audit(sid: str | None, start: str, end: str, db: str | None, out: OutputOpti
     return Exit.OK if report.clean else Exit.NOT_FULFILLED
 
 
-def _audit_line(each: OccurrenceView) -> str:
-    late = "" if each.late_by is None or not each.is_late else f"  {each.late_by.total_seconds():g} s late"
-    return f"{occurrence_line(each)}{late}"
+def _kinds(report: AuditReport) -> tuple[tuple[str, tuple[OccurrenceView, ...]], ...]:
+    return ("missed", report.missed), ("late", report.late), ("skipped", report.skipped)
+
+
+def _audit_row(title: str, each: OccurrenceView) -> dict[str, str]:
+    late = "" if each.late_by is None or not each.is_late else f", {each.late_by.total_seconds():g} s late"
+    why = f"{each.reason}{late}{f': {each.detail}' if each.detail else ''}"
+    return dict(zip(AUDIT_LIST, (title, each.schedule, iso(each.nominal), why), strict=True))
 
 
 # -- the ledger and the history
@@ -160,8 +166,6 @@ def occurrences(sid: str | None, chosen: OccurrenceFlags, db: str | None, out: O
     fields = out.columns(OccurrenceView.names(), OCCURRENCE_LIST)
     with open_session(db) as session:
         found = _rows(session, sid, chosen)
-        if sid is not None and not found and not session.schedules.history(sid, limit=1):
-            session.row(sid)
         moment = out.moments(session.now)
     more, found = len(found) > chosen.limit, found[: chosen.limit]
     out.write_rows([each.to_json() for each in found], [occurrence_words(each, moment) for each in found], fields)
@@ -196,7 +200,5 @@ def history(sid: str, limit: int, db: str | None, out: OutputOptions) -> None:
     chosen = out.columns(HistoryLine.names(), HISTORY_LIST)
     with open_session(db) as session:
         lines = session.schedules.history(sid, limit=limit)
-        if not lines:
-            session.row(sid)
         moment = out.moments(session.now)
     out.write_rows([line.to_json() for line in lines], [words_of(line, moment) for line in lines], chosen)

@@ -1,4 +1,4 @@
-"""`evertick schedule preview`: when would it fire? Offline, unless a schedule is asked for by its id (`--sid`).
+"""`evertick schedule preview`: when would it fire? Offline, unless a schedule is asked for by its id (`--schedule-id`).
 
 From flags it prints the sentence, the next times on the schedule's clock and in UTC, and what clock changes do to
 them. From `--file` it writes one line of JSON for each line read:
@@ -56,7 +56,7 @@ class PreviewFlags:
     first: str | None = flag("--from", metavar="TIME", help="With --to: all times from this moment on.")
     last: str | None = flag("--to", metavar="TIME", help="With --from: all times before this moment.")
     sid: str | None = flag(
-        "--sid", "-s", "--schedule-id", metavar="ID", help="The times of this schedule, with its jitter."
+        "--schedule-id", "--sid", "-s", metavar="ID", help="The times of this schedule, with its jitter."
     )
     db: str | None = shared(data_options)
 
@@ -77,7 +77,7 @@ class PreviewFlags:
     help="Specs, one a line; - is stdin.",
 )
 def preview(spec_flags: SpecFlags, asked: PreviewFlags, output: str, lines: TextIO | None) -> None:
-    """Show the next times of a rule, without a database; or of a schedule (--sid).
+    """Show the next times of a rule, without a database; or of a schedule (--schedule-id).
 
     \b
     --file writes one line of JSON for each line of the file:
@@ -100,10 +100,12 @@ def preview(spec_flags: SpecFlags, asked: PreviewFlags, output: str, lines: Text
     asked.check()
     if asked.sid is not None:
         if spec_flags.given:
-            raise click.UsageError("--sid brings its own times; give either it or flags of times")
+            raise click.UsageError("--schedule-id brings its own times; give either it or flags of times")
         shown = _of_schedule(asked.sid, asked)
     elif not spec_flags.given:
-        raise click.UsageError("say when: --when, --cron, --interval, --calendar, --rrule, --at or --spec; or --sid")
+        raise click.UsageError(
+            "say when: --when, --cron, --interval, --calendar, --rrule, --at or --spec; or --schedule-id"
+        )
     else:
         try:
             shown = _of_flags(compile_spec(spec_flags.spec()), asked)

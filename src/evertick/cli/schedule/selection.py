@@ -25,12 +25,12 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def named(sid: str | None) -> str:
     """The schedule's id. Raises Misuse if it is missing."""
     if sid is None:
-        raise Misuse("which schedule? give --sid ID")
+        raise Misuse("which schedule? give its id")
     return sid
 
 
 def sid_option(command: Command) -> Command:
-    """The schedule's id: `--sid ID`, or just the id; received as `sid: str`."""
+    """The schedule's id: `--schedule-id ID`, or just the id; received as `sid: str`."""
     return _sid(command, required=True)
 
 
@@ -44,14 +44,14 @@ def _sid(command: Command, *, required: bool) -> Command:
         bare = ctx.params.get("bare_id")
         ctx.params.pop("bare_id", None)
         if value is not None and bare is not None and value != bare:
-            raise click.UsageError("the schedule is named twice; give --sid or the id alone")
+            raise click.UsageError("the schedule is named twice; give the id once")
         found = value if value is not None else bare
         if found is None and required:
-            raise click.UsageError("which schedule? give --sid ID")
+            raise click.UsageError("which schedule? give its id")
         return found
 
     option = click.option(
-        "--sid", "-s", "--schedule-id", "sid", metavar="ID", callback=chosen, help="The schedule; or just its id."
+        "--schedule-id", "--sid", "-s", "sid", metavar="ID", callback=chosen, help="The schedule; or just its id."
     )
     argument = click.argument("bare_id", metavar="[ID]", required=False, is_eager=True)
     return argument(option(command))
@@ -82,7 +82,7 @@ class Selection:
     def where(self, session: "ScheduleSession", verb: str) -> Where:
         """What the query chooses, once that is confirmed. Raises UsageError if the query stands beside an id."""
         if self.sid is not None or self.if_version is not None:
-            raise click.UsageError("--query chooses many schedules; leave out --sid and --if-version")
+            raise click.UsageError("--query chooses many schedules; leave out the id and --if-version")
         where = parse_query(self.query or "", session.now)
         if not where:
             raise click.UsageError(f"an empty --query would {verb} everything; name what to {verb}: {HELP}")

@@ -33,7 +33,7 @@ def say_state(schedule: ScheduleDescription) -> None:
     if schedule.pause is not None:
         why = f": {printable(schedule.pause.note)}" if schedule.pause.note else ""
         click.echo(f"note: it is paused{why}", err=True)
-    elif schedule.ending is not None:
+    elif schedule.ending is not None and schedule.spec.has_sources:
         click.echo(f"note: it has ended ({schedule.ending})", err=True)
 
 

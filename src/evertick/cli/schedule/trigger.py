@@ -80,8 +80,11 @@ def trigger_one(
     args = None if how.input_text is None else json_object(how.input_text, "--input", "arguments by name")
     found = session.schedules.trigger(sid, overlap=how.overlap, args=args, request_id=how.request_id)
     click.echo(printable(said(found)), err=True)
+    is_alone = not session.read(lambda transaction: transaction.workers_alive(session.clock.now()))
+    if is_alone:
+        _hint(session, found, waits=wait_s is not None)
     if wait_s is not None:
-        found = until_ended(session, found, wait_s)
+        found = until_ended(session, found, wait_s, says_what_it_needs=not is_alone)
         if found.outcome is not None:
             click.echo(printable(f"{found.run} ended: {found.outcome}"), err=True)
     out.write_one(found.to_json(), occurrence_words(found, out.moments(session.now)), chosen)
@@ -108,9 +111,11 @@ def said(found: OccurrenceView) -> str:
             return f"{found.fate}: {found.detail or found.reason}{behind}{cure}"
 
 
-def until_ended(session: ScheduleSession, found: OccurrenceView, seconds: float) -> OccurrenceView:
+def until_ended(
+    session: ScheduleSession, found: OccurrenceView, seconds: float, *, says_what_it_needs: bool
+) -> OccurrenceView:
     """The occurrence when its run has ended, or when it will not start, or when the time is over."""
-    hint_at: float | None = time.monotonic() + HINT_AFTER_S
+    hint_at = time.monotonic() + HINT_AFTER_S if says_what_it_needs else None
 
     def look() -> OccurrenceView | None:
         nonlocal hint_at
@@ -122,13 +127,13 @@ def until_ended(session: ScheduleSession, found: OccurrenceView, seconds: float)
         ended = seen.outcome is not None or seen.fate in (Fate.SKIPPED, Fate.MISSED)
         if not ended and hint_at is not None and time.monotonic() >= hint_at:
             hint_at = None
-            _hint(session, seen)
+            _hint(session, seen, waits=True)
         return seen if ended else None
 
     return watch(session, look, seconds) or found
 
 
-def _hint(session: ScheduleSession, seen: OccurrenceView) -> None:
+def _hint(session: ScheduleSession, seen: OccurrenceView, *, waits: bool) -> None:
     """Say what a run needs that has not begun."""
     job_id = seen.job_id
     if job_id is None:
@@ -140,7 +145,8 @@ def _hint(session: ScheduleSession, seen: OccurrenceView) -> None:
         needed = "`evertick dev` or `evertick worker` on this database"
         if blocked([job], workers, now):
             needed = f"code that defines {printable(job.name)}; no worker knows that function"
-        click.echo(f"it has not begun: it needs {needed}; Ctrl-C leaves it alone", err=True)
+        leave = "; Ctrl-C leaves it alone" if waits else ""
+        click.echo(f"it has not begun: it needs {needed}{leave}", err=True)
 
 
 def watch(session: ScheduleSession, look: Callable[[], OccurrenceView | None], seconds: float) -> OccurrenceView | None:

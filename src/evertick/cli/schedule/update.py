@@ -99,7 +99,7 @@ def _call(session: ScheduleSession, sid: str, definition: DefinitionFlags, how: 
     if call is not None:
         return call
     if how.is_whole:
-        raise click.UsageError("--replace needs everything: also --type, the function to call")
+        raise click.UsageError("--replace needs everything: also --function, the function to call")
     if definition.input_text is None and "input" not in how.unset:
         return None
     resolved = session.operations.functions.resolve(session.row(sid).function)

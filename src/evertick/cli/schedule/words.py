@@ -111,7 +111,7 @@ def _silent(schedule: ScheduleDescription) -> str:
     """What it means that the clock was set back, and the command that helps."""
     if schedule.silent_until is None:
         return ""
-    command = f"evertick schedule resume --sid {schedule.id} --from-now"
+    command = f"evertick schedule resume {schedule.id} --from-now"
     return f"{iso(schedule.silent_until)}: the clock was ahead and times up to then were judged; {command}"
 
 
