@@ -1,6 +1,6 @@
 """Decorators: `@app.query`, `@app.mutation` and `@app.action`, which register functions."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Any, Concatenate, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, overload
 
@@ -27,6 +27,8 @@ class FunctionOptions(TypedDict, total=False):
     """Time one run may take, in seconds or as a timedelta; the app's `Settings` unless given."""
     pool: str
     """The pool of the function's jobs, `default` unless given. A worker serves all pools unless told otherwise."""
+    aliases: Sequence[str]
+    """Names that the function had: jobs and schedules that were written under one of them run it."""
 
 
 class _ActionDecorator(Protocol):
@@ -64,6 +66,7 @@ class Decorators:
         unless given); `internal=True` for one that is not meant to be called from outside the app; `timeout`, the time
         one run may take, in seconds or as a timedelta (`Settings.mutation_timeout_ms` unless given). For mutations and
         actions also `pool`, the name of the pool of its jobs: `evertick worker --pool NAME` runs the jobs of one.
+        `aliases=["app.old_name"]` are names that the function had: what was scheduled under one of them runs it.
 
         Raises RegistrationError for a function that cannot be registered, InvalidDelay for a timeout that is not a
         positive duration, Misuse for a pool that is not a name.
@@ -116,6 +119,7 @@ class Decorators:
         if timeout_ms == 0:
             raise InvalidDelay(f"timeout must be at least a millisecond, not {timeout}; leave it out for the usual one")
         check_pool(pool)
+        aliases = _aliases(options.get("aliases", ()))
         if pool != DEFAULT_POOL and kind is Query:
             raise RegistrationError("a query is never a job, so it has no pool; leave out pool=")
 
@@ -126,7 +130,7 @@ class Decorators:
                 raise RegistrationError(f"@app.{kind.kind.value} decorates a function, not {handler!r}")
             name, internal = options.get("name"), options.get("internal", False)
             function = kind(handler, name=name, internal=internal, timeout_ms=timeout_ms, app_name=self.name)
-            function.pool = pool
+            function.pool, function.aliases = pool, aliases
             if function.is_async and not isinstance(function, Action):
                 raise RegistrationError(
                     f"{function.name} is an `async def` {kind.kind.value}: a transaction must not wait for the "
@@ -136,3 +140,12 @@ class Decorators:
             return function
 
         return register if handler is None else register(handler)
+
+
+def _aliases(given: Any) -> tuple[str, ...]:
+    """Earlier names of a function. Raises RegistrationError for anything but a list of names."""
+    if isinstance(given, str) or not all(
+        isinstance(name, str) and name.strip() and name.isprintable() for name in given
+    ):
+        raise RegistrationError(f"aliases= takes a list of names, such as ['app.old_name'], not {given!r}")
+    return tuple(dict.fromkeys(given))

@@ -19,18 +19,23 @@ class Registry:
 
     def __init__(self) -> None:
         self._functions: dict[str, Function[..., Any]] = {}
+        self._by_name: dict[str, Function[..., Any]] = {}
+        """By every name, aliases included."""
 
     def add(self, function: Function[..., Any]) -> None:
-        """Register a function. Raises RegistrationError if its name is taken."""
-        if storable(function.name) != function.name:
-            raise RegistrationError(f"a function's name must not hold NUL or half of a character: {function.name!r}")
-        taken = self._functions.get(function.name)
-        if taken is not None:
-            raise RegistrationError(
-                f"{function.name!r} is registered twice: {_place(taken)} and {_place(function)}; "
-                "rename one, or give it a name of its own with name=..."
-            )
+        """Register a function. Raises RegistrationError if its name or an alias is taken."""
+        names = (function.name, *function.aliases)
+        for name in names:
+            if storable(name) != name:
+                raise RegistrationError(f"a function's name must not hold NUL or half of a character: {name!r}")
+            taken = self._by_name.get(name)
+            if taken is not None:
+                raise RegistrationError(
+                    f"{name!r} is registered twice: {_place(taken)} and {_place(function)}; "
+                    "rename one, or give it a name of its own with name=..."
+                )
         self._functions[function.name] = function
+        self._by_name |= dict.fromkeys(names, function)
 
     def resolve(self, target: Target) -> Function[..., Any]:
         """A registered function, given itself or its name.
@@ -45,12 +50,16 @@ class Registry:
             return target
         if not isinstance(target, str):
             raise Misuse(f"{target!r} is not a registered function; decorate it with @app.mutation or @app.action")
-        function = self._functions.get(target)
+        function = self._by_name.get(target)
         if function is None:
-            near = _nearest(target, self._functions)
+            near = self.nearest(target)
             hint = f"; did you mean {' or '.join(near)}?" if near else ""
             raise FunctionNotFound(f"no function {target!r} is registered{hint}")
         return function
+
+    def nearest(self, name: str) -> list[str]:
+        """Up to three functions that may have been meant by a name that none has."""
+        return _nearest(name, self._functions)
 
     def __iter__(self) -> Iterator[Function[..., Any]]:
         return iter(self._functions.values())

@@ -78,10 +78,11 @@ class Execution:
             function = self._e.functions.resolve(name)
         except FunctionNotFound:
             return None
-        return None if function.kind is FunctionKind.QUERY else function.served
+        return None if function.kind is FunctionKind.QUERY else function.served._replace(name=name)
 
     def functions(self) -> list[ServedFunction]:
-        return [each.served for each in self._e.functions if each.kind is not FunctionKind.QUERY]
+        served = [each for each in self._e.functions if each.kind is not FunctionKind.QUERY]
+        return [each.served._replace(name=name) for each in served for name in (each.name, *each.aliases)]
 
     def run_mutation(self, unit: UnitOfWork, claim: Claim, /, *, now: Instant) -> Ran:
         function = self._e.functions.resolve(claim.name)

@@ -60,6 +60,8 @@ class Function(Generic[P, R]):
         self.timeout_ms = timeout_ms
         self.app_name = app_name
         self.pool = DEFAULT_POOL
+        self.aliases: tuple[str, ...] = ()
+        """Names that it had: jobs and schedules that were written under one of them run this function."""
         self.is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)
         self._parameters = _parameters_of(handler, self.name)
 
