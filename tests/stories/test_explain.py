@@ -62,7 +62,7 @@ def test_it_did_not_run_because_it_was_paused(world: World) -> None:
     explanation = world.app.schedules.explain(bread, moment("05:00"))
     assert explanation.sentence == "skipped: paused by ada since 2026-01-01T00:00:00Z: no flour"
     assert explanation.fix == (
-        "evertick schedule resume --sid bread; then evertick schedule backfill --sid bread "
+        "evertick schedule resume bread; then evertick schedule backfill bread "
         "--start-time 2026-01-01T05:00:00Z --end-time 2026-01-01T05:00:00Z"
     )
 
