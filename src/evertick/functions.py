@@ -9,12 +9,14 @@ from evertick.app.execution.contexts import ActionCtx, MutationCtx, QueryCtx, Sy
 from evertick.app.failure_hooks import Failure
 from evertick.app.functions.function import Action, Function, FunctionCall, Mutation, Query
 from evertick.app.functions.options import ApplicationError, JobResult, NonRetryable, OnConflict, Retry
-from evertick.app.scheduling.schedulers import AsyncScheduler, BoundScheduler, MutationScheduler, Scheduler
+from evertick.app.scheduling.bound import AsyncBoundScheduler, BoundScheduler
+from evertick.app.scheduling.schedulers import AsyncScheduler, MutationScheduler, Scheduler
 from evertick.base.ids import JobId
 from evertick.base.records.jobs import FunctionKind, JobState
 
 __all__ = [
-    "Action", "ActionCtx", "ApplicationError", "AsyncScheduler", "BoundScheduler", "Failure", "Function",
-    "FunctionCall", "FunctionKind", "FunctionOptions", "JobId", "JobResult", "JobState", "Mutation", "MutationCtx",
-    "MutationScheduler", "NonRetryable", "OnConflict", "Query", "QueryCtx", "Retry", "Scheduler", "SyncActionCtx",
+    "Action", "ActionCtx", "ApplicationError", "AsyncBoundScheduler", "AsyncScheduler", "BoundScheduler", "Failure",
+    "Function", "FunctionCall", "FunctionKind", "FunctionOptions", "JobId", "JobResult", "JobState", "Mutation",
+    "MutationCtx", "MutationScheduler", "NonRetryable", "OnConflict", "Query", "QueryCtx", "Retry", "Scheduler",
+    "SyncActionCtx",
 ]  # fmt: skip

@@ -2,7 +2,6 @@
 would end a transaction that is not theirs to end.
 """
 
-import asyncio
 import contextlib
 import sqlite3
 from pathlib import Path
@@ -76,16 +75,6 @@ def test_what_is_no_connection_is_refused_by_name(app: App, database_url: str) -
     engine.dispose()
     with pytest.raises(Misuse, match=r"cannot schedule on a builtins\.str"):
         app.bind(database_url)
-
-
-@pytest.mark.postgres
-def test_an_async_connection_is_refused_with_the_cure(postgres_url: str) -> None:
-    async def bind() -> None:
-        async with await psycopg.AsyncConnection.connect(postgres_url) as connection:
-            App("local", database_url=postgres_url).bind(connection)
-
-    with pytest.raises(Misuse, match="takes a synchronous connection"):
-        asyncio.run(bind())
 
 
 @pytest.mark.parametrize("key", ["a\0b", "\ud800", "x" * 513, "", 5])

@@ -6,7 +6,10 @@ from pathlib import Path
 from mypy import api
 
 PROGRAM = """
+import sqlite3
 from datetime import UTC, datetime, timedelta
+
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 
 from evertick import ActionCtx, App, JobId, JobResult, MutationCtx, QueryCtx, Retry, SyncActionCtx
 from evertick.testing import World
@@ -66,6 +69,14 @@ def plain(ctx: SyncActionCtx, n: int) -> int:
 def done(ctx: MutationCtx, job_id: JobId, context: int, result: JobResult) -> None: ...
 
 
+async def awaited(session: AsyncSession, connection: AsyncConnection) -> None:
+    job_id: JobId = await app.bind(session).run_after(1, send, "hello")
+    ids: list[JobId] = await app.tenant("acme").bind(connection).run_after_many(1, [send.args("a")])
+    app.bind(session).run_after(1, send, "x").upper()  # E: attr-defined
+    await app.bind(session).using(key="k").run_after(1, send, 5)  # E: arg-type
+    await app.bind(connection).cancel(ids[0] or job_id)
+
+
 def program(world: World) -> None:
     text: str = app.call(send, "hello", author="bob")
     number: int = app.call(plain, 1)
@@ -77,6 +88,7 @@ def program(world: World) -> None:
     app.scheduler.run_after_many(1, [send.args("a"), destruct.args("b")])
     app.scheduler.run_after_many(1, [send.args(number)])  # E: arg-type
     app.bind(object()).run_after(1, send, wrong)  # E: arg-type
+    app.bind(sqlite3.connect("x")).run_after(1, send, text).upper()
     again: str = app.call_once("key", send, "hello")
     app.call_once("key", count)  # E: arg-type
     answer: float = world.call(act, 1)

@@ -548,10 +548,10 @@ def test_the_package_offers_what_it_says() -> None:
     assert {name for name in kit.__all__ if getattr(kit, name)} == {
         "JobView",
         "World",
-        "at",
         "days",
         "hours",
         "minutes",
+        "moment",
         "seconds",
     }
     with pytest.raises(AttributeError, match="no attribute 'Moon'"):

@@ -4,23 +4,21 @@ Registering loads little; what runs functions (engine, stores, crons and schedul
 because every start of a program, of a command and of `evertick dev` after a change waits for the imports.
 """
 
-import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from evertick.app.access import Access
 from evertick.app.decorators import Decorators
 from evertick.app.documents.tables import declare_table
+from evertick.app.opening import DATA_FOLDER, Opening
 from evertick.app.registry import TableRegistry
+from evertick.app.scheduling.bound import AsyncBoundScheduler, BoundScheduler
 from evertick.app.scheduling.job_builder import JobBuilder
-from evertick.app.scheduling.schedulers import BoundScheduler
-from evertick.app.transacting import Work
-from evertick.base.clock import Clock, SystemClock, agree
+from evertick.base.clock import Clock
 from evertick.base.errors import DatabaseLocked, Misuse
-from evertick.base.ids import DEFAULT_TENANT, Entropy, IdMaker, TenantId, system_entropy, tenant_named
+from evertick.base.ids import DEFAULT_TENANT, Entropy, TenantId, system_entropy, tenant_named
 from evertick.base.records.stored import storable
 from evertick.engine.runtime.metrics import Counters, JobLog
 from evertick.engine.runtime.settings import Settings
@@ -31,19 +29,13 @@ if TYPE_CHECKING:
     from evertick.app.embedded_worker import Running
     from evertick.app.environment import Environment
     from evertick.app.failure_hooks import Failure, FailureHooks
-    from evertick.engine.runtime.executors import Executors
+    from evertick.app.scheduling.binding import Awaited
     from evertick.engine.worker import Worker
-    from evertick.store.contract.store import Store
 
 T = TypeVar("T")
 
-DATABASE_URL_VARIABLE = "EVERTICK_DATABASE_URL"
-DATA_FOLDER = ".evertick"
-WRITERS = 8
-"""Transactions of a worker that run at a time on PostgreSQL: batches of mutations, a claim, ends, schedules."""
 
-
-class App(Decorators, Access):
+class App(Decorators, Opening):
     """An application: its functions, tables and crons, on one database.
 
         app = App("shop")
@@ -75,7 +67,8 @@ class App(Decorators, Access):
             raise Misuse(f"{name!r} cannot be an app's name: its database is the file {DATA_FOLDER}/<name>.db")
         if database_url is not None and not isinstance(database_url, str):
             raise Misuse(f"database_url is text, such as sqlite:///FILE, not {database_url!r}")
-        super().__init__(name)
+        Decorators.__init__(self, name)
+        Opening.__init__(self, database_url=database_url, clock=clock, entropy=entropy or system_entropy())
         self.actor = f"app {name}"
         self.settings = settings or Settings()
         self.tables = TableRegistry()
@@ -83,10 +76,6 @@ class App(Decorators, Access):
         self.counters = Counters()
         self.counters.observers.append(JobLog())
         self.failures: FailureHooks | None = None
-        self._database_url = database_url
-        self._clock = clock or SystemClock()
-        self._entropy = entropy or system_entropy()
-        self._opening = threading.Lock()
         self._crons: Crons | None = None
         self._worker_lock = threading.Lock()
         self._last_worker: Callable[[], Worker | None] = lambda: None
@@ -159,19 +148,32 @@ class App(Decorators, Access):
         """
         return Tenant(self, name)
 
-    def bind(self, connection: Any, *, tenant: TenantId = DEFAULT_TENANT) -> BoundScheduler:
+    @overload
+    def bind(self, connection: "Awaited", *, tenant: TenantId = DEFAULT_TENANT) -> AsyncBoundScheduler: ...
+    @overload
+    def bind(self, connection: Any, *, tenant: TenantId = DEFAULT_TENANT) -> BoundScheduler: ...
+    def bind(self, connection: Any, *, tenant: TenantId = DEFAULT_TENANT) -> BoundScheduler | AsyncBoundScheduler:
         """A scheduler inside the transaction of a connection of yours: the jobs exist exactly if you commit.
 
+            with Session(engine) as session, session.begin():
+                app.bind(session).run_after(60, ship, 7)
+
         `connection` is a sqlite3 or psycopg connection, or a SQLAlchemy Connection or Session, to the app's database.
+        With an AsyncSession or AsyncConnection (of aiosqlite, asyncpg or psycopg) its methods are awaited:
+        `await app.bind(session).run_after(60, ship, 7)`.
+
         Raises Misuse for anything else, and if that database has no Evertick tables; InvalidTenant.
         """
+        return self._bound(connection, tenant_named(tenant))
+
+    def _bound(self, connection: Any, tenant: TenantId) -> BoundScheduler | AsyncBoundScheduler:
         from evertick.app.scheduling.binding import bound
 
         environment = self._environment
         job_builder = (
             JobBuilder(self.functions, self._ids, self._clock) if environment is None else environment.job_builder
         )
-        return BoundScheduler(job_builder, tenant_named(tenant), bound(connection))
+        return bound(connection, job_builder, tenant)
 
     # -- running
 
@@ -221,11 +223,12 @@ class App(Decorators, Access):
     def running(self, *, pools: Iterable[str] = ()) -> "Running":
         """A worker inside this program: `with app.running():` in a thread, `async with app.running():` on the loop.
 
-        It runs the jobs of `pools`, or of every pool if none is given.
+        It runs the jobs of `pools`, or of every pool if none is given. In a test's world, which has a worker, it runs
+        none.
         """
         from evertick.app.embedded_worker import Running
 
-        return Running(lambda: self.worker(pools=pools))
+        return Running(lambda: None if self._is_lent else self.worker(pools=pools))
 
     def check(self) -> None:
         """Raise RegistrationError if a registered function cannot work."""
@@ -241,116 +244,6 @@ class App(Decorators, Access):
         changes = schedules.write(self.crons.sync(schedules.operations))
         self.crons.log(changes)
         return changes
-
-    def migrate(self) -> list[str]:
-        """Bring the database's schema up to this version. Returns the names of the migrations that were applied."""
-        from evertick.store.open import open_store
-
-        store = open_store(self.database_url)
-        try:
-            return store.migrate()
-        finally:
-            store.close()
-
-    def close(self) -> None:
-        """Close the database. It is opened again on the next use."""
-        with self._opening:
-            if self._environment is not None:
-                self._environment.executors.close()
-                self._environment.store.close()
-                self._environment = None
-
-    @property
-    def database_url(self) -> str:
-        """The database's address."""
-        return (
-            self._database_url
-            or os.environ.get(DATABASE_URL_VARIABLE)
-            or f"sqlite:///{Path(DATA_FOLDER) / self.name}.db"
-        )
-
-    def enter(self, environment: "Environment") -> Callable[[], None]:
-        """Run on an environment made elsewhere, such as a test's world, until the returned function is called."""
-        self.prepare(environment.store)
-        with self._opening:
-            previous, self._environment = self._environment, environment
-
-        def leave() -> None:
-            with self._opening:
-                self._environment = previous
-
-        return leave
-
-    def prepare(self, store: "Store") -> None:
-        """Make a store fit for this app's tables. Raises SchemaMismatch."""
-        from evertick.app.documents.indexing import build_indexes
-        from evertick.engine.runtime.executors import retry_conflicts
-
-        store.check_schema()
-        tables = list(self.tables)
-        if tables:
-
-            def write(work: Work[T]) -> T:
-                return retry_conflicts(lambda: store.write(work), self._entropy)
-
-            build_indexes(tables, store.read, write)
-
-    def open_on(self, store: "Store", *, inline: bool = False) -> "Environment":
-        """Use an open store, instead of the one behind `database_url`; `inline` uses no threads."""
-        from evertick.app.environment import Environment
-        from evertick.app.simulation import simulation_of
-        from evertick.engine.runtime.executors import InlineExecutors, ThreadExecutors
-
-        self.prepare(store)
-        simulation = simulation_of(store.url) if isinstance(self._clock, SystemClock) else None
-        clock = self._clock if simulation is None else simulation.clock
-        if isinstance(clock, SystemClock):
-            agree(clock, store.database_now)  # before it times or names anything
-        executors: Executors
-        if inline:
-            executors = InlineExecutors(store)
-        else:
-            writers = 1 if store.single_engine else WRITERS
-            executors = ThreadExecutors(store, writers=writers, callers=self.settings.action_threads)
-        self._environment = Environment(
-            app=self.name,
-            functions=self.functions,
-            tables=self.tables,
-            store=store,
-            executors=executors,
-            clock=clock,
-            ids=self._ids,
-            entropy=self._entropy,
-            job_builder=JobBuilder(self.functions, self._ids, clock),
-            settings=self.settings,
-            targets=self.targets,
-            failures=self.failures,
-        )
-        return self._environment
-
-    # -- helpers
-
-    @property
-    def _ids(self) -> IdMaker:
-        if not hasattr(self, "_id_maker"):
-            self._id_maker = IdMaker(self._entropy)
-        return self._id_maker
-
-    def _opened(self) -> "Environment":
-        with self._opening:
-            return self._environment or self._open()
-
-    def _open(self) -> "Environment":
-        from evertick.store.open import open_store
-
-        store = open_store(self.database_url)
-        try:
-            if store.single_engine:
-                store.migrate()  # an embedded database belongs to the program; a fleet's is migrated on purpose
-            return self.open_on(store)
-        except BaseException:
-            store.close()
-            raise
 
 
 class Tenant(Access):
@@ -368,6 +261,10 @@ class Tenant(Access):
     def _opened(self) -> "Environment":
         return self._app.environment
 
-    def bind(self, connection: Any) -> BoundScheduler:
+    @overload
+    def bind(self, connection: "Awaited") -> AsyncBoundScheduler: ...
+    @overload
+    def bind(self, connection: Any) -> BoundScheduler: ...
+    def bind(self, connection: Any) -> BoundScheduler | AsyncBoundScheduler:
         """A scheduler inside the transaction of a connection of yours; see `App.bind`."""
-        return self._app.bind(connection, tenant=self.tenant_id)
+        return self._app._bound(connection, self.tenant_id)

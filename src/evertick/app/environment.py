@@ -1,9 +1,9 @@
 """The environment: what every call of a function needs and shares."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evertick.app.documents.database import Tables
 from evertick.app.scheduling.job_builder import Functions, JobBuilder
@@ -15,6 +15,10 @@ from evertick.engine.schedules.eligibility import OPEN, Targets
 
 if TYPE_CHECKING:
     from evertick.app.failure_hooks import FailureHooks
+
+
+def _as_it_is(action: Coroutine[Any, Any, Any]) -> Coroutine[Any, Any, Any]:
+    return action
 
 
 @dataclass(slots=True, kw_only=True)
@@ -30,6 +34,8 @@ class Environment(Surroundings):
     time_limits: TimeLimits = field(default_factory=TimeLimits)
     sleep: Callable[[float], None] = time.sleep
     """How a caller waits before it runs a mutation again that met a conflict."""
+    await_action: Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]] = _as_it_is
+    """How an action is awaited that a program has called: on the program's event loop, or on that of a test's world."""
 
     def engine_deps(self, runner: Runner, counters: Counters, *, pools: tuple[str, ...] | None = None) -> EngineDeps:
         """What a worker of this app needs that serves `pools`; None are all."""

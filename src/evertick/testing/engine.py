@@ -4,10 +4,15 @@ Everything is the real thing but what waits: the loop jumps from timer to timer,
 take no time. Workers look by themselves less often than in a real process, so that long times pass quickly.
 """
 
+import asyncio
+import contextlib
 import random
-from collections.abc import Callable
+import sqlite3
+import tempfile
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
 from weakref import WeakSet
 
@@ -25,6 +30,7 @@ from evertick.engine.runtime.settings import Settings
 from evertick.engine.worker import Worker
 from evertick.store.contract.store import Transaction
 from evertick.store.open import open_store
+from evertick.store.sqlite.address import path_of
 from evertick.testing.faults import Faults
 from evertick.testing.loop import JumpingLoop, Process
 from evertick.testing.store import WorldStore
@@ -36,6 +42,8 @@ T = TypeVar("T")
 PRUNE_MS: Final = 3 * HOUR_MS
 """How long after its retention a job may still be found."""
 
+CALL_DAYS: Final = 30
+"""Simulated days that an action called by the test may take."""
 HEADS_MAX: Final = 1_000
 """Queues looked at to see whether anything is left to do."""
 
@@ -54,9 +62,9 @@ class SimulatedEngine:
         self._entropy = random.Random(seed)
         self._ids = IdMaker(self._entropy)
         self._faults = Faults(self._loop.kill)
-        self._inner = open_store("sqlite://")
-        self._inner.migrate()
-        self._store = WorldStore(self._inner, self._faults)
+        self._store = WorldStore(open_store("sqlite://"), self._faults)
+        self._store.migrate()
+        self._files: tempfile.TemporaryDirectory[str] | None = None
         self._settings = settings
         self._process: Process | None = None
         self._boots = 0
@@ -76,12 +84,26 @@ class SimulatedEngine:
             self._leave()
             self._leave = _nothing
             self._loop.close()
-            self._inner.close()
+            self._store.close()
+            if self._files is not None:
+                self._files.cleanup()
 
     @property
     def now(self) -> datetime:
         """The present of this world, in UTC."""
         return to_datetime(self._clock.now())
+
+    @property
+    def database_url(self) -> str:
+        """The address of this world's database: a file, for as long as the world lasts.
+
+        A world begins in memory and moves into the file when this is read first.
+        """
+        if self._files is None:
+            self._files = tempfile.TemporaryDirectory(prefix="evertick-world-")
+            self._store.move_to(Path(self._files.name) / "world.db")
+            self._loop.look = self._store.look
+        return self._store.url
 
     def kill(self) -> None:
         """The worker process dies at once, as by SIGKILL: no `finally` of what it runs gets a say."""
@@ -145,6 +167,7 @@ class SimulatedEngine:
             failures=app.failures,
             time_limits=_NoTimeLimits(),
             sleep=_no_sleep,
+            await_action=self._await_action,
         )
         leave = app.enter(self._environment)
         _inhabited.add(app)
@@ -155,9 +178,37 @@ class SimulatedEngine:
 
         self._leave = leave_app
 
+    def _await_action(self, action: Coroutine[Any, Any, T]) -> Awaitable[T]:
+        """An action that the program has called, on the world's loop, where time passes without waiting."""
+        if asyncio.get_running_loop() is self._loop:
+            return action
+
+        async def run() -> T:
+            return self._run_action(action)
+
+        return run()
+
+    def _run_action(self, action: Coroutine[Any, Any, T]) -> T:
+        result = self._loop.run_task(action, until_s=self._loop.time() + CALL_DAYS * DAY_MS / 1000)
+        self._raise_what_ended_the_worker()
+        return result
+
     def _run_until(self, at: Instant, *, enough: Callable[[], bool] | None = None) -> None:
+        self._refuse_open_transactions()
         self._loop.run_until(self._clock.seconds_at(at), enough=enough)
         self._raise_what_ended_the_worker()
+
+    def _refuse_open_transactions(self) -> None:
+        """Nothing could be written while a connection of the test's holds a transaction that writes."""
+        if self._files is not None:
+            with contextlib.closing(sqlite3.connect(path_of(self._store.url) or "", timeout=0)) as probe:
+                try:
+                    probe.execute("begin immediate")
+                except sqlite3.OperationalError as error:
+                    raise Misuse(
+                        "a transaction is open on a connection to this world's database: commit it or roll it back "
+                        "before time passes"
+                    ) from error
 
     def _raise_what_ended_the_worker(self) -> None:
         if self._process is not None and self._process.alive and self._working.done():

@@ -67,6 +67,8 @@ class JumpingLoop(asyncio.SelectorEventLoop):
         self._now_s = 0.0
         self._until_s = 0.0
         self._enough: Callable[[], bool] | None = None
+        self.look: Callable[[], bool] | None = None
+        """Asked whenever nothing can run: whether there is something new to do, so that time does not go on yet."""
         self._dead: set[Process] = set()
         self._tasks: list[asyncio.Task[Any]] = []
         self._tasks_max = 1_000
@@ -165,6 +167,8 @@ class JumpingLoop(asyncio.SelectorEventLoop):
 
     def _idle(self, timeout: float | None) -> None:
         """Nothing can run: jump to the next timer, or end the run where it is time to."""
+        if self.look is not None and self.look():
+            return
         if self._enough is not None and self._enough():
             self.stop()
         elif timeout is None or self._now_s + timeout > self._until_s + RESOLUTION_S:

@@ -4,15 +4,21 @@ The real store hints only at jobs that are due within seconds, because workers l
 A world's workers look seldom, so that months pass quickly; so here every commit that changed something is a hint.
 """
 
+import contextlib
+import sqlite3
 from collections.abc import Callable
-from typing import TypeVar
+from pathlib import Path
+from typing import Final, TypeVar
 
 from evertick.base.instants import Instant
 from evertick.store.contract.notifications import EVERYTHING, Listener
 from evertick.store.contract.store import Isolation, Store, Transaction
+from evertick.store.sqlite.store import SqliteStore
 from evertick.testing.faults import Faults
 
 T = TypeVar("T")
+
+COMMITS: Final = "pragma data_version"
 
 
 class WorldStore:
@@ -24,6 +30,7 @@ class WorldStore:
     def __init__(self, inner: Store, faults: Faults) -> None:
         self.url = inner.url
         self._inner = inner
+        self._commits_seen = 0
         self._faults = faults
         self._listeners: list[Listener] = []
 
@@ -39,8 +46,7 @@ class WorldStore:
 
         result, changed = self._inner.write(watched, isolation=isolation)
         if changed:
-            for listener in tuple(self._listeners):
-                listener(EVERYTHING)
+            self._tell_listeners()
         return result
 
     def read(self, work: Callable[[Transaction], T]) -> T:
@@ -57,6 +63,24 @@ class WorldStore:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
+    def move_to(self, path: Path) -> None:
+        """Go on in a file, which others can open. Their commits are seen by `look`."""
+        with contextlib.closing(sqlite3.connect(path)) as target:
+            self._inner.read(lambda transaction: transaction.connection.backup(target))
+        self._inner.close()
+        self._inner = SqliteStore(f"sqlite:///{path}", synchronous="off")
+        self._inner.lock_engine()
+        self.url = self._inner.url
+        self.look()
+
+    def look(self) -> bool:
+        """Whether another connection has committed since the last look; then listeners were told."""
+        seen: int = self._inner.read(lambda transaction: transaction.connection.execute(COMMITS).fetchone()[0])
+        is_new, self._commits_seen = seen != self._commits_seen, seen
+        if is_new:
+            self._tell_listeners()
+        return is_new
+
     def forget_listeners(self) -> None:
         """Who listened is dead."""
         self._listeners.clear()
@@ -72,3 +96,7 @@ class WorldStore:
 
     def close(self) -> None:
         self._inner.close()
+
+    def _tell_listeners(self) -> None:
+        for listener in tuple(self._listeners):
+            listener(EVERYTHING)

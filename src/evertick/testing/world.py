@@ -43,6 +43,7 @@ from evertick.engine.runtime.settings import Settings
 from evertick.store.contract.store import Transaction
 from evertick.store.transaction.function_unit import FunctionUnit
 from evertick.store.transaction.unit_of_work import UnitOfWork
+from evertick.testing.connections import OwnConnections
 from evertick.testing.engine import SimulatedEngine
 from evertick.testing.jobs import JobView, view
 from evertick.testing.moments import START
@@ -52,14 +53,12 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
-CALL_DAYS: Final = 30
-"""Simulated days that an action called by the test may take."""
 DRAIN_DAYS: Final = 5 * 366
 DRAIN_JOBS: Final = 10_000
 PAGE: Final = 1_000
 
 
-class World(SimulatedEngine, ScheduleStories):
+class World(SimulatedEngine, ScheduleStories, OwnConnections):
     """A simulated world; the module says what it is."""
 
     def __init__(
@@ -95,6 +94,11 @@ class World(SimulatedEngine, ScheduleStories):
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def close(self) -> None:
+        """End the world: its worker, its database, its engines, and the faults that did not strike."""
+        self.dispose()
+        SimulatedEngine.close(self)
 
     # -- time
 
@@ -139,9 +143,7 @@ class World(SimulatedEngine, ScheduleStories):
         resolved = self.app.functions.resolve(function)
         execution = Execution(self._environment)
         if isinstance(resolved, Action):
-            until_s = self._loop.time() + CALL_DAYS * 86_400
-            result = self._loop.run_task(execution.call(resolved, args, kwargs), until_s=until_s)
-            self._raise_what_ended_the_worker()
+            result = self._run_action(execution.call(resolved, args, kwargs))
         else:
             result = execution.call_now(resolved, args, kwargs)
         return cast("R", result)

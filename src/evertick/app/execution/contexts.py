@@ -80,13 +80,16 @@ class _Context:
 class QueryCtx(_Context):
     """The context of a query: reading only."""
 
-    _elsewhere = dict.fromkeys(("scheduler", "session", "random", "run_mutation", "run_action"), _ONLY_READS)
+    _elsewhere = dict.fromkeys(("scheduler", "random", "run_mutation", "run_action"), _ONLY_READS)
 
     _run: TransactionRun
+    _refusal: ClassVar[str | None] = _ONLY_READS
+    """What to say to a session that is about to write; None where it may."""
 
     def __init__(self, environment: "Environment", run: TransactionRun) -> None:
         super().__init__(environment, run)
         self._unit = run.unit
+        self._session: Any = None
 
     @property
     def db(self) -> DatabaseReader:
@@ -112,30 +115,49 @@ class QueryCtx(_Context):
         self._unit.flush_to_db()
         return GuardedConnection(self._unit)
 
+    @property
+    def session(self) -> Any:
+        """A SQLAlchemy session on this transaction. What a mutation's session holds is written when it returns."""
+        if self._session is None:
+            self._session = open_session(self._e.store, self._unit, refusal=self._refusal)
+        return self._session
+
     def run_query(self, function: Query[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call another query inside this transaction. What it raises is raised here.
 
         Raises Misuse if `function` is not a query, InvalidArguments if the arguments do not fit.
         """
         positional, keyword = require(function, Query).checked_args(args, kwargs)
-        run = self._run.inner()
-        try:
-            return cast("R", function.handler(QueryCtx(self._e, run), *positional, **keyword))
-        finally:
-            run.unit.close()
+        self._write_session()
+        return cast("R", run_reading(function, QueryCtx(self._e, self._run.inner()), positional, keyword))
+
+    def end_session(self, *, keep: bool) -> None:
+        """Let the SQLAlchemy session go, if there is one. Raises what its last writes raise, unless nothing is kept."""
+        if self._session is not None:
+            session, self._session = self._session, None
+            if keep:
+                close_session(session, keep=True)
+                return
+            with suppress(Exception):  # the function has failed already, and what it did is undone in any case
+                close_session(session, keep=False)
+
+    def _write_session(self) -> None:
+        """Let functions that are called see what the session holds."""
+        if self._session is not None:
+            self._session.flush()
 
 
 class MutationCtx(QueryCtx):
     """The context of a mutation: one transaction for all it does."""
 
     _elsewhere = dict.fromkeys(("run_action",), _NO_SIDE_EFFECTS)
+    _refusal = None
 
     def __init__(self, environment: "Environment", run: TransactionRun) -> None:
         super().__init__(environment, run)
         self._db: Database | None = None
         self._scheduler: MutationScheduler | None = None
         self._random: random.Random | None = None
-        self._session: Any = None
 
     @property
     def db(self) -> Database:
@@ -166,34 +188,18 @@ class MutationCtx(QueryCtx):
             self._random = random.Random(f"{self._run.job_id}/{self._run.name}/{self._run.now}")
         return self._random
 
-    @property
-    def session(self) -> Any:
-        """A SQLAlchemy session on this transaction. What it holds is written when the function returns."""
-        if self._session is None:
-            self._session = open_session(self._e.store, self._unit)
-        return self._session
-
     def run_mutation(self, function: Mutation[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call another mutation inside this transaction. If it raises, its writes and its jobs are undone.
 
         Raises Misuse if `function` is not a mutation, InvalidArguments if the arguments do not fit.
         """
         positional, keyword = require(function, Mutation).checked_args(args, kwargs)
+        self._write_session()
         try:
             return cast("R", run_in_frame(function, MutationCtx(self._e, self._run.inner()), positional, keyword))
         finally:
             if self._scheduler is not None:
                 self._scheduler.look_again()
-
-    def end_session(self, *, keep: bool) -> None:
-        """Let the SQLAlchemy session go, if there is one. Raises what its last writes raise, unless nothing is kept."""
-        if self._session is not None:
-            session, self._session = self._session, None
-            if keep:
-                close_session(session, keep=True)
-                return
-            with suppress(Exception):  # the function has failed already, and what it did is undone in any case
-                close_session(session, keep=False)
 
 
 class Caller(Transactions, Protocol):
@@ -329,6 +335,19 @@ def run_in_frame(function: Function[..., Any], ctx: MutationCtx, args: Any, kwar
         budget.undo_writes(writes)
         raise
     unit.keep()
+    return result
+
+
+def run_reading(function: Function[..., Any], ctx: QueryCtx, args: Any, kwargs: Any) -> Any:
+    """Run a query inside a transaction. Its session ends with it."""
+    try:
+        result = function.handler(ctx, *args, **kwargs)
+        ctx.end_session(keep=True)
+    except BaseException:
+        ctx.end_session(keep=False)
+        raise
+    finally:
+        ctx._unit.close()
     return result
 
 

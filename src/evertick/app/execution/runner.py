@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from evertick.app.environment import Environment
 from evertick.app.execution.action_attempt import ActionAttempt
-from evertick.app.execution.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx, run_in_frame
+from evertick.app.execution.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx, run_in_frame, run_reading
 from evertick.app.execution.failures import raised_by
 from evertick.app.functions.function import Action, Function, Mutation
 from evertick.app.functions.options import check_key
@@ -279,10 +279,7 @@ class Execution:
             run = self._transaction_run(function, origin, FunctionUnit(UnitOfWork(transaction)))
             ctx = QueryCtx(self._e, run)
             args, kwargs = function.decode_args(encoded)
-            try:
-                result = self._in_time(function, lambda: function.handler(ctx, *args, **kwargs))
-            finally:
-                run.unit.close()
+            result = self._in_time(function, lambda: run_reading(function, ctx, args, kwargs))
             run.close()
             return result
 
@@ -301,13 +298,17 @@ class Execution:
         limit is for jobs, since a caller can stop waiting.
         """
         limit_s = None if function.timeout_ms is None else function.timeout_ms / 1000
-        try:
-            async with asyncio.timeout(limit_s) as timeout:
-                return await function.handler(ActionCtx(self._e, run, self), *args, **kwargs)
-        except TimeoutError:
-            if timeout.expired():
-                raise TimeoutError(self._over_time(function)) from None
-            raise
+
+        async def in_time() -> Any:
+            try:
+                async with asyncio.timeout(limit_s) as timeout:
+                    return await function.handler(ActionCtx(self._e, run, self), *args, **kwargs)
+            except TimeoutError:
+                if timeout.expired():
+                    raise TimeoutError(self._over_time(function)) from None
+                raise
+
+        return await self._e.await_action(in_time())
 
     def _plain_action(self, function: Action[..., Any], run: Run, args: Any, kwargs: Any) -> Any:
         """As `_awaited_action`, for an action that is a plain `def`."""

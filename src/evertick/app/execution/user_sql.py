@@ -169,15 +169,17 @@ _engines: "WeakKeyDictionary[Store, Any]" = WeakKeyDictionary()
 _connecting: Final = _Connecting()
 
 
-def open_session(store: Store, unit: FunctionUnit) -> Any:
+def open_session(store: Store, unit: FunctionUnit, *, refusal: str | None = None) -> Any:
     """A SQLAlchemy session inside the unit's transaction.
 
     Every transaction of the session is a savepoint: its own commit keeps, its own rollback undoes, what the session
-    did since. A rollback is refused if it would also undo what Evertick wrote meanwhile.
+    did since. A rollback is refused if it would also undo what Evertick wrote meanwhile. With `refusal`, a session that
+    is about to write raises Misuse with that text.
 
     Raises Misuse if SQLAlchemy is not installed.
     """
     try:
+        from sqlalchemy import event
         from sqlalchemy.orm import Session
     except ImportError as error:
         raise Misuse(f"ctx.session needs SQLAlchemy ({error}): pip install 'evertick[sqlalchemy]'") from error
@@ -190,7 +192,10 @@ def open_session(store: Store, unit: FunctionUnit) -> Any:
     connection.info[_UNIT] = unit
     connection.info[_MARKS] = {}
     connection.begin()  # the session joins a transaction that is under way; this begins none in the database
-    return Session(bind=connection, join_transaction_mode="create_savepoint")
+    session = Session(bind=connection, join_transaction_mode="create_savepoint")
+    if refusal is not None:
+        event.listen(session, "before_flush", partial(_refuse_flush, refusal))
+    return session
 
 
 def close_session(session: Any, *, keep: bool) -> None:
@@ -236,6 +241,12 @@ def _engine_for(store: Store) -> Any:
 
     dialect.do_savepoint, dialect.do_rollback_to_savepoint = marked, checked
     return engine
+
+
+def _refuse_flush(refusal: str, session: Any, *_: Any) -> None:
+    """A changed attribute may have its old value again: then there is nothing to write."""
+    if session.new or session.deleted or any(session.is_modified(each) for each in session.dirty):
+        raise Misuse(refusal)
 
 
 def _refuse_to_undo_more(connection: Any, name: str) -> None:

@@ -1,55 +1,94 @@
-"""Binding: schedule inside a transaction of the user's own: sqlite3, psycopg or SQLAlchemy.
+"""Binding: schedule inside a transaction of the user's own: sqlite3, psycopg or SQLAlchemy, blocking or awaited.
 
 The job's row is written through that very connection, so it is there exactly if the rest of the transaction is.
 """
 
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, Final, Protocol, TypeVar
 
+from evertick.app.scheduling.async_drivers import AwaitedCursor, AwaitedSqlite
+from evertick.app.scheduling.bound import AsyncBoundScheduler, BoundScheduler
+from evertick.app.scheduling.job_builder import JobBuilder
+from evertick.app.transacting import Transact, Work
 from evertick.base.errors import EvertickError, Misuse
+from evertick.base.ids import TenantId
 from evertick.store.contract.store import Transaction
 from evertick.store.sqlite.transaction import SqliteTransaction
 
 T = TypeVar("T")
 
+_SQLALCHEMY: Final = "sqlalchemy."
+IN_FAILED_TRANSACTION: Final = "25P02"
+_DRIVERS: Final = "a SQLAlchemy AsyncSession or AsyncConnection, of any of the drivers aiosqlite, asyncpg and psycopg"
 
-def bound(target: Any) -> Callable[[Callable[[Transaction], T]], T]:
-    """A way to run work on the connection behind `target`.
+
+class Awaited(Protocol):
+    """What can be awaited of SQLAlchemy's: an AsyncSession or AsyncConnection."""
+
+    def run_sync(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Coroutine[Any, Any, Any]:
+        """Call `fn` with what is blocking of it, and await the result."""
+        ...
+
+
+def bound(target: Any, job_builder: JobBuilder, tenant: TenantId) -> BoundScheduler | AsyncBoundScheduler:
+    """A scheduler on the connection behind `target`, awaited if the target is.
 
     Raises Misuse if `target` is not a connection or session that can be used.
     """
+    if type(target).__module__.startswith(_SQLALCHEMY) and hasattr(target, "run_sync"):
+
+        async def transact(work: Work[T]) -> T:
+            result: T = await target.run_sync(lambda blocking: _transact_on(blocking)(work))
+            return result
+
+        return AsyncBoundScheduler(job_builder, tenant, transact)
+    return BoundScheduler(job_builder, tenant, _transact_on(target))
+
+
+def _transact_on(target: Any) -> Transact:
+    """A way to run work on the connection behind `target`. Raises Misuse if there is none."""
     connection = _driver_connection(target)
-    if isinstance(connection, sqlite3.Connection):
-        return lambda work: _on_sqlite(connection, work)
+    if isinstance(connection, sqlite3.Connection | AwaitedSqlite):
+        return partial(_on_sqlite, connection)
+    if isinstance(connection, AwaitedCursor):
+        return partial(_on_awaited_postgres, connection)
     psycopg = sys.modules.get("psycopg")  # a program with such a connection has imported it
     if psycopg is not None and isinstance(connection, psycopg.Connection):
-        return lambda work: _on_postgres(connection, work)
-    if psycopg is not None and isinstance(connection, psycopg.AsyncConnection):
-        raise Misuse("app.bind takes a synchronous connection: psycopg.connect(...), or one of a ConnectionPool")
+        return partial(_on_postgres, connection)
+    if type(connection).__module__.partition(".")[0] in ("aiosqlite", "asyncpg") or (
+        psycopg is not None and isinstance(connection, psycopg.AsyncConnection)
+    ):
+        raise Misuse(f"app.bind takes an asynchronous connection only through SQLAlchemy: {_DRIVERS}")
     raise Misuse(
         f"cannot schedule on a {type(target).__module__}.{type(target).__name__}; "
-        "give a sqlite3 or psycopg connection, or a SQLAlchemy Connection or Session"
+        f"give a sqlite3 or psycopg connection, a SQLAlchemy Connection or Session, or {_DRIVERS}"
     )
 
 
 def _driver_connection(target: Any) -> Any:
     """The driver's connection under a SQLAlchemy Session or Connection; anything else as it is."""
-    if type(target).__module__.startswith("sqlalchemy."):
-        if hasattr(target, "sync_session") or hasattr(target, "sync_connection"):
-            raise Misuse("app.bind takes a synchronous session; inside session.run_sync(...) bind what it hands you")
-        if hasattr(target, "get_bind"):
-            target = target.connection()
-        elif hasattr(target, "in_transaction") and not target.in_transaction():
-            target.begin()  # as its first statement would: else its `commit` would find nothing to commit
-        if hasattr(target, "connection"):
-            return target.connection.driver_connection
-    return target
+    module = type(target).__module__
+    if not module.startswith(_SQLALCHEMY) or module.startswith("sqlalchemy.ext.asyncio."):
+        return target
+    if hasattr(target, "get_bind"):
+        target = target.connection()
+    elif hasattr(target, "in_transaction") and not target.in_transaction():
+        target.begin()  # as its first statement would: else its `commit` would find nothing to commit
+    if not hasattr(target, "dialect") or not hasattr(target, "connection"):
+        return target
+    pooled, driver = target.connection, target.dialect.driver
+    if driver == "aiosqlite":
+        return AwaitedSqlite(pooled.dbapi_connection)
+    if driver == "asyncpg" or (driver == "psycopg" and target.dialect.is_async):
+        return AwaitedCursor(pooled.dbapi_connection)
+    return pooled.driver_connection
 
 
-def _on_sqlite(connection: sqlite3.Connection, work: Callable[[Transaction], T]) -> T:
+def _on_sqlite(connection: sqlite3.Connection | AwaitedSqlite, work: Work[T]) -> T:
     # In sqlite3's legacy mode a transaction begins only before the driver sees a change coming, so begin it by hand;
     # in autocommit mode the caller wants each statement for itself.
     if connection.isolation_level is not None and not connection.in_transaction:
@@ -58,24 +97,31 @@ def _on_sqlite(connection: sqlite3.Connection, work: Callable[[Transaction], T])
         return _explained(work, SqliteTransaction(connection))
 
 
-def _on_postgres(connection: Any, work: Callable[[Transaction], T]) -> T:
+def _on_postgres(connection: Any, work: Work[T]) -> T:
     from psycopg import Cursor
-    from psycopg.pq import TransactionStatus
     from psycopg.rows import tuple_row
 
-    from evertick.store.postgres.notifier import CHANNEL, payload_of
     from evertick.store.postgres.transaction import PostgresTransaction
 
-    if connection.info.transaction_status is TransactionStatus.INERROR:
-        raise Misuse("a statement of this transaction has failed, so nothing can follow it: roll back first")
     with _set(connection, row_factory=tuple_row, cursor_factory=Cursor):
-        transaction = PostgresTransaction(connection)
-        result = _explained(work, transaction)
-        if transaction.hints:
-            connection.execute(
-                "select pg_notify(%s, %s)", (CHANNEL, payload_of(transaction.hints))
-            )  # sent when the transaction commits
-        return result
+        return _told(work, PostgresTransaction(connection), Cursor(connection))
+
+
+def _on_awaited_postgres(cursor: AwaitedCursor, work: Work[T]) -> T:
+    from evertick.store.postgres.transaction import PostgresTransaction
+
+    return _told(work, PostgresTransaction(None, cursor=cursor), cursor)
+
+
+def _told(work: Work[T], transaction: Any, cursor: Any) -> T:
+    """Do the work, and let its notification be sent when the transaction commits."""
+    from evertick.store.postgres.notifier import CHANNEL, payload_of
+
+    result = _explained(work, transaction)
+    if transaction.hints:
+        payload = {"channel": CHANNEL, "payload": payload_of(transaction.hints)}
+        cursor.execute(b"select pg_notify(%(channel)s, %(payload)s)", payload)
+    return result
 
 
 @contextmanager
@@ -91,10 +137,14 @@ def _set(connection: Any, **ours: Any) -> Iterator[None]:
             setattr(connection, name, value)
 
 
-def _explained(work: Callable[[Transaction], T], transaction: Transaction) -> T:
+def _explained(work: Work[T], transaction: Transaction) -> T:
     try:
         return work(transaction)
     except EvertickError as error:
+        if getattr(error.__cause__, "sqlstate", None) == IN_FAILED_TRANSACTION:
+            raise Misuse(
+                "a statement of this transaction has failed, so nothing can follow it: roll back first"
+            ) from error
         if "no such table" in str(error) or 'relation "jobs" does not exist' in str(error):
             raise Misuse(
                 "this connection's database has no Evertick tables: bind a connection to the app's own database, "

@@ -1,7 +1,7 @@
 """Schedulers: `run_after`, `run_at` and `cancel`, for each place that schedules.
 
 In a mutation the jobs belong to its transaction. From an action, a program or the command line each call is a
-transaction of its own. On a connection of the user's the jobs belong to what that connection commits.
+transaction of its own. `bound` has those on a connection of the user's.
 """
 
 from abc import ABC, abstractmethod
@@ -16,7 +16,7 @@ from evertick.app.functions.limits import Budget
 from evertick.app.functions.options import OnConflict, Retry
 from evertick.app.run.run import TransactionRun
 from evertick.app.scheduling.job_builder import JobBuilder, Options, Request, after, checked_calls, moment, place
-from evertick.app.transacting import Page, Transact, Transactions, Work, in_pages, in_pages_async
+from evertick.app.transacting import Page, Transactions, Work, in_pages, in_pages_async
 from evertick.base.errors import AlreadyExists, LimitExceeded, Misuse
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import Instant
@@ -135,14 +135,21 @@ class _Scheduler(ABC, Generic[One, Many]):
         return work
 
 
-class _Blocking(_Scheduler[JobId, list[JobId]]):
+class BlockingScheduler(_Scheduler[JobId, list[JobId]]):
     """Schedulers whose calls return when the job is written."""
 
     def _schedule_one(self, request: Request) -> JobId:
         return self._schedule(request)[0]
 
 
-class MutationScheduler(_Blocking):
+class AwaitedScheduler(_Scheduler[Coroutine[Any, Any, JobId], Coroutine[Any, Any, list[JobId]]]):
+    """Schedulers whose calls are awaited."""
+
+    async def _schedule_one(self, request: Request) -> JobId:
+        return (await self._schedule(request))[0]
+
+
+class MutationScheduler(BlockingScheduler):
     """`ctx.scheduler` in a mutation: jobs are part of its transaction."""
 
     def __init__(self, job_builder: JobBuilder, run: TransactionRun) -> None:
@@ -279,7 +286,7 @@ class _Outside(_Scheduler[One, Many]):
         return page
 
 
-class Scheduler(_Outside[JobId, list[JobId]], _Blocking):
+class Scheduler(_Outside[JobId, list[JobId]], BlockingScheduler):
     """`app.scheduler`, and `ctx.scheduler` of an action that is a plain `def`: each call is its own transaction."""
 
     def cancel(self, job_id: JobId | str) -> None:
@@ -317,7 +324,7 @@ class Scheduler(_Outside[JobId, list[JobId]], _Blocking):
         return self._transactions.transact(self._write_work(request), isolation=self._isolation)
 
 
-class AsyncScheduler(_Outside[Coroutine[Any, Any, JobId], Coroutine[Any, Any, list[JobId]]]):
+class AsyncScheduler(_Outside[Coroutine[Any, Any, JobId], Coroutine[Any, Any, list[JobId]]], AwaitedScheduler):
     """`ctx.scheduler` of an `async def` action: each call is its own transaction, and is awaited."""
 
     async def cancel(self, job_id: JobId | str) -> None:
@@ -339,30 +346,8 @@ class AsyncScheduler(_Outside[Coroutine[Any, Any, JobId], Coroutine[Any, Any, li
         pages = self._cancel_pages(function, due_from, due_until)
         return await in_pages_async(self._transactions.transact_async, pages)
 
-    async def _schedule_one(self, request: Request) -> JobId:
-        return (await self._schedule(request))[0]
-
     async def _schedule(self, request: Request) -> list[JobId]:
         return await self._transactions.transact_async(self._write_work(request), isolation=self._isolation)
-
-
-class BoundScheduler(_Blocking):
-    """`app.bind(connection)`: jobs belong to the transaction that is open on that connection, or begins there."""
-
-    def __init__(self, job_builder: JobBuilder, tenant: TenantId, transact: Transact) -> None:
-        super().__init__(job_builder, tenant)
-        self._transact = transact
-
-    def cancel(self, job_id: JobId | str) -> None:
-        """Cancel a job when the connection's transaction commits, like `Scheduler.cancel`."""
-        self._transact(self._cancel_work(job_id))
-
-    def stop(self, job_id: JobId | str) -> None:
-        """Stop a job when the connection's transaction commits, like `Scheduler.stop`."""
-        self._transact(self._cancel_work(job_id, Stop.FORCE))
-
-    def _schedule(self, request: Request) -> list[JobId]:
-        return self._transact(self._place_work(self._draft(request), None, request.now))
 
 
 def is_canceled(transaction: Transaction, job_id: JobId | None, tenant: TenantId) -> bool:

@@ -28,6 +28,7 @@ from evertick.store.postgres.connections import EACH, OF_THE_DATABASE, RELAXED, 
 from evertick.store.postgres.migration import PostgresMigration
 from evertick.store.postgres.notifier import PostgresNotifier
 from evertick.store.postgres.transaction import PostgresTransaction
+from evertick.store.transaction.driver import of_the_driver
 
 T = TypeVar("T")
 
@@ -99,8 +100,9 @@ class PostgresStore:
                     connection.commit()
                 except psycopg.Error as error:  # nothing was written, so nothing is in doubt
                     raise ours(error) from error
-            except (psycopg.Error, EvertickError) as error:
-                if isinstance(error.__cause__ or error, pg_errors.ReadOnlySqlTransaction):
+            except Exception as error:
+                cause = of_the_driver(error.__cause__ or error if isinstance(error, EvertickError) else error)
+                if issubclass(type(cause), pg_errors.ReadOnlySqlTransaction):
                     raise Misuse("a read must not write; run it as a write (a mutation instead of a query)") from error
                 raise
         return result

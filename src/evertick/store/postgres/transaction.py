@@ -20,7 +20,7 @@ from evertick.store.contract.claims import Share
 from evertick.store.postgres.connections import ours
 from evertick.store.postgres.notifier import CHANNEL, PostgresNotifier
 from evertick.store.transaction.claims import END_COLUMNS, end_row
-from evertick.store.transaction.driver import Row, unstorable
+from evertick.store.transaction.driver import Row, of_the_driver, unstorable
 from evertick.store.transaction.endings import names_temporary, refuse_ending, refuse_hiding
 from evertick.store.transaction.statements import load_statements
 from evertick.store.transaction.transaction import SqlTransaction
@@ -84,14 +84,18 @@ class _WatchedCursor(psycopg.Cursor[Any]):
 class PostgresTransaction(SqlTransaction):
     """One transaction on a psycopg connection."""
 
-    def __init__(self, connection: "psycopg.Connection[Any]", teller: PostgresNotifier | None = None) -> None:
-        """`teller` is asked for a notification that a statement may take along, where each commits by itself."""
+    def __init__(self, connection: Any, teller: PostgresNotifier | None = None, *, cursor: Any = None) -> None:
+        """`teller` is asked for a notification that a statement may take along, where each commits by itself.
+
+        `cursor` runs the statements on a connection that is not psycopg's own; it need not know COPY.
+        """
         super().__init__()
         self.is_told = False
         """Whether the last insert took the notification of all hints so far along."""
-        self._connection = connection
+        self._connection: psycopg.Connection[Any] = connection
         self._teller = teller
-        self._cursor = psycopg.Cursor(connection)
+        self._cursor = cursor or psycopg.Cursor(connection)
+        self._copies = cursor is None
         self._statements = load_statements("postgres")
         self._is_handed_out = False
         self._conflict: EvertickError | None = None
@@ -117,7 +121,7 @@ class PostgresTransaction(SqlTransaction):
         """SQLAlchemy wraps the driver's error. Conflicts count if they are this connection's own."""
         if error is self.failure or error is self._conflict:
             return self._conflict or self.failure
-        cause = _of_the_driver(error)
+        cause = of_the_driver(error)
         if type(cause) is pg_errors.InFailedSqlTransaction:
             cause = self._users_error or cause
         if not issubclass(type(cause), psycopg.Error):
@@ -186,7 +190,7 @@ class PostgresTransaction(SqlTransaction):
     def _run_many(self, name: str, columns: Sequence[str], rows: Sequence[Row]) -> int:
         if self._statements[name].startswith("copy"):
             self.is_told = False
-            if len(rows) > COPY_FROM:
+            if self._copies and len(rows) > COPY_FROM:
                 self._copy(name, rows)
                 return len(rows)
             name = f"{name}_few"  # COPY is fastest for many rows, but asks the server twice
@@ -252,9 +256,3 @@ class PostgresTransaction(SqlTransaction):
 def _records(columns: Sequence[str], rows: Sequence[Row]) -> str:
     """Rows as the JSON text that `json_to_recordset` reads; bytes as hexadecimal digits."""
     return json.dumps([dict(zip(columns, row, strict=True)) for row in rows], default=bytes.hex)
-
-
-def _of_the_driver(error: BaseException) -> BaseException:
-    """The driver's error that SQLAlchemy has wrapped. Of other classes nothing is asked: they are the user's."""
-    wraps = type(error).__module__.startswith("sqlalchemy.")
-    return getattr(error, "orig", None) or error if wraps else error

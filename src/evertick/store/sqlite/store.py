@@ -35,7 +35,7 @@ from evertick.store.sqlite.engine_lock import EngineLock, engine_runs
 from evertick.store.sqlite.errors import ours
 from evertick.store.sqlite.transaction import SqliteTransaction
 from evertick.store.sqlite.writer_queue import PATIENCE_MS, WriterQueue
-from evertick.store.transaction.driver import nested_write
+from evertick.store.transaction.driver import nested_write, of_the_driver
 
 T = TypeVar("T")
 
@@ -97,10 +97,12 @@ class SqliteStore:
     dialect = "sqlite"
     single_engine = True
 
-    def __init__(self, url: str, *, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> None:
+    def __init__(self, url: str, *, busy_timeout_ms: int = BUSY_TIMEOUT_MS, synchronous: str = "full") -> None:
+        """`synchronous` is SQLite's word for how sure a commit is: less than `full` is for tests."""
         self.url = url
         self.path = path_of(url)
         self._busy_timeout_ms = busy_timeout_ms
+        self._synchronous = synchronous
         self._pid = os.getpid()
         self._write_lock = TurnLock()
         self._writing_thread: int | None = None
@@ -225,7 +227,7 @@ class SqliteStore:
                 connection.execute("pragma journal_mode = wal")
                 connection.execute(f"pragma journal_size_limit = {WAL_BYTES_MAX}")
                 connection.execute("pragma wal_autocheckpoint = 0")  # until this process runs the engine
-            connection.execute("pragma synchronous = full")
+            connection.execute(f"pragma synchronous = {self._synchronous}")
             connection.execute("pragma temp_store = memory")
             stack.pop_all()
         return connection
@@ -306,8 +308,9 @@ class SqliteStore:
             if transaction.failure is not None:
                 raise transaction.failure
             return result
-        except (sqlite3.Error, EvertickError) as error:
-            if getattr(error.__cause__ or error, "sqlite_errorname", "") == "SQLITE_READONLY":
+        except Exception as error:
+            cause = of_the_driver(error.__cause__ or error if isinstance(error, EvertickError) else error)
+            if issubclass(type(cause), sqlite3.Error) and getattr(cause, "sqlite_errorname", "") == "SQLITE_READONLY":
                 raise Misuse("a read must not write; run it as a write (a mutation instead of a query)") from error
             raise
         finally:

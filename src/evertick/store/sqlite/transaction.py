@@ -25,9 +25,10 @@ from evertick.store.transaction.transaction import SqlTransaction
 class SqliteTransaction(SqlTransaction):
     """One transaction on a sqlite3 connection."""
 
-    def __init__(self, connection: sqlite3.Connection, place: str = "the database") -> None:
+    def __init__(self, connection: Any, place: str = "the database") -> None:
+        """`connection` is sqlite3's, or has its methods."""
         super().__init__()
-        self._connection = connection
+        self._connection: sqlite3.Connection = connection
         self._place = place
         self._statements = load_statements("sqlite")
 

@@ -17,6 +17,12 @@ def nested_write() -> Misuse:
     )
 
 
+def of_the_driver(error: BaseException) -> BaseException:
+    """The driver's error that SQLAlchemy has wrapped. Of other classes nothing is asked: they are the user's."""
+    wraps = type(error).__module__.startswith("sqlalchemy.")
+    return getattr(error, "orig", None) or error if wraps else error
+
+
 def unstorable(params: Mapping[str, Any], error: UnicodeEncodeError) -> InvalidText:
     """Which value of a statement holds half of a character."""
     where = next((name for name, value in params.items() if value == error.object), "a value")

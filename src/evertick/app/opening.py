@@ -1,0 +1,209 @@
+"""Opening: how an app comes to its database, and leaves it.
+
+It opens on first use, or when a program says so (`open`, `opened`). A test's world lends the app its own environment
+instead; while it does, opening and closing do nothing.
+"""
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self, TypeVar
+
+from evertick.app.access import Access
+from evertick.app.registry import TableRegistry
+from evertick.app.scheduling.job_builder import JobBuilder
+from evertick.app.transacting import Work
+from evertick.base.clock import Clock, SystemClock, agree
+from evertick.base.ids import Entropy, IdMaker
+from evertick.engine.runtime.settings import Settings
+from evertick.engine.schedules.eligibility import Targets
+
+if TYPE_CHECKING:
+    from evertick.app.environment import Environment
+    from evertick.app.failure_hooks import FailureHooks
+    from evertick.engine.runtime.executors import Executors
+    from evertick.store.contract.store import Store
+
+T = TypeVar("T")
+
+DATABASE_URL_VARIABLE: Final = "EVERTICK_DATABASE_URL"
+DATA_FOLDER: Final = ".evertick"
+WRITERS: Final = 8
+"""Transactions of a worker that run at a time on PostgreSQL: batches of mutations, a claim, ends, schedules."""
+
+
+class Opening(Access):
+    """What of an app concerns its database: its address, its schema, when it is open."""
+
+    name: str
+    settings: Settings
+    tables: TableRegistry
+    targets: Targets
+    failures: "FailureHooks | None"
+
+    def __init__(self, *, database_url: str | None, clock: Clock | None, entropy: Entropy) -> None:
+        self._database_url = database_url
+        self._clock = clock or SystemClock()
+        self._entropy = entropy
+        self._ids = IdMaker(entropy)
+        self._opening = threading.Lock()
+        self._is_lent = False
+        """Whether the environment is another's, such as a test's world."""
+
+    def open(self) -> None:
+        """Open the database now instead of on first use: when a program starts that schedules but runs no jobs.
+
+            app.open()    # in wsgi.py, or in the `ready` of a Django AppConfig
+
+        A SQLite file is created and brought up to this version; PostgreSQL's tables are checked. Does nothing if it is
+        open. Raises Unavailable, SchemaMismatch (run `evertick migrate`) or InvalidDatabaseUrl.
+        """
+        _ = self.environment
+
+    def opened(self) -> "Opened":
+        """The database, open for as long as a block lasts: `with app.opened():`, or `async with` on an event loop.
+
+            @asynccontextmanager
+            async def lifespan(api: FastAPI) -> AsyncIterator[None]:
+                async with app.opened():
+                    yield
+
+        For programs that schedule but run no jobs; see `open`, which says what it raises.
+        """
+        return Opened(self)
+
+    def migrate(self) -> list[str]:
+        """Bring the database's schema up to this version. Returns the names of the migrations that were applied."""
+        from evertick.store.open import open_store
+
+        store = open_store(self.database_url)
+        try:
+            return store.migrate()
+        finally:
+            store.close()
+
+    def close(self) -> None:
+        """Close the database. It is opened again on the next use."""
+        with self._opening:
+            if self._environment is not None and not self._is_lent:
+                self._environment.executors.close()
+                self._environment.store.close()
+                self._environment = None
+
+    @property
+    def database_url(self) -> str:
+        """The database's address."""
+        return (
+            self._database_url
+            or os.environ.get(DATABASE_URL_VARIABLE)
+            or f"sqlite:///{Path(DATA_FOLDER) / self.name}.db"
+        )
+
+    def enter(self, environment: "Environment") -> Callable[[], None]:
+        """Run on an environment made elsewhere, such as a test's world, until the returned function is called."""
+        self.prepare(environment.store)
+        with self._opening:
+            previous = self._environment, self._is_lent
+            self._environment, self._is_lent = environment, True
+
+        def leave() -> None:
+            with self._opening:
+                self._environment, self._is_lent = previous
+
+        return leave
+
+    def prepare(self, store: "Store") -> None:
+        """Make a store fit for this app's tables. Raises SchemaMismatch."""
+        from evertick.app.documents.indexing import build_indexes
+        from evertick.engine.runtime.executors import retry_conflicts
+
+        store.check_schema()
+        tables = list(self.tables)
+        if tables:
+
+            def write(work: Work[T]) -> T:
+                return retry_conflicts(lambda: store.write(work), self._entropy)
+
+            build_indexes(tables, store.read, write)
+
+    def open_on(self, store: "Store", *, inline: bool = False) -> "Environment":
+        """Use an open store, instead of the one behind `database_url`; `inline` uses no threads."""
+        from evertick.app.environment import Environment
+        from evertick.app.simulation import simulation_of
+        from evertick.engine.runtime.executors import InlineExecutors, ThreadExecutors
+
+        self.prepare(store)
+        simulation = simulation_of(store.url) if isinstance(self._clock, SystemClock) else None
+        clock = self._clock if simulation is None else simulation.clock
+        if isinstance(clock, SystemClock):
+            agree(clock, store.database_now)  # before it times or names anything
+        executors: Executors
+        if inline:
+            executors = InlineExecutors(store)
+        else:
+            writers = 1 if store.single_engine else WRITERS
+            executors = ThreadExecutors(store, writers=writers, callers=self.settings.action_threads)
+        self._environment = Environment(
+            app=self.name,
+            functions=self.functions,
+            tables=self.tables,
+            store=store,
+            executors=executors,
+            clock=clock,
+            ids=self._ids,
+            entropy=self._entropy,
+            job_builder=JobBuilder(self.functions, self._ids, clock),
+            settings=self.settings,
+            targets=self.targets,
+            failures=self.failures,
+        )
+        return self._environment
+
+    # -- helpers
+
+    def _opened(self) -> "Environment":
+        with self._opening:
+            return self._environment or self._open()
+
+    def _open(self) -> "Environment":
+        from evertick.store.open import open_store
+
+        store = open_store(self.database_url)
+        try:
+            if store.single_engine:
+                store.migrate()  # an embedded database belongs to the program; a fleet's is migrated on purpose
+            return self.open_on(store)
+        except BaseException:
+            store.close()
+            raise
+
+
+class Opened:
+    """`app.opened()`: opens the app's database at the begin of a block, and closes it at the end."""
+
+    def __init__(self, app: Opening) -> None:
+        self._app = app
+
+    def __enter__(self) -> Self:
+        self._app.open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._app.close()
+
+    async def __aenter__(self) -> Self:
+        import asyncio  # has been imported by whoever awaits, and by no other program
+
+        await asyncio.to_thread(self._app.open)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        import asyncio
+
+        await asyncio.to_thread(self._app.close)
