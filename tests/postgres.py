@@ -409,12 +409,14 @@ def account_arguments() -> AccountArguments:
 
 
 def emptied(url: str) -> str:
-    """The same database without rows, and without tables that are not Evertick's."""
+    """The same database without rows, and without tables that are not Evertick's.
+
+    Rows are deleted: that is several times faster than `truncate`, which makes new files for every table.
+    """
     with psycopg.connect(url, autocommit=True) as connection:
         rows = connection.execute("select tablename from pg_tables where schemaname = 'public'").fetchall()
-        for (name,) in rows:
-            if name.startswith("own_"):
-                connection.execute(sql.SQL("drop table {}").format(sql.Identifier(name)))
-            elif name != "meta":
-                connection.execute(sql.SQL("truncate {} cascade").format(sql.Identifier(name)))
+        names = [sql.Identifier(name) for (name,) in rows if name != "meta"]
+        own = [sql.SQL("drop table {} cascade").format(name) for name in names if name.as_string().startswith('"own_')]
+        ours = [sql.SQL("delete from {}").format(name) for name in names if not name.as_string().startswith('"own_')]
+        connection.execute(sql.SQL("; ").join([*own, *ours]))
     return url

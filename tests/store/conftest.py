@@ -8,20 +8,15 @@ import pytest
 
 from evertick.store.contract.store import Store
 from evertick.store.open import open_store
+from tests.postgres import emptied
 
-TABLES = (
-    "jobs, workers, documents, index_entries, document_indexes, calls, "
-    "schedules, open_occurrences, occurrences, run_reports, schedule_history"
-)
 OpenStore = Callable[[], Store]
 
 
 @pytest.fixture
 def clean_postgres_url(migrated_postgres_url: str) -> str:
     """The same, with empty tables."""
-    with psycopg.connect(migrated_postgres_url) as connection:
-        connection.execute(f"truncate {TABLES}".encode())
-    return migrated_postgres_url
+    return emptied(migrated_postgres_url)
 
 
 def address(kind: str, request: pytest.FixtureRequest) -> str:
