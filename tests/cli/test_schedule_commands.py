@@ -615,7 +615,7 @@ def test_an_audit_is_a_table_on_a_terminal_and_columns_in_a_pipe(
     what, schedule, nominal, why = line.split("\t")
     assert (what, schedule, nominal[-1]) == ("skipped", "s", "Z")
     assert why.startswith("overlap: ")
-    assert why.endswith(" is still running")
+    assert why.endswith(" has not ended")
     header, row = shown.out.splitlines()
     assert header.split() == ["WHAT", "SCHEDULE", "NOMINAL", "WHY"]
     assert row == f"skipped  s         {nominal}  {why}"

@@ -16,6 +16,7 @@ from evertick.base.errors import (
     InvalidSpec,
     LimitExceeded,
     Misuse,
+    ScheduleNotFound,
 )
 from evertick.schedules import Spec
 from evertick.testing import World
@@ -203,7 +204,8 @@ def test_what_can_never_be_is_refused_with_the_reason_and_leaves_nothing(
         app.schedules.create("s", **(given | changes))
 
     assert app.schedules.list().schedules == ()
-    assert app.schedules.history("s") == []
+    with pytest.raises(ScheduleNotFound):
+        app.schedules.history("s")
 
 
 @pytest.mark.parametrize("schedule_id", ["", " ", "a\nb", "x" * 513])

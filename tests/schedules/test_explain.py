@@ -103,7 +103,7 @@ def test_an_overlap_names_the_run_in_the_way(world: OpenWorld) -> None:
     skipped = app.schedules.explain("s", minutes(2))
     buffered = app.schedules.explain("b", minutes(2))
 
-    assert skipped.sentence == "skipped: s-2026-01-01T00:01:00Z is still running"
+    assert skipped.sentence == "skipped: s-2026-01-01T00:01:00Z has not ended"
     assert chain(skipped)[-1] == "!overlap"
     assert (buffered.fate, buffered.sentence) == (Fate.BUFFERED, "buffered: waits for b-2026-01-01T00:01:00Z")
 

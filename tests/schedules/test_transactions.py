@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from evertick import App, MutationCtx, QueryCtx, every
-from evertick.base.errors import AlreadyExists, VersionConflict
+from evertick.base.errors import AlreadyExists, ScheduleNotFound, VersionConflict
 from evertick.functions import Mutation
 from evertick.schedules import Fate, OccurrenceView
 from tests.schedules.conftest import SetClock
@@ -62,7 +62,8 @@ def test_a_schedule_is_created_with_its_mutation_or_not_at_all(open_app: OpenApp
     with pytest.raises(ValueError, match="after all not"):
         app.call(plan, raising=True)
     assert app.schedules.list().schedules == ()
-    assert app.schedules.history("s") == []
+    with pytest.raises(ScheduleNotFound):
+        app.schedules.history("s")
     assert app.schedules.occurrences().occurrences == ()
 
     assert app.call(plan, raising=False) == "s"

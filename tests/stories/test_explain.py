@@ -71,7 +71,7 @@ def test_it_did_not_run_because_another_run_was_open(world: World) -> None:
     bread = world.schedule("bread", every=minutes(1), takes=seconds(90))
     world.advance(minutes(2))
 
-    assert why(world, bread, moment("00:02:00")) == "skipped: bread-2026-01-01T00:01:00Z is still running"
+    assert why(world, bread, moment("00:02:00")) == "skipped: bread-2026-01-01T00:01:00Z has not ended"
 
 
 def test_it_did_not_run_because_nobody_was_there(world: World) -> None:

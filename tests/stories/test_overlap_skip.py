@@ -43,7 +43,7 @@ def test_every_skip_names_the_run_that_was_in_the_way(world: World) -> None:
 
     skipped = world.occurrences(report)[1]
     assert skipped.reason is Reason.OVERLAP
-    assert skipped.detail == "report-2026-01-01T00:01:00Z is still running"
+    assert skipped.detail == "report-2026-01-01T00:01:00Z has not ended"
 
 
 def test_skip_is_what_a_schedule_does_unless_told_otherwise(world: World) -> None:

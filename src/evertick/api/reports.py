@@ -97,6 +97,7 @@ class AuditCounts(Schema):
     late: int
     skipped: int
     missed: int
+    blocked: int
     waiting: int
     unrecorded: int
 
@@ -105,7 +106,8 @@ class AuditReport(Schema):
     """What did not go to plan between `start` (included) and `end` (not included), by nominal time.
 
     The lists are in order, each cut to the limit; the counts of rows are not. `complete` is False if there was too
-    much to look at all of it.
+    much to look at all of it. `blocked` are runs that have not begun, because no live worker runs their function; they
+    are counted as started or late, too.
     """
 
     start: Moment
@@ -113,6 +115,7 @@ class AuditReport(Schema):
     complete: bool
     counts: AuditCounts
     missed: tuple[OccurrenceView, ...]
+    blocked: tuple[OccurrenceView, ...]
     late: tuple[OccurrenceView, ...]
     skipped: tuple[OccurrenceView, ...]
     unrecorded: tuple[UnrecordedTime, ...]
@@ -121,7 +124,10 @@ class AuditReport(Schema):
     @property
     def clean(self) -> bool:
         """Whether everything that should run did, and every time is accounted for. Late and skipped times may be."""
-        return not self.counts.missed and all(each.why is Unrecorded.PAUSED for each in self.unrecorded)
+        counts = self.counts
+        return (
+            not counts.missed and not counts.blocked and all(each.why is Unrecorded.PAUSED for each in self.unrecorded)
+        )
 
     @property
     def started(self) -> int:
@@ -137,6 +143,11 @@ class AuditReport(Schema):
     def late_count(self) -> int:
         """How many runs started late."""
         return self.counts.late
+
+    @property
+    def blocked_count(self) -> int:
+        """How many runs no live worker can run."""
+        return self.counts.blocked
 
     @property
     def missed_count(self) -> int:

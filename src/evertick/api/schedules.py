@@ -61,7 +61,10 @@ class OccurrenceView(Schema):
 
 
 class RunView(Schema):
-    """An open run; `stop` is what it was asked to do, if anything."""
+    """An open run; `stop` is what it was asked to do, if anything.
+
+    `blocked` is set if its job is due and workers live, but none of them runs its function.
+    """
 
     run: str
     nominal: Moment
@@ -69,6 +72,7 @@ class RunView(Schema):
     origin: Origin
     reason: Reason
     stop: Stop | None
+    blocked: bool = False
 
 
 class WaitingView(Schema):

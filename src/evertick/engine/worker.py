@@ -14,6 +14,7 @@ from evertick.base.errors import Conflict, Unavailable
 from evertick.engine.jobs.actions import ActionLoop
 from evertick.engine.jobs.cancellation import CancellationLoop
 from evertick.engine.jobs.mutations.loop import MutationLoop
+from evertick.engine.maintenance.blocked import BlockedJobs
 from evertick.engine.maintenance.clock_sync import ClockSync
 from evertick.engine.maintenance.pruner import Pruner
 from evertick.engine.maintenance.reaper import Reaper, recover_all
@@ -47,7 +48,7 @@ class Worker:
             Evaluator(deps, targets=targets),
             CancellationLoop(deps, self.actions),
         ]
-        self._maintenance: list[Loop] = [Pruner(deps)]
+        self._maintenance: list[Loop] = [Pruner(deps), BlockedJobs(deps)]
         self._clock_sync: ClockSync | None = None
         if not deps.store.single_engine:
             if isinstance(deps.clock, SystemClock):

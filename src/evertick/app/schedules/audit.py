@@ -11,6 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from evertick.api.reports import AuditCounts, AuditReport, Unrecorded, UnrecordedTime
+from evertick.app.schedules.blocked_runs import is_blocked
 from evertick.app.schedules.paging import all_occurrences, all_schedules
 from evertick.app.schedules.queries import span
 from evertick.app.schedules.views import occurrence_view
@@ -55,15 +56,19 @@ def audit(
         if name is not None:
             operations.check_known(transaction, name)
         now = operations.now()
-        found: dict[str, list[OccurrenceRow]] = {"late": [], "missed": [], "skipped": []}
-        counts = {"late": 0, "missed": 0, "skipped": 0, "started": 0, "waiting": 0}
+        found: dict[str, list[OccurrenceRow]] = {"blocked": [], "late": [], "missed": [], "skipped": []}
+        counts = {"blocked": 0, "late": 0, "missed": 0, "skipped": 0, "started": 0, "waiting": 0}
+        workers = transaction.workers_alive(now)
         where = OccurrenceFilter(tenant=operations.tenant, schedule_id=name, start=first, end=last)
         looked = _Looked()
         for row in _counted(all_occurrences(transaction, where), looked):
             word = _word(row, late_ms)
             counts[word] += 1
-            if word in found and len(found[word]) < limit:
-                found[word].append(row)
+            words = (word, "blocked") if is_blocked(transaction, row, workers, now) else (word,)
+            counts["blocked"] += len(words) - 1
+            for each in words:
+                if each in found and len(found[each]) < limit:
+                    found[each].append(row)
         unrecorded: list[UnrecordedTime] = []
         for schedule in _schedules(operations, transaction, name):
             since = max(first, Instant(now - operations.settings.ledger_retention_ms))

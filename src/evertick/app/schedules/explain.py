@@ -11,12 +11,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from evertick.api.reports import Answer, Check, Explanation, Missing
+from evertick.app.schedules.blocked_runs import blocked_runs
 from evertick.app.schedules.views import occurrence_view
 from evertick.app.transacting import Work
 from evertick.base.errors import ScheduleNotFound
 from evertick.base.ids import ScheduleId
 from evertick.base.instants import SECOND_MS, Instant, from_datetime, to_datetime, to_iso
-from evertick.base.records.jobs import JobState, blocked
+from evertick.base.records.jobs import Job, JobState, blocked
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow
 from evertick.engine.schedules.times import ScheduleTimes, times_of
 from evertick.recurrence.explain import ReasonKind
@@ -204,6 +205,10 @@ def _of_row(chain: _Chain, row: Schedule | None, found: OccurrenceRow) -> Explan
         if reason in reasons:
             chain.stopped(name, found.detail or text)
             sentence = f"{found.fate}: {found.detail or text}"
+            if name == "overlap" and (blocker := _blocked_run(chain, row, found)) is not None:
+                chain.stopped("ran", f"{found.run_id} has not begun: no live worker runs {blocker.name}")
+                sentence += f"; that run is blocked, because no live worker runs {blocker.name}"
+                return chain.with_rows(found, sentence, f"evertick job get {blocker.id}")
             if reason in _SEEN_LATE:
                 sentence += f" (first looked at {late})"
             return chain.with_rows(found, sentence, _fix(chain, reason, found))
@@ -212,6 +217,13 @@ def _of_row(chain: _Chain, row: Schedule | None, found: OccurrenceRow) -> Explan
         chain.stopped("overlap", found.detail)
         return chain.with_rows(found, f"buffered: {found.detail}", f"evertick schedule describe {chain.schedule}")
     return _of_run(chain, found)
+
+
+def _blocked_run(chain: _Chain, row: Schedule | None, found: OccurrenceRow) -> Job | None:
+    """The job of the run that was in the way, if it still is and no live worker can run it."""
+    if row is None or found.run_id is None:
+        return None
+    return blocked_runs(chain.transaction, row, chain.operations.now()).get(found.run_id)
 
 
 def _of_run(chain: _Chain, found: OccurrenceRow) -> Explanation:
@@ -232,7 +244,7 @@ def _of_run(chain: _Chain, found: OccurrenceRow) -> Explanation:
     if job.state is JobState.PENDING:
         now = chain.operations.now()
         is_blocked = blocked([job], chain.transaction.workers_alive(now), now)
-        why = "no worker knows its function" if is_blocked else "it waits for a worker"
+        why = f"blocked: no live worker runs {job.name}" if is_blocked else "it waits for a worker"
         chain.stopped("ran", f"{why} (attempt {job.attempt + 1}, due {to_iso(job.due_at)})")
         return chain.with_rows(found, f"{started}; {why}", f"evertick job get {job.id}")
     chain.passed("ran", f"attempt {job.attempt} is running")

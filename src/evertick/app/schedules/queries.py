@@ -19,6 +19,7 @@ from evertick.api.schedules import (
     TimeView,
 )
 from evertick.app.schedules.backfill_plans import backfill_view
+from evertick.app.schedules.blocked_runs import blocked_runs
 from evertick.app.schedules.paging import PAGE_MAX
 from evertick.app.schedules.specs import When, union
 from evertick.app.schedules.views import RECENT, description, history_line, occurrence_view, summary, time_view
@@ -225,6 +226,7 @@ class ScheduleQueries:
             row,
             recent=tuple(occurrence_view(each) for each in recent),
             backfills=tuple(backfill_view(transaction, row, name, known[name]) for name in known if name in under_way),
+            blocked=blocked_runs(transaction, row, self.now()) if row.state.running else (),
             now=self.now(),
         )
 

@@ -1,6 +1,7 @@
 """Views: the schemas of `evertick.api.schedules`, made from rows."""
 
 import json
+from collections.abc import Container
 from functools import lru_cache
 from typing import Any, Final
 
@@ -93,9 +94,14 @@ def summary(row: Schedule) -> ScheduleSummary:
 
 
 def description(
-    row: Schedule, *, recent: tuple[OccurrenceView, ...], backfills: tuple[BackfillView, ...], now: Instant
+    row: Schedule,
+    *,
+    recent: tuple[OccurrenceView, ...],
+    backfills: tuple[BackfillView, ...],
+    blocked: Container[str],
+    now: Instant,
 ) -> ScheduleDescription:
-    """The view of a whole schedule."""
+    """The view of a whole schedule; `blocked` are the names of the runs that are."""
     state = row.state
     target = row.target
     return ScheduleDescription(
@@ -124,7 +130,7 @@ def description(
         ),
         upcoming=upcoming(row, state, now),
         recent=recent,
-        running=tuple(_run(run) for run in state.running),
+        running=tuple(_run(run, blocked) for run in state.running),
         waiting=tuple(_waiting(each) for each in state.waiting),
         backfills=backfills,
         last_result=None if row.last_result is None else json.loads(row.last_result),
@@ -132,7 +138,7 @@ def description(
     )
 
 
-def _run(run: Run) -> RunView:
+def _run(run: Run, blocked: Container[str]) -> RunView:
     return RunView(
         run=run.run_id,
         nominal=to_datetime(run.occurrence.nominal_at),
@@ -140,6 +146,7 @@ def _run(run: Run) -> RunView:
         origin=run.occurrence.origin,
         reason=run.why,
         stop=run.stop,
+        blocked=run.run_id in blocked,
     )
 
 

@@ -4,7 +4,7 @@
     14:03:26 ✓ app.destruct   1 ms, late 3 ms
     14:03:30 ✕ app.charge     12 ms, late 2 ms   ValueError: no such card (app.py:31)
     14:04:00 ▶ clear messages   14:04:00 started
-    14:05:00 ↷ clear messages   14:05:00 skipped: clear messages-2026-11-21T14:04:00Z is still running
+    14:05:00 ↷ clear messages   14:05:00 skipped: clear messages-2026-11-21T14:04:00Z has not ended
     14:03:30 ↻ app.charge     12 ms, late 2 ms   again in 1.2 s   ConnectionError: ... (app.py:29)
 
 Ends come from the engine. What was scheduled is read from the database, so it is shown wherever it was scheduled: this
@@ -205,7 +205,7 @@ class DevLines(threading.Thread):
 
 
 def _fate(row: OccurrenceRow) -> str:
-    """What became of an occurrence: `14:05:00 started, late 3 s`, `14:05:00 skipped: r-77 is still running`."""
+    """What became of an occurrence: `14:05:00 started, late 3 s`, `14:05:00 skipped: r-77 has not ended`."""
     at = clock_time(row.nominal_at, row.decided_at)
     if row.fate != Fate.STARTED:
         return f"{at} {row.fate if row.fate != Fate.BUFFERED else 'waits'}: {printable(row.detail or row.reason)}"

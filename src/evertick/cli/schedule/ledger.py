@@ -118,6 +118,7 @@ def audit(sid: str | None, start: str, end: str, db: str | None, out: OutputOpti
         f"{iso(report.start)} to {iso(report.end)} (the end is not included): {report.started:,} in time, "
         f"{report.late_count:,} late, {report.skipped_count:,} skipped, {report.missed_count:,} missed"
     )
+    words += f", {report.blocked_count:,} blocked: no live worker runs their function" if report.blocked_count else ""
     unrecorded = f", {len(report.unrecorded):,} not recorded" if report.unrecorded else ""
     cut = "" if report.complete else "; there was too much to look at all of it"
     click.echo(f"{words}{unrecorded}{cut}", err=True)
@@ -125,7 +126,7 @@ def audit(sid: str | None, start: str, end: str, db: str | None, out: OutputOpti
 
 
 def _kinds(report: AuditReport) -> tuple[tuple[str, tuple[OccurrenceView, ...]], ...]:
-    return ("missed", report.missed), ("late", report.late), ("skipped", report.skipped)
+    return ("missed", report.missed), ("blocked", report.blocked), ("late", report.late), ("skipped", report.skipped)
 
 
 def _audit_row(title: str, each: OccurrenceView) -> dict[str, str]:

@@ -6,7 +6,7 @@ Programs get the JSON form of the schemas in `evertick.api`.
 from datetime import datetime
 from typing import Final
 
-from evertick.api.schedules import BackfillView, OccurrenceView, ScheduleDescription
+from evertick.api.schedules import BackfillView, OccurrenceView, RunView, ScheduleDescription
 from evertick.base.instants import from_datetime, to_iso
 from evertick.cli.core.durations import length
 from evertick.cli.core.escaping import json_text
@@ -36,12 +36,17 @@ def description_words(schedule: ScheduleDescription, moment: MomentWriter) -> di
     words["silent_until"] = _silent(schedule)
     words["counters"] = ", ".join(f"{count:,} {reason}" for reason, count in schedule.counters.by_reason.items())
     words["upcoming"] = "\n".join(iso(time.nominal) for time in schedule.upcoming)
-    words["running"] = "\n".join(f"{run.run} since {moment(run.started)}" for run in schedule.running)
+    words["running"] = "\n".join(_open_run(run, moment) for run in schedule.running)
     words["waiting"] = "\n".join(f"{iso(each.nominal)} ({each.overlap})" for each in schedule.waiting)
     words["recent"] = "\n".join(occurrence_line(each) for each in schedule.recent)
     words["backfills"] = "\n".join(backfill_line(each) for each in schedule.backfills)
     words["last_result"] = "" if schedule.last_result is None else json_text(schedule.last_result)
     return words
+
+
+def _open_run(run: RunView, moment: MomentWriter) -> str:
+    blocked = ", blocked: no live worker runs its function" if run.blocked else ""
+    return f"{run.run} since {moment(run.started)}{blocked}"
 
 
 def occurrence_words(each: OccurrenceView, moment: MomentWriter) -> dict[str, str]:

@@ -288,7 +288,7 @@ class StateBuilder:
         late_s = (self.now - occurrence.actual_at) // 1000
         match reason:
             case Reason.OVERLAP:
-                return f"{blocker} is still running" if blocker else "an occurrence before it waits already"
+                return f"{blocker} has not ended" if blocker else "an occurrence before it waits already"
             case Reason.PAUSED if self.pause is not None:
                 return pause_detail(self.pause)
             case Reason.TARGET_INELIGIBLE:
