@@ -22,6 +22,7 @@ COMMANDS: Final = {
     "schedule": Lazy("evertick.cli.schedule.group:schedule", "Schedules: create, list, pause, backfill, explain"),
     "cron": Lazy("evertick.cli.cron:cron", "Crons declared in code: list, get, trigger, pause, resume"),
     "worker": Lazy("evertick.cli.worker:worker", "Run an app's jobs in production"),
+    "doctor": Lazy("evertick.cli.doctor:doctor", "Check that what is scheduled fits the code, before a deploy"),
     "migrate": Lazy("evertick.cli.migrate:migrate", "Bring a database's schema up to this version"),
     "version": Lazy("evertick.cli.version:version", "Show the versions of everything that matters"),
     "completion": Lazy("evertick.cli.completion:completion", "Print the completion script for a shell"),

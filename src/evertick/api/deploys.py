@@ -1,0 +1,59 @@
+"""Schemas of deploys: how what is scheduled fits the code."""
+
+from enum import StrEnum
+
+from pydantic import computed_field
+
+from evertick.api.schema import Schema
+from evertick.base.ids import TenantId
+
+
+class Problem(StrEnum):
+    """Why something that is scheduled will not run with this code."""
+
+    REMOVED = "removed"
+    """The code has no function of that name, and no alias."""
+    NOT_CALLABLE = "not_callable"
+    """The function has become a query, which is never a job."""
+    ARGUMENTS = "arguments"
+    """The arguments do not fit the function's signature."""
+    UNREADABLE = "unreadable"
+    """A newer release has written it, or it is damaged."""
+    INVALID = "invalid"
+    """A cron that the code declares cannot work, so no worker would start."""
+
+
+class Finding(Schema):
+    """Jobs of one function that have the same problem, or a schedule or cron.
+
+    `what` is `job`, `schedule` or `cron`; `ids` are the first ten of `count`. `fix` says what to do.
+    """
+
+    what: str
+    function: str
+    problem: Problem
+    detail: str
+    count: int
+    ids: tuple[str, ...]
+    fix: str
+
+
+class DoctorReport(Schema):
+    """How the pending jobs, the schedules and the crons of a tenant fit the code of an app.
+
+    The numbers say how many were looked at; `complete` is False if there were more jobs than that.
+    """
+
+    app: str
+    tenant: TenantId
+    jobs: int
+    schedules: int
+    crons: int
+    complete: bool
+    findings: tuple[Finding, ...]
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def fits(self) -> bool:
+        """Whether there is nothing to complain of."""
+        return not self.findings

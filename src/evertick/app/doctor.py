@@ -1,0 +1,173 @@
+"""The doctor: does what is scheduled fit the code that is about to be deployed?
+
+Pending jobs, schedules and crons are compared with the functions of an app. Nothing is written.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from evertick.api.deploys import DoctorReport, Finding, Problem
+from evertick.app.schedules.paging import all_schedules
+from evertick.base.errors import FunctionNotFound, InvalidArguments, InvalidSpec, RegistrationError, SchemaMismatch
+from evertick.base.ids import TenantId
+from evertick.base.records.jobs import FunctionKind, Job, JobFilter, JobState
+from evertick.base.records.schedules import ScheduleFilter
+from evertick.rules.schedules.metadata import CODE
+from evertick.store.contract.store import Transaction
+from evertick.store.records.schedule import Schedule
+
+if TYPE_CHECKING:
+    from evertick.app.app import App
+
+JOBS_PAGE: Final = 1_000
+JOBS_MAX: Final = 100_000
+"""Pending jobs that are looked at."""
+IDS_SHOWN: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class _Complaint:
+    """What is wrong with a call."""
+
+    function: str
+    problem: Problem
+    detail: str
+
+
+@dataclass(slots=True)
+class _Group:
+    """Jobs with the same complaint."""
+
+    count: int = 0
+    ids: list[str] = field(default_factory=list)
+
+
+def examine(app: "App", transaction: Transaction, tenant: TenantId) -> DoctorReport:
+    """Compare a tenant's pending jobs, schedules and crons with the code of an app."""
+    groups: dict[_Complaint, _Group] = {}
+    jobs = 0
+    for job in _pending(transaction, tenant):
+        jobs += 1
+        for complaint in _of_job(app, job):
+            group = groups.setdefault(complaint, _Group())
+            group.count += 1
+            if len(group.ids) < IDS_SHOWN:
+                group.ids.append(job.id)
+    findings = [_finding_of_jobs(app, complaint, group) for complaint, group in groups.items()]
+    counts = {"schedule": 0, "cron": 0}
+    for row in all_schedules(transaction, ScheduleFilter(tenant=tenant)):
+        counts[row.kind] += 1
+        findings += _of_schedule(app, row)
+    for cron in app.crons.declared:
+        try:
+            cron.call(app.functions)
+        except (RegistrationError, FunctionNotFound, InvalidArguments) as error:
+            name = cron.function if isinstance(cron.function, str) else cron.function.name
+            fix = f"correct app.crons.add({cron.name!r}, ...)"
+            findings.append(_finding("cron", cron.name, _Complaint(name, Problem.INVALID, str(error)), fix))
+    return DoctorReport(
+        app=app.name,
+        tenant=tenant,
+        jobs=jobs,
+        schedules=counts["schedule"],
+        crons=counts["cron"],
+        complete=jobs < JOBS_MAX,
+        findings=tuple(findings),
+    )
+
+
+def _pending(transaction: Transaction, tenant: TenantId) -> Iterator[Job]:
+    """The pending jobs, as far as they are looked at."""
+    where = JobFilter(tenant=tenant, states=(JobState.PENDING,))
+    after = ""
+    for _ in range(JOBS_MAX // JOBS_PAGE):
+        page = transaction.list_jobs(where, limit=JOBS_PAGE, after=after)
+        yield from page
+        if len(page) < JOBS_PAGE:
+            return
+        after = page[-1].id
+
+
+def _of_job(app: "App", job: Job) -> Iterator[_Complaint]:
+    """What is wrong with a job: its own call, and the function that is told of its end."""
+    complaint = _of_call(app, job.name, job.args)
+    if complaint is not None:
+        yield complaint
+    try:
+        told = None if job.on_complete is None else job.on_complete.value.name
+    except SchemaMismatch as error:
+        yield _Complaint(job.name, Problem.UNREADABLE, str(error))
+        return
+    complaint = None if told is None else _of_call(app, told, None)
+    if complaint is not None:
+        yield _Complaint(
+            complaint.function, complaint.problem, f"{complaint.detail}; it is the on_complete of {job.name}"
+        )
+
+
+def _of_schedule(app: "App", row: Schedule) -> Iterator[Finding]:
+    """What is wrong with a schedule. The crons of this app's code become what the code says when it is deployed."""
+    try:
+        if row.status == "completed" or (row.metadata.source == CODE and row.metadata.app == app.name):
+            return
+        complaint = _of_call(app, row.target.name, row.target.args)
+    except (SchemaMismatch, InvalidSpec) as error:
+        complaint = _Complaint(row.function, Problem.UNREADABLE, str(error))
+    if complaint is None:
+        return
+    match complaint.problem:
+        case Problem.ARGUMENTS:
+            fix = f"evertick schedule update {row.id} --function {complaint.function} --input JSON"
+        case Problem.UNREADABLE:
+            fix = f"deploy the release that wrote it, or: evertick schedule delete {row.id}"
+        case _:
+            fix = f"{_alias(app, complaint)}evertick schedule update {row.id} --function NAME, or delete it"
+    yield _finding(row.kind, row.id, complaint, fix)
+
+
+def _of_call(app: "App", name: str, args: str | None) -> _Complaint | None:
+    """What is wrong with a call; None if it fits. Without `args` only the name is looked at."""
+    try:
+        function = app.functions.resolve(name)
+    except FunctionNotFound as error:
+        return _Complaint(name, Problem.REMOVED, str(error))
+    if function.kind is FunctionKind.QUERY:
+        return _Complaint(name, Problem.NOT_CALLABLE, f"{function.name} is a query now, which is never a job")
+    try:
+        if args is not None:
+            function.decode_args(args)
+    except InvalidArguments as error:
+        return _Complaint(name, Problem.ARGUMENTS, str(error))
+    return None
+
+
+def _finding_of_jobs(app: "App", complaint: _Complaint, group: _Group) -> Finding:
+    match complaint.problem:
+        case Problem.ARGUMENTS:
+            fix = f"evertick job retry {group.ids[0]} --args JSON, or: evertick job cancel {group.ids[0]}"
+        case Problem.UNREADABLE:
+            fix = "deploy the release that wrote them first"
+        case _:
+            cancel = f"evertick job cancel-all --function {complaint.function}"
+            fix = f"{_alias(app, complaint)}{cancel}"
+    return _finding("job", "", complaint, fix).model_copy(update={"count": group.count, "ids": tuple(group.ids)})
+
+
+def _finding(what: str, name: str, complaint: _Complaint, fix: str) -> Finding:
+    return Finding(
+        what=what,
+        function=complaint.function,
+        problem=complaint.problem,
+        detail=complaint.detail,
+        count=1,
+        ids=(name,),
+        fix=fix,
+    )
+
+
+def _alias(app: "App", complaint: _Complaint) -> str:
+    """The cure for a function that was renamed, if there is one that it may have become."""
+    near = app.functions.nearest(complaint.function) if complaint.problem is Problem.REMOVED else []
+    name = near[0] if near else "the function it has become"
+    return f"give {name} aliases=[{complaint.function!r}], or: " if complaint.problem is Problem.REMOVED else ""

@@ -1,0 +1,155 @@
+"""`evertick doctor`: a deploy that removes, renames and changes functions is told before it happens."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.programs import evertick
+
+pytestmark = pytest.mark.processes
+
+BEFORE = """
+from evertick import App, every
+
+app = App("shop")
+
+@app.mutation
+def bill(ctx, order: int) -> None: ...
+
+@app.action
+def remind(ctx, order: int) -> None: ...
+
+@app.mutation
+def report(ctx) -> None: ...
+
+@app.mutation
+def told(ctx, job_id, context, result) -> None: ...
+
+@app.mutation
+def order(ctx) -> None:
+    ctx.scheduler.using(on_complete=told).run_after(600, report)
+    for number in range(12):
+        ctx.scheduler.run_after(600, bill, number)
+    ctx.scheduler.run_after(600, remind, 1)
+
+app.crons.add("report", every(hours=1), report)
+"""
+AFTER = """
+from evertick import App, every
+
+app = App("shop")
+
+@app.mutation
+def bill(ctx, order_id: int) -> None: ...
+
+@app.query
+def report(ctx) -> int:
+    return 1
+
+@app.mutation
+def send_reminder(ctx, order: int) -> None: ...
+
+app.crons.add("bill", every(hours=1), bill)
+"""
+CURED = """
+from evertick import App
+
+app = App("shop")
+
+@app.mutation
+def bill(ctx, order: int = 0, order_id: int = 0) -> None: ...
+
+@app.mutation(aliases=["app.told"])
+def was_told(ctx, job_id, context, result) -> None: ...
+
+@app.mutation(aliases=["app.remind"])
+def send_reminder(ctx, order: int) -> None: ...
+
+@app.mutation
+def report(ctx) -> None: ...
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """A folder with a database in which the first release has scheduled all sorts of things."""
+    (tmp_path / "app.py").write_text(BEFORE)
+    assert evertick(tmp_path, "run", "app.order").code == 0
+    made = evertick(
+        tmp_path,
+        "schedule",
+        "create",
+        "nightly",
+        "--cron",
+        "0 3 * * *",
+        "--function",
+        "app.remind",
+        "-i",
+        '{"order": 1}',
+    )
+    assert made.code == 0
+    return tmp_path
+
+
+def test_code_that_fits_is_told_so(shop: Path) -> None:
+    done = evertick(shop, "doctor", "--app", "app.py")
+    data = json.loads(evertick(shop, "doctor", "-o", "json").out)
+
+    assert (done.code, done.out) == (0, "")
+    assert done.err == "14 pending jobs, 1 schedule and 0 crons fit the code of shop\n"
+    assert (data["fits"], data["findings"], data["jobs"], data["complete"]) == (True, [], 14, True)
+
+
+def test_what_does_not_fit_is_listed_with_its_cure(shop: Path) -> None:
+    (shop / "app.py").write_text(AFTER)
+
+    done = evertick(shop, "doctor", "app.py")
+    data = evertick(shop, "doctor", "-o", "json")
+
+    assert done.code == data.code == 8
+    assert done.err.startswith("6 problems among 14 pending jobs, 1 schedule and 0 crons\n")
+    report = json.loads(data.out)
+    assert report["fits"] is False
+    found = {(each["what"], each["function"]): each for each in report["findings"]}
+    problems = {key: (each["problem"], each["count"]) for key, each in found.items()}
+    assert problems == {
+        ("job", "app.bill"): ("arguments", 12),
+        ("job", "app.remind"): ("removed", 1),
+        ("job", "app.report"): ("not_callable", 1),
+        ("job", "app.told"): ("removed", 1),
+        ("schedule", "app.remind"): ("removed", 1),
+        ("cron", "app.bill"): ("invalid", 1),
+    }
+    bills = found["job", "app.bill"]
+    assert len(bills["ids"]) == 10
+    assert (
+        bills["detail"]
+        == "ArgumentValidationError: app.bill(order_id): order_id: field required; order: extra inputs are not permitted"
+    )
+    assert bills["fix"].startswith(f"evertick job retry {bills['ids'][0]} --args JSON")
+    assert found["job", "app.told"]["detail"].endswith("it is the on_complete of app.report")
+    assert "aliases=['app.remind']" in found["job", "app.remind"]["fix"]
+    assert found["schedule", "app.remind"]["ids"] == ["nightly"]
+    rows = [line.split("\t") for line in done.out.splitlines()]
+    assert {(row[0], row[3], row[4]) for row in rows} == {(*key, value[0]) for key, value in problems.items()}
+
+
+def test_aliases_and_arguments_with_defaults_cure_it(shop: Path) -> None:
+    (shop / "app.py").write_text(CURED)
+
+    assert evertick(shop, "doctor").code == 0
+
+
+def test_wrong_input_is_one_line_and_an_exit_code(shop: Path) -> None:
+    for words, code, message in (
+        (["nowhere.py"], 2, "there is no file nowhere.py"),
+        (["--db", "sqlite:///nope.db"], 7, "there is no database at nope.db"),
+        (["-o", "yaml"], 2, "'yaml' is not one of"),
+    ):
+        done = evertick(shop, "doctor", *words)
+        assert (done.code, done.out) == (code, "")
+        assert message in done.err.splitlines()[-1]
+    (shop / "app.py").write_text("1 / 0\n")
+    broken = evertick(shop, "doctor")
+    assert (broken.code, "ZeroDivisionError" in broken.err) == (1, True)
