@@ -16,7 +16,7 @@ from evertick.base.records.jobs import UNFINISHED, Job, JobFilter, JobState, Sto
 from evertick.cli.core.databases import chosen_tenant, data_options, now_of, open_database
 from evertick.cli.core.escaping import json_text, printable, printable_lines
 from evertick.cli.core.exits import Exit
-from evertick.cli.core.lazy import LazyGroup
+from evertick.cli.core.lazy import Lazy, LazyGroup
 from evertick.cli.core.output import MomentWriter, OutputOptions, is_terminal, output_option, row_options, words_of
 from evertick.cli.dev.lines import error_line
 from evertick.cli.root import fail
@@ -25,6 +25,13 @@ from evertick.store.contract.store import Store, Transaction
 
 LIST_FIELDS = ("id", "function", "state", "due_at", "completed_at", "attempt", "error")
 """The columns of the table unless --fields is given."""
+
+FURTHER = {
+    "retry": Lazy("evertick.cli.job.repair:retry", "Run failed or canceled jobs again, also with other arguments"),
+    "run-now": Lazy("evertick.cli.job.repair:run_now", "Let pending jobs run now"),
+    "reschedule": Lazy("evertick.cli.job.repair:reschedule", "Let pending jobs run at another time"),
+}
+"""Commands in files of their own."""
 
 LIMIT_DEFAULT = 50
 LIMIT_MAX = 100_000
@@ -37,7 +44,7 @@ class JobFinished(Conflict):
     code = "job_finished"
 
 
-@click.group(cls=LazyGroup)
+@click.group(cls=LazyGroup, table=FURTHER)
 def job() -> None:
     """Scheduled functions: what is pending, what ran, and how it ended."""
 

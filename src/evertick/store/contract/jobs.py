@@ -42,6 +42,10 @@ class Jobs(Protocol):
         """
         ...
 
+    def reschedule_job(self, job_id: JobId, *, tenant: TenantId, due_at: Instant, now: Instant) -> bool:
+        """Let a pending job be due at `due_at`; returns False if it is not pending. `requested_at` stays."""
+        ...
+
     def stops_asked(self, ids: Sequence[JobId]) -> dict[JobId, Stop]:
         """Which of these jobs were asked to stop while they ran."""
         ...

@@ -94,6 +94,12 @@ class SqlJobs(Driver):
             self.hints.add(Notification.STOP)
         return CanceledJob(COMPLETION.optional(on_complete), OCCURRENCE.optional(schedule), still_runs)
 
+    def reschedule_job(self, job_id: JobId, *, tenant: TenantId, due_at: Instant, now: Instant) -> bool:
+        rows = self._fetch("reschedule_job", {"id": job_id, "tenant": tenant, "due_at": due_at})
+        if rows and due_at < now + HINT_WINDOW_MS:
+            self.hints.add(DUE[FunctionKind(rows[0][0])])
+        return bool(rows)
+
     def stops_asked(self, ids: Sequence[JobId]) -> dict[JobId, Stop]:
         rows = self._fetch("stops_asked", {"ids": json.dumps(list(ids))}) if ids else []
         return {row[0]: Stop(row[1]) for row in rows}

@@ -1,0 +1,207 @@
+"""`evertick job retry`, `run-now` and `reschedule`: jobs that failed, wait, or do not fit the code any more."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, Protocol, TypeVar
+
+import click
+
+from evertick.app.documents.tables import require_job_id
+from evertick.app.scheduling.job_builder import check_horizon
+from evertick.base.errors import EvertickError, InvalidArguments
+from evertick.base.ids import IdMaker, JobId, system_entropy
+from evertick.base.instants import SECOND_MS, Instant, to_iso
+from evertick.base.records.jobs import Job, JobFilter, JobState
+from evertick.cli.core.databases import chosen_tenant, data_options, now_of, open_database
+from evertick.cli.core.escaping import printable
+from evertick.cli.core.exits import Exit, exit_code_of
+from evertick.cli.core.flags import flag, flags, shared
+from evertick.cli.core.output import OutputOptions, is_terminal, output_option
+from evertick.cli.root import fail
+from evertick.cli.schedule.flags import json_object
+from evertick.cli.schedule.spec_flags import parse_when
+from evertick.engine.jobs import repair
+from evertick.engine.runtime.executors import retry_conflicts
+from evertick.recurrence.zones.names import zone_named
+from evertick.store.contract.store import Store, Transaction
+
+PAGE: Final = 500
+JOBS_MAX: Final = 100_000
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class JobChoice:
+    """Jobs by their ids, or all that a filter chooses."""
+
+    job_ids: tuple[str, ...] = shared(click.argument("job_ids", metavar="[ID]...", nargs=-1))
+    function: str | None = flag("--function", metavar="NAME", help="All jobs of this function.")
+    since: str | None = flag("--since", metavar="TIME", help="All that were due at this time or later, such as now-1h.")
+    until: str | None = flag("--until", metavar="TIME", help="All that were due before this time.")
+    is_all: bool = flag("--all", default=False, help="All of them.")
+    yes: bool = flag("--yes", default=False, help="Do not ask for confirmation.")
+    db: str | None = shared(data_options)
+
+    def chosen(self, store: Store, states: tuple[JobState, ...], verb: str) -> list[str]:
+        """The ids, once that is confirmed where a filter chooses. Raises UsageError, InvalidSpec."""
+        is_filtered = self.is_all or any(each is not None for each in (self.function, self.since, self.until))
+        if bool(self.job_ids) == is_filtered:
+            raise click.UsageError(
+                f"name the jobs to {verb} by their ids, or choose them with --function, --since, --until or --all"
+            )
+        if not is_filtered:
+            return list(self.job_ids)
+        where = JobFilter(
+            tenant=chosen_tenant(), states=states, name=self.function,
+            due_from=_moment(store, self.since, "--since"), due_until=_moment(store, self.until, "--until"),
+        )  # fmt: skip
+        found = _ids(store, where)
+        if found and not self.yes:
+            _confirm(verb, len(found))
+        return found
+
+
+@click.command()
+@flags(JobChoice, "choice")
+@click.option("--state", type=click.Choice(("failed", "canceled")), default="failed", show_default=True,
+              help="Of the jobs that a filter chooses.")  # fmt: skip
+@click.option("--args", "args_text", metavar="JSON", help="Other arguments, by name, for one job; it may be pending.")
+@click.option("--app", "app_file", metavar="FILE", help="Check --args against this app's code.")
+@output_option
+def retry(choice: JobChoice, state: str, args_text: str | None, app_file: str | None, out: OutputOptions) -> int:
+    """Run failed or canceled jobs again, as new jobs; with --args, one with other arguments.
+
+    A pending job that no longer fits the code is replaced by one with these arguments, due at the same time.
+    """
+    if args_text is not None and len(choice.job_ids) != 1:
+        raise click.UsageError("--args are of one job; give its id")
+    given = None if args_text is None else json_object(args_text, "--args", "arguments by name")
+    resolve = _functions(app_file)
+
+    def work(transaction: Transaction, /, *, job_id: JobId, now: Instant) -> tuple[str, dict[str, str]]:
+        job = repair.job_found(transaction, job_id, chosen_tenant())
+        args = None if given is None else resolve(transaction, job, given)
+        again = repair.retry(transaction, job, args=args, now=now, make_id=ids.make)
+        return f"{job_id} runs again as {again}", {"job_id": job_id, "retried_as": again}
+
+    ids = IdMaker(system_entropy())
+    with open_database(choice.db) as store:
+        return _each(store, choice.chosen(store, (JobState(state),), "retry"), work, out)
+
+
+@click.command("run-now")
+@flags(JobChoice, "choice")
+@output_option
+def run_now(choice: JobChoice, out: OutputOptions) -> int:
+    """Let pending jobs run now, whenever they were due."""
+    with open_database(choice.db) as store:
+        return _reschedule(store, choice, "run now", lambda now: now, out)
+
+
+@click.command()
+@flags(JobChoice, "choice")
+@click.option("--at", required=True, metavar="TIME", help="Such as 2026-12-24T09:00:00Z, tomorrow or now+2h.")
+@output_option
+def reschedule(choice: JobChoice, at: str, out: OutputOptions) -> int:
+    """Let pending jobs run at another time."""
+    with open_database(choice.db) as store:
+        due_at = _moment(store, at, "--at")
+        check_horizon(due_at or now_of(store), now_of(store))
+        return _reschedule(store, choice, "reschedule", lambda now: due_at or now, out)
+
+
+# -- helpers
+
+
+class Change(Protocol):
+    """What is done to one job."""
+
+    def __call__(self, transaction: Transaction, /, *, job_id: JobId, now: Instant) -> tuple[str, dict[str, str]]:
+        """Returns what is said of the job, and its row for programs."""
+        ...
+
+
+def _reschedule(
+    store: Store, choice: JobChoice, verb: str, due: Callable[[Instant], Instant], out: OutputOptions
+) -> int:
+    def work(transaction: Transaction, /, *, job_id: JobId, now: Instant) -> tuple[str, dict[str, str]]:
+        job = repair.reschedule(transaction, job_id, due(now), tenant=chosen_tenant(), now=now)
+        return f"{job_id} is due at {to_iso(job.due_at)}", {"job_id": job_id, "due_at": to_iso(job.due_at)}
+
+    return _each(store, choice.chosen(store, (JobState.PENDING,), verb), work, out)
+
+
+def _each(store: Store, job_ids: list[str], work: Change, out: OutputOptions) -> int:
+    """Change job by job, each in a transaction; returns the exit code."""
+    codes, rows = [], []
+    for text in job_ids:
+        try:
+            job_id, now = require_job_id(text), now_of(store)
+            said, row = _written(store, partial(work, job_id=job_id, now=now))
+        except EvertickError as error:
+            codes.append(fail(str(error), exit_code_of(error)))
+        else:
+            codes.append(int(Exit.OK))
+            rows.append(row)
+            click.echo(printable(said), err=True)
+    if out.output == "json":
+        out.write_json(rows)
+    elif out.output == "jsonl":
+        for row in rows:
+            out.write_json(row)
+    if not job_ids:
+        click.echo("no jobs", err=True)
+    failures = [code for code in codes if code]
+    return Exit.PARTLY if failures and len(failures) < len(codes) else max(failures, default=Exit.OK)
+
+
+def _written(store: Store, work: Callable[[Transaction], T]) -> T:
+    return retry_conflicts(lambda: store.write(work), system_entropy())
+
+
+def _confirm(verb: str, count: int) -> None:
+    """Let a person type how many jobs that is. Raises UsageError where no terminal can confirm it, Abort."""
+    what = f"{verb} {count:,} job{'' if count == 1 else 's'}"
+    if not is_terminal(sys.stdin):
+        raise click.UsageError(f"this would {what}; give --yes where no terminal can confirm it")
+    if click.prompt(f"To {what}, type {count}", err=True) != str(count):
+        raise click.Abort
+
+
+def _ids(store: Store, where: JobFilter) -> list[str]:
+    found: list[str] = []
+    while len(found) < JOBS_MAX:
+        after = found[-1] if found else ""
+        page = store.read(lambda tx: tx.list_jobs(where, limit=PAGE, after=after))  # noqa: B023
+        found += [job.id for job in page]
+        if len(page) < PAGE:
+            break
+    return found
+
+
+def _moment(store: Store, text: str | None, what: str) -> Instant | None:
+    if text is None:
+        return None
+    return Instant(parse_when(text, zone_named("UTC"), what, now_of(store) // SECOND_MS) * SECOND_MS)
+
+
+def _functions(app_file: str | None) -> Callable[[Transaction, Job, dict[str, object]], str]:
+    """How arguments are written for a job: checked against the code of an app, or as they are."""
+    if app_file is None:
+        return lambda transaction, job, given: _as_they_are(given)
+    from evertick.cli.core.loading import load_app, parse_target
+
+    functions = load_app(parse_target(app_file)).app.functions
+    return lambda transaction, job, given: functions.resolve(job.name).encode_args((), given)
+
+
+def _as_they_are(given: dict[str, object]) -> str:
+    import json
+
+    try:
+        return json.dumps(given, allow_nan=False)
+    except ValueError as error:
+        raise InvalidArguments(f"--args: {error}") from None

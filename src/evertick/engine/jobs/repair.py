@@ -1,0 +1,93 @@
+"""Repair: what people do to jobs that failed, that wait, or whose arguments do not fit the code any more.
+
+Plain functions over a transaction. A retry is a new job: the old one keeps its end, its error and its logs.
+"""
+
+from evertick.base.errors import AlreadyExists, Conflict, JobNotFound
+from evertick.base.ids import JOB_PREFIX, JobId, TenantId
+from evertick.base.instants import Instant, to_iso
+from evertick.base.records.jobs import Job, JobState, NewJob
+from evertick.engine.jobs.completion import MakeId
+from evertick.store.contract.store import Transaction
+
+
+class JobNotPending(Conflict):
+    """The job runs or has ended, so its time cannot be changed."""
+
+    code = "job_not_pending"
+
+
+class JobNotRetryable(Conflict):
+    """The job has not failed, so there is nothing to try again."""
+
+    code = "job_not_retryable"
+
+
+def job_found(transaction: Transaction, job_id: JobId, tenant: TenantId) -> Job:
+    """A job. Raises JobNotFound."""
+    job = transaction.get_job(job_id, tenant=tenant)
+    if job is None:
+        raise JobNotFound(f"no job {job_id}: it never existed in this database, or its retention is over")
+    return job
+
+
+def reschedule(transaction: Transaction, job_id: JobId, due_at: Instant, *, tenant: TenantId, now: Instant) -> Job:
+    """Let a pending job be due at another time; returns it. Raises JobNotFound, JobNotPending."""
+    if not transaction.reschedule_job(job_id, tenant=tenant, due_at=due_at, now=now):
+        state = job_found(transaction, job_id, tenant).state
+        raise JobNotPending(f"job {job_id} is {state.value}; only the time of a pending job can be changed")
+    return job_found(transaction, job_id, tenant)
+
+
+def retry(transaction: Transaction, job: Job, *, args: str | None, now: Instant, make_id: MakeId) -> JobId:
+    """Run a failed or canceled job again, now; returns the id of the new job.
+
+    With `args`, with these arguments; then a pending job can be replaced too, by one that is due when it was. The new
+    job has the retry policy, the on_complete function, the key, the pool and the priority of the old one, but it is no
+    run of a schedule: the ledger keeps how that ended.
+
+    Raises JobNotRetryable for another state, and AlreadyExists if a job holds the key meanwhile.
+    """
+    is_replaced = job.state is JobState.PENDING and args is not None
+    if not is_replaced and job.state not in (JobState.FAILED, JobState.CANCELED):
+        raise JobNotRetryable(_why_not(job))
+    if is_replaced and job.schedule is not None:
+        run = f"job {job.id} is a run of the schedule {job.schedule.value.id!r}"
+        raise JobNotRetryable(f"{run}: update the schedule, cancel the job, and trigger the schedule again")
+    if is_replaced and transaction.cancel_job(job.id, tenant=job.tenant, now=now) is None:
+        raise JobNotRetryable(f"job {job.id} has begun meanwhile; look again")
+    holder = None if job.key is None else transaction.find_unfinished_key(job.key, tenant=job.tenant)
+    if holder is not None:
+        raise AlreadyExists(f"job {holder} holds the key {job.key!r} meanwhile; cancel it first, or leave {job.id}")
+    due_at = max(now, job.due_at) if is_replaced else now
+    again = NewJob(
+        id=JobId(make_id(JOB_PREFIX, now)),
+        tenant=job.tenant,
+        kind=job.kind,
+        name=job.name,
+        args=job.args if args is None else args,
+        requested_at=due_at,
+        due_at=due_at,
+        created_at=now,
+        parent_id=job.id,
+        key=job.key,
+        retry=job.retry,
+        on_complete=job.on_complete,
+        pool=job.pool,
+        priority=job.priority,
+    )
+    transaction.insert_jobs([again])
+    return again.id
+
+
+def _why_not(job: Job) -> str:
+    match job.state:
+        case JobState.PENDING:
+            return (
+                f"job {job.id} is pending, due at {to_iso(job.due_at)}; `evertick job run-now {job.id}` lets it run at "
+                "once, and --args gives it other arguments"
+            )
+        case JobState.IN_PROGRESS:
+            return f"job {job.id} is running; stop it first, or wait for its end"
+        case _:
+            return f"job {job.id} has succeeded; call {job.name} again with `evertick run`"
