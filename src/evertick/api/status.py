@@ -1,0 +1,82 @@
+"""Schemas of a database's state: its workers, what waits for them, and what failed."""
+
+from typing import Self
+
+from evertick.api.schema import Moment, Schema
+from evertick.base.ids import JobId, TenantId, WorkerId
+from evertick.base.instants import to_datetime
+from evertick.base.records.jobs import Worker
+
+
+class WorkerView(Schema):
+    """A worker. `pools` is None for one that serves every pool; `functions` are those that jobs can call."""
+
+    id: WorkerId
+    app: str
+    host: str
+    pid: int
+    started: Moment
+    leased_until: Moment
+    alive: bool
+    release: str
+    pools: tuple[str, ...] | None
+    functions: tuple[str, ...]
+
+    @classmethod
+    def of(cls, worker: Worker, *, alive: bool) -> Self:
+        """The view of a worker's row. Raises SchemaMismatch if a newer release wrote what it serves."""
+        serves = None if worker.serves is None else worker.serves.value
+        return cls(
+            id=worker.id,
+            app=worker.app,
+            host=worker.host,
+            pid=worker.pid,
+            started=to_datetime(worker.started_at),
+            leased_until=to_datetime(worker.leased_until),
+            alive=alive,
+            release=worker.release,
+            pools=None if serves is None else serves.pools,
+            functions=() if serves is None else tuple(each.name for each in serves.functions),
+        )
+
+
+class QueueView(Schema):
+    """Unfinished jobs of a function in a pool.
+
+    `due` wait for a worker since `oldest` at the longest, `later` for their time; `blocked` are those of `due` that no
+    live worker runs.
+    """
+
+    function: str
+    pool: str
+    due: int
+    later: int
+    running: int
+    blocked: int
+    oldest: Moment | None
+
+
+class FailureView(Schema):
+    """Failures of a function in the last hour: how many, and the last of them."""
+
+    function: str
+    count: int
+    last: Moment
+    job_id: JobId
+    error: str
+
+
+class StatusView(Schema):
+    """The state of a tenant's jobs, and of all workers of the database.
+
+    `lag_ms` is how long the oldest due job waits that a live worker could run, 0 if none waits. `complete` is False if
+    there were more jobs than are looked at.
+    """
+
+    tenant: TenantId
+    at: Moment
+    workers: tuple[WorkerView, ...]
+    lag_ms: int
+    queues: tuple[QueueView, ...]
+    failures: tuple[FailureView, ...]
+    complete: bool

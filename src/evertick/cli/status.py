@@ -1,0 +1,85 @@
+"""`evertick status` and `evertick worker list`: who works, what waits, and what failed in the last hour."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import click
+
+from evertick.api.schema import Schema
+from evertick.api.status import FailureView, QueueView, StatusView, WorkerView
+from evertick.app.status import status_of, workers_of
+from evertick.cli.core.databases import chosen_tenant, data_options, db_option, now_of, open_database
+from evertick.cli.core.durations import length
+from evertick.cli.core.output import MomentWriter, OutputOptions, output_option, time_row_options, words_of
+
+WORKER_LIST: Final = ("id", "app", "host", "pid", "started", "alive", "pools")
+
+
+@click.command()
+@data_options
+@output_option
+def status(db: str | None, out: OutputOptions) -> None:
+    """Show live workers, how long due jobs wait, unfinished jobs by function, and the failures of the last hour."""
+    with open_database(db) as store:
+        now = now_of(store)
+        found = store.read(lambda transaction: status_of(transaction, chosen_tenant(), now))
+    if out.is_data:
+        out.write_json(found.to_json())
+        return
+    moment = out.moments(now)
+    live = [worker for worker in found.workers if worker.alive]
+    _section(out, "workers", live, WORKER_LIST, moment)
+    _section(out, "queues", found.queues, QueueView.names(), moment)
+    _section(out, "failures", found.failures, FailureView.names(), moment)
+    if not out.is_none:
+        click.echo(_summary(found, len(live)), err=True)
+
+
+@click.command("list")
+@db_option
+@time_row_options
+def list_workers(db: str | None, out: OutputOptions) -> None:
+    """List the workers of a database: those that live, and those whose end nobody has noticed yet."""
+    chosen = out.columns(WorkerView.names(), WORKER_LIST)
+    with open_database(db) as store:
+        now = now_of(store)
+        found = store.read(lambda transaction: workers_of(transaction, now))
+    moment = out.moments(now)
+    out.write_rows([each.to_json() for each in found], [_words(each, moment) for each in found], chosen)
+    if not found and out.tells_of_nothing:
+        click.echo("no workers", err=True)
+
+
+def _section(
+    out: OutputOptions, title: str, rows: Sequence[Schema], fields: Sequence[str], moment: MomentWriter
+) -> None:
+    """One part of the status: a table under its title, or lines that begin with it where no person reads them."""
+    shown = [_words(row, moment) for row in rows]
+    if out.is_table:
+        if rows:
+            click.echo(title)
+            out.write_rows([], shown, fields)
+        return
+    out.write_rows([], [{"part": title, **row} for row in shown], ("part", *fields))
+
+
+def _words(view: Schema, moment: MomentWriter) -> dict[str, str]:
+    words = words_of(view, moment)
+    if isinstance(view, WorkerView):
+        words["alive"] = "yes" if view.alive else "no"
+        words["pools"] = "all" if view.pools is None else ", ".join(view.pools)
+        words["functions"] = ", ".join(view.functions)
+    return words
+
+
+def _summary(found: StatusView, live: int) -> str:
+    due, later, running, blocked = (
+        sum(getattr(queue, name) for queue in found.queues) for name in ("due", "later", "running", "blocked")
+    )
+    failed = sum(each.count for each in found.failures)
+    lag = f", the oldest for {length(found.lag_ms)}" if found.lag_ms else ""
+    held = f", {blocked:,} blocked" if blocked else ""
+    cut = "" if found.complete else "; there are more jobs than were looked at"
+    workers = f"{live:,} live worker{'' if live == 1 else 's'}"
+    jobs = f"{due:,} due{lag}{held}; {running:,} running; {later:,} later"
+    return f"{workers}; {jobs}; {failed:,} failed in the last hour{cut}"

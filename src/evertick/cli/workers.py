@@ -1,0 +1,23 @@
+"""`evertick worker [FILE]`, and `evertick worker list`."""
+
+from typing import Final
+
+import click
+
+from evertick.cli.core.lazy import Lazy, LazyGroup
+
+COMMANDS: Final = {
+    "run": Lazy("evertick.cli.worker:worker", "Run the jobs of the app in FILE; `run` may be left out"),
+    "list": Lazy("evertick.cli.status:list_workers", "List the workers of a database"),
+}
+
+
+class WorkerGroup(LazyGroup):
+    """The commands of workers; what is none of them is a file or an option of `run`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        return super().parse_args(ctx, args if args and args[0] in self.table else ["run", *args])
+
+
+worker = WorkerGroup("worker", help="Run an app's jobs in production, or list the workers.", table=COMMANDS)
