@@ -81,15 +81,12 @@ def test_inside_nothing_strikes_and_at_its_end_the_function_times_out() -> None:
     guard = current_guard()
     done: list[str] = []
 
+    def engine() -> None:
+        spin(5 * SOON_S)
+        done.append("whole")
+
     def calls_the_engine() -> None:
-        was_inside, guard.inside = guard.inside, True
-        try:
-            spin(5 * SOON_S)
-            done.append("whole")
-        finally:
-            guard.inside = was_inside
-        if guard.fired and not was_inside:
-            guard.time_out()
+        guard.run_inside(engine)
         done.append("went on")
 
     with pytest.raises(FunctionTimeout):
@@ -138,32 +135,24 @@ class _Engine:
 
     def work(self, turns: int) -> None:
         """Engine code that user code calls."""
-        guard = self.guard
-        was_inside, guard.inside = guard.inside, True
-        try:
-            self.begun += 1
-            for _ in range(turns):
-                pass
-            self.ended += 1
-        finally:
-            guard.inside = was_inside
-        if guard.fired and not was_inside:
-            guard.time_out()
+        self.guard.run_inside(self._work, turns)
+
+    def _work(self, turns: int) -> None:
+        self.begun += 1
+        for _ in range(turns):
+            pass
+        self.ended += 1
 
     def frame(self, function: Any, *args: Any) -> None:
         """Engine code that calls user code."""
-        guard = self.guard
-        was_inside, guard.inside = guard.inside, True
+        self.guard.run_inside(self._frame, function, *args)
+
+    def _frame(self, function: Any, *args: Any) -> None:
+        self.depth += 1
         try:
-            self.depth += 1
-            try:
-                guard.pass_out(function, *args)
-            finally:
-                self.depth -= 1
+            self.guard.pass_out(function, *args)
         finally:
-            guard.inside = was_inside
-        if guard.fired and not was_inside:
-            guard.time_out()
+            self.depth -= 1
 
     @property
     def is_whole(self) -> bool:

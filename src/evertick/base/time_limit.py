@@ -10,7 +10,9 @@ protocol. Therefore each thread says where it is:
 
 The thread writes `inside`, then reads `fired`; the watcher writes `fired`, then reads `inside`. So one of them sees the
 other, without a lock on the way of every call. Between its look and its strike the watcher is `busy`; a thread that
-finds `fired` waits for that and takes back an exception that is still under way (`land`).
+comes inside and finds `fired` waits for that and takes back an exception that is still under way (`land`). There may be
+one: where a thread gives way to the watcher, CPython 3.12 and later raise what was set meanwhile only at the next such
+place, which may be inside.
 
 `fired` is sticky: once it is set, the function has timed out, whatever it catches or returns afterwards.
 
@@ -156,13 +158,24 @@ class Guard:
         What strikes it, and what it catches, the outermost `call` knows.
         """
         was_inside = self.inside
+        error: BaseException | None = None
         try:
             self.inside = False
             result = function(*args, **kwargs)
             self.inside = was_inside
-        except BaseException:
+        except BaseException as raised:
             self.inside = was_inside
-            raise
+            error = raised
+        if was_inside and self.fired:
+            try:
+                try:
+                    self.land()
+                except FunctionTimeout:
+                    self.land()
+            except FunctionTimeout:
+                pass
+        if error is not None:
+            raise error
         return result
 
     def run_inside(self, work: Callable[..., T], /, *args: Any) -> T:
@@ -172,6 +185,14 @@ class Guard:
         if self.inside:
             return work(*args)
         self.inside = True
+        if self.fired:
+            try:
+                try:
+                    self.land()
+                except FunctionTimeout:
+                    self.land()
+            except FunctionTimeout:
+                pass
         try:
             result = work(*args)
         except BaseException as error:
@@ -206,14 +227,16 @@ class Guard:
 
     def look(self, now: float) -> bool:
         """The watcher's part; returns whether a limit runs. `now` was read before the deadline is."""
+        strike = _strikes()[0]
         self.busy = True
         deadline, stop = self.deadline, self.stop
         is_over = deadline > 0 and (deadline <= now or (stop is not None and stop.is_set))
         if is_over and (not self.fired or now >= self.strike_at):
             self.fired = True
             self.strike_at = now + STRIKE_AGAIN_S
+            # Nothing between the look and the strike may give the interpreter to the thread, as the end of a call does.
             if not self.inside:
-                _strikes()[0](self.thread, FunctionTimeout)
+                strike(self.thread, FunctionTimeout)
             elif self.interrupt is not None and self.interrupting is None:
                 # In a thread of its own: a driver asks its server through a second connection, which may take long.
                 self.interrupting = threading.Thread(target=self.interrupt, name="evertick-interrupt", daemon=True)
