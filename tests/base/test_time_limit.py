@@ -152,6 +152,7 @@ class _Engine:
         try:
             self.guard.pass_out(function, *args)
         finally:
+            self._work(20)
             self.depth -= 1
 
     @property
