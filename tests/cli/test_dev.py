@@ -167,6 +167,18 @@ def test_ctrl_c_waits_for_a_running_action(folder: Path, start: Start) -> None:
     assert evertick(folder, "job", "list", "--fields", "state").out == "success\n"
 
 
+def test_kill_waits_for_a_running_action_as_ctrl_c_does(folder: Path, start: Start) -> None:
+    dev = start("dev", "app.py")
+    dev.wait_for(READY)
+    evertick(folder, "run", "app.wait", "seconds=1", "--after", "0s")
+    dev.wait_for(r"app\.wait: waiting")
+
+    dev.send(signal.SIGTERM)  # to this process alone, as `kill` does
+
+    assert dev.end() == 0
+    assert evertick(folder, "job", "list", "--fields", "state").out == "success\n"
+
+
 def test_a_second_signal_ends_it_at_once(folder: Path, start: Start) -> None:
     dev = start("dev", "app.py")
     dev.wait_for(READY)

@@ -1,10 +1,11 @@
-"""`evertick completion`: the script that lets a shell complete commands and options."""
+"""`evertick completion`: the script that lets a shell complete commands, options, ids, functions and zones."""
 
 import click
 from click.shell_completion import get_completion_class
 
+from evertick.cli.core.completing import VARIABLE
+
 SHELLS = ("bash", "zsh", "fish")
-VARIABLE = "_EVERTICK_COMPLETE"
 
 
 @click.command()

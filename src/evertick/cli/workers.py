@@ -17,7 +17,9 @@ class WorkerGroup(LazyGroup):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments."""
-        return super().parse_args(ctx, args if args and args[0] in self.table else ["run", *args])
+        is_named = bool(args) and args[0] in self.table
+        completes_name = not args and ctx.resilient_parsing
+        return super().parse_args(ctx, args if is_named or completes_name else ["run", *args])
 
 
 worker = WorkerGroup("worker", help="Run an app's jobs in production, or list the workers.", table=COMMANDS)

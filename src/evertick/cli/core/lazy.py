@@ -12,6 +12,8 @@ from typing import Any
 
 import click
 
+from evertick.cli.core.completing import with_completion
+
 
 @dataclass(frozen=True, slots=True)
 class Lazy:
@@ -36,11 +38,12 @@ class LazyGroup(click.Group):
         """The command of that name, imported now."""
         lazy = self.table.get(cmd_name)
         if lazy is None:
-            return super().get_command(ctx, cmd_name)
+            found = super().get_command(ctx, cmd_name)
+            return None if found is None else with_completion(found)
         module, _, attribute = lazy.home.partition(":")
         command = getattr(import_module(module), attribute)
         assert isinstance(command, click.Command)  # noqa: S101
-        return command
+        return with_completion(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands in `--help`, without importing them."""
