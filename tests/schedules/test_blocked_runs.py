@@ -78,7 +78,7 @@ def test_an_audit_with_a_blocked_run_is_not_clean(after: App, tmp_path: Path) ->
 
 
 def test_a_worker_logs_blocked_jobs_of_a_function_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.WARNING, "evertick.jobs")
+    caplog.set_level(logging.WARNING, "evertick.engine")
     before = release(tmp_path, "gone", "gone_too", "stays")
     first, _ = (before.scheduler.run_after(0, "gone") for _ in range(2))
     before.scheduler.run_after(0, "stays")

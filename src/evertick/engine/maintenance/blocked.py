@@ -13,7 +13,7 @@ from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
 from evertick.store.contract.store import Transaction
 
-_logger: Final = logging.getLogger("evertick.jobs")
+_logger: Final = logging.getLogger("evertick.engine")
 
 HEADS_MAX: Final = 100
 """Queues of others that one look reads."""
