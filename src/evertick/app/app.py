@@ -173,7 +173,8 @@ class App(Decorators, Opening):
         job_builder = (
             JobBuilder(self.functions, self._ids, self._clock) if environment is None else environment.job_builder
         )
-        return bound(connection, job_builder, tenant)
+        url = self.database_url if environment is None else environment.store.url
+        return bound(connection, job_builder, tenant, url)
 
     # -- running
 

@@ -25,6 +25,8 @@ from evertick.base.errors import SchemaMismatch
 
 MIGRATE_CURE: Final = "run `evertick migrate`"
 MISMATCH_CURE: Final = f"{MIGRATE_CURE}, or upgrade this installation if a newer release has migrated it"
+VERSION_KEY: Final = "schema_version"
+"""Under which it keeps the version; on SQLite only beside others, else it is the file's `user_version`."""
 OLDEST_KEY: Final = "oldest_code"
 """Under which the table `meta` keeps the oldest code."""
 BEGUN_KEY: Final = "begun_step"

@@ -137,13 +137,15 @@ def _stoppable(connection: Any, work: Callable[[], T]) -> T:
 
 def _refuse_hidden_tables(cursor: Any) -> None:
     found = cursor.execute("select name, type from temp.sqlite_master where type in ('table', 'view')").fetchall()
+    ours = cursor.execute("select name from main.sqlite_master where name glob '*open_occurrences'").fetchall()
+    prefixes = [name.removesuffix("open_occurrences") for (name,) in ours]
 
     def discard() -> None:
         for name, kind in found:
             quoted = name.replace('"', '""')
             cursor.execute(f'drop {kind} temp."{quoted}"')
 
-    refuse_hiding([name for name, _ in found], discard)
+    refuse_hiding([name for name, _ in found], discard, ["", *prefixes])
 
 
 class _OfSession:

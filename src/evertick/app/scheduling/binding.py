@@ -14,9 +14,10 @@ from evertick.app.scheduling.async_drivers import AwaitedCursor, AwaitedSqlite
 from evertick.app.scheduling.bound import AsyncBoundScheduler, BoundScheduler
 from evertick.app.scheduling.job_builder import JobBuilder
 from evertick.app.transacting import Transact, Work
-from evertick.base.errors import EvertickError, Misuse
+from evertick.base.errors import EvertickError, Misuse, SchemaMismatch
 from evertick.base.ids import TenantId
 from evertick.store.contract.store import Transaction
+from evertick.store.place import place_of
 from evertick.store.sqlite.transaction import SqliteTransaction
 
 T = TypeVar("T")
@@ -34,31 +35,33 @@ class Awaited(Protocol):
         ...
 
 
-def bound(target: Any, job_builder: JobBuilder, tenant: TenantId) -> BoundScheduler | AsyncBoundScheduler:
-    """A scheduler on the connection behind `target`, awaited if the target is.
+def bound(target: Any, job_builder: JobBuilder, tenant: TenantId, url: str) -> BoundScheduler | AsyncBoundScheduler:
+    """A scheduler on the connection behind `target`, awaited if the target is. `url` is the app's own address of the
+    database.
 
     Raises Misuse if `target` is not a connection or session that can be used.
     """
     if type(target).__module__.startswith(_SQLALCHEMY) and hasattr(target, "run_sync"):
 
         async def transact(work: Work[T]) -> T:
-            result: T = await target.run_sync(lambda blocking: _transact_on(blocking)(work))
+            result: T = await target.run_sync(lambda blocking: _transact_on(blocking, url)(work))
             return result
 
         return AsyncBoundScheduler(job_builder, tenant, transact)
-    return BoundScheduler(job_builder, tenant, _transact_on(target))
+    return BoundScheduler(job_builder, tenant, _transact_on(target, url))
 
 
-def _transact_on(target: Any) -> Transact:
+def _transact_on(target: Any, url: str) -> Transact:
     """A way to run work on the connection behind `target`. Raises Misuse if there is none."""
     connection = _driver_connection(target)
+    place = place_of(url)
     if isinstance(connection, sqlite3.Connection | AwaitedSqlite):
-        return partial(_on_sqlite, connection)
+        return partial(_on_sqlite, connection, place)
     if isinstance(connection, AwaitedCursor):
-        return partial(_on_awaited_postgres, connection)
+        return partial(_on_awaited_postgres, connection, place)
     psycopg = sys.modules.get("psycopg")  # a program with such a connection has imported it
     if psycopg is not None and isinstance(connection, psycopg.Connection):
-        return partial(_on_postgres, connection)
+        return partial(_on_postgres, connection, place)
     if type(connection).__module__.partition(".")[0] in ("aiosqlite", "asyncpg") or (
         psycopg is not None and isinstance(connection, psycopg.AsyncConnection)
     ):
@@ -88,29 +91,29 @@ def _driver_connection(target: Any) -> Any:
     return pooled.driver_connection
 
 
-def _on_sqlite(connection: sqlite3.Connection | AwaitedSqlite, work: Work[T]) -> T:
+def _on_sqlite(connection: sqlite3.Connection | AwaitedSqlite, prefix: str, work: Work[T]) -> T:
     # In sqlite3's legacy mode a transaction begins only before the driver sees a change coming, so begin it by hand;
     # in autocommit mode the caller wants each statement for itself.
     if connection.isolation_level is not None and not connection.in_transaction:
         connection.execute("begin")
     with _set(connection, row_factory=None, text_factory=str):
-        return _explained(work, SqliteTransaction(connection))
+        return _explained(work, SqliteTransaction(connection, prefix=prefix))
 
 
-def _on_postgres(connection: Any, work: Work[T]) -> T:
+def _on_postgres(connection: Any, schema: str, work: Work[T]) -> T:
     from psycopg import Cursor
     from psycopg.rows import tuple_row
 
     from evertick.store.postgres.transaction import PostgresTransaction
 
     with _set(connection, row_factory=tuple_row, cursor_factory=Cursor):
-        return _told(work, PostgresTransaction(connection), Cursor(connection))
+        return _told(work, PostgresTransaction(connection, schema=schema), Cursor(connection))
 
 
-def _on_awaited_postgres(cursor: AwaitedCursor, work: Work[T]) -> T:
+def _on_awaited_postgres(cursor: AwaitedCursor, schema: str, work: Work[T]) -> T:
     from evertick.store.postgres.transaction import PostgresTransaction
 
-    return _told(work, PostgresTransaction(None, cursor=cursor), cursor)
+    return _told(work, PostgresTransaction(None, schema=schema, cursor=cursor), cursor)
 
 
 def _told(work: Work[T], transaction: Any, cursor: Any) -> T:
@@ -145,9 +148,9 @@ def _explained(work: Work[T], transaction: Transaction) -> T:
             raise Misuse(
                 "a statement of this transaction has failed, so nothing can follow it: roll back first"
             ) from error
-        if "no such table" in str(error) or 'relation "jobs" does not exist' in str(error):
+        if isinstance(error, SchemaMismatch):
             raise Misuse(
-                "this connection's database has no Evertick tables: bind a connection to the app's own database, "
-                "and run `evertick migrate` there first"
+                "this connection's database has no Evertick tables of this version: bind a connection to the app's own "
+                "database, and run `evertick migrate` there first"
             ) from error
         raise

@@ -115,7 +115,9 @@ def require_file(url: str) -> None:
 
 def sqlite_file(url: str) -> Path | None:
     """The file of a SQLite address; None for other databases."""
-    return Path(url.removeprefix("sqlite:///")).expanduser() if url.startswith("sqlite:///") else None
+    from evertick.store.sqlite.address import path_of
+
+    return path_of(url) if url.startswith("sqlite:///") else None
 
 
 def shown_url(url: str) -> str:

@@ -226,6 +226,7 @@ def conninfo_of(url: str, *, relaxed: bool = False) -> tuple[str, bool]:
         )
     query = dict(parse_qsl(parts.query))
     through_pgbouncer = query.pop("pgbouncer", "false").lower() in ("true", "1", "yes")
+    query.pop("schema", None)  # it is for statements, not for the driver
     defaults = {
         "connect_timeout": str(CONNECT_TIMEOUT_S),
         "application_name": "evertick",

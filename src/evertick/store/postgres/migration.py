@@ -20,7 +20,7 @@ from psycopg import errors as pg_errors
 from evertick.base.errors import DatabaseUnavailable
 from evertick.store import schema
 from evertick.store.postgres.connections import EACH, WHOLE, Connections, ours, shown
-from evertick.store.schema import BEGUN_KEY, OLDEST_KEY, SchemaState, Step
+from evertick.store.schema import BEGUN_KEY, OLDEST_KEY, VERSION_KEY, SchemaState, Step
 
 MIGRATION_LOCK: Final = 0x65766572
 LOCK_WAIT_MS: Final = 300
@@ -31,7 +31,6 @@ PAUSE_S: Final = 0.5
 """Between two attempts, on average."""
 TURN_S: Final = 0.1
 """Between two looks whether another process has finished its migration."""
-VERSION_KEY: Final = "schema_version"
 
 _OLDER: Final = (
     "select id, host, pid, code from workers where code < %s "
@@ -43,8 +42,10 @@ _SAVE: Final = "insert into meta (key, value) values (%s, %s) on conflict (key) 
 class PostgresMigration:
     """The schema of one database: its state, and the steps that change it."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Connections, in_schema: str = "") -> None:
+        """`in_schema` is where the tables are; the first of the search path if it is empty."""
         self._connections = connections
+        self._schema = in_schema
         self._place = shown(connections.url)
 
     def state(self) -> SchemaState:
@@ -61,7 +62,13 @@ class PostgresMigration:
 
     # -- helpers
 
+    def _enter(self, connection: "psycopg.Connection[Any]", *, local: bool = True) -> None:
+        """Let plain names be those in the schema: in this transaction, or for as long as the connection lasts."""
+        if self._schema:
+            connection.execute("select set_config('search_path', %s, %s)", (f'"{self._schema}"', local))
+
     def _state(self, connection: "psycopg.Connection[Any]") -> SchemaState:
+        self._enter(connection)
         if connection.execute("select to_regclass('meta')").fetchone() == (None,):
             return SchemaState(0, 0)
         kept = dict(connection.execute("select key, value from meta").fetchall())
@@ -117,6 +124,7 @@ class PostgresMigration:
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         connection.execute(f"set local lock_timeout = {LOCK_WAIT_MS}".encode())
         connection.execute("set local statement_timeout = 0")
+        self._make_schema(connection)
         connection.execute("create table if not exists meta (key text not null primary key, value text not null)")
         state = self._state(connection)
         if state.version >= step.number or state.begun == step.number:
@@ -138,6 +146,14 @@ class PostgresMigration:
         connection.commit()
         return True
 
+    def _make_schema(self, connection: "psycopg.Connection[Any]") -> None:
+        """Where it is there already, this user need not be allowed to make one."""
+        if self._schema:
+            there = connection.execute("select to_regnamespace(%s)", (self._schema,)).fetchone()
+            if there == (None,):
+                connection.execute(f'create schema if not exists "{self._schema}"'.encode())
+            self._enter(connection)
+
     def _reach(self, connection: "psycopg.Connection[Any]", step: Step) -> None:
         """Write down that the step is done."""
         oldest = max(step.oldest_code, self._state(connection).oldest_code)
@@ -151,6 +167,7 @@ class PostgresMigration:
             try:
                 connection.execute("set lock_timeout = 0")  # it waits for others, and none of them waits for it
                 connection.execute("set statement_timeout = 0")
+                self._enter(connection, local=False)
                 row = connection.execute(
                     "select i.indisvalid from pg_index i where i.indexrelid = to_regclass(%s)", (index,)
                 ).fetchone()

@@ -24,6 +24,7 @@ from evertick.base.instants import Instant
 from evertick.store import schema
 from evertick.store.contract.notifications import Listener
 from evertick.store.contract.store import Isolation, Transaction
+from evertick.store.place import place_of
 from evertick.store.postgres.connections import EACH, OF_THE_DATABASE, RELAXED, Connections, ours, shown
 from evertick.store.postgres.migration import PostgresMigration
 from evertick.store.postgres.notifier import PostgresNotifier
@@ -46,9 +47,10 @@ class PostgresStore:
 
     def __init__(self, url: str) -> None:
         self.url = url
+        self._schema = place_of(url)
         self._connections = Connections(url)
         self._hints = PostgresNotifier(self._connections)
-        self._migration = PostgresMigration(self._connections)
+        self._migration = PostgresMigration(self._connections, self._schema)
         self._closed = False
 
     def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
@@ -68,7 +70,7 @@ class PostgresStore:
         with self._connections.taken() as connection:
             connection.read_only = None
             connection.isolation_level = level
-            transaction = PostgresTransaction(connection)
+            transaction = PostgresTransaction(connection, schema=self._schema)
             result = work(transaction)
             self._check_whole(transaction, connection)
             self._commit(connection)
@@ -76,7 +78,7 @@ class PostgresStore:
 
     def _write_each(self, work: Callable[[Transaction], T], *, relaxed: bool) -> tuple[PostgresTransaction, T]:
         with self._connections.taken(RELAXED if relaxed else EACH) as connection:
-            transaction = PostgresTransaction(connection, None if relaxed else self._hints)
+            transaction = PostgresTransaction(connection, None if relaxed else self._hints, schema=self._schema)
             try:
                 result = work(transaction)
                 if transaction.failure is not None:
@@ -92,7 +94,7 @@ class PostgresStore:
         with self._connections.taken() as connection:
             connection.isolation_level = IsolationLevel.SERIALIZABLE
             connection.read_only = True
-            transaction = PostgresTransaction(connection)
+            transaction = PostgresTransaction(connection, schema=self._schema)
             try:
                 result = work(transaction)
                 self._check_whole(transaction, connection)

@@ -84,9 +84,12 @@ class _WatchedCursor(psycopg.Cursor[Any]):
 class PostgresTransaction(SqlTransaction):
     """One transaction on a psycopg connection."""
 
-    def __init__(self, connection: Any, teller: PostgresNotifier | None = None, *, cursor: Any = None) -> None:
+    def __init__(
+        self, connection: Any, teller: PostgresNotifier | None = None, *, schema: str = "", cursor: Any = None
+    ) -> None:
         """`teller` is asked for a notification that a statement may take along, where each commits by itself.
 
+        `schema` is where the tables are; the first of the search path if it is empty.
         `cursor` runs the statements on a connection that is not psycopg's own; it need not know COPY.
         """
         super().__init__()
@@ -96,7 +99,7 @@ class PostgresTransaction(SqlTransaction):
         self._teller = teller
         self._cursor = cursor or psycopg.Cursor(connection)
         self._copies = cursor is None
-        self._statements = load_statements("postgres")
+        self._statements = load_statements("postgres", schema)
         self._is_handed_out = False
         self._conflict: EvertickError | None = None
         """The first conflict that this transaction has met: nothing of it may be committed."""

@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Final
 
 from evertick.base.errors import InvalidDatabaseUrl
+from evertick.store.place import PREFIX
 
 SCHEME: Final = "sqlite://"
 
 
 def path_of(url: str) -> Path | None:
-    """The file of `sqlite:///FILE` (None for `sqlite://`, a database in memory).
+    """The file of `sqlite:///FILE` and `sqlite:///FILE?prefix=NAME_` (None for `sqlite://`, a database in memory).
 
     Raises InvalidDatabaseUrl if it is not such an address.
     """
@@ -18,7 +19,7 @@ def path_of(url: str) -> Path | None:
         return None
     if not url.startswith("sqlite:///") or len(url) == len("sqlite:///"):
         raise InvalidDatabaseUrl(f"{url!r} is no SQLite address; write sqlite:///FILE, or sqlite:////ABSOLUTE/FILE")
-    path = Path(url.removeprefix("sqlite:///")).expanduser()
+    path = Path(url.removeprefix("sqlite:///").partition(PREFIX)[0]).expanduser()
     with contextlib.suppress(OSError):  # where this user may not look, opening the file will say so
         if path.is_dir():
             raise InvalidDatabaseUrl(f"{path} is a folder; name the database file inside it")

@@ -50,6 +50,6 @@ def ours(error: sqlite3.Error, place: str) -> EvertickError:
         return DatabaseUnavailable(f"another process holds the write lock of {place} ({error}); try again")
     if str(error).startswith("no such savepoint"):
         return rolled_back(place)
-    if str(error).startswith("no such "):
+    if str(error).startswith("no such ") or "has no column named" in str(error):
         return SchemaMismatch(f"{place} is not of this version of evertick ({error}); {schema.MISMATCH_CURE}")
     return DatabaseUnavailable(f"{place}: SQLite refused: {error} ({name})" if name else f"SQLite refused: {error}")

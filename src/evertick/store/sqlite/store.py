@@ -29,6 +29,7 @@ from evertick.base.instants import Instant
 from evertick.store import schema
 from evertick.store.contract.notifications import EVERYTHING, Listener, Notifications
 from evertick.store.contract.store import Isolation, Transaction
+from evertick.store.place import place_of, placed
 from evertick.store.sqlite.address import path_of
 from evertick.store.sqlite.change_poller import ForeignCommits
 from evertick.store.sqlite.engine_lock import EngineLock, engine_runs
@@ -101,6 +102,8 @@ class SqliteStore:
         """`synchronous` is SQLite's word for how sure a commit is: less than `full` is for tests."""
         self.url = url
         self.path = path_of(url)
+        self._prefix = place_of(url)
+        self._meta = f"{self._prefix}meta" if self._prefix else "evertick_meta"
         self._busy_timeout_ms = busy_timeout_ms
         self._synchronous = synchronous
         self._pid = os.getpid()
@@ -125,7 +128,7 @@ class SqliteStore:
     def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
         """A SQLite writer is always alone; RELAXED spares the fsync."""
         with self._writing() as connection:
-            transaction = SqliteTransaction(connection, self._place)
+            transaction = SqliteTransaction(connection, self._place, prefix=self._prefix)
             self._begin(connection)
             try:
                 result = work(transaction)
@@ -299,7 +302,7 @@ class SqliteStore:
             raise ours(error, self._place) from error
 
     def _reading(self, connection: sqlite3.Connection, work: Callable[[Transaction], T]) -> T:
-        transaction = SqliteTransaction(connection, self._place)
+        transaction = SqliteTransaction(connection, self._place, prefix=self._prefix)
         try:
             with self._in_our_words():
                 connection.execute("pragma query_only = on")  # the connection of a database in memory also writes
@@ -324,11 +327,13 @@ class SqliteStore:
             return self._state_on(connection)
 
     def _state_on(self, connection: sqlite3.Connection) -> schema.SchemaState:
-        version = int(connection.execute("pragma user_version").fetchone()[0])
-        if not connection.execute("select 1 from sqlite_master where name = 'evertick_meta'").fetchone():
-            return schema.SchemaState(version, version)  # of an early release, which kept the version alone
-        kept = connection.execute("select value from evertick_meta where key = ?", (schema.OLDEST_KEY,)).fetchone()
-        return schema.SchemaState(version, schema.oldest_of(kept and kept[0], version))
+        has_meta = connection.execute("select 1 from sqlite_master where name = ?", (self._meta,)).fetchone()
+        kept = dict(connection.execute(f"select key, value from {self._meta}").fetchall()) if has_meta else {}  # noqa: S608
+        if self._prefix:  # then the file, and so its `user_version`, belongs to others
+            version = schema.number_of(kept.get(schema.VERSION_KEY, "0"), place=self._place)
+        else:
+            version = int(connection.execute("pragma user_version").fetchone()[0])
+        return schema.SchemaState(version, schema.oldest_of(kept.get(schema.OLDEST_KEY), version))
 
     def _apply(self, step: schema.Step) -> bool:
         with self._writing() as connection, self._in_our_words():
@@ -338,16 +343,18 @@ class SqliteStore:
                 missing = state.version < step.number
                 if missing:
                     if schema.shuts_out(step, state) and self.path is not None and engine_runs(self.path):
-                        asked = "select id, host, pid, code from workers where code < ?"
+                        asked = f"select id, host, pid, code from {self._prefix}workers where code < ?"  # noqa: S608
                         older = [schema.OlderWorker(*row) for row in connection.execute(asked, (step.oldest_code,))]
                         schema.refuse_while_running(step, older, place=self._place)
                     self._take(step, connection)
                     oldest = schema.oldest_text(max(step.oldest_code, state.oldest_code), step.number)
-                    connection.execute(f"pragma user_version = {step.number}")
-                    connection.execute("create table if not exists evertick_meta (key text primary key, value text)")
-                    connection.execute(
-                        "insert or replace into evertick_meta values (?, ?)", (schema.OLDEST_KEY, oldest)
-                    )
+                    kept = {schema.OLDEST_KEY: oldest}
+                    if self._prefix:
+                        kept[schema.VERSION_KEY] = str(step.number)
+                    else:
+                        connection.execute(f"pragma user_version = {step.number}")
+                    connection.execute(f"create table if not exists {self._meta} (key text primary key, value text)")
+                    connection.executemany(f"insert or replace into {self._meta} values (?, ?)", kept.items())  # noqa: S608
                 self._commit(connection)
             except BaseException:
                 if connection.in_transaction:
@@ -358,7 +365,7 @@ class SqliteStore:
     def _take(self, step: schema.Step, connection: sqlite3.Connection) -> None:
         connection.create_function("queue_of", 2, queue_of, deterministic=True)  # for 0005_queues
         try:
-            for statement in statements_of(step.text):
+            for statement in statements_of(placed(step.text, self.dialect, self._prefix)):
                 connection.execute(statement)
         except sqlite3.OperationalError as error:
             if "already exists" in str(error) or "duplicate column" in str(error):

@@ -25,12 +25,12 @@ from evertick.store.transaction.transaction import SqlTransaction
 class SqliteTransaction(SqlTransaction):
     """One transaction on a sqlite3 connection."""
 
-    def __init__(self, connection: Any, place: str = "the database") -> None:
-        """`connection` is sqlite3's, or has its methods."""
+    def __init__(self, connection: Any, place: str = "the database", *, prefix: str = "") -> None:
+        """`connection` is sqlite3's, or has its methods. `prefix` stands before the names of the tables."""
         super().__init__()
         self._connection: sqlite3.Connection = connection
         self._place = place
-        self._statements = load_statements("sqlite")
+        self._statements = load_statements("sqlite", prefix)
 
     @property
     def connection(self) -> sqlite3.Connection:

@@ -8,11 +8,10 @@ be (`reset_session`).
 
 import re
 from collections.abc import Callable, Iterable
-from functools import cache
 from typing import Any, Final
 
 from evertick.base.errors import Misuse
-from evertick.store import schema
+from evertick.store.place import own_tables
 
 _BLANK: Final = r"(?:[\s\ufeff]|--[^\n]*\n|/\*.*?\*/)*"
 _ENDING: Final = re.compile(
@@ -73,21 +72,17 @@ def names_temporary(query: Any) -> bool:
     return _TEMPORARY.search(_text_of(query)) is not None
 
 
-def refuse_hiding(names: Iterable[str], discard: Callable[[], object]) -> None:
+def refuse_hiding(names: Iterable[str], discard: Callable[[], object], prefixes: Iterable[str] = ("",)) -> None:
     """Raise Misuse if temporary tables have names of Evertick's own, whose statements would find them instead.
 
-    `discard` removes temporary tables: the function may catch the error and go on.
+    `discard` removes temporary tables: the function may catch the error and go on. `prefixes` are what may stand before
+    Evertick's names.
     """
-    hidden = sorted(_own_tables().intersection(names))
+    ours = {f"{prefix}{name}" for prefix in prefixes for name in own_tables()}
+    hidden = sorted(ours.intersection(names))
     if hidden:
         discard()
         raise Misuse(f"a temporary table cannot be called {hidden[0]}: that is a table of Evertick's own")
-
-
-@cache
-def _own_tables() -> frozenset[str]:
-    text = " ".join(step.text for step in schema.steps("sqlite"))
-    return frozenset(re.findall(r"create table (\w+)", text)) | {"meta"}
 
 
 def _text_of(query: Any) -> str:

@@ -11,20 +11,22 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
+from evertick.store.place import placed
+
 _COMMENT: Final = re.compile(r"^\s*--.*\n", re.MULTILINE)
 _PARAMETER: Final = re.compile(r"(?<![:\w]):([a-z_]+)")
 
 
 @cache
-def load_statements(dialect: str) -> Mapping[str, str]:
-    """Every statement as `dialect` ("sqlite" or "postgres") speaks it, by name."""
+def load_statements(dialect: str, place: str = "") -> Mapping[str, str]:
+    """Every statement as `dialect` ("sqlite" or "postgres") speaks it, by name, on the tables at a place."""
     texts: dict[str, str] = {}
     for room in (files("evertick.store") / "sql").iterdir():
         for entry in room.iterdir():
             name, _, written_for = entry.name.removesuffix(".sql").partition(".")
             if written_for == dialect or (not written_for and name not in texts):
                 texts[name] = entry.read_text(encoding="utf-8")
-    return {name: _for_driver(text, dialect) for name, text in texts.items()}
+    return {name: placed(_for_driver(text, dialect), dialect, place) for name, text in texts.items()}
 
 
 def _for_driver(text: str, dialect: str) -> str:

@@ -1,0 +1,70 @@
+"""Places: where Evertick's tables are in a database that it shares with others.
+
+`postgresql://.../shop?schema=evertick` puts them into a schema, `sqlite:///shop.db?prefix=evertick_` puts the prefix
+before their names and those of their indexes. Without that they have their plain names, on PostgreSQL in the first
+schema of the search path.
+
+Statements and migrations are written with plain names. `placed` changes their texts once, when they are loaded; a
+migration on PostgreSQL runs with the schema as its search path instead.
+"""
+
+import re
+from functools import cache
+from typing import Final
+from urllib.parse import parse_qsl, urlsplit
+
+from evertick.base.errors import InvalidDatabaseUrl
+from evertick.store import schema
+
+PREFIX: Final = "?prefix="
+"""What separates the file from the prefix in an address of SQLite."""
+_NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,30}")
+"""A name that needs no quotes, and with those of tables and indexes is short enough for PostgreSQL."""
+
+
+def place_of(url: str) -> str:
+    """The schema or the prefix that an address names; empty if it names none.
+
+    Raises InvalidDatabaseUrl for one that is not 1 to 31 small letters, digits and `_`.
+    """
+    if url.startswith("sqlite:"):
+        _, separator, place = url.partition(PREFIX)
+        is_named = separator != ""
+    else:
+        query = dict(parse_qsl(urlsplit(url).query, keep_blank_values=True))
+        place, is_named = query.get("schema", ""), "schema" in query
+    if is_named and not _NAME.fullmatch(place):
+        raise InvalidDatabaseUrl(
+            f"{place!r} is no name for the place of Evertick's tables; take small letters, digits and _, for example "
+            "?schema=evertick for PostgreSQL and ?prefix=evertick_ for SQLite"
+        )
+    return place
+
+
+def placed(text: str, dialect: str, place: str) -> str:
+    """A statement, or several, with the tables and indexes of Evertick's at a place."""
+    if not place:
+        return text
+    tables, columns, indexes = _patterns()
+    if dialect == "postgres":
+        return tables.sub(rf'\1"{place}".\2', text)
+    return indexes.sub(rf"\1{place}\2", columns.sub(rf"{place}\1", tables.sub(rf"\1{place}\2", text)))
+
+
+@cache
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    """Where a table is named as such, where a column by its table, and where an index is."""
+    names = "|".join(sorted(own_tables(), key=len, reverse=True))
+    before = r"from|into|join|update|copy|using|table|index \w+\s+on"
+    return (
+        re.compile(rf"\b((?:{before})\s+)({names})\b(?!\.)", re.IGNORECASE),
+        re.compile(rf"(?<![.\w'])({names})(?=\.[a-z])"),
+        re.compile(r"\b((?:indexed\s+by|index)\s+)(\w+)(?=\s|;|\))", re.IGNORECASE),
+    )
+
+
+@cache
+def own_tables() -> frozenset[str]:
+    """The plain names of Evertick's tables."""
+    texts = [step.text for dialect in ("sqlite", "postgres") for step in schema.steps(dialect)]
+    return frozenset(re.findall(r"create table (\w+)", " ".join(texts))) | {"meta"}
