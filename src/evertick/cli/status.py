@@ -11,18 +11,25 @@ from evertick.app.status import status_of, workers_of
 from evertick.cli.core.databases import chosen_tenant, data_options, db_option, now_of, open_database
 from evertick.cli.core.durations import length
 from evertick.cli.core.output import MomentWriter, OutputOptions, output_option, time_row_options, words_of
+from evertick.cli.core.watching import refreshed, watch_option
+from evertick.store.contract.store import Store
 
 WORKER_LIST: Final = ("id", "app", "host", "pid", "started", "alive", "pools")
 
 
 @click.command()
+@watch_option
 @data_options
 @output_option
-def status(db: str | None, out: OutputOptions) -> None:
+def status(db: str | None, out: OutputOptions) -> int:
     """Show live workers, how long due jobs wait, unfinished jobs by function, and the failures of the last hour."""
     with open_database(db) as store:
-        now = now_of(store)
-        found = store.read(lambda transaction: status_of(transaction, chosen_tenant(), now))
+        return refreshed(store, out, lambda: _write_status(store, out))
+
+
+def _write_status(store: Store, out: OutputOptions) -> None:
+    now = now_of(store)
+    found = store.read(lambda transaction: status_of(transaction, chosen_tenant(), now))
     if out.is_data:
         out.write_json(found.to_json())
         return

@@ -18,6 +18,7 @@ from evertick.cli.core.escaping import json_text, printable, printable_lines
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.lazy import Lazy, LazyGroup
 from evertick.cli.core.output import MomentWriter, OutputOptions, is_terminal, output_option, row_options, words_of
+from evertick.cli.core.watching import refreshed, watch_option
 from evertick.cli.dev.lines import error_line
 from evertick.cli.root import fail
 from evertick.engine.jobs.completion import cancel, cancel_many
@@ -55,17 +56,20 @@ def job() -> None:
 )
 @click.option("--function", metavar="NAME", help="Jobs of this function, such as app.destruct.")
 @click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=LIMIT_DEFAULT, show_default=True)
+@watch_option
 @data_options
 @row_options
-def list_jobs(states: tuple[str, ...], function: str | None, limit: int, db: str | None, out: OutputOptions) -> None:
+def list_jobs(states: tuple[str, ...], function: str | None, limit: int, db: str | None, out: OutputOptions) -> int:
     """List jobs, the newest first."""
     where = JobFilter(tenant=chosen_tenant(), states=tuple(JobState(state) for state in states), name=function)
     chosen = out.columns(JobView.names(), LIST_FIELDS)
     with open_database(db) as store:
-        now = now_of(store)
-        jobs, waits = store.read(
-            lambda tx: _with_blocked(tx, tx.list_jobs(where, limit=limit + 1, newest_first=True), now)
-        )
+        return refreshed(store, out, lambda: _write_list(store, where, limit, chosen, out))
+
+
+def _write_list(store: Store, where: JobFilter, limit: int, chosen: list[str], out: OutputOptions) -> None:
+    now = now_of(store)
+    jobs, waits = store.read(lambda tx: _with_blocked(tx, tx.list_jobs(where, limit=limit + 1, newest_first=True), now))
     more, jobs = len(jobs) > limit, jobs[:limit]
     moment = out.moments(now)
     views = [JobView.of(each, blocked=each.id in waits) for each in jobs]

@@ -1,0 +1,57 @@
+"""`evertick job list --watch`: written again when something changes, until Ctrl-C."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.cli.programs import Start, evertick
+
+pytestmark = pytest.mark.processes
+
+
+def test_the_list_is_written_again_when_a_job_is_written_and_canceled(folder: Path, start: Start) -> None:
+    evertick(folder, "run", "app.wait", "seconds=1", "--after", "2h")
+    watch = start("job", "list", "--watch", "--fields", "function,state")
+    watch.wait_for(r"^app\.wait\tpending$")
+
+    evertick(folder, "run", "app.fail", "--after", "1h")
+    watch.wait_for(r"^app\.fail\tpending$")
+    evertick(folder, "job", "cancel-all", "--function", "app.fail", "--yes")
+    watch.wait_for(r"^app\.fail\tcanceled$")
+
+    watch.send(signal.SIGINT)
+    assert watch.end() == 0
+    assert "Traceback" not in watch.text
+
+
+def test_distances_are_those_of_the_real_clock(folder: Path, start: Start) -> None:
+    evertick(folder, "run", "app.wait", "seconds=1", "--after", "60s")
+
+    watch = start("job", "list", "--watch", "-o", "table", "--fields", "due_at")
+
+    first = watch.wait_for(r"^in \d+(\.\d+)? s$")
+    watch.wait_for(rf"^(?!{first}$)in \d+(\.\d+)? s$")  # nothing was committed meanwhile
+    watch.send(signal.SIGINT)
+    assert watch.end() == 0
+
+
+def test_the_status_is_watched_too(folder: Path, start: Start) -> None:
+    evertick(folder, "run", "app.wait", "seconds=1", "--after", "2h")
+    watch = start("status", "--watch")
+    watch.wait_for(r"0 running; 1 later")
+
+    evertick(folder, "run", "app.wait", "seconds=1", "--after", "2h")
+
+    watch.wait_for(r"0 running; 2 later")
+    watch.send(signal.SIGINT)
+    assert watch.end() == 0
+
+
+def test_a_program_does_not_watch(folder: Path) -> None:
+    evertick(folder, "run", "app.wait", "seconds=1", "--after", "60s")
+
+    done = evertick(folder, "job", "list", "--watch", "-o", "json")
+
+    assert (done.code, done.out) == (2, "")
+    assert "--watch writes for people; leave out -o json" in done.err
