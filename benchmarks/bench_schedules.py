@@ -17,7 +17,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -73,7 +72,7 @@ def schedules(prefix: str, count: int, moments: Callable[[int], Instant]) -> Ite
     for number in range(count):
         at = moments(number)
         spec = StoredSpec(daily_at(at % DAY_MS // SECOND_MS))
-        yield replace(row, id=ScheduleId(f"{prefix}-{number:07}"), spec=spec, wake_at=at, next_at=at)
+        yield row._replace(id=ScheduleId(f"{prefix}-{number:07}"), spec=spec, wake_at=at, next_at=at)
 
 
 class Bench:
@@ -166,7 +165,7 @@ class Bench:
     def idle_lateness_ms(self, seconds: int) -> list[float]:
         """How late each run of a schedule of every second began."""
         row = next(schedules("every-second", 1, lambda _: Instant(now_ms() + 1)))
-        self.fill(iter([replace(row, spec=StoredSpec('{"intervals": [{"every": "1s"}]}'))]))
+        self.fill(iter([row._replace(spec=StoredSpec('{"intervals": [{"every": "1s"}]}'))]))
         self.lateness_ms.clear()
         asyncio.run(self._work_until(seconds, heard=False))
         self.app.close()

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -288,7 +287,7 @@ def test_a_state_written_as_text_reads_back_the_same(history: History) -> None:
     text = to_text(state)
 
     unlisted = Unlisted(len(state.running), len(state.waiting))
-    assert from_text(text) == replace(state, running=(), waiting=(), unlisted=unlisted)
+    assert from_text(text) == state._replace(running=(), waiting=(), unlisted=unlisted)
     assert to_text(from_text(text)) == text
 
 

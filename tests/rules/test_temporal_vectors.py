@@ -68,7 +68,7 @@ def running(state: ScheduleState, *names: str) -> ScheduleState:
         )
         for n, name in enumerate(names, start=1)
     )
-    return replace(state, running=state.running + runs)
+    return state._replace(running=state.running + runs)
 
 
 @pytest.mark.parametrize("vector", vectors("buffer") + vectors("buffer", file="timelines.jsonl"), ids=ids)
@@ -160,7 +160,7 @@ def waiting_expires(vector: Json) -> None:
     """
     moment = due(vector).times[0].actual_at
     waiting = Occurrence(nominal_at=moment, actual_at=moment, overlap=Overlap.BUFFER_ONE)
-    state = replace(running(state_of(vector), "open"), waiting=(waiting,))
+    state = running(state_of(vector), "open")._replace(waiting=(waiting,))
     ended = RunEnded(at=NOW, key=state.running[0].occurrence.key, outcome=RunOutcome.SUCCESS)
     plan = decide(state, ended, NOW)
     expected = vector["expect"]

@@ -9,7 +9,6 @@ stands beside a due time of the same moment happens a millisecond earlier here, 
 
 import asyncio
 import json
-from dataclasses import replace
 from typing import Any, Final
 
 from evertick import ActionCtx, App
@@ -145,7 +144,7 @@ class EngineDriver:
         def work(transaction: Transaction) -> None:
             stored = None if spec is None else StoredSpec(json.dumps(wire_of(spec)))
             change = schedule_requests.Update(
-                edit=None if stored is None else lambda row: replace(row, spec=stored),
+                edit=None if stored is None else lambda row: row._replace(spec=stored),
                 policies=policies,
                 run_id_template=None if workflow_id is None else workflow_id + "-{nominal}",
                 if_version=version,

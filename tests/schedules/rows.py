@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from evertick.base.ids import DEFAULT_TENANT, ScheduleId, TenantId
@@ -43,4 +42,4 @@ def schedule_row(
         state=state,
         metadata=ScheduleMetadata(),
     )
-    return replace(row, wake_at=now)
+    return row._replace(wake_at=now)

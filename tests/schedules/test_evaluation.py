@@ -60,7 +60,7 @@ class Site:
         )
 
     def update(self, now: Instant, *, spec: StoredSpec | None = None, **changes: Any) -> None:
-        edit = None if spec is None else lambda row: replace(row, spec=spec)
+        edit = None if spec is None else lambda row: row._replace(spec=spec)
         self.store.write(lambda tx: schedule_requests.update(tx, S1, Update(edit=edit, **changes), self.by(now)))
 
     def delete(self, now: Instant) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -120,7 +119,7 @@ def test_ends_of_runs_whose_schedule_is_gone_are_heard_beside_steady_work(site: 
         site.round()
 
     assert site.count("select count(*) from run_reports") == 0
-    key = replace(row, ended_at=report.ended_at, outcome="success")
+    key = row._replace(ended_at=report.ended_at, outcome="success")
     found = site.app.environment.store.read(
         lambda tx: tx.list_occurrences(OccurrenceFilter(schedule_id=ScheduleId("gone")), limit=9)
     )

@@ -7,7 +7,7 @@ delete schedules through the requests that the public operations are made of, ea
 import asyncio
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from evertick.app.app import App
@@ -337,7 +337,7 @@ class ScheduleClient:
         kind = self._truth.kinds[schedule_id]
         spec = self._spec(by.now) if self._chance.random() < 0.7 else None
         change = schedule_requests.Update(
-            edit=None if spec is None else lambda row: replace(row, spec=StoredSpec(spec_text(spec))),
+            edit=None if spec is None else lambda row: row._replace(spec=StoredSpec(spec_text(spec))),
             policies=None if kind.ordered else self._policies(schedule_id),
         )
         schedule_requests.update(transaction, schedule_id, change, by)

@@ -32,7 +32,7 @@ DUE: Final = SqlSchedules.due_schedules
 def jobs_first(transaction: Any, items: Sequence[Evaluated], context: Evaluation) -> None:
     """The runs start in this transaction, and what was decided is written in another."""
     transaction.insert_jobs([job for item in items for job in item.jobs])
-    rest = [replace(item, jobs=[]) for item in items]
+    rest = [item._replace(jobs=[]) for item in items]
     Stage.world.afterthoughts.append(lambda later: WRITE(later, rest, context))
 
 
@@ -47,8 +47,8 @@ def changing(change: Callable[[Evaluated, Instant], Evaluated]) -> Callable[...,
 
 def mark_is_now(item: Evaluated, now: Instant) -> Evaluated:
     """The mark follows the clock, and goes back with it."""
-    state = replace(item.plan.state, seen_until=now)
-    return replace(item, row=item.row.with_state(state))
+    state = item.plan.state._replace(seen_until=now)
+    return item._replace(row=item.row.with_state(state))
 
 
 def rest_is_seen(item: Evaluated, now: Instant) -> Evaluated:
@@ -58,12 +58,12 @@ def rest_is_seen(item: Evaluated, now: Instant) -> Evaluated:
 
 def no_row_for_skips(item: Evaluated, now: Instant) -> Evaluated:
     """Skipped times are not worth a row."""
-    return replace(item, occurrences=[row for row in item.occurrences if row.fate != "skipped"])
+    return item._replace(occurrences=[row for row in item.occurrences if row.fate != "skipped"])
 
 
 def no_more(item: Evaluated, now: Instant) -> Evaluated:
     """Nobody is told that further times are due."""
-    return replace(item, more=False)
+    return item._replace(more=False)
 
 
 def one_run_overlooked(entries: Any, *, open_runs: int, **options: Any) -> Any:

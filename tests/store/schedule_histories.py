@@ -1,7 +1,6 @@
 """Random histories of schedules: arguments drawn from what the model knows, as in `tests.store.histories`."""
 
 import random
-from dataclasses import replace
 from typing import Any, Final
 
 from evertick.base.ids import DEFAULT_TENANT, JobId, ScheduleId, TenantId, WorkerId
@@ -70,7 +69,7 @@ class ScheduleDraws:
             for each in entries[:split]
         ]
         state = new_state(now=Instant(0), run_id_template="")
-        return replace(state, running=tuple(runs), waiting=tuple(entries[split:]))
+        return state._replace(running=tuple(runs), waiting=tuple(entries[split:]))
 
     def draw_with_open_runs(self, tables: Any) -> Any:
         return (list(tables.schedules.values()),), {}
@@ -93,9 +92,9 @@ class ScheduleDraws:
         too_late = self._maybe(0.2)
         rows = []
         for row in chosen:
-            changed = replace(self._new_schedule(), tenant=row.tenant, id=row.id, note=str(self._moment()))
+            changed = self._new_schedule()._replace(tenant=row.tenant, id=row.id, note=str(self._moment()))
             listed = row.open_now or {}
-            rows.append(replace(changed, revision=row.revision - too_late, version=row.version + 1, listed=listed))
+            rows.append(changed._replace(revision=row.revision - too_late, version=row.version + 1, listed=listed))
         return (rows,), {}
 
     def draw_list_schedules(self, tables: Any) -> Any:
@@ -172,7 +171,7 @@ class ScheduleDraws:
         )
         after = self._some_occurrence(tables) if self._maybe(0.4) else None
         if after is not None and where.schedule_id is not None:
-            after = replace(after, schedule_id=where.schedule_id)
+            after = after._replace(schedule_id=where.schedule_id)
         return (where,), {"limit": self._random.randint(1, 6), "after": after, "newest_first": self._maybe(0.5)}
 
     def draw_prune_occurrences(self, tables: Any) -> Any:
@@ -185,7 +184,7 @@ class ScheduleDraws:
 
     def draw_report_runs(self, tables: Any) -> Any:
         made = [self._report_of(self._some_occurrence(tables)) for _ in range(self._random.randint(1, 3))]
-        schedules = [replace(each, schedule_id=self._pick(SCHEDULES)) for each in made]
+        schedules = [each._replace(schedule_id=self._pick(SCHEDULES)) for each in made]
         return (list({each.job_id: each for each in schedules}.values()),), {}
 
     def draw_run_reports(self, tables: Any) -> Any:

@@ -1,7 +1,7 @@
 """The model's part for schedules: what `evertick.store.contract.schedules` promises, over plain dicts."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from evertick.base.errors import WriteConflict
@@ -73,7 +73,7 @@ class ScheduleModel:
             old = self.tables.schedules.get((row.tenant, row.id))
             if old is not None and old.revision == row.revision:
                 born = {"kind": old.kind, "created_at": old.created_at, "revision": old.revision + 1}
-                self.tables.schedules[row.tenant, row.id] = replace(row, **born)
+                self.tables.schedules[row.tenant, row.id] = row._replace(**born)
                 saved += 1
         return saved
 
@@ -111,10 +111,10 @@ class ScheduleModel:
         for row in rows:
             old = self.tables.occurrences.get(key_of(row))
             if old is None:
-                self.tables.occurrences[key_of(row)] = replace(row, ended_at=None, outcome=None)
+                self.tables.occurrences[key_of(row)] = row._replace(ended_at=None, outcome=None)
             elif old.fate == "buffered":
                 kept = {"actual_at": old.actual_at, "ended_at": old.ended_at, "outcome": old.outcome}
-                self.tables.occurrences[key_of(row)] = replace(row, **kept)
+                self.tables.occurrences[key_of(row)] = row._replace(**kept)
             written += old is None or old.fate == "buffered"
         return written
 
@@ -127,7 +127,7 @@ class ScheduleModel:
         for each in reports:
             old = self.tables.occurrences.get(key_of(each))
             if old is not None and old.fate == "started" and old.ended_at is None:
-                self.tables.occurrences[key_of(each)] = replace(old, ended_at=each.ended_at, outcome=each.outcome)
+                self.tables.occurrences[key_of(each)] = old._replace(ended_at=each.ended_at, outcome=each.outcome)
 
     def list_occurrences(
         self, where: OccurrenceFilter, *, limit: int, after: OccurrenceRow | None = None, newest_first: bool = False

@@ -34,7 +34,7 @@ def schedule(name: str = "s1", **changes: Any) -> Schedule:
         created_at=NOW,
         updated_at=NOW,
     )
-    return dataclasses.replace(row, **changes)
+    return row._replace(**changes)
 
 
 def occurrence(minute: int = 1, name: str = "s1", **changes: Any) -> OccurrenceRow:
@@ -55,7 +55,7 @@ def occurrence(minute: int = 1, name: str = "s1", **changes: Any) -> OccurrenceR
         job_id=job_id(minute),
         started_at=moment,
     )
-    return dataclasses.replace(row, **changes)
+    return row._replace(**changes)
 
 
 def waiting(minute: int = 1, name: str = "s1", **changes: Any) -> OccurrenceRow:
@@ -78,7 +78,7 @@ def report(number: int = 1, name: str = "s1", **changes: Any) -> RunReport:
         result='"done"',
         message="",
     )
-    return dataclasses.replace(row, **changes)
+    return row._replace(**changes)
 
 
 def line(number: int, name: str = "s1", **changes: Any) -> HistoryRow:

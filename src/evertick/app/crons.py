@@ -292,7 +292,7 @@ class _Sync:
         state = initial_state(fresh, given(cron.options), self.now)
         first_at = _first_at(definition.spec, self.now)
         if first_at is not None:
-            state = replace(state, seen_until=Instant(first_at - 1))
+            state = state._replace(seen_until=Instant(first_at - 1))
         row = self.operations.new_row(ScheduleId(cron.name), fresh, metadata, state, kind=KIND)
         requests.create(self.transaction, row, [], self.operations.by(self.now), detail=cron.sentence)
 
@@ -305,8 +305,8 @@ class _Sync:
         def edit(row: Schedule) -> Schedule:
             spec_at = self.now if spec_changed else row.metadata.spec_at
             metadata = replace(row.metadata, declared=declared, definition=definition.digest(note), spec_at=spec_at)
-            row = replace(row, spec=StoredSpec.of(fresh.spec)).with_target(fresh.target)
-            return row.with_metadata(metadata).with_state(replace(row.state, note=note))
+            row = row._replace(spec=StoredSpec.of(fresh.spec)).with_target(fresh.target)
+            return row.with_metadata(metadata).with_state(row.state._replace(note=note))
 
         change = requests.Update(
             edit=edit,

@@ -1,6 +1,5 @@
 """JSON texts in rows: earlier releases' are read, newer ones refused, those that nobody changes stay as they are."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -90,7 +89,7 @@ def test_what_was_not_changed_is_written_back_as_it_was(store: Store) -> None:
     assert row.target.name == "app.report"
     assert row.metadata.user == {"team": "a"}
 
-    changed = row.with_state(replace(row.state, note="changed"))
+    changed = row.with_state(row.state._replace(note="changed"))
     store.write(lambda tx: tx.save_schedules([changed]))
 
     saved = find(store)
@@ -126,7 +125,7 @@ def test_a_newer_text_is_refused_when_it_is_read_and_not_before(store: Store) ->
         _ = row.metadata
     with pytest.raises(SchemaMismatch, match="state was written in version 3"):
         _ = row.state
-    assert store.write(lambda tx: tx.save_schedules([replace(row, wake_at=None)])) == 1
+    assert store.write(lambda tx: tx.save_schedules([row._replace(wake_at=None)])) == 1
     assert find(store).stored_state.text == newer
 
 
@@ -177,7 +176,7 @@ def test_a_schedule_of_a_newer_format_is_left_to_newer_code(store: Store, monkey
     assert store.write(lambda tx: tx.due_schedules(NOW, limit=10)) == []
     assert store.read(lambda tx: tx.next_wake()) is None
     (listed,) = store.read(lambda tx: tx.list_schedules(ScheduleFilter(), limit=10))
-    shown = summary(replace(listed, stored_metadata=METADATA.text('{"v": 2}')))
+    shown = summary(listed._replace(stored_metadata=METADATA.text('{"v": 2}')))
     assert (shown.id, shown.status) == ("s1", "unreadable")
     assert "newer release" in shown.sentence
 

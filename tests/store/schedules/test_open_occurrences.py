@@ -1,7 +1,5 @@
 """Open runs and waiting occurrences are rows: read in order, written as they change, and only those that matter."""
 
-from dataclasses import replace
-
 from evertick.base.ids import DEFAULT_TENANT, ScheduleId
 from evertick.base.instants import Instant
 from evertick.rules.schedules.fates import Reason
@@ -53,7 +51,7 @@ def count(store: Store) -> int:
 
 
 def test_what_is_open_reads_back_in_its_order(store: Store) -> None:
-    row = begin(store, replace(EMPTY, running=(run(7), run(3)), waiting=(waiting(9), waiting(8, Overlap.SKIP))))
+    row = begin(store, EMPTY._replace(running=(run(7), run(3)), waiting=(waiting(9), waiting(8, Overlap.SKIP))))
 
     assert row.state.running == (run(7), run(3))
     assert row.state.waiting == (waiting(9), waiting(8, Overlap.SKIP))
@@ -62,32 +60,32 @@ def test_what_is_open_reads_back_in_its_order(store: Store) -> None:
 
 def test_an_occurrence_that_starts_is_the_newest_run(store: Store) -> None:
     """And a run that was asked to stop keeps its place."""
-    row = begin(store, replace(EMPTY, running=(run(1), run(2)), waiting=(waiting(0), waiting(3))))
+    row = begin(store, EMPTY._replace(running=(run(1), run(2)), waiting=(waiting(0), waiting(3))))
 
-    row = save(store, row, replace(row.state, running=(run(1, Stop.CANCEL), run(2), run(0)), waiting=(waiting(3),)))
-    save(store, row, replace(row.state, running=(run(2), run(0), run(4))))
+    row = save(store, row, row.state._replace(running=(run(1, Stop.CANCEL), run(2), run(0)), waiting=(waiting(3),)))
+    save(store, row, row.state._replace(running=(run(2), run(0), run(4))))
 
     assert find(store).state.running == (run(2), run(0), run(4))
     assert find(store).state.waiting == (waiting(3),)
 
 
 def test_a_run_that_was_asked_to_stop_says_so(store: Store) -> None:
-    row = begin(store, replace(EMPTY, running=(run(1), run(2))))
+    row = begin(store, EMPTY._replace(running=(run(1), run(2))))
 
-    save(store, row, replace(row.state, running=(run(1, Stop.TERMINATE), run(2))))
+    save(store, row, row.state._replace(running=(run(1, Stop.TERMINATE), run(2))))
 
     assert find(store).state.running == (run(1, Stop.TERMINATE), run(2))
 
 
 def test_the_row_of_a_schedule_stays_small_however_many_runs_are_open(store: Store) -> None:
-    row = begin(store, replace(EMPTY, running=tuple(map(run, range(1_000)))))
+    row = begin(store, EMPTY._replace(running=tuple(map(run, range(1_000)))))
 
     assert len(row.stored_state.text) < 200
     assert count(store) == 1_000
 
 
 def test_of_many_open_runs_only_those_that_ended_and_the_oldest_that_stays_are_read(store: Store) -> None:
-    begin(store, replace(EMPTY, running=tuple(map(run, range(FEW + 100))), waiting=(waiting(999),)))
+    begin(store, EMPTY._replace(running=tuple(map(run, range(FEW + 100))), waiting=(waiting(999),)))
     reports = [report(number, nominal_at=Instant(NOW + number)) for number in (0, 250)]
 
     (row,) = store.write(lambda tx: tx.with_open_runs(tx.due_schedules(NOW, limit=1), reports))
@@ -95,14 +93,14 @@ def test_of_many_open_runs_only_those_that_ended_and_the_oldest_that_stays_are_r
     assert row.state.running == (run(0), run(1), run(2), run(250))
     assert row.state.waiting == (waiting(999),)
     assert row.state.unlisted == Unlisted(FEW + 96, 0)
-    save(store, row, replace(row.state, running=(run(1), run(2), run(FEW + 100))))
+    save(store, row, row.state._replace(running=(run(1), run(2), run(FEW + 100))))
     assert find(store).state.running == tuple(run(n) for n in range(1, FEW + 101) if n != 250)
 
 
 def test_all_runs_are_read_where_one_may_be_asked_to_stop(store: Store) -> None:
     begin(
         store,
-        replace(EMPTY, running=tuple(map(run, range(FEW + 1))), waiting=(waiting(999, Overlap.CANCEL_OTHER),)),
+        EMPTY._replace(running=tuple(map(run, range(FEW + 1))), waiting=(waiting(999, Overlap.CANCEL_OTHER),)),
     )
 
     (row,) = store.write(lambda tx: tx.with_open_runs(tx.due_schedules(NOW, limit=1), []))
@@ -122,7 +120,7 @@ def test_a_state_of_an_earlier_release_holds_its_runs_itself_until_it_is_written
     before = row.state
     assert (before.open_runs, before.waits, count(store)) == (1, 1, 0)
 
-    save(store, row, replace(before, note="written"))
+    save(store, row, before._replace(note="written"))
 
     after = find(store).state
     assert (after.running, after.waiting) == (before.running, before.waiting)
@@ -131,7 +129,7 @@ def test_a_state_of_an_earlier_release_holds_its_runs_itself_until_it_is_written
 
 def test_what_a_schedule_had_open_goes_with_it(store: Store) -> None:
     """A namesake must not take the runs of its predecessor for its own."""
-    begin(store, replace(EMPTY, running=(run(1),), waiting=(waiting(2),)))
+    begin(store, EMPTY._replace(running=(run(1),), waiting=(waiting(2),)))
 
     store.write(lambda tx: tx.delete_schedule(ScheduleId("s1"), tenant=DEFAULT_TENANT))
 
@@ -139,8 +137,8 @@ def test_what_a_schedule_had_open_goes_with_it(store: Store) -> None:
 
 
 def test_a_schedule_that_was_changed_meanwhile_writes_nothing(store: Store) -> None:
-    row = begin(store, replace(EMPTY, running=(run(1),)))
-    late = replace(row, revision=row.revision - 1).with_state(replace(row.state, running=()))
+    row = begin(store, EMPTY._replace(running=(run(1),)))
+    late = row._replace(revision=row.revision - 1).with_state(row.state._replace(running=()))
 
     assert store.write(lambda tx: tx.save_schedules([late])) == 0
     assert find(store).state.running == (run(1),)

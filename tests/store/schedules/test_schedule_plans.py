@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -80,7 +79,7 @@ def fill(store: Store) -> None:
         for number in range(ASLEEP):
             tx.insert_schedule(schedule(f"asleep{number:05}", wake_at=None, next_at=None))
         for number in range(DUE):
-            state = STATE.value(replace(EMPTY, running=tuple(run(number) for number in range(20))))
+            state = STATE.value(EMPTY._replace(running=tuple(run(number) for number in range(20))))
             due_at = at(-number)
             tx.insert_schedule(schedule(f"due{number:05}", wake_at=due_at, next_at=due_at, stored_state=state))
         for number in range(DUE):

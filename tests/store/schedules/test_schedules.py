@@ -1,7 +1,5 @@
 """Schedules as rows: found when they are due, changed only as they were read, listed page by page."""
 
-from dataclasses import replace
-
 import pytest
 
 from evertick.base.errors import WriteConflict
@@ -97,7 +95,7 @@ def test_a_schedule_is_saved_only_over_the_revision_that_was_read(store: Store) 
     assert store.write(lambda tx: tx.save_schedules([schedule(note="stale"), schedule("gone")])) == 0
     assert store.write(lambda tx: tx.save_schedules([])) == 0
 
-    assert find(store) == replace(first, revision=2)
+    assert find(store) == first._replace(revision=2)
     assert (find(store, "s2") or first).note == "both"
 
 

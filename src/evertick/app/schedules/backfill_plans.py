@@ -1,6 +1,5 @@
 """Backfills: what a request for one means, what it would run, and how far it has come."""
 
-from dataclasses import replace
 from datetime import datetime
 
 from evertick.api.schedules import BackfillView
@@ -63,7 +62,7 @@ def planned(transaction: Transaction, row: Schedule, backfill: Backfill, *, skip
 
 def begun(row: Schedule, plan: BackfillPlan, now: Instant, make_id: MakeId) -> tuple[Schedule, BackfillAsked]:
     """A backfill that begins now: the schedule that remembers it, and the event."""
-    backfill = replace(plan.backfill, id=make_id(BACKFILL_PREFIX, now))
+    backfill = plan.backfill._replace(id=make_id(BACKFILL_PREFIX, now))
     known = KnownBackfill(backfill.start_at, backfill.end_at, backfill.overlap, plan.count, now)
     return row.with_metadata(row.metadata.with_backfill(backfill.id, known)), BackfillAsked(at=now, backfill=backfill)
 

@@ -151,7 +151,7 @@ class ScheduleOperations(ScheduleQueries):
             check_spec(definition.spec, now, self.settings)
             state = initial_state(definition, chosen, now)
             if paused:
-                state = replace(state, pause=Pause(at=now, by=self.actor, note=state.note))
+                state = state._replace(pause=Pause(at=now, by=self.actor, note=state.note))
             row = self.new_row(name, definition, metadata, state)
             events: list[Event] = []
             if trigger is not False:
@@ -374,7 +374,7 @@ def initial_state(definition: Definition, options: dict[str, Any], now: Instant)
         run_id_template=definition.run_id_template,
         remaining=value_of(options, "remaining_actions"),
     )
-    return replace(state, note=note_of(options))
+    return state._replace(note=note_of(options))
 
 
 def _behind_overdue(row: Schedule) -> Overlap | None:

@@ -123,8 +123,8 @@ def _write(
         """The schedule with its new definition, which is not what it was created with."""
         spec_at = now if spec_changed else row.metadata.spec_at
         metadata = replace(row.metadata, user=definition.memo, definition=None, spec_at=spec_at)
-        row = replace(row, spec=spec).with_target(definition.target).with_metadata(metadata)
-        return row.with_state(replace(row.state, note=note_of(options))) if "note" in options else row
+        row = row._replace(spec=spec).with_target(definition.target).with_metadata(metadata)
+        return row.with_state(row.state._replace(note=note_of(options))) if "note" in options else row
 
     events = []
     if "remaining_actions" in options:

@@ -1,13 +1,13 @@
 """Records of what belongs to a schedule: its ledger, its history, what is reported to it, and the filters of lists."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from evertick.base.ids import DEFAULT_TENANT, JobId, ScheduleId, TenantId
 from evertick.base.instants import Instant
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OccurrenceRow:
+class OccurrenceRow(NamedTuple):
     """A row of the ledger: one time a schedule named, and what became of it.
 
     (tenant, schedule, nominal_at, origin, request) exists once. `decided_at` is when the fate was decided; `job_id`
@@ -31,8 +31,7 @@ class OccurrenceRow:
     outcome: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RunReport:
+class RunReport(NamedTuple):
     """A run of a schedule ended: written with the end of its job, read by the evaluator."""
 
     job_id: JobId

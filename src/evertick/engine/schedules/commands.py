@@ -106,7 +106,7 @@ def apply(transaction: Transaction, schedule_id: ScheduleId, change: Change, by:
     """
     row = locked(transaction, schedule_id, by.tenant, change.if_version)
     row = row if change.edit is None else change.edit(row)
-    return _write(transaction, replace(row, version=row.version + 1, updated_at=by.now), change, by)
+    return _write(transaction, row._replace(version=row.version + 1, updated_at=by.now), change, by)
 
 
 def update(transaction: Transaction, schedule_id: ScheduleId, change: Update, by: Requester) -> Evaluated:
@@ -120,7 +120,7 @@ def update(transaction: Transaction, schedule_id: ScheduleId, change: Update, by
     write(transaction, [before], by.evaluation)
     seen = before.row.saved()
     edited = seen if change.edit is None else change.edit(seen)
-    edited = replace(edited, version=row.version + 1, updated_at=by.now)
+    edited = edited._replace(version=row.version + 1, updated_at=by.now)
     spec_changed = edited.spec != row.spec
     pending: tuple[FireTime, ...] = ()
     spec_since: Instant | None = None
@@ -159,7 +159,7 @@ def _drop_waiting(transaction: Transaction, row: Schedule, now: Instant) -> None
     fate, reason = FATE_OF[Reason.DELETED].value, Reason.DELETED.value
     dropped = "the schedule was deleted"
     transaction.record_occurrences(
-        [replace(each, fate=fate, reason=reason, detail=dropped, decided_at=now, run_id=None) for each in waiting]
+        [each._replace(fate=fate, reason=reason, detail=dropped, decided_at=now, run_id=None) for each in waiting]
     )
 
 
@@ -214,9 +214,9 @@ def _evaluated(
         inputs = Inputs(reports=reports, requests=requests, eligibility=eligibility, spec_since=spec_since)
         item = evaluate(row, inputs, by.evaluation)
         if not item.more:
-            return replace(item, retired=False)
-        page = evaluate(row, replace(inputs, requests=()), by.evaluation)
-        write(transaction, [replace(page, retired=False)], by.evaluation)
+            return item._replace(retired=False)
+        page = evaluate(row, inputs._replace(requests=()), by.evaluation)
+        write(transaction, [page._replace(retired=False)], by.evaluation)
         row = page.row.saved()
     raise Unavailable(f"schedule {row.id!r} is being caught up with what it missed; try again in a moment")
 
@@ -228,7 +228,7 @@ def _beyond_ledger(transaction: Transaction, row: Schedule) -> Schedule:
     seen_until = next((each.nominal_at for each in beyond if each.origin == Origin.SCHEDULE), None)
     if seen_until is None:
         return row
-    return row.with_state(replace(row.state, seen_until=seen_until))
+    return row.with_state(row.state._replace(seen_until=seen_until))
 
 
 def _between_nominal_and_actual(row: Schedule, seen_until: Instant, now: Instant) -> tuple[FireTime, ...]:

@@ -9,7 +9,7 @@ them is left for the next evaluation, so that nothing is judged before what came
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from evertick.base.instants import Instant
 from evertick.base.records.schedules import RunReport
@@ -34,8 +34,7 @@ from evertick.rules.schedules.state import OCCURRENCES_PER_ROUND, Backfill, Fire
 from evertick.store.records.schedule import Schedule
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inputs:
+class Inputs(NamedTuple):
     """What an evaluation takes into account beside the times that are due.
 
     `requests` are judged after all that came before them; if the evaluation says `more`, that was not all.
@@ -55,7 +54,7 @@ def evaluate(schedule: Schedule, inputs: Inputs, evaluation: Evaluation) -> Eval
     happened = _happened(schedule, inputs, now)
     plan = fold(schedule.state, [*happened.events, Looked(at=now)], now)
     item = outcome(schedule, plan, happened, evaluation)
-    return replace(item, gone=True) if gone and not happened.more else item
+    return item._replace(gone=True) if gone and not happened.more else item
 
 
 def _happened(schedule: Schedule, inputs: Inputs, now: Instant) -> Happened:

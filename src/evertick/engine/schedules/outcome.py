@@ -5,8 +5,8 @@ time, the run's name, and what earlier runs left behind at the moment it was sta
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
 
 from evertick.base.ids import DEFAULT_POOL, JOB_PREFIX, JobId
 from evertick.base.instants import DAY_MS, Instant
@@ -60,8 +60,7 @@ class Evaluation:
     pool_of: PoolOf = usual_pool
 
 
-@dataclass(frozen=True, slots=True)
-class Happened:
+class Happened(NamedTuple):
     """What happened, as events; the reports among it; and the spec's next time after it."""
 
     events: list[Event]
@@ -70,8 +69,7 @@ class Happened:
     more: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluated:
+class Evaluated(NamedTuple):
     """What is to be written for one schedule.
 
     `more` says that further times are due already, and were not judged yet; `gone`, that its target is; `retired`, that
@@ -80,8 +78,8 @@ class Evaluated:
 
     row: Schedule
     plan: Plan
-    jobs: list[NewJob] = field(default_factory=list)
-    occurrences: list[OccurrenceRow] = field(default_factory=list)
+    jobs: Sequence[NewJob] = ()
+    occurrences: Sequence[OccurrenceRow] = ()
     reports: Sequence[RunReport] = ()
     more: bool = False
     gone: bool = False

@@ -10,7 +10,7 @@ and to leave out what ran before.
 import hashlib
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from evertick.base.errors import LimitExceeded, Misuse
@@ -65,7 +65,7 @@ def plan_backfill(
     ran_before = frozenset(ran)
     already_ran = tuple(time.nominal_at for time in times if time.nominal_at in ran_before)
     if skip_done:
-        backfill = replace(backfill, skip=_spans(times, ran_before))
+        backfill = backfill._replace(skip=_spans(times, ran_before))
         times = [time for time in times if time.nominal_at not in ran_before]
     return BackfillPlan(
         backfill=backfill,

@@ -15,7 +15,6 @@ What holds, whatever happens:
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from evertick.base.instants import Instant, to_iso
 from evertick.rules.schedules.backfill import overlap_of
@@ -219,7 +218,7 @@ def _backfill_times(builder: StateBuilder, event: BackfillTimes) -> None:
         builder.tell(NoteCode.BACKFILL_DONE, f"backfill {backfill.id}: {backfill.added + len(arrivals)} occurrences")
     else:
         added = backfill.added + len(arrivals)
-        builder.backfills[place] = replace(backfill, done_until=done_until, added=added)
+        builder.backfills[place] = backfill._replace(done_until=done_until, added=added)
     if arrivals:
         _arrive_by_hand(builder, arrivals)
 

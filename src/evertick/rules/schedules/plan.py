@@ -1,6 +1,5 @@
 """Plan: what follows from what happened. The engine carries it out, all of it in one transaction."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -58,8 +57,7 @@ class Note(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(NamedTuple):
     """What to do, and the state after it.
 
     `fates` holds one verdict a key, the last one reached. `wake_at` is when the schedule wants to be looked at for

@@ -5,7 +5,6 @@ frozen values one by one would copy the lists a thousand times. `decide.py` says
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from evertick.base.instants import Instant, to_iso
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS, expired, too_late
@@ -267,7 +266,7 @@ class StateBuilder:
             return
         for run, stop in stops_wanted(self.waiting, [*self.running.values()], self.policies.concurrency_limit):
             key = run.occurrence.key
-            self.running[key] = replace(run, stop=stop)
+            self.running[key] = run._replace(stop=stop)
             self._stops.append((key, stop))
             self.tell(NoteCode.STOPPING, f"asked {run.run_id} to {stop}, as the overlap policy says")
 

@@ -7,12 +7,11 @@ the engine, and without pydantic, which reads specs.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from evertick.base.ids import DEFAULT_TENANT, ScheduleId, TenantId
+from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.stored import ByText, Codec, Stored
 from evertick.rules.schedules.metadata import ScheduleMetadata, Target
@@ -86,8 +85,7 @@ NOTHING: Final[Mapping[OccurrenceKey, Open]] = MappingProxyType({})
 METADATA: Final = Codec(ScheduleMetadata.to_text, ScheduleMetadata.from_text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Schedule:
+class Schedule(NamedTuple):
     """A schedule. `version` grows with every change that was requested and guards updates; `revision` grows with every
     write. `wake_at` is when an evaluator must look at it; None leaves it out of the index of due schedules.
 
@@ -99,10 +97,10 @@ class Schedule:
     them.
 
     Open runs and waiting occurrences of the state are rows of their own; `listed` are those that were read, as they are
-    in the database.
+    in the database. The other fields are in the order of the table's columns.
     """
 
-    tenant: TenantId = DEFAULT_TENANT
+    tenant: TenantId
     id: ScheduleId
     kind: str
     spec: StoredSpec
@@ -113,16 +111,22 @@ class Schedule:
     note: str
     stored_metadata: Stored[ScheduleMetadata]
     seen_until: Instant
-    wake_at: Instant | None = None
-    next_at: Instant | None = None
-    last_at: Instant | None = None
-    last_result: str | None = None
-    last_failure: str | None = None
-    version: int = 1
-    revision: int = 1
+    wake_at: Instant | None
+    next_at: Instant | None
+    last_at: Instant | None
+    last_result: str | None
+    last_failure: str | None
+    version: int
+    revision: int
     created_at: Instant
     updated_at: Instant
-    listed: Mapping[OccurrenceKey, Open] = field(default_factory=lambda: NOTHING, compare=False, repr=False)
+    listed: Mapping[OccurrenceKey, Open] = NOTHING
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Schedule) and self[:-1] == other[:-1]  # what was read beside the row aside
+
+    def __hash__(self) -> int:
+        return hash((self.tenant, self.id))
 
     @classmethod
     def new(
@@ -143,6 +147,13 @@ class Schedule:
             kind=kind,
             spec=spec,
             stored_metadata=METADATA.value(metadata),
+            wake_at=None,
+            next_at=None,
+            last_at=None,
+            last_result=None,
+            last_failure=None,
+            version=1,
+            revision=1,
             created_at=state.touched_at,
             updated_at=state.touched_at,
             **_of_target(target),
@@ -171,20 +182,20 @@ class Schedule:
 
     def with_target(self, target: Target) -> Self:
         """The schedule with another target."""
-        return replace(self, **_of_target(target))
+        return self._replace(**_of_target(target))
 
     def with_state(self, state: ScheduleState, **changes: Any) -> Self:
         """The schedule in another state, with `changes` of its other fields."""
-        return replace(self, **_of_state(state), **changes)
+        return self._replace(**_of_state(state), **changes)
 
     def listing(self, found: Sequence[Open], *, whole: bool) -> Self:
         """The schedule with the open runs and waiting occurrences that were read, in order; `whole`: these are all."""
         runs = tuple(each for each in found if isinstance(each, Run))
         waiting = tuple(each for each in found if not isinstance(each, Run))
         unlisted = NONE_UNLISTED if whole else Unlisted(self.state.open_runs - len(runs), 0)
-        state = replace(self.state, running=runs, waiting=waiting, unlisted=unlisted)
+        state = self.state._replace(running=runs, waiting=waiting, unlisted=unlisted)
         listed = {_key(each): each for each in found}
-        return replace(self, stored_state=Stored(STATE, self.stored_state.text, state), listed=listed)
+        return self._replace(stored_state=Stored(STATE, self.stored_state.text, state), listed=listed)
 
     @property
     def open_now(self) -> dict[OccurrenceKey, Open] | None:
@@ -197,15 +208,15 @@ class Schedule:
 
     def saved(self) -> Self:
         """The schedule as it is in the database after it was written."""
-        return replace(self, revision=self.revision + 1, listed=self.open_now or NOTHING)
+        return self._replace(revision=self.revision + 1, listed=self.open_now or NOTHING)
 
     def set_aside(self, until: Instant) -> Self:
         """The schedule as one that cannot be read: it is looked at again at `until`, and not earlier for ended runs."""
-        return replace(self, wake_at=until, status=UNREADABLE)
+        return self._replace(wake_at=until, status=UNREADABLE)
 
     def with_metadata(self, metadata: ScheduleMetadata) -> Self:
         """The schedule with other metadata."""
-        return replace(self, stored_metadata=METADATA.value(metadata))
+        return self._replace(stored_metadata=METADATA.value(metadata))
 
 
 def _key(each: Open) -> OccurrenceKey:

@@ -1,7 +1,6 @@
 """Schedules over SQL, and their history."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Final
 
@@ -44,7 +43,7 @@ class SqlSchedules(SqlOpenOccurrences):
 
     def insert_schedule(self, row: Schedule) -> None:
         self._run("insert_schedule", dict(zip(SCHEDULE_COLUMNS, schedule_values(row), strict=True)))
-        self._write_open([replace(row, revision=0)])  # before what the first write opens
+        self._write_open([row._replace(revision=0)])  # before what the first write opens
         self.hints.add(Notification.SCHEDULE)
 
     def get_schedule(self, schedule_id: ScheduleId, *, tenant: TenantId) -> Schedule | None:
@@ -128,11 +127,8 @@ def _values(row: object, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _schedule(row: Row) -> Schedule:
-    values = dict(zip(SCHEDULE_COLUMNS, row, strict=True))
+    tenant, schedule_id, kind, spec, target, function, state, status, note, memo, *rest = row
     return Schedule(
-        spec=StoredSpec(values.pop("spec")),
-        stored_target=TARGET.text(values.pop("target")),
-        stored_state=STATE.text(values.pop("state")),
-        stored_metadata=METADATA.text(values.pop("memo")),
-        **values,
-    )
+        tenant, schedule_id, kind, StoredSpec(spec), TARGET.text(target), function, STATE.text(state), status, note,
+        METADATA.text(memo), *rest,
+    )  # fmt: skip
