@@ -223,7 +223,7 @@ class Bench:
         evaluation = Evaluation(now=now, make_id=self.ids.make)
         items = [evaluate(row, Inputs(), evaluation) for row in rows]
         jobs = [new_job_row(job) for item in items for job in item.jobs]
-        ledger = [tuple(getattr(row, name) for name in RECORDED_COLUMNS) for item in items for row in item.occurrences]
+        ledger = [row[: len(RECORDED_COLUMNS)] for item in items for row in item.occurrences]
         saved = [saved_values(item.row) for item in items]
         return jobs, ledger, saved
 

@@ -10,7 +10,7 @@ overdue.
 
 import logging
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Final
 
 from evertick.base.clock import Clock, real_seconds
@@ -104,9 +104,7 @@ class Evaluator(Loop):
         done = await self._deps.executors.write(self._page, isolation=Isolation.READ_COMMITTED)
         if done.items:
             self._adapt(done.budget.took_ms)
-        for item in done.items:
-            self._deps.counters.add("schedules_evaluated")
-            log_evaluated(item, self._deps.counters)
+            log_evaluated(done.items, self._deps.counters)
         return done.wake_at
 
     def _page(self, transaction: Transaction) -> _Round:
@@ -145,8 +143,8 @@ class Evaluator(Loop):
             now=max(began, self._deps.clock.now()),
             make_id=self._deps.ids.make,
             retention_ms=self._deps.settings.completed_retention_ms,
-            kind_of=self._kind_of,
-            pool_of=self._pool_of,
+            kind_of=cache(self._kind_of),
+            pool_of=cache(self._pool_of),
         )
 
     def _evaluate(

@@ -2,9 +2,12 @@
 
 import logging
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
+from evertick.base.ids import ScheduleId
 from evertick.base.instants import to_iso
+from evertick.base.records.schedules import OccurrenceRow
 from evertick.engine.runtime.metrics import Counters
 from evertick.engine.schedules.outcome import Evaluated
 from evertick.rules.schedules.fates import Fate
@@ -12,24 +15,31 @@ from evertick.rules.schedules.fates import Fate
 _logger: Final = logging.getLogger("evertick.schedules")
 
 
-def log_evaluated(item: Evaluated, counters: Counters) -> None:
+def log_evaluated(items: Sequence[Evaluated], counters: Counters) -> None:
     """Count what became of occurrences, and log what an operator should know."""
-    fates: Counter[str] = Counter(row.fate for row in item.occurrences)
-    for fate, count in fates.items():
+    counters.add("schedules_evaluated", len(items))
+    for fate, count in Counter([row.fate for item in items for row in item.occurrences]).items():
         counters.add(f"occurrences_{fate}", count)
     for observer in counters.schedule_observers:
-        observer.occurrences_decided(item.row.function, item.occurrences)
-    for fate in (Fate.SKIPPED, Fate.MISSED):
-        rows = [row for row in item.occurrences if row.fate == fate]
-        if rows:
-            _logger.warning(
-                "%s %d run(s) of %s, the first of %s: %s",
-                "Skipping" if fate is Fate.SKIPPED else "Missing",
-                len(rows),
-                item.row.id,
-                to_iso(rows[0].nominal_at),
-                rows[0].detail or rows[0].reason,
-                extra={"schedule_id": item.row.id, "fate": fate.value, "count": len(rows)},
-            )
-    for note in item.plan.notes:
-        _logger.info("%s: %s", item.row.id, note.text, extra={"schedule_id": item.row.id, "note": note.code.value})
+        for item in items:
+            observer.occurrences_decided(item.row.function, item.occurrences)
+    for item in items:
+        for fate in (Fate.SKIPPED, Fate.MISSED):
+            rows = [row for row in item.occurrences if row.fate == fate]
+            if rows:
+                _log_not_started(item.row.id, fate, rows)
+        for note in item.plan.notes:
+            extra = {"schedule_id": item.row.id, "note": note.code.value}
+            _logger.info("%s: %s", item.row.id, note.text, extra=extra)
+
+
+def _log_not_started(schedule_id: ScheduleId, fate: Fate, rows: Sequence[OccurrenceRow]) -> None:
+    _logger.warning(
+        "%s %d run(s) of %s, the first of %s: %s",
+        "Skipping" if fate is Fate.SKIPPED else "Missing",
+        len(rows),
+        schedule_id,
+        to_iso(rows[0].nominal_at),
+        rows[0].detail or rows[0].reason,
+        extra={"schedule_id": schedule_id, "fate": fate.value, "count": len(rows)},
+    )

@@ -4,6 +4,7 @@ Pure helpers, each for one question. `decide.py` asks most of them; the evaluato
 `retires_at`.
 """
 
+from functools import lru_cache
 from typing import Final
 
 from evertick.base.instants import Instant, to_iso
@@ -18,13 +19,15 @@ PAUSED_BY_FAILURE: Final = "pause_on_failure"
 
 NOMINAL: Final = "{nominal}"
 
+_iso: Final = lru_cache(maxsize=256)(to_iso)  # many schedules have the same times
+
 
 def run_id(template: str, nominal_at: Instant) -> str:
     """The id of a run: the template with `{nominal}` replaced, as in `report-2022-06-17T11:03:00Z`.
 
     A template without the placeholder gives every run the same id.
     """
-    return template.replace(NOMINAL, to_iso(nominal_at)) if NOMINAL in template else template
+    return template.replace(NOMINAL, _iso(nominal_at)) if NOMINAL in template else template
 
 
 def started_because(origin: Origin, *, waited: bool, late: bool) -> Reason:
@@ -92,6 +95,8 @@ def own_wake(state: ScheduleState, now: Instant) -> Instant | None:
 
     They are: its pause ends, a kept time comes, a backfill can go on. A run's end needs no moment here: it is an event.
     """
+    if state.pause is None and not state.ahead and not state.backfills:
+        return None
     moments = [occurrence.actual_at for occurrence in state.ahead]
     if state.pause is not None and state.pause.until is not None:
         moments.append(state.pause.until)

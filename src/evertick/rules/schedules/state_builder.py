@@ -214,8 +214,8 @@ class StateBuilder:
             state=state,
             starts=tuple(self._starts),
             fates=tuple(self._fates.values()),
-            cancels=tuple(key for key, stop in self._stops if stop is Stop.CANCEL),
-            terminates=tuple(key for key, stop in self._stops if stop is Stop.TERMINATE),
+            cancels=tuple([key for key, stop in self._stops if stop is Stop.CANCEL]),
+            terminates=tuple([key for key, stop in self._stops if stop is Stop.TERMINATE]),
             notes=tuple(self._notes),
             wake_at=own_wake(state, self.now),
         )

@@ -9,6 +9,7 @@ a worker of an earlier release that runs meanwhile can read as much as possible.
 
 import json
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Final
 
 from evertick.base.errors import SchemaMismatch
@@ -34,34 +35,35 @@ LISTS: Final = '"open":['
 """What only the texts contain that leave open runs or waiting occurrences to rows of their own."""
 
 _encode: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
-_PLAIN: Final = ("run_id_template", "seen_until", "touched_at", "note", "remaining", "spec_ended")
+_PLAIN: Final = (
+    "run_id_template", "note", "obstacle", "spec_ended", "pause", "recount", "last_result", "last_failure",
+)  # fmt: skip
+"""What is written as it is, if it is not empty. The obstacle is `blocked_reason`, as version 1 has always called it."""
+_plain: Final = attrgetter(*(name.replace("obstacle", "blocked_reason") for name in _PLAIN))
+_policies_row: Final = attrgetter(
+    "overlap", "concurrency_limit", "catch_up", "catch_up_window_ms", "pause_on_failure", "buffer_limit"
+)
 
 
 def to_text(state: ScheduleState) -> str:
     """The state as JSON text."""
-    policies = state.policies
-    value: dict[str, Any] = {name: getattr(state, name) for name in _PLAIN}
-    value |= {
-        "obstacle": state.blocked_reason,  # as version 1 has always called it
-        "policies": [
-            policies.overlap,
-            policies.concurrency_limit,
-            policies.catch_up,
-            policies.catch_up_window_ms,
-            policies.pause_on_failure,
-            policies.buffer_limit,
-        ],
-        "pause": state.pause and [state.pause.at, state.pause.by, state.pause.note, state.pause.until],
-        "recount": state.recount and [state.recount.id, state.recount.until],
-        "open": [state.open_runs, state.waits] if state.open_runs or state.waits else None,
-        "ahead": [_occurrence_row(each) for each in state.ahead],
-        "backfills": [_backfill_row(each) for each in state.backfills],
-        "counters": dict(state.counters.by_reason),
-        "last_result": _end_row(state.last_result),
-        "last_failure": _end_row(state.last_failure),
-    }
-    kept = {name: part for name, part in value.items() if not (part is None or part is False or part in ("", [], {}))}
-    return _encode({"v": VERSION if "open" in kept else 1, **kept})
+    value: dict[str, Any] = {name: part for name, part in zip(_PLAIN, _plain(state), strict=True) if part}
+    value["v"] = 1
+    value["policies"] = _policies_row(state.policies)
+    value["seen_until"] = state.seen_until
+    value["touched_at"] = state.touched_at
+    if state.remaining is not None:
+        value["remaining"] = state.remaining
+    if state.open_runs or state.waits:
+        value["v"] = VERSION
+        value["open"] = (state.open_runs, state.waits)
+    if state.ahead:
+        value["ahead"] = [_occurrence_row(each) for each in state.ahead]
+    if state.backfills:
+        value["backfills"] = [_backfill_row(each) for each in state.backfills]
+    if state.counters.by_reason:
+        value["counters"] = dict(state.counters.by_reason)
+    return _encode(value)
 
 
 def from_text(text: str) -> ScheduleState:
@@ -74,26 +76,27 @@ def from_text(text: str) -> ScheduleState:
         raise SchemaMismatch(
             f"a schedule's state was written in version {value['v']}; this code reads up to {VERSION}: update it"
         )
-    pause, recount = value.get("pause"), value.get("recount")
+    get = value.get
+    pause, recount = get("pause"), get("recount")
     return ScheduleState(
         policies=_policies(*value["policies"]),
-        run_id_template=value.get("run_id_template", ""),
-        seen_until=Instant(value["seen_until"]),
-        touched_at=Instant(value["touched_at"]),
-        pause=None if pause is None else Pause(at=pause[0], by=pause[1], note=pause[2], until=pause[3]),
-        note=value.get("note", ""),
-        blocked_reason=value.get("obstacle"),
-        remaining=value.get("remaining"),
-        spec_ended=value.get("spec_ended", False),
-        recount=None if recount is None else Recount(id=recount[0], until=recount[1]),
-        running=tuple(_run(row) for row in value.get("running", [])),
-        waiting=tuple(_occurrence(row) for row in value.get("waiting", [])),
-        unlisted=Unlisted(*value.get("open", ())),
-        ahead=tuple(_occurrence(row) for row in value.get("ahead", [])),
-        backfills=tuple(_backfill(row) for row in value.get("backfills", [])),
-        counters=Counters({Reason(reason): count for reason, count in value.get("counters", {}).items()}),
-        last_result=_end(value.get("last_result")),
-        last_failure=_end(value.get("last_failure")),
+        run_id_template=get("run_id_template", ""),
+        seen_until=value["seen_until"],
+        touched_at=value["touched_at"],
+        pause=None if pause is None else Pause(*pause),
+        note=get("note", ""),
+        blocked_reason=get("obstacle"),
+        remaining=get("remaining"),
+        spec_ended=get("spec_ended", False),
+        recount=None if recount is None else Recount(*recount),
+        running=tuple([_run(row) for row in get("running", ())]),
+        waiting=tuple([_occurrence(row) for row in get("waiting", ())]),
+        unlisted=Unlisted(*get("open", ())),
+        ahead=tuple([_occurrence(row) for row in get("ahead", ())]),
+        backfills=tuple([_backfill(row) for row in get("backfills", ())]),
+        counters=Counters({Reason(reason): count for reason, count in get("counters", {}).items()}),
+        last_result=_end(get("last_result")),
+        last_failure=_end(get("last_failure")),
     )
 
 
@@ -154,10 +157,6 @@ def _backfill(row: Row) -> Backfill:
         max_active=max_active,
         skip=tuple((Instant(first), Instant(last)) for first, last in skip),
     )
-
-
-def _end_row(end: RunEnd | None) -> Row | None:
-    return None if end is None else [list(end.key), end.ended_at, end.ref, end.message]
 
 
 def _end(row: Row | None) -> RunEnd | None:

@@ -25,9 +25,7 @@ REPORT_COLUMNS: Final = (
     "job_id", "tenant", "schedule_id", "nominal_at", "origin", "request", "ended_at", "outcome", "result", "message",
 )  # fmt: skip
 
-_recorded: Final = attrgetter(*RECORDED_COLUMNS)
 _ended: Final = attrgetter(*ENDED_COLUMNS)
-_reported: Final = attrgetter(*REPORT_COLUMNS)
 
 
 class SqlLedger(Driver):
@@ -38,8 +36,7 @@ class SqlLedger(Driver):
     def record_occurrences(self, rows: Sequence[OccurrenceRow]) -> int:
         if not rows:
             return 0
-        values = [_recorded(row) for row in rows]
-        return self._run_many("record_occurrences", RECORDED_COLUMNS, values)
+        return self._run_many("record_occurrences", RECORDED_COLUMNS, [row[: len(RECORDED_COLUMNS)] for row in rows])
 
     def get_occurrence(self, schedule_id: ScheduleId, key: OccurrenceKey, *, tenant: TenantId) -> OccurrenceRow | None:
         named = {"schedule_id": schedule_id, "tenant": tenant, **key._asdict(), "origin": str(key.origin)}
@@ -83,8 +80,7 @@ class SqlLedger(Driver):
     def report_runs(self, reports: Sequence[RunReport]) -> None:
         if reports:
             self.hints.add(Notification.SCHEDULE)
-            rows = [_reported(report) for report in reports]
-            self._run_many("report_runs", REPORT_COLUMNS, rows)
+            self._run_many("report_runs", REPORT_COLUMNS, reports)
 
     def run_reports(self, schedules: Sequence[tuple[TenantId, ScheduleId]], *, limit: int) -> list[RunReport]:
         if not schedules:
@@ -101,4 +97,4 @@ class SqlLedger(Driver):
 
 
 def _occurrence(row: Row) -> OccurrenceRow:
-    return OccurrenceRow(**dict(zip(OCCURRENCE_COLUMNS, row, strict=True)))
+    return OccurrenceRow(*row)
