@@ -112,13 +112,15 @@ class ActionEnds(Loop):
         self._at_a_time = ENDS_MAX
         written = {id(item) for item in batch}
         self._waiting = [item for item in self._waiting if id(item) not in written]
+        events: list[JobEnded] = []
         for running, wanted in batch:
-            end = held.get(wanted.id, wanted)
-            self._on_written(running, end)
-            if end.id in held:
-                self._deps.counters.jobs_ended([JobEnded(running.claim, end, running.started_at, now)])
-            else:
-                self._deps.counters.add("actions_taken")
+            end = held.get(wanted.id)
+            self._on_written(running, end or wanted)
+            if end is not None:
+                events.append(JobEnded(running.claim, end, running.started_at, now))
+        self._deps.counters.jobs_ended(events)
+        if taken := len(batch) - len(events):
+            self._deps.counters.add("actions_taken", taken)
         return self._deps.clock.now()
 
     def _set_aside(self, batch: list[_Ended], error: Exception) -> None:
@@ -283,10 +285,11 @@ class ActionLoop(Loop):
         if self.stopping and claims:
             await give_back(self._deps, claims, worker_id)  # claimed while the worker was told to stop
             return
+        now = self._deps.clock.now()
         for claim in claims:
             control = RunningAction()
             task = asyncio.create_task(self._run(claim), name=f"action {claim.name} {claim.id}")
-            running = _Running(claim, worker_id, self._deps.clock.now(), control, task)
+            running = _Running(claim, worker_id, now, control, task)
             control.on_stuck = partial(self._note_stuck, running)
             self._tasks[claim.id, claim.attempt] = running
 
