@@ -70,7 +70,7 @@ def new_job(number: int = 1, **changes: Any) -> NewJob:
         due_at=NOW,
         created_at=NOW,
     )
-    return dataclasses.replace(job, **in_parts(changes))
+    return job._replace(**in_parts(changes))
 
 
 def worker(worker_id: WorkerId = ANN, **changes: Any) -> Worker:

@@ -182,7 +182,7 @@ class Crons:
             metadata = ScheduleMetadata(source=RUN_TIME, app=self._app_name)
             begin = _whole_second(definition.spec, now)
             definition = replace(definition, spec=anchored(definition.spec, begin))
-            state = replace(initial_state(definition, given(cron.options), now), seen_until=begin)
+            state = initial_state(definition, given(cron.options), now)._replace(seen_until=begin)
             row = operations.new_row(ScheduleId(name), definition, metadata, state, kind=KIND)
             requests.create(transaction, row, [], operations.by(now), detail=cron.sentence)
             return row.id

@@ -6,7 +6,6 @@ transaction of its own. `bound` has those on a connection of the user's.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Generic, ParamSpec, Self, TypeVar
 
@@ -129,7 +128,7 @@ class _Scheduler(ABC, Generic[One, Many]):
     def _place_work(self, jobs: list[NewJob], origin_id: JobId | None, now: Instant) -> Work[list[JobId]]:
         def work(transaction: Transaction) -> list[JobId]:
             canceled = origin_id is not None and is_canceled(transaction, origin_id, self._tenant)
-            rows = [replace(job, state=JobState.CANCELED) for job in jobs] if canceled else jobs
+            rows = [job._replace(state=JobState.CANCELED) for job in jobs] if canceled else jobs
             return place(transaction, rows, self._options.on_conflict, now=now, make_id=self._job_builder.make_id)
 
         return work
@@ -223,7 +222,7 @@ class MutationScheduler(BlockingScheduler):
             # What a canceled action schedules from then on is born canceled, also through mutations it calls.
             self._origin_canceled = is_canceled(self._unit.flush_to_db(), self._run.origin_id, self._tenant)
         if self._origin_canceled:
-            jobs = [replace(job, state=JobState.CANCELED) for job in jobs]
+            jobs = [job._replace(state=JobState.CANCELED) for job in jobs]
         if self._options.key is not None:
             return self._write_under_key(jobs, self._options.key, request.now)
         for job in jobs:

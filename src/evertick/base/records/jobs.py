@@ -145,8 +145,7 @@ class OccurrenceRef(NamedTuple):
 OCCURRENCE: Final = Codec(OccurrenceRef.to_text, OccurrenceRef.from_text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewJob:
+class NewJob(NamedTuple):
     """A job as it is written: one scheduled call of a function.
 
     `requested_at` is the time that was asked for and never changes; `due_at` is when it may run. `args` is a JSON
@@ -156,13 +155,13 @@ class NewJob:
     """
 
     id: JobId
-    tenant: TenantId = DEFAULT_TENANT
     kind: FunctionKind
     name: str
     args: str
     requested_at: Instant
     due_at: Instant
     created_at: Instant
+    tenant: TenantId = DEFAULT_TENANT
     parent_id: JobId | None = None
     key: str | None = None
     retry: Stored[RetryPolicy] | None = None

@@ -275,7 +275,7 @@ class SqliteStore:
             self._write_lock.release()
 
     def _begin(self, connection: sqlite3.Connection) -> None:
-        with self._in_our_words():
+        try:
             if self._runs_engine and self._queue is not None:
                 self._queue.let_others_go_first()
             try:
@@ -284,6 +284,8 @@ class SqliteStore:
                 if self._queue is None:
                     raise
                 self._queue.begin_after(error, connection, engine=self._runs_engine)
+        except sqlite3.Error as error:
+            raise ours(error, self._place) from error
 
     def _commit(self, connection: sqlite3.Connection) -> None:
         try:
