@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
@@ -76,12 +76,13 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 @pytest.fixture
-def fleet(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Fleet:
+def fleet(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
     """A worker that has not begun."""
     app = App("fleet", database_url="sqlite://")
     app.migrate()
     _ = app.environment
-    return Fleet(app, machine, monkeypatch)
+    yield Fleet(app, machine, monkeypatch)
+    app.close()
 
 
 def test_a_worker_whose_machine_is_an_hour_ahead_begins_at_the_databases_time(fleet: Fleet, machine: Machine) -> None:

@@ -8,7 +8,7 @@ from evertick.base.instants import DAY_MS
 
 
 def test_help_explains_every_setting_with_its_default() -> None:
-    explained = dict(re.findall(r"^    - `(\w+)` \(([^)]*)\): .+", Settings.__doc__ or "", re.M))
+    explained = dict(re.findall(r"^ *- `(\w+)` \(([^)]*)\): .+", Settings.__doc__ or "", re.M))
 
     assert explained.keys() == {each.name for each in fields(Settings)}
     for each in fields(Settings):

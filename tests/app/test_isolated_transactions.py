@@ -134,7 +134,7 @@ def test_a_generator_that_outlives_its_function_writes_nothing(open_app: OpenApp
         cycle.append(cycle)
         raise ValueError("failed")
 
-    @app.mutation(name="collects")
+    @app.mutation(name="collects", timeout=60)
     def collects(ctx: MutationCtx) -> None:
         gc.collect()
         ctx.db.insert("kept", {})

@@ -105,5 +105,6 @@ def test_the_next_try_is_made_when_it_is_due_however_seldom_the_worker_looks_by_
 
     run_for(loop, worker, A_MINUTE_S)
     loop.close()
+    app.close()
 
     assert [round(at) for at in tried_at] == [0, 5 + 1, 5 + 1 + 5 + 2]
