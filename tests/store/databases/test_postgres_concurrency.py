@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pytest
 
 from evertick.base.clock import SystemClock
@@ -93,6 +94,35 @@ def test_serializable_writers_that_meet_are_told_apart(open_postgres: OpenStore)
         store.write(work)
 
     assert store.read(lambda tx: [tx.get_document(i, tenant=DEFAULT_TENANT) for i in "ab"]) == [None, "1"]
+
+
+def test_a_conflict_names_the_table_of_the_statement_that_met_it(open_postgres: OpenStore) -> None:
+    """PostgreSQL itself says only that access could not be serialized."""
+    store, other = open_postgres(), open_postgres()
+    store.write(lambda tx: tx.connection.execute("create table if not exists day_orders (id int primary key, n int)"))
+    store.write(lambda tx: tx.connection.execute("insert into day_orders values (1, 0) on conflict (id) do nothing"))
+    store.write(lambda tx: put(tx, "a"))
+
+    def own_table(tx: Transaction) -> None:
+        tx.connection.execute("select n from day_orders").fetchall()
+        other.write(lambda inner: inner.connection.execute("update day_orders set n = n + 1"))
+        try:
+            tx.connection.execute("-- from nowhere\nUPDATE day_orders SET n = n + 1")
+        except psycopg.Error as error:
+            raise tx.explain(error) or error from error  # as a unit of work does with what its function raises
+
+    def documents(tx: Transaction) -> None:
+        tx.get_document("a", tenant=DEFAULT_TENANT)
+        other.write(lambda inner: put(inner, "a", "2"))
+        put(tx, "a", "3")
+
+    try:
+        with pytest.raises(WriteConflict, match="met another one in the table day_orders: could not serialize"):
+            store.write(own_table)
+        with pytest.raises(WriteConflict, match="met another one in the table documents: could not serialize"):
+            store.write(documents)
+    finally:
+        store.write(lambda tx: tx.connection.execute("drop table day_orders"))
 
 
 def test_writers_of_different_documents_of_a_small_table_do_not_conflict(open_postgres: OpenStore) -> None:

@@ -17,7 +17,7 @@ from evertick.base.errors import (
 from evertick.base.ids import JobId, WorkerId
 from evertick.base.records.jobs import JobEnd, JobState
 from evertick.store.contract.claims import Share
-from evertick.store.postgres.connections import ours
+from evertick.store.postgres.connections import in_statement, ours
 from evertick.store.postgres.notifier import CHANNEL, PostgresNotifier
 from evertick.store.transaction.claims import END_COLUMNS, end_row
 from evertick.store.transaction.driver import Row, of_the_driver, unstorable
@@ -57,7 +57,7 @@ class _WatchedCursor(psycopg.Cursor[Any]):
                 refuse_hiding([name for (name,) in found], lambda: psycopg.Cursor(self.connection).execute(DISCARD))
             return self
         except psycopg.Error as error:
-            self._note(error)
+            self._note(in_statement(error, query))
             raise
 
     def executemany(self, query: Any, *args: Any, **kwargs: Any) -> None:
@@ -65,7 +65,7 @@ class _WatchedCursor(psycopg.Cursor[Any]):
         try:
             super().executemany(query, *args, **kwargs)
         except psycopg.Error as error:
-            self._note(error)
+            self._note(in_statement(error, query))
             raise
 
     def stream(self, query: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
@@ -180,7 +180,7 @@ class PostgresTransaction(SqlTransaction):
         except UnicodeEncodeError as error:
             raise unstorable(params, error) from error
         except psycopg.Error as error:
-            raise self._failed(self._ours(error)) from error
+            raise self._failed(self._ours(in_statement(error, self._statements[name]))) from error
 
     def _run(self, name: str, params: Mapping[str, Any]) -> int:
         try:
@@ -188,7 +188,7 @@ class PostgresTransaction(SqlTransaction):
         except UnicodeEncodeError as error:
             raise unstorable(params, error) from error
         except psycopg.Error as error:
-            raise self._failed(self._ours(error)) from error
+            raise self._failed(self._ours(in_statement(error, self._statements[name]))) from error
 
     def _run_many(self, name: str, columns: Sequence[str], rows: Sequence[Row]) -> int:
         if self._statements[name].startswith("copy"):
