@@ -59,10 +59,13 @@ else:
         },
     )
     __all__ += ["__version__"]
+    _MODULES = frozenset({"documents", "errors", "functions", "recurrence", "schedules", "testing"})
 
     def __getattr__(name: str) -> Any:
         if name in __all__ or name.startswith("_"):
             return _load(name)
+        if name in _MODULES:  # `import evertick` is enough for `evertick.errors.JobNotFound`
+            return import_module(f"evertick.{name}")
         # These names were exported here before the public modules existed; programs that use them work until 0.2.
         for home in ("evertick.functions", "evertick.documents", "evertick.schedules"):
             if name in import_module(home).__all__:

@@ -124,3 +124,11 @@ def test_every_error_is_in_the_public_module() -> None:
     defined = {each for each in tree(EvertickError) if hasattr(base_errors, each)}
 
     assert set(evertick.errors.__all__) == defined
+
+
+@pytest.mark.parametrize("name", [each for each in PUBLIC if each != "evertick"])
+def test_importing_the_package_is_enough_for_its_public_modules(name: str) -> None:
+    code = f"import evertick\nmodule = {name}\nassert all(hasattr(module, each) for each in module.__all__)"
+
+    assert name in loaded_after(code)
+    assert not HEAVY & loaded_after("import evertick")
