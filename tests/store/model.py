@@ -136,7 +136,7 @@ class ModelTransaction(ScheduleModel):
 
     def suspects(self, *, limit: int) -> list[Suspect]:
         found = sorted(self._pending("suspect"), key=lambda job: (job.due_at, job.id))[:limit]
-        return [Suspect(job.id, queue_id(job), job.due_at, job.pool, job.name) for job in found]
+        return [Suspect(job.id, job.tenant, queue_id(job), job.due_at, job.pool, job.name) for job in found]
 
     def claim_suspect(self, job_id: JobId, *, kind: FunctionKind, worker_id: WorkerId, now: Instant) -> Claim | None:
         due = [job for job in self._pending("suspect") if job.id == job_id and job.due_at <= now]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from evertick.app.outside_documents import AsyncDocuments, Documents
     from evertick.app.registry import Registry
     from evertick.app.schedules.api import AsyncSchedules, Schedules
+    from evertick.app.tenant_limits import AsyncTenants
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -131,6 +132,16 @@ class AsyncAccess:
     def schedules(self) -> "AsyncSchedules":
         """Like `App.schedules`, and every call is awaited."""
         return self._access._execution.awaited_schedules(self._access.tenant_id, self._access.actor)
+
+    @property
+    def tenants(self) -> "AsyncTenants":
+        """Like `App.tenants`, and every call is awaited."""
+        from evertick.app.tenant_limits import AsyncTenants, TenantOperations
+
+        access, e = self._access, self._access.environment
+        return AsyncTenants(
+            TenantOperations(e.job_builder.quotas.forget), e.executors.read, access._execution.transact_async
+        )
 
     @property
     def db(self) -> "AsyncDocuments":

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from evertick.app.environment import Environment
     from evertick.app.failure_hooks import Failure, FailureHooks
     from evertick.app.scheduling.binding import Awaited
+    from evertick.app.tenant_limits import Tenants
     from evertick.engine.worker import Worker
 
 T = TypeVar("T")
@@ -147,6 +148,14 @@ class App(Decorators, Opening):
         Raises InvalidTenant for a name that is not printable text of 1 to 128 characters.
         """
         return Tenant(self, name)
+
+    @property
+    def tenants(self) -> "Tenants":
+        """What each tenant may use: `app.tenants.set("acme", running=5, jobs=10_000)`."""
+        from evertick.app.tenant_limits import TenantOperations, Tenants
+
+        e = self.environment
+        return Tenants(TenantOperations(e.job_builder.quotas.forget), e.store.read, self._execution.transact)
 
     @overload
     def bind(self, connection: "Awaited", *, tenant: TenantId = DEFAULT_TENANT) -> AsyncBoundScheduler: ...

@@ -12,7 +12,8 @@
     │   ├── LimitExceeded        a named limit
     │   │   ├── TooManyJobs          one call scheduled more jobs than are allowed
     │   │   ├── ArgumentsTooLarge    of one job, or of all jobs of one call
-    │   │   └── ValueTooLarge        a document, a result or an index key
+    │   │   ├── ValueTooLarge        a document, a result or an index key
+    │   │   └── QuotaExceeded        what the tenant may have at a time
     │   └── InvalidDatabaseUrl
     ├── NotFound          what the call names does not exist (any more)
     │   ├── FunctionNotFound
@@ -109,6 +110,12 @@ class ValueTooLarge(LimitExceeded):
     """A document, a result or an index key is larger than allowed."""
 
     code = "value_too_large"
+
+
+class QuotaExceeded(LimitExceeded):
+    """The tenant has as many jobs, arguments or schedules as its limits allow: wait, remove some, or raise them."""
+
+    code = "quota_exceeded"
 
 
 class TransactionRefused(Misuse):

@@ -26,6 +26,7 @@ from evertick.app.schedules.queries import ScheduleQueries, Where
 from evertick.app.schedules.specs import When, check_spec
 from evertick.app.schedules.views import occurrence_view, sentence, summary
 from evertick.app.scheduling.job_builder import Functions
+from evertick.app.scheduling.quotas import check_schedules
 from evertick.app.transacting import Work
 from evertick.base.errors import AlreadyExists, LimitExceeded, Misuse, NotFound
 from evertick.base.ids import ScheduleId
@@ -124,7 +125,8 @@ class ScheduleOperations(ScheduleQueries):
         Called again with the same request id, or with the same definition, it returns the existing schedule.
 
         Raises AlreadyExists if another schedule has the id, InvalidSpec if no time ever comes, FunctionNotFound,
-        InvalidArguments, LimitExceeded, and Misuse for an unknown option or a value that is not valid.
+        InvalidArguments, LimitExceeded, QuotaExceeded where the tenant may have no more, and Misuse for an unknown
+        option or a value that is not valid.
         """
         name = schedule_id_of(schedule_id)
         paused, trigger = options.pop("paused", False), options.pop("trigger", False)
@@ -147,6 +149,7 @@ class ScheduleOperations(ScheduleQueries):
             existing = transaction.get_schedule(name, tenant=self.tenant)
             if existing is not None:
                 return self._same(transaction, existing, digest, request_id)
+            check_schedules(transaction, self.tenant)
             now = self.now()
             check_spec(definition.spec, now, self.settings)
             state = initial_state(definition, chosen, now)

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from evertick.app.functions.function import Function, FunctionCall
 from evertick.app.functions.limits import Budget, check_args_size
 from evertick.app.functions.options import OnConflict, Retry, check_key
+from evertick.app.scheduling.quotas import Quotas
 from evertick.base.clock import Clock
 from evertick.base.errors import AlreadyExists, InvalidArguments, InvalidDelay, Misuse
 from evertick.base.ids import JOB_PREFIX, IdMaker, JobId, TenantId
@@ -21,7 +22,7 @@ from evertick.base.instants import HORIZON_MS, Instant, duration_ms, from_dateti
 from evertick.base.records.jobs import COMPLETION, PRIORITY_MAX, Completion, FunctionKind, JobState, NewJob
 from evertick.base.records.retry import RETRY
 from evertick.base.records.stored import Stored, size_of
-from evertick.engine.jobs.completion import MakeId, cancel
+from evertick.engine.jobs.completion import cancel
 from evertick.store.contract.store import Transaction
 
 Target = Function[..., Any] | str
@@ -84,6 +85,7 @@ class JobBuilder:
         self._functions = functions
         self._ids = ids
         self._clock = clock
+        self.quotas = Quotas()
 
     def now(self) -> Instant:
         """The present, for callers whose time does not stand still."""
@@ -144,6 +146,30 @@ class JobBuilder:
             raise Misuse("a key names one job: schedule the calls one by one, each with its own key")
         return jobs
 
+    def place(
+        self, transaction: Transaction, jobs: list[NewJob], on_conflict: OnConflict, *, now: Instant
+    ) -> list[JobId]:
+        """Write drafted jobs where the database can be asked about their keys at once.
+
+        Raises AlreadyExists where a key is taken and `on_conflict` says so, and QuotaExceeded.
+        """
+        placed = []
+        rows = []
+        for job in jobs:
+            holder = None if job.key is None else transaction.find_unfinished_key(job.key, tenant=job.tenant)
+            if holder is not None and job.state is JobState.PENDING:
+                if on_conflict is OnConflict.ERROR:
+                    raise AlreadyExists(f"the unfinished job {holder} holds the key {job.key!r}")
+                if on_conflict is OnConflict.KEEP:
+                    placed.append(holder)
+                    continue
+                cancel(transaction, holder, tenant=job.tenant, now=now, make_id=self.make_id)
+            rows.append(job)
+            placed.append(job.id)
+        self.quotas.check(transaction, rows, now=now)
+        transaction.insert_jobs(rows)
+        return placed
+
     def _completion(self, options: Options) -> Stored[Completion]:
         """What is kept of `on_complete`: whom to call, and with which context."""
         assert options.on_complete is not None  # noqa: S101
@@ -157,30 +183,6 @@ class JobBuilder:
         sample = function.encode_args(("", options.context, {"kind": "canceled"}), {})
         context = json.loads(sample)[names[1]]
         return COMPLETION.value(Completion(function.name, function.kind.value, tuple(names), context, function.pool))
-
-
-def place(
-    transaction: Transaction, jobs: list[NewJob], on_conflict: OnConflict, *, now: Instant, make_id: MakeId
-) -> list[JobId]:
-    """Write drafted jobs where the database can be asked about their keys at once.
-
-    Raises AlreadyExists where a key is taken and `on_conflict` says so.
-    """
-    placed = []
-    rows = []
-    for job in jobs:
-        holder = None if job.key is None else transaction.find_unfinished_key(job.key, tenant=job.tenant)
-        if holder is not None and job.state is JobState.PENDING:
-            if on_conflict is OnConflict.ERROR:
-                raise AlreadyExists(f"the unfinished job {holder} holds the key {job.key!r}")
-            if on_conflict is OnConflict.KEEP:
-                placed.append(holder)
-                continue
-            cancel(transaction, holder, tenant=job.tenant, now=now, make_id=make_id)
-        rows.append(job)
-        placed.append(job.id)
-    transaction.insert_jobs(rows)
-    return placed
 
 
 MILLISECONDS_FROM = 100_000_000_000

@@ -14,7 +14,7 @@ from evertick.app.functions.function import Function, FunctionCall
 from evertick.app.functions.limits import Budget
 from evertick.app.functions.options import OnConflict, Retry
 from evertick.app.run.run import TransactionRun
-from evertick.app.scheduling.job_builder import JobBuilder, Options, Request, after, checked_calls, moment, place
+from evertick.app.scheduling.job_builder import JobBuilder, Options, Request, after, checked_calls, moment
 from evertick.app.transacting import Page, Transactions, Work, in_pages, in_pages_async
 from evertick.base.errors import AlreadyExists, LimitExceeded, Misuse
 from evertick.base.ids import JobId, TenantId
@@ -77,7 +77,8 @@ class _Scheduler(ABC, Generic[One, Many]):
             job_id = ctx.scheduler.run_after(5, remind, "ada")
 
         Returns the job's id. Raises InvalidDelay for a delay that is negative or longer than five years,
-        InvalidArguments, FunctionNotFound, ArgumentsTooLarge, and in mutations TooManyJobs.
+        InvalidArguments, FunctionNotFound, ArgumentsTooLarge, in mutations TooManyJobs, and QuotaExceeded where the
+        tenant may have no more.
         """
         now = self._now()
         return self._schedule_one(Request((self._job_builder.call(function, args, kwargs),), after(delay, now), now))
@@ -129,7 +130,7 @@ class _Scheduler(ABC, Generic[One, Many]):
         def work(transaction: Transaction) -> list[JobId]:
             canceled = origin_id is not None and is_canceled(transaction, origin_id, self._tenant)
             rows = [job._replace(state=JobState.CANCELED) for job in jobs] if canceled else jobs
-            return place(transaction, rows, self._options.on_conflict, now=now, make_id=self._job_builder.make_id)
+            return self._job_builder.place(transaction, rows, self._options.on_conflict, now=now)
 
         return work
 
@@ -225,6 +226,8 @@ class MutationScheduler(BlockingScheduler):
             jobs = [job._replace(state=JobState.CANCELED) for job in jobs]
         if self._options.key is not None:
             return self._write_under_key(jobs, self._options.key, request.now)
+        if self._job_builder.quotas.may_refuse(request.now):
+            self._job_builder.quotas.check(self._unit.flush_to_db(), jobs, now=request.now)
         for job in jobs:
             self._unit.schedule(job)
         return [job.id for job in jobs]
@@ -235,7 +238,7 @@ class MutationScheduler(BlockingScheduler):
         on_conflict = self._options.on_conflict
         holder = transaction.find_unfinished_key(key, tenant=self._tenant)
         if holder is None or holder != self._run.job_id or self._origin_canceled or not jobs:
-            return place(transaction, jobs, on_conflict, now=now, make_id=self._job_builder.make_id)
+            return self._job_builder.place(transaction, jobs, on_conflict, now=now)
         successor = self._unit.successor(key)
         if successor is not None and on_conflict is OnConflict.KEEP:
             return [successor.id]

@@ -208,7 +208,8 @@ class ActionLoop(Loop):
             return self._deps.clock.now()  # what was found has filled the slots
         with self._claims.watching():
             claimed, suspect = await self._deps.executors.write(
-                lambda transaction: self._claim(transaction, worker_id, room), isolation=Isolation.EACH
+                lambda transaction: self._claim(transaction, worker_id, room),
+                isolation=self._claims.isolation(Isolation.EACH),
             )
         await self._start(suspect.claims + claimed.claims, worker_id)
         return claimed.next_due_at if suspect.next_due_at is None else suspect.next_due_at
@@ -337,8 +338,8 @@ class ActionLoop(Loop):
 
     def _free(self, running: _Running, end: JobEnd) -> None:
         self._tasks.pop((running.claim.id, running.claim.attempt), None)
-        if end.state is JobState.PENDING or running.is_suspect:
-            self.poke()  # for the next try, and for the next suspect: nothing else pokes for these
+        if end.state is JobState.PENDING or running.is_suspect or self._claims.holds_back:
+            self.poke()  # for the next try, the next suspect, and its tenant's next job: nothing else pokes for these
         self._poke_for_slot()
         self._notify_if_idle()
 

@@ -32,6 +32,7 @@ from evertick.base.instants import LONG_AGO, Instant
 from evertick.base.records.jobs import Claim, FunctionKind, ServedFunction
 from evertick.base.records.stored import size_of
 from evertick.engine.jobs.completion import cancel
+from evertick.engine.jobs.start_limits import StartLimits
 from evertick.engine.jobs.tenant_fairness import divide
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.store.contract.claims import START, Head, Share, Suspect
@@ -155,7 +156,14 @@ class Claims:
         self._asked_at = LONG_AGO
         self._claims_made = 0
         self._served_at: dict[TenantId, int] = {}
+        self._limits = StartLimits(is_shared=not deps.store.single_engine)
+        self.holds_back = False
+        """Whether limits of tenants kept ready jobs from starting in the last claim: an end may let one start."""
         self._compared_at = deps.clock.now()
+
+    def isolation(self, wanted: Isolation) -> Isolation:
+        """How isolated the next claim must be, which does with `wanted` unless a tenant has limits."""
+        return self._limits.isolation(wanted)
 
     # -- what to take next
 
@@ -170,14 +178,14 @@ class Claims:
             self._waiting_at, self._asked_at = transaction.next_waiting_at(), now
             if self._waiting_at is not None and self._waiting_at <= now and self._promote(transaction, now):
                 heads = heads or self._look(transaction, now, room)
-        claims = self._take(transaction, worker_id, heads, room)
+        claims = self._take(transaction, worker_id, heads, room, now)
         self._may_guess = not claims
-        suspect_at = min((each.due_at for each in self._suspects(transaction)), default=None)
+        soon = Instant(now + TAKEN_MS)
+        later = [self._when_to_look(heads, soon, now)] if heads else []
+        suspect_at = min((each.due_at for each in self._suspects(transaction, now)), default=None)
         suspect_is_due = suspect_at is not None and suspect_at <= now
         if claims:  # look again at once: only a look that finds nothing knows what is due next
             return Claimed(claims, now, suspect_is_due)
-        soon = Instant(now + TAKEN_MS)
-        later = [soon] if heads else []  # others were faster, or lock it
         if self._waiting_at is not None:
             later.append(self._waiting_at if self._waiting_at > now else soon)  # others may be making it ready
         if suspect_at is not None and not suspect_is_due:
@@ -189,10 +197,10 @@ class Claims:
         if not self._keeps_looks:
             return []
         if 0 <= now - self._looked_at < LOOK_KEPT_MS and self._left:
-            return self._take(transaction, worker_id, self._left, room)
+            return self._take(transaction, worker_id, self._left, room, now)
         if self._may_guess and self._last:
             self._may_guess = False
-            return self._take(transaction, worker_id, self._last, room)
+            return self._take(transaction, worker_id, self._last, room, now)
         return []
 
     def _look(self, transaction: Transaction, now: Instant, room: Room) -> list[Head]:
@@ -206,6 +214,7 @@ class Claims:
             heads += [head for head in again if head[:2] <= start[:2]]
         self._after = heads[-1] if len(heads) == wanted else START
         self._looked_at = now
+        self._limits.look(transaction, {head.tenant for head in heads}, now=now)
         return heads
 
     def _read(self, transaction: Transaction, after: Head, limit: int) -> list[Head]:
@@ -217,16 +226,30 @@ class Claims:
             if len(served.others) == others:
                 return heads
 
-    def _take(self, transaction: Transaction, worker_id: WorkerId, heads: list[Head], room: Room) -> list[Claim]:
+    def _when_to_look(self, heads: list[Head], soon: Instant, now: Instant) -> Instant:
+        """When to look again after nothing was claimed behind the heads."""
+        if not self._limits.hold_back(heads):
+            return soon  # others were faster, or lock it
+        return now if self._after != START else self._limits.look_again_at(now=now)  # beyond these may be others
+
+    def _take(
+        self, transaction: Transaction, worker_id: WorkerId, heads: list[Head], room: Room, now: Instant
+    ) -> list[Claim]:
         """Claim behind the heads, in passes: what one tenant leaves goes to the others."""
         claims: list[Claim] = []
+        limits = self._limits
+        limits.begin(transaction, {head.tenant for head in heads}, now=now)
+        unheld = limits.unheld(heads)
+        self.holds_back = len(unheld) < len(heads)
+        heads = unheld
         running = dict(room.running)
         jobs, size = room.jobs, room.bytes
         while heads and jobs > 0 and size >= JOB_BYTES_MAX:
-            shares = divide(heads, jobs, running=running, served=self._served_at)
+            shares = divide(heads, jobs, running=running, served=self._served_at, at_most=limits.open)
             taken = transaction.claim_jobs(shares, kind=self._kind, worker_id=worker_id, bytes_max=size)
             self._claims_made += 1
-            heads = _left(heads, shares, taken)
+            limits.take(taken)
+            heads = limits.unheld(_left(heads, shares, taken))
             if not taken:
                 break
             claims += taken
@@ -235,6 +258,7 @@ class Claims:
                 size -= size_of(claim.args)
                 running[claim.tenant] = running.get(claim.tenant, 0) + 1
                 self._served_at[claim.tenant] = self._claims_made
+        limits.end(transaction, claims, now=now)
         self._left = heads
         if claims:
             last = {(claim.queue, claim.tenant): claim.rank for claim in claims}
@@ -261,17 +285,21 @@ class Claims:
 
     def suspect(self, transaction: Transaction, worker_id: WorkerId, *, now: Instant) -> Claimed:
         """Claim the suspect that is due first."""
-        for each in self._suspects(transaction):
+        for each in self._suspects(transaction, now):
             if each.due_at > now:
                 break
             claim = transaction.claim_suspect(each.id, kind=self._kind, worker_id=worker_id, now=now)
             if claim is not None:
+                self._limits.end(transaction, [claim], now=now)
                 return Claimed([claim], now)
         return Claimed([], None)
 
-    def _suspects(self, transaction: Transaction) -> list[Suspect]:
+    def _suspects(self, transaction: Transaction, now: Instant) -> list[Suspect]:
+        """The pending suspects that may start here, those that are due first."""
         found = transaction.suspects(limit=SUSPECTS_MAX)
-        return [e for e in found if e.queue == queue_of(e.pool, e.name) and self._runs(e.pool, e.name)]
+        served = [e for e in found if e.queue == queue_of(e.pool, e.name) and self._runs(e.pool, e.name)]
+        self._limits.begin_suspects(transaction, {each.tenant for each in served}, now=now)
+        return self._limits.unheld(served)
 
     # -- what was taken although the reply said otherwise
 

@@ -15,9 +15,17 @@ from evertick.store.contract.claims import Head, Share
 
 
 def divide(
-    heads: Sequence[Head], room: int, *, running: Mapping[TenantId, int], served: Mapping[TenantId, int]
+    heads: Sequence[Head],
+    room: int,
+    *,
+    running: Mapping[TenantId, int],
+    served: Mapping[TenantId, int],
+    at_most: Mapping[TenantId, int] = {},
 ) -> list[Share]:
-    """Up to `room` places behind the heads. `running` counts each tenant's running jobs; `served` grows with time."""
+    """Up to `room` places behind the heads. `running` counts each tenant's running jobs; `served` grows with time.
+
+    A tenant in `at_most` gets no more than that, and the others get what it leaves in the next pass.
+    """
     by_tenant: dict[TenantId, list[Head]] = {}
     for head in sorted(heads, key=_by_rank):
         by_tenant.setdefault(head.tenant, []).append(head)
@@ -25,7 +33,7 @@ def divide(
     shares: list[Share] = []
     for tenant, places in zip(tenants, levelled(room, [running.get(each, 0) for each in tenants]), strict=True):
         queues = by_tenant[tenant]
-        each, more = divmod(places, len(queues))
+        each, more = divmod(min(places, at_most.get(tenant, places)), len(queues))
         shares += [Share(head, limit) for i, head in enumerate(queues) if (limit := each + (i < more))]
     return shares
 

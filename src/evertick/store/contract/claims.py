@@ -36,6 +36,7 @@ class Suspect(NamedTuple):
     """A pending suspect."""
 
     id: JobId
+    tenant: TenantId
     queue: QueueId
     due_at: Instant
     pool: str

@@ -29,6 +29,7 @@ from evertick.store.contract.jobs import Jobs
 from evertick.store.contract.ledger import Ledger
 from evertick.store.contract.notifications import Listener
 from evertick.store.contract.schedules import Schedules
+from evertick.store.contract.tenants import Tenants
 from evertick.store.contract.workers import Workers
 
 T = TypeVar("T")
@@ -50,7 +51,7 @@ class Isolation(StrEnum):
     """
 
 
-class Transaction(Jobs, Claims, Workers, Documents, Calls, Schedules, Ledger, Control, Protocol):
+class Transaction(Jobs, Claims, Workers, Documents, Calls, Schedules, Ledger, Control, Tenants, Protocol):
     """One transaction. None of its methods waits for anything but the database."""
 
 

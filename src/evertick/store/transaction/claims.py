@@ -67,7 +67,7 @@ class SqlClaims(Driver):
 
     def suspects(self, *, limit: int) -> list[Suspect]:
         rows = self._fetch("suspects", {"limit": limit})
-        return [Suspect(r[0], r[1], r[2], r[3] or DEFAULT_POOL, r[4]) for r in rows]
+        return [Suspect(r[0], r[1], r[2], r[3], r[4] or DEFAULT_POOL, r[5]) for r in rows]
 
     def claim_suspect(self, job_id: JobId, *, kind: FunctionKind, worker_id: WorkerId, now: Instant) -> Claim | None:
         params = {"id": job_id, "kind": kind.value, "worker_id": worker_id, "now": now}

@@ -14,10 +14,11 @@ from evertick.store.transaction.documents import SqlDocuments
 from evertick.store.transaction.jobs import SqlJobs
 from evertick.store.transaction.ledger import SqlLedger
 from evertick.store.transaction.schedules import SqlSchedules
+from evertick.store.transaction.tenants import SqlTenants
 from evertick.store.transaction.workers import SqlWorkers
 
 
-class SqlTransaction(SqlJobs, SqlClaims, SqlWorkers, SqlDocuments, SqlSchedules, SqlLedger):
+class SqlTransaction(SqlJobs, SqlClaims, SqlWorkers, SqlDocuments, SqlSchedules, SqlLedger, SqlTenants):
     """One transaction on a SQL database."""
 
     def __init__(self) -> None:

@@ -118,7 +118,7 @@ class MutationLoop(Loop):
 
         with self._claims.watching():
             claimed, begun = await self._deps.executors.write_two(
-                self._claim_work(worker_id), begin, isolation=Isolation.RELAXED
+                self._claim_work(worker_id), begin, isolation=self._claims.isolation(Isolation.RELAXED)
             )
         if begun is not None:
             await self._batches.complete(Batch(claimed.claims, worker_id), begun)
@@ -155,7 +155,8 @@ class MutationLoop(Loop):
 
     async def _claim(self, worker_id: WorkerId, runs: list[Claim]) -> Claimed:
         with self._claims.watching():
-            return await self._deps.executors.write(self._claim_work(worker_id, runs), isolation=Isolation.RELAXED)
+            work, isolation = self._claim_work(worker_id, runs), self._claims.isolation(Isolation.RELAXED)
+            return await self._deps.executors.write(work, isolation=isolation)
 
     def _claim_work(self, worker_id: WorkerId, runs: Sequence[Claim] = ()) -> Work[Claimed]:
         """Claim a batch beside the claims `runs` and what was set aside."""
@@ -218,7 +219,7 @@ class MutationLoop(Loop):
         with self._claims.watching():
             claimed = await self._deps.executors.write(
                 lambda transaction: self._claims.suspect(transaction, worker_id, now=self._deps.clock.now()),
-                isolation=Isolation.EACH,
+                isolation=self._claims.isolation(Isolation.EACH),
             )
         await self._batches.run(claimed.claims, worker_id)
 

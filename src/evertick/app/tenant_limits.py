@@ -1,0 +1,103 @@
+"""`app.tenants`: what each tenant may use.
+
+    app.tenants.set("acme", running=5, starts_per_minute=600, jobs=10_000)
+    print(app.tenants.get("acme").usage.jobs)
+
+Limits are kept in the database, so they hold for all workers and programs. A first limit is heard of within a second.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypedDict, Unpack
+
+from evertick.api.tenants import TenantView
+from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes
+from evertick.app.transacting import Work
+from evertick.base.errors import Misuse
+from evertick.base.ids import TenantId, tenant_named
+from evertick.base.records.tenants import TenantLimits
+from evertick.store.contract.store import Transaction
+
+LIST_MAX: Final = 10_000
+COUNTED_MAX: Final = 1_000_000
+"""Jobs and schedules of a tenant are counted up to this."""
+
+
+class Limits(TypedDict, total=False):
+    """The limits that `set` changes."""
+
+    running: int | None
+    starts_per_minute: int | None
+    jobs: int | None
+    argument_bytes: int | None
+    schedules: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TenantOperations:
+    """What may be done with the limits of tenants, as work for a transaction. `on_change` is called with a change."""
+
+    on_change: Callable[[], object] = lambda: None
+
+    def get(self, name: str) -> Work[TenantView]:
+        """A tenant's limits, and what it uses just now, counted up to a million. Raises InvalidTenant."""
+        tenant = tenant_named(name)
+        return lambda transaction: _view(transaction, tenant, transaction.get_tenant_limits(tenant))
+
+    def list(self, *, first: str = "", limit: int = 100) -> Work[list[TenantView]]:
+        """Tenants with limits, by name, from `first` on; at most `limit`, up to 10,000. Others are not listed."""
+        if type(limit) is not int or not 1 <= limit <= LIST_MAX:
+            raise Misuse(f"limit= is a whole number from 1 to {LIST_MAX:,}, not {limit!r}")
+
+        def work(transaction: Transaction) -> list[TenantView]:
+            found = transaction.list_tenant_limits(first=TenantId(first), limit=limit)
+            return [_view(transaction, tenant, limits) for tenant, limits in found]
+
+        return work
+
+    def set(self, name: str, **limits: Unpack[Limits]) -> Work[TenantView]:
+        """Change some of a tenant's limits; None removes one, and those that are not given stay.
+
+        - `running`: jobs that run at a time, on all workers together; with 0 none starts. Jobs wait.
+        - `starts_per_minute`: attempts that start in a minute, evenly spread. Jobs wait.
+        - `jobs`: unfinished jobs. More are refused with QuotaExceeded.
+        - `argument_bytes`: the arguments of all unfinished jobs together. More are refused with QuotaExceeded. They are
+          added up at every call that schedules, so set `jobs`, too.
+        - `schedules`: schedules. More are refused with QuotaExceeded.
+
+        Raises InvalidTenant, and Misuse for an unknown limit or a value that is no number.
+        """
+        tenant = tenant_named(name)
+        changes: dict[str, Any] = dict(limits)
+        if unknown := sorted(changes.keys() - Limits.__annotations__):
+            raise Misuse(f"a tenant has no limit {unknown[0]}; the limits are {', '.join(Limits.__annotations__)}")
+        replace(TenantLimits(), **changes)  # what can never be stored is refused before the transaction
+
+        def work(transaction: Transaction) -> TenantView:
+            changed = replace(transaction.get_tenant_limits(tenant), **changes)
+            transaction.save_tenant_limits(tenant, changed)
+            self.on_change()
+            return _view(transaction, tenant, changed)
+
+        return work
+
+
+class _TenantSurface(Surface[TenantOperations]):
+    """The limits of tenants."""
+
+    get = reads(TenantOperations.get)
+    set = writes(TenantOperations.set)
+    list = reads(TenantOperations.list)
+
+
+class Tenants(Blocking[TenantOperations], _TenantSurface):
+    """`app.tenants`: each call is a transaction of its own."""
+
+
+class AsyncTenants(Awaited[TenantOperations], _TenantSurface):
+    """`app.aio.tenants`: as `Tenants`, and every call is awaited."""
+
+
+def _view(transaction: Transaction, tenant: TenantId, limits: TenantLimits) -> TenantView:
+    usage = transaction.tenant_usage(tenant, counted_max=COUNTED_MAX)
+    return TenantView(tenant=tenant, limits=limits, usage=usage)

@@ -1,0 +1,112 @@
+"""`evertick tenant ...`: what each tenant may use, and what it uses. Imports no app."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, Final
+
+import click
+
+from evertick.api.tenants import TenantView
+from evertick.app.tenant_limits import LIST_MAX, TenantOperations
+from evertick.base.records.tenants import LIMIT_MAX
+from evertick.cli.core.databases import db_option, open_database
+from evertick.cli.core.lazy import LazyGroup
+from evertick.cli.core.output import OutputOptions, plain, row_options
+
+OPERATIONS: Final = TenantOperations()
+FIELDS: Final = ("tenant", "running", "starts_per_minute", "jobs", "argument_bytes", "schedules")
+
+
+@click.group(cls=LazyGroup)
+def tenant() -> None:
+    """Tenants: what each may use, and what it uses."""
+
+
+class Limit(click.ParamType[int | str]):
+    """A whole number, or `none` for no limit."""
+
+    name = "limit"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        """Read the text of an option."""
+        if value == "none":
+            return "none"
+        try:
+            number = int(value)
+        except ValueError:
+            self.fail(f"{value!r} is neither a whole number nor 'none'", param, ctx)
+        if not 0 <= number <= LIMIT_MAX:
+            self.fail(f"{value} is not from 0 to {LIMIT_MAX:,}", param, ctx)
+        return number
+
+
+LIMITS: Final = {
+    "running": "Jobs that run at a time on all workers; more wait. With 0 none starts.",
+    "starts_per_minute": "Attempts that start in a minute, evenly spread; more wait.",
+    "jobs": "Unfinished jobs; more are refused.",
+    "argument_bytes": "Arguments of all unfinished jobs together, in bytes; more are refused.",
+    "schedules": "Schedules; more are refused.",
+}
+
+
+def _limit_options(command: Any) -> Any:
+    for name, words in reversed(LIMITS.items()):
+        command = click.option(f"--{name.replace('_', '-')}", name, type=Limit(), metavar="N|none", help=words)(command)
+    return command
+
+
+@tenant.command("list")
+@click.option("--first", metavar="NAME", default="", help="Begin at this name.")
+@click.option("--limit", type=click.IntRange(1, LIST_MAX), default=100, show_default=True)
+@db_option
+@row_options
+def list_tenants(first: str, limit: int, db: str | None, out: OutputOptions) -> None:
+    """List tenants with limits: of each limit, what is used and how much there may be."""
+    chosen = out.columns(TenantView.names() if out.is_data else FIELDS, FIELDS)
+    with open_database(db) as store:
+        found = store.read(OPERATIONS.list(first=first, limit=limit + 1))
+    more, found = len(found) > limit, found[:limit]
+    out.write_rows([view.to_json() for view in found], [_words(view) for view in found], chosen)
+    if not found and out.tells_of_nothing:
+        click.echo("no tenant has limits", err=True)
+    if more and not out.is_none:
+        click.echo(f"these are {limit}; there are more: --limit, or --first", err=True)
+
+
+@tenant.command("get")
+@click.argument("name")
+@db_option
+@row_options
+def get_tenant(name: str, db: str | None, out: OutputOptions) -> None:
+    """Show what a tenant uses, and what it may use."""
+    with open_database(db) as store:
+        _write(store.read(OPERATIONS.get(name)), out)
+
+
+@tenant.command("set")
+@click.argument("name")
+@_limit_options
+@db_option
+@row_options
+def set_tenant(name: str, db: str | None, out: OutputOptions, **limits: int | str | None) -> None:
+    """Change what a tenant may use; 'none' removes a limit."""
+    changes: Any = {each: None if value == "none" else value for each, value in limits.items() if value is not None}
+    if not changes:
+        raise click.UsageError(f"say which limit: {', '.join('--' + each.replace('_', '-') for each in LIMITS)}")
+    with open_database(db) as store:
+        _write(store.write(OPERATIONS.set(name, **changes)), out)
+
+
+def _write(view: TenantView, out: OutputOptions) -> None:
+    chosen = out.columns(TenantView.names() if out.is_data else FIELDS, FIELDS)
+    out.write_one(view.to_json(), _words(view), chosen)
+
+
+def _words(view: TenantView) -> Mapping[str, str]:
+    """Of each limit, what is used and how much there may be: `3 of 5`. What was used of a rate is not shown."""
+    used, limits = asdict(view.usage), asdict(view.limits)
+    words = {name: plain(value) for name, value in view.to_json().items()}
+    for name, limit in limits.items():
+        parts = [f"{value:,}" for value in (used.get(name), limit) if value is not None]
+        words[name] = " of ".join(parts) if limit is not None or name in used else ""
+    return words

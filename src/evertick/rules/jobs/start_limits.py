@@ -1,0 +1,48 @@
+"""How many jobs a tenant with a limit may start now, and when the next one may.
+
+The rate is a *generic cell rate algorithm* (ITU-T I.371): each start uses `60 s / starts_per_minute`, one after the
+other; a moment up to which the rate has been used may lie ahead of the present by a tenth of a minute. So a tenant that
+was idle may start a tenth of its minute at once, and from then on starts are evenly spread.
+"""
+
+from typing import Final
+
+from evertick.base.instants import Instant
+from evertick.base.records.tenants import StartLimit
+
+MINUTE_US: Final = 60_000_000
+AHEAD_US: Final = MINUTE_US // 10
+"""How far ahead of the present the rate may be used."""
+
+
+def starts_allowed(limit: StartLimit, *, running: int, now: Instant) -> int | None:
+    """How many jobs may start; None if the limits say nothing."""
+    allowed = [] if limit.running is None else [max(0, limit.running - running)]
+    if limit.per_minute is not None:
+        each = MINUTE_US // limit.per_minute
+        ahead = max(AHEAD_US, each)  # one start, where a minute has fewer than ten
+        allowed.append(max(0, (now * 1_000 + ahead - _used_until(limit, now)) // each))
+    return min(allowed, default=None)
+
+
+def after_starts(limit: StartLimit, count: int, *, now: Instant) -> int:
+    """Up to when the rate is used after so many starts, in microseconds since the epoch."""
+    if limit.per_minute is None:
+        return limit.used_until_us
+    return _used_until(limit, now) + count * (MINUTE_US // limit.per_minute)
+
+
+def next_start_at(limit: StartLimit, *, now: Instant) -> Instant | None:
+    """When the rate lets the next job start; None if it does now, or if there is none."""
+    if limit.per_minute is None:
+        return None
+    each = MINUTE_US // limit.per_minute
+    at = -(-(_used_until(limit, now) + each - max(AHEAD_US, each)) // 1_000)
+    return Instant(at) if at > now else None
+
+
+def _used_until(limit: StartLimit, now: Instant) -> int:
+    """Never in the past; nor farther ahead than a clock that was set back explains."""
+    assert limit.per_minute is not None  # noqa: S101
+    each = MINUTE_US // limit.per_minute
+    return min(max(limit.used_until_us, now * 1_000), now * 1_000 + max(AHEAD_US, each) + each)

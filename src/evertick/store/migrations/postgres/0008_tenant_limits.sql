@@ -1,0 +1,19 @@
+-- What each tenant may use. Only tenants with a limit have a row. A release that does not know of limits does not keep
+-- them, but may go on beside one that does.
+-- oldest code: 7
+
+create table tenant_limits (
+    tenant            text collate "C" not null primary key,
+    running           bigint,
+    starts_per_minute bigint,
+    jobs              bigint,
+    argument_bytes    bigint,
+    schedules         bigint,
+    -- Up to when the starts so far have used the rate, in microseconds since the epoch.
+    used_until_us     bigint not null default 0
+);
+
+-- afterwards:
+
+-- What a tenant has to be done, for its quotas.
+create index concurrently if not exists jobs_unfinished on jobs (tenant, size) where state in ('pending', 'in_progress');

@@ -1,0 +1,7 @@
+-- running_jobs: how many jobs of each tenant in the JSON list :tenants run. Reads the index jobs_running: what runs on
+-- all workers, however much waits. `tenant || ''` keeps PostgreSQL from the indexes of all a tenant's jobs.
+select tenant, count(*)
+  from jobs
+ where state = 'in_progress' and worker_id > ''
+   and (tenant || '') = any (array(select json_array_elements_text(:tenants::json)))
+ group by tenant

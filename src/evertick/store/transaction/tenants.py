@@ -1,0 +1,67 @@
+"""What tenants may use, over SQL."""
+
+import json
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import asdict
+
+from evertick.base.ids import TenantId
+from evertick.base.records.tenants import StartLimit, TenantLimits, TenantUsage
+from evertick.store.transaction.driver import Driver, Row
+
+
+class SqlTenants(Driver):
+    """The contract `Tenants`."""
+
+    def any_tenant_limits(self) -> bool:
+        return bool(self._fetch("any_tenant_limits", {}))
+
+    def get_tenant_limits(self, tenant: TenantId) -> TenantLimits:
+        rows = self._fetch("list_tenant_limits", {"first": tenant, "limit": 1})
+        return _limits(rows[0]) if rows and rows[0][0] == tenant else TenantLimits()
+
+    def list_tenant_limits(self, *, first: TenantId, limit: int) -> list[tuple[TenantId, TenantLimits]]:
+        return [(row[0], _limits(row)) for row in self._fetch("list_tenant_limits", {"first": first, "limit": limit})]
+
+    def save_tenant_limits(self, tenant: TenantId, limits: TenantLimits) -> None:
+        if limits.is_empty:
+            self._run("drop_tenant_limits", {"tenant": tenant})
+        else:
+            self._run("save_tenant_limits", {"tenant": tenant, **asdict(limits)})
+
+    def tenant_usage(self, tenant: TenantId, *, counted_max: int) -> TenantUsage:
+        return TenantUsage(
+            running=self.running_jobs([tenant])[tenant],
+            jobs=self.unfinished_jobs(tenant, limit=counted_max),
+            argument_bytes=self.argument_bytes(tenant),
+            schedules=self.count_schedules(tenant, limit=counted_max),
+        )
+
+    def unfinished_jobs(self, tenant: TenantId, *, limit: int) -> int:
+        return int(self._fetch("unfinished_jobs", {"tenant": tenant, "limit": limit})[0][0])
+
+    def argument_bytes(self, tenant: TenantId) -> int:
+        return int(self._fetch("argument_bytes", {"tenant": tenant})[0][0])
+
+    def count_schedules(self, tenant: TenantId, *, limit: int) -> int:
+        return int(self._fetch("count_schedules", {"tenant": tenant, "limit": limit})[0][0])
+
+    def held_back_tenants(self, tenants: Collection[TenantId]) -> set[TenantId]:
+        return {row[0] for row in self._fetch("held_back_tenants", _named(tenants))}
+
+    def start_limits(self, tenants: Collection[TenantId]) -> dict[TenantId, StartLimit]:
+        return {row[0]: StartLimit(*row[1:]) for row in self._fetch("start_limits", _named(tenants))}
+
+    def running_jobs(self, tenants: Collection[TenantId]) -> Mapping[TenantId, int]:
+        return Counter(dict(self._fetch("running_jobs", _named(tenants))))
+
+    def use_starts(self, tenant: TenantId, *, used_until_us: int) -> None:
+        self._run("use_starts", {"tenant": tenant, "used_until_us": used_until_us})
+
+
+def _limits(row: Row) -> TenantLimits:
+    return TenantLimits(running=row[1], starts_per_minute=row[2], jobs=row[3], argument_bytes=row[4], schedules=row[5])
+
+
+def _named(tenants: Collection[TenantId]) -> dict[str, str]:
+    return {"tenants": json.dumps(sorted(tenants))}
