@@ -12,6 +12,7 @@ from psycopg import sql
 from evertick.base.ids import DEFAULT_TENANT, TenantId, queue_of
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import Call, StoredDocument
+from evertick.base.records.tenants import TenantLimits
 from evertick.store.contract.store import Store, Transaction
 from evertick.store.open import open_store
 from evertick.store.transaction.statements import load_statements
@@ -59,6 +60,10 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
         {"tenant": "default", "index_name": "t.by", "key": b"a", "document_id": "t_5", "low": b"a", "limit": 10},
         {"index_entries_pkey", "documents_pkey"},
     ),
+    "running_jobs": ({"tenants": json.dumps(["default", "t1"])}, {"jobs_running"}),
+    "held_back_tenants": ({"tenants": json.dumps(["default", "t1"])}, {"tenant_limits_pkey"}),
+    "start_limits": ({"tenants": json.dumps(["default", "t1"])}, {"tenant_limits_pkey"}),
+    "list_tenant_limits": ({"first": "t1", "limit": 1}, {"tenant_limits_pkey"}),
     "find_call": ({"tenant": "default", "key": "k"}, {"calls_pkey"}),
     "prune_calls": ({"before": at(-1_000), "limit": 10}, {"calls_created", "calls_pkey"}),
 }
@@ -94,6 +99,7 @@ def fill(store: Store) -> None:
         tx.register_worker(worker())
         for number in range(300):
             tx.register_worker(worker(worker_id(number), leased_until=at(number * 1_000)))
+            tx.save_tenant_limits(TenantId(f"limited_{number}"), TenantLimits(running=number))
             tx.save_call(f"key_{number}", Call("f", "p", "r"), tenant=DEFAULT_TENANT, now=at(number))
         numbers = iter(range(1, 1_000_000))
         put = {"done": DONE, "running": RUNNING, "suspect": SUSPECTS}

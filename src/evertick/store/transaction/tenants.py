@@ -53,7 +53,7 @@ class SqlTenants(Driver):
         return {row[0]: StartLimit(*row[1:]) for row in self._fetch("start_limits", _named(tenants))}
 
     def running_jobs(self, tenants: Collection[TenantId]) -> Mapping[TenantId, int]:
-        return Counter(dict(self._fetch("running_jobs", _named(tenants))))
+        return Counter(row[0] for row in self._fetch("running_jobs", _named(tenants)))
 
     def use_starts(self, tenant: TenantId, *, used_until_us: int) -> None:
         self._run("use_starts", {"tenant": tenant, "used_until_us": used_until_us})
