@@ -61,6 +61,8 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
         {"index_entries_pkey", "documents_pkey"},
     ),
     "running_jobs": ({"tenants": json.dumps(["default", "t1"])}, {"jobs_running"}),
+    "unfinished_jobs": ({"tenant": "t1"}, {"jobs_unfinished"}),
+    "argument_bytes": ({"tenant": "t1"}, {"jobs_unfinished"}),
     "held_back_tenants": ({"tenants": json.dumps(["default", "t1"])}, {"tenant_limits_pkey"}),
     "start_limits": ({"tenants": json.dumps(["default", "t1"])}, {"tenant_limits_pkey"}),
     "list_tenant_limits": ({"first": "t1", "limit": 1}, {"tenant_limits_pkey"}),

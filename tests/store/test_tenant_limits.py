@@ -61,7 +61,7 @@ def test_what_a_tenant_uses_is_counted(store: Store) -> None:
 
     assert (usage.running, usage.jobs, usage.argument_bytes, usage.schedules) == (2, 4, 4 * len('{"n": 1}'), 0)
     assert store.read(lambda tx: tx.running_jobs([ACME, BOLT])) == {ACME: 2}
-    assert store.read(lambda tx: tx.unfinished_jobs(BOLT, limit=9)) == 1
+    assert store.read(lambda tx: tx.unfinished_jobs(BOLT)) == 1
 
 
 @pytest.mark.postgres

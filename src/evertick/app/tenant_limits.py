@@ -20,7 +20,7 @@ from evertick.store.contract.store import Transaction
 
 LIST_MAX: Final = 10_000
 COUNTED_MAX: Final = 1_000_000
-"""Jobs and schedules of a tenant are counted up to this."""
+"""Schedules of a tenant are counted up to this."""
 
 
 class Limits(TypedDict, total=False):
@@ -40,7 +40,7 @@ class TenantOperations:
     on_change: Callable[[], object] = lambda: None
 
     def get(self, name: str) -> Work[TenantView]:
-        """A tenant's limits, and what it uses just now, counted up to a million. Raises InvalidTenant."""
+        """A tenant's limits, and what it uses just now. Raises InvalidTenant."""
         tenant = tenant_named(name)
         return lambda transaction: _view(transaction, tenant, transaction.get_tenant_limits(tenant))
 
@@ -61,8 +61,7 @@ class TenantOperations:
         - `running`: jobs that run at a time, on all workers together; with 0 none starts. Jobs wait.
         - `starts_per_minute`: attempts that start in a minute, evenly spread. Jobs wait.
         - `jobs`: unfinished jobs. More are refused with QuotaExceeded.
-        - `argument_bytes`: the arguments of all unfinished jobs together. More are refused with QuotaExceeded. They are
-          added up at every call that schedules, so set `jobs`, too.
+        - `argument_bytes`: the arguments of all unfinished jobs together. More are refused with QuotaExceeded.
         - `schedules`: schedules. More are refused with QuotaExceeded.
 
         Raises InvalidTenant, and Misuse for an unknown limit or a value that is no number.

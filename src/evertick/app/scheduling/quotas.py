@@ -46,7 +46,7 @@ class Quotas:
         if limits.jobs is not None:
             _refuse_beyond(
                 limits.jobs,
-                transaction.unfinished_jobs(tenant, limit=limits.jobs),
+                transaction.unfinished_jobs(tenant),
                 len(jobs),
                 tenant,
                 "unfinished jobs",

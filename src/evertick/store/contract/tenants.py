@@ -27,11 +27,11 @@ class Tenants(Protocol):
         ...
 
     def tenant_usage(self, tenant: TenantId, *, counted_max: int) -> TenantUsage:
-        """What a tenant uses. Jobs and schedules are counted up to `counted_max`."""
+        """What a tenant uses. Schedules are counted up to `counted_max`."""
         ...
 
-    def unfinished_jobs(self, tenant: TenantId, *, limit: int) -> int:
-        """How many unfinished jobs a tenant has, at most `limit`."""
+    def unfinished_jobs(self, tenant: TenantId) -> int:
+        """How many unfinished jobs a tenant has."""
         ...
 
     def argument_bytes(self, tenant: TenantId) -> int:

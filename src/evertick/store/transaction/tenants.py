@@ -32,13 +32,13 @@ class SqlTenants(Driver):
     def tenant_usage(self, tenant: TenantId, *, counted_max: int) -> TenantUsage:
         return TenantUsage(
             running=self.running_jobs([tenant])[tenant],
-            jobs=self.unfinished_jobs(tenant, limit=counted_max),
+            jobs=self.unfinished_jobs(tenant),
             argument_bytes=self.argument_bytes(tenant),
             schedules=self.count_schedules(tenant, limit=counted_max),
         )
 
-    def unfinished_jobs(self, tenant: TenantId, *, limit: int) -> int:
-        return int(self._fetch("unfinished_jobs", {"tenant": tenant, "limit": limit})[0][0])
+    def unfinished_jobs(self, tenant: TenantId) -> int:
+        return int(self._fetch("unfinished_jobs", {"tenant": tenant})[0][0])
 
     def argument_bytes(self, tenant: TenantId) -> int:
         return int(self._fetch("argument_bytes", {"tenant": tenant})[0][0])

@@ -16,4 +16,4 @@ create table tenant_limits (
 -- afterwards:
 
 -- What a tenant has to be done, for its quotas.
-create index concurrently if not exists jobs_unfinished on jobs (tenant, size) where state in ('pending', 'in_progress');
+create index concurrently if not exists jobs_unfinished on jobs ((tenant || ''), size) where state in ('pending', 'in_progress');
