@@ -15,8 +15,7 @@ __all__ = [
     "AlreadyExists", "ArgumentsTooLarge", "Conflict", "DatabaseLocked", "DatabaseUnavailable", "DocumentNotFound",
     "EvertickError", "FunctionNotFound", "IdempotencyConflict", "InvalidArguments", "InvalidDatabaseUrl",
     "InvalidDelay", "InvalidSpec", "InvalidTenant", "InvalidText", "JobNotFound", "LimitExceeded", "Misuse", "NotFound",
-    "NotUnique",
-    "OutcomeUnknown", "RegistrationError", "ScheduleNotFound", "SchemaMismatch", "StorageFailed", "TooManyJobs",
-    "TransactionRefused", "Unavailable",
-    "ValueTooLarge", "VersionConflict", "WriteConflict",
+    "NotUnique", "OutcomeUnknown", "QuotaExceeded", "RegistrationError", "ScheduleNotFound", "SchemaMismatch",
+    "StorageFailed", "TooManyJobs", "TransactionRefused", "Unavailable", "ValueTooLarge", "VersionConflict",
+    "WriteConflict",
 ]  # fmt: skip

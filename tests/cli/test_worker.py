@@ -109,7 +109,7 @@ def test_the_first_worker_on_a_sqlite_file_creates_it(folder: Path, start: Start
     worker.wait_for("runs the jobs of chat")
 
     job_id = evertick(folder, "run", "app.wait", "seconds=0", "--after", "0s").out.strip()
-    worker.wait_for(r"app\.wait: waiting")
+    worker.wait_for(r"waiting function=app\.wait")
 
     worker.send(signal.SIGTERM)
     assert worker.end() == 0

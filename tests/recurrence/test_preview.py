@@ -1,4 +1,4 @@
-"""`evertick schedule preview`: offline answers for one spec from flags, and for many from a file."""
+"""`evertick schedule preview`: times of one spec from flags, and for many from a file."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from evertick.cli.schedule.preview import answers, preview
+from evertick.cli.schedule.preview import preview, previews
 from evertick.cli.schedule.spec_flags import SpecFlags, spec_options
 
 
@@ -17,7 +17,7 @@ def run(*arguments: str) -> Result:
 
 
 def ask(**line: Any) -> dict[str, Any]:
-    [answer] = answers([json.dumps(line)], "now", 5)
+    [answer] = previews([json.dumps(line)], "now", 5)
     return answer
 
 

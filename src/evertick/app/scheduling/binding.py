@@ -97,7 +97,13 @@ def _on_sqlite(connection: sqlite3.Connection | AwaitedSqlite, prefix: str, work
     if connection.isolation_level is not None and not connection.in_transaction:
         connection.execute("begin")
     with _set(connection, row_factory=None, text_factory=str):
-        return _explained(work, SqliteTransaction(connection, prefix=prefix))
+        transaction = SqliteTransaction(connection, prefix=prefix)
+
+        def as_writer(_: Transaction) -> T:
+            transaction.begin_writing()  # what has read first could not write any more once another has written
+            return work(transaction)
+
+        return _explained(as_writer, transaction)
 
 
 def _on_postgres(connection: Any, schema: str, work: Work[T]) -> T:

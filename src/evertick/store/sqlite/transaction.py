@@ -37,6 +37,10 @@ class SqliteTransaction(SqlTransaction):
         """The connection this transaction runs on."""
         return self._connection
 
+    def begin_writing(self) -> None:
+        """Take the write lock now, before anything is read."""
+        self._run("begin_writing", {})
+
     def explain(self, error: BaseException) -> EvertickError | None:
         if error is self.failure:
             return self.failure
