@@ -17,13 +17,9 @@ _COMMENT: Final = re.compile(r"^\s*--.*\n", re.MULTILINE)
 _PARAMETER: Final = re.compile(r"(?<![:\w]):([a-z_]+)")
 
 
+@cache
 def load_statements(dialect: str, place: str = "") -> Mapping[str, str]:
     """Every statement as `dialect` ("sqlite" or "postgres") speaks it, by name, on the tables at a place."""
-    return _loaded(dialect, place)
-
-
-@cache
-def _loaded(dialect: str, place: str) -> Mapping[str, str]:
     texts: dict[str, str] = {}
     for room in (files("evertick.store") / "sql").iterdir():
         for entry in room.iterdir():
