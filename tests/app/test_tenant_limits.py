@@ -8,10 +8,12 @@ import pytest
 
 from evertick import ActionCtx, App, MutationCtx, SyncActionCtx, every
 from evertick.base.errors import InvalidTenant, Misuse, QuotaExceeded
-from evertick.base.ids import TenantId
-from evertick.base.records.jobs import JobFilter, JobState
+from evertick.base.ids import TenantId, WorkerId
+from evertick.base.records.jobs import FunctionKind, JobFilter, JobState
 from evertick.base.records.tenants import TenantLimits, TenantUsage
+from evertick.engine.jobs.claims import Claims, Room
 from evertick.engine.runtime.settings import Settings
+from evertick.store.contract.store import Isolation
 from evertick.store.transaction.tenants import SqlTenants
 from evertick.testing import World
 from tests.app.conftest import OpenApp
@@ -292,3 +294,24 @@ def test_where_no_tenant_has_limits_a_claim_asks_nothing_more(
     with Engine(app) as engine:
         assert engine.wait(job_id).state is JobState.SUCCESS
     assert together.ended["default"] == 1
+
+
+@pytest.mark.postgres
+def test_a_claim_behind_the_tenants_of_the_last_one_heeds_their_limits(open_postgres_app: OpenApp) -> None:
+    app, _ = counting(open_postgres_app)
+    app.tenants.set("acme", running=1)
+    e = app.environment
+    claims = Claims(e.engine_deps(app._execution, app.counters), FunctionKind.MUTATION)
+    worker_id, now = WorkerId("worker_ann"), e.clock.now
+
+    def claim() -> int:
+        isolation = claims.isolation(Isolation.RELAXED)
+        work = lambda tx: claims.due(tx, worker_id, now=now(), room=Room(jobs=9))  # noqa: E731
+        return len(e.store.write(work, isolation=isolation).claims)
+
+    app.tenant("acme").scheduler.run_after(0, "note")
+    assert claim() == 1
+    assert claim() == 0
+    assert claims._may_guess  # that look has found nothing: the next claim begins where the last one succeeded
+    app.tenant("acme").scheduler.run_after(0, "note")
+    assert [claim() for _ in range(5)] == [0] * 5

@@ -214,7 +214,7 @@ class Claims:
             heads += [head for head in again if head[:2] <= start[:2]]
         self._after = heads[-1] if len(heads) == wanted else START
         self._looked_at = now
-        self._limits.look(transaction, {head.tenant for head in heads}, now=now)
+        self._limits.look(transaction, [*heads, *self._last], now=now)  # a guess may claim behind the last ones
         return heads
 
     def _read(self, transaction: Transaction, after: Head, limit: int) -> list[Head]:
@@ -238,7 +238,7 @@ class Claims:
         """Claim behind the heads, in passes: what one tenant leaves goes to the others."""
         claims: list[Claim] = []
         limits = self._limits
-        limits.begin(transaction, {head.tenant for head in heads}, now=now)
+        limits.begin(transaction, heads, now=now)
         unheld = limits.unheld(heads)
         self.holds_back = len(unheld) < len(heads)
         heads = unheld
@@ -298,7 +298,7 @@ class Claims:
         """The pending suspects that may start here, those that are due first."""
         found = transaction.suspects(limit=SUSPECTS_MAX)
         served = [e for e in found if e.queue == queue_of(e.pool, e.name) and self._runs(e.pool, e.name)]
-        self._limits.begin_suspects(transaction, {each.tenant for each in served}, now=now)
+        self._limits.begin_suspects(transaction, served, now=now)
         return self._limits.unheld(served)
 
     # -- what was taken although the reply said otherwise

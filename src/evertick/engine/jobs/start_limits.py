@@ -43,20 +43,20 @@ class StartLimits:
         self._holds_locks = isolation is not Isolation.EACH
         return isolation
 
-    def look(self, transaction: Transaction, tenants: Collection[TenantId], *, now: Instant) -> None:
-        """With a look at heads: learn which of these tenants are limited."""
+    def look(self, transaction: Transaction, heads: Sequence[Head], *, now: Instant) -> None:
+        """With a look: learn which of the tenants of these heads are limited."""
         if not 0 <= now - self._asked_at < self._ask_every_ms:
             self._any, self._asked_at = transaction.any_tenant_limits(), now
-        self._limited = transaction.held_back_tenants(tenants) if self._any and tenants else set()
+        self._limited = self._limited_of(transaction, heads)
 
-    def begin(self, transaction: Transaction, tenants: Collection[TenantId], *, now: Instant) -> None:
-        """Before a claim: lock the limits of these tenants, and count what runs."""
-        self._limits, self._open = self._allowed(transaction, self._limited.intersection(tenants), now)
-
-    def begin_suspects(self, transaction: Transaction, tenants: Collection[TenantId], *, now: Instant) -> None:
-        """As `begin`, for tenants that no look has seen."""
-        limited = transaction.held_back_tenants(tenants) if self._any and tenants else set()
+    def begin(self, transaction: Transaction, heads: Sequence[Head], *, now: Instant) -> None:
+        """Before a claim behind heads that were looked at: lock the limits of their tenants, and count what runs."""
+        limited = self._limited.intersection(head.tenant for head in heads) if self._limited else self._limited
         self._limits, self._open = self._allowed(transaction, limited, now)
+
+    def begin_suspects(self, transaction: Transaction, suspects: Sequence[Suspect], *, now: Instant) -> None:
+        """As `begin`, for suspects, which no look has seen."""
+        self._limits, self._open = self._allowed(transaction, self._limited_of(transaction, suspects), now)
 
     @property
     def open(self) -> dict[TenantId, int]:
@@ -90,6 +90,9 @@ class StartLimits:
         """When a tenant that was held back may start a job again, as far as is known."""
         rates = [next_start_at(limit, now=now) for limit in self._limits.values() if limit.per_minute is not None]
         return min([at for at in rates if at is not None], default=Instant(now + LOOK_AGAIN_MS))
+
+    def _limited_of(self, transaction: Transaction, found: Sequence[H]) -> set[TenantId]:
+        return transaction.held_back_tenants({each.tenant for each in found}) if self._any and found else set()
 
     def _allowed(
         self, transaction: Transaction, limited: Collection[TenantId], now: Instant
