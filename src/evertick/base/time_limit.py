@@ -116,6 +116,13 @@ class Guard:
             time.sleep(0)
         _strikes()[1](self.thread, None)
 
+    def settle(self) -> None:
+        """As `land`, for code that goes on. It catches FunctionTimeout: this call is itself a place to be struck."""
+        try:
+            self.land()
+        except FunctionTimeout:  # this was the one under way
+            self.land()
+
     def call(self, limit_s: float, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
         """Call the user's function outside, and come back inside; nothing strikes afterwards.
 
@@ -139,10 +146,7 @@ class Guard:
         self.deadline = 0.0
         if self.fired or self.busy:
             try:
-                try:
-                    self.land()
-                except FunctionTimeout:  # this was the one under way; the next may have been begun before
-                    self.land()
+                self.settle()
             except FunctionTimeout:
                 pass
         if self.fired:
@@ -168,10 +172,7 @@ class Guard:
             error = raised
         if was_inside and self.fired:
             try:
-                try:
-                    self.land()
-                except FunctionTimeout:
-                    self.land()
+                self.settle()
             except FunctionTimeout:
                 pass
         if error is not None:
@@ -187,10 +188,7 @@ class Guard:
         self.inside = True
         if self.fired:
             try:
-                try:
-                    self.land()
-                except FunctionTimeout:
-                    self.land()
+                self.settle()
             except FunctionTimeout:
                 pass
         try:
