@@ -83,6 +83,10 @@ class Site:
     def end(self, minute: float, at: Instant, outcome: str = "success") -> None:
         """The run of a minute ends."""
         (row,) = [row for row in self.ledger() if row.nominal_at == after(minute) and row.fate == "started"]
+        self.report(row, at, outcome)
+
+    def report(self, row: OccurrenceRow, at: Instant, outcome: str = "success") -> None:
+        """The run of a row of the ledger ends."""
         report = RunReport(
             row.job_id or JobId(""), DEFAULT_TENANT, S1, row.nominal_at, row.origin, row.request, at, outcome, None, ""
         )
@@ -353,3 +357,19 @@ def test_a_function_taken_for_one_of_another_kind_is_set_right_when_it_starts(si
 
     assert job.kind is FunctionKind.ACTION
     assert site.row().target.kind is FunctionKind.ACTION
+
+
+@pytest.mark.parametrize(("ahead_ms", "started_at"), [(6, NOON + MINUTE + 6), (5_000, NOON + MINUTE)])
+def test_a_run_starts_no_earlier_than_the_end_that_another_process_saw_a_few_milliseconds_ahead(
+    site: Site, ahead_ms: int, started_at: int
+) -> None:
+    site.create(policies=Policies(overlap=Overlap.BUFFER_ALL))
+    site.ask(NOON, Triggered(at=NOON, request="one"), Triggered(at=NOON, request="two"))
+    site.look(NOON)
+    first = next(row for row in site.ledger() if row.fate == "started")
+    site.report(first, at=Instant(NOON + MINUTE + ahead_ms))
+
+    site.look(after(1))
+
+    second = next(row for row in site.ledger() if row.fate == "started" and row.job_id != first.job_id)
+    assert second.started_at == started_at

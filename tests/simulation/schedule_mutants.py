@@ -97,6 +97,11 @@ def kept_time_forgotten(working: Any, event: Any) -> None:
     UPDATED(working, replace(event, pending=()))
 
 
+def at_once(state: Any, reports: Any, now: Instant) -> Instant:
+    """A run starts when its process says so, whatever the clock of another said. (Was real.)"""
+    return now
+
+
 @contextmanager
 def rows_of_a_moment_ago() -> Iterator[None]:
     """Now and then a page is one that was read before, as if nobody locked and nobody looked at revisions."""
@@ -145,5 +150,6 @@ MUTANTS: Final = (
         sql("close_occurrences", "where tenant = ?", "where 0 and tenant = ?"),
     ),
     Mutant("opens lost", "a run that began does not count as open", swap(SqlSchedules, "_write_open", nothing_opened)),
+    Mutant("early start", "a run starts before the end it waited for", swap(evaluation, "_after_ends", at_once)),
     Mutant("jitter", "an update drops the time that jitter keeps back", swap(decide, "_updated", kept_time_forgotten)),
 )

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from evertick.base.ids import DEFAULT_TENANT, ScheduleId
+from evertick.engine.schedules.evaluation import CLOCKS_DIFFER_MS
 from evertick.engine.schedules.times import ScheduleTimes
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS
 from evertick.rules.schedules.fates import Reason
@@ -185,6 +186,15 @@ class Truth:
                 query = "select * from sim_runs where schedule_id = ? and open_before >= ?"
                 for row in self.world.rows(query, schedule_id, kind.exclusive):
                     yield f"overlap: {row}"
+
+    def started_before_an_end(self) -> Iterator[str]:
+        """Runs of which the ledger says that they overlapped, only because the clocks of two processes differ a bit."""
+        for schedule_id in sorted(name for name, kind in self.kinds.items() if kind.exclusive == 1):
+            query = """select o.started_at, o.ended_at, r.born from sim_runs r join occurrences o on o.job_id = r.job_id
+                        where r.schedule_id = ? and o.outcome in ('success', 'failed') order by r.rowid"""
+            for (_, ended_at, born), (started_at, _, next_born) in pairwise(self.world.rows(query, schedule_id)):
+                if born == next_born and started_at < ended_at <= started_at + CLOCKS_DIFFER_MS:
+                    yield f"overlap: {schedule_id} started a run at {started_at}; the one before ended at {ended_at}"
 
     def disordered(self) -> Iterator[str]:
         """Occurrences of a schedule's own that started before an earlier one.

@@ -189,6 +189,7 @@ def _judge(cluster: ScheduleCluster) -> Iterator[str]:
     now = cluster.now()
     yield from truth.doubled()
     yield from truth.overlapping()
+    yield from truth.started_before_an_end()
     yield from truth.disordered()
     yield from truth.misjudged_by_age()
     yield from truth.unfinished()

@@ -18,11 +18,11 @@ from typing import Any, Final, ParamSpec, Self, Unpack
 from evertick.api.schedules import ScheduleDescription, ScheduleSummary
 from evertick.app.execution.contexts import MutationCtx, QueryCtx, SyncActionCtx
 from evertick.app.functions.function import Function, FunctionCall
+from evertick.app.paging import all_schedules
 from evertick.app.schedules.api import ScheduleReader, Schedules
 from evertick.app.schedules.commands import ScheduleOperations, initial_state
 from evertick.app.schedules.definition import Definition, define, schedule_id_of
 from evertick.app.schedules.options import CronOptions, given, note_of
-from evertick.app.schedules.paging import all_schedules
 from evertick.app.schedules.specs import When, anchored, check_spec, union
 from evertick.app.schedules.update import difference
 from evertick.app.schedules.views import sentence, summary

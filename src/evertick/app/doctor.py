@@ -5,10 +5,11 @@ Pending jobs, schedules and crons are compared with the functions of an app. Not
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from evertick.api.deploys import DoctorReport, Finding, Problem
-from evertick.app.schedules.paging import all_schedules
+from evertick.app.paging import all_schedules, job_pages
 from evertick.base.errors import FunctionNotFound, InvalidArguments, InvalidSpec, RegistrationError, SchemaMismatch
 from evertick.base.ids import TenantId
 from evertick.base.records.jobs import FunctionKind, Job, JobFilter, JobState
@@ -20,7 +21,6 @@ from evertick.store.records.schedule import Schedule
 if TYPE_CHECKING:
     from evertick.app.app import App
 
-JOBS_PAGE: Final = 1_000
 JOBS_MAX: Final = 100_000
 """Pending jobs that are looked at."""
 IDS_SHOWN: Final = 10
@@ -47,7 +47,8 @@ def examine(app: "App", transaction: Transaction, tenant: TenantId) -> DoctorRep
     """Compare a tenant's pending jobs, schedules and crons with the code of an app."""
     groups: dict[_Complaint, _Group] = {}
     jobs = 0
-    for job in _pending(transaction, tenant):
+    where = JobFilter(tenant=tenant, states=(JobState.PENDING,))
+    for job in chain.from_iterable(job_pages(transaction, where, limit=JOBS_MAX)):
         jobs += 1
         for complaint in _of_job(app, job):
             group = groups.setdefault(complaint, _Group())
@@ -75,18 +76,6 @@ def examine(app: "App", transaction: Transaction, tenant: TenantId) -> DoctorRep
         complete=jobs < JOBS_MAX,
         findings=tuple(findings),
     )
-
-
-def _pending(transaction: Transaction, tenant: TenantId) -> Iterator[Job]:
-    """The pending jobs, as far as they are looked at."""
-    where = JobFilter(tenant=tenant, states=(JobState.PENDING,))
-    after = ""
-    for _ in range(JOBS_MAX // JOBS_PAGE):
-        page = transaction.list_jobs(where, limit=JOBS_PAGE, after=after)
-        yield from page
-        if len(page) < JOBS_PAGE:
-            return
-        after = page[-1].id
 
 
 def _of_job(app: "App", job: Job) -> Iterator[_Complaint]:

@@ -1,16 +1,15 @@
 """The state of a database at a glance: who works, what waits and for how long, and what failed lately."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from evertick.api.status import FailureView, QueueView, StatusView, WorkerView
+from evertick.app.paging import job_pages
 from evertick.base.ids import TenantId
 from evertick.base.instants import HOUR_MS, Instant, to_datetime, to_datetime_or_none
 from evertick.base.records.jobs import NO_ERROR, Job, JobFilter, JobState, blocked
 from evertick.store.contract.store import Transaction
 
-PAGE: Final = 1_000
 JOBS_MAX: Final = 20_000
 """Unfinished jobs, and failed ones, that are looked at."""
 
@@ -27,7 +26,7 @@ def status_of(transaction: Transaction, tenant: TenantId, now: Instant) -> Statu
     queues: dict[tuple[str, str], _Queue] = {}
     unfinished = (JobState.PENDING, JobState.IN_PROGRESS)
     count, lag_ms = 0, 0
-    for page in _pages(transaction, JobFilter(tenant=tenant, states=unfinished)):
+    for page in job_pages(transaction, JobFilter(tenant=tenant, states=unfinished), limit=JOBS_MAX):
         waits = blocked(page, live, now)
         count += len(page)
         for job in page:
@@ -38,7 +37,8 @@ def status_of(transaction: Transaction, tenant: TenantId, now: Instant) -> Statu
     failed = 0
     failures: dict[str, FailureView] = {}
     since = Instant(now - HOUR_MS)
-    for page in _pages(transaction, JobFilter(tenant=tenant, states=(JobState.FAILED,)), newest_first=True):
+    where = JobFilter(tenant=tenant, states=(JobState.FAILED,))
+    for page in job_pages(transaction, where, limit=JOBS_MAX, newest_first=True):
         failed += len(page)
         for job in page:
             if job.completed_at is not None and job.completed_at >= since:
@@ -95,14 +95,3 @@ def _with(view: FailureView | None, job: Job, at: Instant) -> FailureView:
         return view.model_copy(update={"count": count})
     error = NO_ERROR if job.error is None else job.error.value
     return FailureView(function=job.name, count=count, last=to_datetime(at), job_id=job.id, error=error.text)
-
-
-def _pages(transaction: Transaction, where: JobFilter, *, newest_first: bool = False) -> Iterator[list[Job]]:
-    """The jobs page by page, as far as they are looked at."""
-    after: str | None = None
-    for _ in range(JOBS_MAX // PAGE):
-        page = transaction.list_jobs(where, limit=PAGE, after=after, newest_first=newest_first)
-        yield page
-        if len(page) < PAGE:
-            return
-        after = page[-1].id

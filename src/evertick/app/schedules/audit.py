@@ -11,8 +11,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from evertick.api.reports import AuditCounts, AuditReport, Unrecorded, UnrecordedTime
+from evertick.app.paging import all_occurrences, all_schedules
 from evertick.app.schedules.blocked_runs import is_blocked
-from evertick.app.schedules.paging import all_occurrences, all_schedules
 from evertick.app.schedules.queries import span
 from evertick.app.schedules.views import occurrence_view
 from evertick.app.transacting import Work

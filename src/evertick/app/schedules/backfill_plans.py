@@ -3,8 +3,8 @@
 from datetime import datetime
 
 from evertick.api.schedules import BackfillView
+from evertick.app.paging import all_occurrences
 from evertick.app.schedules.options import word
-from evertick.app.schedules.paging import all_occurrences
 from evertick.base.errors import Misuse
 from evertick.base.instants import Instant, from_datetime, to_datetime
 from evertick.base.records.schedules import OccurrenceFilter

@@ -18,9 +18,9 @@ from evertick.api.schedules import (
     SchedulePage,
     TimeView,
 )
+from evertick.app.paging import PAGE_MAX
 from evertick.app.schedules.backfill_plans import backfill_view
 from evertick.app.schedules.blocked_runs import blocked_runs
-from evertick.app.schedules.paging import PAGE_MAX
 from evertick.app.schedules.specs import When, union
 from evertick.app.schedules.views import RECENT, description, history_line, occurrence_view, summary, time_view
 from evertick.app.transacting import Work

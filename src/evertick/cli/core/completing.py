@@ -55,7 +55,7 @@ def _jobs(ctx: click.Context, incomplete: str) -> Iterable[str]:
 
 
 def _schedules(ctx: click.Context, incomplete: str) -> Iterable[str]:
-    from evertick.app.schedules.paging import all_schedules
+    from evertick.app.paging import all_schedules
     from evertick.base.records.schedules import ScheduleFilter
 
     where = ScheduleFilter(tenant=_tenant(ctx), id_contains=incomplete or None)

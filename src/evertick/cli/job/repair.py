@@ -9,6 +9,7 @@ from typing import Final, Protocol, TypeVar
 import click
 
 from evertick.app.documents.tables import require_job_id
+from evertick.app.paging import job_pages
 from evertick.app.scheduling.job_builder import check_horizon
 from evertick.base.errors import EvertickError, InvalidArguments
 from evertick.base.ids import IdMaker, JobId, system_entropy
@@ -27,7 +28,6 @@ from evertick.engine.runtime.executors import retry_conflicts
 from evertick.recurrence.zones.names import zone_named
 from evertick.store.contract.store import Store, Transaction
 
-PAGE: Final = 500
 JOBS_MAX: Final = 100_000
 
 T = TypeVar("T")
@@ -172,14 +172,7 @@ def _confirm(verb: str, count: int) -> None:
 
 
 def _ids(store: Store, where: JobFilter) -> list[str]:
-    found: list[str] = []
-    while len(found) < JOBS_MAX:
-        after = found[-1] if found else ""
-        page = store.read(lambda tx: tx.list_jobs(where, limit=PAGE, after=after))  # noqa: B023
-        found += [job.id for job in page]
-        if len(page) < PAGE:
-            break
-    return found
+    return store.read(lambda tx: [job.id for page in job_pages(tx, where, limit=JOBS_MAX) for job in page])
 
 
 def _moment(store: Store, text: str | None, what: str) -> Instant | None:

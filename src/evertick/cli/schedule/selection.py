@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from evertick.api.schedules import ScheduleSummary
-from evertick.app.schedules.paging import PAGE_MAX
+from evertick.app.paging import PAGE_MAX
 from evertick.app.schedules.queries import Where
 from evertick.base.errors import Misuse
 from evertick.cli.core.flags import Decorator, flag, flags, shared

@@ -9,7 +9,8 @@ them is left for the next evaluation, so that nothing is judged before what came
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Final, NamedTuple
 
 from evertick.base.instants import Instant
 from evertick.base.records.schedules import RunReport
@@ -33,6 +34,9 @@ from evertick.rules.schedules.fates import Origin, RunOutcome
 from evertick.rules.schedules.state import OCCURRENCES_PER_ROUND, Backfill, FireTime, OccurrenceKey, ScheduleState
 from evertick.store.records.schedule import Schedule
 
+CLOCKS_DIFFER_MS: Final = 1_000
+"""How far the clocks of a fleet's processes are taken to differ. An end further in the future says nothing of now."""
+
 
 class Inputs(NamedTuple):
     """What an evaluation takes into account beside the times that are due.
@@ -52,8 +56,9 @@ def evaluate(schedule: Schedule, inputs: Inputs, evaluation: Evaluation) -> Eval
     """Everything that follows now for a schedule. Raises SchemaMismatch or InvalidSpec if it cannot be read."""
     now, gone = evaluation.now, inputs.eligibility.gone
     happened = _happened(schedule, inputs, now)
-    plan = fold(schedule.state, [*happened.events, Looked(at=now)], now)
-    item = outcome(schedule, plan, happened, evaluation)
+    judged_at = _after_ends(schedule.state, happened.reports, now)
+    plan = fold(schedule.state, [*happened.events, Looked(at=now)], judged_at)
+    item = outcome(schedule, plan, happened, evaluation if judged_at == now else replace(evaluation, now=judged_at))
     return item._replace(gone=True) if gone and not happened.more else item
 
 
@@ -77,6 +82,13 @@ def _happened(schedule: Schedule, inputs: Inputs, now: Instant) -> Happened:
     if following is None:
         events.append(SpecEnded(at=now))  # after the requests: an update's new spec may have no further time
     return Happened(events, reports, following, more)
+
+
+def _after_ends(state: ScheduleState, reports: Sequence[RunReport], now: Instant) -> Instant:
+    """The moment at which runs start: `now`, but not before an end that is known, where clocks differ a little."""
+    ends = [report.ended_at for report in reports]
+    ends += [end.ended_at for end in (state.last_result, state.last_failure) if end is not None]
+    return max([now, *(end for end in ends if end - now <= CLOCKS_DIFFER_MS)])
 
 
 def _begin(state: ScheduleState, inputs: Inputs, now: Instant) -> Instant:

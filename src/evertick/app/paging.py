@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from evertick.base.instants import Instant
+from evertick.base.records.jobs import Job, JobFilter
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, ScheduleFilter
 from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
@@ -32,3 +33,18 @@ def all_schedules(transaction: Transaction, where: ScheduleFilter) -> Iterator[S
         if len(page) < PAGE_MAX:
             return
         after = (page[-1].next_at, page[-1].id)
+
+
+def job_pages(
+    transaction: Transaction, where: JobFilter, *, limit: int, newest_first: bool = False
+) -> Iterator[list[Job]]:
+    """The jobs that `where` chooses, by id and page by page; no further page once there were `limit`."""
+    after: str | None = None
+    count = 0
+    while count < limit:
+        page = transaction.list_jobs(where, limit=PAGE_MAX, after=after, newest_first=newest_first)
+        yield page
+        count += len(page)
+        if len(page) < PAGE_MAX:
+            return
+        after = page[-1].id
