@@ -276,6 +276,23 @@ def test_a_call_under_a_key_happens_once_and_answers_the_same(app: App) -> None:
     assert app.call_once("another", add, 5) == 10
 
 
+def test_a_call_under_a_key_is_awaited_on_an_event_loop(app: App) -> None:
+    add: Any = app.functions.resolve("add")
+
+    async def story() -> None:
+        assert await app.aio.call_once("key", add, 5) == 5
+        assert await asyncio.gather(*(app.aio.call_once("another", add, 5) for _ in range(4))) == [10] * 4
+        assert await app.tenant("acme").aio.call_once("key", add, 7) == 7
+        with pytest.raises(IdempotencyConflict):
+            await app.aio.call_once("key", add, 6)
+        with pytest.raises(Misuse, match="only mutations take an idempotency key"):
+            await app.aio.call_once("key", app.functions.resolve("total"))  # type: ignore[arg-type]
+
+    asyncio.run(story())
+    assert app.call_once("key", add, 5) == 5
+    assert app.call("total") == 10
+
+
 def test_a_key_belongs_to_one_function_and_its_arguments(app: App) -> None:
     add: Any = app.functions.resolve("add")
 

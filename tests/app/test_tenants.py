@@ -109,6 +109,17 @@ def test_idempotency_keys_are_the_tenants_own(open_app: OpenApp) -> None:
     assert app.tenant("other").call_once("key", add, "two") != first
 
 
+def test_what_is_awaited_has_the_names_of_what_blocks(open_app: OpenApp) -> None:
+    app = notes(open_app)
+
+    def names(access: object) -> set[str]:
+        return {name for name in dir(access) if not name.startswith("_")}
+
+    own = {"environment", "aio", "call_async", "bind", "functions", "actor", "tenant_id"}
+    assert names(app.tenant("acme").aio) == names(app.tenant("acme")) - own
+    assert names(app.aio) == names(app.tenant("acme").aio) | {"tenants"}
+
+
 def test_what_is_awaited_has_the_same_methods(open_app: OpenApp) -> None:
     app = notes(open_app)
     aio = app.tenant("acme").aio

@@ -75,6 +75,9 @@ async def awaited(session: AsyncSession, connection: AsyncConnection) -> None:
     app.bind(session).run_after(1, send, "x").upper()  # E: attr-defined
     await app.bind(session).using(key="k").run_after(1, send, 5)  # E: arg-type
     await app.bind(connection).cancel(ids[0] or job_id)
+    once: str = await app.tenant("acme").aio.call_once("key", send, "hello")
+    await app.aio.call_once(once, count)  # E: arg-type
+    await app.tenant("acme").aio.tenants.get("acme")  # E: attr-defined
 
 
 def program(world: World) -> None:

@@ -6,10 +6,13 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
+import psycopg
 import pytest
 
 from tests.cli.programs import DEADLINE_S, Program, Start, children_of, environment, evertick
@@ -100,6 +103,51 @@ def test_a_loop_that_does_not_turn_is_not_live(folder: Path, start: Start) -> No
     worker.wait_for("blocking")
 
     assert ask(port, "/live") == (503, {"ok": False, "reason": "the event loop has not turned for 2 s"})
+
+
+@pytest.mark.postgres
+def test_a_worker_without_its_lease_or_its_database_is_live_but_not_ready(
+    folder: Path, start: Start, postgres_url: str
+) -> None:
+    changes = {"EVERTICK_DATABASE_URL": postgres_url}
+    evertick(folder, "migrate", "app.py", **changes)
+    port = free_port()
+    worker = start("worker", "--health-port", str(port), **changes)
+    worker.wait_for(READY)
+    wait_until(port, "/ready", 200)
+    name = urlsplit(postgres_url).path[1:]
+    with psycopg.connect(urlunsplit(urlsplit(postgres_url)._replace(path="/postgres")), autocommit=True) as admin:
+        with psycopg.connect(postgres_url) as own:  # a lease that ends as soon as it is renewed
+            own.execute(
+                "create function expire() returns trigger language plpgsql as "
+                "$$ begin new.leased_until = 1; return new; end $$"
+            )
+            own.execute(
+                "create trigger expire before insert or update on workers for each row execute procedure expire()"
+            )
+            own.execute("update workers set leased_until = 1")
+        assert wait_until(port, "/ready", 503) in {"the worker's lease has run out", "the worker is not registered"}
+        with psycopg.connect(postgres_url) as own:
+            own.execute("drop trigger expire on workers")
+        wait_until(port, "/ready", 200)
+
+        admin.execute(f"alter database {name} allow_connections false".encode())
+        admin.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", [name])
+        assert wait_until(port, "/ready", 503) == "the database cannot be read"
+        assert ask(port, "/live") == (200, {"ok": True})
+        admin.execute(f"alter database {name} allow_connections true".encode())
+        wait_until(port, "/ready", 200)
+
+
+def wait_until(port: int, path: str, status: int) -> str:
+    """Ask for a page until it has this status; returns its reason."""
+    deadline = time.monotonic() + DEADLINE_S
+    while time.monotonic() < deadline:
+        got, body = ask(port, path)
+        if got == status:
+            return str(body.get("reason"))
+        time.sleep(0.1)
+    raise AssertionError((got, body))
 
 
 def test_a_health_port_that_cannot_be_used_is_refused(folder: Path) -> None:

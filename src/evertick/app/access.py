@@ -78,10 +78,14 @@ class Access(ABC):
 
         Raises IdempotencyConflict if the key was used with another function or other arguments, and what `call` raises.
         """
+        return cast("R", self._execution.call_once(self._mutation(function), args, kwargs, key=key))
+
+    def _mutation(self, function: Mutation[P, R]) -> Mutation[..., Any]:
+        """What `call_once` calls. Raises Misuse for anything but a mutation."""
         resolved = self.functions.resolve(function)
         if not isinstance(resolved, Mutation):
             raise Misuse(f"{resolved.name} is not a mutation; only mutations take an idempotency key")
-        return cast("R", self._execution.call_once(resolved, args, kwargs, key=key))
+        return resolved
 
     @property
     def scheduler(self) -> Scheduler:
@@ -122,6 +126,11 @@ class AsyncAccess:
         """Like `App.call`, without blocking the event loop."""
         return await self._access.call_async(function, *args, **kwargs)
 
+    async def call_once(self, key: str, function: Mutation[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Like `App.call_once`, without blocking the event loop."""
+        access = self._access
+        return cast("R", await access._execution.call_once_async(access._mutation(function), args, kwargs, key=key))
+
     @property
     def scheduler(self) -> AsyncScheduler:
         """Like `App.scheduler`, and every call is awaited."""
@@ -134,6 +143,19 @@ class AsyncAccess:
         return self._access._execution.awaited_schedules(self._access.tenant_id, self._access.actor)
 
     @property
+    def db(self) -> "AsyncDocuments":
+        """Like `App.db`, and every call is awaited."""
+        from evertick.app.outside_documents import AsyncDocuments, DocumentOperations
+
+        access, e = self._access, self._access.environment
+        operations = DocumentOperations(e, access.tenant_id)
+        return AsyncDocuments(operations, e.executors.read, access._execution.transact_async)
+
+
+class AsyncApp(AsyncAccess):
+    """`app.aio`: what a program can do with the whole app, awaited."""
+
+    @property
     def tenants(self) -> "AsyncTenants":
         """Like `App.tenants`, and every call is awaited."""
         from evertick.app.tenant_limits import AsyncTenants, TenantOperations
@@ -142,12 +164,3 @@ class AsyncAccess:
         return AsyncTenants(
             TenantOperations(e.job_builder.quotas.forget), e.executors.read, access._execution.transact_async
         )
-
-    @property
-    def db(self) -> "AsyncDocuments":
-        """Like `App.db`, and every call is awaited."""
-        from evertick.app.outside_documents import AsyncDocuments, DocumentOperations
-
-        access, e = self._access, self._access.environment
-        operations = DocumentOperations(e, access.tenant_id)
-        return AsyncDocuments(operations, e.executors.read, access._execution.transact_async)

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from evertick.app.access import Access
+from evertick.app.access import Access, AsyncApp
 from evertick.app.decorators import Decorators
 from evertick.app.documents.tables import declare_table
 from evertick.app.opening import DATA_FOLDER, Opening
@@ -135,6 +135,11 @@ class App(Decorators, Opening):
                 self._environment.failures = self.failures
         self.failures.add(hook)
         return hook
+
+    @property
+    def aio(self) -> AsyncApp:
+        """The same on an event loop: `await app.aio.scheduler.run_after(5, send)`, `await app.aio.db.get(id)`."""
+        return AsyncApp(self)
 
     # -- tenants
 

@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from evertick.base.errors import Misuse
+from evertick.base.ids import WorkerId
 from evertick.engine.runtime.event_loop import a_loop_runs_here, run_to_end
 from evertick.engine.runtime.settings import Settings
 from evertick.store.contract.store import Store
@@ -53,9 +54,9 @@ class Stopper:
         return self._requests > 1
 
     @property
-    def is_registered(self) -> bool:
-        """Whether the worker holds a lease, so that it can claim jobs."""
-        return self._worker.registration.current_id() is not None
+    def worker_id(self) -> WorkerId | None:
+        """Under which the worker claims jobs; None while it is not registered."""
+        return self._worker.registration.current_id()
 
     def ask(self) -> None:
         """One more request to stop. Call it in the loop's thread."""

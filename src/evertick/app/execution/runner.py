@@ -5,7 +5,6 @@ neither: they pass through, so that the engine runs the function again and they 
 """
 
 import asyncio
-import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -15,12 +14,11 @@ from evertick.app.environment import Environment
 from evertick.app.execution.action_attempt import ActionAttempt
 from evertick.app.execution.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx, run_in_frame, run_reading
 from evertick.app.execution.failures import raised_by
+from evertick.app.execution.keyed_calls import KeyedCall
 from evertick.app.functions.function import Action, Function, Mutation
-from evertick.app.functions.options import check_key
 from evertick.app.run.run import Run, ScheduledRun, TransactionRun, scheduled_run, typed_or_plain
 from evertick.base.errors import (
     FunctionNotFound,
-    IdempotencyConflict,
     Misuse,
     OutcomeUnknown,
     SchemaMismatch,
@@ -29,7 +27,7 @@ from evertick.base.errors import (
 from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import TIMED_OUT, Outcome, Raised, Returned
-from evertick.base.records.jobs import Call, Claim, FunctionKind, ServedFunction
+from evertick.base.records.jobs import Claim, FunctionKind, ServedFunction
 from evertick.base.time_limit import FunctionTimeout, current_guard, is_interrupt
 from evertick.engine.runtime.event_loop import a_loop_runs_here
 from evertick.engine.runtime.executors import retry_conflicts, retry_conflicts_async
@@ -190,35 +188,36 @@ class Execution:
         async with run.calls:
             return await self._e.executors.call_to_end(function)
 
-    def call_once(self, function: Mutation[..., Any], args: Any, kwargs: Any, *, key: str) -> Any:
+    def call_once(self, function: Mutation[..., Any], args: Any, kwargs: Any, /, *, key: str) -> Any:
         """Call a mutation under an idempotency key: called again with the key, it returns what it returned.
 
         Raises IdempotencyConflict if the key was used with another function or other arguments.
         """
-        check_key(key, what="an idempotency key")
-        encoded = function.encode_args(args, kwargs)
-        fingerprint = hashlib.sha256(f"{function.name}\0{encoded}".encode()).hexdigest()
-        plain = self._mutation_work(function, encoded, None)
-
-        def work(transaction: Transaction) -> str:
-            known = transaction.find_call(key, tenant=self._tenant)
-            if known is not None:
-                if known.fingerprint != fingerprint:
-                    raise IdempotencyConflict(
-                        f"the idempotency key {key!r} was used for {known.name} with other arguments; use a new key"
-                    )
-                return known.result
-            result = function.encode_result(plain(transaction))
-            call = Call(function.name, fingerprint, result)
-            transaction.save_call(key, call, tenant=self._tenant, now=self._e.clock.now())
-            return result
-
+        work = self._keyed_work(function, args, kwargs, key)
         with _unwrapped():
             try:
-                answer = self.transact(work)
+                result = self.transact(work)
             except OutcomeUnknown:
-                answer = self.transact(work)  # with a key, asking again is safe
-        return typed_or_plain(answer, function.decode_result)
+                result = self.transact(work)  # with a key, asking again is safe
+        return typed_or_plain(result, function.decode_result)
+
+    async def call_once_async(self, function: Mutation[..., Any], args: Any, kwargs: Any, /, *, key: str) -> Any:
+        """As `call_once`, without blocking the event loop."""
+        e = self._e
+        write = partial(e.store.write, self._keyed_work(function, args, kwargs, key))
+        with _unwrapped():
+            try:
+                result = await retry_conflicts_async(lambda: e.executors.call(write), e.entropy)
+            except OutcomeUnknown:
+                result = await retry_conflicts_async(lambda: e.executors.call(write), e.entropy)
+        return typed_or_plain(result, function.decode_result)
+
+    def _keyed_work(
+        self, function: Mutation[..., Any], args: Any, kwargs: Any, key: str
+    ) -> Callable[[Transaction], str]:
+        encoded = function.encode_args(args, kwargs)
+        call = KeyedCall(key, function, encoded, self._mutation_work(function, encoded, None))
+        return lambda transaction: call.result_in(transaction, tenant=self._tenant, now=self._e.clock.now())
 
     def schedules(self, tenant: TenantId, actor: str, /) -> "Schedules":
         """A tenant's schedules, each call a transaction of its own."""

@@ -1,7 +1,8 @@
 """Health of a worker over HTTP, for process managers: GET /live and GET /ready.
 
 `/live` is 200 while the event loop turns: restart a process for which it is not. `/ready` is 200 while the worker is
-registered, is not stopping and reaches its database. Otherwise both are 503. The body is JSON with a reason.
+registered, holds its lease, is not stopping and reaches its database. Otherwise both are 503. The body is JSON with a
+reason.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from typing import Final
 
 from evertick.app.serving import Stopper
 from evertick.base.errors import EvertickError, Misuse
+from evertick.cli.core.databases import now_of
 from evertick.store.contract.store import Store
 
 _logger: Final = logging.getLogger("evertick.cli")
@@ -91,16 +93,20 @@ class WorkerHealth:
         """Why the worker takes no jobs."""
         if self._stopper.asked:
             return "the worker is stopping"
-        if not self._stopper.is_registered:
+        worker_id = self._stopper.worker_id
+        if worker_id is None:
             return "the worker is not registered"
         # While the database does not reply, one probe waits for it and not all of them.
         if not self._reading.acquire(blocking=False):
             return "the database has not replied to an earlier probe"
         try:
-            self._store.read(lambda transaction: transaction.list_workers())
+            now = now_of(self._store)
+            alive = self._store.read(lambda transaction: transaction.workers_alive(now))
         except EvertickError as error:
             _logger.warning("/ready: %s", error)  # who asks need not know where the database is
             return "the database cannot be read"
         finally:
             self._reading.release()
+        if all(worker.id != worker_id for worker in alive):
+            return "the worker's lease has run out"
         return self.live()
