@@ -1,6 +1,7 @@
 """Specs as authors write them, drawn at random: Hypothesis strategies for every source and exclusion."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -22,6 +23,7 @@ ZONES = (
 PERIODS = (1, 5, 60, 90, 300, 900, 1200, 1800, 3600, 5400, 7200, 18900, 86400, 172800, 604800, 1209600)
 
 
+@cache
 def items(low: int, high: int, *, wraps: bool) -> st.SearchStrategy[str]:
     value = st.integers(low, high)
     pair = st.tuples(value, value).filter(lambda p: wraps or p[0] <= p[1])
@@ -35,6 +37,7 @@ def items(low: int, high: int, *, wraps: bool) -> st.SearchStrategy[str]:
     )
 
 
+@cache
 def fields(
     low: int, high: int, special: st.SearchStrategy[str] | None = None, *, wraps: bool = True
 ) -> st.SearchStrategy[str]:
@@ -101,11 +104,18 @@ MOMENTS = st.one_of(
 )
 
 
+@cache
 def numbers(low: int, high: int, *, negative: bool = False) -> st.SearchStrategy[list[int]]:
     value = st.integers(low, high)
     value = st.one_of(value, value.map(lambda n: -n)) if negative else value
     some = st.lists(value, min_size=1, max_size=3, unique=True)
     return st.one_of(st.just(list[int]()), st.just(list[int]()), some)
+
+
+WEEKDAYS_OF = {
+    nth: st.lists(st.tuples(st.integers(-nth, nth), st.integers(0, 6)), max_size=3, unique=True) for nth in (0, 5, 53)
+}
+"""Days of the week, by how many of each a period has."""
 
 
 @st.composite
@@ -125,7 +135,7 @@ def recurs(draw: Draw, *, sub_daily: bool = True) -> str:
     lists |= {"BYHOUR": draw(numbers(0, 23)), "BYMINUTE": draw(numbers(0, 59)), "BYSECOND": draw(numbers(0, 59))}
     parts |= {name: ",".join(map(str, values)) for name, values in lists.items() if values}
     nth = {"YEARLY": 53, "MONTHLY": 5}.get(frequency, 0) if not lists.get("BYWEEKNO") else 0
-    days = draw(st.lists(st.tuples(st.integers(-nth, nth), st.integers(0, 6)), max_size=3, unique=True))
+    days = draw(WEEKDAYS_OF[nth])
     if days and draw(st.booleans()):
         parts["BYDAY"] = ",".join(f"{n or ''}{RFC_WEEKDAYS[day]}" for n, day in days)
     if any(name.startswith("BY") for name in parts) and draw(st.integers(0, 3)) == 0:
@@ -138,9 +148,14 @@ def recurs(draw: Draw, *, sub_daily: bool = True) -> str:
     return ";".join(f"{name}={value}" for name, value in parts.items())
 
 
+RECURS = recurs()
+DAILY_RECURS = recurs(sub_daily=False)
+TWO_MOMENTS = st.lists(MOMENTS, max_size=2)
+
+
 @st.composite
 def rrules(draw: Draw) -> RRule:
-    text: str = draw(recurs())
+    text: str = draw(RECURS)
     end = draw(st.integers(0, 9))
     if end < 2:
         text += f";COUNT={draw(st.integers(1, 50))}"
@@ -150,11 +165,8 @@ def rrules(draw: Draw) -> RRule:
     recur = None if end == 5 else text
     exrules: tuple[str, ...] = ()
     if recur is not None and draw(st.integers(0, 5)) == 0:
-        exrules = (draw(recurs(sub_daily=False)),)
-    return parse_rrule(
-        draw(MOMENTS), recur, tuple(draw(st.lists(MOMENTS, max_size=2))), tuple(draw(st.lists(MOMENTS, max_size=2))),
-        exrules,
-    )  # fmt: skip
+        exrules = (draw(DAILY_RECURS),)
+    return parse_rrule(draw(MOMENTS), recur, tuple(draw(TWO_MOMENTS)), tuple(draw(TWO_MOMENTS)), exrules)
 
 
 EXCLUSIONS = st.one_of(
@@ -172,35 +184,39 @@ EXCLUSIONS = st.one_of(
 )
 
 
+# Strategies are made once: to make one costs Hypothesis more than to draw from it.
+SOURCES: dict[str, st.SearchStrategy[Any]] = {
+    "crons": st.lists(crons(), max_size=2),
+    "intervals": st.lists(intervals(), max_size=1),
+    "calendars": st.lists(calendars(), max_size=1),
+    "rrules": st.lists(rrules(), max_size=2),
+    "times": TWO_MOMENTS,
+}
+TEMPORAL_SOURCES = SOURCES | {"crons": st.lists(temporal_crons(), max_size=2)}
+OPTIONS = st.fixed_dictionaries(
+    {
+        "excludes": st.lists(EXCLUSIONS, max_size=2).map(tuple),
+        "start": st.one_of(st.none(), st.integers(10**9, 15 * 10**8)),
+        "end": st.one_of(st.none(), st.integers(2 * 10**9, 3 * 10**9)),
+        "jitter_ms": st.sampled_from([0, 0, 500, 30_000, 3_600_000, 90_500]),
+        "time_zone": st.sampled_from(ZONES),
+        "dst": st.one_of(
+            st.none(),
+            st.builds(
+                Dst,
+                gap=st.one_of(st.none(), st.sampled_from(list(Gap))),
+                overlap=st.one_of(st.none(), st.sampled_from(list(Overlap))),
+            ),
+        ),
+    }
+)
+
+
 @st.composite
 def specs(draw: Draw) -> Spec:
     """Specs of one kind of source, or of several; about half of them in a zone whose clocks change."""
     temporal = draw(st.integers(0, 5)) == 0
-    kinds: dict[str, st.SearchStrategy[Any]] = {
-        "crons": st.lists(temporal_crons() if temporal else crons(), max_size=2),
-        "intervals": st.lists(intervals(), max_size=1),
-        "calendars": st.lists(calendars(), max_size=1),
-        "rrules": st.lists(rrules(), max_size=2),
-        "times": st.lists(MOMENTS, max_size=2),
-    }
+    kinds = TEMPORAL_SOURCES if temporal else SOURCES
     chosen = draw(st.sampled_from([*kinds, "all", "all"]))
     sources: dict[str, Any] = {n: tuple(draw(kind)) for n, kind in kinds.items() if chosen in (n, "all")}
-    return Spec(
-        **sources,
-        excludes=tuple(draw(st.lists(EXCLUSIONS, max_size=2))),
-        start=draw(st.one_of(st.none(), st.integers(10**9, 15 * 10**8))),
-        end=draw(st.one_of(st.none(), st.integers(2 * 10**9, 3 * 10**9))),
-        jitter_ms=draw(st.sampled_from([0, 0, 500, 30_000, 3_600_000, 90_500])),
-        time_zone=draw(st.sampled_from(ZONES)),
-        dst=draw(
-            st.one_of(
-                st.none(),
-                st.builds(
-                    Dst,
-                    gap=st.one_of(st.none(), st.sampled_from(list(Gap))),
-                    overlap=st.one_of(st.none(), st.sampled_from(list(Overlap))),
-                ),
-            )
-        ),
-        dialect=Dialect.TEMPORAL if temporal else Dialect.EVERTICK,
-    )
+    return Spec(**sources, **draw(OPTIONS), dialect=Dialect.TEMPORAL if temporal else Dialect.EVERTICK)
