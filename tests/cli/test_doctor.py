@@ -27,11 +27,15 @@ def report(ctx) -> None: ...
 def told(ctx, job_id, context, result) -> None: ...
 
 @app.mutation
+def price(ctx, order: int, cents: int) -> None: ...
+
+@app.mutation
 def order(ctx) -> None:
     ctx.scheduler.using(on_complete=told).run_after(600, report)
     for number in range(12):
         ctx.scheduler.run_after(600, bill, number)
     ctx.scheduler.run_after(600, remind, 1)
+    ctx.scheduler.run_after(600, price, 1, 250)
 
 app.crons.add("report", every(hours=1), report)
 """
@@ -42,6 +46,9 @@ app = App("shop")
 
 @app.mutation
 def bill(ctx, order_id: int) -> None: ...
+
+@app.mutation
+def price(ctx, amount: float) -> None: ...
 
 @app.query
 def report(ctx) -> int:
@@ -59,6 +66,9 @@ app = App("shop")
 
 @app.mutation
 def bill(ctx, order: int = 0, order_id: int = 0) -> None: ...
+
+@app.mutation
+def price(ctx, order: int = 0, cents: int = 0, amount: float = 0) -> None: ...
 
 @app.mutation(aliases=["app.told"])
 def was_told(ctx, job_id, context, result) -> None: ...
@@ -97,8 +107,8 @@ def test_code_that_fits_is_told_so(shop: Path) -> None:
     data = json.loads(evertick(shop, "doctor", "-o", "json").out)
 
     assert (done.code, done.out) == (0, "")
-    assert done.err == "14 pending jobs, 1 schedule and 0 crons fit the code of shop\n"
-    assert (data["fits"], data["findings"], data["jobs"], data["complete"]) == (True, [], 14, True)
+    assert done.err == "15 pending jobs, 1 schedule and 0 crons fit the code of shop\n"
+    assert (data["fits"], data["findings"], data["jobs"], data["complete"]) == (True, [], 15, True)
 
 
 def test_what_does_not_fit_is_listed_with_its_cure(shop: Path) -> None:
@@ -108,13 +118,14 @@ def test_what_does_not_fit_is_listed_with_its_cure(shop: Path) -> None:
     data = evertick(shop, "doctor", "-o", "json")
 
     assert done.code == data.code == 8
-    assert done.err.startswith("6 problems among 14 pending jobs, 1 schedule and 0 crons\n")
+    assert done.err.startswith("7 problems among 15 pending jobs, 1 schedule and 0 crons\n")
     report = json.loads(data.out)
     assert report["fits"] is False
     found = {(each["what"], each["function"]): each for each in report["findings"]}
     problems = {key: (each["problem"], each["count"]) for key, each in found.items()}
     assert problems == {
         ("job", "app.bill"): ("arguments", 12),
+        ("job", "app.price"): ("arguments", 1),
         ("job", "app.remind"): ("removed", 1),
         ("job", "app.report"): ("not_callable", 1),
         ("job", "app.told"): ("removed", 1),
@@ -125,7 +136,9 @@ def test_what_does_not_fit_is_listed_with_its_cure(shop: Path) -> None:
     assert len(bills["ids"]) == 10
     problem = "order_id: field required; order: extra inputs are not permitted"
     assert bills["detail"] == f"ArgumentValidationError: app.bill(order_id): {problem}"
-    assert bills["fix"].startswith(f"evertick job retry {bills['ids'][0]} --args JSON")
+    assert bills["fix"] == "evertick job retry --function app.bill --state pending --rename order=order_id"
+    prices = found["job", "app.price"]
+    assert prices["fix"].startswith(f"evertick job retry {prices['ids'][0]} --args JSON")
     assert found["job", "app.told"]["detail"].endswith("it is the on_complete of app.report")
     assert "aliases=['app.remind']" in found["job", "app.remind"]["fix"]
     assert found["schedule", "app.remind"]["ids"] == ["nightly"]

@@ -65,6 +65,23 @@ def test_a_pending_job_is_replaced_by_one_with_other_arguments(shop: App, comman
     assert (found["state"], found["args"], found["due_at"], found["key"]) == ("pending", {"order": 2}, due_at, "k")
 
 
+def test_arguments_get_another_name_in_all_jobs_that_a_filter_chooses(shop: App, command: Command) -> None:
+    failed = [shop.scheduler.run_after(0, "shop.bill", order=order) for order in (1, 3)]
+    work_off(shop, 2)
+    pending = shop.scheduler.run_after(3600, "shop.bill", order=5)
+    renamed = ("job", "retry", "--function", "shop.bill", "--rename", "order=order_id", "--yes", "-o", "json")
+
+    failed_again, replaced = command(*renamed), command(*renamed, "--state", "pending")
+
+    assert (failed_again.code, {row["job_id"] for row in failed_again.json}) == (0, set(failed))
+    for row, order in zip(failed_again.json, (1, 3), strict=True):
+        assert job(command, row["retried_as"])["args"] == {"order_id": order}
+    [row] = [row for row in replaced.json if row["job_id"] == pending]
+    assert (job(command, pending)["state"], job(command, row["retried_as"])["args"]) == ("canceled", {"order_id": 5})
+    assert replaced.code == 6  # those that failed are pending again, and have the new name already
+    assert "has no argument 'order'; it has order_id" in replaced.err
+
+
 def test_a_filter_retries_all_that_it_chooses_once_their_number_is_typed(
     shop: App, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,6 +140,11 @@ def test_what_cannot_be_is_refused_with_the_reason(shop: App, command: Command, 
         (["retry", failed, "--all"], 2, "name the jobs to retry by their ids, or choose them with --function"),
         (["retry", "--all"], 2, "this would retry 1 job; give --yes where no terminal can confirm it"),
         (["retry", "--all", "--args", "{}"], 2, "--args are of one job"),
+        (["retry", "--all", "--state", "pending"], 2, "pending jobs have not failed yet"),
+        (["retry", failed, "--rename", "order"], 2, "--rename 'order': name both arguments"),
+        (["retry", failed, "--rename", "id=order_id"], 2, "has no argument 'id'; it has order"),
+        (["retry", failed, "--rename", "order=order"], 2, "has the argument 'order' already"),
+        (["retry", failed, "--rename", "a=b", "--args", "{}"], 2, "give --args or --rename"),
         (["retry", failed, "--args", "[1]"], 2, "--args must hold a JSON object"),
         (["retry", "--all", "--since", "soon"], 2, "--since 'soon' is not a date or time"),
         (["run-now", done], 5, "is success; only the time of a pending job can be changed"),

@@ -3,7 +3,8 @@
 Pending jobs, schedules and crons are compared with the functions of an app. Nothing is written.
 """
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Final
@@ -33,6 +34,8 @@ class _Complaint:
     function: str
     problem: Problem
     detail: str
+    renamed: str = ""
+    """`old=new`, if that is how the arguments would fit."""
 
 
 @dataclass(slots=True)
@@ -127,12 +130,22 @@ def _of_call(app: "App", name: str, args: str | None) -> _Complaint | None:
         if args is not None:
             function.decode_args(args)
     except InvalidArguments as error:
-        return _Complaint(name, Problem.ARGUMENTS, str(error))
+        return _Complaint(name, Problem.ARGUMENTS, str(error), _renamed(args or "{}", function.parameter_names))
     return None
+
+
+def _renamed(args: str, parameters: Sequence[str]) -> str:
+    """`old=new`, if exactly one argument is unknown and exactly one parameter has none."""
+    given = json.loads(args)
+    unknown = [name for name in given if name not in parameters]
+    without = [name for name in parameters if name not in given]
+    return f"{unknown[0]}={without[0]}" if len(unknown) == len(without) == 1 else ""
 
 
 def _finding_of_jobs(app: "App", complaint: _Complaint, group: _Group) -> Finding:
     match complaint.problem:
+        case Problem.ARGUMENTS if complaint.renamed:
+            fix = f"evertick job retry --function {complaint.function} --state pending --rename {complaint.renamed}"
         case Problem.ARGUMENTS:
             fix = f"evertick job retry {group.ids[0]} --args JSON, or: evertick job cancel {group.ids[0]}"
         case Problem.UNREADABLE:

@@ -1,5 +1,6 @@
 """`evertick job retry`, `run-now` and `reschedule`: jobs that failed, wait, or do not fit the code any more."""
 
+import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -64,26 +65,57 @@ class JobChoice:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class NewArguments:
+    """Other arguments for jobs that do not fit the code any more."""
+
+    args: str | None = flag("--args", metavar="JSON", help="Other arguments, by name, for one job; it may be pending.")
+    renames: tuple[str, ...] = flag(
+        "--rename", default=(), metavar="OLD=NEW", help="Give an argument another name; may be repeated."
+    )
+    app_file: str | None = flag("--app", metavar="FILE", help="Check the arguments against this app's code.")
+
+    def of_jobs(self, ids: int) -> Callable[[Job], str | None]:
+        """The arguments of each job as text; None for those that it has. Raises UsageError, InvalidArguments."""
+        if self.args is not None and ids != 1:
+            raise click.UsageError("--args are of one job; give its id")
+        if self.args is not None and self.renames:
+            raise click.UsageError("give --args or --rename")
+        names = dict(_rename(text) for text in self.renames)
+        given = None if self.args is None else json_object(self.args, "--args", "arguments by name")
+        if given is None and not names:
+            return lambda job: None
+        encode = self._encoder()
+        return lambda job: encode(job, _renamed(job, names) if given is None else given)
+
+    def _encoder(self) -> Callable[[Job, dict[str, object]], str]:
+        """How arguments are written: checked against the code of the app, or as they are."""
+        if self.app_file is None:
+            return lambda job, given: _as_they_are(given)
+        from evertick.cli.core.loading import load_app, parse_target
+
+        functions = load_app(parse_target(self.app_file)).app.functions
+        return lambda job, given: functions.resolve(job.name).encode_args((), given)
+
+
 @click.command()
 @flags(JobChoice, "choice")
-@click.option("--state", type=click.Choice(("failed", "canceled")), default="failed", show_default=True,
-              help="Of the jobs that a filter chooses.")  # fmt: skip
-@click.option("--args", "args_text", metavar="JSON", help="Other arguments, by name, for one job; it may be pending.")
-@click.option("--app", "app_file", metavar="FILE", help="Check --args against this app's code.")
+@click.option("--state", type=click.Choice(("failed", "canceled", "pending")), default="failed", show_default=True,
+              help="Of the jobs that a filter chooses; pending with --rename only.")  # fmt: skip
+@flags(NewArguments, "new")
 @output_option
-def retry(choice: JobChoice, state: str, args_text: str | None, app_file: str | None, out: OutputOptions) -> int:
-    """Run failed or canceled jobs again, as new jobs; with --args, one with other arguments.
+def retry(choice: JobChoice, state: str, new: NewArguments, out: OutputOptions) -> int:
+    """Run failed or canceled jobs again, as new jobs; with --args or --rename, with other arguments.
 
     A pending job that no longer fits the code is replaced by one with these arguments, due at the same time.
     """
-    if args_text is not None and len(choice.job_ids) != 1:
-        raise click.UsageError("--args are of one job; give its id")
-    given = None if args_text is None else json_object(args_text, "--args", "arguments by name")
-    resolve = _functions(app_file)
+    if state == "pending" and not new.renames:
+        raise click.UsageError("pending jobs have not failed yet; --rename gives them other arguments")
+    arguments = new.of_jobs(len(choice.job_ids))
 
     def work(transaction: Transaction, /, *, job_id: JobId, now: Instant) -> tuple[str, dict[str, str]]:
         job = repair.job_found(transaction, job_id, chosen_tenant())
-        args = None if given is None else resolve(transaction, job, given)
+        args = arguments(job)
         again = repair.retry(transaction, job, args=args, now=now, make_id=ids.make)
         return f"{job_id} runs again as {again}", {"job_id": job_id, "retried_as": again}
 
@@ -181,19 +213,25 @@ def _moment(store: Store, text: str | None, what: str) -> Instant | None:
     return Instant(parse_when(text, zone_named("UTC"), what, now_of(store) // SECOND_MS) * SECOND_MS)
 
 
-def _functions(app_file: str | None) -> Callable[[Transaction, Job, dict[str, object]], str]:
-    """How arguments are written for a job: checked against the code of an app, or as they are."""
-    if app_file is None:
-        return lambda transaction, job, given: _as_they_are(given)
-    from evertick.cli.core.loading import load_app, parse_target
+def _rename(text: str) -> tuple[str, str]:
+    old, _, new = text.partition("=")
+    if not (old.isidentifier() and new.isidentifier()):
+        raise click.UsageError(f"--rename {text!r}: name both arguments, for example --rename email=address")
+    return old, new
 
-    functions = load_app(parse_target(app_file)).app.functions
-    return lambda transaction, job, given: functions.resolve(job.name).encode_args((), given)
+
+def _renamed(job: Job, names: dict[str, str]) -> dict[str, object]:
+    """A job's arguments under new names. Raises InvalidArguments if it lacks one, or has one of the new names."""
+    args: dict[str, object] = json.loads(job.args)
+    for old, new in names.items():
+        if old not in args:
+            raise InvalidArguments(f"job {job.id} has no argument {old!r}; it has {', '.join(args) or 'none'}")
+        if new in args:
+            raise InvalidArguments(f"job {job.id} has the argument {new!r} already")
+    return {names.get(name, name): value for name, value in args.items()}
 
 
 def _as_they_are(given: dict[str, object]) -> str:
-    import json
-
     try:
         return json.dumps(given, allow_nan=False)
     except ValueError as error:
