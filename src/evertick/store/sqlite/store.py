@@ -34,6 +34,7 @@ from evertick.store.sqlite.address import path_of
 from evertick.store.sqlite.change_poller import ForeignCommits
 from evertick.store.sqlite.engine_lock import EngineLock, engine_runs
 from evertick.store.sqlite.errors import ours
+from evertick.store.sqlite.memory import migrate_in_memory
 from evertick.store.sqlite.transaction import SqliteTransaction
 from evertick.store.sqlite.writer_queue import PATIENCE_MS, WriterQueue
 from evertick.store.transaction.driver import nested_write, of_the_driver
@@ -163,6 +164,11 @@ class SqliteStore:
                 self._readers.append(connection)
 
     def migrate(self) -> list[str]:
+        if self.path is None:
+            return migrate_in_memory(self._writing, self._migrate)
+        return self._migrate()
+
+    def _migrate(self) -> list[str]:
         return schema.migrate(self.dialect, self._state(), self._apply, place=self._place)
 
     def check_schema(self) -> None:
