@@ -76,10 +76,28 @@ def test_arguments_get_another_name_in_all_jobs_that_a_filter_chooses(shop: App,
     assert (failed_again.code, {row["job_id"] for row in failed_again.json}) == (0, set(failed))
     for row, order in zip(failed_again.json, (1, 3), strict=True):
         assert job(command, row["retried_as"])["args"] == {"order_id": order}
-    [row] = [row for row in replaced.json if row["job_id"] == pending]
-    assert (job(command, pending)["state"], job(command, row["retried_as"])["args"]) == ("canceled", {"order_id": 5})
-    assert replaced.code == 6  # those that failed are pending again, and have the new name already
-    assert "has no argument 'order'; it has order_id" in replaced.err
+    [row] = replaced.json  # those that failed are pending again, and have the new name already
+    assert (replaced.code, row["job_id"], job(command, pending)["state"]) == (0, pending, "canceled")
+    assert job(command, row["retried_as"])["args"] == {"order_id": 5}
+
+
+def test_a_job_is_retried_once(shop: App, command: Command) -> None:
+    first, second = (shop.scheduler.run_after(0, "shop.bill", order=order) for order in (1, 3))
+    work_off(shop, 2)
+    [row] = command("job", "retry", first, "-o", "json").json
+
+    again = command("job", "retry", first)
+    rest = command("job", "retry", "--function", "shop.bill", "--yes", "-o", "json")
+    nothing = command("job", "retry", "--all", "--yes")
+
+    assert (again.code, again.out) == (5, "")
+    assert f"was retried already, as {row['retried_as']}; if that failed too, retry that one" in again.err
+    assert [each["job_id"] for each in rest.json] == [second]
+    assert (nothing.code, nothing.err) == (0, "no jobs\n")
+    work_off(shop, 2)
+    assert {each["job_id"] for each in command("job", "retry", "--all", "--yes", "-o", "json").json} == {
+        row["retried_as"], rest.json[0]["retried_as"]
+    }  # fmt: skip
 
 
 def test_a_filter_retries_all_that_it_chooses_once_their_number_is_typed(
@@ -99,7 +117,7 @@ def test_a_filter_retries_all_that_it_chooses_once_their_number_is_typed(
     assert (wrong.code, wrong.out) == (130, "")
     assert (right.code, len(right.json)) == (0, 3)
     assert asked == ["To retry 3 jobs, type 3"] * 2
-    assert len(command(*chosen, "--yes").json) == 3
+    assert command(*chosen, "--yes").json == []  # they were retried already
     nothing = command("job", "retry", "--all", "--until", "now-1h")
     assert (nothing.code, nothing.err) == (0, "no jobs\n")
 

@@ -46,8 +46,17 @@ class JobChoice:
     yes: bool = flag("--yes", default=False, help="Do not ask for confirmation.")
     db: str | None = shared(data_options)
 
-    def chosen(self, store: Store, states: tuple[JobState, ...], verb: str) -> list[str]:
-        """The ids, once that is confirmed where a filter chooses. Raises UsageError, InvalidSpec."""
+    def chosen(
+        self,
+        store: Store,
+        states: tuple[JobState, ...],
+        verb: str,
+        meant: Callable[[Transaction, Job], bool] = lambda transaction, job: True,
+    ) -> list[str]:
+        """The ids, once that is confirmed where a filter chooses; it leaves out jobs that are not `meant`.
+
+        Raises UsageError, InvalidSpec.
+        """
         is_filtered = self.is_all or any(each is not None for each in (self.function, self.since, self.until))
         if bool(self.job_ids) == is_filtered:
             raise click.UsageError(
@@ -59,7 +68,7 @@ class JobChoice:
             tenant=chosen_tenant(), states=states, name=self.function,
             due_from=_moment(store, self.since, "--since"), due_until=_moment(store, self.until, "--until"),
         )  # fmt: skip
-        found = _ids(store, where)
+        found = _ids(store, where, meant)
         if found and not self.yes:
             _confirm(verb, len(found))
         return found
@@ -74,6 +83,10 @@ class NewArguments:
         "--rename", default=(), metavar="OLD=NEW", help="Give an argument another name; may be repeated."
     )
     app_file: str | None = flag("--app", metavar="FILE", help="Check the arguments against this app's code.")
+
+    def has_names_of(self, job: Job) -> bool:
+        """Whether a job has all arguments that get another name."""
+        return not self.renames or json.loads(job.args).keys() >= {old for old, _ in map(_rename, self.renames)}
 
     def of_jobs(self, ids: int) -> Callable[[Job], str | None]:
         """The arguments of each job as text; None for those that it has. Raises UsageError, InvalidArguments."""
@@ -107,11 +120,15 @@ class NewArguments:
 def retry(choice: JobChoice, state: str, new: NewArguments, out: OutputOptions) -> int:
     """Run failed or canceled jobs again, as new jobs; with --args or --rename, with other arguments.
 
-    A pending job that no longer fits the code is replaced by one with these arguments, due at the same time.
+    A pending job that no longer fits the code is replaced by one with these arguments, due at the same time. A filter
+    leaves out jobs that were retried already, and with --rename those without such an argument.
     """
     if state == "pending" and not new.renames:
         raise click.UsageError("pending jobs have not failed yet; --rename gives them other arguments")
     arguments = new.of_jobs(len(choice.job_ids))
+
+    def meant(transaction: Transaction, job: Job) -> bool:
+        return new.has_names_of(job) and repair.retried_as(transaction, job) is None
 
     def work(transaction: Transaction, /, *, job_id: JobId, now: Instant) -> tuple[str, dict[str, str]]:
         job = repair.job_found(transaction, job_id, chosen_tenant())
@@ -121,7 +138,7 @@ def retry(choice: JobChoice, state: str, new: NewArguments, out: OutputOptions) 
 
     ids = IdMaker(system_entropy())
     with open_database(choice.db) as store:
-        return _each(store, choice.chosen(store, (JobState(state),), "retry"), work, out)
+        return _each(store, choice.chosen(store, (JobState(state),), "retry", meant), work, out)
 
 
 @click.command("run-now")
@@ -203,8 +220,12 @@ def _confirm(verb: str, count: int) -> None:
         raise click.Abort
 
 
-def _ids(store: Store, where: JobFilter) -> list[str]:
-    return store.read(lambda tx: [job.id for page in job_pages(tx, where, limit=JOBS_MAX) for job in page])
+def _ids(store: Store, where: JobFilter, meant: Callable[[Transaction, Job], bool]) -> list[str]:
+    def work(transaction: Transaction) -> list[str]:
+        pages = job_pages(transaction, where, limit=JOBS_MAX)
+        return [job.id for page in pages for job in page if meant(transaction, job)]
+
+    return store.read(work)
 
 
 def _moment(store: Store, text: str | None, what: str) -> Instant | None:

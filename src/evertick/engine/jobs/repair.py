@@ -6,7 +6,7 @@ Plain functions over a transaction. A retry is a new job: the old one keeps its 
 from evertick.base.errors import AlreadyExists, Conflict, JobNotFound
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.instants import Instant, to_iso
-from evertick.base.records.jobs import Job, JobState, NewJob
+from evertick.base.records.jobs import Call, Job, JobState, NewJob
 from evertick.engine.jobs.completion import MakeId
 from evertick.store.contract.store import Transaction
 
@@ -44,10 +44,15 @@ def retry(transaction: Transaction, job: Job, *, args: str | None, now: Instant,
 
     With `args`, with these arguments; then a pending job can be replaced too, by one that is due when it was. The new
     job has the retry policy, the on_complete function, the key, the pool and the priority of the old one, but it is no
-    run of a schedule: the ledger keeps how that ended.
+    run of a schedule: the ledger keeps how that ended. A job is retried once; when it fails again, it is the new one
+    that can be retried.
 
-    Raises JobNotRetryable for another state, and AlreadyExists if a job holds the key meanwhile.
+    Raises JobNotRetryable for another state and for a job that was retried, AlreadyExists if a job holds the key
+    meanwhile.
     """
+    before = retried_as(transaction, job)
+    if before is not None:
+        raise JobNotRetryable(f"job {job.id} was retried already, as {before}; if that failed too, retry that one")
     is_replaced = job.state is JobState.PENDING and args is not None
     if not is_replaced and job.state not in (JobState.FAILED, JobState.CANCELED):
         raise JobNotRetryable(_why_not(job))
@@ -77,7 +82,20 @@ def retry(transaction: Transaction, job: Job, *, args: str | None, now: Instant,
         priority=job.priority,
     )
     transaction.insert_jobs([again])
+    # Two people who retry one job at the same moment meet at this key: one of them conflicts, and is told.
+    transaction.save_call(_key(job), Call(job.name, "retry", again.id), tenant=job.tenant, now=now)
     return again.id
+
+
+def retried_as(transaction: Transaction, job: Job) -> JobId | None:
+    """The job as which a job was retried, if it was."""
+    call = transaction.find_call(_key(job), tenant=job.tenant)
+    return None if call is None else JobId(call.result)
+
+
+def _key(job: Job) -> str:
+    """The idempotency key of a job's retry."""
+    return f"evertick retry {job.id}"
 
 
 def _why_not(job: Job) -> str:
