@@ -8,7 +8,8 @@
 PYTHON ?= python3
 VENV ?= $(if $(filter file default undefined,$(origin PYTHON)),.venv,.venv-$(notdir $(PYTHON)))
 BIN := $(VENV)/bin
-WORKERS ?= logical
+# Half as many again as there are cores: many tests wait for processes that they have started.
+WORKERS ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) * 3 / 2 )))
 PEERS ?=
 ARGS ?=
 
@@ -24,8 +25,9 @@ run: $(VENV)/.installed ## Watch a message being written, scheduled, and deleted
 test: lint types ## Lint, check types and layers, run every test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
-test-short: $(VENV)/.installed-dev ## Run the tests of functions, jobs and both stores: a first look at another Python
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal tests/base tests/rules tests/app tests/store $(ARGS)
+test-short: $(VENV)/.installed-dev ## Run the tests of functions, jobs and worlds on SQLite: a first look at another Python
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not postgres and not processes' \
+	  tests/base tests/rules tests/app tests/testing $(ARGS)
 
 lint: $(VENV)/.installed-dev ## Look for mistakes and unusual formatting
 	$(BIN)/ruff check .

@@ -51,7 +51,7 @@ LABELS: Final = {
     "_Scheduler._place_work": "schedule",
     "_Scheduler._cancel_work": "cancel",
     "Execution._mutation_work": "call",
-    "Execution.call_once": "call_once",
+    "Execution._keyed_work": "call_once",
     "App.prepare": "prepare",
     "_batch": "index.build",
     "CancellationLoop._note_stuck": "stuck",

@@ -135,7 +135,7 @@ def _small_pages(profile: Profile) -> Iterator[None]:
         patch.object(evaluation, "OCCURRENCES_PER_ROUND", profile.due),
         patch.object(open_occurrences, "FEW", 1),
         patch.object(schedule_requests, "ROUNDS_MAX", 3_000),
-        patch.object(cancellation, "LOOK_EVERY_MS", profile.poll_ms // 10),
+        patch.object(cancellation, "LOOKS_PER_POLL", 10),
     ):
         yield
 

@@ -35,7 +35,8 @@ class Settings:
     Looking for work:
 
     - `poll_ms` (5,000): longest time between two looks at the database. Notifications make workers prompt; this is how
-      late a job can be if one was lost. Raise it to spare a database with many idle workers.
+      late a job can be if one was lost. Raise it to spare a database with many idle workers. While actions run, a
+      worker looks five times as often whether one of them was canceled.
     - `lease_ms` (10,000): how long a worker counts as alive after its last heartbeat, which it sends three times as
       often. Jobs of a dead worker are given back after this time. Raise it if the network stalls for seconds. SQLite
       has no leases.
