@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,9 +48,9 @@ def evertick(folder: Path, *words: str, stdin: str = "", **changes: str) -> Done
 class Program:
     """A command that goes on. Both of its outputs are read as they come."""
 
-    def __init__(self, folder: Path, *words: str, **changes: str) -> None:
+    def __init__(self, folder: Path, *words: str, command: Sequence[str] = COMMAND, **changes: str) -> None:
         self.process = subprocess.Popen(
-            [*COMMAND, *words], cwd=folder, env=environment(**changes), stdin=subprocess.DEVNULL,
+            [*command, *words], cwd=folder, env=environment(**changes), stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8", start_new_session=True,
         )  # fmt: skip
         self.lines: list[str] = []

@@ -1,0 +1,1 @@
+"""A small shop: orders come in over HTTP, and customers are reminded of those that they have not paid."""
