@@ -14,8 +14,8 @@ from evertick.base.errors import *
 __all__ = [
     "AlreadyExists", "ArgumentsTooLarge", "Conflict", "DatabaseLocked", "DatabaseUnavailable", "DocumentNotFound",
     "EvertickError", "FunctionNotFound", "IdempotencyConflict", "InvalidArguments", "InvalidDatabaseUrl",
-    "InvalidDelay", "InvalidSpec", "InvalidTenant", "InvalidText", "JobNotFound", "LimitExceeded", "Misuse", "NotFound",
-    "NotUnique", "OutcomeUnknown", "QuotaExceeded", "RegistrationError", "ScheduleNotFound", "SchemaMismatch",
-    "StorageFailed", "TooManyJobs", "TransactionRefused", "Unavailable", "ValueTooLarge", "VersionConflict",
-    "WriteConflict",
+    "InvalidDelay", "InvalidSpec", "InvalidTenant", "InvalidText", "JobNotFound", "JobNotPending", "JobNotRetryable",
+    "LimitExceeded", "Misuse", "NotFound", "NotUnique", "OutcomeUnknown", "QuotaExceeded", "RegistrationError",
+    "ScheduleNotFound", "SchemaMismatch", "StorageFailed", "TooManyJobs", "TransactionRefused", "Unavailable",
+    "ValueTooLarge", "VersionConflict", "WriteConflict",
 ]  # fmt: skip

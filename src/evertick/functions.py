@@ -4,19 +4,21 @@
 `FunctionCall`, which is scheduled in bulk. `ctx.scheduler` and `app.scheduler` are schedulers.
 """
 
+from evertick.api.jobs import JobLogLine, JobLogs, JobPage, JobView
 from evertick.app.decorators import FunctionOptions
 from evertick.app.execution.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx
 from evertick.app.failure_hooks import Failure
 from evertick.app.functions.function import Action, Function, FunctionCall, Mutation, Query
 from evertick.app.functions.options import ApplicationError, JobResult, NonRetryable, OnConflict, Retry
+from evertick.app.jobs.api import AsyncJobs, Jobs
 from evertick.app.scheduling.bound import AsyncBoundScheduler, BoundScheduler
 from evertick.app.scheduling.schedulers import AsyncScheduler, MutationScheduler, Scheduler
 from evertick.base.ids import JobId
 from evertick.base.records.jobs import FunctionKind, JobState
 
 __all__ = [
-    "Action", "ActionCtx", "ApplicationError", "AsyncBoundScheduler", "AsyncScheduler", "BoundScheduler", "Failure",
-    "Function", "FunctionCall", "FunctionKind", "FunctionOptions", "JobId", "JobResult", "JobState", "Mutation",
-    "MutationCtx", "MutationScheduler", "NonRetryable", "OnConflict", "Query", "QueryCtx", "Retry", "Scheduler",
-    "SyncActionCtx",
+    "Action", "ActionCtx", "ApplicationError", "AsyncBoundScheduler", "AsyncJobs", "AsyncScheduler",
+    "BoundScheduler", "Failure", "Function", "FunctionCall", "FunctionKind", "FunctionOptions", "JobId",
+    "JobLogLine", "JobLogs", "JobPage", "JobResult", "JobState", "JobView", "Jobs", "Mutation", "MutationCtx",
+    "MutationScheduler", "NonRetryable", "OnConflict", "Query", "QueryCtx", "Retry", "Scheduler", "SyncActionCtx",
 ]  # fmt: skip

@@ -5,7 +5,7 @@ from typing import Any, Self
 
 from evertick.api.schema import Moment, Schema
 from evertick.base.ids import JobId, TenantId, WorkerId
-from evertick.base.instants import to_datetime
+from evertick.base.instants import Instant, to_datetime
 from evertick.base.records.jobs import FunctionKind, Job, JobState
 
 
@@ -65,3 +65,34 @@ class JobView(Schema):
             priority=job.priority,
             tenant=job.tenant,
         )
+
+
+class JobPage(Schema):
+    """Jobs, and where the next page begins; `cursor` is None on the last one."""
+
+    jobs: tuple[JobView, ...]
+    cursor: str | None
+
+
+class JobLogLine(Schema):
+    """A line that a function wrote with `ctx.log`."""
+
+    time: Moment
+    level: str
+    message: str
+
+
+class JobLogs(Schema):
+    """The lines of a job's last attempt. `is_truncated` says that some were too many or too long to be kept."""
+
+    lines: tuple[JobLogLine, ...]
+    is_truncated: bool
+
+    @classmethod
+    def of(cls, job: Job) -> Self:
+        """The lines that a job's row holds."""
+        kept: dict[str, Any] = json.loads(job.logs) if job.logs else {"lines": [], "is_truncated": False}
+        lines = [
+            JobLogLine(time=to_datetime(Instant(at)), level=level, message=text) for at, level, text in kept["lines"]
+        ]
+        return cls(lines=tuple(lines), is_truncated=kept["is_truncated"])

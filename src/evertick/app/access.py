@@ -15,6 +15,7 @@ from evertick.base.ids import TenantId
 if TYPE_CHECKING:
     from evertick.app.environment import Environment
     from evertick.app.execution.runner import Execution
+    from evertick.app.jobs.api import AsyncJobs, Jobs
     from evertick.app.outside_documents import AsyncDocuments, Documents
     from evertick.app.registry import Registry
     from evertick.app.schedules.api import AsyncSchedules, Schedules
@@ -98,6 +99,14 @@ class Access(ABC):
         return self._execution.schedules(self.tenant_id, self.actor)
 
     @property
+    def jobs(self) -> "Jobs":
+        """Reads, counts, cancels, moves and retries jobs from outside. Each call is a transaction of its own."""
+        from evertick.app.jobs.api import Jobs, job_operations
+
+        e = self.environment
+        return Jobs(job_operations(e, self.tenant_id), e.store.read, self._execution.transact)
+
+    @property
     def db(self) -> "Documents":
         """Reads and writes documents from outside, as `ctx.db` does inside. Each call is a transaction of its own."""
         from evertick.app.outside_documents import DocumentOperations, Documents
@@ -141,6 +150,14 @@ class AsyncAccess:
     def schedules(self) -> "AsyncSchedules":
         """Like `App.schedules`, and every call is awaited."""
         return self._access._execution.awaited_schedules(self._access.tenant_id, self._access.actor)
+
+    @property
+    def jobs(self) -> "AsyncJobs":
+        """Like `App.jobs`, and every call is awaited."""
+        from evertick.app.jobs.api import AsyncJobs, job_operations
+
+        access, e = self._access, self._access.environment
+        return AsyncJobs(job_operations(e, access.tenant_id), e.executors.read, access._execution.transact_async)
 
     @property
     def db(self) -> "AsyncDocuments":

@@ -25,6 +25,8 @@
     │   ├── IdempotencyConflict  the key was used with another function or other arguments
     │   ├── NotUnique            `unique()` found more than one document
     │   ├── AlreadyExists
+    │   ├── JobNotPending        the job runs or has ended, so its time cannot be changed
+    │   ├── JobNotRetryable      the job has not failed, or was retried already
     │   └── VersionConflict
     └── Unavailable       wait, then try again: nothing is wrong with the call
         ├── DatabaseUnavailable
@@ -192,6 +194,18 @@ class AlreadyExists(Conflict):
     """Something of that id or key exists already."""
 
     code = "already_exists"
+
+
+class JobNotPending(Conflict):
+    """The job runs or has ended, so its time cannot be changed."""
+
+    code = "job_not_pending"
+
+
+class JobNotRetryable(Conflict):
+    """The job has not failed, or was retried already, so there is nothing to try again."""
+
+    code = "job_not_retryable"
 
 
 class VersionConflict(Conflict):

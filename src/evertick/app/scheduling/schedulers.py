@@ -14,12 +14,13 @@ from evertick.app.functions.function import Function, FunctionCall
 from evertick.app.functions.limits import Budget
 from evertick.app.functions.options import OnConflict, Retry
 from evertick.app.run.run import TransactionRun
+from evertick.app.scheduling.choice import jobs_where
 from evertick.app.scheduling.job_builder import JobBuilder, Options, Request, after, checked_calls, moment
 from evertick.app.transacting import Page, Transactions, Work, in_pages, in_pages_async
 from evertick.base.errors import AlreadyExists, LimitExceeded, Misuse
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import JobFilter, JobState, NewJob, Stop
+from evertick.base.records.jobs import UNFINISHED, JobState, NewJob, Stop
 from evertick.engine.jobs.completion import cancel, cancel_many
 from evertick.store.contract.store import Isolation, Transaction
 
@@ -196,7 +197,7 @@ class MutationScheduler(BlockingScheduler):
 
         Raises LimitExceeded for more jobs than one transaction takes; then cancel them from an action.
         """
-        where = _to_cancel(self._tenant, function, due_from, due_until)
+        where = jobs_where(self._tenant, UNFINISHED, function=function, due_from=due_from, due_until=due_until)
         transaction = self._unit.flush_to_db()
         found = [job.id for job in transaction.list_jobs(where, limit=CANCEL_PAGE + 2)]
         job_ids = [job_id for job_id in found if job_id != self._run.job_id]
@@ -274,7 +275,7 @@ class _Outside(_Scheduler[One, Many]):
         due_from: datetime | float | None,
         due_until: datetime | float | None,
     ) -> Callable[[str], Work[Page]]:
-        where = _to_cancel(self._tenant, function, due_from, due_until)
+        where = jobs_where(self._tenant, UNFINISHED, function=function, due_from=due_from, due_until=due_until)
 
         def page(last_id: str) -> Work[Page]:
             def work(transaction: Transaction) -> Page:
@@ -356,28 +357,3 @@ def is_canceled(transaction: Transaction, job_id: JobId | None, tenant: TenantId
     """Whether the running action that schedules was canceled meanwhile."""
     job = None if job_id is None else transaction.get_job(job_id, tenant=tenant)
     return job is not None and job.is_canceled
-
-
-def _to_cancel(
-    tenant: TenantId,
-    function: Function[..., Any] | str | None,
-    due_from: datetime | float | None,
-    due_until: datetime | float | None,
-) -> JobFilter:
-    """Which jobs `cancel_all` means. Raises Misuse, InvalidDelay."""
-    return JobFilter(
-        tenant=tenant,
-        states=(JobState.PENDING, JobState.IN_PROGRESS),
-        name=_name_of(function),
-        due_from=None if due_from is None else moment(due_from),
-        due_until=None if due_until is None else moment(due_until),
-    )
-
-
-def _name_of(function: Any) -> str | None:
-    """The name of a function that may be gone. Raises Misuse for what has no name."""
-    if isinstance(function, Function):
-        return function.name
-    if function is None or isinstance(function, str):
-        return function
-    raise Misuse(f"{function!r} is not a function of the app, nor the name of one")

@@ -3,24 +3,12 @@
 Plain functions over a transaction. A retry is a new job: the old one keeps its end, its error and its logs.
 """
 
-from evertick.base.errors import AlreadyExists, Conflict, JobNotFound
+from evertick.base.errors import AlreadyExists, JobNotFound, JobNotPending, JobNotRetryable
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.instants import Instant, to_iso
 from evertick.base.records.jobs import Call, Job, JobState, NewJob
 from evertick.engine.jobs.completion import MakeId
 from evertick.store.contract.store import Transaction
-
-
-class JobNotPending(Conflict):
-    """The job runs or has ended, so its time cannot be changed."""
-
-    code = "job_not_pending"
-
-
-class JobNotRetryable(Conflict):
-    """The job has not failed, so there is nothing to try again."""
-
-    code = "job_not_retryable"
 
 
 def job_found(transaction: Transaction, job_id: JobId, tenant: TenantId) -> Job:

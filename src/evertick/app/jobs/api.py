@@ -1,0 +1,43 @@
+"""`app.jobs`: jobs read, counted, canceled, moved and tried again from outside.
+
+    for job in app.jobs.list(state="failed", function=send).jobs:
+        print(job.id, job.error)
+    app.jobs.retry_all(function=send)
+
+Each call is a transaction of its own, those of `..._all` one for each page.
+"""
+
+from evertick.app.environment import Environment
+from evertick.app.jobs.operations import JobOperations
+from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes, writes_pages
+from evertick.base.ids import TenantId
+
+
+class _Surface(Surface[JobOperations]):
+    """The jobs of a tenant."""
+
+    get = reads(JobOperations.get)
+    counts = reads(JobOperations.counts)
+    logs = reads(JobOperations.logs)
+    cancel = writes(JobOperations.cancel)
+    stop = writes(JobOperations.stop)
+    reschedule = writes(JobOperations.reschedule)
+    run_now = writes(JobOperations.run_now)
+    retry = writes(JobOperations.retry)
+    retry_all = writes_pages(JobOperations.retry_page)
+    list = reads(JobOperations.list)
+
+
+class Jobs(Blocking[JobOperations], _Surface):
+    """`app.jobs`: each call is a transaction of its own."""
+
+
+class AsyncJobs(Awaited[JobOperations], _Surface):
+    """`app.aio.jobs`: as `Jobs`, and every call is awaited."""
+
+
+def job_operations(environment: Environment, tenant: TenantId) -> JobOperations:
+    """The operations on a tenant's jobs."""
+    return JobOperations(
+        tenant=tenant, clock=environment.clock, make_id=environment.ids.make, functions=environment.functions
+    )

@@ -1,0 +1,196 @@
+"""What may be done with jobs, as work for a transaction."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Unpack
+
+from evertick.api.jobs import JobLogs, JobPage, JobView
+from evertick.app.documents.tables import require_job_id
+from evertick.app.scheduling.choice import JobsWhere, jobs_where
+from evertick.app.scheduling.job_builder import Functions, check_horizon, moment
+from evertick.app.transacting import Page, Work
+from evertick.base.clock import Clock
+from evertick.base.errors import AlreadyExists, FunctionNotFound, InvalidArguments, LimitExceeded, Misuse
+from evertick.base.ids import JobId, TenantId
+from evertick.base.records.jobs import Job, JobState, Stop, blocked
+from evertick.engine.jobs import repair
+from evertick.engine.jobs.completion import MakeId, cancel
+from evertick.store.contract.store import Transaction
+
+PAGE_MAX: Final = 1_000
+RETRY_PAGE: Final = 500
+"""Jobs that `retry_all` looks at in one transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobOperations:
+    """What may be done with the jobs of a tenant."""
+
+    tenant: TenantId
+    clock: Clock
+    make_id: MakeId
+    functions: Functions
+
+    def get(self, job_id: JobId | str) -> Work[JobView]:
+        """A job: its state, its arguments, its result or error. `blocked` says that no live worker can run it.
+
+        Raises JobNotFound, InvalidArguments for the id of something else.
+        """
+        job_id = require_job_id(job_id)
+        return lambda transaction: self._view(transaction, job_id)
+
+    def list(
+        self, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True, **where: Unpack[JobsWhere]
+    ) -> Work[JobPage]:
+        """A page of jobs in the order of their creation.
+
+            page = app.jobs.list(state="failed", function=send, due_from=datetime.now(UTC) - timedelta(days=1))
+
+        `state`: one state or several: pending, in_progress, success, failed, canceled. `function`: a function or its
+        name. `due_from`, `due_until`: due then or later, and before. `limit`: at most 1,000. `cursor` continues after
+        the page that returned it.
+
+        Raises Misuse for an unknown word, LimitExceeded, InvalidDelay, InvalidArguments for a cursor of another list.
+        """
+        if not 1 <= limit <= PAGE_MAX:
+            raise LimitExceeded(f"a page has 1 to {PAGE_MAX:,} jobs, not {limit}")
+        chosen = jobs_where(self.tenant, **where)
+        after = None if cursor is None else require_job_id(cursor)
+
+        def work(transaction: Transaction) -> JobPage:
+            rows = transaction.list_jobs(chosen, limit=limit + 1, after=after, newest_first=newest_first)
+            page = rows[:limit]
+            cursor = page[-1].id if len(rows) > limit else None
+            return JobPage(jobs=self._views(transaction, page), cursor=cursor)
+
+        return work
+
+    def counts(self) -> Work[dict[str, int]]:
+        """How many jobs there are in each state; finished ones as long as they are kept."""
+        return lambda transaction: dict.fromkeys(JobState, 0) | transaction.count_jobs(self.tenant)
+
+    def logs(self, job_id: JobId | str) -> Work[JobLogs]:
+        """What the function of a job wrote with `ctx.log` in its last attempt.
+
+        Raises JobNotFound, InvalidArguments for the id of something else.
+        """
+        job_id = require_job_id(job_id)
+        return lambda transaction: JobLogs.of(repair.job_found(transaction, job_id, self.tenant))
+
+    def cancel(self, job_id: JobId | str) -> Work[JobView]:
+        """Cancel a job and return it: a pending one never starts, an ended one stays as it is.
+
+        An action that runs is told; its state is in_progress, with `cancel_requested`, until its function has ended.
+
+        Raises JobNotFound, InvalidArguments for the id of something else.
+        """
+        return self._canceled(job_id, Stop.CANCEL)
+
+    def stop(self, job_id: JobId | str) -> Work[JobView]:
+        """Like `cancel`, and an action that runs is interrupted until it has ended."""
+        return self._canceled(job_id, Stop.FORCE)
+
+    def reschedule(self, job_id: JobId | str, at: datetime | float) -> Work[JobView]:
+        """Let a pending job run at another time. Raises JobNotFound, JobNotPending, InvalidDelay."""
+        job_id, due_at = require_job_id(job_id), moment(at)
+
+        def work(transaction: Transaction) -> JobView:
+            now = self.clock.now()
+            check_horizon(due_at, now)
+            repair.reschedule(transaction, job_id, due_at, tenant=self.tenant, now=now)
+            return self._view(transaction, job_id)
+
+        return work
+
+    def run_now(self, job_id: JobId | str) -> Work[JobView]:
+        """Let a pending job run now, whenever it was due. Raises JobNotFound, JobNotPending."""
+        job_id = require_job_id(job_id)
+
+        def work(transaction: Transaction) -> JobView:
+            now = self.clock.now()
+            repair.reschedule(transaction, job_id, now, tenant=self.tenant, now=now)
+            return self._view(transaction, job_id)
+
+        return work
+
+    def retry(self, job_id: JobId | str, *, args: Mapping[str, Any] | None = None) -> Work[JobId]:
+        """Run a failed or canceled job again, now, as a new job; returns its id. A job is retried once.
+
+        With `args`, with these arguments by name, which are checked against the code if this app has the function. Then
+        a pending job can be replaced too: by one that is due at the same time.
+
+        Raises JobNotFound, JobNotRetryable, InvalidArguments, AlreadyExists if a job holds the key meanwhile.
+        """
+        job_id = require_job_id(job_id)
+
+        def work(transaction: Transaction) -> JobId:
+            job = repair.job_found(transaction, job_id, self.tenant)
+            encoded = None if args is None else self._encoded(job, args)
+            return repair.retry(transaction, job, args=encoded, now=self.clock.now(), make_id=self.make_id)
+
+        return work
+
+    def retry_page(self, after: str, **where: Unpack[JobsWhere]) -> Work[Page]:
+        """Run all failed jobs again that the filters of `list` choose and that were not retried yet; returns how many.
+
+            app.jobs.retry_all(function=send, due_from=yesterday)
+
+        `state="canceled"` chooses canceled ones. Jobs whose key another job holds meanwhile are left out. Works in
+        pages, each a transaction of its own.
+
+        Raises Misuse for another state or an unknown word, InvalidDelay.
+        """
+        chosen = jobs_where(self.tenant, [JobState.FAILED], **where)
+        if not set(chosen.states) <= {JobState.FAILED, JobState.CANCELED}:
+            raise Misuse("only failed and canceled jobs can be tried again")
+
+        def work(transaction: Transaction) -> Page:
+            page = transaction.list_jobs(chosen, limit=RETRY_PAGE, after=after)
+            count = sum(self._retried(transaction, job) for job in page)
+            return count, page[-1].id if len(page) == RETRY_PAGE else None
+
+        return work
+
+    # -- what they share
+
+    def _canceled(self, job_id: JobId | str, stop: Stop) -> Work[JobView]:
+        job_id = require_job_id(job_id)
+
+        def work(transaction: Transaction) -> JobView:
+            repair.job_found(transaction, job_id, self.tenant)
+            now = self.clock.now()
+            cancel(transaction, job_id, tenant=self.tenant, now=now, make_id=self.make_id, stop=stop)
+            return self._view(transaction, job_id)
+
+        return work
+
+    def _retried(self, transaction: Transaction, job: Job) -> bool:
+        """Run a job again, unless that was done or its key is taken; returns whether."""
+        if repair.retried_as(transaction, job) is not None:
+            return False
+        try:
+            repair.retry(transaction, job, args=None, now=self.clock.now(), make_id=self.make_id)
+        except AlreadyExists:
+            return False
+        return True
+
+    def _view(self, transaction: Transaction, job_id: JobId) -> JobView:
+        return self._views(transaction, [repair.job_found(transaction, job_id, self.tenant)])[0]
+
+    def _views(self, transaction: Transaction, jobs: Sequence[Job]) -> tuple[JobView, ...]:
+        now = self.clock.now()
+        waits = blocked(jobs, transaction.workers_alive(now), now)
+        return tuple(JobView.of(job, blocked=job.id in waits) for job in jobs)
+
+    def _encoded(self, job: Job, args: Mapping[str, Any]) -> str:
+        """Arguments as text. Raises InvalidArguments if the function does not take them, or if they are not JSON."""
+        try:
+            function = self.functions.resolve(job.name)
+        except FunctionNotFound:  # another program has it
+            try:
+                return json.dumps(dict(args), allow_nan=False)
+            except (TypeError, ValueError) as error:
+                raise InvalidArguments(f"arguments for {job.name}: {error}") from None
+        return function.encode_args((), args)

@@ -1,0 +1,178 @@
+"""`app.jobs`: read, count, cancel, move and retry jobs, on both databases, blocking and awaited."""
+
+import asyncio
+import math
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from evertick import App, MutationCtx, SyncActionCtx
+from evertick.errors import (
+    FunctionNotFound,
+    InvalidArguments,
+    InvalidDelay,
+    JobNotFound,
+    JobNotPending,
+    JobNotRetryable,
+    LimitExceeded,
+    Misuse,
+)
+from evertick.functions import JobState
+from tests.app.conftest import OpenApp
+from tests.app.engine import Engine
+
+TOMORROW = timedelta(days=1)
+
+
+@pytest.fixture
+def app(open_app: OpenApp) -> App:
+    """An app with a function that works and one that fails unless it is told otherwise."""
+    app = open_app()
+
+    @app.mutation(name="note")
+    def note(ctx: MutationCtx, text: str) -> str:
+        ctx.log.info("noting %s", text)
+        return text
+
+    @app.mutation(name="send")
+    def send(ctx: MutationCtx, to: str, broken: bool = True) -> str:
+        ctx.log.warning("sending to %s", to)
+        if broken:
+            raise ValueError("no route")
+        return to
+
+    app.migrate()
+    return app
+
+
+def test_a_job_is_read_with_what_it_returned_and_logged(app: App) -> None:
+    job_id = app.scheduler.run_after(0, "note", "hello")
+    assert (app.jobs.get(job_id).state, app.jobs.logs(job_id).lines) == (JobState.PENDING, ())
+
+    with Engine(app) as engine:
+        engine.wait(job_id)
+
+    job = app.jobs.get(job_id)
+    assert (job.state, job.function, job.args, job.result) == ("success", "note", {"text": "hello"}, "hello")
+    assert [(line.level, line.message) for line in app.jobs.logs(job_id).lines] == [("info", "noting hello")]
+    assert app.jobs.counts() == {"pending": 0, "in_progress": 0, "success": 1, "failed": 0, "canceled": 0}
+
+
+def test_lists_come_in_pages_and_are_narrowed(app: App) -> None:
+    ids = [app.scheduler.run_after(TOMORROW, "note", str(number)) for number in range(5)]
+    later = app.scheduler.run_after(3 * TOMORROW, "send", "ann")
+
+    first = app.jobs.list(limit=4)
+    second = app.jobs.list(limit=4, cursor=first.cursor)
+    assert [job.id for job in (*first.jobs, *second.jobs)] == [later, *reversed(ids)]
+    assert second.cursor is None
+    assert [job.id for job in app.jobs.list(newest_first=False, limit=1).jobs] == ids[:1]
+    assert [job.id for job in app.jobs.list(function="send").jobs] == [later]
+    assert [job.id for job in app.jobs.list(due_from=datetime.now(UTC) + 2 * TOMORROW).jobs] == [later]
+    assert len(app.jobs.list(state=["pending", JobState.FAILED], due_until=datetime.now(UTC) + 2 * TOMORROW).jobs) == 5
+    assert app.jobs.list(state="failed").jobs == ()
+    assert app.tenant("acme").jobs.list().jobs == ()
+
+
+def test_a_pending_job_is_moved_run_now_and_canceled(app: App) -> None:
+    job_id = app.scheduler.run_after(TOMORROW, "note", "hello")
+    at = datetime.now(UTC).replace(microsecond=0) + 2 * TOMORROW
+
+    assert app.jobs.reschedule(job_id, at).due_at == at
+    assert app.jobs.run_now(job_id).due_at <= datetime.now(UTC) + timedelta(minutes=1)
+    assert app.jobs.cancel(job_id).state == "canceled"
+    assert app.jobs.stop(job_id).state == "canceled"
+    with pytest.raises(JobNotPending, match="is canceled; only the time of a pending job"):
+        app.jobs.run_now(job_id)
+
+
+def test_failed_jobs_run_again(app: App) -> None:
+    failing = [app.scheduler.run_after(0, "send", to) for to in ("ann", "bob", "cat")]
+    fine = app.scheduler.run_after(0, "note", "hello")
+    with Engine(app) as engine:
+        for job_id in (*failing, fine):
+            engine.wait(job_id)
+
+    again = app.jobs.retry(failing[0], args={"to": "ann", "broken": False})
+    assert app.jobs.get(again).args == {"to": "ann", "broken": False}
+    assert app.jobs.get(again).parent_id == failing[0]
+    with pytest.raises(JobNotRetryable, match="was retried already"):
+        app.jobs.retry(failing[0])
+    with pytest.raises(JobNotRetryable, match="has succeeded"):
+        app.jobs.retry(fine)
+    with pytest.raises(InvalidArguments, match="too"):
+        app.jobs.retry(failing[1], args={"too": "bob"})
+
+    assert app.jobs.retry_all(function="note") == 0
+    assert app.jobs.retry_all(function="send") == 2
+    assert app.jobs.retry_all() == 0
+    assert app.jobs.counts()["pending"] == 3
+
+
+def test_a_key_that_is_taken_holds_up_no_other_retry(app: App) -> None:
+    held = app.scheduler.using(key="mail").run_after(0, "send", "ann")
+    free = app.scheduler.run_after(0, "send", "bob")
+    with Engine(app) as engine:
+        engine.wait(held)
+        engine.wait(free)
+    app.scheduler.using(key="mail").run_after(TOMORROW, "send", "dan")
+
+    assert app.jobs.retry_all(state="failed") == 1
+
+
+def test_arguments_of_a_function_that_this_app_lacks_are_taken_as_they_are(app: App, open_app: OpenApp) -> None:
+    job_id = app.scheduler.run_after(TOMORROW, "note", "hello")
+    other = open_app("other")
+
+    again = other.jobs.retry(job_id, args={"words": ["hello"]})
+
+    assert (other.jobs.get(job_id).state, other.jobs.get(again).args) == ("canceled", {"words": ["hello"]})
+    with pytest.raises(InvalidArguments, match="arguments for note"):
+        other.jobs.retry(again, args={"words": math.nan})
+
+
+def test_wrong_words_are_errors(app: App) -> None:
+    for wrong in ("job_00000000000000000000000000", "x" * 3):
+        with pytest.raises((JobNotFound, InvalidArguments)):
+            app.jobs.get(wrong)
+    with pytest.raises(Misuse, match="'done' is no state of a job"):
+        app.jobs.list(state="done")
+    with pytest.raises(Misuse, match="not chosen by colour="):
+        app.jobs.list(colour="red")  # type: ignore[call-arg]
+    with pytest.raises(Misuse, match="only failed and canceled"):
+        app.jobs.retry_all(state="success")
+    with pytest.raises(LimitExceeded, match="1 to 1,000"):
+        app.jobs.list(limit=0)
+    with pytest.raises(InvalidArguments):
+        app.jobs.list(cursor="elsewhere")
+    job_id = app.scheduler.run_after(TOMORROW, "note", "hello")
+    with pytest.raises(InvalidDelay):
+        app.jobs.reschedule(job_id, datetime(2030, 1, 1))
+    with pytest.raises(FunctionNotFound):
+        app.functions.resolve("gone")
+
+
+def test_all_of_it_is_awaited_too(app: App) -> None:
+    async def main() -> dict[str, Any]:
+        job_id = await app.aio.scheduler.run_after(TOMORROW, "note", "hello")
+        assert (await app.aio.jobs.list()).jobs[0].id == job_id
+        await app.aio.jobs.cancel(job_id)
+        assert await app.aio.jobs.retry_all(state="canceled") == 1
+        return await app.aio.jobs.counts()
+
+    assert asyncio.run(main())["pending"] == 1
+
+
+def test_a_running_action_is_canceled_by_its_job(app: App) -> None:
+    @app.action(name="hold")
+    def hold(ctx: SyncActionCtx) -> str:
+        view = app.jobs.cancel(ctx.job_id)
+        assert ctx.cancel_requested
+        return f"{view.state} {view.cancel_requested}"
+
+    job_id = app.scheduler.run_after(0, "hold")
+    with Engine(app) as engine:
+        engine.wait(job_id)
+
+    assert app.jobs.get(job_id).state == "canceled"
