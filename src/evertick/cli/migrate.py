@@ -7,19 +7,26 @@ import click
 from evertick.base.errors import Misuse
 from evertick.cli.core.databases import database_url, db_option, shown_url
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target
+from evertick.store.moving import move_tables
 from evertick.store.open import open_store
 
 
 @click.command()
 @click.argument("file", required=False)
+@click.option("--move", is_flag=True, help="First move the tables with plain names to the place in the address.")
 @db_option
-def migrate(file: str | None, db: str | None) -> None:
+def migrate(file: str | None, move: bool, db: str | None) -> None:
     """Bring the schema of a database up to this version of Evertick.
 
     The database is --db, or the one of the app in FILE, or EVERTICK_DATABASE_URL, or the only one in .evertick/, or
     that of the app in app.py.
+
+    With --move, Evertick's tables with plain names first go, with their rows, to the schema or under the prefix that
+    the address names (?schema=evertick, ?prefix=evertick_). Stop all programs that use them before.
     """
     url = _url(file, db)
+    if move:
+        click.echo(f"moved {len(move_tables(url))} tables", err=True)
     store = open_store(url)
     try:
         steps = store.migrate()

@@ -16,8 +16,11 @@ from urllib.parse import parse_qsl, urlsplit
 from evertick.base.errors import InvalidDatabaseUrl
 from evertick.store import schema
 
+DIALECTS: Final = ("sqlite", "postgres")
 PREFIX: Final = "?prefix="
 """What separates the file from the prefix in an address of SQLite."""
+PLAIN_META: Final = "evertick_meta"
+"""What the table `meta` is called in a SQLite file in which the other tables have plain names."""
 _NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,30}")
 """A name that needs no quotes, and with those of tables and indexes is short enough for PostgreSQL."""
 
@@ -66,5 +69,10 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
 @cache
 def own_tables() -> frozenset[str]:
     """The plain names of Evertick's tables."""
-    texts = [step.text for dialect in ("sqlite", "postgres") for step in schema.steps(dialect)]
-    return frozenset(re.findall(r"create table (\w+)", " ".join(texts))) | {"meta"}
+    return frozenset().union(*(tables_at(dialect, schema.code_version(dialect)) for dialect in DIALECTS), {"meta"})
+
+
+def tables_at(dialect: str, version: int) -> frozenset[str]:
+    """The plain names of the tables, without `meta`, that a database has had up to a version of its schema."""
+    texts = [step.text for step in schema.steps(dialect) if step.number <= version]
+    return frozenset(re.findall(r"create table (\w+)", " ".join(texts)))

@@ -29,7 +29,7 @@ from evertick.base.instants import Instant
 from evertick.store import schema
 from evertick.store.contract.notifications import EVERYTHING, Listener, Notifications
 from evertick.store.contract.store import Isolation, Transaction
-from evertick.store.place import place_of, placed
+from evertick.store.place import PLAIN_META, place_of, placed
 from evertick.store.sqlite.address import path_of
 from evertick.store.sqlite.change_poller import ForeignCommits
 from evertick.store.sqlite.engine_lock import EngineLock, engine_runs
@@ -104,7 +104,7 @@ class SqliteStore:
         self.url = url
         self.path = path_of(url)
         self._prefix = place_of(url)
-        self._meta = f"{self._prefix}meta" if self._prefix else "evertick_meta"
+        self._meta = f"{self._prefix}meta" if self._prefix else PLAIN_META
         self._busy_timeout_ms = busy_timeout_ms
         self._synchronous = synchronous
         self._pid = os.getpid()

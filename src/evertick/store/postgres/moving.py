@@ -1,0 +1,52 @@
+"""Moving the tables of a PostgreSQL database from their plain names to a schema, for `evertick.store.moving`."""
+
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from evertick.base.errors import Misuse
+from evertick.store import schema
+from evertick.store.place import tables_at
+from evertick.store.postgres.connections import conninfo_of, ours, shown
+
+_RUNNING = "select count(*) from workers where leased_until > (extract(epoch from clock_timestamp()) * 1000)::bigint"
+
+
+def move_in_database(url: str, to_schema: str) -> list[str]:
+    """Move the tables, with their indexes, from the first schema of the search path that has them."""
+    try:
+        with psycopg.connect(conninfo_of(url)[0]) as connection:
+            return _move(connection, shown(url), to_schema)
+    except psycopg.Error as error:
+        raise ours(error) from error
+
+
+def _move(connection: "psycopg.Connection[Any]", place: str, to_schema: str) -> list[str]:
+    version = 0
+    if _is_there(connection, "meta") and _columns(connection, "meta") == ["key", "value"]:
+        kept = connection.execute("select value from meta where key = %s", (schema.VERSION_KEY,)).fetchone()
+        version = 0 if kept is None else schema.number_of(kept[0], place=place)
+    tables = sorted(name for name in tables_at("postgres", version) if version and _is_there(connection, name))
+    if not tables:
+        raise Misuse(f"there are no tables of Evertick's with plain names in {place}")
+    taken = [name for name in (*tables, "meta") if _is_there(connection, f'"{to_schema}".{name}')]
+    if taken:
+        raise Misuse(f"the schema {to_schema} of {place} has a table {taken[0]} already; take another schema")
+    connection.execute("lock table workers in share row exclusive mode")
+    if connection.execute(_RUNNING).fetchone() != (0,):
+        raise Misuse(f"workers run on {place}; stop them first, and every other program that uses the database")
+    connection.execute(sql.SQL("create schema if not exists {}").format(sql.Identifier(to_schema)))
+    for name in (*tables, "meta"):
+        move = sql.SQL("alter table {} set schema {}")
+        connection.execute(move.format(sql.Identifier(name), sql.Identifier(to_schema)))
+    return tables
+
+
+def _is_there(connection: "psycopg.Connection[Any]", name: str) -> bool:
+    return connection.execute("select to_regclass(%s)", (name,)).fetchone() != (None,)
+
+
+def _columns(connection: "psycopg.Connection[Any]", name: str) -> list[str]:
+    asked = "select attname from pg_attribute where attrelid = %s::regclass and attnum > 0 and not attisdropped"
+    return sorted(str(row[0]) for row in connection.execute(asked, (name,)).fetchall())

@@ -1,0 +1,149 @@
+"""`evertick migrate --move`: from plain names to a place of its own, with every row."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from evertick import App, MutationCtx
+from evertick.base.errors import Misuse, SchemaMismatch
+from evertick.store import schema
+from evertick.store.moving import move_tables
+from evertick.store.open import open_store
+from evertick.store.sqlite.address import path_of
+from tests.app.engine import Engine
+from tests.cli.programs import evertick
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def plain(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The address of an empty database."""
+    yield f"sqlite:///{tmp_path}/shop.db" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+
+
+def place_in(plain: str, name: str = "evertick") -> str:
+    return f"{plain}?prefix={name}_" if plain.startswith("sqlite") else f"{plain}?schema={name}"
+
+
+def run_sql(plain: str, statement: str) -> list[tuple[object, ...]]:
+    """Run a statement of the user's own."""
+    if plain.startswith("sqlite"):
+        with closing(sqlite3.connect(path_of(plain) or "", isolation_level=None)) as file:
+            return file.execute(statement).fetchall()
+    with psycopg.connect(plain, autocommit=True) as connection:
+        cursor = connection.execute(statement.encode())
+        return cursor.fetchall() if cursor.description else []
+
+
+def app_at(url: str) -> App:
+    app = App("shop", database_url=url)
+
+    @app.mutation(name="note")
+    def note(ctx: MutationCtx, text: str) -> str:
+        return str(ctx.db.insert("notes", {"text": text}))
+
+    return app
+
+
+def test_everything_moves_and_goes_on(plain: str) -> None:
+    run_sql(plain, "create table orders (id integer primary key, item text)")
+    run_sql(plain, "insert into orders values (1, 'tea')")
+    before = app_at(plain)
+    before.migrate()
+    document = before.call("note", "before")
+    job = before.scheduler.run_after(0, "note", "after")
+    before.close()
+
+    assert "jobs" in move_tables(place_in(plain))
+
+    after = app_at(place_in(plain))
+    assert after.environment.store.migrate() == []
+    assert after.db.get(document) == before_and(after, document)
+    with Engine(after) as engine:
+        engine.wait(job)
+    assert after.jobs.get(job).state == "success"
+    after.close()
+    assert run_sql(plain, "select item from orders") == [("tea",)]
+    with pytest.raises(SchemaMismatch, match="no schema of evertick yet"), closing(open_store(plain)) as store:
+        store.check_schema()
+
+
+def before_and(app: App, document: str) -> object:
+    """The document as a query finds it: its indexes have moved, too."""
+    (found,) = app.db.query("notes").collect()
+    assert found["_id"] == document
+    return found
+
+
+def test_what_has_moved_in_a_file_is_what_a_migration_makes_there(tmp_path: Path) -> None:
+    """On PostgreSQL a table takes its indexes along; in a file they need the prefix, too."""
+    plain = f"sqlite:///{tmp_path}/shop.db"
+    with closing(open_store(plain)) as store:
+        store.migrate()
+    move_tables(place_in(plain))
+    fresh = f"sqlite:///{tmp_path}/fresh.db"
+    with closing(open_store(place_in(fresh))) as store:
+        store.migrate()
+
+    listed = "select type, name, tbl_name from sqlite_master order by type, name"
+    assert run_sql(plain, listed) == run_sql(fresh, listed)
+    assert run_sql(plain, "pragma user_version") == [(0,)]
+    kept = "select * from evertick_meta order by key"
+    assert run_sql(plain, kept) == run_sql(fresh, kept)
+
+
+def test_an_older_schema_moves_and_leaves_a_table_of_a_name_that_came_later(
+    plain: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dialect = "sqlite" if plain.startswith("sqlite") else "postgres"
+    old = schema.steps(dialect)[:5]
+    with monkeypatch.context() as older, closing(open_store(plain)) as store:
+        older.setattr(schema, "steps", lambda dialect: old)
+        store.migrate()
+    run_sql(plain, "create table tenant_limits (mine text)")
+
+    assert "tenant_limits" not in move_tables(place_in(plain))
+
+    assert run_sql(plain, "select * from tenant_limits") == []
+    with closing(open_store(place_in(plain))) as store:
+        assert len(store.migrate()) == schema.code_version(dialect) - 5
+
+
+def test_it_refuses_what_would_lose_or_mix_something(plain: str) -> None:
+    with pytest.raises(Misuse, match="names no place"):
+        move_tables(plain)
+    with pytest.raises(Misuse, match="no tables of Evertick's with plain names"):
+        move_tables(place_in(plain))
+    run_sql(plain, "create table jobs (title text)")
+    with pytest.raises(Misuse, match="no tables of Evertick's with plain names"):
+        move_tables(place_in(plain))
+    run_sql(plain, "drop table jobs")
+
+    app = app_at(plain)
+    app.migrate()
+    with app.running(), pytest.raises(Misuse, match="stop"):
+        move_tables(place_in(plain))
+    app.close()
+
+    with closing(open_store(place_in(plain, "other"))) as store:
+        store.migrate()
+    with pytest.raises(Misuse, match="already; take another"):
+        move_tables(place_in(plain, "other"))
+    with closing(open_store(plain)) as store:
+        store.check_schema()
+
+
+def test_the_command_moves_and_migrates(plain: str, tmp_path: Path) -> None:
+    app = app_at(plain)
+    app.migrate()
+    app.close()
+
+    done = evertick(tmp_path, "migrate", "--move", "--db", place_in(plain))
+    again = evertick(tmp_path, "migrate", "--move", "--db", place_in(plain))
+
+    assert (done.code, done.err.splitlines()[0].startswith("moved ")) == (0, True)
+    assert again.code == 2
+    assert "no tables of Evertick's" in again.err
