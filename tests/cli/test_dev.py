@@ -11,7 +11,8 @@ import psutil
 import pytest
 
 from tests.cli.conftest import APP
-from tests.cli.programs import COMMAND, DEADLINE_S, Start, children_of, environment, evertick
+from tests.cli.programs import COMMAND, DEADLINE_S, Start, children_of, environment, evertick, programs_in
+from tests.docs.pages import ROOT, blocks_of
 
 pytestmark = pytest.mark.processes
 
@@ -42,6 +43,33 @@ def test_a_job_for_later_is_announced_when_it_is_scheduled(folder: Path, start: 
     evertick(folder, "run", "app.send", "body=hi", "delay=3600")
 
     dev.wait_for(r"\+ app\.destruct +in 1 h, at \d\d:\d\d:\d\d")
+
+
+def test_jobs_that_wait_when_it_starts_are_announced(folder: Path, start: Start) -> None:
+    for number in range(11):
+        assert evertick(folder, "run", "app.send", f"body={number}", "delay=3600").code == 0
+    evertick(folder, "run", "app.send", "body=hi", "delay=7200")
+
+    dev = start("dev", "app.py")
+
+    dev.wait_for("and more: evertick job list --state pending")
+    announced = [line for line in dev.lines if " + app.destruct " in line]
+    assert len(announced) == 10
+    assert "in 2 h, at " in announced[-1]  # the newest
+
+
+def test_the_beginning_of_the_readme_can_be_pasted_as_one_block(tmp_path: Path) -> None:
+    first, second = [block for block in blocks_of(ROOT / "README.md") if block.language in {"python", "console"}][:2]
+    (tmp_path / "app.py").write_text(first.text)
+    commands = [line[2:] for line in second.text.splitlines() if line.startswith("$ ")]
+    assert commands[0] == "evertick dev app.py &"
+    evertick_here = f'evertick() {{ "{COMMAND[0]}" {" ".join(COMMAND[1:])} "$@"; }}'
+    with programs_in(tmp_path) as begin:
+        shell = begin("-c", "\n".join([evertick_here, *commands, "wait"]), command=("bash",))
+
+        shell.wait_for(r"^\"messages_")
+        shell.wait_for(r"✓ app\.destruct +\d+ ms, late \d+ ms")
+        shell.wait_for(r"functions  app\.send_expiring_message  mutation")
 
 
 def test_a_failed_job_is_one_line_with_its_place(folder: Path, start: Start) -> None:

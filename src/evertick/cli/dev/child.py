@@ -161,6 +161,7 @@ def _run(app: App, store: Store, drain_ms: int, pipes: Pipes, reason: dict[str, 
     def started(stopper: Stopper) -> None:
         if reason["first"]:
             introduce(app, store, simulation, created=len(steps) > 0)
+            lines.announce_waiting()
         else:
             _say_what_changed(functions, reason)
             if (

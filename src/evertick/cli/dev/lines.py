@@ -128,6 +128,16 @@ class DevLines(threading.Thread):
         for job in store.read(lambda transaction: _newest(transaction, 1)):
             self._cursor = self._floor = job.id
 
+    def announce_waiting(self) -> None:
+        """Write a line for each job that was there before and waits for its time, or for the newest of many."""
+        now = self._clock.now()
+        where = JobFilter(states=(JobState.PENDING,), due_from=Instant(now + SOON_MS))
+        jobs = self._store.read(lambda tx: tx.list_jobs(where, limit=LINES_MAX + 1, newest_first=True))
+        for job in reversed(jobs[:LINES_MAX]):
+            say("+", f"{printable(job.name):<{self._name_width}}   {_announcement(job, now)}")
+        if len(jobs) > LINES_MAX:
+            say("+", "and more: evertick job list --state pending")
+
     def job_ended(self, event: JobEnded, /) -> None:
         """See `Observer.job_ended`."""
         self._ends.append(event)
@@ -171,7 +181,7 @@ class DevLines(threading.Thread):
             if job.parent_id in ended:
                 children[job.parent_id or ""].append(job)
             elif job.due_at - job.created_at >= SOON_MS:
-                self._write("+", job.name, _announcement(job))
+                self._write("+", job.name, _announcement(job, job.created_at))
         for event in ends:
             self._write(SIGNS[event.end.state], event.claim.name, _end(event, children[event.claim.id]))
         self._count_left_out(force=False)
@@ -246,9 +256,9 @@ def _newest(transaction: Transaction, limit: int) -> list[Job]:
     return transaction.list_jobs(JobFilter(), limit=limit, newest_first=True)
 
 
-def _announcement(job: Job) -> str:
+def _announcement(job: Job, now: Instant) -> str:
     state = "   canceled" if job.state is JobState.CANCELED else ""
-    return f"{distance(job.due_at, job.created_at)}, at {clock_time(job.due_at, job.created_at)}{state}"
+    return f"{distance(job.due_at, now)}, at {clock_time(job.due_at, now)}{state}"
 
 
 def _end(event: JobEnded, children: list[Job]) -> str:
