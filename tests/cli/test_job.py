@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from evertick import App, MutationCtx, SyncActionCtx
+from evertick import App, MutationCtx, SyncActionCtx, every
 from evertick.api.jobs import JobView
 from evertick.cli.root import run
 from evertick.engine.runtime.metrics import JobEnded
@@ -85,6 +85,28 @@ class StopAfter:
         self._left -= 1
         if self._left == 0:
             self._worker.stop()
+
+
+def test_a_misspelt_function_is_an_error_with_a_suggestion(chat: App, command: Run) -> None:
+    assert chat.environment  # makes the database
+    nothing = command("job", "list", "--function", "chat.geet")
+    assert (nothing.code, nothing.err) == (0, "no jobs\n")  # no function was seen yet, so it may be right
+    chat.scheduler.run_after(0, "chat.greet", "ada")
+    chat.schedules.create("daily", when=every(days=1), do=chat.functions.resolve("chat.fail").args())
+
+    for words in (
+        ["list", "--function", "chat.geet"],
+        ["list", "--function", "chat.geet", "-o", "json"],
+        ["cancel-all", "--function", "chat.geet", "--yes"],
+        ["retry", "--function", "chat.geet", "--yes"],
+    ):
+        done = command("job", *words)
+        message = "no worker, job or schedule has a function 'chat.geet'; did you mean chat.greet?"
+        assert (done.code, done.out) == (3, ""), words
+        assert message in done.err, words
+    assert "there are chat.greet" in command("job", "list", "--function", "xyz").err
+    assert command("job", "list", "--function", "chat.fail").err == "no jobs\n"  # of the schedule
+    assert command("job", "list", "--function", "chat.greet", "--state", "failed").err == "no jobs\n"
 
 
 def test_list_shows_the_newest_first_and_filters(chat: App, command: Run) -> None:

@@ -10,14 +10,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from evertick.app.functions.function import Function
+from evertick.app.registry import nearest_names
 from evertick.app.scheduling.job_builder import Target
-from evertick.base.errors import InvalidArguments, Misuse
+from evertick.base.errors import FunctionNotFound, InvalidArguments, Misuse
 from evertick.base.ids import DEFAULT_POOL, TenantId
 from evertick.base.records.jobs import FunctionKind, JobFilter
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.store.contract.store import Store, Transaction
 
 NAME_CHARS_MAX = 512
+JOBS_LOOKED_AT = 1_000
+NAMES_SHOWN = 5
 
 
 class NamedFunction(Function[..., Any]):
@@ -62,10 +65,29 @@ class NamedFunctions:
         return iter(())  # none is at hand
 
     def _seen(self, transaction: Transaction, name: str) -> FunctionKind | None:
-        # A job was claimed by a worker that has the function, so its kind is the more certain one.
-        jobs = transaction.list_jobs(JobFilter(tenant=self._tenant, name=name), limit=1, newest_first=True)
-        if jobs:
-            return jobs[0].kind
-        where = ScheduleFilter(tenant=self._tenant, function=name)
-        rows = transaction.list_schedules(where, limit=1)
-        return rows[0].target.kind if rows else None
+        return _kind_seen(transaction, name, self._tenant)
+
+
+def names_seen(transaction: Transaction, tenant: TenantId) -> set[str]:
+    """The names of functions that workers have, and of those of a tenant's recent jobs."""
+    serves = [worker.serves.value for worker in transaction.list_workers() if worker.serves is not None]
+    jobs = transaction.list_jobs(JobFilter(tenant=tenant), limit=JOBS_LOOKED_AT, newest_first=True)
+    return {function.name for each in serves for function in each.functions} | {job.name for job in jobs}
+
+
+def require_seen(transaction: Transaction, name: str, tenant: TenantId) -> None:
+    """Raise FunctionNotFound if no worker, job or schedule has the function `name`, although some have others."""
+    names = names_seen(transaction, tenant)
+    if names and name not in names and _kind_seen(transaction, name, tenant) is None:
+        near = nearest_names(name, names)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(names)[:NAMES_SHOWN])}"
+        raise FunctionNotFound(f"no worker, job or schedule has a function {name!r}; {hint}")
+
+
+def _kind_seen(transaction: Transaction, name: str, tenant: TenantId) -> FunctionKind | None:
+    # A job was claimed by a worker that has the function, so its kind is the more certain one.
+    jobs = transaction.list_jobs(JobFilter(tenant=tenant, name=name), limit=1, newest_first=True)
+    if jobs:
+        return jobs[0].kind
+    rows = transaction.list_schedules(ScheduleFilter(tenant=tenant, function=name), limit=1)
+    return rows[0].target.kind if rows else None

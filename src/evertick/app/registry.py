@@ -59,13 +59,13 @@ class Registry:
 
     def nearest(self, name: str) -> list[str]:
         """Up to three functions that may have been meant by a name that none has."""
-        return _nearest(name, self._functions)
+        return nearest_names(name, self._functions)
 
     def __iter__(self) -> Iterator[Function[..., Any]]:
         return iter(self._functions.values())
 
 
-def _nearest(target: str, names: Iterable[str]) -> list[str]:
+def nearest_names(target: str, names: Iterable[str]) -> list[str]:
     """Up to three names that may have been meant: those whose last part is alike, or begins alike."""
     by_end: dict[str, list[str]] = {}
     for name in names:

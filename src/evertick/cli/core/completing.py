@@ -63,17 +63,9 @@ def _schedules(ctx: click.Context, incomplete: str) -> Iterable[str]:
 
 
 def _functions(ctx: click.Context, incomplete: str) -> Iterable[str]:
-    """Those that workers serve, and those of recent jobs."""
-    from evertick.base.records.jobs import JobFilter
+    from evertick.app.functions_by_name import names_seen
 
-    where = JobFilter(tenant=_tenant(ctx))
-
-    def work(tx: Any) -> list[str]:
-        serves = [worker.serves.value for worker in tx.list_workers() if worker.serves is not None]
-        served = [function.name for each in serves for function in each.functions]
-        return sorted({*served, *(job.name for job in tx.list_jobs(where, limit=JOBS_LOOKED_AT, newest_first=True))})
-
-    return _read(ctx, work)
+    return _read(ctx, lambda tx: sorted(names_seen(tx, _tenant(ctx))))
 
 
 def _overlaps(ctx: click.Context, incomplete: str) -> Iterable[str]:

@@ -3,11 +3,13 @@
 import json
 import sys
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import click
 
 from evertick.api.jobs import JobView
+from evertick.app.functions_by_name import require_seen
 from evertick.base.errors import Conflict, InvalidArguments, JobNotFound
 from evertick.base.ids import JOB_PREFIX, IdMaker, JobId, system_entropy, table_of
 from evertick.base.instants import Instant, to_iso
@@ -70,6 +72,8 @@ def list_jobs(states: tuple[str, ...], function: str | None, limit: int, db: str
 def _write_list(store: Store, where: JobFilter, limit: int, chosen: list[str], out: OutputOptions) -> None:
     now = now_of(store)
     jobs, waits = store.read(lambda tx: _with_blocked(tx, tx.list_jobs(where, limit=limit + 1, newest_first=True), now))
+    if not jobs and where.name is not None:
+        store.read(partial(require_seen, name=where.name, tenant=where.tenant))
     more, jobs = len(jobs) > limit, jobs[:limit]
     moment = out.moments(now)
     views = [JobView.of(each, blocked=each.id in waits) for each in jobs]
@@ -151,6 +155,8 @@ def cancel_all(function: str | None, yes: bool, db: str | None) -> None:
     if not yes and not is_terminal(sys.stdin):
         raise click.UsageError("this cancels many jobs; give --yes where no terminal can confirm it")
     with open_database(db) as store:
+        if function is not None:
+            store.read(partial(require_seen, name=function, tenant=where.tenant))
         if not yes:
             click.confirm(f"Cancel all pending jobs{printable(whose)}?", abort=True, err=True)
         canceled, after = 0, ""

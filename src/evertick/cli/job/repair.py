@@ -10,6 +10,7 @@ from typing import Final, Protocol, TypeVar
 import click
 
 from evertick.app.documents.tables import require_job_id
+from evertick.app.functions_by_name import require_seen
 from evertick.app.paging import job_pages
 from evertick.app.scheduling.job_builder import check_horizon
 from evertick.base.errors import EvertickError, InvalidArguments
@@ -69,6 +70,8 @@ class JobChoice:
             due_from=_moment(store, self.since, "--since"), due_until=_moment(store, self.until, "--until"),
         )  # fmt: skip
         found = _ids(store, where, meant)
+        if not found and self.function is not None:
+            store.read(partial(require_seen, name=self.function, tenant=where.tenant))
         if found and not self.yes:
             _confirm(verb, len(found))
         return found
