@@ -196,7 +196,7 @@ class Opened:
         self._app.close()
 
     async def __aenter__(self) -> Self:
-        import asyncio  # has been imported by whoever awaits, and by no other program
+        import asyncio  # a program that awaits has imported it; others need not pay for it
 
         await asyncio.to_thread(self._app.open)
         return self

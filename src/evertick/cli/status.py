@@ -46,7 +46,7 @@ def _write_status(store: Store, out: OutputOptions) -> None:
 @db_option
 @time_row_options
 def list_workers(db: str | None, out: OutputOptions) -> None:
-    """List the workers of a database: those that live, and those whose end nobody has noticed yet."""
+    """List the workers of a database: those that live, and those whose end has not been noticed yet."""
     chosen = out.columns(WorkerView.names(), WORKER_LIST)
     with open_database(db) as store:
         now = now_of(store)

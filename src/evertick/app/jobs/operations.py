@@ -8,6 +8,7 @@ from typing import Any, Final, Unpack
 
 from evertick.api.jobs import JobLogs, JobPage, JobView
 from evertick.app.documents.tables import require_job_id
+from evertick.app.paging import PAGE_MAX
 from evertick.app.scheduling.choice import JobsWhere, jobs_where
 from evertick.app.scheduling.job_builder import Functions, check_horizon, moment
 from evertick.app.transacting import Page, Work
@@ -19,7 +20,6 @@ from evertick.engine.jobs import repair
 from evertick.engine.jobs.completion import MakeId, cancel
 from evertick.store.contract.store import Transaction
 
-PAGE_MAX: Final = 1_000
 RETRY_PAGE: Final = 500
 """Jobs that `retry_all` looks at in one transaction."""
 

@@ -33,7 +33,7 @@ def _safely(complete: Complete) -> Callable[[click.Context, str], list[Completio
     def completed(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         try:
             found = [text for text in complete(ctx, incomplete) if text.startswith(incomplete)]
-        except Exception:  # a message in the middle of a command line would help nobody
+        except Exception:  # there is no place for a message in the middle of a command line
             return []
         return [CompletionItem(text) for text in dict.fromkeys(found)][:SHOWN_MAX]
 
