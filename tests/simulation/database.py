@@ -139,6 +139,10 @@ class SimulatedStore:
         self._reach("read")
         return self._world.store.read(work)
 
+    def view(self, work: Callable[[Transaction], T]) -> T:
+        """See `Store.view`."""
+        return self.read(work)
+
     def migrate(self) -> list[str]:
         """See `Store.migrate`: the world did it."""
         return []

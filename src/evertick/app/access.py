@@ -104,7 +104,7 @@ class Access(ABC):
         from evertick.app.jobs.api import Jobs, job_operations
 
         e = self.environment
-        return Jobs(job_operations(e, self.tenant_id), e.store.read, self._execution.transact)
+        return Jobs(job_operations(e, self.tenant_id), e.store.view, self._execution.transact)
 
     @property
     def db(self) -> "Documents":
@@ -157,7 +157,7 @@ class AsyncAccess:
         from evertick.app.jobs.api import AsyncJobs, job_operations
 
         access, e = self._access, self._access.environment
-        return AsyncJobs(job_operations(e, access.tenant_id), e.executors.read, access._execution.transact_async)
+        return AsyncJobs(job_operations(e, access.tenant_id), e.executors.view, access._execution.transact_async)
 
     @property
     def db(self) -> "AsyncDocuments":
@@ -179,5 +179,5 @@ class AsyncApp(AsyncAccess):
 
         access, e = self._access, self._access.environment
         return AsyncTenants(
-            TenantOperations(e.job_builder.quotas.forget), e.executors.read, access._execution.transact_async
+            TenantOperations(e.job_builder.quotas.forget), e.executors.view, access._execution.transact_async
         )

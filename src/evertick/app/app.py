@@ -160,7 +160,7 @@ class App(Decorators, Opening):
         from evertick.app.tenant_limits import TenantOperations, Tenants
 
         e = self.environment
-        return Tenants(TenantOperations(e.job_builder.quotas.forget), e.store.read, self._execution.transact)
+        return Tenants(TenantOperations(e.job_builder.quotas.forget), e.store.view, self._execution.transact)
 
     @overload
     def bind(self, connection: "Awaited", *, tenant: TenantId = DEFAULT_TENANT) -> AsyncBoundScheduler: ...

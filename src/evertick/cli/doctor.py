@@ -29,7 +29,7 @@ def doctor(file: str, app_file: str | None, db: str | None, out: OutputOptions) 
     app = load_app(parse_target(app_file or file)).app
     app.check()
     with open_database(db or app.database_url) as store:
-        report = store.read(lambda transaction: examine(app, transaction, chosen_tenant()))
+        report = store.view(lambda transaction: examine(app, transaction, chosen_tenant()))
     if out.is_data:
         out.write_json(report.to_json())
     else:

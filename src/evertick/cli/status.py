@@ -29,7 +29,7 @@ def status(db: str | None, out: OutputOptions) -> int:
 
 def _write_status(store: Store, out: OutputOptions) -> None:
     now = now_of(store)
-    found = store.read(lambda transaction: status_of(transaction, chosen_tenant(), now))
+    found = store.view(lambda transaction: status_of(transaction, chosen_tenant(), now))
     if out.is_data:
         out.write_json(found.to_json())
         return
@@ -50,7 +50,7 @@ def list_workers(db: str | None, out: OutputOptions) -> None:
     chosen = out.columns(WorkerView.names(), WORKER_LIST)
     with open_database(db) as store:
         now = now_of(store)
-        found = store.read(lambda transaction: workers_of(transaction, now))
+        found = store.view(lambda transaction: workers_of(transaction, now))
     moment = out.moments(now)
     out.write_rows([each.to_json() for each in found], [_words(each, moment) for each in found], chosen)
     if not found and out.tells_of_nothing:

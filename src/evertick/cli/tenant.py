@@ -64,7 +64,7 @@ def list_tenants(first: str, limit: int, db: str | None, out: OutputOptions) -> 
     """List tenants with limits: of each limit, what is used and how much there may be."""
     chosen = out.columns(TenantView.names() if out.is_data else FIELDS, FIELDS)
     with open_database(db) as store:
-        found = store.read(OPERATIONS.list(first=first, limit=limit + 1))
+        found = store.view(OPERATIONS.list(first=first, limit=limit + 1))
     more, found = len(found) > limit, found[:limit]
     out.write_rows([view.to_json() for view in found], [_words(view) for view in found], chosen)
     if not found and out.tells_of_nothing:
@@ -80,7 +80,7 @@ def list_tenants(first: str, limit: int, db: str | None, out: OutputOptions) -> 
 def get_tenant(name: str, db: str | None, out: OutputOptions) -> None:
     """Show what a tenant uses, and what it may use."""
     with open_database(db) as store:
-        _write(store.read(OPERATIONS.get(name)), out)
+        _write(store.view(OPERATIONS.get(name)), out)
 
 
 @tenant.command("set")

@@ -53,6 +53,10 @@ class WorldStore:
         self._faults.before_work()
         return self._inner.read(work)
 
+    def view(self, work: Callable[[Transaction], T]) -> T:
+        self._faults.before_work()
+        return self._inner.view(work)
+
     def migrate(self) -> list[str]:
         return self._inner.migrate()
 

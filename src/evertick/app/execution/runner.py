@@ -223,13 +223,13 @@ class Execution:
         """A tenant's schedules, each call a transaction of its own."""
         from evertick.app.schedules.api import Schedules, operations_of
 
-        return Schedules(operations_of(self._e, tenant, actor), self._e.store.read, self.transact)
+        return Schedules(operations_of(self._e, tenant, actor), self._e.store.view, self.transact)
 
     def awaited_schedules(self, tenant: TenantId, actor: str, /) -> "AsyncSchedules":
         """As `schedules`, without blocking the event loop."""
         from evertick.app.schedules.api import AsyncSchedules, operations_of
 
-        return AsyncSchedules(operations_of(self._e, tenant, actor), self._e.executors.read, self.transact_async)
+        return AsyncSchedules(operations_of(self._e, tenant, actor), self._e.executors.view, self.transact_async)
 
     def transact(self, work: Callable[[Transaction], T], /, *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
         """Run work in a transaction of its own, again if it meets a conflict."""

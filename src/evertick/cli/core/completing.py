@@ -44,7 +44,7 @@ def _read(ctx: click.Context, work: Callable[[Any], Iterable[str]]) -> Iterable[
     from evertick.cli.core.databases import open_database
 
     with open_database(ctx.params.get("db")) as store:
-        return store.read(work)
+        return store.view(work)
 
 
 def _jobs(ctx: click.Context, incomplete: str) -> Iterable[str]:

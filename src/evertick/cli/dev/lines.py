@@ -125,14 +125,14 @@ class DevLines(threading.Thread):
         self._second = 0.0
         self._written: Counter[tuple[str, str]] = Counter()
         self._unlisten = store.listen(lambda _: self._wake.set())
-        for job in store.read(lambda transaction: _newest(transaction, 1)):
+        for job in store.view(lambda transaction: _newest(transaction, 1)):
             self._cursor = self._floor = job.id
 
     def announce_waiting(self) -> None:
         """Write a line for each job that was there before and waits for its time, or for the newest of many."""
         now = self._clock.now()
         where = JobFilter(states=(JobState.PENDING,), due_from=Instant(now + SOON_MS))
-        jobs = self._store.read(lambda tx: tx.list_jobs(where, limit=LINES_MAX + 1, newest_first=True))
+        jobs = self._store.view(lambda tx: tx.list_jobs(where, limit=LINES_MAX + 1, newest_first=True))
         for job in reversed(jobs[:LINES_MAX]):
             say("+", f"{printable(job.name):<{self._name_width}}   {_announcement(job, now)}")
         if len(jobs) > LINES_MAX:
@@ -190,9 +190,9 @@ class DevLines(threading.Thread):
         """Jobs that were written since the last look. More than a page of them is skipped over: it is too much."""
         now = self._clock.now()
         after = max(self._floor, min(self._cursor, f"{JOB_PREFIX}_{max(0, now - self._look_back_ms):012x}"))
-        jobs = self._store.read(lambda transaction: transaction.list_jobs(JobFilter(), limit=PAGE, after=after))
+        jobs = self._store.view(lambda transaction: transaction.list_jobs(JobFilter(), limit=PAGE, after=after))
         if len(jobs) == PAGE:
-            last = self._store.read(lambda transaction: _newest(transaction, PAGE))
+            last = self._store.view(lambda transaction: _newest(transaction, PAGE))
             self._floor = last[0].id
             jobs += last
         new = {job.id: job for job in jobs if job.id not in self._seen}

@@ -71,9 +71,9 @@ def list_jobs(states: tuple[str, ...], function: str | None, limit: int, db: str
 
 def _write_list(store: Store, where: JobFilter, limit: int, chosen: list[str], out: OutputOptions) -> None:
     now = now_of(store)
-    jobs, waits = store.read(lambda tx: _with_blocked(tx, tx.list_jobs(where, limit=limit + 1, newest_first=True), now))
+    jobs, waits = store.view(lambda tx: _with_blocked(tx, tx.list_jobs(where, limit=limit + 1, newest_first=True), now))
     if not jobs and where.name is not None:
-        store.read(partial(require_seen, name=where.name, tenant=where.tenant))
+        store.view(partial(require_seen, name=where.name, tenant=where.tenant))
     more, jobs = len(jobs) > limit, jobs[:limit]
     moment = out.moments(now)
     views = [JobView.of(each, blocked=each.id in waits) for each in jobs]
@@ -95,7 +95,7 @@ def get_job(job_id: str, db: str | None, out: OutputOptions) -> None:
     with open_database(db) as store:
         found = _found(store, job_id)
         now = now_of(store)
-        _, waits = store.read(lambda tx: _with_blocked(tx, [found], now))
+        _, waits = store.view(lambda tx: _with_blocked(tx, [found], now))
     view = JobView.of(found, blocked=bool(waits))
     relative, exact = out.moments(now), OutputOptions(time_style="iso").moments(now)
 
@@ -156,7 +156,7 @@ def cancel_all(function: str | None, yes: bool, db: str | None) -> None:
         raise click.UsageError("this cancels many jobs; give --yes where no terminal can confirm it")
     with open_database(db) as store:
         if function is not None:
-            store.read(partial(require_seen, name=function, tenant=where.tenant))
+            store.view(partial(require_seen, name=function, tenant=where.tenant))
         if not yes:
             click.confirm(f"Cancel all pending jobs{printable(whose)}?", abort=True, err=True)
         canceled, after = 0, ""
@@ -226,7 +226,7 @@ def _job_id(text: str) -> JobId:
 
 def _found(store: Store, text: str) -> Job:
     job_id = _job_id(text)
-    found = store.read(lambda transaction: transaction.get_job(job_id, tenant=chosen_tenant()))
+    found = store.view(lambda transaction: transaction.get_job(job_id, tenant=chosen_tenant()))
     if found is None:
         raise JobNotFound(f"no job {job_id}: it never existed in this database, or its retention is over")
     return found

@@ -71,7 +71,7 @@ class JobChoice:
         )  # fmt: skip
         found = _ids(store, where, meant)
         if not found and self.function is not None:
-            store.read(partial(require_seen, name=self.function, tenant=where.tenant))
+            store.view(partial(require_seen, name=self.function, tenant=where.tenant))
         if found and not self.yes:
             _confirm(verb, len(found))
         return found
@@ -228,7 +228,7 @@ def _ids(store: Store, where: JobFilter, meant: Callable[[Transaction, Job], boo
         pages = job_pages(transaction, where, limit=JOBS_MAX)
         return [job.id for page in pages for job in page if meant(transaction, job)]
 
-    return store.read(work)
+    return store.view(work)
 
 
 def _moment(store: Store, text: str | None, what: str) -> Instant | None:

@@ -67,7 +67,7 @@ class ScheduleSession:
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         """Read from the database."""
-        return self.store.read(work)
+        return self.store.view(work)
 
     def write(self, work: Callable[[Transaction], T]) -> T:
         """Change the database, again if that meets a conflict."""
@@ -142,7 +142,7 @@ def open_session(db: str | None, app_file: str | None = None) -> Iterator[Schedu
         def write(work: Callable[[Transaction], T]) -> T:
             return retry_conflicts(lambda: store.write(work), entropy)
 
-        yield ScheduleSession(store, clock, entropy, Schedules(operations, store.read, write))
+        yield ScheduleSession(store, clock, entropy, Schedules(operations, store.view, write))
 
 
 def actor() -> str:

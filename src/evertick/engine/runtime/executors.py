@@ -58,6 +58,10 @@ class Executors(Protocol):
         """`Store.read`."""
         ...
 
+    async def view(self, work: Work[T]) -> T:
+        """`Store.view`."""
+        ...
+
     async def ask(self, function: Callable[[], T]) -> T:
         """Call a blocking function of the engine's own."""
         ...
@@ -124,6 +128,9 @@ class ThreadExecutors(Executors):
     async def read(self, work: Work[T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pools.readers, self._store.read, work)
 
+    async def view(self, work: Work[T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pools.callers, self._store.view, work)
+
     async def ask(self, function: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pools.readers, function)
 
@@ -181,6 +188,10 @@ class InlineExecutors(Executors):
     async def read(self, work: Work[T]) -> T:
         await asyncio.sleep(0)
         return self._store.read(work)
+
+    async def view(self, work: Work[T]) -> T:
+        await asyncio.sleep(0)
+        return self._store.view(work)
 
     async def ask(self, function: Callable[[], T]) -> T:
         await asyncio.sleep(0)

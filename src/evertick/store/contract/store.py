@@ -18,8 +18,9 @@ changes nothing and is told so.
 
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
+from evertick.base.errors import LimitExceeded
 from evertick.base.instants import Instant
 from evertick.store.contract.calls import Calls
 from evertick.store.contract.claims import Claims
@@ -51,6 +52,15 @@ class Isolation(StrEnum):
     """
 
 
+VIEW_MAX_MS: Final = 10_000
+"""How long a read for people may take. A page over millions of rows that uses its index takes a few milliseconds."""
+
+
+def took_too_long() -> LimitExceeded:
+    """The error of a read for people that was ended."""
+    return LimitExceeded(f"this read took longer than {VIEW_MAX_MS / 1000:g} s and was ended; ask for fewer rows")
+
+
 class Transaction(Jobs, Claims, Workers, Documents, Calls, Schedules, Ledger, Control, Tenants, Protocol):
     """One transaction. None of its methods waits for anything but the database."""
 
@@ -72,6 +82,13 @@ class Store(Protocol):
 
         Raises Misuse if the work writes, and WriteConflict (rarely: then read again) if what it saw is no state that
         serializable transactions agree on.
+        """
+        ...
+
+    def view(self, work: Callable[[Transaction], T]) -> T:
+        """Like `read`, for what people look at: it makes no writer fail, and ends after VIEW_MAX_MS.
+
+        Raises LimitExceeded if it takes longer, Misuse if the work writes.
         """
         ...
 

@@ -22,6 +22,7 @@ from evertick.base.errors import (
 )
 from evertick.base.instants import Instant
 from evertick.store import schema
+from evertick.store.contract import store as contract
 from evertick.store.contract.notifications import Listener
 from evertick.store.contract.store import Isolation, Transaction
 from evertick.store.place import place_of
@@ -103,9 +104,28 @@ class PostgresStore:
                 except psycopg.Error as error:  # nothing was written, so nothing is in doubt
                     raise ours(error) from error
             except Exception as error:
-                cause = of_the_driver(error.__cause__ or error if isinstance(error, EvertickError) else error)
-                if issubclass(type(cause), pg_errors.ReadOnlySqlTransaction):
-                    raise Misuse("a read must not write; run it as a write (a mutation instead of a query)") from error
+                _refuse_writing(_driver_error(error), error)
+                raise
+        return result
+
+    def view(self, work: Callable[[Transaction], T]) -> T:
+        """One snapshot without the locks of SERIALIZABLE, which a large list would hold on every page that it reads."""
+        with self._connections.taken() as connection:
+            connection.isolation_level = IsolationLevel.REPEATABLE_READ
+            connection.read_only = True
+            transaction = PostgresTransaction(connection, schema=self._schema)
+            try:
+                connection.execute("select set_config('statement_timeout', %s, true)", (str(contract.VIEW_MAX_MS),))
+                result = work(transaction)
+                self._check_whole(transaction, connection)
+                connection.rollback()
+            except Exception as error:
+                cause = _driver_error(error)
+                if issubclass(type(cause), pg_errors.QueryCanceled):
+                    raise contract.took_too_long() from error
+                _refuse_writing(cause, error)
+                if isinstance(error, psycopg.Error):
+                    raise ours(error) from error
                 raise
         return result
 
@@ -158,3 +178,14 @@ class PostgresStore:
             if error.sqlstate is None or error.sqlstate.startswith(OF_THE_DATABASE):
                 raise ours(error) from error
             raise TransactionRefused(f"PostgreSQL refused the commit: {str(error).strip()}") from error
+
+
+def _driver_error(error: Exception) -> BaseException | None:
+    """The driver's error behind one of ours."""
+    return of_the_driver(error.__cause__ or error if isinstance(error, EvertickError) else error)
+
+
+def _refuse_writing(cause: BaseException | None, error: Exception) -> None:
+    """Raise Misuse if a read wrote."""
+    if issubclass(type(cause), pg_errors.ReadOnlySqlTransaction):
+        raise Misuse("a read must not write; run it as a write (a mutation instead of a query)") from error

@@ -36,6 +36,7 @@ from evertick.store.sqlite.engine_lock import EngineLock, engine_runs
 from evertick.store.sqlite.errors import ours
 from evertick.store.sqlite.memory import migrate_in_memory
 from evertick.store.sqlite.transaction import SqliteTransaction
+from evertick.store.sqlite.viewing import within_limit
 from evertick.store.sqlite.writer_queue import PATIENCE_MS, WriterQueue
 from evertick.store.transaction.driver import nested_write, of_the_driver
 
@@ -162,6 +163,10 @@ class SqliteStore:
                 connection.close()
             else:
                 self._readers.append(connection)
+
+    def view(self, work: Callable[[Transaction], T]) -> T:
+        """In a file readers keep nobody waiting; one in memory has a single connection."""
+        return self.read(work if self.path is None else within_limit(work))
 
     def migrate(self) -> list[str]:
         if self.path is None:
