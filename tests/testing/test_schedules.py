@@ -140,6 +140,22 @@ def test_a_timeline_draws_what_became_of_every_time(world: OpenWorld) -> None:
     ]
 
 
+def test_a_timeline_draws_a_run_that_is_blocked(world: OpenWorld) -> None:
+    w = world(app)
+    report = w.schedule(every=minutes(1), do=note.args("x"))
+    w.advance(minutes(1) + seconds(30))
+    w.deploy(App("kit"))  # a release without the function
+    w.advance(minutes(2))
+
+    assert w.timeline(report).splitlines() == [
+        "time  1     2     3",
+        "1     S|",
+        "2           Sbbbbbbbb",
+        "3                 x  overlap",
+    ]
+    assert [job.blocked for job in w.pending()] == [True]
+
+
 def test_a_timeline_draws_a_backfill_where_it_happened(world: OpenWorld) -> None:
     w = world(app)
     w.advance(minutes(4) + seconds(30))

@@ -18,6 +18,7 @@ from evertick.base.instants import duration_ms, to_datetime
 from evertick.base.records.schedules import OccurrenceFilter
 from evertick.recurrence.builders import every as every_
 from evertick.rules.schedules.fates import Fate, Origin
+from evertick.testing.jobs import JobView
 from evertick.testing.moments import minutes
 from evertick.testing.store import WorldStore
 from evertick.testing.timeline import Timeline
@@ -40,6 +41,10 @@ class ScheduleStories(ABC):
     @abstractmethod
     def now(self) -> datetime:
         """The present of this world, in UTC."""
+
+    @abstractmethod
+    def pending(self) -> list[JobView]:
+        """Jobs that wait."""
 
     def schedule(
         self,
@@ -102,5 +107,14 @@ class ScheduleStories(ABC):
         with suppress(NotFound):  # a deleted schedule has no backfills any more
             for request in {each.request for each in occurrences if each.origin is Origin.BACKFILL}:
                 asked[request] = self.app.schedules.backfill_status(schedule_id, request).asked
-        frame = Timeline(origin=self._begin, now=self.now, unit=unit, outages=self._outages, stops=stops, asked=asked)
+        blocked = {job.id for job in self.pending() if job.blocked}
+        frame = Timeline(
+            origin=self._begin,
+            now=self.now,
+            unit=unit,
+            outages=self._outages,
+            stops=stops,
+            asked=asked,
+            blocked=blocked,
+        )
         return frame.draw(occurrences)

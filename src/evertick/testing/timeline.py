@@ -6,8 +6,8 @@
     3                 x  overlap
 
 A row for every time. `S` is a start, `=` a run that goes on, `|` its end; `f` a failure, `c` the moment at which it was
-asked to stop, `t` its termination. `.` waits for a run, `~` for a worker (an outage), and `x`
-did not run, for the reason beside it.
+asked to stop, `t` its termination. `b` is a run that is blocked: the worker does not have its function. `.` waits for
+a run, `~` for a worker (an outage), and `x` did not run, for the reason beside it.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -33,7 +33,7 @@ class Timeline:
     """The frame of a drawing: from the unit in which the first time lies until `now`.
 
     Units are counted from `origin`. `outages` are spans in which no worker lived; `stops` is when jobs were asked to
-    stop, `asked` when backfills were asked for, by their ids.
+    stop, `asked` when backfills were asked for, by their ids; `blocked` are jobs that no worker can run.
     """
 
     origin: datetime
@@ -42,6 +42,7 @@ class Timeline:
     outages: Collection[Span] = ()
     stops: Mapping[JobId, datetime]
     asked: Mapping[str, datetime]
+    blocked: Collection[JobId] = ()
 
     def draw(self, occurrences: Sequence[OccurrenceView]) -> str:
         """The drawing, its lines without blanks at their ends."""
@@ -69,7 +70,8 @@ class Timeline:
 
     def _run(self, occurrence: OccurrenceView, begun: int) -> str:
         ended = self._cell(occurrence.ended or self.now)
-        letters = ["S", *"=" * max(0, ended - begun - 1)]
+        goes_on = "b" if occurrence.job_id in self.blocked else "="
+        letters = ["S", *goes_on * max(0, ended - begun - 1)]
         asked = None if occurrence.job_id is None else self.stops.get(occurrence.job_id)
         if asked is not None and occurrence.outcome is not RunOutcome.TERMINATED:
             place = self._cell(asked) - begun
