@@ -11,7 +11,7 @@ from evertick.errors import DatabaseUnavailable
 from evertick.functions import JobState
 from evertick.store.postgres.connections import conninfo_of
 from evertick.store.sqlite import store as sqlite_store
-from evertick.store.sqlite.turn_lock import TurnLock
+from evertick.store.sqlite.store import TurnLock
 from tests.app.conftest import OpenApp
 from tests.app.engine import PATIENCE_S, Engine
 

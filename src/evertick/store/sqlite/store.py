@@ -11,6 +11,7 @@ import math
 import os
 import sqlite3
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, TypeVar
@@ -34,8 +35,8 @@ from evertick.store.sqlite.change_poller import ForeignCommits
 from evertick.store.sqlite.engine_lock import EngineLock, engine_runs
 from evertick.store.sqlite.errors import ours
 from evertick.store.sqlite.memory import migrate_in_memory
+from evertick.store.sqlite.script import statements_of
 from evertick.store.sqlite.transaction import SqliteTransaction
-from evertick.store.sqlite.turn_lock import TurnLock
 from evertick.store.sqlite.viewing import within_limit
 from evertick.store.sqlite.writer_queue import PATIENCE_MS, WriterQueue
 from evertick.store.transaction.driver import nested_write, of_the_driver
@@ -47,6 +48,51 @@ TURN_WAIT_S: Final = 30.0
 BUSY_TIMEOUT_MS: Final = 5_000
 WAL_BYTES_MAX: Final = 64 * 1024 * 1024
 CHECKPOINT_PAGES: Final = 1_000
+
+
+class TurnLock:
+    """A lock for one thread at a time, given to those who wait in the order in which they came. Not reentrant.
+
+    Python's own lock goes to the first thread that asks once it is free, mostly the one that has just released it. So
+    one that writes without a pause, such as the thousands of calls that an action has gathered, would keep others away.
+    """
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._is_held = False
+        self._waiting: deque[threading.Lock] = deque()
+
+    def acquire(self, timeout_s: float) -> bool:
+        """Wait for one's turn; returns whether it came within the time."""
+        with self._mutex:
+            if not self._is_held:
+                self._is_held = True
+                return True
+            mine = threading.Lock()
+            mine.acquire()
+            self._waiting.append(mine)
+        try:
+            return mine.acquire(timeout=timeout_s) or not self._gave_up(mine)
+        except BaseException:  # Ctrl-C
+            if not self._gave_up(mine):
+                self.release()
+            raise
+
+    def _gave_up(self, mine: threading.Lock) -> bool:
+        """Wait no longer; returns False if the lock was handed over in the last moment."""
+        with self._mutex:
+            if mine not in self._waiting:
+                return False
+            self._waiting.remove(mine)
+            return True
+
+    def release(self) -> None:
+        """Give it to the one who waits longest, if anybody waits."""
+        with self._mutex:
+            if self._waiting:
+                self._waiting.popleft().release()
+            else:
+                self._is_held = False
 
 
 class SqliteStore:
@@ -343,15 +389,3 @@ class SqliteStore:
     def _tell_listeners(self, hints: Notifications) -> None:
         for listener in tuple(self._listeners):
             listener(hints)
-
-
-def statements_of(text: str) -> Iterator[str]:
-    """The statements of a migration, one by one (`executescript` would commit in between)."""
-    pending = ""
-    for line in text.splitlines(keepends=True):
-        pending += line
-        if sqlite3.complete_statement(pending):
-            yield pending
-            pending = ""
-    if pending.strip():
-        yield pending  # a comment, or a statement whose semicolon was forgotten
