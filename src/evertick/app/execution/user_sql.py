@@ -7,6 +7,7 @@ commits when the function returned, and rolls back when it raised.
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, partial
 from typing import Any, Final, Self, TypeVar
 from weakref import WeakKeyDictionary
@@ -64,6 +65,7 @@ class GuardedConnection:
             cursor.require_open = lambda: unit.unit
         if hasattr(cursor, "guarded"):
             cursor.guarded = self
+            unit.close_with_it(cursor)
         return cursor
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -118,6 +120,12 @@ def _sqlite_cursor() -> Any:
     return Cursor
 
 
+def _sqlite_error() -> type[Exception]:
+    import sqlite3
+
+    return sqlite3.OperationalError
+
+
 def _stoppable(connection: Any, work: Callable[[], T]) -> T:
     """Do the work of a statement, until the time of its function is over."""
     guard = current_guard()
@@ -149,16 +157,30 @@ def _refuse_hidden_tables(cursor: Any) -> None:
 
 
 class _OfSession:
-    """A connection of sqlite3 for SQLAlchemy: its cursors end no transaction either."""
+    """A connection of sqlite3 for SQLAlchemy: its cursors end no transaction either, and close with the function."""
 
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: Any, unit: FunctionUnit, made: set[tuple[int, str]]) -> None:
+        """`made` are the functions of SQL that sessions have given to the store's connections so far."""
         self._connection = connection
+        self._unit = unit
+        self._made = made
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connection, name)
 
     def cursor(self) -> Any:
-        return self._connection.cursor(_sqlite_cursor())
+        cursor = self._connection.cursor(_sqlite_cursor())
+        self._unit.close_with_it(cursor)
+        return cursor
+
+    def create_function(self, name: str, *args: Any, **options: Any) -> None:
+        """SQLAlchemy makes REGEXP for each of its connections; the driver's keeps it."""
+        key = id(self._connection), name
+        if key not in self._made:
+            # SQLite refuses while a statement is half read, here one of a function that has called this one.
+            with suppress(_sqlite_error()):
+                self._connection.create_function(name, *args, **options)
+                self._made.add(key)
 
 
 class _Connecting(threading.local):
@@ -167,6 +189,7 @@ class _Connecting(threading.local):
     connection: Any = None
 
 
+_made: "WeakKeyDictionary[Store, set[tuple[int, str]]]" = WeakKeyDictionary()
 _engines: "WeakKeyDictionary[Store, Any]" = WeakKeyDictionary()
 _connecting: Final = _Connecting()
 
@@ -189,7 +212,10 @@ def open_session(store: Store, unit: FunctionUnit, *, refusal: str | None = None
     if engine is None:
         engine = _engines[store] = _engine_for(store)
     connection = unit.flush_to_db().connection
-    _connecting.connection = connection if store.dialect == "postgres" else _OfSession(connection)
+    _connecting.connection = (
+    made = _made.setdefault(store, set())
+    _connecting.connection = connection if store.dialect == "postgres" else _OfSession(connection, unit, made)
+    )
     connection = engine.connect()
     connection.info[_UNIT] = unit
     connection.info[_MARKS] = {}

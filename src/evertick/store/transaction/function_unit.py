@@ -6,7 +6,9 @@ unit itself lives on: a batch of mutations shares one.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 from evertick.base.errors import Misuse
 from evertick.base.ids import TenantId
@@ -21,15 +23,27 @@ T = TypeVar("T")
 class FunctionUnit:
     """A `UnitOfWork` for one function. Every method raises Misuse once the function has ended."""
 
-    __slots__ = ("_is_over", "_unit")
+    __slots__ = ("_cursors", "_is_over", "_unit")
 
     def __init__(self, unit: UnitOfWork) -> None:
         self._unit = unit
         self._is_over = False
+        self._cursors: WeakSet[Any] = WeakSet()
+
+    def close_with_it(self, cursor: Any) -> None:
+        """Close a cursor of the driver's when the function has ended.
+
+        A statement that is half read, and kept alive by a variable or a traceback, would go on in the transactions of
+        the functions that follow on this connection.
+        """
+        self._cursors.add(cursor)
 
     def close(self) -> None:
         """The function has ended."""
         self._is_over = True
+        for cursor in list(self._cursors):
+            with suppress(Exception):  # a thread that the function left behind uses it at this very moment
+                cursor.close()
 
     @property
     def unit(self) -> UnitOfWork:
