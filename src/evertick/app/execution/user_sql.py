@@ -212,10 +212,8 @@ def open_session(store: Store, unit: FunctionUnit, *, refusal: str | None = None
     if engine is None:
         engine = _engines[store] = _engine_for(store)
     connection = unit.flush_to_db().connection
-    _connecting.connection = (
     made = _made.setdefault(store, set())
     _connecting.connection = connection if store.dialect == "postgres" else _OfSession(connection, unit, made)
-    )
     connection = engine.connect()
     connection.info[_UNIT] = unit
     connection.info[_MARKS] = {}
