@@ -21,7 +21,7 @@ PREFIX: Final = "?prefix="
 """What separates the file from the prefix in an address of SQLite."""
 PLAIN_META: Final = "evertick_meta"
 """What the table `meta` is called in a SQLite file in which the other tables have plain names."""
-_NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,30}")
+NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,30}")
 """A name that needs no quotes, and with those of tables and indexes is short enough for PostgreSQL."""
 
 
@@ -36,7 +36,7 @@ def place_of(url: str) -> str:
     else:
         query = dict(parse_qsl(urlsplit(url).query, keep_blank_values=True))
         place, is_named = query.get("schema", ""), "schema" in query
-    if is_named and not _NAME.fullmatch(place):
+    if is_named and not NAME.fullmatch(place):
         raise InvalidDatabaseUrl(
             f"{place!r} is no name for the place of Evertick's tables; take small letters, digits and _, for example "
             "?schema=evertick for PostgreSQL and ?prefix=evertick_ for SQLite"

@@ -6,7 +6,6 @@ before 3.51.3 needs two checkpointers); which process that is, says `engine_lock
 read, and may schedule into the file; the engine notices their commits (`change_poller`).
 """
 
-import contextlib
 import math
 import os
 import sqlite3
@@ -29,12 +28,14 @@ from evertick.base.instants import Instant
 from evertick.store import schema
 from evertick.store.contract.notifications import EVERYTHING, Listener, Notifications
 from evertick.store.contract.store import Isolation, Transaction
-from evertick.store.place import PLAIN_META, place_of, placed
+from evertick.store.place import place_of, placed
 from evertick.store.sqlite.address import path_of
 from evertick.store.sqlite.change_poller import ForeignCommits
+from evertick.store.sqlite.connecting import Connection, connect
 from evertick.store.sqlite.engine_lock import EngineLock, engine_runs
 from evertick.store.sqlite.errors import ours
 from evertick.store.sqlite.memory import migrate_in_memory
+from evertick.store.sqlite.ownership import meta_at, state_of
 from evertick.store.sqlite.script import statements_of
 from evertick.store.sqlite.transaction import SqliteTransaction
 from evertick.store.sqlite.viewing import within_limit
@@ -46,7 +47,6 @@ T = TypeVar("T")
 TURN_WAIT_S: Final = 30.0
 """How long a thread waits for its turn to write. Longer than any transaction of ours takes."""
 BUSY_TIMEOUT_MS: Final = 5_000
-WAL_BYTES_MAX: Final = 64 * 1024 * 1024
 CHECKPOINT_PAGES: Final = 1_000
 
 
@@ -106,13 +106,13 @@ class SqliteStore:
         self.url = url
         self.path = path_of(url)
         self._prefix = place_of(url)
-        self._meta = f"{self._prefix}meta" if self._prefix else PLAIN_META
+        self._meta = meta_at(self._prefix)
         self._busy_timeout_ms = busy_timeout_ms
         self._synchronous = synchronous
         self._pid = os.getpid()
         self._write_lock = TurnLock()
         self._writing_thread: int | None = None
-        self._readers: list[sqlite3.Connection] = []
+        self._readers: list[Connection] = []
         self._listeners: list[Listener] = []
         self._engine_lock = None if self.path is None else EngineLock(self.path)
         self._runs_engine = False
@@ -160,7 +160,7 @@ class SqliteStore:
         try:
             return self._reading(connection, work)
         finally:
-            if self._closed.is_set():
+            if self._closed.is_set() or connection.is_frozen:
                 connection.close()
             else:
                 self._readers.append(connection)
@@ -175,7 +175,10 @@ class SqliteStore:
         return self._migrate()
 
     def _migrate(self) -> list[str]:
-        return schema.migrate(self.dialect, self._state(), self._apply, place=self._place)
+        steps = schema.migrate(self.dialect, self._state(), self._apply, place=self._place)
+        if self.path is not None:
+            self._connect().close()  # now that the file is Evertick's, this turns WAL on
+        return steps
 
     def check_schema(self) -> None:
         schema.require_usable(self.dialect, self._state(), place=self._place)
@@ -230,22 +233,12 @@ class SqliteStore:
 
     # -- helpers
 
-    def _connect(self, *, reader: bool = False) -> sqlite3.Connection:
-        target = ":memory:" if self.path is None else str(self.path)
-        with self._in_our_words(), contextlib.ExitStack() as stack:
-            connection = sqlite3.connect(target, isolation_level=None, check_same_thread=False, cached_statements=256)
-            stack.callback(connection.close)  # if this file turns out to be none of SQLite's
-            connection.execute(f"pragma busy_timeout = {self._busy_timeout_ms}")
-            if reader:
-                connection.execute("pragma query_only = on")
-            elif self.path is not None:
-                connection.execute("pragma journal_mode = wal")
-                connection.execute(f"pragma journal_size_limit = {WAL_BYTES_MAX}")
-                connection.execute("pragma wal_autocheckpoint = 0")  # until this process runs the engine
-            connection.execute(f"pragma synchronous = {self._synchronous}")
-            connection.execute("pragma temp_store = memory")
-            stack.pop_all()
-        return connection
+    def _connect(self, *, reader: bool = False) -> Connection:
+        with self._in_our_words():
+            return connect(
+                self.path, prefix=self._prefix, reader=reader,
+                timeout_ms=self._busy_timeout_ms, synchronous=self._synchronous,
+            )  # fmt: skip
 
     @contextmanager
     def _in_our_words(self) -> Iterator[None]:
@@ -338,22 +331,13 @@ class SqliteStore:
 
     def _state(self) -> schema.SchemaState:
         with self._writing() as connection, self._in_our_words():
-            return self._state_on(connection)
-
-    def _state_on(self, connection: sqlite3.Connection) -> schema.SchemaState:
-        has_meta = connection.execute("select 1 from sqlite_master where name = ?", (self._meta,)).fetchone()
-        kept = dict(connection.execute(f"select key, value from {self._meta}").fetchall()) if has_meta else {}  # noqa: S608
-        if self._prefix:  # then the file, and so its `user_version`, belongs to others
-            version = schema.number_of(kept.get(schema.VERSION_KEY, "0"), place=self._place)
-        else:
-            version = int(connection.execute("pragma user_version").fetchone()[0])
-        return schema.SchemaState(version, schema.oldest_of(kept.get(schema.OLDEST_KEY), version))
+            return state_of(connection, self._prefix, place=self._place)
 
     def _apply(self, step: schema.Step) -> bool:
         with self._writing() as connection, self._in_our_words():
             self._begin(connection)
             try:
-                state = self._state_on(connection)
+                state = state_of(connection, self._prefix, place=self._place)
                 missing = state.version < step.number
                 if missing:
                     if schema.shuts_out(step, state) and self.path is not None and engine_runs(self.path):

@@ -1,0 +1,87 @@
+"""Connections to SQLite: in WAL mode if the file is known to be Evertick's, frozen if nothing can be written beside it.
+
+A file in WAL mode is read with the help of two files beside it. Where they are missing and this user cannot create
+them, no process has the file open, so it is read as it is, without them.
+"""
+
+import contextlib
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+from evertick.base.errors import StorageFailed
+from evertick.store.sqlite.ownership import is_ours
+
+WAL_BYTES_MAX: Final = 64 * 1024 * 1024
+_WITHOUT_FILES_BESIDE: Final = ("SQLITE_READONLY_DIRECTORY", "SQLITE_READONLY_CANTINIT", "SQLITE_CANTOPEN")
+
+
+class Connection(sqlite3.Connection):
+    """A connection. A frozen one sees the file as it was when it was opened."""
+
+    is_frozen = False
+
+
+def connect(path: Path | None, *, prefix: str, reader: bool, timeout_ms: int, synchronous: str) -> Connection:
+    """A connection to a file, or to a new database in memory. A file that is not Evertick's yet stays as it is.
+
+    Raises sqlite3.Error, StorageFailed.
+    """
+    with contextlib.ExitStack() as stack:
+        connection = _opened(path, timeout_ms)
+        stack.callback(connection.close)  # if this file turns out to be none of SQLite's
+        if reader:
+            connection.execute("pragma query_only = on")
+        elif path is not None:
+            connection.execute(f"pragma journal_size_limit = {WAL_BYTES_MAX}")
+            connection.execute("pragma wal_autocheckpoint = 0")  # until this process runs the engine
+            if is_ours(connection, prefix):
+                _turn_on_wal(connection)
+        connection.execute(f"pragma synchronous = {synchronous}")
+        connection.execute("pragma temp_store = memory")
+        stack.pop_all()
+    return connection
+
+
+def _turn_on_wal(connection: Connection) -> None:
+    """Where this user may only read, the file stays as it is, and the first write says so."""
+    try:
+        connection.execute("pragma journal_mode = wal")
+    except sqlite3.OperationalError as error:
+        if not getattr(error, "sqlite_errorname", "").startswith("SQLITE_READONLY"):
+            raise
+
+
+def _opened(path: Path | None, timeout_ms: int) -> Connection:
+    if path is None:
+        return _connected(":memory:", timeout_ms)
+    connection = _connected(str(path), timeout_ms)
+    try:
+        connection.execute("select 1 from sqlite_master").fetchone()  # what stands in the way shows at the first look
+    except sqlite3.Error as error:
+        connection.close()
+        if getattr(error, "sqlite_errorname", "") not in _WITHOUT_FILES_BESIDE:
+            raise
+        return _frozen(path, timeout_ms)
+    return connection
+
+
+def _frozen(path: Path, timeout_ms: int) -> Connection:
+    """Read a file without the files beside it. Raises StorageFailed if it would lack what one of them holds."""
+    wal = path.with_name(f"{path.name}-wal")
+    if wal.exists() and wal.stat().st_size:
+        raise StorageFailed(
+            f"{path} cannot be read by this user: the last changes are in {wal.name}, and SQLite reads them only where "
+            f"it can create {path.name}-shm; let a user who may write the folder open the database once, for example "
+            "with `evertick status`, or give this user the right to write it"
+        )
+    connection = _connected(f"{path.absolute().as_uri()}?mode=ro&immutable=1", timeout_ms, uri=True)
+    connection.is_frozen = True
+    return connection
+
+
+def _connected(target: str, timeout_ms: int, *, uri: bool = False) -> Connection:
+    return sqlite3.connect(
+        target, timeout=timeout_ms / 1000, isolation_level=None, check_same_thread=False, cached_statements=256,
+        uri=uri, factory=Connection,
+    )  # fmt: skip
