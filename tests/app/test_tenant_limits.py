@@ -205,6 +205,30 @@ def test_an_action_and_a_connection_of_the_users_are_refused(open_app: OpenApp) 
     assert seen == ["acme"]
 
 
+@pytest.mark.parametrize("kind", ["mutation", "action"])
+def test_jobs_of_a_tenant_at_its_limit_schedule_what_follows_them(open_app: OpenApp, kind: str) -> None:
+    app, _ = counting(open_app)
+
+    if kind == "mutation":
+
+        @app.mutation(name="first")
+        def first(ctx: MutationCtx) -> None:
+            ctx.scheduler.run_after(3600, "note")
+    else:
+
+        @app.action(name="first")
+        def first_action(ctx: SyncActionCtx) -> None:
+            ctx.scheduler.run_after(3600, "note")
+
+    app.tenants.set("default", jobs=3)
+    jobs = [app.scheduler.run_after(0, "first") for _ in range(3)]
+    with Engine(app) as engine:
+        for job in jobs:
+            assert engine.wait(job).state == "success"
+
+    assert states(app, "default") == {"success": 3, "pending": 3}
+
+
 def test_a_tenant_has_as_many_schedules_as_it_may(open_app: OpenApp) -> None:
     app, _ = counting(open_app)
     acme = app.tenant("acme")

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from evertick import ActionCtx, App, MutationCtx, QueryCtx, Settings, SyncActionCtx
+from evertick import ActionCtx, App, MutationCtx, QueryCtx, Settings, SyncActionCtx, every
 from evertick.base.errors import (
     DatabaseUnavailable,
     FunctionNotFound,
     InvalidDelay,
+    InvalidTenant,
     JobNotFound,
     LimitExceeded,
     Misuse,
@@ -556,3 +557,34 @@ def test_the_package_offers_what_it_says() -> None:
     }
     with pytest.raises(AttributeError, match="no attribute 'Moon'"):
         kit.Moon  # noqa: B018
+
+
+def test_a_tenant_of_the_world_is_seen_as_the_world_is(world: OpenWorld) -> None:
+    local = App("local")
+
+    @local.mutation(name="mail")
+    def mail(ctx: MutationCtx, number: int) -> str:
+        ctx.db.insert("mails", {"number": number})
+        return ctx.tenant
+
+    w = world(local)
+    acme = w.tenant("acme")
+    job = local.tenant("acme").scheduler.run_after(5, mail, 1)
+    local.tenant("acme").schedules.create("hourly", when=every(hours=1), do=mail.args(2))
+
+    acme.advance(7200)
+
+    assert (acme.job(job).result, acme.call(mail, 3)) == ("acme", "acme")
+    assert len(acme.jobs(mail)) == 3
+    assert [each["number"] for each in acme.query("mails")] == [1, 2, 2, 3]
+    assert len(acme.starts("hourly")) == 2
+    assert (w.jobs(), w.query("mails"), w.now) == ([], [], acme.now)
+    with pytest.raises(JobNotFound):
+        w.job(job)
+
+    w.restart()
+    acme.schedule("mine", every=timedelta(minutes=30), do=mail.args(4))
+    acme.advance(1800)
+    assert len(acme.starts("mine")) == 1
+    with pytest.raises(InvalidTenant):
+        w.tenant("")

@@ -13,7 +13,7 @@ from evertick.app.schedules.definition import Do
 from evertick.app.schedules.specs import When
 from evertick.app.schedules.views import occurrence_view
 from evertick.base.errors import Misuse, NotFound
-from evertick.base.ids import DEFAULT_TENANT, ScheduleId
+from evertick.base.ids import DEFAULT_TENANT, ScheduleId, TenantId
 from evertick.base.instants import duration_ms, to_datetime
 from evertick.base.records.schedules import OccurrenceFilter
 from evertick.recurrence.builders import every as every_
@@ -31,6 +31,7 @@ class ScheduleStories(ABC):
     app: App
     _store: WorldStore
     _work: Work
+    _tenant: TenantId = DEFAULT_TENANT
 
     def __init__(self, begin: datetime) -> None:
         self._begin = begin
@@ -74,11 +75,11 @@ class ScheduleStories(ABC):
             lengths = (duration_ms(takes, name="takes"), duration_ms(cleans_up, name="cleans_up"))
             do = self._work.function.args(*(length / 1000 for length in lengths))
         name = schedule_id or f"schedule-{self._schedules}"
-        return self.app.schedules.create(name, when=cast("When", when), do=do, **options).id
+        return self.app.tenant(self._tenant).schedules.create(name, when=cast("When", when), do=do, **options).id
 
     def occurrences(self, schedule_id: str) -> list[OccurrenceView]:
         """The whole ledger of a schedule: every time that it named so far and what became of it, by nominal time."""
-        where = OccurrenceFilter(tenant=DEFAULT_TENANT, schedule_id=ScheduleId(schedule_id))
+        where = OccurrenceFilter(tenant=self._tenant, schedule_id=ScheduleId(schedule_id))
         return self._store.read(
             lambda transaction: [occurrence_view(row) for row in all_occurrences(transaction, where)]
         )
@@ -106,7 +107,7 @@ class ScheduleStories(ABC):
         asked: dict[str, datetime] = {}
         with suppress(NotFound):  # a deleted schedule has no backfills any more
             for request in {each.request for each in occurrences if each.origin is Origin.BACKFILL}:
-                asked[request] = self.app.schedules.backfill_status(schedule_id, request).asked
+                asked[request] = self.app.tenant(self._tenant).schedules.backfill_status(schedule_id, request).asked
         blocked = {job.id for job in self.pending() if job.blocked}
         frame = Timeline(
             origin=self._begin,

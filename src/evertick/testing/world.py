@@ -36,7 +36,7 @@ from evertick.app.execution.runner import Execution
 from evertick.app.functions.function import Action, Function
 from evertick.app.run.run import TransactionRun
 from evertick.base.errors import JobNotFound, LimitExceeded, Misuse
-from evertick.base.ids import DEFAULT_TENANT, JobId
+from evertick.base.ids import JobId, TenantId, tenant_named
 from evertick.base.instants import DAY_MS, Instant, duration_ms, from_datetime, to_datetime, to_iso
 from evertick.base.records.jobs import Job, JobFilter, JobState, blocked
 from evertick.engine.runtime.settings import Settings
@@ -86,6 +86,10 @@ class World(SimulatedEngine, ScheduleStories, OwnConnections):
 
     def __repr__(self) -> str:
         return f"<World of {self.app.name} at {to_iso(self._clock.now())}>"
+
+    def tenant(self, name: str) -> "World":
+        """The same world as one of its tenants sees it: `world.tenant("acme").jobs()`. Raises InvalidTenant."""
+        return _TenantWorld(self, tenant_named(name))
 
     def __enter__(self) -> Self:
         return self
@@ -141,7 +145,7 @@ class World(SimulatedEngine, ScheduleStories, OwnConnections):
         While an action waits, time passes and jobs run; a query or mutation takes no time, and runs no job.
         """
         resolved = self.app.functions.resolve(function)
-        execution = Execution(self._environment)
+        execution = Execution(self._environment, self._tenant)
         if isinstance(resolved, Action):
             result = self._run_action(execution.call(resolved, args, kwargs))
         else:
@@ -154,7 +158,7 @@ class World(SimulatedEngine, ScheduleStories, OwnConnections):
         """Jobs (of one function, in one state) in the order in which they were scheduled."""
         name = function.name if isinstance(function, Function) else function
         states = () if state is None else (JobState(state),)
-        where = JobFilter(name=name, states=states)
+        where = JobFilter(tenant=self._tenant, name=name, states=states)
 
         def work(transaction: Transaction) -> list[JobView]:
             found: list[JobView] = []
@@ -175,7 +179,7 @@ class World(SimulatedEngine, ScheduleStories, OwnConnections):
         """One job. Raises JobNotFound, also when its retention is over."""
 
         def work(transaction: Transaction) -> JobView:
-            job = transaction.get_job(JobId(job_id), tenant=DEFAULT_TENANT)
+            job = transaction.get_job(JobId(job_id), tenant=self._tenant)
             if job is None:
                 raise JobNotFound(f"no job {job_id!r}: it was never scheduled in this world, or its retention is over")
             return self._views(transaction, [job])[0]
@@ -204,7 +208,7 @@ class World(SimulatedEngine, ScheduleStories, OwnConnections):
             unit = FunctionUnit(UnitOfWork(transaction))
             try:
                 run = TransactionRun(
-                    clock=self._clock, name="World.read", tenant=DEFAULT_TENANT, now=self._clock.now(), unit=unit
+                    clock=self._clock, name="World.read", tenant=self._tenant, now=self._clock.now(), unit=unit
                 )
                 return question(DatabaseReader(run, tables))
             finally:
@@ -245,6 +249,16 @@ class World(SimulatedEngine, ScheduleStories, OwnConnections):
             yield
         finally:
             self._faults.database_is_away = False
+
+
+class _TenantWorld(World):
+    """A world that shares everything with another one but the tenant."""
+
+    __slots__ = ("_tenant",)
+
+    def __init__(self, world: World, tenant: TenantId) -> None:
+        self.__dict__ = world.__dict__
+        self._tenant = tenant
 
 
 def _instant(moment: str | datetime) -> Instant:

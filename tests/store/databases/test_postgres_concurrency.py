@@ -279,3 +279,17 @@ def test_the_clocks_of_one_machine_agree(open_postgres: OpenStore) -> None:
     now = open_postgres().database_now()
     assert now is not None
     assert abs(SystemClock().now() - now) < 1_000
+
+
+def test_ctrl_c_while_listening_begins_leaves_a_store_that_closes(
+    clean_postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(thread: threading.Thread) -> None:
+        raise KeyboardInterrupt
+
+    store = open_store(clean_postgres_url)
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(threading.Thread, "start", interrupted)
+        store.listen(lambda hints: None)
+
+    store.close()

@@ -1,7 +1,8 @@
 """Quotas: how many unfinished jobs a tenant may have, and how large their arguments may be together.
 
 They concern what a tenant's programs and functions schedule. What schedules start and what follows a job's end counts,
-but is never refused. Two transactions at a time may each find room: a quota can be exceeded by what they write.
+but is never refused; jobs that run do not count for what jobs schedule. Two transactions at a time may each find room:
+a quota can be exceeded by what they write.
 """
 
 from collections.abc import Sequence
@@ -44,14 +45,12 @@ class Quotas:
         tenant = jobs[0].tenant
         limits = transaction.get_tenant_limits(tenant)
         if limits.jobs is not None:
-            _refuse_beyond(
-                limits.jobs,
-                transaction.unfinished_jobs(tenant),
-                len(jobs),
-                tenant,
-                "unfinished jobs",
-                "jobs",
-            )
+            used = transaction.unfinished_jobs(tenant)
+            if jobs[0].parent_id is not None and used + len(jobs) > limits.jobs:
+                # A job that schedules what follows it is about to end. If it and those beside it counted, a tenant at
+                # its limit would lose jobs that it has already: their functions would fail with QuotaExceeded.
+                used -= transaction.running_jobs([tenant])[tenant]
+            _refuse_beyond(limits.jobs, used, len(jobs), tenant, "unfinished jobs", "jobs")
         if limits.argument_bytes is not None:
             size, more = transaction.argument_bytes(tenant), sum(size_of(job.args) for job in jobs)
             _refuse_beyond(

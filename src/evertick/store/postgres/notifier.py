@@ -46,8 +46,9 @@ class PostgresNotifier:
         """Call `listener` with the notifications of commits; returns a function that ends it."""
         self.listeners.append(listener)
         if self._hearer is None and not self._connections.through_pgbouncer:
-            self._hearer = threading.Thread(target=self._hear, name="evertick-pg-listen", daemon=True)
-            self._hearer.start()
+            hearer = threading.Thread(target=self._hear, name="evertick-pg-listen", daemon=True)
+            hearer.start()
+            self._hearer = hearer  # only now: Ctrl-C may come in between, and `close` waits for one that has started
 
         def stop() -> None:
             if listener in self.listeners:
