@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from evertick import MutationCtx
+from evertick.app.execution import user_sql
 from tests.app.conftest import OpenApp
 
 THREE = "select 1 union all select 2 union all select 3"
@@ -63,3 +64,11 @@ def test_a_function_called_in_the_middle_of_a_read_has_a_session(open_app: OpenA
 
     app.migrate()
     assert app.call("outer") == app.call("outer") == [2, 4, 6]
+
+
+def test_a_worker_makes_the_engine_of_sessions_before_its_first_job(open_app: OpenApp) -> None:
+    app = open_app()
+    app.migrate()
+    app.worker()
+
+    assert app.environment.store in user_sql._engines

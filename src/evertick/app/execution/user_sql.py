@@ -224,6 +224,15 @@ def open_session(store: Store, unit: FunctionUnit, *, refusal: str | None = None
     return session
 
 
+def prepare_sessions(store: Store) -> None:
+    """Make the engine of sessions now, if the program uses SQLAlchemy.
+
+    That imports a driver's part of SQLAlchemy: a second on a busy machine, which would count for the first function.
+    """
+    if "sqlalchemy" in sys.modules and store not in _engines:
+        _engines[store] = _engine_for(store)
+
+
 def close_session(session: Any, *, keep: bool) -> None:
     """Write down what the session still holds (or forget it), and let the connection go."""
     bind = session.get_bind()
