@@ -31,7 +31,7 @@ def shared(postgres_url: str) -> Iterator[Shared]:
     parts = urlsplit(postgres_url)
     suffix = secrets.token_hex(4)
     shop, web = f"shop_{suffix}", f"web_{suffix}"
-    _, first, second = [block.text for block in blocks_of(PAGE) if block.language == "sql"]
+    first, second = [block.text for block in blocks_of(PAGE) if block.language == "sql"]
 
     def run(connection: psycopg.Connection, text: str) -> None:
         text = text.replace("in database shop", f"in database {parts.path[1:]}").replace("'...'", "'secret'")
@@ -79,33 +79,3 @@ def test_the_tables_lie_in_the_schema_and_yours_are_found_in_public(shared: Shar
         for name in re.findall(r'"(\w+)"', PAGE.read_text().split("EVERTICK_TABLES = {")[1].split("}")[0])
         if name != "evertick_meta"  # SQLite's
     }
-
-
-@pytest.mark.postgres
-def test_the_tables_move_to_a_schema_with_their_rows(postgres_url: str) -> None:
-    def app_at(url: str) -> App:
-        app = App("shop", database_url=url)
-
-        @app.mutation(name="order")
-        def order(ctx: MutationCtx, order_id: int) -> str:
-            return ctx.db.insert("orders", {"order_id": order_id})
-
-        return app
-
-    old = app_at(postgres_url)
-    old.migrate()
-    document_id = old.call("order", 1)
-    job_id = old.scheduler.run_after(60, "order", 2)
-    old.close()
-    [move, *_] = [block.text for block in blocks_of(PAGE) if block.language == "sql"]
-    with psycopg.connect(postgres_url) as connection:
-        connection.execute(move.encode())
-
-    new = app_at(f"{postgres_url}?schema=evertick")
-    assert new.migrate() == []
-    assert new.db.get(document_id) is not None
-    new.scheduler.cancel(job_id)
-    assert new.scheduler.cancel_all() == 0
-    new.close()
-    with psycopg.connect(postgres_url) as connection:
-        assert connection.execute("select tablename from pg_tables where schemaname = 'public'").fetchall() == []

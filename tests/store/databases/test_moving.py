@@ -67,6 +67,11 @@ def test_everything_moves_and_goes_on(plain: str) -> None:
     assert after.jobs.get(job).state == "success"
     after.close()
     assert run_sql(plain, "select item from orders") == [("tea",)]
+    left = {
+        "sqlite": "select name from sqlite_master where type = 'table' and name not like 'evertick%'",
+        "postgres": "select tablename from pg_tables where schemaname = 'public'",
+    }
+    assert run_sql(plain, left["sqlite" if plain.startswith("sqlite") else "postgres"]) == [("orders",)]
     refused = r"no schema of evertick yet|have the prefix evertick_; add \?prefix=evertick_"
     with pytest.raises(SchemaMismatch, match=refused), closing(open_store(plain)) as store:
         store.check_schema()
