@@ -1,6 +1,7 @@
 """`evertick doctor`: a deploy that removes, renames and changes functions is told before it happens."""
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -143,13 +144,57 @@ def test_what_does_not_fit_is_listed_with_its_cure(shop: Path) -> None:
     assert "aliases=['app.remind']" in found["job", "app.remind"]["fix"]
     assert found["schedule", "app.remind"]["ids"] == ["nightly"]
     rows = [line.split("\t") for line in done.out.splitlines()]
-    assert {(row[0], row[3], row[4]) for row in rows} == {(*key, value[0]) for key, value in problems.items()}
+    assert {(row[0], row[4], row[5]) for row in rows} == {(*key, value[0]) for key, value in problems.items()}
 
 
 def test_aliases_and_arguments_with_defaults_cure_it(shop: Path) -> None:
     (shop / "app.py").write_text(CURED)
 
     assert evertick(shop, "doctor").code == 0
+
+
+TENANTS = """
+from evertick import App, every
+
+app = App("shop")
+
+@app.mutation
+def bill(ctx, order: int) -> None: ...
+
+@app.mutation
+def report(ctx) -> None: ...
+
+for name in ("default", "acme", "big bank"):
+    app.tenant(name).scheduler.run_after(600, bill, 1)
+app.tenant("acme").schedules.create("daily", when=every(days=1), do=report.args())
+"""
+
+
+def test_every_tenant_s_problems_are_found_and_their_cures_name_it(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(TENANTS)
+    assert evertick(tmp_path, "doctor").code == 0
+    (tmp_path / "app.py").write_text("from evertick import App\napp = App('shop')\n")
+
+    done = evertick(tmp_path, "doctor", "-o", "json")
+    of_one = json.loads(evertick(tmp_path, "doctor", "--tenant", "acme", "-o", "json").out)
+
+    report = json.loads(done.out)
+    assert done.code == 8
+    assert report["tenants"] == ["acme", "big bank", "default"]
+    assert of_one["tenants"] == ["acme"]
+    assert of_one["findings"] == [each for each in report["findings"] if each["tenant"] == "acme"]
+    cures = {(each["tenant"], each["what"]): each["fix"].partition(", or: ")[2] for each in report["findings"]}
+    assert cures["default", "job"] == "evertick job cancel-all --function app.bill"
+    assert cures["acme", "job"] == "evertick job cancel-all --function app.bill --tenant acme"
+    assert cures["big bank", "job"] == "evertick job cancel-all --function app.bill --tenant 'big bank'"
+    assert cures["acme", "schedule"] == "evertick schedule update daily --function NAME --tenant acme, or delete it"
+    assert "4 problems among 3 pending jobs, 1 schedule and 0 crons of 3 tenants" in evertick(tmp_path, "doctor").err
+
+    for tenant in ("acme", "big bank", "default"):
+        words = shlex.split(cures[tenant, "job"])
+        assert evertick(tmp_path, *words[1:], "--yes").code == 0
+    assert evertick(tmp_path, "schedule", "delete", "daily", "--tenant", "acme", "--yes").code == 0
+    assert evertick(tmp_path, "doctor").code == 0
 
 
 def test_wrong_input_is_one_line_and_an_exit_code(shop: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evertick import App, MutationCtx
+from evertick import App, MutationCtx, every
 from tests.cli.desk import Command, commands, work_off
 
 PATIENCE_S = 60
@@ -68,9 +68,9 @@ def test_what_waits_and_what_failed_is_counted_by_function(shop: App, command: C
     assert [queue[name] for name in ("due", "later", "running", "blocked")] == [2, 1, 0, 0]
     assert queue["oldest"].endswith("Z")
     assert (failure["function"], failure["count"], failure["error"]) == ("shop.bill", 2, "ValueError: second")
-    assert (data["workers"], data["complete"], data["tenant"]) == ([], True, "default")
+    assert (data["workers"], data["complete"], data["tenants"]) == ([], True, ["default"])
     assert data["lag_ms"] >= 0
-    assert [line[:3] for line in lines] == [["queues", "shop.bill", "default"], ["failures", "shop.bill", "2"]]
+    assert [line[:3] for line in lines] == [["queues", "default", "shop.bill"], ["failures", "default", "shop.bill"]]
     assert [line for line in shown.out.splitlines() if line in ("workers", "queues", "failures")] == [
         "queues",
         "failures",
@@ -78,6 +78,23 @@ def test_what_waits_and_what_failed_is_counted_by_function(shop: App, command: C
     assert re.search(
         r"^0 live workers; 2 due(, the oldest for .*)?; 0 running; 1 later; 2 failed in the last hour$", shown.err
     )
+
+
+def test_all_tenants_with_work_are_looked_at(shop: App, command: Command) -> None:
+    shop.scheduler.run_after(0, "shop.bill")
+    shop.tenant("acme").scheduler.run_after(0, "shop.bill", text="broken")
+    work_off(shop, 2)
+    for tenant in ("acme", "bolt", "bolt"):
+        shop.tenant(tenant).scheduler.run_after(3600, "shop.bill")
+    shop.tenant("calm").schedules.create("daily", when=every(days=1), do=shop.functions.resolve("shop.bill"))
+
+    found, one = command("status", "-o", "json").json, command("status", "--tenant", "bolt", "-o", "json").json
+
+    assert found["tenants"] == ["acme", "bolt", "calm", "default"]
+    assert [(each["tenant"], each["later"]) for each in found["queues"]] == [("acme", 1), ("bolt", 2)]
+    assert [(each["tenant"], each["count"]) for each in found["failures"]] == [("acme", 1)]
+    assert command("status").err.endswith("3 later; 1 failed in the last hour of 4 tenants\n")
+    assert (one["tenants"], [each["later"] for each in one["queues"]], one["failures"]) == (["bolt"], [2], [])
 
 
 def test_a_live_worker_is_shown_and_jobs_that_it_cannot_run_are_blocked(shop: App, command: Command) -> None:

@@ -24,12 +24,13 @@ class Problem(StrEnum):
 
 
 class Finding(Schema):
-    """Jobs of one function that have the same problem, or a schedule or cron.
+    """A tenant's jobs of one function that have the same problem, or a schedule or cron.
 
     `what` is `job`, `schedule` or `cron`; `ids` are the first ten of `count`. `fix` says what to do.
     """
 
     what: str
+    tenant: TenantId
     function: str
     problem: Problem
     detail: str
@@ -39,13 +40,13 @@ class Finding(Schema):
 
 
 class DoctorReport(Schema):
-    """How the pending jobs, the schedules and the crons of a tenant fit the code of an app.
+    """How the pending jobs, the schedules and the crons of some tenants fit the code of an app.
 
-    The numbers say how many were looked at; `complete` is False if there were more jobs than that.
+    The numbers say how many were looked at; `complete` is False if there were more jobs or tenants than that.
     """
 
     app: str
-    tenant: TenantId
+    tenants: tuple[TenantId, ...]
     jobs: int
     schedules: int
     crons: int

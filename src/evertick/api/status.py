@@ -41,12 +41,13 @@ class WorkerView(Schema):
 
 
 class QueueView(Schema):
-    """Unfinished jobs of a function in a pool.
+    """A tenant's unfinished jobs of a function in a pool.
 
     `due` wait for a worker since `oldest` at the longest, `later` for their time; `blocked` are those of `due` that no
     live worker runs.
     """
 
+    tenant: TenantId
     function: str
     pool: str
     due: int
@@ -57,8 +58,9 @@ class QueueView(Schema):
 
 
 class FailureView(Schema):
-    """Failures of a function in the last hour: how many, and the last of them."""
+    """A tenant's failures of a function in the last hour: how many, and the last of them."""
 
+    tenant: TenantId
     function: str
     count: int
     last: Moment
@@ -67,13 +69,13 @@ class FailureView(Schema):
 
 
 class StatusView(Schema):
-    """The state of a tenant's jobs, and of all workers of the database.
+    """The state of the jobs of some tenants, and of all workers of the database.
 
     `lag_ms` is how long the oldest due job waits that a live worker could run, 0 if none waits. `complete` is False if
-    there were more jobs than are looked at.
+    there were more jobs or tenants than are looked at.
     """
 
-    tenant: TenantId
+    tenants: tuple[TenantId, ...]
     at: Moment
     workers: tuple[WorkerView, ...]
     lag_ms: int

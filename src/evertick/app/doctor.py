@@ -4,15 +4,16 @@ Pending jobs, schedules and crons are compared with the functions of an app. Not
 """
 
 import json
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from evertick.api.deploys import DoctorReport, Finding, Problem
-from evertick.app.paging import all_schedules, job_pages
+from evertick.app.paging import all_schedules, job_pages, looked_at
 from evertick.base.errors import FunctionNotFound, InvalidArguments, InvalidSpec, RegistrationError, SchemaMismatch
-from evertick.base.ids import TenantId
+from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.records.jobs import FunctionKind, Job, JobFilter, JobState
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.rules.schedules.metadata import CODE
@@ -46,39 +47,54 @@ class _Group:
     ids: list[str] = field(default_factory=list)
 
 
-def examine(app: "App", transaction: Transaction, tenant: TenantId) -> DoctorReport:
-    """Compare a tenant's pending jobs, schedules and crons with the code of an app."""
+def examine(app: "App", transaction: Transaction, tenant: TenantId | None) -> DoctorReport:
+    """Compare pending jobs, schedules and crons of a tenant, or of all that have work, with the code of an app."""
+    tenants, complete = looked_at(transaction, tenant)
+    jobs, counts = 0, {"schedule": 0, "cron": 0}
+    findings: list[Finding] = []
+    for each in tenants:
+        found, number = _of_jobs(app, transaction, each, limit=JOBS_MAX - jobs)
+        findings += found
+        jobs += number
+        for row in all_schedules(transaction, ScheduleFilter(tenant=each)):
+            counts[row.kind] += 1
+            findings += _of_schedule(app, row)
+    findings += _of_declared_crons(app)
+    return DoctorReport(
+        app=app.name,
+        tenants=tenants,
+        jobs=jobs,
+        schedules=counts["schedule"],
+        crons=counts["cron"],
+        complete=complete and jobs < JOBS_MAX,
+        findings=tuple(findings),
+    )
+
+
+def _of_jobs(app: "App", transaction: Transaction, tenant: TenantId, *, limit: int) -> tuple[list[Finding], int]:
+    """What is wrong with a tenant's pending jobs, and how many were looked at."""
     groups: dict[_Complaint, _Group] = {}
     jobs = 0
     where = JobFilter(tenant=tenant, states=(JobState.PENDING,))
-    for job in chain.from_iterable(job_pages(transaction, where, limit=JOBS_MAX)):
+    for job in chain.from_iterable(job_pages(transaction, where, limit=limit)):
         jobs += 1
         for complaint in _of_job(app, job):
             group = groups.setdefault(complaint, _Group())
             group.count += 1
             if len(group.ids) < IDS_SHOWN:
                 group.ids.append(job.id)
-    findings = [_finding_of_jobs(app, complaint, group) for complaint, group in groups.items()]
-    counts = {"schedule": 0, "cron": 0}
-    for row in all_schedules(transaction, ScheduleFilter(tenant=tenant)):
-        counts[row.kind] += 1
-        findings += _of_schedule(app, row)
+    return [_finding_of_jobs(app, tenant, complaint, group) for complaint, group in groups.items()], jobs
+
+
+def _of_declared_crons(app: "App") -> Iterator[Finding]:
+    """What is wrong with the crons that the code declares; they are the tenant `default`'s."""
     for cron in app.crons.declared:
         try:
             cron.call(app.functions)
         except (RegistrationError, FunctionNotFound, InvalidArguments) as error:
             name = cron.function if isinstance(cron.function, str) else cron.function.name
             fix = f"correct app.crons.add({cron.name!r}, ...)"
-            findings.append(_finding("cron", cron.name, _Complaint(name, Problem.INVALID, str(error)), fix))
-    return DoctorReport(
-        app=app.name,
-        tenant=tenant,
-        jobs=jobs,
-        schedules=counts["schedule"],
-        crons=counts["cron"],
-        complete=jobs < JOBS_MAX,
-        findings=tuple(findings),
-    )
+            yield _finding("cron", DEFAULT_TENANT, cron.name, _Complaint(name, Problem.INVALID, str(error)), fix)
 
 
 def _of_job(app: "App", job: Job) -> Iterator[_Complaint]:
@@ -108,14 +124,15 @@ def _of_schedule(app: "App", row: Schedule) -> Iterator[Finding]:
         complaint = _Complaint(row.function, Problem.UNREADABLE, str(error))
     if complaint is None:
         return
+    whose = _whose(row.tenant)
     match complaint.problem:
         case Problem.ARGUMENTS:
-            fix = f"evertick schedule update {row.id} --function {complaint.function} --input JSON"
+            fix = f"evertick schedule update {row.id} --function {complaint.function} --input JSON{whose}"
         case Problem.UNREADABLE:
-            fix = f"deploy the release that wrote it, or: evertick schedule delete {row.id}"
+            fix = f"deploy the release that wrote it, or: evertick schedule delete {row.id}{whose}"
         case _:
-            fix = f"{_alias(app, complaint)}evertick schedule update {row.id} --function NAME, or delete it"
-    yield _finding(row.kind, row.id, complaint, fix)
+            fix = f"{_alias(app, complaint)}evertick schedule update {row.id} --function NAME{whose}, or delete it"
+    yield _finding(row.kind, row.tenant, row.id, complaint, fix)
 
 
 def _of_call(app: "App", name: str, args: str | None) -> _Complaint | None:
@@ -142,23 +159,28 @@ def _renamed(args: str, parameters: Sequence[str]) -> str:
     return f"{unknown[0]}={without[0]}" if len(unknown) == len(without) == 1 else ""
 
 
-def _finding_of_jobs(app: "App", complaint: _Complaint, group: _Group) -> Finding:
+def _finding_of_jobs(app: "App", tenant: TenantId, complaint: _Complaint, group: _Group) -> Finding:
+    whose, first = _whose(tenant), group.ids[0]
     match complaint.problem:
         case Problem.ARGUMENTS if complaint.renamed:
             fix = f"evertick job retry --function {complaint.function} --state pending --rename {complaint.renamed}"
+            fix += whose
         case Problem.ARGUMENTS:
-            fix = f"evertick job retry {group.ids[0]} --args JSON, or: evertick job cancel {group.ids[0]}"
+            fix = f"evertick job retry {first} --args JSON{whose}, or: evertick job cancel {first}{whose}"
         case Problem.UNREADABLE:
             fix = "deploy the release that wrote them first"
         case _:
-            cancel = f"evertick job cancel-all --function {complaint.function}"
+            cancel = f"evertick job cancel-all --function {complaint.function}{whose}"
             fix = f"{_alias(app, complaint)}{cancel}"
-    return _finding("job", "", complaint, fix).model_copy(update={"count": group.count, "ids": tuple(group.ids)})
+    return _finding("job", tenant, "", complaint, fix).model_copy(
+        update={"count": group.count, "ids": tuple(group.ids)}
+    )
 
 
-def _finding(what: str, name: str, complaint: _Complaint, fix: str) -> Finding:
+def _finding(what: str, tenant: TenantId, name: str, complaint: _Complaint, fix: str) -> Finding:
     return Finding(
         what=what,
+        tenant=tenant,
         function=complaint.function,
         problem=complaint.problem,
         detail=complaint.detail,
@@ -166,6 +188,11 @@ def _finding(what: str, name: str, complaint: _Complaint, fix: str) -> Finding:
         ids=(name,),
         fix=fix,
     )
+
+
+def _whose(tenant: TenantId) -> str:
+    """What a command needs to find this tenant's jobs and schedules."""
+    return "" if tenant == DEFAULT_TENANT else f" --tenant {shlex.quote(tenant)}"
 
 
 def _alias(app: "App", complaint: _Complaint) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import Job, JobFilter
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, ScheduleFilter
@@ -11,6 +12,19 @@ from evertick.store.records.schedule import Schedule
 
 PAGE_MAX: Final = 1_000
 """Rows of a page."""
+TENANTS_MAX: Final = 1_000
+"""Tenants that are looked at together."""
+
+
+def looked_at(transaction: Transaction, only: TenantId | None) -> tuple[tuple[TenantId, ...], bool]:
+    """The tenants that a report is about, and whether these are all: `only` one, else all that have work.
+
+    Those are the tenant `default` and all with unfinished jobs or schedules.
+    """
+    if only is not None:
+        return (only,), True
+    found = transaction.tenants_at_work(limit=TENANTS_MAX + 1)
+    return tuple(sorted({DEFAULT_TENANT, *found[:TENANTS_MAX]})), len(found) <= TENANTS_MAX
 
 
 def all_occurrences(transaction: Transaction, where: OccurrenceFilter) -> Iterator[OccurrenceRow]:

@@ -1,10 +1,11 @@
 """The state of a database at a glance: who works, what waits and for how long, and what failed lately."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from evertick.api.status import FailureView, QueueView, StatusView, WorkerView
-from evertick.app.paging import job_pages
+from evertick.app.paging import job_pages, looked_at
 from evertick.base.ids import TenantId
 from evertick.base.instants import HOUR_MS, Instant, to_datetime, to_datetime_or_none
 from evertick.base.records.jobs import NO_ERROR, Job, JobFilter, JobState, blocked
@@ -20,38 +21,54 @@ def workers_of(transaction: Transaction, now: Instant) -> tuple[WorkerView, ...]
     return tuple(WorkerView.of(worker, alive=worker.id in alive) for worker in transaction.list_workers())
 
 
-def status_of(transaction: Transaction, tenant: TenantId, now: Instant) -> StatusView:
-    """The state of a tenant's jobs, and of all workers."""
-    live = transaction.workers_alive(now)
-    queues: dict[tuple[str, str], _Queue] = {}
-    unfinished = (JobState.PENDING, JobState.IN_PROGRESS)
-    count, lag_ms = 0, 0
-    for page in job_pages(transaction, JobFilter(tenant=tenant, states=unfinished), limit=JOBS_MAX):
-        waits = blocked(page, live, now)
-        count += len(page)
-        for job in page:
-            is_blocked = job.id in waits
-            queues.setdefault((job.name, job.pool), _Queue()).add(job, now, is_blocked=is_blocked)
-            if job.state is JobState.PENDING and not is_blocked:
-                lag_ms = max(lag_ms, now - job.due_at)
-    failed = 0
-    failures: dict[str, FailureView] = {}
-    since = Instant(now - HOUR_MS)
-    where = JobFilter(tenant=tenant, states=(JobState.FAILED,))
-    for page in job_pages(transaction, where, limit=JOBS_MAX, newest_first=True):
-        failed += len(page)
-        for job in page:
-            if job.completed_at is not None and job.completed_at >= since:
-                failures[job.name] = _with(failures.get(job.name), job, job.completed_at)
+def status_of(transaction: Transaction, tenant: TenantId | None, now: Instant) -> StatusView:
+    """The state of a tenant's jobs, or those of all tenants that have work, and of all workers."""
+    tenants, complete = looked_at(transaction, tenant)
+    queues, count = _queues(transaction, tenants, now)
+    failures, failed = _failures(transaction, tenants, now)
     return StatusView(
-        tenant=tenant,
+        tenants=tenants,
         at=to_datetime(now),
         workers=workers_of(transaction, now),
-        lag_ms=lag_ms,
+        lag_ms=max((queue.lag_ms for queue in queues.values()), default=0),
         queues=tuple(queue.view(*name) for name, queue in sorted(queues.items())),
         failures=tuple(sorted(failures.values(), key=lambda each: each.last, reverse=True)),
-        complete=count < JOBS_MAX and failed < JOBS_MAX,
+        complete=complete and count < JOBS_MAX and failed < JOBS_MAX,
     )
+
+
+def _queues(
+    transaction: Transaction, tenants: Sequence[TenantId], now: Instant
+) -> tuple[dict[tuple[TenantId, str, str], "_Queue"], int]:
+    """Unfinished jobs by tenant, function and pool, and how many there are."""
+    live = transaction.workers_alive(now)
+    queues: dict[tuple[TenantId, str, str], _Queue] = {}
+    unfinished = (JobState.PENDING, JobState.IN_PROGRESS)
+    count = 0
+    for tenant in tenants:
+        for page in job_pages(transaction, JobFilter(tenant=tenant, states=unfinished), limit=JOBS_MAX - count):
+            waits = blocked(page, live, now)
+            count += len(page)
+            for job in page:
+                queues.setdefault((tenant, job.name, job.pool), _Queue()).add(job, now, is_blocked=job.id in waits)
+    return queues, count
+
+
+def _failures(
+    transaction: Transaction, tenants: Sequence[TenantId], now: Instant
+) -> tuple[dict[tuple[TenantId, str], FailureView], int]:
+    """Failures of the last hour by tenant and function, and how many failed jobs were looked at."""
+    failed = 0
+    failures: dict[tuple[TenantId, str], FailureView] = {}
+    since = Instant(now - HOUR_MS)
+    for tenant in tenants:
+        where = JobFilter(tenant=tenant, states=(JobState.FAILED,))
+        for page in job_pages(transaction, where, limit=JOBS_MAX - failed, newest_first=True):
+            failed += len(page)
+            for job in page:
+                if job.completed_at is not None and job.completed_at >= since:
+                    failures[tenant, job.name] = _with(failures.get((tenant, job.name)), job, job.completed_at)
+    return failures, failed
 
 
 @dataclass(slots=True)
@@ -63,6 +80,8 @@ class _Queue:
     running: int = 0
     blocked: int = 0
     oldest: Instant | None = None
+    lag_ms: int = 0
+    """How long the oldest due job waits that is not blocked."""
 
     def add(self, job: Job, now: Instant, *, is_blocked: bool) -> None:
         """Count a job."""
@@ -74,10 +93,12 @@ class _Queue:
             self.due += 1
             self.blocked += is_blocked
             self.oldest = job.due_at if self.oldest is None else min(self.oldest, job.due_at)
+            self.lag_ms = self.lag_ms if is_blocked else max(self.lag_ms, now - job.due_at)
 
-    def view(self, function: str, pool: str) -> QueueView:
+    def view(self, tenant: TenantId, function: str, pool: str) -> QueueView:
         """The counts."""
         return QueueView(
+            tenant=tenant,
             function=function,
             pool=pool,
             due=self.due,
@@ -94,4 +115,6 @@ def _with(view: FailureView | None, job: Job, at: Instant) -> FailureView:
     if view is not None and view.last >= to_datetime(at):
         return view.model_copy(update={"count": count})
     error = NO_ERROR if job.error is None else job.error.value
-    return FailureView(function=job.name, count=count, last=to_datetime(at), job_id=job.id, error=error.text)
+    return FailureView(
+        tenant=job.tenant, function=job.name, count=count, last=to_datetime(at), job_id=job.id, error=error.text
+    )

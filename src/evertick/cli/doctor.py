@@ -6,19 +6,20 @@ import click
 
 from evertick.api.deploys import Finding
 from evertick.app.doctor import examine
-from evertick.cli.core.databases import chosen_tenant, data_options, open_database
+from evertick.cli.core.databases import db_option, named_tenant, open_database, tenants_option
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target
 from evertick.cli.core.output import OutputOptions, output_option
 
-LIST: Final = ("what", "id", "count", "function", "problem", "detail", "fix")
+LIST: Final = ("what", "tenant", "id", "count", "function", "problem", "detail", "fix")
 """The columns of the table; `id` is the first of `count`."""
 
 
 @click.command()
 @click.argument("file", default=FILE_DEFAULT)
 @click.option("--app", "app_file", metavar="FILE", help="The same as FILE.")
-@data_options
+@db_option
+@tenants_option
 @output_option
 def doctor(file: str, app_file: str | None, db: str | None, out: OutputOptions) -> int:
     """Check that pending jobs, schedules and crons fit the code of the app in FILE (app.py unless given).
@@ -29,7 +30,7 @@ def doctor(file: str, app_file: str | None, db: str | None, out: OutputOptions) 
     app = load_app(parse_target(app_file or file)).app
     app.check()
     with open_database(db or app.database_url) as store:
-        report = store.view(lambda transaction: examine(app, transaction, chosen_tenant()))
+        report = store.view(lambda transaction: examine(app, transaction, named_tenant()))
     if out.is_data:
         out.write_json(report.to_json())
     else:
@@ -37,7 +38,9 @@ def doctor(file: str, app_file: str | None, db: str | None, out: OutputOptions) 
         out.write_rows(cells, cells, LIST)
     looked = f"{_counted(report.jobs, 'pending job')}, {_counted(report.schedules, 'schedule')} and "
     looked += _counted(report.crons, "cron")
-    cut = "" if report.complete else "; there are more pending jobs, which were not looked at"
+    cut = "" if report.complete else "; there are more pending jobs or tenants, which were not looked at"
+    if len(report.tenants) > 1:
+        looked += f" of {len(report.tenants):,} tenants"
     if report.fits:
         click.echo(f"{looked} fit the code of {report.app}{cut}", err=True)
         return Exit.OK

@@ -8,7 +8,7 @@ import click
 from evertick.api.schema import Schema
 from evertick.api.status import FailureView, QueueView, StatusView, WorkerView
 from evertick.app.status import status_of, workers_of
-from evertick.cli.core.databases import chosen_tenant, data_options, db_option, now_of, open_database
+from evertick.cli.core.databases import db_option, named_tenant, now_of, open_database, tenants_option
 from evertick.cli.core.durations import length
 from evertick.cli.core.output import MomentWriter, OutputOptions, output_option, time_row_options, words_of
 from evertick.cli.core.watching import refreshed, watch_option
@@ -19,7 +19,8 @@ WORKER_LIST: Final = ("id", "app", "host", "pid", "started", "alive", "pools")
 
 @click.command()
 @watch_option
-@data_options
+@db_option
+@tenants_option
 @output_option
 def status(db: str | None, out: OutputOptions) -> int:
     """Show live workers, how long due jobs wait, unfinished jobs by function, and the failures of the last hour."""
@@ -29,7 +30,7 @@ def status(db: str | None, out: OutputOptions) -> int:
 
 def _write_status(store: Store, out: OutputOptions) -> None:
     now = now_of(store)
-    found = store.view(lambda transaction: status_of(transaction, chosen_tenant(), now))
+    found = store.view(lambda transaction: status_of(transaction, named_tenant(), now))
     if out.is_data:
         out.write_json(found.to_json())
         return
@@ -86,7 +87,8 @@ def _summary(found: StatusView, live: int) -> str:
     failed = sum(each.count for each in found.failures)
     lag = f", the oldest for {length(found.lag_ms)}" if found.lag_ms else ""
     held = f", {blocked:,} blocked" if blocked else ""
-    cut = "" if found.complete else "; there are more jobs than were looked at"
+    cut = "" if found.complete else "; there are more jobs or tenants than were looked at"
     workers = f"{live:,} live worker{'' if live == 1 else 's'}"
     jobs = f"{due:,} due{lag}{held}; {running:,} running; {later:,} later"
-    return f"{workers}; {jobs}; {failed:,} failed in the last hour{cut}"
+    of_tenants = f" of {len(found.tenants):,} tenants" if len(found.tenants) > 1 else ""
+    return f"{workers}; {jobs}; {failed:,} failed in the last hour{of_tenants}{cut}"

@@ -51,6 +51,17 @@ def tenant_option(command: Command) -> Command:
     )(command)
 
 
+def tenants_option(command: Command) -> Command:
+    """`--tenant NAME`, which `named_tenant` returns, for commands that look at all tenants without it."""
+    return click.option(
+        "--tenant",
+        metavar="NAME",
+        expose_value=False,
+        callback=_keep_tenant,
+        help="Only this tenant; else all that have unfinished jobs or schedules.",
+    )(command)
+
+
 def data_options(command: Command) -> Command:
     """`--db URL` and `--tenant NAME`, for commands that look at one tenant's data."""
     return db_option(tenant_option(command))
@@ -60,6 +71,11 @@ def chosen_tenant() -> TenantId:
     """The tenant of the command that runs."""
     context = click.get_current_context(silent=True)
     return DEFAULT_TENANT if context is None else context.meta.get(TENANT_KEY, DEFAULT_TENANT)
+
+
+def named_tenant() -> TenantId | None:
+    """The tenant that the command which runs was given, if any."""
+    return click.get_current_context().meta.get(TENANT_KEY)
 
 
 def _keep_tenant(context: click.Context, parameter: click.Parameter, value: str | None) -> None:

@@ -42,6 +42,10 @@ class Tenants(Protocol):
         """How many schedules a tenant has, at most `limit`."""
         ...
 
+    def tenants_at_work(self, *, limit: int) -> list[TenantId]:
+        """Tenants that have unfinished jobs or schedules, by name."""
+        ...
+
     def held_back_tenants(self, tenants: Collection[TenantId]) -> set[TenantId]:
         """Those with limits on what starts."""
         ...

@@ -46,6 +46,11 @@ class SqlTenants(Driver):
     def count_schedules(self, tenant: TenantId, *, limit: int) -> int:
         return int(self._fetch("count_schedules", {"tenant": tenant, "limit": limit})[0][0])
 
+    def tenants_at_work(self, *, limit: int) -> list[TenantId]:
+        params = {"after": "", "limit": limit}
+        rows = [*self._fetch("tenants_with_jobs", params), *self._fetch("tenants_with_schedules", params)]
+        return sorted({row[0] for row in rows})[:limit]
+
     def held_back_tenants(self, tenants: Collection[TenantId]) -> set[TenantId]:
         return {row[0] for row in self._fetch("held_back_tenants", _named(tenants))}
 
