@@ -217,6 +217,21 @@ def test_cancel_all_takes_pending_jobs_of_a_function_and_wants_to_be_sure(chat: 
     assert command("job", "cancel-all", "--yes").err == "canceled 1 job\n"
 
 
+def test_cancel_all_asks_only_if_there_is_something_to_cancel(
+    chat: App, command: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evertick.cli.job.commands.is_terminal", lambda stream: True)
+    asked: list[str] = []
+    monkeypatch.setattr("click.confirm", lambda text, **_: asked.append(text))
+    job = chat.scheduler.run_after(60, "chat.fail")
+
+    assert command("job", "cancel-all", "--function", "chat.fail").err == "canceled 1 job of chat.fail\n"
+    assert asked == ["Cancel all pending jobs of chat.fail?"]
+    assert command("job", "cancel-all", "--function", "chat.fail").err == "canceled 0 jobs of chat.fail\n"
+    assert command("job", "cancel", job).code == 5
+    assert len(asked) == 1
+
+
 def test_more_jobs_than_shown_are_mentioned(chat: App, command: Run) -> None:
     for _ in range(51):
         chat.scheduler.run_after(60, "chat.fail")

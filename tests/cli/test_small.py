@@ -27,6 +27,7 @@ from evertick.cli.core.escaping import json_text, one_line, printable
 from evertick.cli.core.exits import exit_code_of
 from evertick.cli.core.loading import AppNotFound, parse_target
 from evertick.cli.root import COMMANDS, run
+from evertick.store.schema import steps
 
 
 def test_version_answers_without_loading_click_or_pydantic() -> None:
@@ -212,3 +213,16 @@ def test_migrate_in_a_new_folder_takes_the_app_that_is_there(
     assert run(["migrate"]) == 0
 
     assert (tmp_path / ".evertick" / "shop.db").exists()
+
+
+def test_migrate_says_as_data_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "shop.db"
+    said = []
+    for _ in range(2):
+        assert run(["migrate", "--db", f"sqlite:///{path}", "-o", "json"]) == 0
+        said.append(json.loads(capsys.readouterr().out))
+    assert run(["migrate", "--move", "--db", f"sqlite:///{path}?prefix=evertick_", "-o", "jsonl"]) == 0
+
+    names = [step.name for step in steps("sqlite")]
+    assert said == [{"database": str(path), "steps": each, "moved": []} for each in (names, [])]
+    assert "jobs" in json.loads(capsys.readouterr().out)["moved"]

@@ -72,6 +72,12 @@ SYNONYMS = [
     ("at 9am on December 24, 2026", "on 24 December 2026 at 09:00"),
     ("on 24 December 2026 9am", "on 24 December 2026 at 09:00"),
     ("every day at 9am with up to 30 seconds of jitter", "at 09:00 every day, delayed by up to 30 seconds"),
+    ("every 5 minutes with up to 5 minutes of jitter", "every 5 minutes, delayed by up to 5 minutes"),
+    (
+        "every 5 minutes with up to 2 hours of jitter",
+        "every 5 minutes, delayed by up to 2 hours but not past the next time",
+    ),
+    ("every 5 minutes, delayed by up to 2 hours but not past the next time, New York time",) * 2,
     ("only when triggered", "only when triggered"),
 ]
 

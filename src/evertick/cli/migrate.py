@@ -7,6 +7,7 @@ import click
 from evertick.base.errors import Misuse
 from evertick.cli.core.databases import database_url, db_option, shown_url
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target
+from evertick.cli.core.output import OutputOptions, output_option
 from evertick.store.moving import move_tables
 from evertick.store.open import open_store
 
@@ -15,7 +16,8 @@ from evertick.store.open import open_store
 @click.argument("file", required=False)
 @click.option("--move", is_flag=True, help="First move the tables with plain names to the place in the address.")
 @db_option
-def migrate(file: str | None, move: bool, db: str | None) -> None:
+@output_option
+def migrate(file: str | None, move: bool, db: str | None, out: OutputOptions) -> None:
     """Bring the schema of a database up to this version of Evertick.
 
     The database is --db, or the one of the app in FILE, or EVERTICK_DATABASE_URL, or the only one in .evertick/, or
@@ -25,15 +27,19 @@ def migrate(file: str | None, move: bool, db: str | None) -> None:
     the address names (?schema=evertick, ?prefix=evertick_). Stop all programs that use them before.
     """
     url = _url(file, db)
+    moved = move_tables(url) if move else []
     if move:
-        click.echo(f"moved {len(move_tables(url))} tables", err=True)
+        click.echo(f"moved {len(moved)} tables", err=True)
     store = open_store(url)
     try:
         steps = store.migrate()
     finally:
         store.close()
-    for step in steps:
-        click.echo(f"{step}")
+    if out.is_data:
+        out.write_json({"database": shown_url(url), "steps": steps, "moved": moved})
+    elif not out.is_none:
+        for step in steps:
+            click.echo(step)
     words = f"{len(steps)} step{'s' if len(steps) > 1 else ''} taken" if steps else "nothing to do"
     click.echo(f"{shown_url(url)}: {words}", err=True)
 

@@ -1,6 +1,7 @@
 """Databases that cannot be used: each says what is wrong, where, and what to do."""
 
 import re
+import secrets
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -144,6 +145,25 @@ def test_a_user_without_rights_is_told_which_he_needs(postgres_url: str) -> None
     weak = postgres_url.replace(f"{parts.username}:{parts.password}@", "evertick_weak:weak@")
 
     refused(weak, DatabaseUnavailable, r"does not allow it: permission denied .*needs the right")
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("place", ["", "?schema=evertick"])
+def test_a_role_that_may_not_use_the_schema_is_told_so(postgres_url: str, place: str) -> None:
+    migrated(f"{postgres_url}?schema=evertick")
+    role = f"evertick_{secrets.token_hex(4)}"
+    parts = urlsplit(postgres_url)
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute(f"create role {role} login password 'weak'".encode())
+        connection.execute(
+            f'alter role {role} in database "{parts.path[1:]}" set search_path = evertick, public'.encode()
+        )
+    weak = postgres_url.replace(f"{parts.username}:{parts.password}@", f"{role}:weak@") + place
+
+    store = open_store(weak)
+    with pytest.raises(DatabaseUnavailable, match=rf'right to use the schema evertick; .*: grant usage .* to "{role}"'):
+        store.check_schema()
+    store.close()
 
 
 def test_nobody_listens_at_the_address() -> None:

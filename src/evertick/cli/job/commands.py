@@ -157,7 +157,7 @@ def cancel_all(function: str | None, yes: bool, db: str | None) -> None:
     with open_database(db) as store:
         if function is not None:
             store.view(partial(require_seen, name=function, tenant=where.tenant))
-        if not yes:
+        if not yes and store.view(lambda transaction: transaction.list_jobs(where, limit=1)):
             click.confirm(f"Cancel all pending jobs{printable(whose)}?", abort=True, err=True)
         canceled, after = 0, ""
         while True:
@@ -218,14 +218,15 @@ def _words(job: Job, view: JobView, moment: MomentWriter) -> dict[str, str]:
     return words
 
 
-def _job_id(text: str) -> JobId:
+def job_id_of(text: str) -> JobId:
+    """The id of a job. Raises InvalidArguments if it is none."""
     if table_of(text) != JOB_PREFIX:
         raise InvalidArguments(f"{text!r} is not the id of a job; `evertick job list` shows them")
     return JobId(text)
 
 
 def _found(store: Store, text: str) -> Job:
-    job_id = _job_id(text)
+    job_id = job_id_of(text)
     found = store.view(lambda transaction: transaction.get_job(job_id, tenant=chosen_tenant()))
     if found is None:
         raise JobNotFound(f"no job {job_id}: it never existed in this database, or its retention is over")

@@ -9,7 +9,6 @@ from typing import Final, Protocol, TypeVar
 
 import click
 
-from evertick.app.documents.tables import require_job_id
 from evertick.app.functions_by_name import require_seen
 from evertick.app.paging import job_pages
 from evertick.app.scheduling.job_builder import check_horizon
@@ -22,6 +21,7 @@ from evertick.cli.core.escaping import printable
 from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions, is_terminal, output_option
+from evertick.cli.job.commands import job_id_of
 from evertick.cli.root import fail
 from evertick.cli.schedule.flags import json_object
 from evertick.cli.schedule.spec_flags import parse_when
@@ -191,7 +191,7 @@ def _each(store: Store, job_ids: list[str], work: Change, out: OutputOptions) ->
     codes, rows = [], []
     for text in job_ids:
         try:
-            job_id, now = require_job_id(text), now_of(store)
+            job_id, now = job_id_of(text), now_of(store)
             said, row = _written(store, partial(work, job_id=job_id, now=now))
         except EvertickError as error:
             codes.append(fail(str(error), exit_code_of(error)))

@@ -33,16 +33,16 @@ from evertick.recurrence.english.phrases.dates import (
     scope_of,
 )
 from evertick.recurrence.english.phrases.days import Days, say_days
-from evertick.recurrence.english.phrases.grammar import ELAPSED, FIXED, GAPS, NO_SOURCES, OVERLAPS, joined
+from evertick.recurrence.english.phrases.grammar import ELAPSED, FIXED, GAPS, NEVER_PAST, NO_SOURCES, OVERLAPS, joined
 from evertick.recurrence.english.phrases.places import say_country, say_zone
 from evertick.recurrence.english.phrases.rrules import DATES_SHOWN_MAX, say_instants, say_rrule, why_rule_never
 from evertick.recurrence.english.phrases.sources import (
     Pattern,
     why_never,
 )
-from evertick.recurrence.english.phrases.times import HOURS_ALL, SIXTY, pattern_mask
+from evertick.recurrence.english.phrases.times import HOURS_ALL, SIXTY, Times, pattern_mask
 from evertick.recurrence.spec import exclude
-from evertick.recurrence.spec.civil import values_of
+from evertick.recurrence.spec.civil import DAY, values_of
 from evertick.recurrence.spec.sources import WEEKDAYS, Interval
 from evertick.recurrence.spec.spec import Dialect, Gap, Overlap, Spec
 from evertick.recurrence.spec.text import shown
@@ -76,7 +76,9 @@ def describe(spec: Spec, locale: str = "en", zone: str | None = None) -> str:
     if spec.end is not None:
         parts.append(f"ending {scope.say(spec.end)}")
     if spec.jitter_ms:
-        parts.append(f"delayed by up to {say_milliseconds(spec.jitter_ms)}")
+        gaps = [interval.every for interval in intervals_of(spec)] + [_gap(each.times) for each in patterns_of(spec)]
+        limited = spec.jitter_ms > min(gaps, default=DAY) * 1000
+        parts.append(f"delayed by up to {say_milliseconds(spec.jitter_ms)}{f' {NEVER_PAST}' if limited else ''}")
     gap, overlap = policy_of(spec, scope)
     parts += ([GAPS[gap]] if gap else []) + ([OVERLAPS[overlap]] if overlap else [])
     if spec.time_zone_data is not None:
@@ -90,6 +92,17 @@ def describe_exclusion(spec: Spec, number: int) -> str:
     """One exclusion of the spec in words, counted from 0: `26 December 2026`, `holidays in Germany`."""
     said = _exclusions(spec.excludes[number : number + 1], temporal=spec.dialect is Dialect.TEMPORAL)
     return "".join(said) or "nothing"
+
+
+def _gap(times: Times) -> int:
+    """The fewest seconds from one time of a day to the next."""
+    for unit, mask, size in ((1, times.seconds, 60), (60, times.minutes, 60), (3_600, times.hours, 24)):
+        values = [value for value in range(size) if mask >> value & 1]
+        if len(values) > 1:
+            return unit * min(
+                (after - value) % size for value, after in zip(values, values[1:] + values[:1], strict=True)
+            )
+    return DAY
 
 
 # --- the sources --------------------------------------------------------------------------------------------

@@ -36,6 +36,16 @@ _OLDER: Final = (
     "select id, host, pid, code from workers where code < %s "
     "and leased_until > (extract(epoch from clock_timestamp()) * 1000)::bigint order by id"
 )
+_FORBIDDEN: Final = """
+    select n.nspname, current_user
+      from pg_class c
+      join pg_namespace n on n.oid = c.relnamespace
+     where c.relname = 'meta' and not has_schema_privilege(n.oid, 'usage')
+       and n.nspname in (
+           select replace(trim(each, ' "'), '$user', current_user)
+             from unnest(string_to_array(current_setting('search_path'), ',')) each)
+"""
+"""Schemas of the search path with a table `meta`, which this role cannot see because it has no right to use them."""
 _SAVE: Final = "insert into meta (key, value) values (%s, %s) on conflict (key) do update set value = excluded.value"
 
 
@@ -59,6 +69,17 @@ class PostgresMigration:
             return []
         with self._alone():
             return schema.migrate("postgres", self.state(), self._apply, place=self._place)
+
+    def require_right(self) -> None:
+        """Raise DatabaseUnavailable if tables are not seen because this role has no right to use their schema."""
+        with self._connections.asking() as connection:
+            self._enter(connection)
+            found = connection.execute(_FORBIDDEN).fetchone()
+        if found is not None:
+            raise DatabaseUnavailable(
+                f"{self._place}: the role {found[1]} has no right to use the schema {found[0]}; let its owner run: "
+                f'grant usage on schema "{found[0]}" to "{found[1]}"'
+            )
 
     # -- helpers
 

@@ -134,7 +134,10 @@ class PostgresStore:
         return self._migration.migrate()
 
     def check_schema(self) -> None:
-        schema.require_usable(self.dialect, self._migration.state(), place=shown(self.url))
+        state = self._migration.state()
+        if state.version == 0:
+            self._migration.require_right()
+        schema.require_usable(self.dialect, state, place=shown(self.url))
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Through pgbouncer there is no LISTEN, so only this process's own commits call."""

@@ -26,7 +26,7 @@ from evertick.recurrence.english.parser.days import read_days, read_span
 from evertick.recurrence.english.phrases.clock import read_times
 from evertick.recurrence.english.phrases.dates import Scope, read_day, read_milliseconds, read_moment, scope_named
 from evertick.recurrence.english.phrases.days import Days
-from evertick.recurrence.english.phrases.grammar import GAPS, NO_SOURCES, OVERLAPS
+from evertick.recurrence.english.phrases.grammar import GAPS, NEVER_PAST, NO_SOURCES, OVERLAPS
 from evertick.recurrence.english.phrases.places import country_names, read_country, read_zone, refuse_zone, zone_labels
 from evertick.recurrence.english.phrases.reader import TEXT_MAX, Part, Reader
 from evertick.recurrence.english.phrases.times import SIXTY, pattern_mask
@@ -204,6 +204,7 @@ def _read_jitter(reader: Reader) -> int | None:
     jitter = read_milliseconds(reader)
     if jitter is not None:
         reader.take("of jitter")
+        reader.take(NEVER_PAST)
     return jitter
 
 

@@ -7,6 +7,8 @@ from typing import Final
 from evertick.recurrence.spec.sources import Skip
 from evertick.recurrence.spec.spec import Gap, Overlap
 
+NEVER_PAST: Final = "but not past the next time"
+"""Of a jitter that is longer than the interval."""
 NO_SOURCES: Final = "only when triggered"
 ELAPSED: Final = "in real time"
 FIXED: Final = "by the clock"
