@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from evertick import App, MutationCtx, SyncActionCtx
+from evertick.app.jobs import operations
 from evertick.errors import (
+    ArgumentsTooLarge,
     FunctionNotFound,
     InvalidArguments,
     InvalidDelay,
@@ -17,6 +19,7 @@ from evertick.errors import (
     JobNotRetryable,
     LimitExceeded,
     Misuse,
+    QuotaExceeded,
 )
 from evertick.functions import JobState
 from tests.app.conftest import OpenApp
@@ -176,3 +179,54 @@ def test_a_running_action_is_canceled_by_its_job(app: App) -> None:
         engine.wait(job_id)
 
     assert app.jobs.get(job_id).state == "canceled"
+
+
+def test_a_retry_needs_room_and_arguments_of_a_size(app: App, open_app: OpenApp) -> None:
+    ids = [app.scheduler.run_after(TOMORROW, "note", str(number)) for number in range(3)]
+    for job_id in ids:
+        app.jobs.cancel(job_id)
+    app.tenants.set("default", jobs=2)
+
+    with pytest.raises(QuotaExceeded):
+        app.jobs.retry_all(state="canceled")
+    assert app.jobs.counts()["pending"] == 0
+    app.jobs.retry(ids[0])
+    app.jobs.retry(ids[1])
+    with pytest.raises(QuotaExceeded):
+        app.jobs.retry(ids[2])
+
+    app.tenants.set("default", jobs=None)
+    for one in (app, open_app("other")):
+        with pytest.raises(ArgumentsTooLarge):
+            one.jobs.retry(ids[2], args={"text": "x" * 5_000_000})
+        with pytest.raises(InvalidArguments):
+            one.jobs.retry(ids[2], args={"text": "\ud800"})
+
+
+def test_jobs_that_fail_again_meanwhile_are_not_retried_by_the_same_call(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operations, "RETRY_PAGE", 2)
+    for number in range(5):
+        app.jobs.cancel(app.scheduler.run_after(TOMORROW, "note", str(number)))
+    surface = app.jobs
+    write = surface.write
+
+    def write_and_cancel(work: Any) -> Any:
+        result = write(work)
+        for job in app.jobs.list(state="pending").jobs:  # as if a worker had been quick
+            app.jobs.cancel(job.id)
+        return result
+
+    surface.write = write_and_cancel  # type: ignore[assignment]
+    assert surface.retry_all(state="canceled") == 5
+    assert app.jobs.retry_all(state="canceled") == 5
+
+
+def test_no_state_is_not_every_state(app: App) -> None:
+    with pytest.raises(Misuse, match="names no state"):
+        app.jobs.list(state=[])
+    with pytest.raises(Misuse, match="names no state"):
+        app.jobs.retry_all(state=())
+    with pytest.raises(LimitExceeded, match=r"not 1\.5"):
+        app.jobs.list(limit=1.5)  # type: ignore[arg-type]

@@ -36,7 +36,7 @@ def app(open_app: OpenApp) -> App:
     """An app on a database in which the user has a table of accounts."""
     app = open_app()
 
-    @app.mutation
+    @app.mutation(timeout=30)
     def create(ctx: MutationCtx) -> None:
         ctx.connection.execute(
             "create table own_accounts (id integer primary key, owner text unique not null, balance integer not null)"
@@ -51,7 +51,7 @@ def app(open_app: OpenApp) -> App:
 
 
 def placeholder(ctx: QueryCtx) -> str:
-    return "?" if type(ctx.connection._unit.connection).__module__.startswith("sqlite3") else "%s"
+    return "?" if isinstance(ctx.connection._unit.connection, sqlite3.Connection) else "%s"
 
 
 def count_own(app: App) -> int:

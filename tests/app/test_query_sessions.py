@@ -26,7 +26,7 @@ class Account(Base):
 def app(open_app: OpenApp) -> App:
     app = open_app()
 
-    @app.mutation
+    @app.mutation(timeout=30)
     def create(ctx: MutationCtx) -> None:
         Base.metadata.create_all(ctx.session.connection())
         ctx.session.add(Account(id=1, balance=10))

@@ -339,3 +339,18 @@ def test_a_claim_behind_the_tenants_of_the_last_one_heeds_their_limits(open_post
     assert claims._may_guess  # that look has found nothing: the next claim begins where the last one succeeded
     app.tenant("acme").scheduler.run_after(0, "note")
     assert [claim() for _ in range(5)] == [0] * 5
+
+
+def test_a_rate_beyond_what_can_be_counted_is_refused_and_one_that_is_stored_ends_no_worker(open_app: OpenApp) -> None:
+    app, _ = counting(open_app)
+    with pytest.raises(Misuse, match="at most 1,000,000"):
+        app.tenants.set("acme", starts_per_minute=60_000_001)
+    app.tenants.set("acme", starts_per_minute=1_000_000)
+    sql = "update tenant_limits set starts_per_minute = 1000000000000"
+    app.environment.store.write(lambda tx: tx.connection.execute(sql))
+
+    job = app.tenant("acme").scheduler.run_after(0, "note")
+    other = app.scheduler.run_after(0, "note")
+    with Engine(app) as engine:
+        engine.wait(other)
+        engine.until(lambda: app.tenant("acme").jobs.get(job).state == "success" or None)

@@ -1,5 +1,6 @@
 """Fixtures of the command line's tests: a folder with an app in it, and programs that are ended afterwards."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,3 +59,13 @@ def start(folder: Path) -> Iterator[Start]:
     """Starts programs in the folder; whatever still runs after the test is killed."""
     with programs_in(folder) as begin:
         yield begin
+
+
+@pytest.fixture(autouse=True)
+def app_of_its_own() -> Iterator[None]:
+    """A command that imports `app.py` in this process finds this test's file, and leaves nothing to the next one."""
+    before = sys.modules.pop("app", None)
+    yield
+    sys.modules.pop("app", None)
+    if before is not None:
+        sys.modules["app"] = before

@@ -19,6 +19,8 @@ from evertick.base.records.tenants import TenantLimits
 from evertick.store.contract.store import Transaction
 
 LIST_MAX: Final = 10_000
+STARTS_MAX: Final = 1_000_000
+"""Starts in a minute that can be asked for: one every 60 us, more than a database keeps up with."""
 COUNTED_MAX: Final = 1_000_000
 """Schedules of a tenant are counted up to this."""
 
@@ -71,6 +73,8 @@ class TenantOperations:
         if unknown := sorted(changes.keys() - Limits.__annotations__):
             raise Misuse(f"a tenant has no limit {unknown[0]}; the limits are {', '.join(Limits.__annotations__)}")
         replace(TenantLimits(), **changes)  # what can never be stored is refused before the transaction
+        if (changes.get("starts_per_minute") or 0) > STARTS_MAX:
+            raise Misuse(f"starts_per_minute= is at most {STARTS_MAX:,}; None is no limit")
 
         def work(transaction: Transaction) -> TenantView:
             changed = replace(transaction.get_tenant_limits(tenant), **changes)

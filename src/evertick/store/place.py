@@ -76,3 +76,9 @@ def tables_at(dialect: str, version: int) -> frozenset[str]:
     """The plain names of the tables, without `meta`, that a database has had up to a version of its schema."""
     texts = [step.text for step in schema.steps(dialect) if step.number <= version]
     return frozenset(re.findall(r"create table (\w+)", " ".join(texts)))
+
+
+def indexes_of(dialect: str) -> frozenset[str]:
+    """The plain names of all indexes that migrations have made."""
+    text = " ".join(step.text for step in schema.steps(dialect))
+    return frozenset(re.findall(r"create (?:unique )?index (?:concurrently )?(?:if not exists )?(\w+)", text))

@@ -128,6 +128,15 @@ def pending(dialect: str, state: SchemaState, *, place: str) -> tuple[Step, ...]
     return tuple(step for step in steps(dialect) if step.number > state.version)
 
 
+def refuse_newer(dialect: str, version: int, *, place: str) -> None:
+    """Raise SchemaMismatch if a newer release has migrated a database: this code does not know all of it."""
+    if version > code_version(dialect):
+        raise SchemaMismatch(
+            f"the schema of {place} is version {version}, this evertick knows versions up to {code_version(dialect)}; "
+            "it was migrated by a newer release: upgrade this installation"
+        )
+
+
 def require_usable(dialect: str, state: SchemaState, *, place: str) -> None:
     """Raise SchemaMismatch if this code cannot use the database: too old for it, or too new."""
     missing = pending(dialect, state, place=place)

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from evertick import App, MutationCtx
-from evertick.base.errors import Misuse, SchemaMismatch
+from evertick.base.errors import EvertickError, Misuse, SchemaMismatch
 from evertick.store import schema
 from evertick.store.moving import move_tables
 from evertick.store.open import open_store
@@ -130,8 +130,10 @@ def test_it_refuses_what_would_lose_or_mix_something(plain: str) -> None:
 
     app = app_at(plain)
     app.migrate()
-    with app.running(), pytest.raises(Misuse, match="stop"):
-        move_tables(place_in(plain))
+    with Engine(app) as engine:
+        engine.wait(app.scheduler.run_after(0, "note", "so that the worker is registered"))
+        with pytest.raises(Misuse, match="stop"):
+            move_tables(place_in(plain))
     app.close()
 
     with closing(open_store(place_in(plain, "other"))) as store:
@@ -153,3 +155,52 @@ def test_the_command_moves_and_migrates(plain: str, tmp_path: Path) -> None:
     assert (done.code, done.err.splitlines()[0].startswith("moved ")) == (0, True)
     assert again.code == 2
     assert "no tables of Evertick's" in again.err
+
+
+def test_a_database_of_a_newer_release_is_left_whole(plain: str) -> None:
+    with closing(open_store(plain)) as store:
+        store.migrate()
+    newer = (
+        "pragma user_version = 99"
+        if plain.startswith("sqlite")
+        else "update meta set value = '99' where key = 'schema_version'"
+    )
+    run_sql(plain, newer)
+
+    with pytest.raises(SchemaMismatch, match="newer release"):
+        move_tables(place_in(plain))
+    assert run_sql(plain, "select count(*) from jobs") == [(0,)]
+
+
+@pytest.mark.postgres
+def test_a_table_that_hides_one_of_evertick_on_the_search_path_stays(postgres_url: str) -> None:
+    with closing(open_store(postgres_url)) as store:
+        store.migrate()
+    run_sql(postgres_url, "create schema shop; create table shop.jobs (title text)")
+
+    move_tables(f"{postgres_url}?schema=ev&options=-csearch_path%3Dshop,public")
+
+    assert run_sql(postgres_url, "select * from shop.jobs") == []
+    assert run_sql(postgres_url, "select count(*) from ev.jobs") == [(0,)]
+
+
+def test_indexes_that_the_user_has_made_stay_as_they_are(tmp_path: Path) -> None:
+    plain = f"sqlite:///{tmp_path}/shop.db"
+    with closing(open_store(plain)) as store:
+        store.migrate()
+    names = ["INDEX", "UNIQUE", "n", 'my ""odd idx', "mine"]
+    for name in names:
+        run_sql(plain, f'create index "{name}" on jobs (tenant)')
+
+    move_tables(place_in(plain))
+
+    kept = run_sql(plain, "select name from sqlite_master where type = 'index' and tbl_name = 'evertick_jobs'")
+    assert {name.replace('""', '"') for name in names} <= {row[0] for row in kept}
+    with closing(open_store(place_in(plain))) as store:
+        store.check_schema()
+
+
+def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(EvertickError):
+        move_tables(f"sqlite:///{tmp_path}/typo.db?prefix=evertick_")
+    assert list(tmp_path.iterdir()) == []

@@ -39,5 +39,9 @@ class AsyncJobs(Awaited[JobOperations], _Surface):
 def job_operations(environment: Environment, tenant: TenantId) -> JobOperations:
     """The operations on a tenant's jobs."""
     return JobOperations(
-        tenant=tenant, clock=environment.clock, make_id=environment.ids.make, functions=environment.functions
+        tenant=tenant,
+        clock=environment.clock,
+        make_id=environment.ids.make,
+        functions=environment.functions,
+        check=environment.job_builder.quotas.check,
     )

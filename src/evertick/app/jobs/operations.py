@@ -8,13 +8,14 @@ from typing import Any, Final, Unpack
 
 from evertick.api.jobs import JobLogs, JobPage, JobView
 from evertick.app.documents.tables import require_job_id
+from evertick.app.functions.limits import check_args_size
 from evertick.app.paging import PAGE_MAX
 from evertick.app.scheduling.choice import JobsWhere, jobs_where
 from evertick.app.scheduling.job_builder import Functions, check_horizon, moment
 from evertick.app.transacting import Page, Work
 from evertick.base.clock import Clock
 from evertick.base.errors import AlreadyExists, FunctionNotFound, InvalidArguments, LimitExceeded, Misuse
-from evertick.base.ids import JobId, TenantId
+from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.records.jobs import Job, JobState, Stop, blocked
 from evertick.engine.jobs import repair
 from evertick.engine.jobs.completion import MakeId, cancel
@@ -32,6 +33,8 @@ class JobOperations:
     clock: Clock
     make_id: MakeId
     functions: Functions
+    check: repair.Check
+    """Whether a tenant has room for a job that runs again."""
 
     def get(self, job_id: JobId | str) -> Work[JobView]:
         """A job: its state, its arguments, its result or error. `blocked` says that no live worker can run it.
@@ -54,8 +57,8 @@ class JobOperations:
 
         Raises Misuse for an unknown word, LimitExceeded, InvalidDelay, InvalidArguments for a cursor of another list.
         """
-        if not 1 <= limit <= PAGE_MAX:
-            raise LimitExceeded(f"a page has 1 to {PAGE_MAX:,} jobs, not {limit}")
+        if type(limit) is not int or not 1 <= limit <= PAGE_MAX:
+            raise LimitExceeded(f"a page has 1 to {PAGE_MAX:,} jobs, not {limit!r}")
         chosen = jobs_where(self.tenant, **where)
         after = None if cursor is None else require_job_id(cursor)
 
@@ -121,14 +124,15 @@ class JobOperations:
         With `args`, with these arguments by name, which are checked against the code if this app has the function. Then
         a pending job can be replaced too: by one that is due at the same time.
 
-        Raises JobNotFound, JobNotRetryable, InvalidArguments, AlreadyExists if a job holds the key meanwhile.
+        Raises JobNotFound, JobNotRetryable, InvalidArguments, ArgumentsTooLarge, QuotaExceeded, AlreadyExists if a job
+        holds the key meanwhile.
         """
         job_id = require_job_id(job_id)
 
         def work(transaction: Transaction) -> JobId:
             job = repair.job_found(transaction, job_id, self.tenant)
             encoded = None if args is None else self._encoded(job, args)
-            return repair.retry(transaction, job, args=encoded, now=self.clock.now(), make_id=self.make_id)
+            return self._again(transaction, job, encoded)
 
         return work
 
@@ -140,16 +144,19 @@ class JobOperations:
         `state="canceled"` chooses canceled ones. Jobs whose key another job holds meanwhile are left out. Works in
         pages, each a transaction of its own.
 
-        Raises Misuse for another state or an unknown word, InvalidDelay.
+        Raises Misuse for another state or an unknown word, InvalidDelay, QuotaExceeded when there is no room for more.
         """
         chosen = jobs_where(self.tenant, [JobState.FAILED], **where)
         if not set(chosen.states) <= {JobState.FAILED, JobState.CANCELED}:
             raise Misuse("only failed and canceled jobs can be tried again")
 
+        last, _, newest = after.partition(" ")
+        newest = newest or self.make_id(JOB_PREFIX, self.clock.now())  # jobs that fail again meanwhile are left
+
         def work(transaction: Transaction) -> Page:
-            page = transaction.list_jobs(chosen, limit=RETRY_PAGE, after=after)
+            page = [job for job in transaction.list_jobs(chosen, limit=RETRY_PAGE, after=last) if job.id < newest]
             count = sum(self._retried(transaction, job) for job in page)
-            return count, page[-1].id if len(page) == RETRY_PAGE else None
+            return count, f"{page[-1].id} {newest}" if len(page) == RETRY_PAGE else None
 
         return work
 
@@ -166,12 +173,16 @@ class JobOperations:
 
         return work
 
+    def _again(self, transaction: Transaction, job: Job, args: str | None) -> JobId:
+        now = self.clock.now()
+        return repair.retry(transaction, job, args=args, now=now, make_id=self.make_id, check=self.check)
+
     def _retried(self, transaction: Transaction, job: Job) -> bool:
         """Run a job again, unless that was done or its key is taken; returns whether."""
         if repair.retried_as(transaction, job) is not None:
             return False
         try:
-            repair.retry(transaction, job, args=None, now=self.clock.now(), make_id=self.make_id)
+            self._again(transaction, job, None)
         except AlreadyExists:
             return False
         return True
@@ -189,8 +200,18 @@ class JobOperations:
         try:
             function = self.functions.resolve(job.name)
         except FunctionNotFound:  # another program has it
-            try:
-                return json.dumps(dict(args), allow_nan=False)
-            except (TypeError, ValueError) as error:
-                raise InvalidArguments(f"arguments for {job.name}: {error}") from None
-        return function.encode_args((), args)
+            return as_they_are(job.name, args)
+        encoded = function.encode_args((), args)
+        check_args_size(len(encoded.encode()))
+        return encoded
+
+
+def as_they_are(name: str, args: Mapping[str, Any]) -> str:
+    """Arguments for a function that is not at hand, as text. Raises InvalidArguments, ArgumentsTooLarge."""
+    try:
+        text = json.dumps(dict(args), allow_nan=False, ensure_ascii=False)
+        size = len(text.encode())
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidArguments(f"arguments for {name}: {error}") from None
+    check_args_size(size)
+    return text

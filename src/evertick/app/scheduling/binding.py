@@ -48,7 +48,14 @@ def bound(target: Any, job_builder: JobBuilder, tenant: TenantId, url: str) -> B
             return result
 
         return AsyncBoundScheduler(job_builder, tenant, transact)
-    return BoundScheduler(job_builder, tenant, _transact_on(target, url))
+    _transact_on(target, url)  # what is no connection is refused now
+
+    def transact_now(work: Work[T]) -> T:
+        # Each time anew: a session begins its savepoints and its next transaction, also on another connection, only
+        # when it is asked for its connection.
+        return _transact_on(target, url)(work)
+
+    return BoundScheduler(job_builder, tenant, transact_now)
 
 
 def _transact_on(target: Any, url: str) -> Transact:

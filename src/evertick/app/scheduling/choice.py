@@ -28,6 +28,8 @@ def jobs_where(tenant: TenantId, states: Iterable[JobState | str] = (), /, **whe
         raise Misuse(f"jobs are not chosen by {unknown[0]}=; there are {', '.join(JobsWhere.__annotations__)}")
     due_from, due_until = where.get("due_from"), where.get("due_until")
     given = where.get("state", states)
+    if "state" in where and not given:
+        raise Misuse("state= names no state; leave it out for jobs in every state")
     return JobFilter(
         tenant=tenant,
         states=tuple(sorted(map(_state, [given] if isinstance(given, str) else given))),

@@ -10,8 +10,10 @@ from typing import Final, Protocol, TypeVar
 import click
 
 from evertick.app.functions_by_name import require_seen
+from evertick.app.jobs.operations import as_they_are
 from evertick.app.paging import job_pages
 from evertick.app.scheduling.job_builder import check_horizon
+from evertick.app.scheduling.quotas import Quotas
 from evertick.base.errors import EvertickError, InvalidArguments
 from evertick.base.ids import IdMaker, JobId, system_entropy
 from evertick.base.instants import SECOND_MS, Instant, to_iso
@@ -107,7 +109,7 @@ class NewArguments:
     def _encoder(self) -> Callable[[Job, dict[str, object]], str]:
         """How arguments are written: checked against the code of the app, or as they are."""
         if self.app_file is None:
-            return lambda job, given: _as_they_are(given)
+            return lambda job, given: as_they_are(job.name, given)
         from evertick.cli.core.loading import load_app, parse_target
 
         functions = load_app(parse_target(self.app_file)).app.functions
@@ -136,10 +138,10 @@ def retry(choice: JobChoice, state: str, new: NewArguments, out: OutputOptions) 
     def work(transaction: Transaction, /, *, job_id: JobId, now: Instant) -> tuple[str, dict[str, str]]:
         job = repair.job_found(transaction, job_id, chosen_tenant())
         args = arguments(job)
-        again = repair.retry(transaction, job, args=args, now=now, make_id=ids.make)
+        again = repair.retry(transaction, job, args=args, now=now, make_id=ids.make, check=quotas.check)
         return f"{job_id} runs again as {again}", {"job_id": job_id, "retried_as": again}
 
-    ids = IdMaker(system_entropy())
+    ids, quotas = IdMaker(system_entropy()), Quotas()
     with open_database(choice.db) as store:
         return _each(store, choice.chosen(store, (JobState(state),), "retry", meant), work, out)
 
@@ -253,10 +255,3 @@ def _renamed(job: Job, names: dict[str, str]) -> dict[str, object]:
         if new in args:
             raise InvalidArguments(f"job {job.id} has the argument {new!r} already")
     return {names.get(name, name): value for name, value in args.items()}
-
-
-def _as_they_are(given: dict[str, object]) -> str:
-    try:
-        return json.dumps(given, allow_nan=False)
-    except ValueError as error:
-        raise InvalidArguments(f"--args: {error}") from None

@@ -3,12 +3,21 @@
 Plain functions over a transaction. A retry is a new job: the old one keeps its end, its error and its logs.
 """
 
+from collections.abc import Sequence
+from typing import Protocol
+
 from evertick.base.errors import AlreadyExists, JobNotFound, JobNotPending, JobNotRetryable
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.instants import Instant, to_iso
 from evertick.base.records.jobs import Call, Job, JobState, NewJob
 from evertick.engine.jobs.completion import MakeId
 from evertick.store.contract.store import Transaction
+
+
+class Check(Protocol):
+    """Raises QuotaExceeded if a tenant has no room for jobs, which are all its."""
+
+    def __call__(self, transaction: Transaction, jobs: Sequence[NewJob], /, *, now: Instant) -> None: ...
 
 
 def job_found(transaction: Transaction, job_id: JobId, tenant: TenantId) -> Job:
@@ -27,7 +36,9 @@ def reschedule(transaction: Transaction, job_id: JobId, due_at: Instant, *, tena
     return job_found(transaction, job_id, tenant)
 
 
-def retry(transaction: Transaction, job: Job, *, args: str | None, now: Instant, make_id: MakeId) -> JobId:
+def retry(
+    transaction: Transaction, job: Job, *, args: str | None, now: Instant, make_id: MakeId, check: Check
+) -> JobId:
     """Run a failed or canceled job again, now; returns the id of the new job.
 
     With `args`, with these arguments; then a pending job can be replaced too, by one that is due when it was. The new
@@ -35,8 +46,8 @@ def retry(transaction: Transaction, job: Job, *, args: str | None, now: Instant,
     run of a schedule: the ledger keeps how that ended. A job is retried once; when it fails again, it is the new one
     that can be retried.
 
-    Raises JobNotRetryable for another state and for a job that was retried, AlreadyExists if a job holds the key
-    meanwhile.
+    `check` is asked whether there is room for it, and may raise. Raises JobNotRetryable for another state and for a job
+    that was retried, AlreadyExists if a job holds the key meanwhile.
     """
     before = retried_as(transaction, job)
     if before is not None:
@@ -69,6 +80,7 @@ def retry(transaction: Transaction, job: Job, *, args: str | None, now: Instant,
         pool=job.pool,
         priority=job.priority,
     )
+    check(transaction, [again], now=now)
     transaction.insert_jobs([again])
     # Two people who retry one job at the same moment meet at this key: one of them conflicts, and is told.
     transaction.save_call(_key(job), Call(job.name, "retry", again.id), tenant=job.tenant, now=now)

@@ -19,7 +19,7 @@ def starts_allowed(limit: StartLimit, *, running: int, now: Instant) -> int | No
     """How many jobs may start; None if the limits say nothing."""
     allowed = [] if limit.running is None else [max(0, limit.running - running)]
     if limit.per_minute is not None:
-        each = MINUTE_US // limit.per_minute
+        each = _each(limit.per_minute)
         ahead = max(AHEAD_US, each)  # one start, where a minute has fewer than ten
         allowed.append(max(0, (now * 1_000 + ahead - _used_until(limit, now)) // each))
     return min(allowed, default=None)
@@ -29,20 +29,25 @@ def after_starts(limit: StartLimit, count: int, *, now: Instant) -> int:
     """Up to when the rate is used after so many starts, in microseconds since the epoch."""
     if limit.per_minute is None:
         return limit.used_until_us
-    return _used_until(limit, now) + count * (MINUTE_US // limit.per_minute)
+    return _used_until(limit, now) + count * _each(limit.per_minute)
 
 
 def next_start_at(limit: StartLimit, *, now: Instant) -> Instant | None:
     """When the rate lets the next job start; None if it does now, or if there is none."""
     if limit.per_minute is None:
         return None
-    each = MINUTE_US // limit.per_minute
+    each = _each(limit.per_minute)
     at = -(-(_used_until(limit, now) + each - max(AHEAD_US, each)) // 1_000)
     return Instant(at) if at > now else None
+
+
+def _each(per_minute: int) -> int:
+    """Microseconds that one start uses; an earlier release let larger rates be stored."""
+    return max(1, MINUTE_US // per_minute)
 
 
 def _used_until(limit: StartLimit, now: Instant) -> int:
     """Never in the past; nor farther ahead than a clock that was set back explains."""
     assert limit.per_minute is not None  # noqa: S101
-    each = MINUTE_US // limit.per_minute
+    each = _each(limit.per_minute)
     return min(max(limit.used_until_us, now * 1_000), now * 1_000 + max(AHEAD_US, each) + each)

@@ -27,6 +27,12 @@ def _move(connection: "psycopg.Connection[Any]", place: str, to_schema: str) -> 
     if _is_there(connection, "meta") and _columns(connection, "meta") == ["key", "value"]:
         kept = connection.execute("select value from meta where key = %s", (schema.VERSION_KEY,)).fetchone()
         version = 0 if kept is None else schema.number_of(kept[0], place=place)
+        # From here on plain names are those beside `meta`, whatever else lies on the search path.
+        connection.execute(
+            "select set_config('search_path', quote_ident(relnamespace::regnamespace::text), true) from pg_class "
+            "where oid = 'meta'::regclass"
+        )
+    schema.refuse_newer("postgres", version, place=place)
     tables = sorted(name for name in tables_at("postgres", version) if version and _is_there(connection, name))
     if not tables:
         raise Misuse(f"there are no tables of Evertick's with plain names in {place}")

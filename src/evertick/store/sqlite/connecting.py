@@ -6,6 +6,7 @@ them, no process has the file open, so it is read as it is, without them.
 
 import contextlib
 import sqlite3
+import time
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,8 @@ from evertick.base.errors import StorageFailed
 from evertick.store.sqlite.ownership import is_ours
 
 WAL_BYTES_MAX: Final = 64 * 1024 * 1024
+WAIT_S: Final = 0.01
+"""Between two tries to change the mode of a file that others use."""
 _WITHOUT_FILES_BESIDE: Final = ("SQLITE_READONLY_DIRECTORY", "SQLITE_READONLY_CANTINIT", "SQLITE_CANTOPEN")
 
 
@@ -36,20 +39,30 @@ def connect(path: Path | None, *, prefix: str, reader: bool, timeout_ms: int, sy
             connection.execute(f"pragma journal_size_limit = {WAL_BYTES_MAX}")
             connection.execute("pragma wal_autocheckpoint = 0")  # until this process runs the engine
             if is_ours(connection, prefix):
-                _turn_on_wal(connection)
+                _turn_on_wal(connection, timeout_ms)
         connection.execute(f"pragma synchronous = {synchronous}")
         connection.execute("pragma temp_store = memory")
         stack.pop_all()
     return connection
 
 
-def _turn_on_wal(connection: Connection) -> None:
-    """Where this user may only read, the file stays as it is, and the first write says so."""
-    try:
-        connection.execute("pragma journal_mode = wal")
-    except sqlite3.OperationalError as error:
-        if not getattr(error, "sqlite_errorname", "").startswith("SQLITE_READONLY"):
-            raise
+def _turn_on_wal(connection: Connection, timeout_ms: int) -> None:
+    """Where this user may only read, the file stays as it is, and the first write says so.
+
+    SQLite does not wait for those who use the file just now when it changes the mode, so that is done here.
+    """
+    deadline = time.monotonic() + timeout_ms / 1_000
+    while True:
+        try:
+            connection.execute("pragma journal_mode = wal")
+            return
+        except sqlite3.OperationalError as error:
+            name = getattr(error, "sqlite_errorname", "")
+            if name.startswith("SQLITE_READONLY"):
+                return
+            if not name.startswith("SQLITE_BUSY") or time.monotonic() > deadline:
+                raise
+            time.sleep(WAIT_S)
 
 
 def _opened(path: Path | None, timeout_ms: int) -> Connection:
