@@ -111,7 +111,7 @@ def test_a_slow_mutation_delays_only_its_own_batch(postgres_url: str) -> None:
             app.scheduler.run_after(0, quick, number)
         until(lambda: len(set(done)) == 10)
         others_done.set()
-        until(lambda: app.counters.snapshot()["jobs_success"] == 11)
+        until(lambda: app.counters.snapshot().get("jobs_success") == 11)
     counts = app.counters.snapshot()
     app.close()
 
