@@ -14,7 +14,7 @@ from tests.simulation.run import Regression, regressions
 from tests.simulation.scenario import simulate
 
 SEEDS_A_TEST = 10
-BLOCKS = 12
+BLOCKS = 8
 SEEDS_FOR_A_REGRESSION = 60
 FOUND_EARLY = {
     "no_fence": 10,
