@@ -1,4 +1,4 @@
-"""Databases in memory: the second one is a copy of the first, and nobody can tell."""
+"""Databases in memory: the second one is a copy of the first, and is no different."""
 
 import sqlite3
 

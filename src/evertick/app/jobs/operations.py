@@ -16,6 +16,7 @@ from evertick.app.transacting import Page, Work
 from evertick.base.clock import Clock
 from evertick.base.errors import AlreadyExists, FunctionNotFound, InvalidArguments, LimitExceeded, Misuse
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId
+from evertick.base.instants import Instant
 from evertick.base.records.jobs import Job, JobState, Stop, blocked
 from evertick.engine.jobs import repair
 from evertick.engine.jobs.completion import MakeId, cancel
@@ -97,26 +98,11 @@ class JobOperations:
 
     def reschedule(self, job_id: JobId | str, at: datetime | float) -> Work[JobView]:
         """Let a pending job run at another time. Raises JobNotFound, JobNotPending, InvalidDelay."""
-        job_id, due_at = require_job_id(job_id), moment(at)
-
-        def work(transaction: Transaction) -> JobView:
-            now = self.clock.now()
-            check_horizon(due_at, now)
-            repair.reschedule(transaction, job_id, due_at, tenant=self.tenant, now=now)
-            return self._view(transaction, job_id)
-
-        return work
+        return self._moved(job_id, moment(at))
 
     def run_now(self, job_id: JobId | str) -> Work[JobView]:
         """Let a pending job run now, whenever it was due. Raises JobNotFound, JobNotPending."""
-        job_id = require_job_id(job_id)
-
-        def work(transaction: Transaction) -> JobView:
-            now = self.clock.now()
-            repair.reschedule(transaction, job_id, now, tenant=self.tenant, now=now)
-            return self._view(transaction, job_id)
-
-        return work
+        return self._moved(job_id, None)
 
     def retry(self, job_id: JobId | str, *, args: Mapping[str, Any] | None = None) -> Work[JobId]:
         """Run a failed or canceled job again, now, as a new job; returns its id. A job is retried once.
@@ -161,6 +147,19 @@ class JobOperations:
         return work
 
     # -- what they share
+
+    def _moved(self, job_id: JobId | str, at: Instant | None) -> Work[JobView]:
+        """Give a pending job another time; None is the moment of the change."""
+        job_id = require_job_id(job_id)
+
+        def work(transaction: Transaction) -> JobView:
+            now = self.clock.now()
+            due_at = now if at is None else at
+            check_horizon(due_at, now)
+            repair.reschedule(transaction, job_id, due_at, tenant=self.tenant, now=now)
+            return self._view(transaction, job_id)
+
+        return work
 
     def _canceled(self, job_id: JobId | str, stop: Stop) -> Work[JobView]:
         job_id = require_job_id(job_id)

@@ -4,15 +4,14 @@ import json
 import sys
 from datetime import datetime
 from functools import partial
-from typing import Any
 
 import click
 
-from evertick.api.jobs import JobView
+from evertick.api.jobs import JobLogs, JobView
 from evertick.app.functions_by_name import require_seen
 from evertick.base.errors import Conflict, InvalidArguments, JobNotFound
 from evertick.base.ids import JOB_PREFIX, IdMaker, JobId, system_entropy, table_of
-from evertick.base.instants import Instant, to_iso
+from evertick.base.instants import Instant
 from evertick.base.outcomes import STUCK
 from evertick.base.records.jobs import UNFINISHED, Job, JobFilter, JobState, Stop, blocked
 from evertick.cli.core.databases import chosen_tenant, data_options, now_of, open_database
@@ -24,6 +23,7 @@ from evertick.cli.core.watching import refreshed, watch_option
 from evertick.cli.dev.lines import error_line
 from evertick.cli.root import fail
 from evertick.engine.jobs.completion import cancel, cancel_many
+from evertick.engine.jobs.repair import job_found
 from evertick.store.contract.store import Store, Transaction
 
 LIST_FIELDS = ("id", "function", "state", "due_at", "completed_at", "attempt", "error")
@@ -177,8 +177,8 @@ def logs(job_id: str, db: str | None, out: OutputOptions) -> None:
     """Show the lines a job wrote with ctx.log in its last attempt."""
     with open_database(db) as store:
         found = _found(store, job_id)
-    kept: dict[str, Any] = json.loads(found.logs) if found.logs else {"lines": [], "is_truncated": False}
-    lines = [{"time": to_iso(Instant(at)), "level": level, "message": text} for at, level, text in kept["lines"]]
+    kept = JobLogs.of(found)
+    lines = [line.to_json() for line in kept.lines]
     if out.output == "json":
         out.write_json(lines)
     elif out.output == "jsonl":
@@ -189,7 +189,7 @@ def logs(job_id: str, db: str | None, out: OutputOptions) -> None:
             click.echo(f"{line['time']}  {line['level']:<7}  {printable(line['message'])}")
     if not lines and out.tells_of_nothing:
         click.echo("no lines" if found.visible_state not in UNFINISHED else "no lines yet", err=True)
-    if kept["is_truncated"] and not out.is_none:
+    if kept.is_truncated and not out.is_none:
         click.echo("some lines were too many or too long, and are not kept", err=True)
 
 
@@ -227,10 +227,7 @@ def job_id_of(text: str) -> JobId:
 
 def _found(store: Store, text: str) -> Job:
     job_id = job_id_of(text)
-    found = store.view(lambda transaction: transaction.get_job(job_id, tenant=chosen_tenant()))
-    if found is None:
-        raise JobNotFound(f"no job {job_id}: it never existed in this database, or its retention is over")
-    return found
+    return store.view(lambda transaction: job_found(transaction, job_id, chosen_tenant()))
 
 
 def _cancel_page(store: Store, where: JobFilter, after: str) -> tuple[list[JobId], int]:

@@ -92,8 +92,15 @@ class PostgresStore:
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         """It ends with a COMMIT, because only then is what a serializable transaction saw true."""
+        return self._reading(work, IsolationLevel.SERIALIZABLE)
+
+    def view(self, work: Callable[[Transaction], T]) -> T:
+        """One snapshot without the locks of SERIALIZABLE, which a large list would hold on every page that it reads."""
+        return self._reading(_within_limit(work), IsolationLevel.REPEATABLE_READ)
+
+    def _reading(self, work: Callable[[Transaction], T], level: IsolationLevel) -> T:
         with self._connections.taken() as connection:
-            connection.isolation_level = IsolationLevel.SERIALIZABLE
+            connection.isolation_level = level
             connection.read_only = True
             transaction = PostgresTransaction(connection, schema=self._schema)
             try:
@@ -104,28 +111,8 @@ class PostgresStore:
                 except psycopg.Error as error:  # nothing was written, so nothing is in doubt
                     raise ours(error) from error
             except Exception as error:
-                _refuse_writing(_driver_error(error), error)
-                raise
-        return result
-
-    def view(self, work: Callable[[Transaction], T]) -> T:
-        """One snapshot without the locks of SERIALIZABLE, which a large list would hold on every page that it reads."""
-        with self._connections.taken() as connection:
-            connection.isolation_level = IsolationLevel.REPEATABLE_READ
-            connection.read_only = True
-            transaction = PostgresTransaction(connection, schema=self._schema)
-            try:
-                connection.execute("select set_config('statement_timeout', %s, true)", (str(contract.VIEW_MAX_MS),))
-                result = work(transaction)
-                self._check_whole(transaction, connection)
-                connection.rollback()
-            except Exception as error:
-                cause = _driver_error(error)
-                if issubclass(type(cause), pg_errors.QueryCanceled):
-                    raise contract.took_too_long() from error
-                _refuse_writing(cause, error)
-                if isinstance(error, psycopg.Error):
-                    raise ours(error) from error
+                if issubclass(type(_driver_error(error)), pg_errors.ReadOnlySqlTransaction):
+                    raise Misuse("a read must not write; run it as a write (a mutation instead of a query)") from error
                 raise
         return result
 
@@ -183,12 +170,24 @@ class PostgresStore:
             raise TransactionRefused(f"PostgreSQL refused the commit: {str(error).strip()}") from error
 
 
-def _driver_error(error: Exception) -> BaseException | None:
+def _within_limit(work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
+    """The work, ended by the server when it has taken too long."""
+
+    def limited(transaction: Transaction) -> T:
+        limit = "select set_config('statement_timeout', %s, true)"
+        try:
+            transaction.connection.execute(limit, (str(contract.VIEW_MAX_MS),))
+            return work(transaction)
+        except Exception as error:
+            if issubclass(type(_driver_error(error)), pg_errors.QueryCanceled):
+                raise contract.took_too_long() from error
+            if isinstance(error, psycopg.Error):
+                raise ours(error) from error
+            raise
+
+    return limited
+
+
+def _driver_error(error: Exception) -> BaseException:
     """The driver's error behind one of ours."""
     return of_the_driver(error.__cause__ or error if isinstance(error, EvertickError) else error)
-
-
-def _refuse_writing(cause: BaseException | None, error: Exception) -> None:
-    """Raise Misuse if a read wrote."""
-    if issubclass(type(cause), pg_errors.ReadOnlySqlTransaction):
-        raise Misuse("a read must not write; run it as a write (a mutation instead of a query)") from error

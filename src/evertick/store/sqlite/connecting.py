@@ -39,17 +39,18 @@ def connect(path: Path | None, *, prefix: str, reader: bool, timeout_ms: int, sy
             connection.execute(f"pragma journal_size_limit = {WAL_BYTES_MAX}")
             connection.execute("pragma wal_autocheckpoint = 0")  # until this process runs the engine
             if is_ours(connection, prefix):
-                _turn_on_wal(connection, timeout_ms)
+                turn_on_wal(connection, timeout_ms)
         connection.execute(f"pragma synchronous = {synchronous}")
         connection.execute("pragma temp_store = memory")
         stack.pop_all()
     return connection
 
 
-def _turn_on_wal(connection: Connection, timeout_ms: int) -> None:
-    """Where this user may only read, the file stays as it is, and the first write says so.
+def turn_on_wal(connection: sqlite3.Connection, timeout_ms: int) -> None:
+    """Let a file of Evertick's be read while it is written.
 
-    SQLite does not wait for those who use the file just now when it changes the mode, so that is done here.
+    Where this user may only read, the file stays as it is, and the first write says so. SQLite does not wait for those
+    who use the file just now when it changes the mode, so that is done here.
     """
     deadline = time.monotonic() + timeout_ms / 1_000
     while True:

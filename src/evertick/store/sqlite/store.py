@@ -31,7 +31,7 @@ from evertick.store.contract.store import Isolation, Transaction
 from evertick.store.place import place_of, placed
 from evertick.store.sqlite.address import path_of
 from evertick.store.sqlite.change_poller import ForeignCommits
-from evertick.store.sqlite.connecting import Connection, connect
+from evertick.store.sqlite.connecting import Connection, connect, turn_on_wal
 from evertick.store.sqlite.engine_lock import EngineLock, engine_runs
 from evertick.store.sqlite.errors import ours
 from evertick.store.sqlite.memory import migrate_in_memory
@@ -166,7 +166,7 @@ class SqliteStore:
                 self._readers.append(connection)
 
     def view(self, work: Callable[[Transaction], T]) -> T:
-        """In a file readers keep nobody waiting; one in memory has a single connection."""
+        """In a file readers delay no writer; one in memory has a single connection."""
         return self.read(work if self.path is None else within_limit(work))
 
     def migrate(self) -> list[str]:
@@ -177,7 +177,8 @@ class SqliteStore:
     def _migrate(self) -> list[str]:
         steps = schema.migrate(self.dialect, self._state(), self._apply, place=self._place)
         if self.path is not None:
-            self._connect().close()  # now that the file is Evertick's, this turns WAL on
+            with self._writing() as connection, self._in_our_words():
+                turn_on_wal(connection, self._busy_timeout_ms)  # the file is Evertick's now, if it was not before
         return steps
 
     def check_schema(self) -> None:

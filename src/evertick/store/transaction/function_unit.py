@@ -28,7 +28,7 @@ class FunctionUnit:
     def __init__(self, unit: UnitOfWork) -> None:
         self._unit = unit
         self._is_over = False
-        self._cursors: WeakSet[Any] = WeakSet()
+        self._cursors: WeakSet[Any] | None = None  # most functions have none
 
     def close_with_it(self, cursor: Any) -> None:
         """Close a cursor of the driver's when the function has ended.
@@ -36,12 +36,14 @@ class FunctionUnit:
         A statement that is half read, and kept alive by a variable or a traceback, would go on in the transactions of
         the functions that follow on this connection.
         """
+        if self._cursors is None:
+            self._cursors = WeakSet()
         self._cursors.add(cursor)
 
     def close(self) -> None:
         """The function has ended."""
         self._is_over = True
-        for cursor in list(self._cursors):
+        for cursor in () if self._cursors is None else list(self._cursors):
             with suppress(Exception):  # a thread that the function left behind uses it at this very moment
                 cursor.close()
 
