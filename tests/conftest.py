@@ -8,6 +8,7 @@ EVERTICK_TEST_DATABASE_URL names another server to use instead; its user must be
 
 import contextlib
 import fcntl
+import logging
 import os
 import shutil
 import tempfile
@@ -75,6 +76,18 @@ def postgres_url(postgres_databases: Databases) -> Iterator[str]:
     url = postgres_databases.create()
     yield url
     postgres_databases.drop(url)
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Iterator[None]:
+    """What sets logging up in this process, as `evertick worker` does, leaves nothing of it to the next test."""
+    root, evertick = logging.getLogger(), logging.getLogger("evertick")
+    handlers, levels = set(root.handlers), (root.level, evertick.level)
+    yield
+    for handler in set(root.handlers) - handlers:
+        root.removeHandler(handler)
+    root.setLevel(levels[0])
+    evertick.setLevel(levels[1])
 
 
 @pytest.fixture(scope="module")
