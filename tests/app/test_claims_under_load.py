@@ -115,7 +115,8 @@ def test_a_slow_mutation_delays_only_its_own_batch(postgres_url: str) -> None:
     counts = app.counters.snapshot()
     app.close()
 
-    assert waited == [True]
+    assert waited  # more than once if its commit met a conflict, which runs it again
+    assert all(waited)
     assert counts["batches_set_aside"] >= 1
 
 
