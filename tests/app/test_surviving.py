@@ -10,7 +10,7 @@ from evertick import ActionCtx, App, MutationCtx, SyncActionCtx
 from evertick.engine.jobs import actions
 from evertick.functions import JobState
 from tests.app.conftest import OpenApp
-from tests.app.engine import Watched
+from tests.app.engine import PATIENCE_S, Watched
 
 
 @pytest.fixture
@@ -48,6 +48,67 @@ def test_what_a_background_task_raises_ends_no_worker(app: App, how: str, caplog
     # Else a garbage collection logs it, which CPython 3.11 does not survive while it compiles (gh-106905).
     assert all(how == "stop" or task.exception() is not None for task in held)
     assert "the worker goes on" in caplog.text
+
+
+def test_an_action_that_cancels_all_tasks_of_its_loop_ends_no_worker(
+    app: App, caplog: pytest.LogCaptureFixture
+) -> None:
+    @app.action(name="ruthless")
+    async def ruthless(ctx: ActionCtx) -> None:
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+
+    @app.mutation
+    def mutation(ctx: MutationCtx) -> None:
+        pass
+
+    with Watched(app) as watched:
+        for _ in range(2):
+            app.scheduler.run_after(0, ruthless)
+            # A mutation: if it was claimed when the worker ended, it is given back.
+            assert watched.wait(app.scheduler.run_after(0, mutation)).state is JobState.SUCCESS
+    assert "a new worker begins in its place" in caplog.text
+
+
+def test_a_worker_on_the_programs_loop_outlives_a_cancel_that_spares_the_program(open_app: OpenApp) -> None:
+    app = open_app()
+    app.migrate()
+    done = asyncio.Event()
+
+    @app.action(name="ruthless")
+    async def ruthless(ctx: ActionCtx) -> None:
+        for task in asyncio.all_tasks() - {asyncio.current_task(), program}:
+            task.cancel()
+        app.scheduler.run_after(0, tell)
+
+    @app.mutation
+    def tell(ctx: MutationCtx) -> None:
+        loop.call_soon_threadsafe(done.set)
+
+    async def main() -> None:
+        nonlocal program, loop
+        loop = asyncio.get_running_loop()
+        program = asyncio.current_task()
+        async with app.running():
+            app.scheduler.run_after(0, ruthless)
+            async with asyncio.timeout(PATIENCE_S):
+                await done.wait()
+
+    program: asyncio.Task[Any] | None = None
+    loop: asyncio.AbstractEventLoop
+    asyncio.run(main())
+
+
+def test_a_worker_that_a_program_leaves_behind_ends_with_it(open_app: OpenApp) -> None:
+    app = open_app()
+    app.migrate()
+
+    async def main() -> None:
+        await app.running().__aenter__()
+        await asyncio.sleep(0)
+
+    asyncio.run(main())
+    app.worker().release_engine()  # raises DatabaseLocked if it still runs
 
 
 @pytest.mark.parametrize("kind", ["mutation", "plain", "async"])

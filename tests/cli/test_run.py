@@ -31,6 +31,11 @@ def strange(ctx) -> list[str]:
     return ["\\x1b[31m", "\\u202e", "\\n", "ä☃"]
 
 
+@app.query
+def endless(ctx) -> dict[str, list[float]]:
+    return {"a": [float("nan"), 1.5, float("-inf")]}
+
+
 @app.mutation(name="billing.charge", internal=True)
 def charge(ctx, amount: Decimal) -> Decimal:
     return amount * 2
@@ -92,6 +97,14 @@ def test_what_a_function_returns_cannot_move_the_cursor_and_reads_back_the_same(
     assert "\u202e" not in done.out
     assert "ä☃" in done.out
     assert json.loads(done.out) == ["\x1b[31m", "\u202e", "\n", "ä☃"]
+
+
+def test_numbers_that_json_lacks_are_null_and_a_note_says_so(types: Path) -> None:
+    done = evertick(types, "run", "app.endless")
+
+    assert done.code == 0
+    assert json.loads(done.out, parse_constant=pytest.fail) == {"a": [None, 1.5, None]}
+    assert done.err == "note: NaN and infinities are printed as null, because JSON has none\n"
 
 
 def test_actions_run_here(types: Path) -> None:

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from evertick.base.errors import Misuse
-from evertick.engine.runtime.event_loop import run_to_end
+from evertick.engine.runtime.event_loop import begun_anew, run_to_end
 from evertick.engine.worker import Worker
 
 _logger: Final = logging.getLogger("evertick.engine")
@@ -28,7 +28,7 @@ class Running:
         self._make_worker = make_worker
         self._lock = threading.Lock()
         self._in_thread: _InThread | None = None
-        self._on_loop: tuple[Worker, asyncio.Task[None]] | None = None
+        self._on_loop: tuple[_Workers, asyncio.Task[None]] | None = None
 
     def start(self) -> None:
         """Run the worker in a thread until `stop` or the program's end, for programs without a block that spans it.
@@ -41,7 +41,7 @@ class Running:
             if worker is None:
                 return
             _look_after_the_end()
-            self._in_thread = _InThread(worker)
+            self._in_thread = _InThread(_Workers(worker, self._make_worker))
             _started.add(self)
 
     def stop(self) -> None:
@@ -76,9 +76,15 @@ class Running:
             worker = self._make_worker()
             if worker is None:
                 return self
-            task = asyncio.create_task(worker.run(), name="evertick worker")
+            workers, entered_by = _Workers(worker, self._make_worker), asyncio.current_task()
+
+            def program_ends() -> bool:
+                """At its end, asyncio cancels all tasks of a program, the one that began this among them."""
+                return entered_by is None or entered_by.done() or entered_by.cancelling() > 0
+
+            task = asyncio.create_task(begun_anew(workers.run, program_ends), name="evertick worker")
             task.add_done_callback(_log_error)
-            self._on_loop = worker, task
+            self._on_loop = workers, task
         return self
 
     async def __aexit__(
@@ -86,8 +92,8 @@ class Running:
     ) -> None:
         if self._on_loop is None:
             return
-        worker, task = self._on_loop
-        worker.stop()
+        workers, task = self._on_loop
+        workers.stop()
         try:
             await task
         finally:
@@ -117,13 +123,40 @@ def _stop_all() -> None:
             running.stop()
 
 
+class _Workers:
+    """A worker, and a next one each time a function has cancelled the tasks of the one before."""
+
+    def __init__(self, worker: Worker, make_worker: Callable[[], Worker | None]) -> None:
+        self._worker = worker
+        self._make_worker = make_worker
+        self._stopping = False
+
+    def stop(self) -> None:
+        """Let the worker drain and end, and begin no other. Call it in the loop's thread once the worker runs."""
+        self._stopping = True
+        self._worker.stop()
+
+    def release_engine(self) -> None:
+        """If the worker could not even begin, let another one take its place."""
+        self._worker.release_engine()
+
+    async def run(self) -> None:
+        """Run a worker to its end. Raises CancelledError if it was cancelled; then this can be called again."""
+        if self._worker.has_ended:
+            worker = self._make_worker()
+            if worker is None or self._stopping:
+                return
+            self._worker = worker
+        await self._worker.run()
+
+
 class _InThread:
     """A worker on an event loop of its own, in a thread that runs from now on."""
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, workers: _Workers) -> None:
         self.error: BaseException | None = None
         """The error that ended it, before or after it was told to end."""
-        self._worker = worker
+        self._workers = workers
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ending = False
@@ -135,7 +168,7 @@ class _InThread:
         with self._lock:
             self._ending = True
             if self._loop is not None:
-                self._loop.call_soon_threadsafe(self._worker.stop)
+                self._loop.call_soon_threadsafe(self._workers.stop)
         self._thread.join()
 
     def _run(self) -> None:
@@ -145,15 +178,15 @@ class _InThread:
             self.error = error
             _log(error)
         finally:
-            self._worker.release_engine()  # if it could not even begin
+            self._workers.release_engine()
 
     async def _work(self) -> None:
         with self._lock:
             self._loop = asyncio.get_running_loop()
             if self._ending:
-                self._worker.stop()
+                self._workers.stop()
         try:
-            await self._worker.run()
+            await self._workers.run()
         finally:
             with self._lock:
                 self._loop = None

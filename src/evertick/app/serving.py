@@ -38,8 +38,9 @@ GRACE_S: Final = 5.0
 class Stopper:
     """Turns requests to stop into a drain, then into an end at once, then into no end at all."""
 
-    def __init__(self, worker: "Worker", drain_ms: int) -> None:
-        self._worker = worker
+    def __init__(self, drain_ms: int) -> None:
+        self.worker: Worker | None = None
+        """The worker that runs; another one after a function has cancelled its tasks."""
         self._drain_ms = drain_ms
         self._requests = 0
 
@@ -56,7 +57,7 @@ class Stopper:
     @property
     def worker_id(self) -> WorkerId | None:
         """Under which the worker claims jobs; None while it is not registered."""
-        return self._worker.registration.current_id()
+        return None if self.worker is None else self.worker.registration.current_id()
 
     def ask(self) -> None:
         """One more request to stop. Call it in the loop's thread."""
@@ -64,14 +65,18 @@ class Stopper:
         loop = asyncio.get_running_loop()
         if self._requests == 1:
             _logger.info("stopping: running actions have %.0f s to end", self._drain_ms / 1000)
-            self._worker.stop()
+            self._stop(now=False)
             loop.call_later(self._drain_ms / 1000 + GRACE_S, abandon)
         elif self._requests == 2:
             _logger.warning("stopping at once: running actions are cancelled")
-            self._worker.stop(now=True)
+            self._stop(now=True)
             loop.call_later(GRACE_S, abandon)
         else:
             abandon()
+
+    def _stop(self, *, now: bool) -> None:
+        if self.worker is not None:
+            self.worker.stop(now=now)
 
 
 def once_per_keypress(ask: Callable[[], None]) -> Callable[[], None]:
@@ -105,16 +110,24 @@ def use_drain(app: Served, drain_s: float | None) -> int:
     return app.settings.drain_ms
 
 
-async def serve(app: Served, drain_ms: int, *, pools: Iterable[str] = (), started: Callable[[Stopper], None]) -> bool:
+def serve(app: Served, drain_ms: int, *, pools: Iterable[str] = (), started: Callable[[Stopper], None]) -> bool:
     """Run the app's worker for `pools` (all if empty) until it is stopped; returns whether it was asked to end at once.
 
-    `started` is called in the loop's thread with what stops it.
+    `started` is called once, in the loop's thread, with what stops it.
     Raises DatabaseLocked, Unavailable, or whatever ended a loop of the engine.
     """
-    worker = app.worker(pools=pools)
-    stopper = Stopper(worker, drain_ms)
-    started(stopper)
-    await worker.run()
+    stopper = Stopper(drain_ms)
+
+    async def work() -> None:
+        worker = app.worker(pools=pools)
+        is_first, stopper.worker = stopper.worker is None, worker
+        if is_first:
+            started(stopper)
+        elif stopper.asked:
+            worker.stop(now=stopper.at_once)
+        await worker.run()
+
+    run_to_end(work)
     return stopper.at_once
 
 
@@ -124,7 +137,7 @@ def run_until_stopped(app: Served, *, pools: Iterable[str] = ()) -> None:
         raise Misuse("app.run() waits for signals, so it runs in the main thread; use app.running() in another one")
     if a_loop_runs_here():
         raise Misuse("an event loop runs in this thread already; use `async with app.running():` there")
-    run_to_end(serve, app, app.settings.drain_ms, pools=pools, started=stop_on_signals)
+    serve(app, app.settings.drain_ms, pools=pools, started=stop_on_signals)
 
 
 def stop_on_signals(stopper: Stopper) -> None:

@@ -18,7 +18,7 @@ import click
 from evertick.base.errors import EvertickError, Misuse
 from evertick.base.instants import SECOND_MS, to_iso
 from evertick.cli.core.databases import chosen_tenant, data_options, require_file
-from evertick.cli.core.escaping import json_text, printable, printable_lines, reason
+from evertick.cli.core.escaping import finite, json_text, printable, printable_lines, reason
 from evertick.cli.core.exits import FunctionRaised
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target, place_of
@@ -107,7 +107,10 @@ def run(function: str, flags: RunFlags) -> None:
             return
         value = _call(app, resolved, call, flags)
         if flags.output != "none":
-            click.echo(json_text(json.loads(resolved.encode_result(value)), indent=2))
+            result = json.loads(resolved.encode_result(value))
+            click.echo(json_text(result, indent=2))
+            if finite(result) != result:
+                click.echo("note: NaN and infinities are printed as null, because JSON has none", err=True)
     finally:
         app.close()
         store.close()

@@ -19,7 +19,6 @@ from evertick.cli.core.health import HealthServer, WorkerHealth
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target
 from evertick.cli.core.logs import set_up
 from evertick.cli.supervisor import Supervised, Supervisor
-from evertick.engine.runtime.event_loop import run_to_end
 from evertick.store.open import open_store
 
 _logger: Final = logging.getLogger("evertick.cli")
@@ -125,7 +124,7 @@ def _work(file: str, db: str | None, flags: WorkerFlags) -> int:
                 extra={"app": app.name, "database": shown_url(store.url), "functions": len(list(app.functions))},
             )  # fmt: skip
 
-        at_once = run_to_end(serve, app, drain_ms, pools=flags.pools, started=started)
+        at_once = serve(app, drain_ms, pools=flags.pools, started=started)
     finally:
         for server in health:
             server.close()

@@ -60,10 +60,19 @@ class Worker:
         self.has_ended = False
 
     async def run(self) -> None:
-        """Run until `stop`. Raises what ended a loop unexpectedly, after stopping the others."""
+        """Run until `stop`. Raises what ended a loop unexpectedly, after stopping the others.
+
+        Raises CancelledError if it, or one of its loops, was cancelled before `stop`; what runs is asked to end, and what
+        it holds is given back as after a crash.
+        """
         try:
             await self._begin()
             await self._run_loops()
+        except asyncio.CancelledError:
+            self._cancel_actions()
+            if not self._stopped.is_set():
+                raise
+            _logger.warning("a function has cancelled the tasks of its worker while it ended; others give back the rest")
         finally:
             self.release_engine()
 
@@ -105,7 +114,9 @@ class Worker:
         stopped = asyncio.create_task(self._stopped.wait(), name="stop")
         refused = asyncio.create_task(self.registration.refused.wait(), name="refused")
         try:
-            await asyncio.wait([*tasks, stopped, refused], return_when=asyncio.FIRST_COMPLETED)
+            ended, _ = await asyncio.wait([*tasks, stopped, refused], return_when=asyncio.FIRST_COMPLETED)
+            if any(task.cancelled() for task in ended):
+                raise asyncio.CancelledError
             await self._end(tasks)
         finally:
             unlisten()

@@ -5,6 +5,7 @@ as escapes: `\x1b`, `\u202e`. JSON keeps its meaning, because there the same esc
 """
 
 import json
+import math
 import unicodedata
 from typing import Any
 
@@ -27,11 +28,23 @@ def printable_lines(text: str) -> str:
 
 
 def json_text(value: Any, *, indent: int | None = None) -> str:
-    """JSON that is safe on a terminal, and reads back as the same value."""
-    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    """JSON that is safe on a terminal, and reads back as the same value; see `finite` for numbers that JSON lacks."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False)
+    except ValueError:
+        text = json.dumps(finite(value), ensure_ascii=False, indent=indent)
     if text.isprintable():
         return text
     return "".join(char if char == "\n" or _harmless(char) else _json_escape(char) for char in text)
+
+
+def finite(value: Any) -> Any:
+    """The value with None in place of each NaN and infinity: JSON has none of them."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: finite(each) for name, each in value.items()}
+    return [finite(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def reason(error: OSError | UnicodeDecodeError) -> str:

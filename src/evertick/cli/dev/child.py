@@ -39,7 +39,6 @@ from evertick.cli.dev.clock import Asked, continued, database_for
 from evertick.cli.dev.clock import stop as stop_clock
 from evertick.cli.dev.intro import introduce
 from evertick.cli.dev.lines import DevHandler, DevLines, say, show_times_of
-from evertick.engine.runtime.event_loop import run_to_end
 from evertick.store.contract.store import Store
 from evertick.store.open import open_store
 
@@ -177,7 +176,7 @@ def _run(app: App, store: Store, drain_ms: int, pipes: Pipes, reason: dict[str, 
     if not reason["first"]:
         logging.getLogger("evertick.schedules").setLevel(logging.INFO)  # which crons the new code adds or changes
     try:
-        run_to_end(serve, app, drain_ms, started=started)
+        serve(app, drain_ms, started=started)
     finally:
         lines.stop()
         stop_clock(store.url)

@@ -1,13 +1,15 @@
 """The worker's event loop: what functions do to it ends neither it nor the worker.
 
 asyncio ends a loop when any task or callback in it raises SystemExit or KeyboardInterrupt, and when any code calls its
-`stop`. A task that an action has started in the background may do either. Then the loop goes on, and says so.
+`stop`. A task that an action has started in the background may do either. Then the loop goes on, and says so. An action
+may also cancel every task of its loop, those of the engine among them. Then the worker begins anew.
 """
 
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
@@ -23,7 +25,9 @@ def run_to_end(main: Callable[..., Coroutine[Any, Any, T]], /, *args: Any, **kwa
     with asyncio.Runner() as runner:
         loop = runner.get_loop()
         asyncio.set_event_loop(loop)
-        task = loop.create_task(main(*args, **kwargs), name="evertick worker")
+        left = False
+        work = begun_anew(partial(main, *args, **kwargs), lambda: left)
+        task = loop.create_task(work, name="evertick worker")
         try:
             while True:
                 try:
@@ -38,7 +42,21 @@ def run_to_end(main: Callable[..., Coroutine[Any, Any, T]], /, *args: Any, **kwa
                         raise
                     _logger.exception("a function has stopped the event loop of its worker; the worker goes on")
         finally:
+            left = True
             asyncio.set_event_loop(None)
+
+
+async def begun_anew(work: Callable[[], Awaitable[T]], is_over: Callable[[], bool]) -> T:
+    """What `work` returns. It is called again if it was cancelled, unless the cancel is meant: `is_over` is true."""
+    while True:
+        try:
+            return await work()
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or is_over():
+                raise
+            task.uncancel()
+            _logger.error("a function has cancelled the tasks of its worker; a new worker begins in its place")
 
 
 def a_loop_runs_here() -> bool:

@@ -161,6 +161,9 @@ class ThreadExecutors(Executors):
         """
         pools, self._pools = self._pools, self._new_pools()
         pools.writers.shutdown(wait=wait, cancel_futures=not wait)
+        if not wait and self._sizes[0] == 1:
+            # Writes stay in their order: what a next worker recovers includes the claim that is under way.
+            self._pools.writers.submit(pools.writers.shutdown)
         for pool in (pools.readers, pools.callers, pools.jobs):
             pool.shutdown(wait=False, cancel_futures=True)
 
