@@ -1,7 +1,11 @@
 """Forks: what a process that has the app, and its children, must not have in common."""
 
+import contextlib
+import os
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -28,3 +32,64 @@ def test_forked_processes_make_ids_of_their_own_in_the_same_millisecond() -> Non
     made = done.stdout.split()
     assert len(made) == 4
     assert len(set(made)) == 4
+
+
+FORKS_IN_A_FUNCTION = """
+import os
+import sys
+import time
+
+from evertick import App
+
+app = App("forks", database_url=sys.argv[1])
+
+
+def fork() -> str:
+    child = os.fork()
+    if child == 0:
+        if sys.argv[3] == "raise":
+            raise ValueError("in the child")
+        if sys.argv[3] == "exit":
+            raise SystemExit(3)
+        return "the child's"
+    return f"the parent's: {os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}"
+
+
+@app.action
+async def action(ctx) -> str:
+    return fork()
+
+
+@app.action
+def plain(ctx) -> str:
+    return fork()
+
+
+@app.mutation
+def mutation(ctx) -> str:
+    return fork()
+
+
+with app.running():
+    job_id = app.scheduler.run_after(0, f"main.{sys.argv[2]}")
+    while (job := app.jobs.get(job_id)).completed_at is None:
+        time.sleep(0.01)
+print(job.result)
+"""
+
+
+@pytest.mark.parametrize(("how", "code"), [("return", 0), ("exit", 3), ("raise", 1)])
+@pytest.mark.parametrize("kind", ["action", "plain", "mutation"])
+def test_a_child_that_a_function_forks_ends_with_the_function(tmp_path: Path, kind: str, how: str, code: int) -> None:
+    """Real once: the child waited for threads of its parent that it did not have, and its parent for the child."""
+    url = f"sqlite:///{tmp_path}/forks.db"
+
+    words = [sys.executable, "-W", "ignore", "-c", FORKS_IN_A_FUNCTION, url, kind, how]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True) as program:
+        try:
+            out, _ = program.communicate(timeout=60)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(program.pid, signal.SIGKILL)
+
+    assert out == f"the parent's: {code}\n"

@@ -28,6 +28,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final, NoReturn, TypeVar
 
+from evertick.base.forks import end_if_forked
+
 try:
     import resource
 except ImportError:  # Windows, which cannot stop a process in this way
@@ -132,6 +134,7 @@ class Guard:
         if self.deadline:
             return self.pass_out(function, *args, **kwargs)
         error: BaseException | None = None
+        process = os.getpid()
         self.fired = False
         self.deadline = function_time() + limit_s
         try:
@@ -143,6 +146,10 @@ class Guard:
             self.inside = True
             error = raised
         # From here on no call and no loop stands outside a `try`: each is a place to be struck.
+        try:
+            end_if_forked(process, error)
+        except FunctionTimeout:
+            pass
         self.deadline = 0.0
         if self.fired or self.busy:
             try:

@@ -62,8 +62,8 @@ class Worker:
     async def run(self) -> None:
         """Run until `stop`. Raises what ended a loop unexpectedly, after stopping the others.
 
-        Raises CancelledError if it, or one of its loops, was cancelled before `stop`; what runs is asked to end, and what
-        it holds is given back as after a crash.
+        Raises CancelledError if it, or one of its loops, was cancelled before `stop`. What runs is asked to end then,
+        and what it holds is given back as after a crash.
         """
         try:
             await self._begin()
@@ -72,7 +72,7 @@ class Worker:
             self._cancel_actions()
             if not self._stopped.is_set():
                 raise
-            _logger.warning("a function has cancelled the tasks of its worker while it ended; others give back the rest")
+            _logger.warning("a function has cancelled the tasks of its worker; others give back what it holds")
         finally:
             self.release_engine()
 

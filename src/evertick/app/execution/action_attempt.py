@@ -1,20 +1,24 @@
 """One attempt at the job of an action: its function runs until it has really ended, however it is asked to stop."""
 
 import asyncio
-from collections.abc import Callable
+import os
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from evertick.app.environment import Environment
 from evertick.app.execution.contexts import ActionCtx, Caller, SyncActionCtx
 from evertick.app.execution.supervision import supervise_task, supervise_thread
 from evertick.app.functions.function import Function
 from evertick.app.run.run import Run
+from evertick.base.forks import end_if_forked
 from evertick.base.outcomes import Canceled, Outcome, Raised, Returned
 from evertick.base.records.jobs import Claim, Stop
 from evertick.base.time_limit import FunctionTimeout, StopFlag, current_guard, is_interrupt
 from evertick.engine.runtime.runner import RunningAction
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,7 +45,7 @@ class ActionAttempt:
         try:
             args, kwargs = self.function.decode_args(self.claim.args)
             ctx = ActionCtx(self.environment, self.run, self.caller)
-            result = await self.function.handler(ctx, *args, **kwargs)
+            result = await _in_this_process(self.function.handler(ctx, *args, **kwargs))
             if not supervision.is_over:
                 return Returned(self.encoded(result))
             error: BaseException = FunctionTimeout()
@@ -84,3 +88,15 @@ class ActionAttempt:
             return await self.environment.executors.run_job(work)
         finally:
             supervision.end()
+
+
+async def _in_this_process(function: Awaitable[T]) -> T:
+    """What the function returns. If it has forked, the child ends with it."""
+    process, error = os.getpid(), None
+    try:
+        return await function
+    except BaseException as raised:
+        error = raised
+        raise
+    finally:
+        end_if_forked(process, error)
