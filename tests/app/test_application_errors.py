@@ -61,7 +61,7 @@ def test_the_data_of_an_error_stays_with_its_job_and_is_told_to_its_completion(o
         text = 'ApplicationError: {"code": "sold_out", "left": [0, null, 1.5], "n\\u00e9e": "\\u00e9"}'
         assert (job.state, job.error, job.error_data, job.attempts) == (JobState.FAILED, text, SOLD_OUT, 1)
         assert app.call(job_of, job_id)["state"] == {"kind": "failed", "error": text, "error_data": SOLD_OUT}
-        assert told == [JobResult("failed", error=text, error_data=SOLD_OUT)]
+        assert told[-1] == JobResult("failed", error=text, error_data=SOLD_OUT)  # a conflict runs `done` again
         with pytest.raises(ApplicationError) as caught:
             app.call(function)
         assert caught.value.data == SOLD_OUT

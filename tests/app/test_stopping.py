@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evertick import ActionCtx, App, MutationCtx, Retry, SyncActionCtx, every
+from evertick import ActionCtx, App, MutationCtx, QueryCtx, Retry, SyncActionCtx, every
 from evertick.functions import JobState
 from evertick.schedules import RunOutcome
 from tests.app.conftest import OpenApp
@@ -47,11 +47,14 @@ def eventually(question: Any) -> None:
 
 def test_a_canceled_plain_action_is_told_and_ends_as_canceled_when_it_has_ended(open_app: OpenApp, gate: Gate) -> None:
     app = open_app()
-    told: list[Any] = []
 
     @app.mutation(name="tell")
     def tell(ctx: MutationCtx, job_id: str, context: Any, result: Any) -> None:
-        told.append(result)
+        ctx.db.insert("told", result)
+
+    @app.query(name="told")
+    def told(ctx: QueryCtx) -> list[Any]:
+        return [each["kind"] for each in ctx.db.query("told").collect()]
 
     @app.mutation(name="child")
     def child(ctx: MutationCtx) -> None:
@@ -73,16 +76,16 @@ def test_a_canceled_plain_action_is_told_and_ends_as_canceled_when_it_has_ended(
         app.scheduler.cancel(job_id)
         app.scheduler.cancel(job_id)
         assert job_of(app, job_id).state is JobState.IN_PROGRESS
-        assert not told
+        assert not app.call(told)
         gate.open.set()
         job = engine.wait(job_id)
-        engine.until(lambda: told or None)
+        engine.until(lambda: app.call(told) or None)
 
     assert (job.state, job.result) == (JobState.CANCELED, None)
     assert job.logs[0] == "info: begins"
     born = job.logs[1].rpartition(" ")[2]
     assert job_of(app, born).state is JobState.CANCELED
-    assert told == [{"kind": "canceled"}]
+    assert app.call(told) == ["canceled"]
 
 
 def test_a_canceled_async_action_cleans_up_and_ends_as_canceled(open_app: OpenApp, gate: Gate) -> None:
