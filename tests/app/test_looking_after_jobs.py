@@ -228,5 +228,7 @@ def test_no_state_is_not_every_state(app: App) -> None:
         app.jobs.list(state=[])
     with pytest.raises(Misuse, match="names no state"):
         app.jobs.retry_all(state=())
+    with pytest.raises(Misuse, match="names no state"):
+        app.jobs.list(state=(each for each in ()))
     with pytest.raises(LimitExceeded, match=r"not 1\.5"):
         app.jobs.list(limit=1.5)  # type: ignore[arg-type]

@@ -460,3 +460,20 @@ def test_a_bound_job_on_a_connection_in_autocommit_is_there_at_once(bound_app: A
         job_id: JobId = bound_app.bind(mine).run_after(60, "target", 1)
 
     assert [job.id for job in jobs_of(bound_app)] == [job_id]
+
+
+@pytest.mark.parametrize("of", ["connection", "session"])
+def test_binding_to_what_belongs_to_a_function_names_its_scheduler(open_app: OpenApp, of: str) -> None:
+    app = open_app()
+    app.migrate()
+
+    @app.mutation
+    def mutation(ctx: MutationCtx) -> None:
+        app.bind(getattr(ctx, of)).run_after(0, mutation)
+
+    if of == "session" and not app.database_url.startswith("sqlite"):
+        app.call(mutation)  # SQLAlchemy's session has psycopg's own connection, on which this is the same
+        assert len(app.jobs.list().jobs) == 1
+        return
+    with pytest.raises(Misuse, match=r"in a mutation use ctx\.scheduler"):
+        app.call(mutation)

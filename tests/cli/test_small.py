@@ -1,6 +1,7 @@
 """The small parts of the command line: help, versions, completion, and text that is safe on a terminal."""
 
 import json
+import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -26,6 +27,7 @@ from evertick.cli.core.durations import clock_time, distance, length, wait
 from evertick.cli.core.escaping import json_text, one_line, printable
 from evertick.cli.core.exits import exit_code_of
 from evertick.cli.core.loading import AppNotFound, parse_target
+from evertick.cli.dev.lines import WORDS_MAX, DevHandler
 from evertick.cli.root import COMMANDS, run
 from evertick.store.schema import steps
 
@@ -226,3 +228,13 @@ def test_migrate_says_as_data_what_it_did(tmp_path: Path, capsys: pytest.Capture
     names = [step.name for step in steps("sqlite")]
     assert said == [{"database": str(path), "steps": each, "moved": []} for each in (names, [])]
     assert "jobs" in json.loads(capsys.readouterr().out)["moved"]
+
+
+def test_a_long_log_line_is_cut_and_says_how_much_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    record = logging.LogRecord("evertick.functions", logging.INFO, __file__, 1, "x" * 1_000_000, None, None)
+
+    DevHandler().emit(record)
+
+    line = capsys.readouterr().out
+    assert line.endswith(f"{'x' * WORDS_MAX}… and 998,000 characters more\n")
+    assert len(line) < WORDS_MAX + 200

@@ -7,7 +7,7 @@ import pytest
 
 import evertick
 import evertick.testing
-from evertick import App, MutationCtx, Overlap, daily
+from evertick import App, MutationCtx, Overlap, daily, every
 from evertick.base.errors import FunctionNotFound, InvalidDelay, Misuse
 from evertick.base.ids import ScheduleId
 from evertick.testing import World, days, hours, minutes, moment, seconds
@@ -183,3 +183,23 @@ def test_a_timeline_counts_in_units_and_starts_at_the_first_of_them(world: OpenW
         "41.5           S|",
         "42.5                 S|",
     ]
+
+
+def test_a_worlds_worker_is_alive_until_it_is_killed() -> None:
+    """Real once: it counted as dead after ten seconds, so no run was ever blocked."""
+    before = App("kit")
+
+    @before.mutation(name="gone")
+    def gone(ctx: MutationCtx) -> None: ...
+
+    after = App("kit")
+    with World(before) as world:
+        world.app.schedules.create("s", when=every(hours=1), do="gone")
+        world.deploy(after)
+        world.advance(hours(1) + minutes(30))
+
+        [run] = after.schedules.get("s").running
+        assert run.blocked
+        world.kill()
+        [run] = after.schedules.get("s").running
+        assert not run.blocked

@@ -242,7 +242,7 @@ class OutcomeUnknown(Unavailable):
 
 
 class DatabaseLocked(Unavailable):
-    """Another engine holds this SQLite file."""
+    """Another engine holds this SQLite file, or a transaction a table that is to be moved."""
 
     code = "database_locked"
 

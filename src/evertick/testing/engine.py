@@ -42,6 +42,9 @@ T = TypeVar("T")
 PRUNE_MS: Final = 3 * HOUR_MS
 """How long after its retention a job may still be found."""
 
+LEASE_MS: Final = 3_650 * DAY_MS
+"""A world's worker sends no heartbeat; its lease ends when it is killed."""
+
 CALL_DAYS: Final = 30
 """Simulated days that an action called by the test may take."""
 HEADS_MAX: Final = 1_000
@@ -109,6 +112,7 @@ class SimulatedEngine:
         """The worker process dies at once, as by SIGKILL: no `finally` of what it runs gets a say."""
         if self._process is not None and self._process.alive:
             self._loop.kill(self._process)
+            self._store.end_leases(self._clock.now())
         self._store.forget_listeners()
 
     def restart(self) -> None:
@@ -162,6 +166,7 @@ class SimulatedEngine:
                 poll_ms=max(settings.poll_ms, DAY_MS),
                 evaluate_every_ms=max(settings.evaluate_every_ms, DAY_MS),
                 prune_every_ms=max(settings.prune_every_ms, PRUNE_MS),
+                lease_ms=LEASE_MS,
             ),
             targets=app.targets,
             failures=app.failures,

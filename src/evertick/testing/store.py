@@ -89,6 +89,15 @@ class WorldStore:
         """Who listened is dead."""
         self._listeners.clear()
 
+    def end_leases(self, now: Instant) -> None:
+        """The worker is dead. Whatever the test arranged, this does not fail."""
+
+        def work(transaction: Transaction) -> None:
+            for worker in transaction.list_workers():
+                transaction.renew_lease(worker.id, leased_until=now)
+
+        self._inner.write(work)
+
     def database_now(self) -> Instant | None:
         return None
 

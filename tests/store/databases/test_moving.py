@@ -9,10 +9,11 @@ import psycopg
 import pytest
 
 from evertick import App, MutationCtx
-from evertick.base.errors import EvertickError, Misuse, SchemaMismatch
+from evertick.base.errors import DatabaseLocked, EvertickError, Misuse, SchemaMismatch
 from evertick.store import schema
 from evertick.store.moving import move_tables
 from evertick.store.open import open_store
+from evertick.store.postgres import moving
 from evertick.store.sqlite.address import path_of
 from tests.app.engine import Engine
 from tests.cli.programs import evertick
@@ -204,3 +205,20 @@ def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     with pytest.raises(EvertickError):
         move_tables(f"sqlite:///{tmp_path}/typo.db?prefix=evertick_")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.postgres
+def test_a_reader_in_the_way_is_named_and_nothing_is_moved(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Real once: the move waited without a word, and every program that came after it waited behind it."""
+    with closing(open_store(postgres_url)) as store:
+        store.migrate()
+    monkeypatch.setattr(moving, "LOCK_WAIT_S", 1)
+    with psycopg.connect(postgres_url, application_name="dashboard") as reader:
+        reader.execute("select count(*) from jobs")
+
+        with pytest.raises(
+            DatabaseLocked, match=r"nothing was moved: for 1 s the table jobs of .* by a transaction of dash"
+        ):
+            move_tables(place_in(postgres_url))
+
+    assert "jobs" in move_tables(place_in(postgres_url))

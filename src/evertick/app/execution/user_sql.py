@@ -36,6 +36,7 @@ class GuardedConnection:
     """The driver's connection for one function: it ends no transaction, and refuses once the function has ended."""
 
     __slots__ = ("_unit",)
+    is_of_function = True
 
     def __init__(self, unit: FunctionUnit) -> None:
         object.__setattr__(self, "_unit", unit)
@@ -158,6 +159,8 @@ def _refuse_hidden_tables(cursor: Any) -> None:
 
 class _OfSession:
     """A connection of sqlite3 for SQLAlchemy: its cursors end no transaction either, and close with the function."""
+
+    is_of_function = True
 
     def __init__(self, connection: Any, unit: FunctionUnit, made: set[tuple[int, str]]) -> None:
         """`made` are the functions of SQL that sessions have given to the store's connections so far."""

@@ -73,6 +73,10 @@ def _transact_on(target: Any, url: str) -> Transact:
         psycopg is not None and isinstance(connection, psycopg.AsyncConnection)
     ):
         raise Misuse(f"app.bind takes an asynchronous connection only through SQLAlchemy: {_DRIVERS}")
+    if getattr(type(connection), "is_of_function", False):
+        raise Misuse(
+            "app.bind takes a connection of your own; in a mutation use ctx.scheduler, part of its transaction"
+        )
     raise Misuse(
         f"cannot schedule on a {type(target).__module__}.{type(target).__name__}; "
         f"give a sqlite3 or psycopg connection, a SQLAlchemy Connection or Session, or {_DRIVERS}"

@@ -28,11 +28,12 @@ def jobs_where(tenant: TenantId, states: Iterable[JobState | str] = (), /, **whe
         raise Misuse(f"jobs are not chosen by {unknown[0]}=; there are {', '.join(JobsWhere.__annotations__)}")
     due_from, due_until = where.get("due_from"), where.get("due_until")
     given = where.get("state", states)
-    if "state" in where and not given:
+    chosen = tuple(sorted(map(_state, [given] if isinstance(given, str) else given or ())))
+    if "state" in where and not chosen:
         raise Misuse("state= names no state; leave it out for jobs in every state")
     return JobFilter(
         tenant=tenant,
-        states=tuple(sorted(map(_state, [given] if isinstance(given, str) else given))),
+        states=chosen,
         name=_name_of(where.get("function")),
         due_from=None if due_from is None else moment(due_from),
         due_until=None if due_until is None else moment(due_until),

@@ -40,6 +40,8 @@ from evertick.store.contract.store import Store, Transaction
 
 LINES_MAX: Final = 10
 """Lines of one kind about one function in one second; what goes beyond is counted."""
+WORDS_MAX: Final = 2_000
+"""Characters of a log line; those beyond are counted."""
 SOON_MS: Final = 1_000
 """A job that is due so soon is not announced: its end follows."""
 LOOK_EVERY_S: Final = 1.0
@@ -95,7 +97,7 @@ class DevHandler(logging.Handler):
         """Write the record as a line."""
         if hasattr(record, "fate") or record.name == "evertick.jobs":
             return  # `DevLines` says it
-        words = printable(record.getMessage())
+        words = cut(printable(record.getMessage()))
         if record.name == "evertick.functions":
             say(" ", f"{getattr(record, 'function', '')}: {words}")
         else:
@@ -229,6 +231,11 @@ def _fate(row: OccurrenceRow) -> str:
             return f"{at} started ({row.reason})"
         case _:
             return f"{at} started"
+
+
+def cut(words: str) -> str:
+    """Words for one line; what goes beyond WORDS_MAX characters is counted."""
+    return words if len(words) <= WORDS_MAX else f"{words[:WORDS_MAX]}… and {len(words) - WORDS_MAX:,} characters more"
 
 
 def error_line(error: JobError) -> str:

@@ -1,11 +1,13 @@
 """Moving the tables of a PostgreSQL database from their plain names to a schema, for `evertick.store.moving`."""
 
-from typing import Any
+import sys
+from typing import Any, Final
 
 import psycopg
+from psycopg import errors as pg_errors
 from psycopg import sql
 
-from evertick.base.errors import Misuse
+from evertick.base.errors import DatabaseLocked, Misuse
 from evertick.store import schema
 from evertick.store.place import tables_at
 from evertick.store.postgres.connections import conninfo_of, ours, shown
@@ -13,13 +15,45 @@ from evertick.store.postgres.connections import conninfo_of, ours, shown
 _RUNNING = "select count(*) from workers where leased_until > (extract(epoch from clock_timestamp()) * 1000)::bigint"
 
 
+LOCK_WAIT_S: Final = 3
+"""How long each table is waited for. Every program that wants the table meanwhile waits behind the move."""
+
+_HOLDERS = """
+select distinct a.pid, coalesce(nullif(a.application_name, ''), a.usename, 'a server process'), c.relname,
+       extract(epoch from clock_timestamp() - a.xact_start)::int
+  from pg_locks l
+  join pg_class c on c.oid = l.relation
+  join pg_stat_activity a on a.pid = l.pid
+ where l.granted and l.database = (select oid from pg_database where datname = current_database())
+   and c.relname = any (%s) and c.relkind = 'r' and a.pid <> pg_backend_pid()
+ order by 4 desc nulls last limit 1"""
+
+
 def move_in_database(url: str, to_schema: str) -> list[str]:
     """Move the tables, with their indexes, from the first schema of the search path that has them."""
     try:
         with psycopg.connect(conninfo_of(url)[0]) as connection:
-            return _move(connection, shown(url), to_schema)
+            connection.execute(f"set lock_timeout = '{LOCK_WAIT_S}s'".encode())
+            connection.commit()
+            try:
+                return _move(connection, shown(url), to_schema)
+            except pg_errors.LockNotAvailable as error:
+                connection.rollback()
+                raise _in_the_way(connection, shown(url)) from error
     except psycopg.Error as error:
         raise ours(error) from error
+
+
+def _in_the_way(connection: "psycopg.Connection[Any]", place: str) -> DatabaseLocked:
+    """The error that names who held a table for longer than this waits; if it still does."""
+    names = [*tables_at("postgres", sys.maxsize), "meta"]
+    holder = connection.execute(_HOLDERS, (names,)).fetchone()
+    who, table = "another transaction", "a table"
+    if holder is not None:
+        who, table = f"a transaction of {holder[1]} (pid {holder[0]}), open for {holder[3]} s", f"the table {holder[2]}"
+    return DatabaseLocked(
+        f"nothing was moved: for {LOCK_WAIT_S} s {table} of {place} was in use by {who}; end it, and try again"
+    )
 
 
 def _move(connection: "psycopg.Connection[Any]", place: str, to_schema: str) -> list[str]:
