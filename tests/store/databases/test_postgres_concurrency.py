@@ -125,6 +125,29 @@ def test_a_conflict_names_the_table_of_the_statement_that_met_it(open_postgres: 
         store.write(lambda tx: tx.connection.execute("drop table day_orders"))
 
 
+def test_a_conflict_at_the_commit_names_the_tables_of_the_transaction(open_postgres: OpenStore) -> None:
+    """There PostgreSQL says of no statement that it met another transaction."""
+    store, other = open_postgres(), open_postgres()
+    store.write(lambda tx: tx.connection.execute("create table if not exists day_sums (id int primary key, n int)"))
+
+    def work(tx: Transaction) -> None:
+        tx.connection.execute("select sum(n) from day_sums").fetchall()
+        tx.get_document("a", tenant=DEFAULT_TENANT)
+        put(tx, "b")
+        tx.connection.execute("insert into day_sums values (1, 1)")
+        other.write(meeting)
+
+    def meeting(tx: Transaction) -> None:
+        tx.connection.execute("select sum(n) from day_sums").fetchall()
+        tx.connection.execute("insert into day_sums values (2, 1)")
+
+    try:
+        with pytest.raises(WriteConflict, match=r"at its commit, in one of the tables day_sums, documents: could not"):
+            store.write(work)
+    finally:
+        store.write(lambda tx: tx.connection.execute("drop table day_sums"))
+
+
 def test_writers_of_different_documents_of_a_small_table_do_not_conflict(open_postgres: OpenStore) -> None:
     """PostgreSQL would scan a small table as a whole, and then every writer conflicts with every other."""
     store, other = open_postgres(), open_postgres()

@@ -9,7 +9,7 @@ import os
 import re
 import select
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -260,14 +260,26 @@ def in_statement(error: psycopg.Error, statement: object) -> psycopg.Error:
     return error
 
 
+def at_commit(error: psycopg.Error, tables: Iterable[str]) -> EvertickError:
+    """As `ours`, for the error of a COMMIT. PostgreSQL does not say where it met another: in one of `tables`."""
+    error.__dict__["tables"] = sorted(tables)
+    return ours(error)
+
+
 def _where(error: psycopg.Error) -> str:
     """At which table a transaction met another one: ` in the table orders`; empty if that cannot be known."""
     told = _RELATION.search(error.diag.context or "")
-    statement = error.__dict__.get("statement", "")
+    tables = error.__dict__.get("tables") or tables_in(error.__dict__.get("statement", ""))[:1]
+    table = error.diag.table_name or (told and told[1])
+    if table or len(tables) == 1:
+        return f" in the table {table or tables[0]}"
+    return f" at its commit, in one of the tables {', '.join(tables)}" if tables else ""
+
+
+def tables_in(statement: object) -> list[str]:
+    """The tables that a statement names, as far as its words tell."""
     text = statement.decode(errors="replace") if isinstance(statement, bytes) else str(statement)
-    named = _TABLE.search(re.sub(r"--[^\n]*", "", text))
-    table = error.diag.table_name or (told and told[1]) or (named and named[1].replace('"', ""))
-    return f" in the table {table}" if table else ""
+    return [name.replace('"', "") for name in _TABLE.findall(re.sub(r"--[^\n]*", "", text))]
 
 
 def ours(error: psycopg.Error) -> EvertickError:

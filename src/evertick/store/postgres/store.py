@@ -74,7 +74,7 @@ class PostgresStore:
             transaction = PostgresTransaction(connection, schema=self._schema)
             result = work(transaction)
             self._check_whole(transaction, connection)
-            self._commit(connection)
+            self._commit(transaction, connection)
         return transaction, result
 
     def _write_each(self, work: Callable[[Transaction], T], *, relaxed: bool) -> tuple[PostgresTransaction, T]:
@@ -109,7 +109,7 @@ class PostgresStore:
                 try:
                     connection.commit()
                 except psycopg.Error as error:  # nothing was written, so nothing is in doubt
-                    raise ours(error) from error
+                    raise transaction.conflict_at_commit(error) from error
             except Exception as error:
                 if issubclass(type(_driver_error(error)), pg_errors.ReadOnlySqlTransaction):
                     raise Misuse("a read must not write; run it as a write (a mutation instead of a query)") from error
@@ -159,14 +159,14 @@ class PostgresStore:
         transaction.check_usable()
         transaction.reset_session()
 
-    def _commit(self, connection: "psycopg.Connection[Any]") -> None:
+    def _commit(self, transaction: PostgresTransaction, connection: "psycopg.Connection[Any]") -> None:
         try:
             connection.commit()
         except psycopg.Error as error:
             if connection.closed:
                 raise OutcomeUnknown(f"the connection broke during COMMIT: {str(error).strip()}") from error
             if error.sqlstate is None or error.sqlstate.startswith(OF_THE_DATABASE):
-                raise ours(error) from error
+                raise transaction.conflict_at_commit(error) from error
             raise TransactionRefused(f"PostgreSQL refused the commit: {str(error).strip()}") from error
 
 

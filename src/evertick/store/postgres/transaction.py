@@ -1,8 +1,9 @@
 """A transaction on a connection of psycopg."""
 
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final, Self
 
 import psycopg
@@ -17,7 +18,8 @@ from evertick.base.errors import (
 from evertick.base.ids import JobId, WorkerId
 from evertick.base.records.jobs import JobEnd, JobState
 from evertick.store.contract.claims import Share
-from evertick.store.postgres.connections import in_statement, ours
+from evertick.store.place import tables_at
+from evertick.store.postgres.connections import at_commit, in_statement, ours, tables_in
 from evertick.store.postgres.notifier import CHANNEL, PostgresNotifier
 from evertick.store.transaction.claims import END_COLUMNS, end_row
 from evertick.store.transaction.driver import Row, of_the_driver, unstorable
@@ -35,6 +37,7 @@ RESET: Final = (
     "set local enable_seqscan = on"
 )
 """In one round trip. PostgreSQL runs it as it is: an unprepared text without parameters may hold many statements."""
+USERS_SEEN_MAX: Final = 100
 NOT_HERE: Final = (pg_errors.InsufficientPrivilege, pg_errors.UndefinedFunction, pg_errors.FeatureNotSupported)
 """What a server says that keeps NOTIFY or advisory locks from this user, or has none."""
 
@@ -42,9 +45,12 @@ NOT_HERE: Final = (pg_errors.InsufficientPrivilege, pg_errors.UndefinedFunction,
 class _WatchedCursor(psycopg.Cursor[Any]):
     """A cursor for statements of the user's own: it notes what fails, because the user may hide it."""
 
-    def __init__(self, *args: Any, note: Callable[[psycopg.Error], None], **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, note: Callable[[psycopg.Error], None], seen: Callable[[object], None], **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self._note = note
+        self._seen = seen
         self.require_open: Callable[[], object] = bool
         """Raises once the function has ended that asked for this cursor."""
 
@@ -79,6 +85,7 @@ class _WatchedCursor(psycopg.Cursor[Any]):
     def _check(self, query: Any) -> None:
         self.require_open()
         refuse_ending(query)
+        self._seen(query)
 
 
 class PostgresTransaction(SqlTransaction):
@@ -101,6 +108,10 @@ class PostgresTransaction(SqlTransaction):
         self._copies = cursor is None
         self._statements = load_statements("postgres", schema)
         self._is_handed_out = False
+        self._executed: set[str] = set()
+        """The names of our own statements that this transaction has executed."""
+        self._users_statements: list[object] = []
+        """Statements of the user's own that it has executed, the first USERS_SEEN_MAX of them."""
         self._conflict: EvertickError | None = None
         """The first conflict that this transaction has met: nothing of it may be committed."""
         self._is_used = False
@@ -117,7 +128,7 @@ class PostgresTransaction(SqlTransaction):
         if not self._is_handed_out:
             self._is_handed_out = True
             self._command("set local enable_seqscan = on")
-            self._connection.cursor_factory = partial(_WatchedCursor, note=self._note)  # type: ignore[assignment]
+            self._connection.cursor_factory = partial(_WatchedCursor, note=self._note, seen=self._see)  # type: ignore[assignment]
         return self._connection
 
     def explain(self, error: BaseException) -> EvertickError | None:
@@ -149,6 +160,19 @@ class PostgresTransaction(SqlTransaction):
         if self._connection.info.transaction_status is TransactionStatus.INERROR:
             raise self.failure or self._hidden()
 
+    def conflict_at_commit(self, error: psycopg.Error) -> EvertickError:
+        """What the error of this transaction's COMMIT means. A conflict names the tables that were used."""
+        ours_of_them = {name: self._statements[name] for name in self._executed}
+        own = tables_at("postgres", sys.maxsize)
+        named = {
+            table for text in ours_of_them.values() for table in tables_in(text) if table.rpartition(".")[2] in own
+        }
+        return at_commit(error, named | {table for each in self._users_statements for table in tables_in(each)})
+
+    def _see(self, statement: object) -> None:
+        if len(self._users_statements) < USERS_SEEN_MAX:
+            self._users_statements.append(statement)
+
     def _note(self, error: psycopg.Error) -> None:
         if not isinstance(error, pg_errors.InFailedSqlTransaction):
             self._users_error = error
@@ -175,6 +199,7 @@ class PostgresTransaction(SqlTransaction):
         return meant
 
     def _fetch(self, name: str, params: Mapping[str, Any]) -> list[Row]:
+        self._executed.add(name)
         try:
             return self._cursor.execute(self._statements[name].encode(), params).fetchall()
         except UnicodeEncodeError as error:
@@ -183,6 +208,7 @@ class PostgresTransaction(SqlTransaction):
             raise self._failed(self._ours(in_statement(error, self._statements[name]))) from error
 
     def _run(self, name: str, params: Mapping[str, Any]) -> int:
+        self._executed.add(name)
         try:
             return self._cursor.execute(self._statements[name].encode(), params).rowcount
         except UnicodeEncodeError as error:
@@ -218,6 +244,7 @@ class PostgresTransaction(SqlTransaction):
         return True
 
     def _copy(self, name: str, rows: Sequence[Row]) -> None:
+        self._executed.add(name)
         try:
             with self._cursor.copy(self._statements[name].encode()) as copy:
                 for row in rows:
@@ -254,6 +281,11 @@ class PostgresTransaction(SqlTransaction):
             records = _records(END_COLUMNS, [end_row(end) for end in others])
             held.update(row[0] for row in self._fetch("finish_jobs", {"rows": records, "worker_id": worker_id}))
         return held
+
+
+@cache
+def _own_tables() -> frozenset[str]:
+    return tables_at("postgres", sys.maxsize)
 
 
 def _records(columns: Sequence[str], rows: Sequence[Row]) -> str:
