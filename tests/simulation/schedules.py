@@ -43,7 +43,7 @@ from tests.simulation.schedule_mutants import MUTANTS
 from tests.simulation.world import World
 
 CHUNK: Final = 20
-STEPS_MAX: Final = 400_000
+STEPS_MAX: Final = 200_000
 REST_TRIES: Final = 400
 MUTANT_SEEDS: Final = 120
 """A planted bug must be found within so many seeds, the same for every commit."""
