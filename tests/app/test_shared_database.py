@@ -17,7 +17,7 @@ from evertick import App, JobResult, MutationCtx, QueryCtx, Retry, every
 from evertick.base.errors import Misuse
 from evertick.store.place import own_tables
 from evertick.store.sqlite.address import path_of
-from tests.app.engine import Engine, job_of
+from tests.app.engine import Engine, Watched, job_of
 from tests.app.test_async_bind import DRIVERS
 from tests.cli.programs import evertick
 from tests.places import postgres_beside, sqlite_beside
@@ -192,3 +192,34 @@ def test_a_temporary_table_cannot_hide_one_with_the_prefix(tmp_path: Path) -> No
         app.call("hides", "evertick_jobs")
     app.call("hides", "my_jobs")
     app.close()
+
+
+def test_an_app_on_the_tables_of_another_one_says_so(url: str, caplog: pytest.LogCaptureFixture) -> None:
+    first, second = app_at(url, "shop"), app_at(url, "blog")
+    first.crons.add("clear", every(minutes=1), "fails_once")
+    first.migrate()
+    first.sync_crons()
+    assert "if they are not meant to share" not in caplog.text
+
+    second.sync_crons()
+    first.close()
+    second.close()
+
+    assert "this database has crons of the app shop, and this is the app blog: if they are not meant to" in caplog.text
+
+
+@pytest.mark.postgres
+def test_a_worker_beside_one_of_another_app_says_so(postgres_url: str, caplog: pytest.LogCaptureFixture) -> None:
+    first, again, second = app_at(postgres_url, "shop"), app_at(postgres_url, "shop"), app_at(postgres_url, "blog")
+    first.migrate()
+    with Watched(first) as watched:
+        watched.wait(first.scheduler.run_after(0, "note", "ada"))
+        with Watched(again) as watched_again:
+            watched_again.wait(again.scheduler.run_after(0, "note", "ada"))
+        assert "on the same tables" not in caplog.text
+        with Watched(second) as watched_second:
+            watched_second.wait(second.scheduler.run_after(0, "note", "ada"))
+    for app in (first, again, second):
+        app.close()
+
+    assert "runs the app shop on the same tables, and this is the app blog: if they are not meant to" in caplog.text

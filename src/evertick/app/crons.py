@@ -79,6 +79,8 @@ class CronChanges:
     updated: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
     unchanged: tuple[str, ...] = ()
+    other_apps: tuple[str, ...] = ()
+    """Other apps whose code has declared crons in this database."""
 
 
 class Crons:
@@ -135,17 +137,29 @@ class Crons:
             sync = _Sync(by_code, transaction, self._app_name, now)
             for cron in self.declared:
                 done[sync.one(cron, definitions[cron.name])].append(cron.name)
-            for row in self._deployed(by_code, transaction):
-                if row.id not in self._declared:
+            others: set[str] = set()
+            for row in _declared_crons(by_code, transaction):
+                if row.metadata.app != self._app_name:
+                    others.add(row.metadata.app or "")
+                elif row.id not in self._declared:
                     _cancel_pending(by_code, transaction, transaction.with_open_runs([row])[0], now)
                     requests.delete(transaction, row.id, by_code.by(now))
                     done["deleted"].append(row.id)
-            return CronChanges(**{word: tuple(names) for word, names in done.items()})
+            changes = {word: tuple(names) for word, names in done.items()}
+            return CronChanges(**changes, other_apps=tuple(sorted(others - {""})))
 
         return work
 
     def log(self, changes: CronChanges) -> None:
-        """Say what a synchronisation did."""
+        """Say what a synchronisation did, and with which apps the database is shared."""
+        for other in changes.other_apps:
+            _logger.warning(
+                "this database has crons of the app %s, and this is the app %s: if they are not meant to share their "
+                "jobs, give this one tables of its own by its address (?schema=NAME or ?prefix=NAME_)",
+                other,
+                self._app_name,
+                extra={"app": self._app_name, "other_app": other},
+            )
         for word in ("added", "updated", "deleted"):
             for name in getattr(changes, word):
                 cron = self._declared.get(name)
@@ -248,10 +262,11 @@ class Crons:
             raise RegistrationError(f"cron {cron.name!r}: {error}") from error
         return definition
 
-    def _deployed(self, operations: ScheduleOperations, transaction: Transaction) -> "tuple[Schedule, ...]":
-        """The crons of this app's code that the database has."""
-        rows = all_schedules(transaction, ScheduleFilter(tenant=operations.tenant, kind=KIND))
-        return tuple(row for row in rows if row.metadata.source == CODE and row.metadata.app == self._app_name)
+
+def _declared_crons(operations: ScheduleOperations, transaction: Transaction) -> "list[Schedule]":
+    """The crons in the database that the code of any app has declared."""
+    rows = all_schedules(transaction, ScheduleFilter(tenant=operations.tenant, kind=KIND))
+    return [row for row in rows if row.metadata.source == CODE]
 
 
 @dataclass(frozen=True, slots=True)

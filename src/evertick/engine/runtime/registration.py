@@ -124,6 +124,7 @@ class Registration:
         await self._check_release()
         self._registered = True
         _compare_zone_data(row, alive)
+        _compare_apps(row, alive)
 
     async def _check_release(self) -> None:
         """Now that migrations see this worker: raise SchemaMismatch if one was faster that shuts its release out."""
@@ -170,6 +171,21 @@ def _compare_zone_data(worker: Worker, alive: Sequence[Worker]) -> None:
             each.id,
             each.host,
             each.zone_data,
+        )
+
+
+def _compare_apps(worker: Worker, alive: Sequence[Worker]) -> None:
+    """Warn if a worker of another app runs on the same tables: each runs the jobs whose functions it knows."""
+    others = {each.app: each for each in alive if each.app not in ("", worker.app)}
+    for each in others.values():
+        _logger.warning(
+            "worker %s on %s runs the app %s on the same tables, and this is the app %s: if they are not meant to "
+            "share their jobs, give this one tables of its own by its address (?schema=NAME)",
+            each.id,
+            each.host,
+            each.app,
+            worker.app,
+            extra={"app": worker.app, "other_app": each.app},
         )
 
 

@@ -1,0 +1,163 @@
+"""Every command of the command line: its good path, its JSON, and wrong input. What each does is tested elsewhere."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+import click
+import pytest
+
+from evertick import App, MutationCtx, every
+from evertick.base.ids import WorkerId
+from evertick.base.instants import Instant
+from evertick.base.records.jobs import Worker
+from evertick.cli.root import root
+from tests.cli.desk import Command, commands, work_off
+
+
+@dataclass(frozen=True)
+class Row:
+    """A command. In its words PENDING, FAILED and DONE stand for ids of jobs."""
+
+    words: str
+    """A call that works; empty without options, and where `elsewhere` tests a process."""
+    wrong: str
+    """A call that is refused."""
+    code: int
+    says: str
+    """What its last line on stderr contains."""
+    keys: tuple[str, ...] = ()
+    """Keys of what it writes as JSON, or of the first of several; empty for a command without JSON."""
+    elsewhere: str = ""
+    """A module of tests and a test of the good path."""
+
+
+HOURLY = "--interval 1h --function shop.bill"
+NO_FILE = "there is no file nowhere.py"
+NO_JOB = "no job job_01a204c0744f0008f37b7db4c446"
+UNKNOWN = "job_01a204c0744f0008f37b7db4c446"
+
+ROWS = {
+    "dev": Row("", "nowhere.py", 2, NO_FILE, elsewhere="test_dev:test_a_change_of_the_code_is_taken_over"),
+    "run": Row("", "nowhere.send", 2, "no nowhere.py", elsewhere="test_run:test_words_are_read_by_the_signature"),
+    "job list": Row("", "--state gone", 2, "gone", ("id", "state")),
+    "job get": Row("FAILED", UNKNOWN, 3, NO_JOB, ("id", "state", "args")),
+    "job cancel": Row("PENDING", UNKNOWN, 3, NO_JOB),
+    "job stop": Row("PENDING", UNKNOWN, 3, NO_JOB),
+    "job cancel-all": Row("--function shop.bill --yes", "--function shop.bil --yes", 3, "shop.bil"),
+    "job logs": Row("DONE", UNKNOWN, 3, NO_JOB, ("level", "message")),
+    "job retry": Row("FAILED", UNKNOWN, 3, NO_JOB, ("job_id", "retried_as")),
+    "job run-now": Row("PENDING", UNKNOWN, 3, NO_JOB, ("job_id",)),
+    "job reschedule": Row("PENDING --at tomorrow", "PENDING --at soon", 2, "soon", ("job_id",)),
+    "schedule create": Row(f"new {HOURLY}", "new --interval never --function x", 2, "never", ("id", "sentence")),
+    "schedule list": Row("", "-q state:gone", 2, "gone", ("id", "state")),
+    "schedule describe": Row("s", "none", 3, "none", ("id", "policies")),
+    "schedule get": Row("s", "none", 3, "none", ("id", "policies")),
+    "schedule update": Row("s --interval 2h", "none --interval 2h", 3, "none", ("id",)),
+    "schedule toggle": Row("s --pause --reason rest", "none --pause --reason rest", 3, "none"),
+    "schedule pause": Row("s --reason rest", "none --reason rest", 3, "none"),
+    "schedule resume": Row("s", "none", 3, "none"),
+    "schedule trigger": Row("s", "none", 3, "none", ("reason",)),
+    "schedule backfill": Row(
+        "s --start-time now-3h --end-time now", "s --start-time soon --end-time now", 2, "soon", ("asked",)
+    ),
+    "schedule delete": Row("s --yes", "none --yes", 3, "none"),
+    "schedule preview": Row("--interval 1h", "--cron nonsense", 2, "nonsense", ("times",)),
+    "schedule explain": Row("s --at now-90m", "s --at soon", 2, "soon", ("sentence",)),
+    "schedule audit": Row("s", "none", 3, "none", ("clean",)),
+    "schedule occurrences": Row("s", "none", 3, "none", ("nominal", "fate")),
+    "schedule history": Row("s", "none", 3, "none", ("action", "actor")),
+    "cron list": Row("", "-q state:gone", 2, "gone", ("id", "kind")),
+    "cron get": Row("c", "none", 3, "none", ("id", "kind")),
+    "cron trigger": Row("c", "none", 3, "none", ("reason",)),
+    "cron pause": Row("c --reason rest", "none --reason rest", 3, "none"),
+    "cron resume": Row("c", "none", 3, "none"),
+    "tenant list": Row("", "--fields nope", 2, "nope", ("tenant",)),
+    "tenant get": Row("acme", "", 2, "Missing argument", ("tenant",)),
+    "tenant set": Row("acme --jobs 5", "acme --jobs many", 2, "many", ("tenant",)),
+    "worker run": Row("", "nowhere.py", 2, NO_FILE, elsewhere="test_worker:test_it_runs_jobs_and_logs_json"),
+    "worker list": Row("", "--fields nope", 2, "nope", ("id", "alive")),
+    "status": Row("", "-o yaml", 2, "yaml", ("queues", "workers")),
+    "doctor": Row("", "nowhere.py", 2, NO_FILE, elsewhere="test_doctor:test_code_that_fits_is_told_so"),
+    "migrate": Row("--db sqlite:///new.db", "--db nonsense", 2, "nonsense", ("steps",)),
+    "version": Row("", "-o yaml", 2, "yaml", ("evertick",)),
+    "completion": Row("bash", "csh", 2, "csh"),
+}  # fmt: skip
+
+
+def leaves(command: click.Command, path: str, ctx: click.Context) -> Iterator[tuple[str, click.Command]]:
+    """Every command that is no group, by its words."""
+    if not isinstance(command, click.Group):
+        yield path, command
+        return
+    for name in command.list_commands(ctx):
+        inner = command.get_command(ctx, name)
+        assert inner is not None
+        yield from leaves(inner, f"{path} {name}".strip(), ctx)
+
+
+LEAVES = dict(leaves(root, "", click.Context(root)))
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("EVERTICK_DATABASE_URL", raising=False)
+    return commands(capsys)
+
+
+@pytest.fixture
+def ids(command: Command) -> dict[str, str]:
+    """A database with jobs in several states, a schedule and a cron that have run, and a tenant with a limit."""
+    app = App("shop")
+
+    @app.mutation(name="shop.bill")
+    def bill(ctx: MutationCtx, fails: bool = False) -> None:
+        ctx.log.info("billing")
+        if fails:
+            raise ValueError("no card")
+
+    app.crons.add("c", every(hours=1), bill)
+    app.schedules.create("s", when=every(hours=1), do=bill)
+    app.schedules.trigger("s")
+    done, failed = app.scheduler.run_after(0, bill), app.scheduler.run_after(0, bill, fails=True)
+    app.tenants.set("acme", jobs=10)
+    work_off(app, 4)
+    pending = app.scheduler.run_after(3600, bill)
+    worker = Worker(WorkerId("worker_1"), Instant(0), Instant(0), "host", 1)
+    app.environment.store.write(lambda transaction: transaction.register_worker(worker))
+    app.close()
+    return {"PENDING": pending, "FAILED": failed, "DONE": done}
+
+
+def test_every_command_has_a_row() -> None:
+    assert set(ROWS) == set(LEAVES)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_good_call_its_json_and_a_wrong_one(name: str, ids: dict[str, str], command: Command) -> None:
+    row = ROWS[name]
+
+    def called(words: str, *more: str) -> tuple[int, str, str]:
+        done = command(*name.split(), *(ids.get(word, word) for word in words.split()), *more)
+        return done.code, done.out, done.err
+
+    code, out, err = called(row.wrong)
+    assert (code, out) == (row.code, "")
+    assert err.splitlines()[-1].startswith("error: ")
+    assert row.says in err.splitlines()[-1]
+    if row.elsewhere:
+        module, _, test = row.elsewhere.partition(":")
+        assert callable(getattr(import_module(f"tests.cli.{module}"), test))
+        return
+    has_json = any("json" in getattr(each.type, "choices", ()) for each in LEAVES[name].params)
+    assert has_json is bool(row.keys)
+    if not has_json:
+        assert called(row.words)[0] == 0
+        return
+    code, out, err = called(row.words, "-o", "json")
+    assert code == 0, err
+    data = json.loads(out)
+    assert set(row.keys) <= set(data[0] if isinstance(data, list) else data)
