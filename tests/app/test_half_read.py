@@ -66,9 +66,8 @@ def test_a_function_called_in_the_middle_of_a_read_has_a_session(open_app: OpenA
     assert app.call("outer") == app.call("outer") == [2, 4, 6]
 
 
-def test_a_worker_makes_the_engine_of_sessions_before_its_first_job(open_app: OpenApp) -> None:
+def test_the_engine_of_sessions_is_made_before_the_first_function_whose_time_it_would_take(open_app: OpenApp) -> None:
     app = open_app()
     app.migrate()
-    app.worker()
 
     assert app.environment.store in user_sql._engines

@@ -200,7 +200,6 @@ class App(Decorators, Opening):
         Raises DatabaseLocked if another worker runs on the SQLite file, RegistrationError if a function or cron cannot
         work, Misuse for a pool that is not a name.
         """
-        from evertick.app.execution.user_sql import prepare_sessions
         from evertick.app.functions.options import check_pools
         from evertick.engine.worker import Worker
 
@@ -219,7 +218,6 @@ class App(Decorators, Opening):
             except BaseException:
                 e.store.unlock_engine()
                 raise
-            prepare_sessions(e.store)
             worker = Worker(e.engine_deps(self._execution, self.counters, pools=served), targets=self.targets)
             self._last_worker = weakref.ref(worker)
         return worker

@@ -5,6 +5,7 @@ instead; while it does, opening and closing do nothing.
 """
 
 import os
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -135,6 +136,10 @@ class Opening(Access):
         from evertick.engine.runtime.executors import InlineExecutors, ThreadExecutors
 
         self.prepare(store)
+        if "sqlalchemy" in sys.modules:  # else no function has sessions, and what makes them need not be loaded
+            from evertick.app.execution.user_sql import prepare_sessions
+
+            prepare_sessions(store)
         simulation = simulation_of(store.url) if isinstance(self._clock, SystemClock) else None
         clock = self._clock if simulation is None else simulation.clock
         if isinstance(clock, SystemClock):

@@ -228,11 +228,11 @@ def open_session(store: Store, unit: FunctionUnit, *, refusal: str | None = None
 
 
 def prepare_sessions(store: Store) -> None:
-    """Make the engine of sessions now, if the program uses SQLAlchemy.
+    """Make the engine of sessions now, for a program that uses SQLAlchemy.
 
     That imports a driver's part of SQLAlchemy: a second on a busy machine, which would count for the first function.
     """
-    if "sqlalchemy" in sys.modules and store not in _engines:
+    if store not in _engines:
         _engines[store] = _engine_for(store)
 
 
