@@ -157,7 +157,7 @@ class Bench:
         with self.driver() as connection:
             query = "select count(*), max(started_at) from occurrences where fate = 'started'"
             count, started_at = connection.execute(query).fetchone()
-            (ended_at,) = connection.execute("select max(completed_at) from jobs").fetchone()
+            (ended_at,) = connection.execute("select max(completed_at) from history").fetchone()
         if count != due:
             raise AssertionError(f"{count} of {due} occurrences were started")
         return (started_at - at) / 1000, (ended_at - at) / 1000

@@ -67,11 +67,10 @@ class SqliteLoop:
                     written.append(("default", f"raws_{row[0][4:]}", json.dumps(result)))
             if documents:
                 connection.executemany(self.statements["put_documents"], written)
-            connection.executemany(
-                "update jobs set state = 'success', completed_at = 1, result = 'null', worker_id = null "
-                "where id = ? and state = 'in_progress' and worker_id = 'raw' and attempt = ?",
-                [(row[0], row[6]) for row in rows],
-            )
+            for row in rows:
+                end = ("success", None, 1, 0, 0, "null", None, row[0], "raw", row[6])
+                connection.execute(self.statements["finish_job"], end).fetchone()
+            connection.executemany(self.statements["delete_job"], [(row[0],) for row in rows])
             connection.execute("commit")
             done += len(rows)
 
@@ -119,7 +118,7 @@ class PostgresLoop:
                 connection.execute(self.statements["put_documents"], {"rows": json.dumps(written)})
             ends = [{"id": row[0], "attempt": row[6], "completed_at": 1, "result": "null"} for row in rows]
             connection.execute(
-                self.statements["finish_succeeded"], {"rows": json.dumps(ends), "worker_id": "raw"}
+                self.statements["finish_jobs"], {"rows": json.dumps(ends), "worker_id": "raw"}
             ).fetchall()
             connection.commit()
             done += len(rows)

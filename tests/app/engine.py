@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 
 from evertick import App
 from evertick.base.ids import DEFAULT_TENANT, JobId
-from evertick.base.records.jobs import JobState, blocked
+from evertick.base.records.jobs import Job, JobFilter, JobState, blocked
 from evertick.engine.runtime.heartbeat import HeartbeatThread, MakeHeartbeat
 from evertick.engine.runtime.metrics import JobEnded
 from evertick.engine.worker import Worker
@@ -158,6 +158,14 @@ def job_of(app: App, job_id: str) -> JobView:
     def work(transaction: Transaction) -> JobView:
         job = transaction.get_job(JobId(job_id), tenant=DEFAULT_TENANT)
         assert job is not None, job_id
-        return view(job, blocked=bool(blocked([job], transaction.workers_alive(now), now)))
+        return view(
+            job, transaction.list_logs(job.id), blocked=bool(blocked([job], transaction.workers_alive(now), now))
+        )
 
     return app.environment.store.read(work)
+
+
+def whole_jobs(transaction: Transaction) -> list[Job]:
+    """Every job of the default tenant."""
+    listed = transaction.list_jobs(JobFilter(), limit=10_000)
+    return transaction.get_jobs([job.id for job in listed], tenant=DEFAULT_TENANT)

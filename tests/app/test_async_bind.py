@@ -26,6 +26,7 @@ from evertick import App, MutationCtx
 from evertick.base.errors import AlreadyExists, InvalidArguments, InvalidDelay, Misuse
 from evertick.base.ids import TenantId
 from evertick.base.records.jobs import Job, JobFilter
+from evertick.store.contract.store import Transaction
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine, job_of
 from tests.postgres import emptied
@@ -102,7 +103,12 @@ def opened(request: pytest.FixtureRequest) -> Opened:
 
 def jobs_of(app: App, tenant: str = "default") -> list[Job]:
     where = JobFilter(tenant=TenantId(tenant))
-    return app.environment.store.read(lambda transaction: transaction.list_jobs(where, limit=1_000))
+
+    def whole(transaction: Transaction) -> list[Job]:
+        listed = transaction.list_jobs(where, limit=1_000)
+        return transaction.get_jobs([job.id for job in listed], tenant=where.tenant)
+
+    return app.environment.store.read(whole)
 
 
 def run(url: str, driver: str, opened: Opened, story: Callable[[Any], Awaitable[Any]], **options: Any) -> Any:

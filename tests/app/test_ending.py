@@ -169,7 +169,7 @@ class CuriousStore(SqliteStore):
         """See `Store.write`."""
         result = super().write(work, isolation=isolation)
         counts = self.read(lambda transaction: transaction.count_jobs(DEFAULT_TENANT))
-        if self.tell is not None and counts["in_progress"]:
+        if self.tell is not None and any(each.in_progress for each in counts.values()):
             self.tell()
         return result
 

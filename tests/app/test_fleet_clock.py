@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 from unittest.mock import patch
 
@@ -212,7 +213,8 @@ def test_a_newcomer_whose_clock_is_an_hour_ahead_changes_nothing(postgres_url: s
     with app.running():
         app.scheduler.run_after(0, "long")
         app.scheduler.run_after(600, "later")
-        app.schedules.create("s", when=every(minutes=5), do=app.functions.resolve("later"))
+        in_half_an_hour = every(minutes=30, anchor=datetime.now(UTC).replace(microsecond=0))
+        app.schedules.create("s", when=in_half_an_hour, do=app.functions.resolve("later"))
         assert began.wait(30)
         evaluate, reap = Evaluator.round, Reaper.round
 

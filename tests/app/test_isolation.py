@@ -14,14 +14,13 @@ import pytest
 
 from evertick import ActionCtx, App, MutationCtx, QueryCtx, Retry, SyncActionCtx, every
 from evertick.base.instants import LONG_AGO
-from evertick.base.records.jobs import JobFilter
 from evertick.engine.jobs.claims import Claims
 from evertick.engine.jobs.mutations.recovery import BatchRunner
 from evertick.engine.runtime.settings import Settings
 from evertick.engine.schedules.evaluator import Evaluator
 from evertick.functions import JobState
 from tests.app.conftest import OpenApp
-from tests.app.engine import PATIENCE_S, Engine, job_of
+from tests.app.engine import PATIENCE_S, Engine, job_of, whole_jobs
 
 NEWER = '{"v": 99}'
 """A stored value that only a newer release can read."""
@@ -129,7 +128,7 @@ def test_an_action_that_has_not_begun_when_its_worker_stops_is_pending_still(
     with Engine(app):
         wait_for(20)
 
-    jobs = app.environment.store.read(lambda transaction: transaction.list_jobs(JobFilter(), limit=100))
+    jobs = app.environment.store.read(whole_jobs)
     states = [job.state for job in jobs]
     assert (states.count(JobState.FAILED), states.count(JobState.PENDING)) == (20, 10)
     assert not any(job.crashes for job in jobs)
@@ -243,7 +242,7 @@ def test_an_error_whose_text_the_database_cannot_hold_fails_its_job_alone(
 
 
 def all_jobs(app: App) -> list[Any]:
-    return app.environment.store.read(lambda transaction: transaction.list_jobs(JobFilter(), limit=100))
+    return app.environment.store.read(whole_jobs)
 
 
 def test_a_schedule_that_cannot_be_read_is_set_aside_and_the_others_go_on(

@@ -15,9 +15,8 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 from evertick import App, JobId, MutationCtx, QueryCtx
 from evertick.base.errors import AlreadyExists, InvalidArguments, InvalidDelay, Misuse, NotFound
-from evertick.base.records.jobs import JobFilter
 from tests.app.conftest import OpenApp
-from tests.app.engine import Engine, job_of
+from tests.app.engine import Engine, job_of, whole_jobs
 
 
 class Base(DeclarativeBase): ...
@@ -59,7 +58,7 @@ def count_own(app: App) -> int:
 
 
 def jobs_of(app: App) -> list[Any]:
-    return app.environment.store.read(lambda transaction: transaction.list_jobs(JobFilter(), limit=100))
+    return app.environment.store.read(whole_jobs)
 
 
 def test_own_rows_documents_and_jobs_are_one_commit(app: App) -> None:

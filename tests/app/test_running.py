@@ -260,6 +260,6 @@ def test_what_was_started_drains_when_the_program_ends(database_url: str, open_a
     )
 
     assert (ended.returncode, ended.stderr) == (0, "")
-    states = app.environment.store.read(lambda tx: tx.connection.execute("select name, state from jobs").fetchall())
+    states = app.environment.store.read(lambda tx: tx.connection.execute("select name, state from history").fetchall())
     assert [tuple(row) for row in states] == [("act", "success")]
     assert workers_of(app) == 0

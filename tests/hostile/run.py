@@ -150,9 +150,11 @@ def _judge(url: str, ids: dict[int, str], base: int, verdict: Verdict) -> None:
     left = _what_is_left(url)
     aborts = not url.startswith("sqlite")
     with connected(url) as connection:
-        states = dict(connection.execute("select id, state from jobs").fetchall())
+        states = dict(
+            connection.execute("select id, state from jobs union all select id, state from history").fetchall()
+        )
         errors = dict(
-            connection.execute("select id, substr(error, 1, 200) from jobs where error is not null").fetchall()
+            connection.execute("select id, substr(error, 1, 200) from history where error is not null").fetchall()
         )
     for number, job_id in ids.items():
         program, state = program_of(number, base), states[job_id]

@@ -31,13 +31,18 @@ class Verdict:
     doubled: list[str] = field(default_factory=list)
 
 
+EVERY_JOB: Final = """
+select id, name, args, state, attempt, error from jobs
+union all select id, name, args, state, attempt, error from history"""
+
+
 def judge(query: Query, folder: Path) -> Verdict:
     """Compare everything with everything."""
     verdict = Verdict()
     effects = Counter(json.loads(body)["tag"] for (body,) in query("select body from documents"))
     by_tag: dict[str, list[tuple[str, str, str]]] = defaultdict(list)
     known = set()
-    for job_id, name, args, state, attempt, error in query("select id, name, args, state, attempt, error from jobs"):
+    for job_id, name, args, state, attempt, error in query(EVERY_JOB):
         tag = json.loads(args)["tag"]
         by_tag[tag].append((job_id, name, state))
         known.add(job_id)

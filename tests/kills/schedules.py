@@ -255,21 +255,26 @@ def _judge(connection: "psycopg.Connection[Any]", created_at: Instant, schedules
             pairs = pairwise(runs)
             yield from (f"{name}: {one} and {two} overlap" for one, two in pairs if one[1] is None or two[0] < one[1])
     for what, query in WRONG.items():
-        yield from (f"{what}: {row}" for row in connection.execute(query.encode()).fetchall())
+        found = connection.execute(f"{EVERY_JOB} {query}".encode()).fetchall()
+        yield from (f"{what}: {row}" for row in found)
 
 
+EVERY_JOB: Final = """
+with every_job as (
+  select id, kind, state, schedule from jobs
+  union all select id, kind, state, schedule from history)"""
 WRONG: Final = {
     "two jobs for one occurrence": """
-        select schedule::json ->> 'id', schedule::json ->> 'nominal_at', count(*) from jobs group by 1, 2
+        select schedule::json ->> 'id', schedule::json ->> 'nominal_at', count(*) from every_job group by 1, 2
         having count(*) > 1""",
     "a job that its ledger does not know": """
-        select j.id from jobs j left join occurrences o on o.job_id = j.id where o.job_id is null""",
+        select j.id from every_job j left join occurrences o on o.job_id = j.id where o.job_id is null""",
     "a row without its job": """
-        select o.schedule_id, o.nominal_at from occurrences o left join jobs j on j.id = o.job_id
+        select o.schedule_id, o.nominal_at from occurrences o left join every_job j on j.id = o.job_id
          where o.fate = 'started' and (j.id is null or o.ended_at is null)""",
     "a mutation that ran twice": "select body::json ->> 'of', count(*) from documents group by 1 having count(*) > 1",
     "a mutation that did not run": """
-        select j.id from jobs j where j.kind = 'mutation' and j.state = 'success'
+        select j.id from every_job j where j.kind = 'mutation' and j.state = 'success'
            and not exists (select from documents d where d.body::json ->> 'of' = j.schedule::json ->> 'run_id')""",
     "a counter that is not the number of rows": """
         select o.schedule_id, o.reason, count(*), s.state::json -> 'counters' ->> o.reason

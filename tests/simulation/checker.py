@@ -89,7 +89,20 @@ class Evidence:
 def violations(world: World, profile: Profile) -> list[str]:
     """Every promise that the run broke."""
     evidence = _gather(world, profile)
-    checks = (_lost, _effects, _children, _actions, _cancels, _keys, _told, _serial, _isolation, _unrest, _company)
+    checks = (
+        _lost,
+        _effects,
+        _children,
+        _actions,
+        _cancels,
+        _keys,
+        _told,
+        _serial,
+        _isolation,
+        _unrest,
+        _company,
+        _apart,
+    )
     found = [*world.complaints, *evidence.complaints]
     for check in checks:
         found += check(evidence)
@@ -112,7 +125,7 @@ def _gather(world: World, profile: Profile) -> Evidence:
         "seq, txn, at_ms, what, id, tenant, old_state, new_state, old_attempt, new_attempt, old_worker, new_worker, "
         "process, crashes"
     )
-    for row in world.rows(f"select {columns} from history order by seq"):
+    for row in world.rows(f"select {columns} from sim_history order by seq"):
         seq, txn, at_ms, what, row_id, tenant, old, new, old_attempt, new_attempt, old_worker, new_worker = row[:12]
         process, crashes = row[12:]
         if what == "worker":
@@ -323,6 +336,21 @@ def _told(e: Evidence) -> Iterator[str]:
     for job_id, count in heard.items():
         if count > 1:
             yield f"doubled: the end of {e.jobs[job_id].tag} was heard {count} times"
+
+
+def _apart(e: Evidence) -> Iterator[str]:
+    """A job is to be done or in the history, and the kept counts are how many there are."""
+    for (job_id,) in e.world.rows("select id from jobs where id in (select id from history)"):
+        yield f"doubled: {e.jobs[job_id].tag} has ended, and is still to be done"
+    counted = """select tenant, name, sum(state is null), sum(state is 'success'), sum(state is 'failed'),
+                        sum(state is 'canceled')
+                   from (select tenant, name, null as state from jobs
+                         union all select tenant, name, state from history)
+                  group by tenant, name order by tenant, name"""
+    kept = """select tenant, name, unfinished, success, failed, canceled from job_counts
+               where unfinished or success or failed or canceled order by tenant, name"""
+    if e.world.rows(counted) != e.world.rows(kept):
+        yield f"count: there are {e.world.rows(counted)}, kept are {e.world.rows(kept)}"
 
 
 def _serial(e: Evidence) -> Iterator[str]:

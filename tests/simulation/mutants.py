@@ -22,6 +22,7 @@ from evertick.engine.maintenance import reaper
 from evertick.engine.runtime.registration import Registration
 from evertick.rules.jobs import lifecycle, retry
 from evertick.store.contract.claims import Head
+from evertick.store.sqlite import transaction as sqlite_transaction
 from evertick.store.sqlite.transaction import SqliteTransaction
 from evertick.store.transaction.statements import load_statements
 from evertick.store.transaction.unit_of_work import UnitOfWork
@@ -130,6 +131,30 @@ def call_again_without_key(self: Any, function: Any, args: Any, kwargs: Any, *, 
         return self.transact(work)
     except OutcomeUnknown:
         return self.transact(work)
+
+
+_cancel_job = SqliteTransaction.cancel_job
+_move_to_history = SqliteTransaction._move_to_history
+
+
+def cancel_whatever(self: Any, job_id: Any, *, tenant: Any, now: Any, **options: Any) -> Any:
+    changed = "update history set state = 'canceled' where id = ? and tenant = ? and state <> 'canceled'"
+    self.connection.execute(changed, (job_id, tenant))
+    return _cancel_job(self, job_id, tenant=tenant, now=now, **options)
+
+
+def move_in_two_transactions(self: Any, ends: Any, worker_id: Any) -> Any:
+    """Removed now, written after the commit."""
+    held = _move_to_history(self, ends, worker_id)
+    written = [self.connection.execute("select * from history where id = ?", (each,)).fetchone() for each in held]
+    self.connection.executemany("delete from history where id = ?", [(each,) for each in held])
+
+    def write_down(other: Any) -> None:
+        for row in written:
+            other.connection.execute(f"insert into history values ({', '.join('?' * len(row))})", row)
+
+    Stage.world.afterthoughts.append(write_down)
+    return held
 
 
 _executors_write = SimulatedExecutors.write
@@ -282,9 +307,18 @@ def draft_for_everybody(self: Any, request: Any, **options: Any) -> Any:
     return _draft(self, request, **(options | {"tenant": DEFAULT_TENANT}))
 
 
+FENCE: Final = "state = 'in_progress' and worker_id = :worker_id and attempt = json_extract(e.value, '$[1]')"
+FENCE_OF_RETRY: Final = "state = 'in_progress' and worker_id = ?6 and attempt = ?7"
 MUTANTS: Final = (
-    Mutant("no_fence", "an end is written whoever holds the job", sql("finish_job",
-           "state = 'in_progress' and worker_id = ?10 and attempt = ?11", "?10 is not null and ?11 is not null")),
+    Mutant("no_fence", "an end is written whoever holds the job",
+           both(sql("finish_jobs", FENCE, ":worker_id is not null"),
+                sql("retry_job", FENCE_OF_RETRY, "?6 is not null and ?7 is not null"))),
+    Mutant("left_behind", "a job that has ended is still to be done",
+           sql("delete_finished", "where id", "where 0 and id")),
+    Mutant("uncounted", "the end of a job is not counted",
+           swap(sqlite_transaction, "counted_ends", lambda rows, *, unfinished: [])),
+    Mutant("moved_apart", "a job moves to history in two transactions",
+           swap(SqliteTransaction, "_move_to_history", move_in_two_transactions)),
     Mutant("no_held_check", "a mutation whose end was refused keeps its writes",
            swap(batch.OpenBatch, "write_completions", settle_whatever)),
     Mutant("finish_outside", "a mutation's end is written after its commit",
@@ -306,13 +340,13 @@ MUTANTS: Final = (
     Mutant("told_later", "on_complete is scheduled in a second transaction",
            both(swap(batch, "finish", tell_later), swap(actions, "finish", tell_later))),
     Mutant("cancel_overwrites", "a cancel changes what has ended",
-           sql("cancel_job", "and state in ('pending', 'in_progress')", "")),
+           swap(SqliteTransaction, "cancel_job", cancel_whatever)),
     Mutant("stop_forgotten", "an action that was asked to stop ends as its function did",
-           sql("finish_succeeded", "and (stop = 0 or kind = 'mutation')", "")),
+           sql("finish_jobs", "and (stop = 0 or kind = 'mutation' or json_extract(e.value, '$[5]') = 'canceled')", "")),
     Mutant("born_alive", "what a canceled action schedules lives",
            swap(schedulers, "is_canceled", lambda transaction, job_id, tenant: False)),
     Mutant("early_pruner", "jobs are removed before their time",
-           sql("prune_jobs", "completed_at < :before", "completed_at < :before + 15000")),
+           sql("expired_jobs", "completed_at < :before", "completed_at < :before + 15000")),
     Mutant("never_ready", "jobs whose time has come wait on",
            swap(claims.Claims, "_promote", lambda self, transaction, now: 0)),
     Mutant("any_function", "a worker claims what it does not know",
@@ -338,7 +372,7 @@ MUTANTS: Final = (
     Mutant("own_key", "real once: a job that schedules under its own key cancels itself and never ends",
            swap(schedulers.MutationScheduler, "_write_under_key", place_like_any_other)),
     Mutant("bad_company", "real once: innocent jobs are quarantined with the one that kills",
-           both(sql("finish_job", "?5 >= 2", "?5 >= 9"), sql("release_job", "crashes >= 2", "crashes >= 9"))),
+           both(sql("retry_job", "?3 >= 2", "?3 >= 9"), sql("release_job", "crashes >= 2", "crashes >= 9"))),
     Mutant("suspect_beside_actions", "a suspect mutation does not wait for the actions that run",
            swap(actions.ActionLoop, "pause", lambda self: True)),
     Mutant("unpaused", "actions start beside a suspect mutation",

@@ -146,7 +146,7 @@ async def _come_to_rest(world: World, cluster: Cluster, profile: Profile) -> Non
         unfinished = world.unfinished()
         if cluster.everything_asked and not unfinished:
             return
-        progress = sum(world.rows("select count(*), coalesce(max(seq), 0) from history where what = 'update'")[0])
+        progress = sum(world.rows("select count(*), coalesce(max(seq), 0) from sim_history where what = 'update'")[0])
         if progress != seen:
             seen, progress_at = progress, world.now_ms()
         due = [due_at - START for *_, due_at in unfinished]

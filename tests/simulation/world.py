@@ -1,9 +1,9 @@
 """The world of a simulated run: the one database that survives everything, and the ground truth about it.
 
 The database is the real SQLite store, in memory, shared by all simulated processes as PostgreSQL would be. Triggers
-write every committed change of a job, and every document, into the table `history`: in the order of the commits, with
-the transaction, the virtual time and the process. What is rolled back leaves no trace there, so the history is what
-really happened, and the checker (`tests.simulation.checker`) reads nothing else of the database.
+write every committed change of a job, and every document, into the table `sim_history`: in the order of the commits,
+with the transaction, the virtual time and the process. What is rolled back leaves no trace there, so the history is
+what really happened, and the checker (`tests.simulation.checker`) reads nothing else of the database.
 
 Beside it stands what the database cannot know: the outside calls that actions made, and what callers were told.
 """
@@ -28,22 +28,22 @@ T = TypeVar("T")
 START: Final = Instant(1_800_000_000_000)
 
 HISTORY: Final = f"""
-create table history (
+create table sim_history (
     seq integer primary key, txn integer, at_ms integer, process text, what text, id text, tenant text,
     old_state text, new_state text, old_attempt integer, new_attempt integer, old_worker text, new_worker text,
     crashes integer
 );
 create trigger job_new after insert on jobs begin
-  insert into history (txn, at_ms, process, what, id, tenant, new_state, new_attempt)
+  insert into sim_history (txn, at_ms, process, what, id, tenant, new_state, new_attempt)
   values (sim_txn(), sim_now(), sim_process(), 'insert', new.id, new.tenant, new.state, new.attempt);
 end;
 create trigger job_stopped after update on jobs when new.stop > old.stop begin
-  insert into history (txn, at_ms, process, what, id, tenant)
+  insert into sim_history (txn, at_ms, process, what, id, tenant)
   values (sim_txn(), sim_now(), sim_process(), 'stop', new.id, new.tenant);
 end;
 create trigger job_changed after update on jobs
   when not (old.state = 'in_progress' and new.state = 'in_progress' and old.attempt = new.attempt) begin
-  insert into history (txn, at_ms, process, what, id, tenant, old_state, new_state, old_attempt, new_attempt,
+  insert into sim_history (txn, at_ms, process, what, id, tenant, old_state, new_state, old_attempt, new_attempt,
                        old_worker, new_worker, crashes)
   values (sim_txn(), sim_now(), sim_process(), 'update', new.id, new.tenant, old.state, new.state, old.attempt,
           new.attempt, old.worker_id, new.worker_id, new.crashes);
@@ -58,30 +58,58 @@ create trigger job_claimed after update on jobs when old.state = 'pending' and n
               when new.kind = 'action' then crashes >= {SUSPECT_CRASHES}
               else new.crashes >= {SUSPECT_CRASHES} and sim_acts(id) end;
 end;
-create trigger job_gone after delete on jobs begin
-  insert into history (txn, at_ms, process, what, id, tenant, old_state, new_attempt)
+create trigger job_ended after insert on history begin
+  insert into sim_history (txn, at_ms, process, what, id, tenant, old_state, new_state, old_attempt, new_attempt,
+                           old_worker, crashes)
+  values (sim_txn(), sim_now(), sim_process(),
+          case when exists (select 1 from job_facts where id = new.id) then 'update' else 'insert' end, new.id,
+          new.tenant, (select state from job_facts where id = new.id), new.state, new.attempt, new.attempt,
+          new.worker_id, new.crashes);
+  insert or ignore into job_facts values (new.id, new.tenant, new.kind, new.name, new.args, new.parent_id, new.key,
+                                          null, null, new.state, new.due_at, new.crashes, new.error, sim_txn());
+  update job_facts set state = new.state, due_at = new.due_at, crashes = new.crashes, error = new.error
+   where id = new.id;
+end;
+create trigger job_overwritten after update on history begin
+  insert into sim_history (txn, at_ms, process, what, id, tenant, old_state, new_state, old_attempt, new_attempt,
+                           old_worker, crashes)
+  values (sim_txn(), sim_now(), sim_process(), 'update', new.id, new.tenant, old.state, new.state, old.attempt,
+          new.attempt, old.worker_id, new.crashes);
+end;
+create trigger job_vanished after delete on jobs when not exists (select 1 from history where id = old.id) begin
+  insert into sim_history (txn, at_ms, process, what, id, tenant, old_state)
+  values (sim_txn(), sim_now(), sim_process(), 'delete', old.id, old.tenant, old.state);
+end;
+create trigger job_gone after delete on history begin
+  insert into sim_history (txn, at_ms, process, what, id, tenant, old_state, new_attempt)
   values (sim_txn(), sim_now(), sim_process(), 'delete', old.id, old.tenant, old.state, old.completed_at);
 end;
 create table job_facts (id text primary key, tenant text, kind text, name text, args text, parent_id text, key text,
                         retry text, on_complete text, state text, due_at integer, crashes integer, error text,
                         txn integer);
 create trigger job_fact after insert on jobs begin
-  insert into job_facts values (new.id, new.tenant, new.kind, new.name, new.args, new.parent_id, new.key, new.retry,
-                                new.on_complete, new.state, new.due_at, new.crashes, new.error, sim_txn());
+  insert into job_facts
+  values (new.id, new.tenant, new.kind, new.name,
+          case new.args when '' then (select args from bodies where id = new.id) else new.args end, new.parent_id,
+          new.key, new.retry, new.on_complete, new.state, new.due_at, new.crashes, new.error, sim_txn());
 end;
 create trigger job_fact_changed after update on jobs begin
   update job_facts set state = new.state, due_at = new.due_at, crashes = new.crashes, error = new.error
    where id = new.id;
 end;
+create trigger job_fact_overwritten after update on history begin
+  update job_facts set state = new.state where id = new.id;
+end;
 create trigger worker_new after insert on workers begin
-  insert into history (txn, at_ms, process, what, id)
+  insert into sim_history (txn, at_ms, process, what, id)
   values (sim_txn(), sim_now(), sim_process(), 'registered', new.id);
 end;
 create trigger worker_gone after delete on workers begin
-  insert into history (txn, at_ms, process, what, id) values (sim_txn(), sim_now(), sim_process(), 'worker', old.id);
+  insert into sim_history (txn, at_ms, process, what, id)
+  values (sim_txn(), sim_now(), sim_process(), 'worker', old.id);
 end;
 create trigger document_new after insert on documents begin
-  insert into history (txn, at_ms, process, what, id, tenant, new_state)
+  insert into sim_history (txn, at_ms, process, what, id, tenant, new_state)
   values (sim_txn(), sim_now(), sim_process(), 'document', new.id, new.tenant, new.body);
 end;
 """
@@ -194,7 +222,10 @@ class World:
 
     def call_outside(self, job_id: str, attempt: int, tag: str) -> None:
         """An action calls the outside world, now and irrevocably."""
-        row = self.database.execute("select state, attempt from jobs where id = ?", (job_id,)).fetchone()
+        row = self.database.execute(
+            "select state, attempt from jobs where id = ? union all select state, attempt from history where id = ?",
+            (job_id, job_id),
+        ).fetchone()
         state, claims = row if row else ("gone", 0)
         self.calls.append(OutsideCall(job_id, attempt, tag, self.last_seq(), state, claims))
 
@@ -221,7 +252,7 @@ class World:
 
     def last_seq(self) -> int:
         """The newest entry of the history."""
-        return int(self.database.execute("select coalesce(max(seq), 0) from history").fetchone()[0])
+        return int(self.database.execute("select coalesce(max(seq), 0) from sim_history").fetchone()[0])
 
     def rows(self, query: str, *params: Any) -> list[tuple[Any, ...]]:
         """Rows of the shared database, outside of every transaction of the engine's."""
@@ -231,7 +262,9 @@ class World:
         """Any job there is, for whoever wants to cancel one: one of the newest, or an action that runs."""
         rows = self.rows("select id from jobs where state = 'in_progress' and kind = 'action' order by id")
         if not rows or self.loop.random.random() < 0.4:
-            rows = self.rows("select id from jobs order by id desc limit 12")
+            rows = self.rows(
+                "select id from (select id from jobs union all select id from history) order by id desc limit 12"
+            )
         return rows[self.loop.random.randrange(len(rows))][0] if rows else None
 
     def unfinished(self) -> list[tuple[str, str, str, int]]:

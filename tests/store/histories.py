@@ -16,6 +16,7 @@ from evertick.base.instants import Instant
 from evertick.base.records.jobs import (
     COMPLETION,
     JOB_ERROR,
+    OCCURRENCE,
     SERVES,
     UNFINISHED,
     Call,
@@ -23,18 +24,21 @@ from evertick.base.records.jobs import (
     IndexPart,
     Job,
     JobEnd,
+    JobError,
     JobFilter,
     JobState,
     NewJob,
+    OccurrenceRef,
     Serves,
     Stop,
     StoredDocument,
     Worker,
 )
+from evertick.base.records.logs import LogLine
 from evertick.base.records.retry import RETRY
 from evertick.store.contract.claims import START, Share
 from tests.store.model import ModelStore, ModelTransaction, Tables
-from tests.store.schedule_histories import FED, SELDOM, ScheduleDraws
+from tests.store.schedule_histories import FED, SCHEDULES, SELDOM, ScheduleDraws
 
 TENANTS: Final = (DEFAULT_TENANT, TenantId("other"))
 KINDS: Final = (FunctionKind.MUTATION, FunctionKind.ACTION)
@@ -187,10 +191,15 @@ class History(ScheduleDraws):
             key=pick(KEYS) if self._maybe(0.15) else None,
             retry=pick((None, RETRY.text('{"max":3}'))),
             on_complete=pick((None, COMPLETION.text("{}"))),
+            schedule=OCCURRENCE.value(self._occurrence()) if self._maybe(0.3) else None,
             state=JobState.CANCELED if self._maybe(0.1) else JobState.PENDING,
             pool=pick(POOLS),
             priority=pick((0, 0, 0, 1, -2)),
         )
+
+    def _occurrence(self) -> OccurrenceRef:
+        schedule_id = self._random.choice(SCHEDULES)
+        return OccurrenceRef(schedule_id, "schedule", "", self._moment(), "run", None, None)
 
     def draw_claim_jobs(self, tables: Tables) -> Any:
         ready = ModelTransaction(tables).ready_heads(limit=9)
@@ -198,7 +207,12 @@ class History(ScheduleDraws):
         heads = [head._replace(rank=head.rank - self._random.randint(-3, 9)) for head in heads]
         shares = [Share(head, self._random.randint(1, 4)) for head in heads]
         size = 1_000_000 if self._maybe(0.7) else self._random.randint(0, 60)
-        return (shares,), {"kind": self._pick(KINDS), "worker_id": self._pick(WORKERS), "bytes_max": size}
+        return (shares,), {
+            "kind": self._pick(KINDS),
+            "worker_id": self._pick(WORKERS),
+            "now": self._moment(),
+            "bytes_max": size,
+        }
 
     def draw_next_waiting_at(self, tables: Tables) -> Any:
         return (), {}
@@ -229,22 +243,24 @@ class History(ScheduleDraws):
         mine = [job for job in held if job.worker_id == worker_id]
         chosen = self._random.sample(mine, min(len(mine), self._random.randint(1, 3)))
         others = [tables.jobs[i] for i in tables.jobs if self._maybe(0.02) and tables.jobs[i] not in chosen]
-        return ([self._end(job) for job in (*chosen, *others)],), {"worker_id": worker_id}
+        return ([self._end(job) for job in (*chosen, *others)],), {"worker_id": worker_id, "now": self._moment()}
 
     def _end(self, job: Job) -> JobEnd:
         state = self._pick([state for state in STATES if state is not JobState.IN_PROGRESS])
         failed = state is not JobState.SUCCESS  # a success repeats what its claim said
         return JobEnd(
             id=job.id,
+            tenant=job.tenant,
+            name=job.name,
             attempt=job.attempt - (1 if self._maybe(0.1) else 0),
             state=state,
             completed_at=None if state is JobState.PENDING else self._moment(),
-            due_at=Instant(job.due_at + self._random.randint(0, 30)) if failed else job.due_at,
+            due_at=Instant(job.due_at + self._random.randint(0, 30)) if state is JobState.PENDING else job.due_at,
             failures=job.failures + failed,
             crashes=job.crashes + (failed and self._maybe(0.5)),
             result=self._pick((None, "1")),
-            error=self._pick((None, JOB_ERROR.text('{"e":1}'))) if failed else None,
-            logs=self._pick((None, "[]")),
+            error=self._pick((None, JOB_ERROR.value(JobError("E", "text")))) if failed else None,
+            started_at=self._pick((None, self._moment())),
         )
 
     def draw_is_held(self, tables: Tables) -> Any:
@@ -270,6 +286,8 @@ class History(ScheduleDraws):
             name=self._pick(NAMES) if self._maybe(0.2) else None,
             due_from=Instant(self._now - 20) if self._maybe(0.2) else None,
             due_until=Instant(self._now) if self._maybe(0.2) else None,
+            parent_id=self._any_job(tables) if self._maybe(0.2) else None,
+            schedule_id=self._pick(SCHEDULES) if self._maybe(0.1) else None,
         )
         after = self._any_job(tables)
         newest = self._maybe(0.5)
@@ -285,6 +303,21 @@ class History(ScheduleDraws):
             job = self._pick(unfinished)
             return (job.id,), {"tenant": job.tenant, "now": self._moment(), "stop": stop}
         return (self._some_id(tables),), {"tenant": self._pick(TENANTS), "now": self._moment(), "stop": stop}
+
+    def draw_get_jobs(self, tables: Tables) -> Any:
+        return ([self._some_id(tables) for _ in range(self._random.randint(0, 3))],), {"tenant": self._pick(TENANTS)}
+
+    def draw_list_attempts(self, tables: Tables) -> Any:
+        return (self._some_id(tables),), {}
+
+    def draw_list_logs(self, tables: Tables) -> Any:
+        return (self._some_id(tables),), {}
+
+    def draw_add_logs(self, tables: Tables) -> Any:
+        lines = [
+            LogLine(n, self._moment(), "info", f"{n}", self._maybe(0.1)) for n in range(self._random.randint(1, 3))
+        ]
+        return ([(self._some_id(tables), self._random.randint(1, 2), lines)],), {}
 
     def draw_find_unfinished_key(self, tables: Tables) -> Any:
         return (self._pick(KEYS),), {"tenant": self._pick(TENANTS)}

@@ -7,11 +7,12 @@ transaction at a time, and nothing of locks, lost connections or performance.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import accumulate, zip_longest
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from evertick.base.errors import WriteConflict
 from evertick.base.ids import JobId, QueueId, TenantId, WorkerId, queue_of
 from evertick.base.instants import Instant
+from evertick.base.records.history import JobAttempt, JobCounts, JobLine
 from evertick.base.records.jobs import (
     PRIORITY_MS,
     UNFINISHED,
@@ -26,11 +27,13 @@ from evertick.base.records.jobs import (
     JobError,
     JobFilter,
     JobState,
+    JobSummary,
     NewJob,
     Stop,
     StoredDocument,
     Worker,
 )
+from evertick.base.records.logs import LogLine
 from evertick.base.records.stored import Stored
 from evertick.rules.jobs.lifecycle import SUSPECT_CRASHES
 from evertick.store.contract.claims import START, Head, Share, Suspect
@@ -52,6 +55,9 @@ class Tables(ScheduleTables):
     indexes: dict[tuple[TenantId, str], str] = field(default_factory=dict)
     calls: dict[tuple[TenantId, str], tuple[Call, Instant]] = field(default_factory=dict)
     stages: dict[JobId, str] = field(default_factory=dict)
+    attempts: dict[tuple[JobId, int], JobAttempt] = field(default_factory=dict)
+    last_attempts: dict[JobId, WorkerId] = field(default_factory=dict)
+    logs: dict[tuple[JobId, int, int], LogLine] = field(default_factory=dict)
 
     def copy(self) -> "Tables":
         """The same state, to come back to."""
@@ -91,13 +97,15 @@ class ModelTransaction(ScheduleModel):
             self._save(
                 Job(
                     id=job.id, tenant=job.tenant, kind=job.kind, name=job.name, args=job.args, state=job.state,
-                    requested_at=job.requested_at, due_at=job.due_at, created_at=job.created_at,
-                    completed_at=job.created_at if job.state is CANCELED else None,
-                    attempt=0, failures=0, crashes=0, worker_id=None, parent_id=job.parent_id, key=job.key,
-                    retry=job.retry, on_complete=job.on_complete, result=None, error=None, logs=None, pool=job.pool,
-                    priority=job.priority,
+                    requested_at=job.requested_at, due_at=job.due_at, created_at=job.created_at, started_at=None,
+                    completed_at=None, attempt=0, failures=0, crashes=0, worker_id=None, parent_id=job.parent_id,
+                    key=job.key, retry=job.retry, on_complete=job.on_complete,
+                    schedule=job.schedule, schedule_id=None if job.schedule is None else job.schedule.value.id,
+                    result=None, error=None, pool=job.pool, priority=job.priority, stop=Stop.NONE,
                 )
             )  # fmt: skip
+            if job.state is CANCELED:
+                self._end(self.tables.jobs[job.id], state=CANCELED, completed_at=job.created_at)
             self.tables.stages[job.id] = "ready" if job.due_at <= job.created_at else "waiting"
 
     def next_waiting_at(self) -> Instant | None:
@@ -122,7 +130,7 @@ class ModelTransaction(ScheduleModel):
         return next(((job.pool, job.name) for job in self._pending("ready") if queue_id(job) == queue), None)
 
     def claim_jobs(
-        self, shares: Sequence[Share], *, kind: FunctionKind, worker_id: WorkerId, bytes_max: int
+        self, shares: Sequence[Share], *, kind: FunctionKind, worker_id: WorkerId, now: Instant, bytes_max: int
     ) -> list[Claim]:
         behind = [
             sorted((rank(job), job.id) for job in self._pending("ready")
@@ -132,7 +140,9 @@ class ModelTransaction(ScheduleModel):
         in_turn = [self.tables.jobs[each[1]] for turn in zip_longest(*behind) for each in turn if each is not None]
         sizes = list(accumulate(len(job.args.encode()) for job in in_turn))
         chosen = [job for i, (job, size) in enumerate(zip(in_turn, sizes, strict=True)) if size <= bytes_max or i == 0]
-        return sorted((self._claim(job, kind, worker_id) for job in chosen), key=lambda claim: (claim.rank, claim.id))
+        return sorted(
+            (self._claim(job, kind, worker_id, now) for job in chosen), key=lambda claim: (claim.rank, claim.id)
+        )
 
     def suspects(self, *, limit: int) -> list[Suspect]:
         found = sorted(self._pending("suspect"), key=lambda job: (job.due_at, job.id))[:limit]
@@ -140,14 +150,15 @@ class ModelTransaction(ScheduleModel):
 
     def claim_suspect(self, job_id: JobId, *, kind: FunctionKind, worker_id: WorkerId, now: Instant) -> Claim | None:
         due = [job for job in self._pending("suspect") if job.id == job_id and job.due_at <= now]
-        return self._claim(due[0], kind, worker_id) if due else None
+        return self._claim(due[0], kind, worker_id, now) if due else None
 
-    def _claim(self, job: Job, kind: FunctionKind, worker_id: WorkerId) -> Claim:
-        claimed = replace(job, state=IN_PROGRESS, kind=kind, attempt=job.attempt + 1, worker_id=worker_id)
+    def _claim(self, job: Job, kind: FunctionKind, worker_id: WorkerId, now: Instant) -> Claim:
+        changes = {"state": IN_PROGRESS, "kind": kind, "worker_id": worker_id, "started_at": now}
+        claimed = replace(job, attempt=job.attempt + 1, **changes)
         self._save(claimed)
         return claim_of(claimed)
 
-    def finish_jobs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId) -> set[JobId]:
+    def finish_jobs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId, now: Instant) -> set[JobId]:
         held = {
             end.id
             for end in ends
@@ -156,9 +167,18 @@ class ModelTransaction(ScheduleModel):
         }
         for end in ends:
             if end.id in held:
-                changes = {name: getattr(end, name) for name in JobEnd.__match_args__ if name not in ("id", "attempt")}
-                self._save(replace(self.tables.jobs[end.id], worker_id=None, **changes))
-                self.tables.stages[end.id] = "suspect" if end.crashes >= SUSPECT_CRASHES else "waiting"
+                job = self.tables.jobs[end.id]
+                began_at = end.started_at or job.started_at
+                changes = {"failures": end.failures, "crashes": end.crashes, "error": end.error}
+                if end.state is PENDING:
+                    outcome = "lost" if end.error is None else "failed"
+                    attempt = JobAttempt(end.attempt, worker_id, began_at, now, outcome, end.error)
+                    self.tables.attempts[end.id, end.attempt] = attempt
+                    self._save(replace(job, state=PENDING, worker_id=None, due_at=end.due_at, **changes))
+                    self.tables.stages[end.id] = "suspect" if end.crashes >= SUSPECT_CRASHES else "waiting"
+                else:
+                    changes |= {"state": end.state, "completed_at": end.completed_at, "result": end.result}
+                    self._end(job, started_at=began_at, **changes)
         return held
 
     def _is_asked_to_stop(self, job_id: JobId) -> bool:
@@ -186,24 +206,50 @@ class ModelTransaction(ScheduleModel):
         job = self.tables.jobs.get(job_id)
         return job if job is not None and job.tenant == tenant else None
 
+    def get_jobs(self, ids: Sequence[JobId], *, tenant: TenantId) -> list[Job]:
+        return [job for job in self._sorted() if job.id in ids and job.tenant == tenant]
+
     def list_jobs(
         self, where: JobFilter, *, limit: int, after: str | None = None, newest_first: bool = False
-    ) -> list[Job]:
+    ) -> list[JobSummary]:
         found = [
-            job
+            JobSummary(**{each.name: getattr(job, each.name) for each in fields(JobSummary)})
             for job in self._sorted()
             if job.tenant == where.tenant
             and (not where.states or job.visible_state in where.states)
             and where.name in (None, job.name)
+            and where.schedule_id in (None, job.schedule_id)
+            and where.parent_id in (None, job.parent_id)
             and (where.due_from is None or job.due_at >= where.due_from)
             and (where.due_until is None or job.due_at < where.due_until)
             and (after is None or (job.id < after if newest_first else job.id > after))
         ]
         return (found[::-1] if newest_first else found)[:limit]
 
-    def count_jobs(self, tenant: TenantId) -> dict[str, int]:
-        shown = [job.visible_state for job in self.tables.jobs.values() if job.tenant == tenant]
-        return {state.value: shown.count(state) for state in JobState}
+    def count_jobs(self, tenant: TenantId) -> dict[str, JobCounts]:
+        mine = [job for job in self.tables.jobs.values() if job.tenant == tenant]
+        shown = {
+            name: [job.visible_state for job in mine if job.name == name] for name in sorted({j.name for j in mine})
+        }
+        return {name: JobCounts(*(states.count(state) for state in JobState)) for name, states in shown.items()}
+
+    def list_attempts(self, job_id: JobId) -> list[JobAttempt]:
+        found = [attempt for (owner, _), attempt in self.tables.attempts.items() if owner == job_id]
+        job = self.tables.jobs.get(job_id)
+        if job is not None and job_id in self.tables.last_attempts:
+            last = (job.attempt, self.tables.last_attempts[job_id], job.started_at, job.completed_at)
+            found.append(JobAttempt(*last, job.state.value, job.error))
+        if job is not None and job.visible_state is IN_PROGRESS and job.worker_id is not None:
+            found.append(JobAttempt(job.attempt, job.worker_id, job.started_at, None, None, None))
+        return sorted(found, key=lambda attempt: attempt.attempt)
+
+    def add_logs(self, lines: Iterable[tuple[JobId, int, Sequence[LogLine]]]) -> None:
+        for job_id, attempt, log in lines:
+            for line in log:
+                self.tables.logs.setdefault((job_id, attempt, line.number), line)
+
+    def list_logs(self, job_id: JobId) -> list[JobLine]:
+        return [JobLine(place[1], line) for place, line in sorted(self.tables.logs.items()) if place[0] == job_id]
 
     def cancel_job(
         self, job_id: JobId, *, tenant: TenantId, now: Instant, stop: Stop = Stop.CANCEL
@@ -214,7 +260,7 @@ class ModelTransaction(ScheduleModel):
         if job.state is JobState.IN_PROGRESS and job.kind is FunctionKind.ACTION:
             self._save(replace(job, stop=max(job.stop, stop), key=None))
             return CanceledJob(job.on_complete, job.schedule, still_runs=True)
-        self._save(replace(job, state=CANCELED, completed_at=now, worker_id=None))
+        self._end(job, state=CANCELED, completed_at=now)
         return CanceledJob(job.on_complete, job.schedule)
 
     def find_unfinished_key(self, key: str, *, tenant: TenantId) -> JobId | None:
@@ -225,6 +271,10 @@ class ModelTransaction(ScheduleModel):
         old = sorted(item for item in ended if item[0] < before)[:limit]
         for _, job_id in old:
             del self.tables.jobs[job_id]
+            self.tables.last_attempts.pop(job_id, None)
+        gone = {job_id for _, job_id in old}
+        self.tables.attempts = {place: row for place, row in self.tables.attempts.items() if place[0] not in gone}
+        self.tables.logs = {place: line for place, line in self.tables.logs.items() if place[0] not in gone}
         return len(old)
 
     # -- workers
@@ -352,6 +402,12 @@ class ModelTransaction(ScheduleModel):
             pass
 
     # -- helpers
+
+    def _end(self, job: Job, **changes: Any) -> None:
+        """A job has ended."""
+        if job.worker_id is not None:
+            self.tables.last_attempts[job.id] = job.worker_id
+        self._save(replace(job, worker_id=None, **changes))
 
     def _save(self, job: Job) -> None:
         self.tables.jobs[job.id] = job

@@ -82,6 +82,8 @@ def end_of(claim: Claim, state: JobState = JobState.SUCCESS, **changes: Any) -> 
     """The end of a claimed attempt, with `changes`."""
     end: dict[str, Any] = {
         "id": claim.id,
+        "tenant": claim.tenant,
+        "name": claim.name,
         "attempt": claim.attempt,
         "state": state,
         "completed_at": None if state is JobState.PENDING else at(5),
@@ -90,7 +92,7 @@ def end_of(claim: Claim, state: JobState = JobState.SUCCESS, **changes: Any) -> 
         "crashes": claim.crashes,
         "result": None,
         "error": None,
-        "logs": None,
+        "logs": (),
     }
     return JobEnd(**(end | in_parts(changes)))
 
@@ -135,7 +137,7 @@ def claim_in(
     for head in sorted(heads, key=lambda head: head.rank) if limit else ():
         share = Share(head, limit - len(claims))
         if share.limit:
-            claims += tx.claim_jobs([share], kind=kind, worker_id=worker_id, bytes_max=10**9)
+            claims += tx.claim_jobs([share], kind=kind, worker_id=worker_id, now=NOW, bytes_max=10**9)
     return claims
 
 
@@ -150,7 +152,7 @@ def finish(
     store: Store, *ends: JobEnd, worker_id: WorkerId = ANN, isolation: Isolation = Isolation.SERIALIZABLE
 ) -> set[JobId]:
     """End attempts in a transaction of their own."""
-    return store.write(lambda tx: tx.finish_jobs(ends, worker_id=worker_id), isolation=isolation)
+    return store.write(lambda tx: tx.finish_jobs(ends, worker_id=worker_id, now=at(5)), isolation=isolation)
 
 
 def cancel(store: Store, number: int = 1, *, tenant: TenantId = DEFAULT_TENANT) -> CanceledJob | None:

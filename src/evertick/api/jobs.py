@@ -1,12 +1,14 @@
 """The schema of a job."""
 
 import json
+from collections.abc import Sequence
 from typing import Any, Self
 
 from evertick.api.schema import Moment, Schema
 from evertick.base.ids import JobId, TenantId, WorkerId
-from evertick.base.instants import Instant, to_datetime
+from evertick.base.instants import to_datetime
 from evertick.base.records.jobs import FunctionKind, Job, JobState
+from evertick.base.records.logs import LINES_MAX, LogLine
 
 
 class JobView(Schema):
@@ -89,10 +91,13 @@ class JobLogs(Schema):
     is_truncated: bool
 
     @classmethod
-    def of(cls, job: Job) -> Self:
-        """The lines that a job's row holds."""
-        kept: dict[str, Any] = json.loads(job.logs) if job.logs else {"lines": [], "is_truncated": False}
-        lines = [
-            JobLogLine(time=to_datetime(Instant(at)), level=level, message=text) for at, level, text in kept["lines"]
-        ]
-        return cls(lines=tuple(lines), is_truncated=kept["is_truncated"])
+    def of(cls, lines: Sequence[LogLine]) -> Self:
+        """The lines of an attempt as they are kept."""
+        return cls(
+            lines=tuple(
+                JobLogLine(time=to_datetime(line.at), level=line.level, message=line.text)
+                for line in lines
+                if line.number < LINES_MAX
+            ),
+            is_truncated=any(line.is_cut for line in lines),
+        )

@@ -7,11 +7,10 @@ import json
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from evertick.api.deploys import DoctorReport, Finding, Problem
-from evertick.app.paging import all_schedules, job_pages, looked_at
+from evertick.app.paging import all_schedules, looked_at, whole_jobs
 from evertick.base.errors import FunctionNotFound, InvalidArguments, InvalidSpec, RegistrationError, SchemaMismatch
 from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.records.jobs import FunctionKind, Job, JobFilter, JobState
@@ -76,7 +75,7 @@ def _of_jobs(app: "App", transaction: Transaction, tenant: TenantId, *, limit: i
     groups: dict[_Complaint, _Group] = {}
     jobs = 0
     where = JobFilter(tenant=tenant, states=(JobState.PENDING,))
-    for job in chain.from_iterable(job_pages(transaction, where, limit=limit)):
+    for job in whole_jobs(transaction, where, limit=limit):
         jobs += 1
         for complaint in _of_job(app, job):
             group = groups.setdefault(complaint, _Group())

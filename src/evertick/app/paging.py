@@ -5,7 +5,7 @@ from typing import Final
 
 from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import Job, JobFilter
+from evertick.base.records.jobs import Job, JobFilter, JobSummary
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, ScheduleFilter
 from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
@@ -51,7 +51,7 @@ def all_schedules(transaction: Transaction, where: ScheduleFilter) -> Iterator[S
 
 def job_pages(
     transaction: Transaction, where: JobFilter, *, limit: int, newest_first: bool = False
-) -> Iterator[list[Job]]:
+) -> Iterator[list[JobSummary]]:
     """The jobs that `where` chooses, by id and page by page; no further page once there were `limit`."""
     after: str | None = None
     count = 0
@@ -62,3 +62,9 @@ def job_pages(
         if len(page) < PAGE_MAX:
             return
         after = page[-1].id
+
+
+def whole_jobs(transaction: Transaction, where: JobFilter, *, limit: int) -> Iterator[Job]:
+    """The jobs that `where` chooses with all that they carry, by id."""
+    for page in job_pages(transaction, where, limit=limit):
+        yield from transaction.get_jobs([job.id for job in page], tenant=where.tenant)

@@ -8,7 +8,7 @@ from evertick.api.status import FailureView, QueueView, StatusView, WorkerView
 from evertick.app.paging import job_pages, looked_at
 from evertick.base.ids import TenantId
 from evertick.base.instants import HOUR_MS, Instant, to_datetime, to_datetime_or_none
-from evertick.base.records.jobs import NO_ERROR, Job, JobFilter, JobState, blocked
+from evertick.base.records.jobs import NO_ERROR, Job, JobFilter, JobState, JobSummary, blocked
 from evertick.store.contract.store import Transaction
 
 JOBS_MAX: Final = 20_000
@@ -65,8 +65,9 @@ def _failures(
         where = JobFilter(tenant=tenant, states=(JobState.FAILED,))
         for page in job_pages(transaction, where, limit=JOBS_MAX - failed, newest_first=True):
             failed += len(page)
-            for job in page:
-                if job.completed_at is not None and job.completed_at >= since:
+            recent = [job.id for job in page if job.completed_at is not None and job.completed_at >= since]
+            for job in transaction.get_jobs(recent, tenant=tenant):
+                if job.completed_at is not None:
                     failures[tenant, job.name] = _with(failures.get((tenant, job.name)), job, job.completed_at)
     return failures, failed
 
@@ -83,7 +84,7 @@ class _Queue:
     lag_ms: int = 0
     """How long the oldest due job waits that is not blocked."""
 
-    def add(self, job: Job, now: Instant, *, is_blocked: bool) -> None:
+    def add(self, job: JobSummary, now: Instant, *, is_blocked: bool) -> None:
         """Count a job."""
         if job.state is JobState.IN_PROGRESS:
             self.running += 1

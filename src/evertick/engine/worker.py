@@ -11,11 +11,13 @@ from typing import Final
 
 from evertick.base.clock import SystemClock
 from evertick.base.errors import Conflict, Unavailable
+from evertick.engine.jobs.action_logs import ActionLogs
 from evertick.engine.jobs.actions import ActionLoop
 from evertick.engine.jobs.cancellation import CancellationLoop
 from evertick.engine.jobs.mutations.loop import MutationLoop
 from evertick.engine.maintenance.blocked import BlockedJobs
 from evertick.engine.maintenance.clock_sync import ClockSync
+from evertick.engine.maintenance.count_sums import CountSums
 from evertick.engine.maintenance.pruner import Pruner
 from evertick.engine.maintenance.reaper import Reaper, recover_all
 from evertick.engine.runtime.deps import EngineDeps
@@ -48,13 +50,15 @@ class Worker:
             Evaluator(deps, targets=targets),
             CancellationLoop(deps, self.actions),
         ]
-        self._maintenance: list[Loop] = [Pruner(deps), BlockedJobs(deps)]
+        action_logs = ActionLogs(deps, running=self.actions.running_logs)
+        self.actions.on_started = action_logs.poke
+        self._maintenance: list[Loop] = [action_logs, Pruner(deps), BlockedJobs(deps)]
         self._clock_sync: ClockSync | None = None
         if not deps.store.single_engine:
             if isinstance(deps.clock, SystemClock):
                 self._clock_sync = ClockSync(deps, deps.clock)
                 self._maintenance.append(self._clock_sync)
-            self._maintenance.append(Reaper(deps, self._clock_sync))
+            self._maintenance += [Reaper(deps, self._clock_sync), CountSums(deps)]
         self._stopped = asyncio.Event()
         self._at_once = asyncio.Event()
         self.has_ended = False

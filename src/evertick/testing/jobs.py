@@ -1,13 +1,16 @@
 """What a test sees of a job."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from evertick.base.ids import JobId
 from evertick.base.instants import Instant, to_datetime
+from evertick.base.records.history import JobLine
 from evertick.base.records.jobs import FunctionKind, Job, JobState
+from evertick.base.records.logs import LINES_MAX
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,10 +48,10 @@ class JobView:
     """It is due, and the worker does not have its function."""
 
 
-def view(job: Job, *, blocked: bool) -> JobView:
-    """What a test sees of `job`."""
+def view(job: Job, lines: Sequence[JobLine], *, blocked: bool) -> JobView:
+    """What a test sees of `job`, whose attempts logged `lines`."""
     error = None if job.error is None else job.error.value
-    logs = json.loads(job.logs or '{"lines": [], "is_truncated": false}')
+    logs = [each.line for each in lines if each.attempt == job.attempt]
     return JobView(
         id=job.id,
         name=job.name,
@@ -66,8 +69,8 @@ def view(job: Job, *, blocked: bool) -> JobView:
         error=None if error is None else error.text,
         error_data=None if error is None or error.data is None else json.loads(error.data),
         traceback=None if error is None else error.traceback,
-        logs=[f"{level}: {text}" for _, level, text in logs["lines"]],
-        logs_truncated=logs["is_truncated"],
+        logs=[f"{line.level}: {line.text}" for line in logs if line.number < LINES_MAX],
+        logs_truncated=any(line.is_cut for line in logs),
         key=job.key,
         parent_id=job.parent_id,
         blocked=blocked,

@@ -165,7 +165,7 @@ class World(SimulatedEngine, ScheduleStories, OwnConnections):
             while True:
                 after = found[-1].id if found else None
                 page = transaction.list_jobs(where, limit=PAGE, after=after)
-                found += self._views(transaction, page)
+                found += self._views(transaction, transaction.get_jobs([job.id for job in page], tenant=self._tenant))
                 if len(page) < PAGE:
                     return found
 
@@ -188,7 +188,7 @@ class World(SimulatedEngine, ScheduleStories, OwnConnections):
 
     def _views(self, transaction: Transaction, jobs: list[Job]) -> list[JobView]:
         waits = blocked(jobs, transaction.list_workers(), self._clock.now())
-        return [view(job, blocked=job.id in waits) for job in jobs]
+        return [view(job, transaction.list_logs(job.id), blocked=job.id in waits) for job in jobs]
 
     def get(self, document_id: str) -> Document | None:
         """A document, or None."""

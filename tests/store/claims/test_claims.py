@@ -206,7 +206,7 @@ def test_shares_bound_what_is_taken_behind_each_head_and_take_turns(store: Store
         work: list[list[Claim]] = []
 
         def look(tx: Transaction) -> None:
-            work.append(tx.claim_jobs(shares, kind=MUTATION, worker_id=ANN, bytes_max=bytes_max))
+            work.append(tx.claim_jobs(shares, kind=MUTATION, worker_id=ANN, now=NOW, bytes_max=bytes_max))
             raise Undone
 
         with pytest.raises(Undone):

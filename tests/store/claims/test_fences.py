@@ -27,16 +27,15 @@ from tests.store.rows import (
     numbers,
 )
 
+BOOM = '{"type": "Boom", "message": "m", "traceback": "", "data": null}'
 
-@pytest.mark.parametrize("logs", ["[2]", None])
+
 @pytest.mark.parametrize("state", ENDED)
-def test_an_attempt_ends_with_everything_that_is_known_of_it(store: Store, state: JobState, logs: str | None) -> None:
+def test_an_attempt_ends_with_everything_that_is_known_of_it(store: Store, state: JobState) -> None:
     claimed = claim_one(store, kind=ACTION, on_complete="[]")
     failed = state is not JobState.SUCCESS
     failures, crashes, error = (2, 1, '{"e":"ä"}') if failed else (0, 0, None)
-    end = end_of(
-        claimed, state, completed_at=at(9), failures=failures, crashes=crashes, result="1", error=error, logs=logs
-    )
+    end = end_of(claimed, state, completed_at=at(9), failures=failures, crashes=crashes, result="1", error=error)
 
     held = finish(store, end)
 
@@ -44,27 +43,27 @@ def test_an_attempt_ends_with_everything_that_is_known_of_it(store: Store, state
     assert held == {job_id(1)}
     assert (job.state, job.visible_state, job.completed_at, job.worker_id) == (state, state, at(9), None)
     assert (job.attempt, job.failures, job.crashes) == (1, failures, crashes)
-    assert (job.result, text_of(job.error), job.logs, text_of(job.on_complete)) == ("1", error, logs, "[]")
+    assert (job.result, text_of(job.error), text_of(job.on_complete)) == ("1", error, "[]")
 
 
 def test_nothing_of_an_earlier_attempt_is_left_in_a_success(store: Store) -> None:
-    finish(store, end_of(claim_one(store), JobState.PENDING, failures=1, error="boom", logs="[1]", result="1"))
+    finish(store, end_of(claim_one(store), JobState.PENDING, failures=1, error=BOOM, result="1"))
     (again,) = claim(store)
 
     finish(store, end_of(again))
 
     job = get(store)
     assert (job.state, job.attempt, job.failures) == (JobState.SUCCESS, 2, 1)
-    assert (job.result, job.error, job.logs) == (None, None, None)
+    assert (job.result, job.error) == (None, None)
 
 
 def test_a_retry_waits_for_its_new_moment_and_counts_the_attempt(store: Store) -> None:
     claimed = claim_one(store)
-    finish(store, end_of(claimed, JobState.PENDING, due_at=at(500), failures=1, error="boom"))
+    finish(store, end_of(claimed, JobState.PENDING, due_at=at(500), failures=1, error=BOOM))
 
     job = get(store)
     assert (job.state, job.due_at, job.completed_at, job.worker_id) == (JobState.PENDING, at(500), None, None)
-    assert (job.failures, text_of(job.error), job.attempt) == (1, "boom", 1)
+    assert (job.failures, text_of(job.error), job.attempt) == (1, BOOM, 1)
     assert claim(store, now=at(499)) == []
     (again,) = claim(store, now=at(500), worker_id=BEN)
     assert (again.attempt, again.failures) == (2, 1)

@@ -44,6 +44,7 @@ def app_at(url: str) -> App:
 
     @app.mutation(name="note")
     def note(ctx: MutationCtx, text: str) -> str:
+        ctx.log.info("%d characters", len(text))
         return str(ctx.db.insert("notes", {"text": text}))
 
     return app
@@ -55,17 +56,24 @@ def test_everything_moves_and_goes_on(plain: str) -> None:
     before = app_at(plain)
     before.migrate()
     document = before.call("note", "before")
+    text = "long" * 1_000
+    with Engine(before) as engine:
+        ended = before.scheduler.run_after(0, "note", text)
+        engine.wait(ended)
     job = before.scheduler.run_after(0, "note", "after")
     before.close()
 
-    assert "jobs" in move_tables(place_in(plain))
+    assert {"jobs", "history", "bodies", "attempts", "logs", "job_counts"} <= set(move_tables(place_in(plain)))
 
     after = app_at(place_in(plain))
     assert after.environment.store.migrate() == []
     assert after.db.get(document) == before_and(after, document)
+    assert (after.jobs.get(ended).state, after.jobs.get(ended).args) == ("success", {"text": text})
+    assert [line.message for line in after.jobs.logs(ended).lines] == [f"{len(text)} characters"]
     with Engine(after) as engine:
         engine.wait(job)
     assert after.jobs.get(job).state == "success"
+    assert after.jobs.counts()["success"] == 2
     after.close()
     assert run_sql(plain, "select item from orders") == [("tea",)]
     left = {
@@ -80,7 +88,7 @@ def test_everything_moves_and_goes_on(plain: str) -> None:
 
 def before_and(app: App, document: str) -> object:
     """The document as a query finds it: its indexes have moved, too."""
-    (found,) = app.db.query("notes").collect()
+    found, _ = app.db.query("notes").collect()
     assert found["_id"] == document
     return found
 

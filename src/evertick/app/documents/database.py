@@ -255,9 +255,10 @@ class _JobSource:
     ) -> Iterator[tuple[list[str], Document]]:
         position = _start(f"{JOB_PREFIX}_", after, bounds, descending)
         while True:
-            jobs = self._run.unit.flush_to_db().list_jobs(
-                JobFilter(tenant=self._run.tenant), limit=page, after=position, newest_first=descending
-            )
+            transaction, where = self._run.unit.flush_to_db(), JobFilter(tenant=self._run.tenant)
+            listed = transaction.list_jobs(where, limit=page, after=position, newest_first=descending)
+            jobs = transaction.get_jobs([job.id for job in listed], tenant=where.tenant)
+            jobs.sort(key=lambda job: job.id, reverse=descending)
             for job in jobs:
                 if _is_beyond(job.id, bounds, descending):
                     return

@@ -87,7 +87,7 @@ class Execution:
         try:
             occurrence = _occurrence_of(claim, function)
         except SchemaMismatch as error:  # of this row, so of this job alone
-            return Ran(raised_by(error), None)
+            return Ran(raised_by(error))
         run = TransactionRun(
             clock=self._e.clock,
             name=claim.name,
@@ -126,7 +126,7 @@ class Execution:
         try:
             occurrence = _occurrence_of(claim, function)
         except SchemaMismatch as error:
-            return Ran(raised_by(error), None)
+            return Ran(raised_by(error))
         run = Run(
             clock=self._e.clock,
             name=claim.name,
@@ -136,6 +136,7 @@ class Execution:
             attempt=claim.failures + 1,
             schedule=occurrence,
             asked=running,
+            lines=running.log,
         )
         attempt = ActionAttempt(
             environment=self._e,
@@ -148,7 +149,7 @@ class Execution:
             encoded=partial(_result_text, claim, function),
             raised=partial(self._failed, claim=claim, function=function),
         )
-        return Ran(await attempt.outcome(), run.stored_log())
+        return Ran(await attempt.outcome())
 
     # -- calls from outside
 

@@ -67,21 +67,34 @@ class JobOperations:
             rows = transaction.list_jobs(chosen, limit=limit + 1, after=after, newest_first=newest_first)
             page = rows[:limit]
             cursor = page[-1].id if len(rows) > limit else None
-            return JobPage(jobs=self._views(transaction, page), cursor=cursor)
+            whole = {job.id: job for job in transaction.get_jobs([job.id for job in page], tenant=self.tenant)}
+            jobs = [whole[job.id] for job in page if job.id in whole]
+            return JobPage(jobs=self._views(transaction, jobs), cursor=cursor)
 
         return work
 
     def counts(self) -> Work[dict[str, int]]:
         """How many jobs there are in each state; finished ones as long as they are kept."""
-        return lambda transaction: dict.fromkeys(JobState, 0) | transaction.count_jobs(self.tenant)
+
+        def work(transaction: Transaction) -> dict[str, int]:
+            functions = transaction.count_jobs(self.tenant).values()
+            return {state.value: sum(getattr(each, state.value) for each in functions) for state in JobState}
+
+        return work
 
     def logs(self, job_id: JobId | str) -> Work[JobLogs]:
-        """What the function of a job wrote with `ctx.log` in its last attempt.
+        """What the function of a job wrote with `ctx.log` in its last attempt; an action's while it runs, too.
 
         Raises JobNotFound, InvalidArguments for the id of something else.
         """
         job_id = require_job_id(job_id)
-        return lambda transaction: JobLogs.of(repair.job_found(transaction, job_id, self.tenant))
+
+        def work(transaction: Transaction) -> JobLogs:
+            job = repair.job_found(transaction, job_id, self.tenant)
+            lines = transaction.list_logs(job.id)
+            return JobLogs.of([each.line for each in lines if each.attempt == job.attempt])
+
+        return work
 
     def cancel(self, job_id: JobId | str) -> Work[JobView]:
         """Cancel a job and return it: a pending one never starts, an ended one stays as it is.
@@ -140,9 +153,9 @@ class JobOperations:
         newest = newest or self.make_id(JOB_PREFIX, self.clock.now())  # jobs that fail again meanwhile are left
 
         def work(transaction: Transaction) -> Page:
-            page = [job for job in transaction.list_jobs(chosen, limit=RETRY_PAGE, after=last) if job.id < newest]
-            count = sum(self._retried(transaction, job) for job in page)
-            return count, f"{page[-1].id} {newest}" if len(page) == RETRY_PAGE else None
+            page = [job.id for job in transaction.list_jobs(chosen, limit=RETRY_PAGE, after=last) if job.id < newest]
+            count = sum(self._retried(transaction, job) for job in transaction.get_jobs(page, tenant=self.tenant))
+            return count, f"{page[-1]} {newest}" if len(page) == RETRY_PAGE else None
 
         return work
 

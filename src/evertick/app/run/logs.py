@@ -1,14 +1,12 @@
 """Logs: the lines a function writes while it runs, kept with its job and passed on to `logging`."""
 
-import json
 import logging
 from collections.abc import Mapping
 from typing import Final
 
 from evertick.base.clock import Clock
-
-LINES_MAX: Final = 256
-LINE_CHARS_MAX: Final = 4_096
+from evertick.base.records.logs import AttemptLog
+from evertick.base.records.stored import storable
 
 _logger: Final = logging.getLogger("evertick.functions")
 
@@ -16,13 +14,12 @@ _logger: Final = logging.getLogger("evertick.functions")
 class RunLog:
     """`ctx.log`: debug, info, warning and error, with %-style arguments as in `logging`."""
 
-    __slots__ = ("_clock", "_function", "_lines", "_truncated")
+    __slots__ = ("_clock", "_function", "_log")
 
-    def __init__(self, function: str, clock: Clock) -> None:
+    def __init__(self, function: str, clock: Clock, log: AttemptLog) -> None:
         self._function = function
         self._clock = clock
-        self._lines: list[tuple[int, str, str]] = []
-        self._truncated = False
+        self._log = log
 
     def debug(self, message: str, *args: object) -> None:
         """Write a line that only helps to find a fault."""
@@ -40,21 +37,10 @@ class RunLog:
         """Write a line about something that went wrong."""
         self._write(logging.ERROR, message, args)
 
-    def to_json(self) -> str | None:
-        """The lines as they are kept with the job: `{"lines": [[ms, level, text], ...], "is_truncated": bool}`."""
-        if not self._lines:
-            return None
-        return json.dumps({"lines": self._lines, "is_truncated": self._truncated})
-
     def _write(self, level: int, message: str, args: tuple[object, ...]) -> None:
         text = _line(message, args)
         _logger.log(level, "%s", text, extra={"function": self._function})
-        if len(text) > LINE_CHARS_MAX:
-            text, self._truncated = text[:LINE_CHARS_MAX], True
-        if len(self._lines) < LINES_MAX:
-            self._lines.append((self._clock.now(), logging.getLevelName(level).lower(), text))
-        else:
-            self._truncated = True
+        self._log.write(self._clock.now(), logging.getLevelName(level).lower(), storable(text))
 
 
 def _line(message: object, args: tuple[object, ...]) -> str:

@@ -4,7 +4,7 @@ A run that a schedule started also has a `ScheduledRun`, its `ctx.schedule`.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from evertick.base.clock import Clock
 from evertick.base.ids import JobId, ScheduleId, TenantId
 from evertick.base.instants import Instant, to_datetime
 from evertick.base.records.jobs import OccurrenceRef
+from evertick.base.records.logs import AttemptLog, LogLine
 from evertick.store.transaction.function_unit import FunctionUnit
 
 if TYPE_CHECKING:
@@ -84,6 +85,8 @@ class Run:
     """What was asked of the action that runs as a job."""
     calls: "asyncio.Semaphore | None" = None
     """Bounds the calls that its action makes at a time."""
+    lines: AttemptLog | None = None
+    """What the log has written, kept with the job."""
     _log: "RunLog | None" = None
 
     @property
@@ -92,12 +95,9 @@ class Run:
         if self._log is None:
             from evertick.app.run.logs import RunLog  # loads `logging`, which programs that only register do not need
 
-            self._log = RunLog(self.name, self.clock)
+            self.lines = self.lines or AttemptLog()
+            self._log = RunLog(self.name, self.clock, self.lines)
         return self._log
-
-    def stored_log(self) -> str | None:
-        """The log as it is stored with the job, or None if it is empty."""
-        return None if self._log is None else self._log.to_json()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -118,9 +118,9 @@ class TransactionRun(Run):
             self._budget = Budget()
         return self._budget
 
-    def close(self) -> str | None:
-        """Warn in the log of limits that the run came near. Returns the log as it is stored."""
+    def close(self) -> Sequence[LogLine]:
+        """Warn in the log of limits that the run came near. Returns what was logged."""
         if self._budget is not None:
             for line in self._budget.warnings():
                 self.log.warning(line)
-        return self.stored_log()
+        return () if self.lines is None else self.lines.unstored()

@@ -1,13 +1,14 @@
 """Records of jobs and workers: what the rows look like above the store. Frozen, and nothing but data."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Any, Final, NamedTuple, Self
 
 from evertick.base.ids import DEFAULT_POOL, DEFAULT_TENANT, JobId, QueueId, ScheduleId, TenantId, WorkerId
 from evertick.base.instants import Instant
+from evertick.base.records.logs import LogLine
 from evertick.base.records.retry import RetryPolicy
 from evertick.base.records.stored import VERSION, Codec, Stored, read_object
 
@@ -173,18 +174,18 @@ class NewJob(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """A job as it is read back, with everything that is known of it."""
+class JobSummary:
+    """A job as a list shows it. `worker_id` is set while it is held; `started_at` is when its last attempt began."""
 
     id: JobId
     tenant: TenantId
     kind: FunctionKind
     name: str
-    args: str
     state: JobState
     requested_at: Instant
     due_at: Instant
     created_at: Instant
+    started_at: Instant | None
     completed_at: Instant | None
     attempt: int
     failures: int
@@ -192,15 +193,10 @@ class Job:
     worker_id: WorkerId | None
     parent_id: JobId | None
     key: str | None
-    retry: Stored[RetryPolicy] | None
-    on_complete: Stored[Completion] | None
-    result: str | None
-    error: Stored[JobError] | None
-    logs: str | None
-    schedule: Stored[OccurrenceRef] | None = None
-    pool: str = DEFAULT_POOL
-    priority: int = 0
-    stop: Stop = Stop.NONE
+    schedule_id: ScheduleId | None
+    pool: str
+    priority: int
+    stop: Stop
     """What was asked of the action that runs as this job; it is canceled once its function has ended."""
 
     @property
@@ -214,6 +210,18 @@ class Job:
         if self.state is JobState.IN_PROGRESS and self.kind is FunctionKind.MUTATION:
             return JobState.PENDING
         return self.state
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job(JobSummary):
+    """A job with everything that is known of it."""
+
+    args: str
+    retry: Stored[RetryPolicy] | None
+    on_complete: Stored[Completion] | None
+    schedule: Stored[OccurrenceRef] | None
+    result: str | None
+    error: Stored[JobError] | None
 
 
 class Claim(NamedTuple):
@@ -243,6 +251,8 @@ class JobEnd(NamedTuple):
     """How an attempt ended, as it is written: a final state, or `pending` again with a new `due_at`."""
 
     id: JobId
+    tenant: TenantId
+    name: str
     attempt: int
     state: JobState
     completed_at: Instant | None
@@ -251,7 +261,9 @@ class JobEnd(NamedTuple):
     crashes: int
     result: str | None
     error: Stored[JobError] | None
-    logs: str | None
+    logs: Sequence[LogLine] = ()
+    started_at: Instant | None = None
+    """When the attempt began, if that is later than its claim."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +288,8 @@ class JobFilter:
     tenant: TenantId = DEFAULT_TENANT
     states: tuple[JobState, ...] = ()
     name: str | None = None
+    schedule_id: ScheduleId | None = None
+    parent_id: JobId | None = None
     due_from: Instant | None = None
     due_until: Instant | None = None
 
@@ -347,7 +361,7 @@ class Worker:
     zone_data: str = ""
 
 
-def blocked(jobs: Iterable[Job], workers: Iterable[Worker], now: Instant) -> set[JobId]:
+def blocked(jobs: Iterable[JobSummary], workers: Iterable[Worker], now: Instant) -> set[JobId]:
     """Those of the jobs that are due, while workers live and none of them has their function in their pool."""
     known = [worker.serves.value for worker in workers if worker.serves is not None]
     due = (job for job in jobs if job.state is JobState.PENDING and job.due_at <= now) if known else ()

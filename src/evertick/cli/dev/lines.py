@@ -28,7 +28,7 @@ from evertick.base.clock import Clock, real_seconds
 from evertick.base.errors import EvertickError
 from evertick.base.ids import JOB_PREFIX
 from evertick.base.instants import Instant, to_datetime
-from evertick.base.records.jobs import Job, JobError, JobFilter, JobState
+from evertick.base.records.jobs import JobError, JobFilter, JobState, JobSummary
 from evertick.base.records.schedules import OccurrenceRow
 from evertick.cli.core.durations import clock_time, distance, length, wait, wall_clock
 from evertick.cli.core.escaping import one_line, printable
@@ -177,7 +177,7 @@ class DevLines(threading.Thread):
             scheduled = self._scheduled()
         except EvertickError:
             scheduled = []  # the engine says that the database is away
-        children: dict[str, list[Job]] = defaultdict(list)
+        children: dict[str, list[JobSummary]] = defaultdict(list)
         ended = {event.claim.id for event in ends}
         for job in scheduled:
             if job.parent_id in ended:
@@ -188,7 +188,7 @@ class DevLines(threading.Thread):
             self._write(SIGNS[event.end.state], event.claim.name, _end(event, children[event.claim.id]))
         self._count_left_out(force=False)
 
-    def _scheduled(self) -> list[Job]:
+    def _scheduled(self) -> list[JobSummary]:
         """Jobs that were written since the last look. More than a page of them is skipped over: it is too much."""
         now = self._clock.now()
         after = max(self._floor, min(self._cursor, f"{JOB_PREFIX}_{max(0, now - self._look_back_ms):012x}"))
@@ -259,16 +259,16 @@ def place_in(traceback_text: str) -> str | None:
     return place
 
 
-def _newest(transaction: Transaction, limit: int) -> list[Job]:
+def _newest(transaction: Transaction, limit: int) -> list[JobSummary]:
     return transaction.list_jobs(JobFilter(), limit=limit, newest_first=True)
 
 
-def _announcement(job: Job, now: Instant) -> str:
+def _announcement(job: JobSummary, now: Instant) -> str:
     state = "   canceled" if job.state is JobState.CANCELED else ""
     return f"{distance(job.due_at, now)}, at {clock_time(job.due_at, now)}{state}"
 
 
-def _end(event: JobEnded, children: list[Job]) -> str:
+def _end(event: JobEnded, children: list[JobSummary]) -> str:
     claim, end = event.claim, event.end
     late_ms = max(0, event.started_at - claim.due_at)
     took = f"{length(max(0, event.ended_at - event.started_at))}, late {length(late_ms)}"
@@ -284,7 +284,7 @@ def _end(event: JobEnded, children: list[Job]) -> str:
     return "   ".join(parts)
 
 
-def _listed(jobs: Iterable[Job], now: Instant) -> str:
+def _listed(jobs: Iterable[JobSummary], now: Instant) -> str:
     """Up to three jobs in words, and how many more."""
     jobs = list(jobs)
     words = [

@@ -11,9 +11,9 @@ from evertick.api.jobs import JobLogs, JobView
 from evertick.app.functions_by_name import require_seen
 from evertick.base.errors import Conflict, InvalidArguments, JobNotFound
 from evertick.base.ids import JOB_PREFIX, IdMaker, JobId, system_entropy, table_of
-from evertick.base.instants import Instant
+from evertick.base.instants import Instant, to_iso
 from evertick.base.outcomes import STUCK
-from evertick.base.records.jobs import UNFINISHED, Job, JobFilter, JobState, Stop, blocked
+from evertick.base.records.jobs import UNFINISHED, Job, JobFilter, JobState, JobSummary, Stop, blocked
 from evertick.cli.core.databases import chosen_tenant, data_options, now_of, open_database
 from evertick.cli.core.escaping import json_text, printable, printable_lines
 from evertick.cli.core.exits import Exit
@@ -71,10 +71,10 @@ def list_jobs(states: tuple[str, ...], function: str | None, limit: int, db: str
 
 def _write_list(store: Store, where: JobFilter, limit: int, chosen: list[str], out: OutputOptions) -> None:
     now = now_of(store)
-    jobs, waits = store.view(lambda tx: _with_blocked(tx, tx.list_jobs(where, limit=limit + 1, newest_first=True), now))
-    if not jobs and where.name is not None:
+    rows, (jobs, waits) = store.view(lambda transaction: _page(transaction, where, limit, now))
+    if not rows and where.name is not None:
         store.view(partial(require_seen, name=where.name, tenant=where.tenant))
-    more, jobs = len(jobs) > limit, jobs[:limit]
+    more = len(rows) > limit
     moment = out.moments(now)
     views = [JobView.of(each, blocked=each.id in waits) for each in jobs]
     shown = [_words(each, view, moment) for each, view in zip(jobs, views, strict=True)]
@@ -177,7 +177,8 @@ def logs(job_id: str, db: str | None, out: OutputOptions) -> None:
     """Show the lines a job wrote with ctx.log in its last attempt."""
     with open_database(db) as store:
         found = _found(store, job_id)
-    kept = JobLogs.of(found)
+        written = store.view(lambda transaction: transaction.list_logs(found.id))
+    kept = JobLogs.of([each.line for each in written if each.attempt == found.attempt])
     lines = [line.to_json() for line in kept.lines]
     if out.output == "json":
         out.write_json(lines)
@@ -193,12 +194,72 @@ def logs(job_id: str, db: str | None, out: OutputOptions) -> None:
         click.echo("some lines were too many or too long, and are not kept", err=True)
 
 
+@job.command("attempts")
+@click.argument("job_id", metavar="ID")
+@data_options
+@output_option
+def attempts(job_id: str, db: str | None, out: OutputOptions) -> None:
+    """Show every attempt at a job: when it began, how long it took, on which worker, and how it ended."""
+    with open_database(db) as store:
+        found = _found(store, job_id)
+        rows = store.view(lambda transaction: transaction.list_attempts(found.id))
+    shown = [
+        {
+            "attempt": row.attempt,
+            "worker_id": row.worker_id,
+            "started_at": None if row.started_at is None else to_iso(row.started_at),
+            "ended_at": None if row.ended_at is None else to_iso(row.ended_at),
+            "outcome": row.outcome,
+            "error": None if row.error is None else error_line(row.error.value),
+        }
+        for row in rows
+    ]
+    if out.output == "json":
+        out.write_json(shown)
+    elif not out.is_none:
+        for line in shown:
+            if out.output == "jsonl":
+                out.write_json(line)
+            else:
+                click.echo("  ".join(printable(str(value)) for value in line.values() if value is not None))
+    if not shown and out.tells_of_nothing:
+        click.echo("no attempts", err=True)
+
+
+@job.command("counts")
+@data_options
+@output_option
+def counts(db: str | None, out: OutputOptions) -> None:
+    """Show how many jobs each function has, by state. The counts are kept, so this takes no longer with more jobs."""
+    with open_database(db) as store:
+        found = store.view(lambda transaction: transaction.count_jobs(chosen_tenant()))
+    shown = [{"function": name, **each._asdict()} for name, each in found.items()]
+    if out.output == "json":
+        out.write_json(shown)
+    elif not out.is_none:
+        for line in shown:
+            if out.output == "jsonl":
+                out.write_json(line)
+            else:
+                words = ", ".join(f"{count:,} {state}" for state, count in line.items() if state != "function")
+                click.echo(f"{printable(str(line['function']))}: {words}")
+
+
 # -- helpers
 
 
 def _with_blocked(transaction: Transaction, jobs: list[Job], now: Instant) -> tuple[list[Job], set[JobId]]:
     """The jobs, and which of them no live worker can run."""
     return jobs, blocked(jobs, transaction.workers_alive(now), now)
+
+
+def _page(
+    transaction: Transaction, where: JobFilter, limit: int, now: Instant
+) -> tuple[list[JobSummary], tuple[list[Job], set[JobId]]]:
+    """The newest jobs, one more than `limit` if there are more; and those within it, whole, with what is blocked."""
+    rows = transaction.list_jobs(where, limit=limit + 1, newest_first=True)
+    jobs = transaction.get_jobs([row.id for row in rows[:limit]], tenant=where.tenant)
+    return rows, _with_blocked(transaction, jobs[::-1], now)
 
 
 def _words(job: Job, view: JobView, moment: MomentWriter) -> dict[str, str]:

@@ -11,7 +11,7 @@ import click
 
 from evertick.app.functions_by_name import require_seen
 from evertick.app.jobs.operations import as_they_are
-from evertick.app.paging import job_pages
+from evertick.app.paging import whole_jobs
 from evertick.app.scheduling.job_builder import check_horizon
 from evertick.app.scheduling.quotas import Quotas
 from evertick.base.errors import EvertickError, InvalidArguments
@@ -227,8 +227,8 @@ def _confirm(verb: str, count: int) -> None:
 
 def _ids(store: Store, where: JobFilter, meant: Callable[[Transaction, Job], bool]) -> list[str]:
     def work(transaction: Transaction) -> list[str]:
-        pages = job_pages(transaction, where, limit=JOBS_MAX)
-        return [job.id for page in pages for job in page if meant(transaction, job)]
+        jobs = whole_jobs(transaction, where, limit=JOBS_MAX)
+        return [job.id for job in jobs if meant(transaction, job)]
 
     return store.view(work)
 

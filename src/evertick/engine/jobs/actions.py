@@ -20,15 +20,16 @@ from typing import Final, NamedTuple
 from evertick.base.errors import Conflict, Unavailable
 from evertick.base.ids import JobId, WorkerId
 from evertick.base.instants import Instant
-from evertick.base.outcomes import Canceled, Raised
+from evertick.base.outcomes import Canceled, Outcome, Raised
 from evertick.base.records.jobs import Claim, FunctionKind, JobEnd, JobState, Stop
+from evertick.base.records.logs import AttemptLog
 from evertick.base.records.stored import size_of, storable
 from evertick.engine.jobs.claims import BYTES_MAX, JOB_BYTES_MAX, Attempt, Claimed, Claims, Room, give_back
 from evertick.engine.jobs.completion import finish
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
 from evertick.engine.runtime.metrics import JobEnded
-from evertick.engine.runtime.runner import Ran, RunningAction
+from evertick.engine.runtime.runner import RunningAction
 from evertick.rules.jobs.lifecycle import SUSPECT_CRASHES, cut_off, ended, lost
 from evertick.store.contract.notifications import Notification
 from evertick.store.contract.store import Isolation, Transaction
@@ -159,6 +160,8 @@ class ActionLoop(Loop):
         self.on_stuck: Callable[[], object] = lambda: None
         """Called when something is stuck."""
         self.ends = ActionEnds(deps, on_written=self._free)
+        self.on_started: Callable[[], object] = lambda: None
+        """Called when actions were begun."""
 
     @property
     def running(self) -> int:
@@ -168,6 +171,10 @@ class ActionLoop(Loop):
     def running_ids(self) -> list[JobId]:
         """The jobs whose functions run just now."""
         return [job_id for job_id, _ in self._tasks]
+
+    def running_logs(self) -> list[tuple[Attempt, AttemptLog]]:
+        """The logs of functions that run just now; an end takes its own along."""
+        return [(attempt, running.control.log) for attempt, running in self._tasks.items() if not running.has_ended]
 
     def stop_running(self, job_id: JobId, stop: Stop) -> None:
         """Ask the function of a canceled job to stop. Its job ends as canceled when it has ended."""
@@ -269,7 +276,7 @@ class ActionLoop(Loop):
                 running.control.ask(Stop.FORCE)
                 _logger.warning("%s does not end although it was cancelled; it is left behind", running.claim.name,
                                 extra={"job_id": running.claim.id})  # fmt: skip
-                self._end(running, self._end_of(running, Ran(Canceled(), None)))
+                self._end(running, self._end_of(running, Canceled()))
 
     def cancel_all(self) -> None:
         """Ask running actions to stop: the worker stops, or its lease was taken away."""
@@ -293,13 +300,15 @@ class ActionLoop(Loop):
             running = _Running(claim, worker_id, now, control, task)
             control.on_stuck = partial(self._note_stuck, running)
             self._tasks[claim.id, claim.attempt] = running
+        if claims:
+            self.on_started()
 
     async def _run(self, claim: Claim) -> None:
         running = self._tasks[claim.id, claim.attempt]
         try:
-            end = self._end_of(running, await self._deps.runner.run_action(claim, running.control))
+            end = self._end_of(running, (await self._deps.runner.run_action(claim, running.control)).outcome)
         except asyncio.CancelledError:  # the event loop ends
-            end = self._end_of(running, Ran(Canceled(), None))
+            end = self._end_of(running, Canceled())
         except Exception as error:  # the function's own errors are outcomes, so this is a row that cannot be understood
             _logger.exception("%s could not be run", claim.name, extra={"job_id": claim.id})
             raised = Raised(type(error).__name__, storable(str(error)))
@@ -310,12 +319,12 @@ class ActionLoop(Loop):
     def _end(self, running: _Running, end: JobEnd) -> None:
         if not running.has_ended:  # else it was left behind, and ends later nevertheless
             running.has_ended = True
-            self.ends.add(_Ended(running, end))
+            logs = running.control.log.unstored()
+            self.ends.add(_Ended(running, end._replace(logs=logs, started_at=running.started_at)))
 
-    def _end_of(self, running: _Running, ran: Ran) -> JobEnd:
+    def _end_of(self, running: _Running, outcome: Outcome) -> JobEnd:
         """How an action ends. What `CancelledError` ended depends on who was stopped: its job, its worker or itself."""
         claim, now, entropy = running.claim, self._deps.clock.now(), self._deps.entropy
-        outcome = ran.outcome
         if running.is_canceled:
             outcome = Canceled()
         elif isinstance(outcome, Canceled):
@@ -323,10 +332,10 @@ class ActionLoop(Loop):
                 text = "something that the function waited for was cancelled"
                 outcome = Raised(asyncio.CancelledError.__name__, text)
             elif self.stopping:
-                return cut_off(claim, now=now, entropy=entropy, logs=ran.logs)
+                return cut_off(claim, now=now, entropy=entropy)
             else:
                 return lost(claim, now=now, entropy=entropy)  # the lease was lost: others have written this already
-        return ended(claim, outcome, now=now, entropy=entropy, logs=ran.logs)
+        return ended(claim, outcome, now=now, entropy=entropy)
 
     def _note_stuck(self, running: _Running) -> None:
         claim = running.claim

@@ -246,7 +246,9 @@ class Claims:
         jobs, size = room.jobs, room.bytes
         while heads and jobs > 0 and size >= JOB_BYTES_MAX:
             shares = divide(heads, jobs, running=running, served=self._served_at, at_most=limits.open)
-            taken = transaction.claim_jobs(shares, kind=self._kind, worker_id=worker_id, bytes_max=size)
+            taken = transaction.claim_jobs(
+                shares, kind=self._kind, worker_id=worker_id, now=self._deps.clock.now(), bytes_max=size
+            )
             self._claims_made += 1
             limits.take(taken)
             heads = limits.unheld(_left(heads, shares, taken))

@@ -51,14 +51,17 @@ def finish(
 
     Returns the ends of those that were still held, as they are written: what was asked to stop ends as canceled.
     """
-    held = transaction.finish_jobs(ends, worker_id=worker_id)
+    held = transaction.finish_jobs(ends, worker_id=worker_id, now=now)
     written = {end.id: end for end in ends if end.id in held}
     stops: dict[JobId, Stop] = {}
     if len(written) < len(ends) or any(end.state is JobState.CANCELED for end in ends):
         stops = transaction.stops_asked([end.id for end in ends])
         late = [stopped(end, now=now) for end in ends if end.id in stops and end.id not in written]
-        held = transaction.finish_jobs(late, worker_id=worker_id) if late else set()
+        held = transaction.finish_jobs(late, worker_id=worker_id, now=now) if late else set()
         written.update((end.id, end) for end in late if end.id in held)
+    logged = [(end.id, end.attempt, end.logs) for end in ends if end.logs]
+    if logged:
+        transaction.add_logs(logged)
     followers, reports = [], []
     for end in written.values():
         claim = claims[end.id]

@@ -8,7 +8,7 @@ from typing import Final
 
 from evertick.base.ids import DEFAULT_POOL, QueueId, TenantId, queue_of
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import Job, JobFilter, JobState, blocked
+from evertick.base.records.jobs import JobFilter, JobState, JobSummary, blocked
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
 from evertick.store.contract.store import Transaction
@@ -46,9 +46,9 @@ class BlockedJobs(Loop):
         return None
 
 
-def _blocked(transaction: Transaction, own: list[QueueId], now: Instant) -> dict[QueueId, Job]:
+def _blocked(transaction: Transaction, own: list[QueueId], now: Instant) -> dict[QueueId, JobSummary]:
     """A blocked job of each function that has one, by queue."""
-    found: dict[QueueId, Job] = {}
+    found: dict[QueueId, JobSummary] = {}
     heads = transaction.ready_heads(others=own, limit=HEADS_MAX)
     workers = transaction.workers_alive(now) if heads else []
     for head in heads:
@@ -58,7 +58,7 @@ def _blocked(transaction: Transaction, own: list[QueueId], now: Instant) -> dict
     return found
 
 
-def _first(transaction: Transaction, queue: QueueId, tenant: TenantId, now: Instant) -> Job | None:
+def _first(transaction: Transaction, queue: QueueId, tenant: TenantId, now: Instant) -> JobSummary | None:
     """A ready job of a queue; None for a queue that holds jobs in a newer format."""
     named = transaction.queue_name(queue)
     if named is None or queue_of(*named) != queue:

@@ -32,4 +32,4 @@ class Pruner(Loop):
         pruned = await self._deps.executors.write(work, isolation=Isolation.READ_COMMITTED)
         for name, count in pruned.items():
             self._deps.counters.add(name, count)
-        return self._deps.clock.now() if limit in pruned.values() else None
+        return self._deps.clock.now() if max(pruned.values()) >= limit else None

@@ -10,20 +10,21 @@ from evertick.base.ids import DEFAULT_POOL
 from evertick.base.instants import Instant
 from evertick.base.outcomes import Outcome
 from evertick.base.records.jobs import Claim, FunctionKind, ServedFunction, Stop
+from evertick.base.records.logs import AttemptLog, LogLine
 from evertick.store.transaction.unit_of_work import UnitOfWork
 
 
 class Ran(NamedTuple):
-    """How a function ended, and the lines it logged (JSON text)."""
+    """How a function ended, and the lines that a mutation logged; those of an action stand in `RunningAction.log`."""
 
     outcome: Outcome
-    logs: str | None
+    logs: Sequence[LogLine] = ()
 
 
 class RunningAction:
     """What the engine asks of an action that runs, and what it is told of it. All of it in the loop's thread."""
 
-    __slots__ = ("asked", "is_stuck", "on_asked", "on_stuck")
+    __slots__ = ("asked", "is_stuck", "log", "on_asked", "on_stuck")
 
     def __init__(self, on_stuck: Callable[[], object] = lambda: None) -> None:
         self.asked = Stop.NONE
@@ -31,6 +32,8 @@ class RunningAction:
         """Called by `ask`; the runner sets it."""
         self.is_stuck = False
         self.on_stuck = on_stuck
+        self.log = AttemptLog()
+        """What the function logs, at once."""
 
     def ask(self, stop: Stop) -> None:
         """Ask the function to stop. What was asked before counts only if it was less."""

@@ -7,7 +7,7 @@ Pure: the engine hands in what happened, gets the row's next values, and writes 
        └──── will retry ──────┘ └──canceled──────> canceled       (pending ──canceled──> canceled)
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from types import MappingProxyType
@@ -18,6 +18,7 @@ from evertick.base.ids import Entropy
 from evertick.base.instants import Instant
 from evertick.base.outcomes import LOST_WORKER, QUARANTINED, WORKER_STOPPED, Canceled, Outcome, Raised, Returned
 from evertick.base.records.jobs import JOB_ERROR, Claim, FunctionKind, JobEnd, JobError, JobState
+from evertick.base.records.logs import LogLine
 from evertick.base.records.stored import Stored
 from evertick.rules.jobs.retry import next_attempt_at
 
@@ -67,19 +68,23 @@ TRANSITIONS: Final[Mapping[JobState, Mapping[JobEvent, JobState]]] = MappingProx
 """Every history of a job is a walk through this table; simulations hold theirs against it."""
 
 
-def ended(claim: Claim, outcome: Outcome, *, now: Instant, entropy: Entropy, logs: str | None = None) -> JobEnd:
-    """What to write for a claimed job whose attempt ended with `outcome`."""
+def ended(
+    claim: Claim, outcome: Outcome, *, now: Instant, entropy: Entropy, logs: Sequence[LogLine] = (),
+    started_at: Instant | None = None,
+) -> JobEnd:  # fmt: skip
+    """What to write for a claimed job whose attempt ended with `outcome`; `started_at`: if later than its claim."""
     if isinstance(outcome, Returned):
         return JobEnd(
-            claim.id, claim.attempt, JobState.SUCCESS, now, claim.due_at,
-            claim.failures, claim.crashes, outcome.result, None, logs,
+            claim.id, claim.tenant, claim.name, claim.attempt, JobState.SUCCESS, now, claim.due_at,
+            claim.failures, claim.crashes, outcome.result, None, logs, started_at,
         )  # fmt: skip
     if isinstance(outcome, Canceled):
         return JobEnd(
-            claim.id, claim.attempt, JobState.CANCELED, now, claim.due_at,
-            claim.failures, claim.crashes, None, None, logs,
+            claim.id, claim.tenant, claim.name, claim.attempt, JobState.CANCELED, now, claim.due_at,
+            claim.failures, claim.crashes, None, None, logs, started_at,
         )  # fmt: skip
-    return _failed_once_more(claim, outcome, now=now, entropy=entropy, crashes=claim.crashes, logs=logs)
+    end = _failed_once_more(claim, outcome, now=now, entropy=entropy, crashes=claim.crashes, logs=logs)
+    return end._replace(started_at=started_at)
 
 
 def lost(claim: Claim, *, now: Instant, entropy: Entropy) -> JobEnd:
@@ -91,15 +96,13 @@ def lost(claim: Claim, *, now: Instant, entropy: Entropy) -> JobEnd:
     crashes = claim.crashes + 1
     if crashes >= CRASHES_MAX:
         message = f"its worker died {crashes} times while running it; it will not be tried again"
-        return _failed(
-            claim, Raised(QUARANTINED, message), now=now, failures=claim.failures, crashes=crashes, logs=None
-        )
+        return _failed(claim, Raised(QUARANTINED, message), now=now, failures=claim.failures, crashes=crashes, logs=())
     if claim.kind is FunctionKind.MUTATION:
-        return _pending_again(claim, claim.due_at, None, failures=claim.failures, crashes=crashes, logs=None)
+        return _pending_again(claim, claim.due_at, None, failures=claim.failures, crashes=crashes, logs=())
     outcome = Raised(
         LOST_WORKER, "lost worker: its process died while the function ran, so it may have happened or not"
     )
-    return _failed_once_more(claim, outcome, now=now, entropy=entropy, crashes=crashes, logs=None)
+    return _failed_once_more(claim, outcome, now=now, entropy=entropy, crashes=crashes, logs=())
 
 
 def stopped(end: JobEnd, *, now: Instant) -> JobEnd:
@@ -107,7 +110,7 @@ def stopped(end: JobEnd, *, now: Instant) -> JobEnd:
     return end._replace(state=JobState.CANCELED, completed_at=now, result=None, error=None)
 
 
-def cut_off(claim: Claim, *, now: Instant, entropy: Entropy, logs: str | None = None) -> JobEnd:
+def cut_off(claim: Claim, *, now: Instant, entropy: Entropy) -> JobEnd:
     """What to write for an action that still ran when its worker had to end.
 
     It may have happened, so it fails, unless its retry policy allows another attempt. Nothing died, so no crash counts:
@@ -118,11 +121,11 @@ def cut_off(claim: Claim, *, now: Instant, entropy: Entropy, logs: str | None = 
         "its worker was stopped before the function had ended, so it may have happened in part or not at all; "
         "a longer drain gives it time, a retry policy another try",
     )
-    return _failed_once_more(claim, outcome, now=now, entropy=entropy, crashes=claim.crashes, logs=logs)
+    return _failed_once_more(claim, outcome, now=now, entropy=entropy, crashes=claim.crashes, logs=())
 
 
 def _failed_once_more(
-    claim: Claim, outcome: Raised, *, now: Instant, entropy: Entropy, crashes: int, logs: str | None
+    claim: Claim, outcome: Raised, *, now: Instant, entropy: Entropy, crashes: int, logs: Sequence[LogLine]
 ) -> JobEnd:
     """One more failure: tried again if the retry policy allows it, else the job has failed."""
     failures = claim.failures + 1
@@ -140,17 +143,20 @@ def _failed_once_more(
 
 
 def _pending_again(
-    claim: Claim, due_at: Instant, outcome: Raised | None, *, failures: int, crashes: int, logs: str | None
+    claim: Claim, due_at: Instant, outcome: Raised | None, *, failures: int, crashes: int, logs: Sequence[LogLine]
 ) -> JobEnd:
     error = None if outcome is None else _error(outcome)
     return JobEnd(
-        claim.id, claim.attempt, JobState.PENDING, None, due_at, failures, crashes, None, error, logs
+        claim.id, claim.tenant, claim.name, claim.attempt, JobState.PENDING, None, due_at,
+        failures, crashes, None, error, logs,
     )  # fmt: skip
 
 
-def _failed(claim: Claim, outcome: Raised, *, now: Instant, failures: int, crashes: int, logs: str | None) -> JobEnd:
+def _failed(
+    claim: Claim, outcome: Raised, *, now: Instant, failures: int, crashes: int, logs: Sequence[LogLine]
+) -> JobEnd:
     return JobEnd(
-        claim.id, claim.attempt, JobState.FAILED, now, claim.due_at,
+        claim.id, claim.tenant, claim.name, claim.attempt, JobState.FAILED, now, claim.due_at,
         failures, crashes, None, _error(outcome), logs,
     )  # fmt: skip
 

@@ -69,7 +69,7 @@ class Claims(Protocol):
         ...
 
     def claim_jobs(
-        self, shares: Sequence[Share], *, kind: FunctionKind, worker_id: WorkerId, bytes_max: int
+        self, shares: Sequence[Share], *, kind: FunctionKind, worker_id: WorkerId, now: Instant, bytes_max: int
     ) -> list[Claim]:
         """Lease ready jobs to `worker_id`, as functions of that kind: behind each head up to its share, by rank.
 
@@ -86,8 +86,10 @@ class Claims(Protocol):
         """Lease a suspect to `worker_id`; None if it is not pending any more."""
         ...
 
-    def finish_jobs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId) -> set[JobId]:
-        """Write how attempts ended. Returns the jobs that `worker_id` still held; the others are unchanged.
+    def finish_jobs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId, now: Instant) -> set[JobId]:
+        """Write how attempts ended, but for their logs. Returns the jobs that `worker_id` still held; the others are
+        unchanged. A job that has ended moves from `jobs` to `history`; one that is tried again stays, and the attempt
+        that ended is kept.
 
         A job that was asked to stop ends only as canceled: with any other end it is unchanged, too.
         A job stands in `ends` once. A success repeats its claim's `due_at`, `failures` and `crashes`, and has no error.

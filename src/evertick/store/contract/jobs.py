@@ -5,7 +5,7 @@ from typing import Protocol
 
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import CanceledJob, Job, JobFilter, NewJob, Stop
+from evertick.base.records.jobs import CanceledJob, Job, NewJob, Stop
 
 
 class Jobs(Protocol):
@@ -19,14 +19,8 @@ class Jobs(Protocol):
         """One job, or None."""
         ...
 
-    def list_jobs(
-        self, where: JobFilter, *, limit: int, after: str | None = None, newest_first: bool = False
-    ) -> list[Job]:
-        """Jobs in the order of their creation, beyond the id `after`."""
-        ...
-
-    def count_jobs(self, tenant: TenantId) -> dict[str, int]:
-        """How many jobs a tenant has, by visible state."""
+    def get_jobs(self, ids: Sequence[JobId], *, tenant: TenantId) -> list[Job]:
+        """Jobs, whole, in the order of their ids. Those that do not exist are left out."""
         ...
 
     def find_unfinished_key(self, key: str, *, tenant: TenantId) -> JobId | None:
@@ -48,8 +42,4 @@ class Jobs(Protocol):
 
     def stops_asked(self, ids: Sequence[JobId]) -> dict[JobId, Stop]:
         """Which of these jobs were asked to stop while they ran."""
-        ...
-
-    def prune_jobs(self, *, before: Instant, limit: int) -> int:
-        """Remove jobs that ended before `before`; returns how many."""
         ...

@@ -26,6 +26,7 @@ from evertick.store.contract.calls import Calls
 from evertick.store.contract.claims import Claims
 from evertick.store.contract.control import Control
 from evertick.store.contract.documents import Documents
+from evertick.store.contract.history import History
 from evertick.store.contract.jobs import Jobs
 from evertick.store.contract.ledger import Ledger
 from evertick.store.contract.notifications import Listener
@@ -61,7 +62,7 @@ def took_too_long() -> LimitExceeded:
     return LimitExceeded(f"this read took longer than {VIEW_MAX_MS / 1000:g} s and was ended; ask for fewer rows")
 
 
-class Transaction(Jobs, Claims, Workers, Documents, Calls, Schedules, Ledger, Control, Tenants, Protocol):
+class Transaction(Jobs, History, Claims, Workers, Documents, Calls, Schedules, Ledger, Control, Tenants, Protocol):
     """One transaction. None of its methods waits for anything but the database."""
 
 

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from functools import cache, partial
 from typing import Any, Final, Self
 
@@ -16,19 +17,24 @@ from evertick.base.errors import (
     TransactionRefused,
 )
 from evertick.base.ids import JobId, WorkerId
+from evertick.base.instants import Instant
 from evertick.base.records.jobs import JobEnd, JobState
+from evertick.base.records.stored import text_of
 from evertick.store.contract.claims import Share
 from evertick.store.place import tables_at
 from evertick.store.postgres.connections import at_commit, in_statement, ours, tables_in
 from evertick.store.postgres.notifier import CHANNEL, PostgresNotifier
-from evertick.store.transaction.claims import END_COLUMNS, end_row
+from evertick.store.transaction.claims import outcome_of
 from evertick.store.transaction.driver import Row, of_the_driver, unstorable
 from evertick.store.transaction.endings import names_temporary, refuse_ending, refuse_hiding
+from evertick.store.transaction.jobs import NEW_JOB_COLUMNS, counted
 from evertick.store.transaction.statements import load_statements
 from evertick.store.transaction.transaction import SqlTransaction
 
 COPY_FROM: Final = 16
-SUCCEEDED_COLUMNS: Final = ("id", "attempt", "completed_at", "result")
+RETRY_COLUMNS: Final = (
+    "id", "attempt", "started_at", "ended_at", "due_at", "failures", "crashes", "outcome", "error",
+)  # fmt: skip
 TOLD_LOCK: Final = 0x65766573
 TEMPORARY: Final = "select relname from pg_class where relnamespace = pg_my_temp_schema()"
 DISCARD: Final = "discard temp"
@@ -217,15 +223,23 @@ class PostgresTransaction(SqlTransaction):
             raise self._failed(self._ours(in_statement(error, self._statements[name]))) from error
 
     def _run_many(self, name: str, columns: Sequence[str], rows: Sequence[Row]) -> int:
-        if self._statements[name].startswith("copy"):
-            self.is_told = False
-            if self._copies and len(rows) > COPY_FROM:
-                self._copy(name, rows)
-                return len(rows)
-            name = f"{name}_few"  # COPY is fastest for many rows, but asks the server twice
-            if self._inserted_told(_records(columns, rows)):
-                return len(rows)
-        return self._run(name, {"rows": _records(columns, rows)})
+        return self._run(name, {"rows": _records(columns, rows)}) if rows else 0
+
+    def _write_jobs(self, rows: Sequence[Row], bodies: Sequence[Row]) -> None:
+        self.is_told = False
+        if self._copies and len(rows) > COPY_FROM:
+            # What commits by itself must not leave jobs without their arguments, or uncounted.
+            together = self._connection.transaction() if self._connection.autocommit else nullcontext()
+            with together:
+                self._run_many("insert_bodies", ("id", "args"), bodies)
+                self._copy("insert_jobs", rows)
+                self._change_counts(counted((row[1], row[3]) for row in rows))
+            return
+        # COPY is fastest for many rows, but asks the server twice
+        body = {row[0]: row[1] for row in bodies}
+        records = _records((*NEW_JOB_COLUMNS, "body"), [(*row, body.get(row[0])) for row in rows])
+        if not self._inserted_told(records):
+            self._run("insert_jobs_few", {"rows": records})
 
     def _inserted_told(self, records: str) -> bool:
         """Whether jobs were inserted by the statement that takes their notification along, if there is room for it."""
@@ -269,18 +283,36 @@ class PostgresTransaction(SqlTransaction):
         }  # fmt: skip
         return self._fetch("claim_jobs", params | columns)
 
-    def finish_jobs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId) -> set[JobId]:
-        plain = [e for e in ends if e.state is JobState.SUCCESS and e.logs is None]
-        others = [e for e in ends if e.state is not JobState.SUCCESS or e.logs is not None]
-        held: set[JobId] = set()
-        if plain:
-            rows = [(e.id, e.attempt, e.completed_at, e.result) for e in plain]
-            records = _records(SUCCEEDED_COLUMNS, rows)
-            held.update(row[0] for row in self._fetch("finish_succeeded", {"rows": records, "worker_id": worker_id}))
-        if others:
-            records = _records(END_COLUMNS, [end_row(end) for end in others])
-            held.update(row[0] for row in self._fetch("finish_jobs", {"rows": records, "worker_id": worker_id}))
-        return held
+    def _move_to_history(self, ends: Sequence[JobEnd], worker_id: WorkerId) -> set[JobId]:
+        # Most attempts returned, and change nothing else of their job: a third of the text, in less than half the time.
+        records = json.dumps([
+            {
+                "id": e.id, "attempt": e.attempt, "started_at": e.started_at, "completed_at": e.completed_at,
+                "result": e.result,
+            }
+            if e.state is JobState.SUCCESS
+            else {
+                "id": e.id, "attempt": e.attempt, "state": e.state.value, "started_at": e.started_at,
+                "completed_at": e.completed_at, "failures": e.failures, "crashes": e.crashes, "result": e.result,
+                "error": text_of(e.error),
+            }
+            for e in ends
+        ])  # fmt: skip
+        return {row[0] for row in self._fetch("finish_jobs", {"rows": records, "worker_id": worker_id})}
+
+    def _make_pending(self, ends: Sequence[JobEnd], worker_id: WorkerId, now: Instant) -> set[JobId]:
+        rows = [
+            (e.id, e.attempt, e.started_at, now, e.due_at, e.failures, e.crashes, outcome_of(e), text_of(e.error))
+            for e in ends
+        ]
+        records = _records(RETRY_COLUMNS, rows)
+        return {row[0] for row in self._fetch("retry_jobs", {"rows": records, "worker_id": worker_id})}
+
+    def sum_counts(self, *, limit: int) -> int:
+        return int(self._fetch("sum_counts", {"limit": limit})[0][0])
+
+    def _delete_history(self, ids: str) -> None:
+        self._run("delete_history", {"ids": ids})
 
 
 @cache

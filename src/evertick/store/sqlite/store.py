@@ -25,6 +25,7 @@ from evertick.base.errors import (
 )
 from evertick.base.ids import queue_of
 from evertick.base.instants import Instant
+from evertick.base.records.logs import storable_lines
 from evertick.store import schema
 from evertick.store.contract.notifications import EVERYTHING, Listener, Notifications
 from evertick.store.contract.store import Isolation, Transaction
@@ -363,6 +364,7 @@ class SqliteStore:
 
     def _take(self, step: schema.Step, connection: sqlite3.Connection) -> None:
         connection.create_function("queue_of", 2, queue_of, deterministic=True)  # for 0005_queues
+        connection.create_function("storable_lines", 1, storable_lines, deterministic=True)  # for 0009_history
         try:
             for statement in statements_of(placed(step.text, self.dialect, self._prefix)):
                 connection.execute(statement)

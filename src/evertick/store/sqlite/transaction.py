@@ -17,7 +17,9 @@ from evertick.base.records.stored import text_of
 from evertick.store.contract.claims import Share
 from evertick.store.sqlite.engine_lock import engine_runs
 from evertick.store.sqlite.errors import ours, rolled_back
+from evertick.store.transaction.claims import outcome_of
 from evertick.store.transaction.driver import Row, unstorable
+from evertick.store.transaction.jobs import NEW_JOB_COLUMNS, counted, counted_ends
 from evertick.store.transaction.statements import load_statements
 from evertick.store.transaction.transaction import SqlTransaction
 
@@ -127,35 +129,64 @@ class SqliteTransaction(SqlTransaction):
         ids = ids or [row[0] for row in in_turn[:1]]
         return self._fetch("claim_ids", params | {"ids": json.dumps(ids)}) if ids else []
 
-    def finish_jobs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId) -> set[JobId]:
-        plain = [e for e in ends if e.state is JobState.SUCCESS and e.logs is None]
+    def _write_jobs(self, rows: Sequence[Row], bodies: Sequence[Row]) -> None:
+        if bodies:
+            self._run_many("insert_bodies", ("id", "args"), bodies)
+        self._run_many("insert_jobs", NEW_JOB_COLUMNS, rows)
+        self._change_counts(counted((row[1], row[3]) for row in rows))
+
+    def _move_to_history(self, ends: Sequence[JobEnd], worker_id: WorkerId) -> set[JobId]:
+        rows = [
+            (e.id, e.attempt, e.started_at, e.completed_at, e.result)
+            if e.state is JobState.SUCCESS  # most: a shorter text
+            else (
+                e.id, e.attempt, e.started_at, e.completed_at, e.result, e.state.value, e.failures, e.crashes,
+                text_of(e.error),
+            )
+            for e in ends
+        ]  # fmt: skip
+        text = json.dumps(rows, ensure_ascii=False)  # half a character must not become one that SQLite cannot return
+        count = self._run("finish_jobs", {"rows": text, "worker_id": worker_id})
+        if count < len(ends):
+            ids = json.dumps([e.id for e in ends])
+            held = {row[0] for row in self._fetch("moved_jobs", {"ids": ids})}
+            ends = [e for e in ends if e.id in held]
+        return self._remove_finished([(e.id, e.tenant, e.name, e.state) for e in ends])
+
+    def _remove_finished(self, ended: Sequence[tuple[JobId, str, str, JobState]]) -> set[JobId]:
+        """Remove jobs that stand in `history` now; returns their ids."""
+        ids = [row[0] for row in ended]
+        if ids:
+            self._run("delete_finished", {"ids": json.dumps(ids)})
+            self._change_counts(counted_ends((row[1:] for row in ended), unfinished=-1))
+        return set(ids)
+
+    def _make_pending(self, ends: Sequence[JobEnd], worker_id: WorkerId, now: Instant) -> set[JobId]:
+        execute, statement = self._connection.execute, self._statements["retry_job"]
+        attempts: list[Row] = []
         try:
-            if plain and self._all_succeeded(plain, worker_id):
-                held = {e.id for e in plain}
-                others: Sequence[JobEnd] = [e for e in ends if e.id not in held]
-            else:
-                held, others = set(), ends
-            execute, statement = self._connection.execute, self._statements["finish_job"]
-            for e in others:
-                row = (
-                    e.state.value, e.completed_at, e.due_at, e.failures, e.crashes,
-                    e.result, text_of(e.error), e.logs, e.id, worker_id, e.attempt,
-                )  # fmt: skip
-                if execute(statement, row).rowcount:
-                    held.add(e.id)
+            for e in ends:
+                error = text_of(e.error)
+                row = (e.due_at, e.failures, e.crashes, error, e.id, worker_id, e.attempt)
+                for (started_at,) in execute(statement, row).fetchall():
+                    began_at = started_at if e.started_at is None else e.started_at
+                    attempts.append((e.id, e.attempt, worker_id, began_at, now, outcome_of(e), error))
         except sqlite3.Error as error:
             raise self._failed(ours(error, self._place)) from error
-        return held
+        self._run_many("add_attempt", (), attempts)
+        return {each[0] for each in attempts}
 
-    def _all_succeeded(self, ends: Sequence[JobEnd], worker_id: WorkerId) -> bool:
-        """Write successes in one call; False, and nothing written, if one of them is not held any more."""
-        self._connection.execute("savepoint finishing")
-        rows = [(e.completed_at, e.result, e.id, worker_id, e.attempt) for e in ends]
-        whole = self._connection.executemany(self._statements["finish_succeeded"], rows).rowcount == len(rows)
-        if not whole:
-            self._connection.execute("rollback to finishing")
-        self._connection.execute("release finishing")
-        return whole
+    def _cancel(self, params: Mapping[str, Any]) -> list[Row]:
+        rows = self._fetch("ask_to_stop", params) or super()._cancel(params)
+        if rows and rows[0][0] == JobState.CANCELED:
+            self._remove_finished([(params["id"], params["tenant"], rows[0][3], JobState.CANCELED)])
+        return rows
+
+    def _delete_history(self, ids: str) -> None:
+        gone = self._fetch("delete_history", {"ids": ids})
+        self._run("delete_bodies", {"ids": ids})
+        self._run("delete_attempts", {"ids": ids})
+        self._change_counts(counted_ends(gone, unfinished=0))
 
 
 def _row_with(rows: Sequence[Row], error: UnicodeEncodeError) -> Row:

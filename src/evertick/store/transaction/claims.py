@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from evertick.base.ids import DEFAULT_POOL, JobId, QueueId, WorkerId
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import COMPLETION, OCCURRENCE, Claim, FunctionKind, JobEnd, JobError
+from evertick.base.outcomes import LOST_WORKER
+from evertick.base.records.jobs import COMPLETION, OCCURRENCE, Claim, FunctionKind, JobEnd, JobError, JobState
 from evertick.base.records.retry import RETRY
 from evertick.base.records.stored import Stored, text_of
 from evertick.store.contract.claims import START, Head, Share, Suspect
@@ -15,10 +16,6 @@ from evertick.store.transaction.driver import Driver, Row
 
 _KINDS: Final = {kind.value: kind for kind in FunctionKind}
 
-END_COLUMNS: Final = (
-    "id", "attempt", "state", "completed_at", "due_at", "failures", "crashes", "result", "error", "logs",
-)  # fmt: skip
-
 
 class SqlClaims(Driver):
     """The contract `Claims`. Each database claims and finishes jobs in its own way."""
@@ -26,8 +23,19 @@ class SqlClaims(Driver):
     hints: set[Notification]
 
     @abstractmethod
-    def finish_jobs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId) -> set[JobId]:
-        """Write how attempts ended."""
+    def _move_to_history(self, ends: Sequence[JobEnd], worker_id: WorkerId) -> set[JobId]:
+        """End jobs for good; returns those that were held."""
+
+    @abstractmethod
+    def _make_pending(self, ends: Sequence[JobEnd], worker_id: WorkerId, now: Instant) -> set[JobId]:
+        """Make jobs pending again, and keep the attempts that ended; returns those that were held."""
+
+    def finish_jobs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId, now: Instant) -> set[JobId]:
+        final = [end for end in ends if end.state is not JobState.PENDING]
+        held = self._move_to_history(final, worker_id) if final else set()
+        if len(final) < len(ends):
+            held |= self._make_pending([end for end in ends if end.state is JobState.PENDING], worker_id, now)
+        return held
 
     @abstractmethod
     def _claim_rows(self, shares: Sequence[Share], params: dict[str, Any]) -> list[Row]:
@@ -58,9 +66,9 @@ class SqlClaims(Driver):
         return (rows[0][0] or DEFAULT_POOL, rows[0][1]) if rows else None
 
     def claim_jobs(
-        self, shares: Sequence[Share], *, kind: FunctionKind, worker_id: WorkerId, bytes_max: int
+        self, shares: Sequence[Share], *, kind: FunctionKind, worker_id: WorkerId, now: Instant, bytes_max: int
     ) -> list[Claim]:
-        params = {"kind": kind.value, "worker_id": worker_id, "bytes": bytes_max}
+        params = {"kind": kind.value, "worker_id": worker_id, "now": now, "bytes": bytes_max}
         claims = [_claim(row) for row in self._claim_rows(shares, params)]
         claims.sort(key=_by_rank)  # `returning` promises no order
         return claims
@@ -90,12 +98,9 @@ class SqlClaims(Driver):
             self.hints.update(DUE.values())
 
 
-def end_row(end: JobEnd) -> Row:
-    """A JobEnd in the order of END_COLUMNS."""
-    return (
-        end.id, end.attempt, end.state.value, end.completed_at, end.due_at,
-        end.failures, end.crashes, end.result, text_of(end.error), end.logs,
-    )  # fmt: skip
+def outcome_of(end: JobEnd) -> str:
+    """The outcome of an attempt that another one will follow."""
+    return "lost" if end.error is None or end.error.value.type == LOST_WORKER else JobState.FAILED.value
 
 
 def _by_rank(claim: Claim) -> tuple[int, str]:

@@ -11,6 +11,7 @@ from evertick.base.errors import EvertickError
 from evertick.store.contract.notifications import Notification
 from evertick.store.transaction.claims import SqlClaims
 from evertick.store.transaction.documents import SqlDocuments
+from evertick.store.transaction.history import SqlHistory
 from evertick.store.transaction.jobs import SqlJobs
 from evertick.store.transaction.ledger import SqlLedger
 from evertick.store.transaction.schedules import SqlSchedules
@@ -18,7 +19,7 @@ from evertick.store.transaction.tenants import SqlTenants
 from evertick.store.transaction.workers import SqlWorkers
 
 
-class SqlTransaction(SqlJobs, SqlClaims, SqlWorkers, SqlDocuments, SqlSchedules, SqlLedger, SqlTenants):
+class SqlTransaction(SqlJobs, SqlHistory, SqlClaims, SqlWorkers, SqlDocuments, SqlSchedules, SqlLedger, SqlTenants):
     """One transaction on a SQL database."""
 
     def __init__(self) -> None:

@@ -112,7 +112,7 @@ class BatchRunner:
         outcome = Raised(type(error).__name__, str(error))
         if _was_timed_out(error):
             outcome = Raised(TIMED_OUT, f"{claim.name} took longer than its time limit; {error}")
-        end = ended(claim, outcome, now=deps.clock.now(), entropy=deps.entropy, logs=None)
+        end = ended(claim, outcome, now=deps.clock.now(), entropy=deps.entropy)
         failed = Result(claim, end, deps.clock.now())
 
         def work(transaction: Transaction) -> list[Result]:

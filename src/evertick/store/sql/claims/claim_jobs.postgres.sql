@@ -21,6 +21,9 @@ with candidate as materialized (
     window in_turn as (order by turn, place)
 )
 update jobs
-   set state = 'in_progress', kind = :kind, attempt = attempt + 1, worker_id = :worker_id
+   set state = 'in_progress', kind = :kind, attempt = attempt + 1, worker_id = :worker_id,
+       started_at = :now
  where id = any (array(select id from counted where size_so_far <= :bytes or position = 1))
-returning id, tenant, kind, name, args, due_at, attempt, failures, crashes, key, retry, on_complete, schedule, queue, rank
+returning id, tenant, kind, name,
+          case args when '' then (select bodies.args from bodies where bodies.id = jobs.id) else args end,
+          due_at, attempt, failures, crashes, key, retry, on_complete, schedule, queue, rank

@@ -1,0 +1,61 @@
+"""Lines that a function logs, and the list that collects them while it runs."""
+
+import json
+from typing import Final, NamedTuple
+
+from evertick.base.instants import Instant
+from evertick.base.records.stored import storable
+
+LINES_MAX: Final = 256
+LINE_CHARS_MAX: Final = 4_096
+
+
+class LogLine(NamedTuple):
+    """A line of an attempt. Numbers count from 0. The line of number LINES_MAX has no text: it says that more followed.
+
+    `is_cut`: the text, or what would have followed it, is not kept.
+    """
+
+    number: int
+    at: Instant
+    level: str
+    text: str
+    is_cut: bool = False
+
+
+class AttemptLog:
+    """The lines of one attempt. One thread writes, another may take what is not stored yet."""
+
+    __slots__ = ("_lines", "_stored")
+
+    def __init__(self) -> None:
+        self._lines: list[LogLine] = []
+        self._stored = 0
+
+    def write(self, at: Instant, level: str, text: str) -> None:
+        """Keep a line: the beginning of a long one, and at most LINES_MAX."""
+        number = len(self._lines)
+        if number < LINES_MAX:
+            self._lines.append(LogLine(number, at, level, text[:LINE_CHARS_MAX], len(text) > LINE_CHARS_MAX))
+        elif number == LINES_MAX:
+            self._lines.append(LogLine(number, at, level, "", is_cut=True))
+
+    def unstored(self) -> list[LogLine]:
+        """The lines that `stored` was not called for."""
+        return self._lines[self._stored :]
+
+    def stored(self, count: int) -> None:
+        """The first `count` of the lines that are not stored yet are stored now."""
+        self._stored += count
+
+
+def storable_lines(logs: str) -> str | None:
+    """The lines of a log that was kept with its job, `{"lines": [[ms, level, text], ...]}`, as a JSON list whose texts
+    SQLite returns as they are; None if it cannot be read. For databases of schema 7 and earlier.
+    """
+    try:
+        kept = json.loads(logs)
+        lines = [[int(at), storable(str(level)), storable(str(text))] for at, level, text in kept["lines"]]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return json.dumps(lines)

@@ -1,0 +1,38 @@
+-- cancel_job: end an unfinished job: it moves to `history`. A finished one stays as it is.
+-- What an action has begun only the end of its function ends. Until then the job is in progress with a request, :stop
+-- (1 asks, 2 ends it by force), and its key is free: what replaces it may be scheduled.
+-- The row is locked first: which of both happens must not depend on what a claim changes meanwhile.
+with found as materialized (
+    select id, state = 'in_progress' and kind = 'action' as runs
+      from jobs
+     where id = :id and tenant = :tenant
+       for update
+), asked as (
+    update jobs
+       set stop = greatest(jobs.stop, :stop), key = null
+      from found
+     where jobs.id = found.id and found.runs
+    returning jobs.on_complete, jobs.schedule, jobs.name
+), gone as (
+    delete from jobs
+     using found
+     where jobs.id = found.id and not found.runs
+    returning jobs.*
+), counted as (
+    insert into job_count_changes (tenant, name, unfinished, success, failed, canceled)
+    select tenant, name, -1, 0, 0, 1
+      from gone
+), ended as (
+    insert into history (id, tenant, kind, name, state, requested_at, due_at, created_at, started_at, completed_at,
+                         attempt, failures, crashes, worker_id, parent_id, key, schedule_id, pool, priority, stop, schedule, args,
+                         error, retry, on_complete)
+    select id, tenant, kind, name, 'canceled', requested_at, due_at, created_at, started_at, :now::bigint,
+           attempt, failures, crashes, worker_id, parent_id, key, schedule_id, pool, priority, stop, schedule, args, error,
+           retry, on_complete
+      from gone
+)
+select 'in_progress', on_complete, schedule, name
+  from asked
+union all
+select 'canceled', on_complete, schedule, name
+  from gone

@@ -1,0 +1,11 @@
+-- cancel_job: end an unfinished job in `history`; delete_finished follows. A finished one stays as it is, and an action that
+-- runs is for ask_to_stop.
+insert into history (id, tenant, kind, name, state, requested_at, due_at, created_at, started_at, completed_at, attempt,
+                     failures, crashes, worker_id, parent_id, key, schedule_id, pool, priority, stop, schedule, args, error,
+                     retry, on_complete)
+select id, tenant, kind, name, 'canceled', requested_at, due_at, created_at, started_at, :now, attempt,
+       failures, crashes, worker_id, parent_id, key, schedule_id, pool, priority, stop, schedule, args, error, retry,
+       on_complete
+  from jobs
+ where id = :id and tenant = :tenant and (state = 'pending' or kind = 'mutation')
+returning state, on_complete, schedule, name

@@ -1,0 +1,13 @@
+-- list_unfinished: as list_finished, of what is to be done. Reads an index of jobs that begins with what {by} compares.
+-- A claimed mutation counts as pending; actions that run are left out unless :with_running is 1.
+select id, tenant, kind, name, state, requested_at, due_at, created_at, started_at, null, attempt, failures, crashes,
+       worker_id, parent_id, key, schedule_id, pool, priority, stop
+  from jobs
+ where tenant = :tenant {by} and {id} {beyond} :beyond
+   and (:with_running = 1 or state <> 'in_progress' or kind <> 'action')
+   and (cast(:name as text) is null or name = :name)
+   and (cast(:schedule_id as text) is null or schedule_id = :schedule_id)
+   and (cast(:due_from as bigint) is null or due_at >= :due_from)
+   and (cast(:due_until as bigint) is null or due_at < :due_until)
+ order by {id} {order}
+ limit :limit
