@@ -43,7 +43,7 @@ LABELS: Final = {
     "ActionLoop._claim_and_start": "actions.claim",
     "give_back": "give_back",
     "ActionEnds.round": "actions.end",
-    "ActionLogs.round": "actions.log",
+    "ActionLogs._store": "actions.log",
     "Reaper.round": "reaper",
     "Pruner.round": "pruner",
     "CountSums.round": "counts",

@@ -51,7 +51,7 @@ class Worker:
             CancellationLoop(deps, self.actions),
         ]
         action_logs = ActionLogs(deps, running=self.actions.running_logs)
-        self.actions.on_started = action_logs.poke
+        self.actions.on_line = action_logs.tell
         self._maintenance: list[Loop] = [action_logs, Pruner(deps), BlockedJobs(deps)]
         self._clock_sync: ClockSync | None = None
         if not deps.store.single_engine:

@@ -1,6 +1,7 @@
 """Lines that a function logs, and the list that collects them while it runs."""
 
 import json
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from evertick.base.instants import Instant
@@ -26,9 +27,11 @@ class LogLine(NamedTuple):
 class AttemptLog:
     """The lines of one attempt. One thread writes, another may take what is not stored yet."""
 
-    __slots__ = ("_lines", "_stored")
+    __slots__ = ("_lines", "_stored", "on_line")
 
     def __init__(self) -> None:
+        self.on_line: Callable[[], object] | None = None
+        """Called in the writer's thread when a line was kept."""
         self._lines: list[LogLine] = []
         self._stored = 0
 
@@ -39,6 +42,10 @@ class AttemptLog:
             self._lines.append(LogLine(number, at, level, text[:LINE_CHARS_MAX], len(text) > LINE_CHARS_MAX))
         elif number == LINES_MAX:
             self._lines.append(LogLine(number, at, level, "", is_cut=True))
+        else:
+            return
+        if self.on_line is not None:
+            self.on_line()
 
     def unstored(self) -> list[LogLine]:
         """The lines that `stored` was not called for."""

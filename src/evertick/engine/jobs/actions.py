@@ -160,8 +160,8 @@ class ActionLoop(Loop):
         self.on_stuck: Callable[[], object] = lambda: None
         """Called when something is stuck."""
         self.ends = ActionEnds(deps, on_written=self._free)
-        self.on_started: Callable[[], object] = lambda: None
-        """Called when actions were begun."""
+        self.on_line: Callable[[], object] = lambda: None
+        """Called in any thread when a running function has logged a line."""
 
     @property
     def running(self) -> int:
@@ -296,12 +296,11 @@ class ActionLoop(Loop):
         now = self._deps.clock.now()
         for claim in claims:
             control = RunningAction()
+            control.log.on_line = self.on_line
             task = asyncio.create_task(self._run(claim), name=f"action {claim.name} {claim.id}")
             running = _Running(claim, worker_id, now, control, task)
             control.on_stuck = partial(self._note_stuck, running)
             self._tasks[claim.id, claim.attempt] = running
-        if claims:
-            self.on_started()
 
     async def _run(self, claim: Claim) -> None:
         running = self._tasks[claim.id, claim.attempt]

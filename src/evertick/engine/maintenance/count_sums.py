@@ -1,4 +1,7 @@
-"""Count sums: changes of the kept counts are added to them, where a database keeps changes as rows of their own."""
+"""Count sums: changes of the kept counts are added to them, where a database keeps changes as rows of their own.
+
+Between two looks the changes are added up by who reads the counts: 5,000 of them take a millisecond.
+"""
 
 from typing import Final
 
@@ -7,8 +10,6 @@ from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
 from evertick.store.contract.store import Isolation
 
-SUM_EVERY_MS: Final = 5_000
-"""Time between two sums. Until then, whoever reads counts adds the changes up: 5,000 of them take a millisecond."""
 CHANGES_MAX: Final = 10_000
 """Changes added in one transaction."""
 
@@ -19,7 +20,7 @@ class CountSums(Loop):
     name = "count sums"
 
     def __init__(self, deps: EngineDeps) -> None:
-        super().__init__(deps, poll_ms=SUM_EVERY_MS)
+        super().__init__(deps, poll_ms=deps.settings.poll_ms)
 
     async def round(self) -> Instant | None:
         """Add up one batch; look again at once while batches come out full."""
