@@ -47,6 +47,8 @@ ROWS = {
     "job cancel": Row("PENDING", UNKNOWN, 3, NO_JOB),
     "job stop": Row("PENDING", UNKNOWN, 3, NO_JOB),
     "job cancel-all": Row("--function shop.bill --yes", "--function shop.bil --yes", 3, "shop.bil"),
+    "job attempts": Row("DONE", UNKNOWN, 3, NO_JOB, ("attempt", "outcome")),
+    "job counts": Row("", "-o yaml", 2, "yaml", ("function", "pending")),
     "job logs": Row("DONE", UNKNOWN, 3, NO_JOB, ("level", "message")),
     "job retry": Row("FAILED", UNKNOWN, 3, NO_JOB, ("job_id", "retried_as")),
     "job run-now": Row("PENDING", UNKNOWN, 3, NO_JOB, ("job_id",)),
