@@ -4,7 +4,7 @@
 `FunctionCall`, which is scheduled in bulk. `ctx.scheduler` and `app.scheduler` are schedulers.
 """
 
-from evertick.api.jobs import JobLogLine, JobLogs, JobPage, JobView
+from evertick.api.jobs import AttemptView, JobLogLine, JobLogs, JobPage, JobView
 from evertick.app.decorators import FunctionOptions
 from evertick.app.execution.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx
 from evertick.app.failure_hooks import Failure
@@ -18,7 +18,7 @@ from evertick.base.records.jobs import FunctionKind, JobState
 
 __all__ = [
     "Action", "ActionCtx", "ApplicationError", "AsyncBoundScheduler", "AsyncJobs", "AsyncScheduler",
-    "BoundScheduler", "Failure", "Function", "FunctionCall", "FunctionKind", "FunctionOptions", "JobId",
+    "AttemptView", "BoundScheduler", "Failure", "Function", "FunctionCall", "FunctionKind", "FunctionOptions", "JobId",
     "JobLogLine", "JobLogs", "JobPage", "JobResult", "JobState", "JobView", "Jobs", "Mutation", "MutationCtx",
     "MutationScheduler", "NonRetryable", "OnConflict", "Query", "QueryCtx", "Retry", "Scheduler", "SyncActionCtx",
 ]  # fmt: skip

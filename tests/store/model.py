@@ -260,7 +260,8 @@ class ModelTransaction(ScheduleModel):
         if job.state is JobState.IN_PROGRESS and job.kind is FunctionKind.ACTION:
             self._save(replace(job, stop=max(job.stop, stop), key=None))
             return CanceledJob(job.on_complete, job.schedule, still_runs=True)
-        self._end(job, state=CANCELED, completed_at=now)
+        began = None if job.state is JobState.PENDING else job.started_at  # what began was an earlier attempt
+        self._end(replace(job, started_at=began), state=CANCELED, completed_at=now)
         return CanceledJob(job.on_complete, job.schedule)
 
     def find_unfinished_key(self, key: str, *, tenant: TenantId) -> JobId | None:

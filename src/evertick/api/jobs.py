@@ -6,7 +6,8 @@ from typing import Any, Self
 
 from evertick.api.schema import Moment, Schema
 from evertick.base.ids import JobId, TenantId, WorkerId
-from evertick.base.instants import to_datetime
+from evertick.base.instants import Instant, to_datetime, to_datetime_or_none
+from evertick.base.records.history import JobAttempt
 from evertick.base.records.jobs import FunctionKind, Job, JobState
 from evertick.base.records.logs import LINES_MAX, LogLine
 
@@ -15,8 +16,9 @@ class JobView(Schema):
     """A job. `state` is what others see: a mutation is pending until it is done.
 
     `cancel_requested` says that it was canceled; while its function still runs, its state is in_progress all the same.
-    `due_at` is when it may run, `requested_at` the time that was requested first. `error` has the keys `type`,
-    `message` and `traceback`.
+    `due_at` is when it may run, `requested_at` the time that was requested first. `started_at` is when its last attempt
+    began, `late_ms` how long after `due_at` that was, and `duration_ms` how long it took; they are None before. `error`
+    has the keys `type`, `message` and `traceback`.
     """
 
     id: JobId
@@ -26,7 +28,10 @@ class JobView(Schema):
     due_at: Moment
     requested_at: Moment
     created_at: Moment
+    started_at: Moment | None
     completed_at: Moment | None
+    late_ms: int | None
+    duration_ms: int | None
     attempt: int
     failures: int
     args: dict[str, Any]
@@ -44,6 +49,7 @@ class JobView(Schema):
     @classmethod
     def of(cls, job: Job, *, blocked: bool) -> Self:
         """The view of a job's row; `blocked` if no live worker runs its function in its pool."""
+        started_at = None if job.visible_state is JobState.PENDING else job.started_at
         return cls(
             id=job.id,
             function=job.name,
@@ -52,7 +58,10 @@ class JobView(Schema):
             due_at=to_datetime(job.due_at),
             requested_at=to_datetime(job.requested_at),
             created_at=to_datetime(job.created_at),
-            completed_at=None if job.completed_at is None else to_datetime(job.completed_at),
+            started_at=to_datetime_or_none(started_at),
+            completed_at=to_datetime_or_none(job.completed_at),
+            late_ms=None if started_at is None else max(started_at - job.due_at, 0),
+            duration_ms=_lasted(started_at, job.completed_at),
             attempt=job.attempt,
             failures=job.failures,
             args=json.loads(job.args),
@@ -74,6 +83,38 @@ class JobPage(Schema):
 
     jobs: tuple[JobView, ...]
     cursor: str | None
+
+
+class AttemptView(Schema):
+    """An attempt at a job. `outcome` is None while it runs, else success, failed, canceled or lost.
+
+    `error` has the keys `type`, `message` and `traceback`.
+    """
+
+    attempt: int
+    worker_id: WorkerId
+    started_at: Moment | None
+    ended_at: Moment | None
+    duration_ms: int | None
+    outcome: str | None
+    error: dict[str, Any] | None
+
+    @classmethod
+    def of(cls, attempt: JobAttempt) -> Self:
+        """The view of an attempt as it is kept."""
+        return cls(
+            attempt=attempt.attempt,
+            worker_id=attempt.worker_id,
+            started_at=to_datetime_or_none(attempt.started_at),
+            ended_at=to_datetime_or_none(attempt.ended_at),
+            duration_ms=_lasted(attempt.started_at, attempt.ended_at),
+            outcome=attempt.outcome,
+            error=None if attempt.error is None else attempt.error.value.to_json(),
+        )
+
+
+def _lasted(began: Instant | None, ended: Instant | None) -> int | None:
+    return None if began is None or ended is None else max(ended - began, 0)
 
 
 class JobLogLine(Schema):

@@ -18,6 +18,8 @@ class _Surface(Surface[JobOperations]):
 
     get = reads(JobOperations.get)
     counts = reads(JobOperations.counts)
+    counts_by_function = reads(JobOperations.counts_by_function)
+    attempts = reads(JobOperations.attempts)
     logs = reads(JobOperations.logs)
     cancel = writes(JobOperations.cancel)
     stop = writes(JobOperations.stop)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Unpack
 
-from evertick.api.jobs import JobLogs, JobPage, JobView
+from evertick.api.jobs import AttemptView, JobLogs, JobPage, JobView
 from evertick.app.documents.tables import require_job_id
 from evertick.app.functions.limits import check_args_size
 from evertick.app.paging import PAGE_MAX
@@ -53,8 +53,8 @@ class JobOperations:
             page = app.jobs.list(state="failed", function=send, due_from=datetime.now(UTC) - timedelta(days=1))
 
         `state`: one state or several: pending, in_progress, success, failed, canceled. `function`: a function or its
-        name. `due_from`, `due_until`: due then or later, and before. `limit`: at most 1,000. `cursor` continues after
-        the page that returned it.
+        name. `schedule`: the id of the schedule or cron that has started them. `due_from`, `due_until`: due then or
+        later, and before. `limit`: at most 1,000. `cursor` continues after the page that returned it.
 
         Raises Misuse for an unknown word, LimitExceeded, InvalidDelay, InvalidArguments for a cursor of another list.
         """
@@ -79,6 +79,27 @@ class JobOperations:
         def work(transaction: Transaction) -> dict[str, int]:
             functions = transaction.count_jobs(self.tenant).values()
             return {state.value: sum(getattr(each, state.value) for each in functions) for state in JobState}
+
+        return work
+
+    def counts_by_function(self) -> Work[dict[str, dict[str, int]]]:
+        """As `counts`, for each function that has jobs, by its name. The counts are kept: nothing is counted."""
+
+        def work(transaction: Transaction) -> dict[str, dict[str, int]]:
+            return {name: each._asdict() for name, each in transaction.count_jobs(self.tenant).items()}
+
+        return work
+
+    def attempts(self, job_id: JobId | str) -> Work[tuple[AttemptView, ...]]:
+        """Every attempt at a job, the first one first: its worker, its start and end, how it ended and its error.
+
+        Raises JobNotFound, InvalidArguments for the id of something else.
+        """
+        job_id = require_job_id(job_id)
+
+        def work(transaction: Transaction) -> tuple[AttemptView, ...]:
+            job = repair.job_found(transaction, job_id, self.tenant)
+            return tuple(AttemptView.of(each) for each in transaction.list_attempts(job.id))
 
         return work
 

@@ -7,7 +7,7 @@ from typing import Any, Final, TypedDict, Unpack
 from evertick.app.functions.function import Function
 from evertick.app.scheduling.job_builder import moment
 from evertick.base.errors import Misuse
-from evertick.base.ids import TenantId
+from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.records.jobs import JobFilter, JobState
 
 STATES: Final = tuple(state.value for state in JobState)
@@ -18,6 +18,7 @@ class JobsWhere(TypedDict, total=False):
 
     state: JobState | str | Iterable[JobState | str]
     function: Function[..., Any] | str | None
+    schedule: str | None
     due_from: datetime | float | None
     due_until: datetime | float | None
 
@@ -35,6 +36,7 @@ def jobs_where(tenant: TenantId, states: Iterable[JobState | str] = (), /, **whe
         tenant=tenant,
         states=chosen,
         name=_name_of(where.get("function")),
+        schedule_id=_schedule_of(where.get("schedule")),
         due_from=None if due_from is None else moment(due_from),
         due_until=None if due_until is None else moment(due_until),
     )
@@ -45,6 +47,13 @@ def _state(given: JobState | str) -> JobState:
         return JobState(given)
     except ValueError:
         raise Misuse(f"{given!r} is no state of a job; there are {', '.join(STATES)}") from None
+
+
+def _schedule_of(given: Any) -> ScheduleId | None:
+    """The id of a schedule that may be gone. Raises Misuse for what is none."""
+    if given is None or isinstance(given, str):
+        return None if given is None else ScheduleId(given)
+    raise Misuse(f"{given!r} is not the id of a schedule")
 
 
 def _name_of(function: Any) -> str | None:

@@ -7,32 +7,37 @@ from functools import partial
 
 import click
 
-from evertick.api.jobs import JobLogs, JobView
+from evertick.api.jobs import JobView
 from evertick.app.functions_by_name import require_seen
 from evertick.base.errors import Conflict, InvalidArguments, JobNotFound
-from evertick.base.ids import JOB_PREFIX, IdMaker, JobId, system_entropy, table_of
-from evertick.base.instants import Instant, to_iso
+from evertick.base.ids import JOB_PREFIX, IdMaker, JobId, ScheduleId, system_entropy, table_of
+from evertick.base.instants import Instant
 from evertick.base.outcomes import STUCK
-from evertick.base.records.jobs import UNFINISHED, Job, JobFilter, JobState, JobSummary, Stop, blocked
+from evertick.base.records.jobs import Job, JobFilter, JobState, JobSummary, Stop, blocked
 from evertick.cli.core.databases import chosen_tenant, data_options, now_of, open_database
+from evertick.cli.core.durations import length
 from evertick.cli.core.escaping import json_text, printable, printable_lines
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.lazy import Lazy, LazyGroup
-from evertick.cli.core.output import MomentWriter, OutputOptions, is_terminal, output_option, row_options, words_of
+from evertick.cli.core.output import MomentWriter, OutputOptions, is_terminal, row_options, words_of
 from evertick.cli.core.watching import refreshed, watch_option
 from evertick.cli.dev.lines import error_line
+from evertick.cli.job.choosing import moment_of, require_known
 from evertick.cli.root import fail
 from evertick.engine.jobs.completion import cancel, cancel_many
 from evertick.engine.jobs.repair import job_found
 from evertick.store.contract.store import Store, Transaction
 
-LIST_FIELDS = ("id", "function", "state", "due_at", "completed_at", "attempt", "error")
+LIST_FIELDS = ("id", "function", "state", "due_at", "duration_ms", "completed_at", "attempt", "error")
 """The columns of the table unless --fields is given."""
 
 FURTHER = {
     "retry": Lazy("evertick.cli.job.repair:retry", "Run failed or canceled jobs again, also with other arguments"),
     "run-now": Lazy("evertick.cli.job.repair:run_now", "Let pending jobs run now"),
     "reschedule": Lazy("evertick.cli.job.repair:reschedule", "Let pending jobs run at another time"),
+    "attempts": Lazy("evertick.cli.job.history:attempts", "Show every attempt at a job, and how it ended"),
+    "logs": Lazy("evertick.cli.job.history:logs", "Show what a job has logged; with -f, as it logs it"),
+    "counts": Lazy("evertick.cli.job.history:counts", "Show how many jobs each function has, by state"),
 }
 """Commands in files of their own."""
 
@@ -57,23 +62,32 @@ def job() -> None:
     "--state", "states", multiple=True, type=click.Choice([state.value for state in JobState]), help="Repeatable."
 )
 @click.option("--function", metavar="NAME", help="Jobs of this function, such as app.destruct.")
+@click.option("--schedule", metavar="ID", help="Jobs that this schedule has started.")
+@click.option("--since", metavar="TIME", help="Jobs that were due at this time or later, such as now-1h.")
+@click.option("--until", metavar="TIME", help="Jobs that were due before this time.")
 @click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=LIMIT_DEFAULT, show_default=True)
 @watch_option
 @data_options
 @row_options
-def list_jobs(states: tuple[str, ...], function: str | None, limit: int, db: str | None, out: OutputOptions) -> int:
+def list_jobs(states: tuple[str, ...], function: str | None, limit: int, db: str | None, out: OutputOptions,
+              **further: str | None) -> int:  # fmt: skip
     """List jobs, the newest first."""
-    where = JobFilter(tenant=chosen_tenant(), states=tuple(JobState(state) for state in states), name=function)
     chosen = out.columns(JobView.names(), LIST_FIELDS)
     with open_database(db) as store:
+        where = JobFilter(
+            tenant=chosen_tenant(), states=tuple(JobState(state) for state in states), name=function,
+            schedule_id=None if further["schedule"] is None else ScheduleId(further["schedule"]),
+            due_from=moment_of(store, further["since"], "--since"),
+            due_until=moment_of(store, further["until"], "--until"),
+        )  # fmt: skip
         return refreshed(store, out, lambda: _write_list(store, where, limit, chosen, out))
 
 
 def _write_list(store: Store, where: JobFilter, limit: int, chosen: list[str], out: OutputOptions) -> None:
     now = now_of(store)
     rows, (jobs, waits) = store.view(lambda transaction: _page(transaction, where, limit, now))
-    if not rows and where.name is not None:
-        store.view(partial(require_seen, name=where.name, tenant=where.tenant))
+    if not rows:
+        require_known(store, where)
     more = len(rows) > limit
     moment = out.moments(now)
     views = [JobView.of(each, blocked=each.id in waits) for each in jobs]
@@ -93,7 +107,7 @@ def get_job(job_id: str, db: str | None, out: OutputOptions) -> None:
     """Show one job with its arguments, its result or its error, and where that was raised."""
     chosen = out.columns(JobView.names(), JobView.names())
     with open_database(db) as store:
-        found = _found(store, job_id)
+        found = found_in(store, job_id)
         now = now_of(store)
         _, waits = store.view(lambda tx: _with_blocked(tx, [found], now))
     view = JobView.of(found, blocked=bool(waits))
@@ -169,82 +183,6 @@ def cancel_all(function: str | None, yes: bool, db: str | None) -> None:
     click.echo(f"canceled {canceled:,} job{'' if canceled == 1 else 's'}{printable(whose)}", err=True)
 
 
-@job.command("logs")
-@click.argument("job_id", metavar="ID")
-@data_options
-@output_option
-def logs(job_id: str, db: str | None, out: OutputOptions) -> None:
-    """Show the lines a job wrote with ctx.log in its last attempt."""
-    with open_database(db) as store:
-        found = _found(store, job_id)
-        written = store.view(lambda transaction: transaction.list_logs(found.id))
-    kept = JobLogs.of([each.line for each in written if each.attempt == found.attempt])
-    lines = [line.to_json() for line in kept.lines]
-    if out.output == "json":
-        out.write_json(lines)
-    elif out.output == "jsonl":
-        for line in lines:
-            out.write_json(line)
-    elif not out.is_none:
-        for line in lines:
-            click.echo(f"{line['time']}  {line['level']:<7}  {printable(line['message'])}")
-    if not lines and out.tells_of_nothing:
-        click.echo("no lines" if found.visible_state not in UNFINISHED else "no lines yet", err=True)
-    if kept.is_truncated and not out.is_none:
-        click.echo("some lines were too many or too long, and are not kept", err=True)
-
-
-@job.command("attempts")
-@click.argument("job_id", metavar="ID")
-@data_options
-@output_option
-def attempts(job_id: str, db: str | None, out: OutputOptions) -> None:
-    """Show every attempt at a job: when it began, how long it took, on which worker, and how it ended."""
-    with open_database(db) as store:
-        found = _found(store, job_id)
-        rows = store.view(lambda transaction: transaction.list_attempts(found.id))
-    shown = [
-        {
-            "attempt": row.attempt,
-            "worker_id": row.worker_id,
-            "started_at": None if row.started_at is None else to_iso(row.started_at),
-            "ended_at": None if row.ended_at is None else to_iso(row.ended_at),
-            "outcome": row.outcome,
-            "error": None if row.error is None else error_line(row.error.value),
-        }
-        for row in rows
-    ]
-    if out.output == "json":
-        out.write_json(shown)
-    elif not out.is_none:
-        for line in shown:
-            if out.output == "jsonl":
-                out.write_json(line)
-            else:
-                click.echo("  ".join(printable(str(value)) for value in line.values() if value is not None))
-    if not shown and out.tells_of_nothing:
-        click.echo("no attempts", err=True)
-
-
-@job.command("counts")
-@data_options
-@output_option
-def counts(db: str | None, out: OutputOptions) -> None:
-    """Show how many jobs each function has, by state. The counts are kept, so this takes no longer with more jobs."""
-    with open_database(db) as store:
-        found = store.view(lambda transaction: transaction.count_jobs(chosen_tenant()))
-    shown = [{"function": name, **each._asdict()} for name, each in found.items()]
-    if out.output == "json":
-        out.write_json(shown)
-    elif not out.is_none:
-        for line in shown:
-            if out.output == "jsonl":
-                out.write_json(line)
-            else:
-                words = ", ".join(f"{count:,} {state}" for state, count in line.items() if state != "function")
-                click.echo(f"{printable(str(line['function']))}: {words}")
-
-
 # -- helpers
 
 
@@ -267,6 +205,8 @@ def _words(job: Job, view: JobView, moment: MomentWriter) -> dict[str, str]:
     words = words_of(view, moment)
     words["args"] = json_text(json.loads(job.args))
     words["result"] = job.result if job.result is not None and job.visible_state is JobState.SUCCESS else ""
+    for name in ("late_ms", "duration_ms"):
+        words[name] = "" if (span := getattr(view, name)) is None else length(span)
     words["blocked"] = "yes" if view.blocked else ""
     words["error"] = "" if job.error is None else error_line(job.error.value)
     words["cancel_requested"] = "yes" if job.is_canceled else ""
@@ -286,7 +226,8 @@ def job_id_of(text: str) -> JobId:
     return JobId(text)
 
 
-def _found(store: Store, text: str) -> Job:
+def found_in(store: Store, text: str) -> Job:
+    """The job with this id. Raises InvalidArguments, JobNotFound."""
     job_id = job_id_of(text)
     return store.view(lambda transaction: job_found(transaction, job_id, chosen_tenant()))
 
@@ -304,10 +245,10 @@ def _cancel_page(store: Store, where: JobFilter, after: str) -> tuple[list[JobId
 
 def _cancel(store: Store, text: str, stop: Stop) -> bool:
     """Cancel a job; returns whether its function still runs. Raises JobNotFound, JobFinished."""
-    found = _found(store, text)
+    found = found_in(store, text)
     now, ids = now_of(store), IdMaker(system_entropy())
     canceled = store.write(lambda t: cancel(t, found.id, tenant=chosen_tenant(), now=now, make_id=ids.make, stop=stop))
-    state = _found(store, text).visible_state
+    state = found_in(store, text).visible_state
     if not canceled:
         raise JobFinished(f"job {found.id} has ended already ({state.value}), so it cannot be canceled")
     return state is JobState.IN_PROGRESS

@@ -9,27 +9,25 @@ from typing import Final, Protocol, TypeVar
 
 import click
 
-from evertick.app.functions_by_name import require_seen
 from evertick.app.jobs.operations import as_they_are
 from evertick.app.paging import whole_jobs
 from evertick.app.scheduling.job_builder import check_horizon
 from evertick.app.scheduling.quotas import Quotas
 from evertick.base.errors import EvertickError, InvalidArguments
-from evertick.base.ids import IdMaker, JobId, system_entropy
-from evertick.base.instants import SECOND_MS, Instant, to_iso
+from evertick.base.ids import IdMaker, JobId, ScheduleId, system_entropy
+from evertick.base.instants import Instant, to_iso
 from evertick.base.records.jobs import Job, JobFilter, JobState
 from evertick.cli.core.databases import chosen_tenant, data_options, now_of, open_database
 from evertick.cli.core.escaping import printable
 from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions, is_terminal, output_option
+from evertick.cli.job.choosing import moment_of, require_known
 from evertick.cli.job.commands import job_id_of
 from evertick.cli.root import fail
 from evertick.cli.schedule.flags import json_object
-from evertick.cli.schedule.spec_flags import parse_when
 from evertick.engine.jobs import repair
 from evertick.engine.runtime.executors import retry_conflicts
-from evertick.recurrence.zones.names import zone_named
 from evertick.store.contract.store import Store, Transaction
 
 JOBS_MAX: Final = 100_000
@@ -43,6 +41,7 @@ class JobChoice:
 
     job_ids: tuple[str, ...] = shared(click.argument("job_ids", metavar="[ID]...", nargs=-1))
     function: str | None = flag("--function", metavar="NAME", help="All jobs of this function.")
+    schedule: str | None = flag("--schedule", metavar="ID", help="All jobs that this schedule has started.")
     since: str | None = flag("--since", metavar="TIME", help="All that were due at this time or later, such as now-1h.")
     until: str | None = flag("--until", metavar="TIME", help="All that were due before this time.")
     is_all: bool = flag("--all", default=False, help="All of them.")
@@ -60,20 +59,23 @@ class JobChoice:
 
         Raises UsageError, InvalidSpec.
         """
-        is_filtered = self.is_all or any(each is not None for each in (self.function, self.since, self.until))
+        filters = (self.function, self.schedule, self.since, self.until)
+        is_filtered = self.is_all or any(each is not None for each in filters)
         if bool(self.job_ids) == is_filtered:
             raise click.UsageError(
-                f"name the jobs to {verb} by their ids, or choose them with --function, --since, --until or --all"
+                f"name the jobs to {verb} by their ids, or choose them with --function, --schedule, --since, "
+                "--until or --all"
             )
         if not is_filtered:
             return list(self.job_ids)
         where = JobFilter(
             tenant=chosen_tenant(), states=states, name=self.function,
-            due_from=_moment(store, self.since, "--since"), due_until=_moment(store, self.until, "--until"),
+            schedule_id=None if self.schedule is None else ScheduleId(self.schedule),
+            due_from=moment_of(store, self.since, "--since"), due_until=moment_of(store, self.until, "--until"),
         )  # fmt: skip
         found = _ids(store, where, meant)
-        if not found and self.function is not None:
-            store.view(partial(require_seen, name=self.function, tenant=where.tenant))
+        if not found:
+            require_known(store, where)
         if found and not self.yes:
             _confirm(verb, len(found))
         return found
@@ -162,7 +164,7 @@ def run_now(choice: JobChoice, out: OutputOptions) -> int:
 def reschedule(choice: JobChoice, at: str, out: OutputOptions) -> int:
     """Let pending jobs run at another time."""
     with open_database(choice.db) as store:
-        due_at = _moment(store, at, "--at")
+        due_at = moment_of(store, at, "--at")
         check_horizon(due_at or now_of(store), now_of(store))
         return _reschedule(store, choice, "reschedule", lambda now: due_at or now, out)
 
@@ -231,12 +233,6 @@ def _ids(store: Store, where: JobFilter, meant: Callable[[Transaction, Job], boo
         return [job.id for job in jobs if meant(transaction, job)]
 
     return store.view(work)
-
-
-def _moment(store: Store, text: str | None, what: str) -> Instant | None:
-    if text is None:
-        return None
-    return Instant(parse_when(text, zone_named("UTC"), what, now_of(store) // SECOND_MS) * SECOND_MS)
 
 
 def _rename(text: str) -> tuple[str, str]:

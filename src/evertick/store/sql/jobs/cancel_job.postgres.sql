@@ -26,9 +26,9 @@ with found as materialized (
     insert into history (id, tenant, kind, name, state, requested_at, due_at, created_at, started_at, completed_at,
                          attempt, failures, crashes, worker_id, parent_id, key, schedule_id, pool, priority, stop, schedule, args,
                          error, retry, on_complete)
-    select id, tenant, kind, name, 'canceled', requested_at, due_at, created_at, started_at, :now::bigint,
-           attempt, failures, crashes, worker_id, parent_id, key, schedule_id, pool, priority, stop, schedule, args, error,
-           retry, on_complete
+    select id, tenant, kind, name, 'canceled', requested_at, due_at, created_at,
+           case state when 'in_progress' then started_at end, :now::bigint, attempt, failures, crashes, worker_id, parent_id,
+           key, schedule_id, pool, priority, stop, schedule, args, error, retry, on_complete
       from gone
 )
 select 'in_progress', on_complete, schedule, name
