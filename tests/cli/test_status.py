@@ -10,6 +10,7 @@ import pytest
 
 from evertick import App, MutationCtx, every
 from tests.cli.desk import Command, commands, work_off
+from tests.store.rows import claim
 
 PATIENCE_S = 60
 
@@ -83,17 +84,18 @@ def test_what_waits_and_what_failed_is_counted_by_function(shop: App, command: C
 def test_all_tenants_with_work_are_looked_at(shop: App, command: Command) -> None:
     shop.scheduler.run_after(0, "shop.bill")
     shop.tenant("acme").scheduler.run_after(0, "shop.bill", text="broken")
-    work_off(shop, 2)
+    shop.tenant("dull").scheduler.run_after(0, "shop.bill", text="broken")
+    work_off(shop, 3)
     for tenant in ("acme", "bolt", "bolt"):
         shop.tenant(tenant).scheduler.run_after(3600, "shop.bill")
     shop.tenant("calm").schedules.create("daily", when=every(days=1), do=shop.functions.resolve("shop.bill"))
 
     found, one = command("status", "-o", "json").json, command("status", "--tenant", "bolt", "-o", "json").json
 
-    assert found["tenants"] == ["acme", "bolt", "calm", "default"]
+    assert found["tenants"] == ["acme", "bolt", "calm", "default", "dull"]
     assert [(each["tenant"], each["later"]) for each in found["queues"]] == [("acme", 1), ("bolt", 2)]
-    assert [(each["tenant"], each["count"]) for each in found["failures"]] == [("acme", 1)]
-    assert command("status").err.endswith("3 later; 1 failed in the last hour of 4 tenants\n")
+    assert sorted((each["tenant"], each["count"]) for each in found["failures"]) == [("acme", 1), ("dull", 1)]
+    assert command("status").err.endswith("3 later; 2 failed in the last hour of 5 tenants\n")
     assert (one["tenants"], [each["later"] for each in one["queues"]], one["failures"]) == (["bolt"], [2], [])
 
 
@@ -117,6 +119,17 @@ def test_a_live_worker_is_shown_and_jobs_that_it_cannot_run_are_blocked(shop: Ap
     [queue] = status["queues"]
     assert (queue["function"], queue["due"], queue["blocked"], status["lag_ms"]) == ("shop.gone", 1, 1, 0)
     assert said == "1 live worker; 1 due, 1 blocked; 0 running; 0 later; 0 failed in the last hour\n"
+
+
+def test_claimed_mutations_wait_until_they_are_done(shop: App, command: Command) -> None:
+    """A worker claims many at once: they used to count as running."""
+    for _ in range(3):
+        shop.scheduler.run_after(0, "shop.bill")
+    now = shop.environment.clock.now()
+    assert len(claim(shop.environment.store, now=now, limit=3)) == 3
+
+    [queue] = command("status", "-o", "json").json["queues"]
+    assert [queue[name] for name in ("due", "later", "running", "blocked")] == [3, 0, 0, 0]
 
 
 @pytest.mark.parametrize(

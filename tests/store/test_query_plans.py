@@ -81,6 +81,7 @@ LISTS: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
 ONLY_POSTGRES: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "ready_heads": ({"others": [1, 2], "queue": 0, "tenant": "", "limit": 10, "steps": 10}, {"jobs_ready"}),
     "tenants_with_jobs": ({"after": "", "limit": 10}, {"jobs_by_name"}),
+    "tenants_with_failures": ({"after": "", "limit": 10}, {"history_by_state"}),
     "claim_suspect": (
         {"id": job_id(1), "kind": "mutation", "worker_id": "w", "now": NOW},
         {"jobs_suspect", "jobs_pkey", "bodies_pkey"},

@@ -5,10 +5,11 @@ import threading
 import pytest
 
 from evertick.base.ids import TenantId
+from evertick.base.records.jobs import JobState
 from evertick.base.records.tenants import StartLimit, TenantLimits
 from evertick.store.contract.store import Isolation, Store, Transaction
 from tests.store.conftest import OpenStore
-from tests.store.rows import NOW, claim, insert, new_job
+from tests.store.rows import ANN, NOW, claim, claim_one, end_of, insert, new_job
 from tests.store.schedule_rows import schedule
 
 ACME, BOLT = TenantId("acme"), TenantId("bolt")
@@ -87,11 +88,13 @@ def test_a_tenant_for_which_another_transaction_claims_is_left_out(open_postgres
     assert ACME in store.write(lambda tx: tx.start_limits([ACME]), isolation=Isolation.READ_COMMITTED)
 
 
-def test_tenants_at_work_have_unfinished_jobs_or_schedules(store: Store) -> None:
+def test_tenants_at_work_have_unfinished_or_failed_jobs_or_schedules(store: Store) -> None:
+    failed = claim_one(store, number=9, tenant=TenantId("dull"))
+    store.write(lambda tx: tx.finish_jobs([end_of(failed, JobState.FAILED)], worker_id=ANN, now=NOW))
     ended = new_job(1, tenant=ACME)
     insert(store, ended, new_job(2, tenant=BOLT), new_job(3, tenant=BOLT))
     store.write(lambda tx: tx.cancel_job(ended.id, tenant=ACME, now=NOW))
     store.write(lambda tx: tx.insert_schedule(schedule("daily", tenant=TenantId("calm"))))
 
-    assert store.read(lambda tx: tx.tenants_at_work(limit=5)) == [BOLT, "calm"]
+    assert store.read(lambda tx: tx.tenants_at_work(limit=5)) == [BOLT, "calm", "dull"]
     assert store.read(lambda tx: tx.tenants_at_work(limit=1)) == [BOLT]

@@ -44,7 +44,8 @@ class QueueView(Schema):
     """A tenant's unfinished jobs of a function in a pool.
 
     `due` wait for a worker since `oldest` at the longest, `later` for their time; `blocked` are those of `due` that no
-    live worker runs.
+    live worker runs. Workers claim many mutations at once, so those count as due until they are done; what is `running`
+    are actions.
     """
 
     tenant: TenantId

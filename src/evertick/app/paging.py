@@ -19,7 +19,7 @@ TENANTS_MAX: Final = 1_000
 def looked_at(transaction: Transaction, only: TenantId | None) -> tuple[tuple[TenantId, ...], bool]:
     """The tenants that a report is about, and whether these are all: `only` one, else all that have work.
 
-    Those are the tenant `default` and all with unfinished jobs or schedules.
+    Those are the tenant `default` and all with unfinished jobs, failed ones or schedules.
     """
     if only is not None:
         return (only,), True

@@ -86,7 +86,7 @@ class _Queue:
 
     def add(self, job: JobSummary, now: Instant, *, is_blocked: bool) -> None:
         """Count a job."""
-        if job.state is JobState.IN_PROGRESS:
+        if job.visible_state is JobState.IN_PROGRESS:
             self.running += 1
         elif job.due_at > now:
             self.later += 1

@@ -43,7 +43,7 @@ class Tenants(Protocol):
         ...
 
     def tenants_at_work(self, *, limit: int) -> list[TenantId]:
-        """Tenants that have unfinished jobs or schedules, by name."""
+        """Tenants that have unfinished or failed jobs, or schedules, by name."""
         ...
 
     def held_back_tenants(self, tenants: Collection[TenantId]) -> set[TenantId]:

@@ -48,8 +48,8 @@ class SqlTenants(Driver):
 
     def tenants_at_work(self, *, limit: int) -> list[TenantId]:
         params = {"after": "", "limit": limit}
-        rows = [*self._fetch("tenants_with_jobs", params), *self._fetch("tenants_with_schedules", params)]
-        return sorted({row[0] for row in rows})[:limit]
+        found = ("tenants_with_jobs", "tenants_with_failures", "tenants_with_schedules")
+        return sorted({row[0] for name in found for row in self._fetch(name, params)})[:limit]
 
     def held_back_tenants(self, tenants: Collection[TenantId]) -> set[TenantId]:
         return {row[0] for row in self._fetch("held_back_tenants", _named(tenants))}
