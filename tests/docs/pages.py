@@ -31,6 +31,7 @@ _BLOCK = re.compile(
 )
 _DISTANCE = (re.compile(r"\t(in \d+(\.\d+)? (d|h|min|s)|\d+(\.\d+)? (d|h|min|s) ago)$", re.MULTILINE), r"\tN")
 _CHANGING = (
+    (re.compile(r"\bat \d{4}-\d\d-\d\d (?=\d\d:\d\d:\d\d\b)"), "at "),  # as it is shown late in the evening
     (re.compile(r"\b\d\d:\d\d:\d\d\b(?!Z|\.)"), "HH:MM:SS"),
     (re.compile(r"\b\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)"), "TIME"),
     (re.compile(r"\((in [\d.]+ (ms|s|min|h|d)|now)\)"), "(in N)"),

@@ -104,7 +104,10 @@ ONLY_SQLITE: Final[Mapping[str, tuple[Any, set[str]]]] = {
     ),
     "claim_suspect": ({"id": job_id(1), "kind": "mutation", "worker_id": "w", "now": NOW}, {"jobs_pkey"}),
     "finish_jobs": ({"rows": json.dumps([[job_id(1), 1, NOW, NOW, None]]), "worker_id": ANN}, {"jobs_pkey"}),
-    "retry_job": ((NOW, 0, 0, None, job_id(1), ANN, 1), {"jobs_pkey"}),
+    "retry_job": (
+        {"due_at": NOW, "failures": 0, "crashes": 0, "error": None, "id": job_id(1), "worker_id": ANN, "attempt": 1},
+        {"jobs_pkey"},
+    ),
     "moved_jobs": ({"ids": json.dumps([job_id(1)])}, {"jobs_pkey", "history_pkey"}),
     "delete_finished": ({"ids": json.dumps([job_id(1)])}, {"jobs_pkey"}),
     "delete_documents": (("default", "t_1"), {"documents_pkey"}),

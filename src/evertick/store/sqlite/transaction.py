@@ -167,7 +167,10 @@ class SqliteTransaction(SqlTransaction):
         try:
             for e in ends:
                 error = text_of(e.error)
-                row = (e.due_at, e.failures, e.crashes, error, e.id, worker_id, e.attempt)
+                row = {
+                    "due_at": e.due_at, "failures": e.failures, "crashes": e.crashes, "error": error,
+                    "id": e.id, "worker_id": worker_id, "attempt": e.attempt,
+                }  # fmt: skip
                 for (started_at,) in execute(statement, row).fetchall():
                     began_at = started_at if e.started_at is None else e.started_at
                     attempts.append((e.id, e.attempt, worker_id, began_at, now, outcome_of(e), error))
