@@ -308,11 +308,11 @@ def draft_for_everybody(self: Any, request: Any, **options: Any) -> Any:
 
 
 FENCE: Final = "state = 'in_progress' and worker_id = :worker_id and attempt = json_extract(e.value, '$[1]')"
-FENCE_OF_RETRY: Final = "state = 'in_progress' and worker_id = ?6 and attempt = ?7"
+FENCE_OF_RETRY: Final = "state = 'in_progress' and worker_id = :worker_id and attempt = :attempt"
 MUTANTS: Final = (
     Mutant("no_fence", "an end is written whoever holds the job",
            both(sql("finish_jobs", FENCE, ":worker_id is not null"),
-                sql("retry_job", FENCE_OF_RETRY, "?6 is not null and ?7 is not null"))),
+                sql("retry_job", FENCE_OF_RETRY, ":worker_id is not null and :attempt is not null"))),
     Mutant("left_behind", "a job that has ended is still to be done",
            sql("delete_finished", "where id", "where 0 and id")),
     Mutant("uncounted", "the end of a job is not counted",
@@ -372,7 +372,8 @@ MUTANTS: Final = (
     Mutant("own_key", "real once: a job that schedules under its own key cancels itself and never ends",
            swap(schedulers.MutationScheduler, "_write_under_key", place_like_any_other)),
     Mutant("bad_company", "real once: innocent jobs are quarantined with the one that kills",
-           both(sql("retry_job", "?3 >= 2", "?3 >= 9"), sql("release_job", "crashes >= 2", "crashes >= 9"))),
+           both(sql("retry_job", ":crashes >= 2", ":crashes >= 9"),
+                sql("release_job", "crashes >= 2", "crashes >= 9"))),
     Mutant("suspect_beside_actions", "a suspect mutation does not wait for the actions that run",
            swap(actions.ActionLoop, "pause", lambda self: True)),
     Mutant("unpaused", "actions start beside a suspect mutation",
