@@ -37,6 +37,9 @@ HURRIED_S: Final = 0.02
 SHOWN_MAX: Final = 20
 LOOK_S: Final = 0.1
 STUCK_S: Final = 60.0
+CALM_S: Final = 30
+"""More than a busy machine ever takes: what is calm must succeed, and no limit may strike it."""
+
 OWN_TABLES: Final = (
     "create table notes (job integer, tag text)",
     "create table uniques (n integer primary key)",
@@ -64,7 +67,7 @@ def hostile_app(url: str, base: int) -> App:
         Performance(ctx, program, inner, child).perform(program.steps, [])
         return result_of(program.result, number)
 
-    @app.mutation(name="calm")
+    @app.mutation(name="calm", timeout=CALM_S)
     def calm(ctx: MutationCtx, number: int) -> Any:
         return run(ctx, number)
 
