@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.desk import Command, commands
 from tests.cli.programs import Start, programs_in
 
 APP = """
@@ -69,3 +70,11 @@ def app_of_its_own() -> Iterator[None]:
     sys.modules.pop("app", None)
     if before is not None:
         sys.modules["app"] = before
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Runs commands in this process, in a folder of the test's own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("EVERTICK_DATABASE_URL", raising=False)
+    return commands(capsys)

@@ -1,20 +1,12 @@
 """`evertick cron ...`: crons of an app's code, seen and steered from the terminal."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from evertick import App, MutationCtx, cron, every
 from evertick.errors import Misuse
-from tests.cli.desk import Command, commands, work_off
-
-
-@pytest.fixture
-def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("EVERTICK_DATABASE_URL", raising=False)
-    return commands(capsys)
+from tests.cli.desk import Command, work_off
 
 
 @pytest.fixture

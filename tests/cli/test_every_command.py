@@ -14,7 +14,7 @@ from evertick.base.ids import WorkerId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import Worker
 from evertick.cli.root import root
-from tests.cli.desk import Command, commands, work_off
+from tests.cli.desk import Command, work_off
 
 
 @dataclass(frozen=True)
@@ -101,13 +101,6 @@ def leaves(command: click.Command, path: str, ctx: click.Context) -> Iterator[tu
 
 
 LEAVES = dict(leaves(root, "", click.Context(root)))
-
-
-@pytest.fixture
-def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("EVERTICK_DATABASE_URL", raising=False)
-    return commands(capsys)
 
 
 @pytest.fixture

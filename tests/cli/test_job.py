@@ -4,43 +4,20 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from evertick import App, MutationCtx, SyncActionCtx, every
 from evertick.api.jobs import JobView
-from evertick.cli.root import run
 from evertick.engine.runtime.metrics import JobEnded
 from evertick.engine.worker import Worker
-
-Run = Callable[..., "Ended"]
-
-
-class Ended(NamedTuple):
-    code: int
-    out: str
-    err: str
+from tests.cli.desk import Command, Ended
 
 
 @pytest.fixture
-def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs a command in a folder of the test's own."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("EVERTICK_DATABASE_URL", raising=False)
-
-    def ended(*words: str) -> Ended:
-        code = run(words)
-        captured = capsys.readouterr()
-        return Ended(code, captured.out, captured.err)
-
-    return ended
-
-
-@pytest.fixture
-def chat(command: Run) -> Iterator[App]:
+def chat(command: Command) -> Iterator[App]:
     """An app with a database in the folder, and functions that succeed and fail."""
     app = App("chat")
 
@@ -87,7 +64,7 @@ class StopAfter:
             self._worker.stop()
 
 
-def test_a_misspelt_function_is_an_error_with_a_suggestion(chat: App, command: Run) -> None:
+def test_a_misspelt_function_is_an_error_with_a_suggestion(chat: App, command: Command) -> None:
     assert chat.environment  # makes the database
     nothing = command("job", "list", "--function", "chat.geet")
     assert (nothing.code, nothing.err) == (0, "no jobs\n")  # no function was seen yet, so it may be right
@@ -109,7 +86,7 @@ def test_a_misspelt_function_is_an_error_with_a_suggestion(chat: App, command: R
     assert command("job", "list", "--function", "chat.greet", "--state", "failed").err == "no jobs\n"
 
 
-def test_list_shows_the_newest_first_and_filters(chat: App, command: Run) -> None:
+def test_list_shows_the_newest_first_and_filters(chat: App, command: Command) -> None:
     done, failed = (chat.scheduler.run_after(0, name, *args) for name, *args in (("chat.greet", "ada"), ("chat.fail",)))
     later = chat.scheduler.run_after(60, "chat.greet", "bob")
     work_off(chat, 2)
@@ -125,7 +102,7 @@ def test_list_shows_the_newest_first_and_filters(chat: App, command: Run) -> Non
     assert ids("--state", "canceled") == []
 
 
-def test_json_has_stable_fields_and_times_in_utc(chat: App, command: Run) -> None:
+def test_json_has_stable_fields_and_times_in_utc(chat: App, command: Command) -> None:
     job_id = chat.scheduler.run_after(0, "chat.greet", "ada")
     work_off(chat, 1)
 
@@ -142,7 +119,7 @@ def test_json_has_stable_fields_and_times_in_utc(chat: App, command: Run) -> Non
     assert command("job", "list", "-o", "none") == Ended(0, "", "")
 
 
-def test_a_table_has_a_header_and_no_control_characters(chat: App, command: Run) -> None:
+def test_a_table_has_a_header_and_no_control_characters(chat: App, command: Command) -> None:
     chat.scheduler.run_after(0, "chat.fail")
     work_off(chat, 1)
 
@@ -154,7 +131,7 @@ def test_a_table_has_a_header_and_no_control_characters(chat: App, command: Run)
 
 
 @pytest.mark.parametrize("function", ["chat.fail", "chat.fail_in_a_thread"])
-def test_get_shows_where_in_the_users_code_a_job_failed(chat: App, command: Run, function: str) -> None:
+def test_get_shows_where_in_the_users_code_a_job_failed(chat: App, command: Command, function: str) -> None:
     job_id = chat.scheduler.run_after(0, function)
     work_off(chat, 1)
 
@@ -167,7 +144,7 @@ def test_get_shows_where_in_the_users_code_a_job_failed(chat: App, command: Run,
     assert shown.count('  File "') == 1
 
 
-def test_logs_shows_the_lines_of_a_job(chat: App, command: Run) -> None:
+def test_logs_shows_the_lines_of_a_job(chat: App, command: Command) -> None:
     job_id = chat.scheduler.run_after(0, "chat.greet", "ada")
     work_off(chat, 1)
 
@@ -182,7 +159,7 @@ def test_logs_shows_the_lines_of_a_job(chat: App, command: Run) -> None:
     ]
 
 
-def test_cancel_says_what_it_did_and_what_it_could_not(chat: App, command: Run) -> None:
+def test_cancel_says_what_it_did_and_what_it_could_not(chat: App, command: Command) -> None:
     done = chat.scheduler.run_after(0, "chat.greet", "ada")
     work_off(chat, 1)
     pending = chat.scheduler.run_after(60, "chat.greet", "bob")
@@ -202,7 +179,7 @@ def test_cancel_says_what_it_did_and_what_it_could_not(chat: App, command: Run) 
     assert command("job", "cancel", another, done).code == 6
 
 
-def test_cancel_all_takes_pending_jobs_of_a_function_and_wants_to_be_sure(chat: App, command: Run) -> None:
+def test_cancel_all_takes_pending_jobs_of_a_function_and_wants_to_be_sure(chat: App, command: Command) -> None:
     for _ in range(1_200):
         chat.scheduler.run_after(60, "chat.fail")
     chat.scheduler.run_after(60, "chat.greet", "ada")
@@ -218,7 +195,7 @@ def test_cancel_all_takes_pending_jobs_of_a_function_and_wants_to_be_sure(chat: 
 
 
 def test_cancel_all_asks_only_if_there_is_something_to_cancel(
-    chat: App, command: Run, monkeypatch: pytest.MonkeyPatch
+    chat: App, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("evertick.cli.job.commands.is_terminal", lambda stream: True)
     asked: list[str] = []
@@ -232,7 +209,7 @@ def test_cancel_all_asks_only_if_there_is_something_to_cancel(
     assert len(asked) == 1
 
 
-def test_more_jobs_than_shown_are_mentioned(chat: App, command: Run) -> None:
+def test_more_jobs_than_shown_are_mentioned(chat: App, command: Command) -> None:
     for _ in range(51):
         chat.scheduler.run_after(60, "chat.fail")
 
@@ -243,7 +220,7 @@ def test_more_jobs_than_shown_are_mentioned(chat: App, command: Run) -> None:
 
 
 @pytest.mark.parametrize("output", ["table", "json", "jsonl"])
-def test_a_reader_of_a_long_list_may_end_after_its_first_line(chat: App, command: Run, output: str) -> None:
+def test_a_reader_of_a_long_list_may_end_after_its_first_line(chat: App, command: Command, output: str) -> None:
     chat.scheduler.run_after_many(60, [chat.functions.resolve("chat.greet").args("ada" * 500)] * 300)
 
     line = f"set -o pipefail; {sys.executable} -m evertick.cli.main job list --limit 300 -o {output} | head -1"
@@ -272,7 +249,7 @@ def test_a_reader_of_a_long_list_may_end_after_its_first_line(chat: App, command
     ],
 )
 def test_wrong_input_is_one_line_and_an_exit_code(
-    chat: App, command: Run, words: list[str], code: int, message: str
+    chat: App, command: Command, words: list[str], code: int, message: str
 ) -> None:
     chat.scheduler.run_after(60, "chat.fail")
 
@@ -285,14 +262,14 @@ def test_wrong_input_is_one_line_and_an_exit_code(
     assert message in done.err
 
 
-def test_without_a_database_it_says_what_to_do(command: Run) -> None:
+def test_without_a_database_it_says_what_to_do(command: Command) -> None:
     done = command("job", "list")
 
     assert done.code == 2
     assert "there is no database in .evertick/ of this folder; go where `evertick dev` runs" in done.err
 
 
-def test_with_several_databases_it_asks_which(command: Run) -> None:
+def test_with_several_databases_it_asks_which(command: Command) -> None:
     for name in ("one", "two"):
         app = App(name)
         app.scheduler.cancel(f"job_{'0' * 28}")
@@ -304,21 +281,21 @@ def test_with_several_databases_it_asks_which(command: Run) -> None:
     assert "there are several databases in .evertick/ (one.db, two.db); choose one: --db sqlite:///" in done.err
 
 
-def test_a_simulation_beside_the_database_asks_nothing(chat: App, command: Run, tmp_path: Path) -> None:
+def test_a_simulation_beside_the_database_asks_nothing(chat: App, command: Command, tmp_path: Path) -> None:
     chat.scheduler.run_after(60, "chat.fail")
     (tmp_path / ".evertick" / "chat.simulated.db").touch()
 
     assert command("job", "list", "--fields", "function").out == "chat.fail\n"
 
 
-def test_a_look_never_creates_a_database(command: Run, tmp_path: Path) -> None:
+def test_a_look_never_creates_a_database(command: Command, tmp_path: Path) -> None:
     command("job", "list")
     command("job", "list", "--db", "sqlite:///sub/nope.db")
 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_command_sees_one_tenant(chat: App, command: Run) -> None:
+def test_a_command_sees_one_tenant(chat: App, command: Command) -> None:
     ours = chat.scheduler.run_after(60, "chat.fail")
     theirs = chat.tenant("acme & co").scheduler.run_after(60, "chat.fail")
     chat.tenant("acme & co").scheduler.run_after(60, "chat.greet", "ada")

@@ -10,17 +10,10 @@ import pytest
 from evertick import App, Retry, SyncActionCtx, every
 from evertick.api.jobs import AttemptView
 from evertick.base.errors import Misuse
-from tests.cli.desk import Command, commands, work_off
+from tests.cli.desk import Command, work_off
 from tests.cli.programs import Start, evertick
 
 TWICE: Final = Retry(2, first=0.001)
-
-
-@pytest.fixture
-def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("EVERTICK_DATABASE_URL", raising=False)
-    return commands(capsys)
 
 
 @pytest.fixture

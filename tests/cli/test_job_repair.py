@@ -7,14 +7,7 @@ from pathlib import Path
 import pytest
 
 from evertick import App, MutationCtx, every
-from tests.cli.desk import Command, commands, work_off
-
-
-@pytest.fixture
-def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("EVERTICK_DATABASE_URL", raising=False)
-    return commands(capsys)
+from tests.cli.desk import Command, work_off
 
 
 @pytest.fixture

@@ -7,15 +7,13 @@ from pathlib import Path
 import pytest
 
 from evertick import ActionCtx, App, MutationCtx
-from tests.cli.desk import SEED_CREATE, Command, commands, work_off, work_until
+from tests.cli.desk import SEED_CREATE, Command, work_off, work_until
 
 
-@pytest.fixture
-def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("EVERTICK_DATABASE_URL", raising=False)
+@pytest.fixture(autouse=True)
+def ada(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user who gives the commands."""
     monkeypatch.setattr("getpass.getuser", lambda: "ada")
-    return commands(capsys)
 
 
 @pytest.fixture

@@ -4,22 +4,14 @@ import os
 import re
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from evertick import App, MutationCtx, every
-from tests.cli.desk import Command, commands, work_off
+from tests.cli.desk import Command, work_off
 from tests.store.rows import claim
 
 PATIENCE_S = 60
-
-
-@pytest.fixture
-def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("EVERTICK_DATABASE_URL", raising=False)
-    return commands(capsys)
 
 
 def app_with(*names: str) -> App:

@@ -310,7 +310,7 @@ def draft_for_everybody(self: Any, request: Any, **options: Any) -> Any:
 FENCE: Final = "state = 'in_progress' and worker_id = :worker_id and attempt = json_extract(e.value, '$[1]')"
 FENCE_OF_RETRY: Final = "state = 'in_progress' and worker_id = :worker_id and attempt = :attempt"
 MUTANTS: Final = (
-    Mutant("no_fence", "an end is written whoever holds the job",
+    Mutant("no_fence", "an end is written although another worker holds the job",
            both(sql("finish_jobs", FENCE, ":worker_id is not null"),
                 sql("retry_job", FENCE_OF_RETRY, ":worker_id is not null and :attempt is not null"))),
     Mutant("left_behind", "a job that has ended is still to be done",

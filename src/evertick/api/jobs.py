@@ -7,9 +7,9 @@ from typing import Any, Self
 from evertick.api.schema import Moment, Schema
 from evertick.base.ids import JobId, TenantId, WorkerId
 from evertick.base.instants import Instant, to_datetime, to_datetime_or_none
-from evertick.base.records.history import JobAttempt
+from evertick.base.records.history import JobAttempt, JobLine
 from evertick.base.records.jobs import FunctionKind, Job, JobState
-from evertick.base.records.logs import LINES_MAX, LogLine
+from evertick.base.records.logs import LINES_MAX
 
 
 class JobView(Schema):
@@ -126,14 +126,15 @@ class JobLogLine(Schema):
 
 
 class JobLogs(Schema):
-    """The lines of a job's last attempt. `is_truncated` says that some were too many or too long to be kept."""
+    """The lines of an attempt. `is_truncated` says that some were too many or too long to be kept."""
 
     lines: tuple[JobLogLine, ...]
     is_truncated: bool
 
     @classmethod
-    def of(cls, lines: Sequence[LogLine]) -> Self:
-        """The lines of an attempt as they are kept."""
+    def of(cls, kept: Sequence[JobLine], attempt: int) -> Self:
+        """The lines of `attempt`, of all that are kept of a job."""
+        lines = [each.line for each in kept if each.attempt == attempt]
         return cls(
             lines=tuple(
                 JobLogLine(time=to_datetime(line.at), level=line.level, message=line.text)

@@ -49,6 +49,15 @@ def all_schedules(transaction: Transaction, where: ScheduleFilter) -> Iterator[S
         after = (page[-1].next_at, page[-1].id)
 
 
+def page_of_jobs(
+    transaction: Transaction, where: JobFilter, *, limit: int, after: str | None = None, newest_first: bool = False
+) -> tuple[list[Job], bool]:
+    """A page of the jobs that `where` chooses, with all that they carry, by id; and whether more follow."""
+    found = transaction.list_jobs(where, limit=limit + 1, after=after, newest_first=newest_first)
+    jobs = transaction.get_jobs([job.id for job in found[:limit]], tenant=where.tenant)
+    return jobs[::-1] if newest_first else jobs, len(found) > limit
+
+
 def job_pages(
     transaction: Transaction, where: JobFilter, *, limit: int, newest_first: bool = False
 ) -> Iterator[list[JobSummary]]:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from evertick.api.jobs import JobLogs
 from evertick.base.ids import JobId
 from evertick.base.instants import Instant, to_datetime
 from evertick.base.records.history import JobLine
 from evertick.base.records.jobs import FunctionKind, Job, JobState
-from evertick.base.records.logs import LINES_MAX
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class JobView:
 def view(job: Job, lines: Sequence[JobLine], *, blocked: bool) -> JobView:
     """What a test sees of `job`, whose attempts logged `lines`."""
     error = None if job.error is None else job.error.value
-    logs = [each.line for each in lines if each.attempt == job.attempt]
+    logs = JobLogs.of(lines, job.attempt)
     return JobView(
         id=job.id,
         name=job.name,
@@ -69,8 +69,8 @@ def view(job: Job, lines: Sequence[JobLine], *, blocked: bool) -> JobView:
         error=None if error is None else error.text,
         error_data=None if error is None or error.data is None else json.loads(error.data),
         traceback=None if error is None else error.traceback,
-        logs=[f"{line.level}: {line.text}" for line in logs if line.number < LINES_MAX],
-        logs_truncated=any(line.is_cut for line in logs),
+        logs=[f"{line.level}: {line.message}" for line in logs.lines],
+        logs_truncated=logs.is_truncated,
         key=job.key,
         parent_id=job.parent_id,
         blocked=blocked,

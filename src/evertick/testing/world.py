@@ -22,6 +22,7 @@ For stories about schedules it brings work that takes as long as the story says,
     print(world.timeline(report))
 """
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -34,6 +35,7 @@ from evertick.app.documents.queries import Document
 from evertick.app.documents.tables import SYSTEM_JOBS
 from evertick.app.execution.runner import Execution
 from evertick.app.functions.function import Action, Function
+from evertick.app.paging import whole_jobs
 from evertick.app.run.run import TransactionRun
 from evertick.base.errors import JobNotFound, LimitExceeded, Misuse
 from evertick.base.ids import JobId, TenantId, tenant_named
@@ -55,7 +57,6 @@ T = TypeVar("T")
 
 DRAIN_DAYS: Final = 5 * 366
 DRAIN_JOBS: Final = 10_000
-PAGE: Final = 1_000
 
 
 class World(SimulatedEngine, ScheduleStories, OwnConnections):
@@ -161,13 +162,7 @@ class World(SimulatedEngine, ScheduleStories, OwnConnections):
         where = JobFilter(tenant=self._tenant, name=name, states=states)
 
         def work(transaction: Transaction) -> list[JobView]:
-            found: list[JobView] = []
-            while True:
-                after = found[-1].id if found else None
-                page = transaction.list_jobs(where, limit=PAGE, after=after)
-                found += self._views(transaction, transaction.get_jobs([job.id for job in page], tenant=self._tenant))
-                if len(page) < PAGE:
-                    return found
+            return self._views(transaction, list(whole_jobs(transaction, where, limit=sys.maxsize)))
 
         return self._store.read(work)
 

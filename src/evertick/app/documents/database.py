@@ -21,6 +21,7 @@ from evertick.app.documents.tables import (
     table_named_in,
 )
 from evertick.app.documents.values import decode_document, encode_document
+from evertick.app.paging import page_of_jobs
 from evertick.app.run.run import TransactionRun
 from evertick.base.errors import DocumentNotFound, InvalidArguments, Misuse
 from evertick.base.ids import JOB_PREFIX, IdMaker, JobId, creation_time_ms
@@ -256,15 +257,13 @@ class _JobSource:
         position = _start(f"{JOB_PREFIX}_", after, bounds, descending)
         while True:
             transaction, where = self._run.unit.flush_to_db(), JobFilter(tenant=self._run.tenant)
-            listed = transaction.list_jobs(where, limit=page, after=position, newest_first=descending)
-            jobs = transaction.get_jobs([job.id for job in listed], tenant=where.tenant)
-            jobs.sort(key=lambda job: job.id, reverse=descending)
+            jobs, more = page_of_jobs(transaction, where, limit=page, after=position, newest_first=descending)
             for job in jobs:
                 if _is_beyond(job.id, bounds, descending):
                     return
                 self._run.budget.read()
                 yield [job.id], job_document(job)
-            if len(jobs) < page:
+            if not more:
                 return
             position = jobs[-1].id
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Unpack
 from evertick.api.jobs import AttemptView, JobLogs, JobPage, JobView
 from evertick.app.documents.tables import require_job_id
 from evertick.app.functions.limits import check_args_size
-from evertick.app.paging import PAGE_MAX
+from evertick.app.paging import PAGE_MAX, page_of_jobs
 from evertick.app.scheduling.choice import JobsWhere, jobs_where
 from evertick.app.scheduling.job_builder import Functions, check_horizon, moment
 from evertick.app.transacting import Page, Work
@@ -64,12 +64,8 @@ class JobOperations:
         after = None if cursor is None else require_job_id(cursor)
 
         def work(transaction: Transaction) -> JobPage:
-            rows = transaction.list_jobs(chosen, limit=limit + 1, after=after, newest_first=newest_first)
-            page = rows[:limit]
-            cursor = page[-1].id if len(rows) > limit else None
-            whole = {job.id: job for job in transaction.get_jobs([job.id for job in page], tenant=self.tenant)}
-            jobs = [whole[job.id] for job in page if job.id in whole]
-            return JobPage(jobs=self._views(transaction, jobs), cursor=cursor)
+            jobs, more = page_of_jobs(transaction, chosen, limit=limit, after=after, newest_first=newest_first)
+            return JobPage(jobs=self._views(transaction, jobs), cursor=jobs[-1].id if more else None)
 
         return work
 
@@ -112,8 +108,7 @@ class JobOperations:
 
         def work(transaction: Transaction) -> JobLogs:
             job = repair.job_found(transaction, job_id, self.tenant)
-            lines = transaction.list_logs(job.id)
-            return JobLogs.of([each.line for each in lines if each.attempt == job.attempt])
+            return JobLogs.of(transaction.list_logs(job.id), job.attempt)
 
         return work
 

@@ -9,11 +9,12 @@ import click
 
 from evertick.api.jobs import JobView
 from evertick.app.functions_by_name import require_seen
+from evertick.app.paging import page_of_jobs
 from evertick.base.errors import Conflict, InvalidArguments, JobNotFound
 from evertick.base.ids import JOB_PREFIX, IdMaker, JobId, ScheduleId, system_entropy, table_of
 from evertick.base.instants import Instant
 from evertick.base.outcomes import STUCK
-from evertick.base.records.jobs import Job, JobFilter, JobState, JobSummary, Stop, blocked
+from evertick.base.records.jobs import Job, JobFilter, JobState, Stop, blocked
 from evertick.cli.core.databases import chosen_tenant, data_options, now_of, open_database
 from evertick.cli.core.durations import length
 from evertick.cli.core.escaping import json_text, printable, printable_lines
@@ -85,10 +86,9 @@ def list_jobs(states: tuple[str, ...], function: str | None, limit: int, db: str
 
 def _write_list(store: Store, where: JobFilter, limit: int, chosen: list[str], out: OutputOptions) -> None:
     now = now_of(store)
-    rows, (jobs, waits) = store.view(lambda transaction: _page(transaction, where, limit, now))
-    if not rows:
+    jobs, more, waits = store.view(lambda transaction: _page(transaction, where, limit, now))
+    if not jobs:
         require_known(store, where)
-    more = len(rows) > limit
     moment = out.moments(now)
     views = [JobView.of(each, blocked=each.id in waits) for each in jobs]
     shown = [_words(each, view, moment) for each, view in zip(jobs, views, strict=True)]
@@ -109,7 +109,7 @@ def get_job(job_id: str, db: str | None, out: OutputOptions) -> None:
     with open_database(db) as store:
         found = found_in(store, job_id)
         now = now_of(store)
-        _, waits = store.view(lambda tx: _with_blocked(tx, [found], now))
+        waits = store.view(lambda transaction: blocked([found], transaction.workers_alive(now), now))
     view = JobView.of(found, blocked=bool(waits))
     relative, exact = out.moments(now), OutputOptions(time_style="iso").moments(now)
 
@@ -186,18 +186,10 @@ def cancel_all(function: str | None, yes: bool, db: str | None) -> None:
 # -- helpers
 
 
-def _with_blocked(transaction: Transaction, jobs: list[Job], now: Instant) -> tuple[list[Job], set[JobId]]:
-    """The jobs, and which of them no live worker can run."""
-    return jobs, blocked(jobs, transaction.workers_alive(now), now)
-
-
-def _page(
-    transaction: Transaction, where: JobFilter, limit: int, now: Instant
-) -> tuple[list[JobSummary], tuple[list[Job], set[JobId]]]:
-    """The newest jobs, one more than `limit` if there are more; and those within it, whole, with what is blocked."""
-    rows = transaction.list_jobs(where, limit=limit + 1, newest_first=True)
-    jobs = transaction.get_jobs([row.id for row in rows[:limit]], tenant=where.tenant)
-    return rows, _with_blocked(transaction, jobs[::-1], now)
+def _page(transaction: Transaction, where: JobFilter, limit: int, now: Instant) -> tuple[list[Job], bool, set[JobId]]:
+    """The newest jobs, whether there are more, and which of them no live worker can run."""
+    jobs, more = page_of_jobs(transaction, where, limit=limit, newest_first=True)
+    return jobs, more, blocked(jobs, transaction.workers_alive(now), now)
 
 
 def _words(job: Job, view: JobView, moment: MomentWriter) -> dict[str, str]:

@@ -21,7 +21,7 @@ from evertick.engine.jobs.repair import job_found
 from evertick.store.contract.store import Store, Transaction
 
 LOOK_EVERY_S: Final = 0.5
-"""What a running action logs is stored twice a second."""
+"""What a running action logs is stored half a second after it was written."""
 ATTEMPT_FIELDS: Final = ("attempt", "outcome", "started_at", "duration_ms", "worker_id", "error")
 COUNT_FIELDS: Final = ("function", *JobCounts._fields)
 
@@ -63,7 +63,7 @@ def logs(job_id: str, follow: bool, db: str | None, out: OutputOptions) -> int:
         if follow:
             return _follow(store, found, out)
         written = store.view(lambda transaction: transaction.list_logs(found.id))
-    kept = JobLogs.of([each.line for each in written if each.attempt == found.attempt])
+    kept = JobLogs.of(written, found.attempt)
     if out.output == "json":
         out.write_json([line.to_json() for line in kept.lines])
     else:
@@ -105,7 +105,7 @@ def _follow(store: Store, job: Job, out: OutputOptions) -> int:
                     place = (each.attempt, each.line.number)
                     if place > shown:
                         shown, is_cut = place, is_cut or each.line.is_cut
-                        for line in JobLogs.of([each.line]).lines:
+                        for line in JobLogs.of([each], each.attempt).lines:
                             _write(line, out)
                 if job.visible_state not in UNFINISHED:
                     break

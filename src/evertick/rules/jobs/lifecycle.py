@@ -7,7 +7,7 @@ Pure: the engine hands in what happened, gets the row's next values, and writes 
        └──── will retry ──────┘ └──canceled──────> canceled       (pending ──canceled──> canceled)
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
 from types import MappingProxyType
@@ -18,7 +18,6 @@ from evertick.base.ids import Entropy
 from evertick.base.instants import Instant
 from evertick.base.outcomes import LOST_WORKER, QUARANTINED, WORKER_STOPPED, Canceled, Outcome, Raised, Returned
 from evertick.base.records.jobs import JOB_ERROR, Claim, FunctionKind, JobEnd, JobError, JobState
-from evertick.base.records.logs import LogLine
 from evertick.base.records.stored import Stored
 from evertick.rules.jobs.retry import next_attempt_at
 
@@ -68,23 +67,19 @@ TRANSITIONS: Final[Mapping[JobState, Mapping[JobEvent, JobState]]] = MappingProx
 """Every history of a job is a walk through this table; simulations hold theirs against it."""
 
 
-def ended(
-    claim: Claim, outcome: Outcome, *, now: Instant, entropy: Entropy, logs: Sequence[LogLine] = (),
-    started_at: Instant | None = None,
-) -> JobEnd:  # fmt: skip
-    """What to write for a claimed job whose attempt ended with `outcome`; `started_at`: if later than its claim."""
+def ended(claim: Claim, outcome: Outcome, *, now: Instant, entropy: Entropy) -> JobEnd:
+    """What to write for a claimed job whose attempt ended with `outcome`."""
     if isinstance(outcome, Returned):
         return JobEnd(
             claim.id, claim.tenant, claim.name, claim.attempt, JobState.SUCCESS, now, claim.due_at,
-            claim.failures, claim.crashes, outcome.result, None, logs, started_at,
+            claim.failures, claim.crashes, outcome.result, None,
         )  # fmt: skip
     if isinstance(outcome, Canceled):
         return JobEnd(
             claim.id, claim.tenant, claim.name, claim.attempt, JobState.CANCELED, now, claim.due_at,
-            claim.failures, claim.crashes, None, None, logs, started_at,
+            claim.failures, claim.crashes, None, None,
         )  # fmt: skip
-    end = _failed_once_more(claim, outcome, now=now, entropy=entropy, crashes=claim.crashes, logs=logs)
-    return end._replace(started_at=started_at)
+    return _failed_once_more(claim, outcome, now=now, entropy=entropy, crashes=claim.crashes)
 
 
 def lost(claim: Claim, *, now: Instant, entropy: Entropy) -> JobEnd:
@@ -96,13 +91,13 @@ def lost(claim: Claim, *, now: Instant, entropy: Entropy) -> JobEnd:
     crashes = claim.crashes + 1
     if crashes >= CRASHES_MAX:
         message = f"its worker died {crashes} times while running it; it will not be tried again"
-        return _failed(claim, Raised(QUARANTINED, message), now=now, failures=claim.failures, crashes=crashes, logs=())
+        return _failed(claim, Raised(QUARANTINED, message), now=now, failures=claim.failures, crashes=crashes)
     if claim.kind is FunctionKind.MUTATION:
-        return _pending_again(claim, claim.due_at, None, failures=claim.failures, crashes=crashes, logs=())
+        return _pending_again(claim, claim.due_at, None, failures=claim.failures, crashes=crashes)
     outcome = Raised(
         LOST_WORKER, "lost worker: its process died while the function ran, so it may have happened or not"
     )
-    return _failed_once_more(claim, outcome, now=now, entropy=entropy, crashes=crashes, logs=())
+    return _failed_once_more(claim, outcome, now=now, entropy=entropy, crashes=crashes)
 
 
 def stopped(end: JobEnd, *, now: Instant) -> JobEnd:
@@ -121,12 +116,10 @@ def cut_off(claim: Claim, *, now: Instant, entropy: Entropy) -> JobEnd:
         "its worker was stopped before the function had ended, so it may have happened in part or not at all; "
         "a longer drain gives it time, a retry policy another try",
     )
-    return _failed_once_more(claim, outcome, now=now, entropy=entropy, crashes=claim.crashes, logs=())
+    return _failed_once_more(claim, outcome, now=now, entropy=entropy, crashes=claim.crashes)
 
 
-def _failed_once_more(
-    claim: Claim, outcome: Raised, *, now: Instant, entropy: Entropy, crashes: int, logs: Sequence[LogLine]
-) -> JobEnd:
+def _failed_once_more(claim: Claim, outcome: Raised, *, now: Instant, entropy: Entropy, crashes: int) -> JobEnd:
     """One more failure: tried again if the retry policy allows it, else the job has failed."""
     failures = claim.failures + 1
     if claim.retry is not None and outcome.retryable:
@@ -135,29 +128,25 @@ def _failed_once_more(
         except SchemaMismatch as error:
             message = f"{outcome.message} (not tried again, because its retry policy cannot be read: {error})"
             outcome = replace(outcome, message=message)
-            return _failed(claim, outcome, now=now, failures=failures, crashes=crashes, logs=logs)
+            return _failed(claim, outcome, now=now, failures=failures, crashes=crashes)
         again_at = next_attempt_at(failures, policy, now, entropy)
         if again_at is not None:
-            return _pending_again(claim, again_at, outcome, failures=failures, crashes=crashes, logs=logs)
-    return _failed(claim, outcome, now=now, failures=failures, crashes=crashes, logs=logs)
+            return _pending_again(claim, again_at, outcome, failures=failures, crashes=crashes)
+    return _failed(claim, outcome, now=now, failures=failures, crashes=crashes)
 
 
-def _pending_again(
-    claim: Claim, due_at: Instant, outcome: Raised | None, *, failures: int, crashes: int, logs: Sequence[LogLine]
-) -> JobEnd:
+def _pending_again(claim: Claim, due_at: Instant, outcome: Raised | None, *, failures: int, crashes: int) -> JobEnd:
     error = None if outcome is None else _error(outcome)
     return JobEnd(
         claim.id, claim.tenant, claim.name, claim.attempt, JobState.PENDING, None, due_at,
-        failures, crashes, None, error, logs,
+        failures, crashes, None, error,
     )  # fmt: skip
 
 
-def _failed(
-    claim: Claim, outcome: Raised, *, now: Instant, failures: int, crashes: int, logs: Sequence[LogLine]
-) -> JobEnd:
+def _failed(claim: Claim, outcome: Raised, *, now: Instant, failures: int, crashes: int) -> JobEnd:
     return JobEnd(
         claim.id, claim.tenant, claim.name, claim.attempt, JobState.FAILED, now, claim.due_at,
-        failures, crashes, None, _error(outcome), logs,
+        failures, crashes, None, _error(outcome),
     )  # fmt: skip
 
 

@@ -169,7 +169,7 @@ class PostgresTransaction(SqlTransaction):
     def conflict_at_commit(self, error: psycopg.Error) -> EvertickError:
         """What the error of this transaction's COMMIT means. A conflict names the tables that were used."""
         ours_of_them = {name: self._statements[name] for name in self._executed}
-        own = tables_at("postgres", sys.maxsize)
+        own = _own_tables()
         named = {
             table for text in ours_of_them.values() for table in tables_in(text) if table.rpartition(".")[2] in own
         }

@@ -121,8 +121,8 @@ def run_batch(transaction: Transaction, batch: Batch, deps: EngineDeps) -> list[
         if now - began_at > deps.settings.batch_ms and opened.results:
             break
         ran = deps.runner.run_mutation(opened.unit, claim, now=now)
-        end = ended(claim, ran.outcome, now=clock.now(), entropy=deps.entropy, logs=ran.logs, started_at=now)
-        opened.results.append(Result(claim, end, now))
+        end = ended(claim, ran.outcome, now=clock.now(), entropy=deps.entropy)
+        opened.results.append(Result(claim, end._replace(logs=ran.logs, started_at=now), now))
     _name_slow(opened, clock.now(), deps)
     return opened.finish()
 
