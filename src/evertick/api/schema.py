@@ -22,7 +22,7 @@ from evertick.recurrence.wire.writing import spec_to_wire
 class Schema(BaseModel):
     """A frozen value with a stable JSON form."""
 
-    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True, defer_build=True)
 
     def to_json(self) -> dict[str, Any]:
         """The JSON form; `json.dumps` accepts it."""
