@@ -199,13 +199,13 @@ def test_an_app_on_the_tables_of_another_one_says_so(url: str, caplog: pytest.Lo
     first.crons.add("clear", every(minutes=1), "fails_once")
     first.migrate()
     first.sync_crons()
-    assert "if they are not meant to share" not in caplog.text
+    assert "whose workers run" not in caplog.text
 
     second.sync_crons()
     first.close()
     second.close()
 
-    assert "this database has crons of the app shop, and this is the app blog: if they are not meant to" in caplog.text
+    assert "this database has crons of the app shop, and this is the app blog, whose workers run its own" in caplog.text
 
 
 @pytest.mark.postgres
@@ -222,4 +222,4 @@ def test_a_worker_beside_one_of_another_app_says_so(postgres_url: str, caplog: p
     for app in (first, again, second):
         app.close()
 
-    assert "runs the app shop on the same tables, and this is the app blog: if they are not meant to" in caplog.text
+    assert "runs the app shop on the same tables, and this is the app blog, whose workers run its own" in caplog.text

@@ -83,7 +83,7 @@ def test_a_worker_logs_blocked_jobs_of_a_function_once(tmp_path: Path, caplog: p
     first, _ = (before.scheduler.run_after(0, "gone") for _ in range(2))
     before.scheduler.run_after(0, "stays")
     before.close()
-    said = "job {} ({}) is blocked: no live worker runs this function in the pool default"
+    said = "job {} ({}) is blocked: no live worker of the app releases runs this function in the pool default"
 
     app = release(tmp_path, "stays")
     with app.running():

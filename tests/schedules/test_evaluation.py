@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from evertick.base.ids import DEFAULT_TENANT, JobId, ScheduleId, WorkerId
+from evertick.base.ids import DEFAULT_POOL, DEFAULT_TENANT, JobId, ScheduleId, WorkerId
 from evertick.base.instants import DAY_MS, HOUR_MS, Instant
-from evertick.base.records.jobs import FunctionKind, JobState
+from evertick.base.records.jobs import FunctionKind, JobState, ServedFunction
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, RunReport
 from evertick.engine.schedules import commands as schedule_requests
 from evertick.engine.schedules import evaluation
@@ -352,7 +352,8 @@ def test_a_function_taken_for_one_of_another_kind_is_set_right_when_it_starts(si
     def work(tx: Transaction) -> Evaluated:
         row = tx.lock_schedule(S1, tenant=DEFAULT_TENANT)
         assert row is not None
-        evaluation = replace(site.by(after(1)).evaluation, kind_of=lambda name: FunctionKind.ACTION)
+        action = ServedFunction(row.function, FunctionKind.ACTION, DEFAULT_POOL, "()")
+        evaluation = replace(site.by(after(1)).evaluation, function_of=lambda name, app: action)
         item = evaluate(row, Inputs(), evaluation)
         write(tx, [item], evaluation)
         return item

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from evertick.api.schema import Moment, Schema
-from evertick.base.ids import JobId, TenantId, WorkerId
+from evertick.base.ids import JobId, TenantId, WorkerId, pool_name
 from evertick.base.instants import Instant, to_datetime, to_datetime_or_none
 from evertick.base.records.history import JobAttempt, JobLine
 from evertick.base.records.jobs import FunctionKind, Job, JobState
@@ -42,6 +42,7 @@ class JobView(Schema):
     worker_id: WorkerId | None
     blocked: bool
     cancel_requested: bool
+    app: str | None
     pool: str
     priority: int
     tenant: TenantId
@@ -72,7 +73,8 @@ class JobView(Schema):
             worker_id=job.worker_id,
             blocked=blocked,
             cancel_requested=job.is_canceled,
-            pool=job.pool,
+            app=job.app,
+            pool=pool_name(job.pool),
             priority=job.priority,
             tenant=job.tenant,
         )

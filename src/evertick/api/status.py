@@ -3,7 +3,7 @@
 from typing import Self
 
 from evertick.api.schema import Moment, Schema
-from evertick.base.ids import JobId, TenantId, WorkerId
+from evertick.base.ids import JobId, TenantId, WorkerId, pool_name
 from evertick.base.instants import to_datetime
 from evertick.base.records.jobs import Worker
 
@@ -35,13 +35,13 @@ class WorkerView(Schema):
             leased_until=to_datetime(worker.leased_until),
             alive=alive,
             release=worker.release,
-            pools=None if serves is None else serves.pools,
+            pools=None if serves is None or serves.pools is None else tuple(pool_name(each) for each in serves.pools),
             functions=() if serves is None else tuple(each.name for each in serves.functions),
         )
 
 
 class QueueView(Schema):
-    """A tenant's unfinished jobs of a function in a pool.
+    """A tenant's unfinished jobs of a function in a pool. `app` is None for those of no app.
 
     `due` wait for a worker since `oldest` at the longest, `later` for their time; `blocked` are those of `due` that no
     live worker runs. Workers claim many mutations at once, so those count as due until they are done; what is `running`
@@ -49,6 +49,7 @@ class QueueView(Schema):
     """
 
     tenant: TenantId
+    app: str | None
     function: str
     pool: str
     due: int

@@ -52,6 +52,9 @@ class App(Decorators, Opening):
     It is opened on first use. `settings` are the limits and waiting times of workers; `clock` and `entropy` replace
     the machine's clock and random numbers, for simulations.
 
+    Several apps may share a database: each worker runs the jobs of its own app. After renaming an app, give its former
+    names as `aliases`: their jobs, schedules and crons are this app's then.
+
     Raises Misuse for a name that cannot be the name of a file.
     """
 
@@ -59,16 +62,19 @@ class App(Decorators, Opening):
         self,
         name: str,
         *,
+        aliases: Iterable[str] = (),
         database_url: str | None = None,
         settings: Settings | None = None,
         clock: Clock | None = None,
         entropy: Entropy | None = None,
     ) -> None:
-        if not name or name.startswith(".") or any(each in name for each in "/\\\0") or storable(name) != name:
-            raise Misuse(f"{name!r} cannot be an app's name: its database is the file {DATA_FOLDER}/<name>.db")
+        names = (name, *aliases) if not isinstance(aliases, str) else (name, "")
+        for each in names:
+            if not each or each.startswith(".") or set(each) & set("/\\\0") or storable(each) != each:
+                raise Misuse(f"{each!r} cannot be an app's name: its database is the file {DATA_FOLDER}/<name>.db")
         if database_url is not None and not isinstance(database_url, str):
             raise Misuse(f"database_url is text, such as sqlite:///FILE, not {database_url!r}")
-        Decorators.__init__(self, name)
+        Decorators.__init__(self, name, names[1:])
         Opening.__init__(self, database_url=database_url, clock=clock, entropy=entropy or system_entropy())
         self.actor = f"app {name}"
         self.settings = settings or Settings()
@@ -112,7 +118,7 @@ class App(Decorators, Opening):
 
             with self._opening:
                 if self._crons is None:
-                    self._crons = Crons(self.name)
+                    self._crons = Crons(self.name, self.aliases)
         return self._crons
 
     def on_failure(self, hook: "Callable[[Failure], T]", /) -> "Callable[[Failure], T]":
@@ -203,7 +209,7 @@ class App(Decorators, Opening):
         from evertick.app.functions.options import check_pools
         from evertick.engine.worker import Worker
 
-        served = check_pools(pools)
+        served = check_pools(pools, self.name)
         self.check()
         e = self.environment
         with self._worker_lock:

@@ -12,6 +12,7 @@ An interval is counted from the moment the cron was first deployed, which is als
 """
 
 import logging
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, ParamSpec, Self, Unpack
 
@@ -34,6 +35,7 @@ from evertick.base.instants import SECOND_MS, Instant
 from evertick.base.records.jobs import JobState
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.engine.jobs.completion import cancel
+from evertick.engine.runtime.registration import SHARING
 from evertick.engine.schedules import commands as requests
 from evertick.recurrence.spec.spec import Spec
 from evertick.recurrence.wire.writing import canonical
@@ -86,8 +88,9 @@ class CronChanges:
 class Crons:
     """The crons of an app."""
 
-    def __init__(self, app_name: str) -> None:
+    def __init__(self, app_name: str, aliases: Sequence[str] = ()) -> None:
         self._app_name = app_name
+        self._apps = frozenset((app_name, *aliases))
         self._declared: dict[str, Cron] = {}
         self._options: CronOptions = {}
 
@@ -134,12 +137,12 @@ class Crons:
         def work(transaction: Transaction) -> CronChanges:
             now = operations.now()
             done: dict[str, list[str]] = {"added": [], "updated": [], "deleted": [], "unchanged": []}
-            sync = _Sync(by_code, transaction, self._app_name, now)
+            sync = _Sync(by_code, transaction, self._app_name, self._apps, now)
             for cron in self.declared:
                 done[sync.one(cron, definitions[cron.name])].append(cron.name)
             others: set[str] = set()
             for row in _declared_crons(by_code, transaction):
-                if row.metadata.app != self._app_name:
+                if row.metadata.app not in self._apps:
                     others.add(row.metadata.app or "")
                 elif row.id not in self._declared:
                     _cancel_pending(by_code, transaction, transaction.with_open_runs([row])[0], now)
@@ -154,10 +157,10 @@ class Crons:
         """Say what a synchronisation did, and with which apps the database is shared."""
         for other in changes.other_apps:
             _logger.warning(
-                "this database has crons of the app %s, and this is the app %s: if they are not meant to share their "
-                "jobs, give this one tables of its own by its address (?schema=NAME or ?prefix=NAME_)",
+                "this database has crons of the app %s, and this is the app %s, %s",
                 other,
                 self._app_name,
+                SHARING,
                 extra={"app": self._app_name, "other_app": other},
             )
         for word in ("added", "updated", "deleted"):
@@ -276,6 +279,7 @@ class _Sync:
     operations: ScheduleOperations
     transaction: Transaction
     app_name: str
+    apps: Collection[str]
     now: Instant
 
     def one(self, cron: Cron, definition: Definition) -> str:
@@ -288,10 +292,11 @@ class _Sync:
             self._add(cron, definition)
             return "added"
         metadata = row.metadata
-        if metadata.source != CODE or metadata.app != self.app_name:
+        if metadata.source != CODE or metadata.app not in self.apps:
             owner = f"a cron of the app {metadata.app!r}" if row.kind == KIND else "a schedule made at run time"
             raise RegistrationError(f"cron {cron.name!r}: {owner} has that name; choose another one")
-        if metadata.definition == definition.digest(note_of(cron.options)):
+        is_own = metadata.app == self.app_name == row.target.app
+        if is_own and metadata.definition == definition.digest(note_of(cron.options)):
             return "unchanged"
         self._update(row, cron, definition)
         return "updated"
@@ -320,6 +325,7 @@ class _Sync:
         def edit(row: Schedule) -> Schedule:
             spec_at = self.now if spec_changed else row.metadata.spec_at
             metadata = replace(row.metadata, declared=declared, definition=definition.digest(note), spec_at=spec_at)
+            metadata = replace(metadata, app=self.app_name)
             row = row._replace(spec=StoredSpec.of(fresh.spec)).with_target(fresh.target)
             return row.with_metadata(metadata).with_state(row.state._replace(note=note))
 

@@ -1,6 +1,6 @@
 """Decorators: `@app.query`, `@app.mutation` and `@app.action`, which register functions."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Any, Concatenate, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, overload
 
@@ -9,7 +9,7 @@ from evertick.app.functions.function import Action, Function, Mutation, Query
 from evertick.app.functions.options import check_pool
 from evertick.app.registry import Registry
 from evertick.base.errors import InvalidDelay, RegistrationError
-from evertick.base.ids import DEFAULT_POOL
+from evertick.base.ids import DEFAULT_POOL, full_pool
 from evertick.base.instants import duration_ms
 
 P = ParamSpec("P")
@@ -43,8 +43,9 @@ class _ActionDecorator(Protocol):
 class Decorators:
     """The decorators of an app, and the functions that they registered."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, aliases: Iterable[str] = ()) -> None:
         self.name = name
+        self.aliases = tuple(aliases)
         self.functions = Registry()
 
     @overload
@@ -130,7 +131,7 @@ class Decorators:
                 raise RegistrationError(f"@app.{kind.kind.value} decorates a function, not {handler!r}")
             name, internal = options.get("name"), options.get("internal", False)
             function = kind(handler, name=name, internal=internal, timeout_ms=timeout_ms, app_name=self.name)
-            function.pool, function.aliases = pool, aliases
+            function.pool, function.aliases = full_pool(self.name, pool), aliases
             if function.is_async and not isinstance(function, Action):
                 raise RegistrationError(
                     f"{function.name} is an `async def` {kind.kind.value}: a transaction must not wait for the "

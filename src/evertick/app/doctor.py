@@ -1,6 +1,7 @@
 """The doctor: does what is scheduled fit the code that is about to be deployed?
 
-Pending jobs, schedules and crons are compared with the functions of an app. Nothing is written.
+Pending jobs, schedules and crons are compared with the functions of an app; those of other apps that share the database
+are left to them. Nothing is written.
 """
 
 import json
@@ -13,7 +14,7 @@ from evertick.api.deploys import DoctorReport, Finding, Problem
 from evertick.app.paging import all_schedules, looked_at, whole_jobs
 from evertick.base.errors import FunctionNotFound, InvalidArguments, InvalidSpec, RegistrationError, SchemaMismatch
 from evertick.base.ids import DEFAULT_TENANT, TenantId
-from evertick.base.records.jobs import FunctionKind, Job, JobFilter, JobState
+from evertick.base.records.jobs import FunctionKind, Job, JobFilter, JobState, is_of
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.rules.schedules.metadata import CODE
 from evertick.store.contract.store import Transaction
@@ -56,8 +57,9 @@ def examine(app: "App", transaction: Transaction, tenant: TenantId | None) -> Do
         findings += found
         jobs += number
         for row in all_schedules(transaction, ScheduleFilter(tenant=each)):
-            counts[row.kind] += 1
-            findings += _of_schedule(app, row)
+            if not _is_of_another(app, row):
+                counts[row.kind] += 1
+                findings += _of_schedule(app, row)
     findings += _of_declared_crons(app)
     return DoctorReport(
         app=app.name,
@@ -76,6 +78,8 @@ def _of_jobs(app: "App", transaction: Transaction, tenant: TenantId, *, limit: i
     jobs = 0
     where = JobFilter(tenant=tenant, states=(JobState.PENDING,))
     for job in whole_jobs(transaction, where, limit=limit):
+        if not is_of(job.pool, _apps(app)):
+            continue
         jobs += 1
         for complaint in _of_job(app, job):
             group = groups.setdefault(complaint, _Group())
@@ -113,10 +117,23 @@ def _of_job(app: "App", job: Job) -> Iterator[_Complaint]:
         )
 
 
+def _apps(app: "App") -> tuple[str, ...]:
+    return app.name, *app.aliases
+
+
+def _is_of_another(app: "App", row: Schedule) -> bool:
+    """Whether a schedule or cron is of another app that shares the database."""
+    try:
+        whose = row.target.app or row.metadata.app
+    except SchemaMismatch:
+        return False
+    return whose is not None and whose not in _apps(app)
+
+
 def _of_schedule(app: "App", row: Schedule) -> Iterator[Finding]:
     """What is wrong with a schedule. The crons of this app's code become what the code says when it is deployed."""
     try:
-        if row.status == "completed" or (row.metadata.source == CODE and row.metadata.app == app.name):
+        if row.status == "completed" or row.metadata.source == CODE:
             return
         complaint = _of_call(app, row.target.name, row.target.args)
     except (SchemaMismatch, InvalidSpec) as error:

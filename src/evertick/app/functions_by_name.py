@@ -29,6 +29,7 @@ class NamedFunction(Function[..., Any]):
     def __init__(self, name: str, kind: FunctionKind, *, seen: bool) -> None:
         self.name = name
         self.pool = DEFAULT_POOL
+        self.app_name = None
         self.kind = kind
         self.seen = seen
         """Whether the database has seen it before."""

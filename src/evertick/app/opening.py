@@ -39,6 +39,7 @@ class Opening(Access):
     """What of an app concerns its database: its address, its schema, when it is open."""
 
     name: str
+    aliases: tuple[str, ...]
     settings: Settings
     tables: TableRegistry
     targets: Targets
@@ -152,6 +153,7 @@ class Opening(Access):
             executors = ThreadExecutors(store, writers=writers, callers=self.settings.action_threads)
         self._environment = Environment(
             app=self.name,
+            apps=(self.name, *self.aliases),
             functions=self.functions,
             tables=self.tables,
             store=store,

@@ -6,7 +6,7 @@ from typing import Final
 
 from evertick.api.status import FailureView, QueueView, StatusView, WorkerView
 from evertick.app.paging import job_pages, looked_at
-from evertick.base.ids import TenantId
+from evertick.base.ids import TenantId, app_of, pool_name
 from evertick.base.instants import HOUR_MS, Instant, to_datetime, to_datetime_or_none
 from evertick.base.records.jobs import NO_ERROR, Job, JobFilter, JobState, JobSummary, blocked
 from evertick.store.contract.store import Transaction
@@ -100,8 +100,9 @@ class _Queue:
         """The counts."""
         return QueueView(
             tenant=tenant,
+            app=app_of(pool),
             function=function,
-            pool=pool,
+            pool=pool_name(pool),
             due=self.due,
             later=self.later,
             running=self.running,

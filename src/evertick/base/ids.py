@@ -33,6 +33,8 @@ QueueId = NewType("QueueId", int)
 DEFAULT_TENANT: Final = TenantId("default")
 DEFAULT_POOL: Final = "default"
 """The pool of functions that name none."""
+POOL_SEPARATOR: Final = "/"
+"""Between app and pool in a pool's full name; no app's name holds it."""
 TENANT_CHARS_MAX: Final = 128
 JOB_PREFIX: Final = "job"
 WORKER_PREFIX: Final = "worker"
@@ -144,9 +146,29 @@ def first_id_from(table: str, time_ms: float) -> str:
     return f"{table}_{max(0, math.ceil(time_ms * 4096)):015x}"
 
 
+def full_pool(app: str, pool: str) -> str:
+    """The name of an app's pool in a database that several apps share: `shop/mail`."""
+    return f"{app}{POOL_SEPARATOR}{pool}"
+
+
+def app_of(pool: str) -> str | None:
+    """The app to which a pool belongs; None for a pool of no app.
+
+    Jobs of no app were written by releases before 0.2, or without the app's code at hand: workers of every app that has
+    their function run them.
+    """
+    app, separator, _ = pool.rpartition(POOL_SEPARATOR)
+    return app if separator else None
+
+
+def pool_name(pool: str) -> str:
+    """A pool's name inside its app."""
+    return pool.rpartition(POOL_SEPARATOR)[2]
+
+
 @lru_cache(maxsize=4_096)
 def queue_of(pool: str, function: str) -> QueueId:
-    """The id of the queue of a function in a pool. The migration 0005_queues repeats this in SQL.
+    """The id of the queue of a function in a pool, by its full name. The migration 0005_queues repeats this in SQL.
 
     It is computed, so that writing a job asks the database nothing. A release that writes jobs in a newer format
     computes other queues for them: workers of earlier ones leave those alone. With 10,000 queues in a database, the

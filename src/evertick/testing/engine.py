@@ -23,6 +23,7 @@ from evertick.app.scheduling.job_builder import JobBuilder
 from evertick.base.errors import Misuse
 from evertick.base.ids import IdMaker
 from evertick.base.instants import DAY_MS, HOUR_MS, Instant, to_datetime
+from evertick.base.records.jobs import is_of
 from evertick.base.time_limit import TimeLimits
 from evertick.engine.runtime.executors import InlineExecutors
 from evertick.engine.runtime.metrics import Counters, JobEnded
@@ -153,6 +154,8 @@ class SimulatedEngine:
         self.app = app
         settings = self._settings or app.settings
         self._environment = Environment(
+            app=app.name,
+            apps=(app.name, *app.aliases),
             functions=WithWork(app.functions, self._work),
             tables=app.tables,
             store=self._store,
@@ -232,9 +235,11 @@ class SimulatedEngine:
                 return True
             queues = {head.queue for head in transaction.ready_heads(limit=HEADS_MAX)}
             named = [transaction.queue_name(queue) for queue in queues]
-            names = [each[1] for each in named if each is not None]
-            names += [each.name for each in transaction.suspects(limit=HEADS_MAX)]
-            return any(self._execution.function(name) is not None for name in names)  # others wait for their code
+            found = [each for each in named if each is not None]
+            found += [(each.pool, each.name) for each in transaction.suspects(limit=HEADS_MAX)]
+            apps = self._environment.apps
+            # Others wait for their code, or their app.
+            return any(is_of(pool, apps) and self._execution.function(name) is not None for pool, name in found)
 
         return not self._store.read(is_waiting)
 

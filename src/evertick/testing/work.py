@@ -35,7 +35,7 @@ class Work:
                 raise
 
         self.function: Action[[float, float], None] = Action(
-            work, name=NAME, internal=True, timeout_ms=TIMEOUT_MS, app_name="evertick.testing"
+            work, name=NAME, internal=True, timeout_ms=TIMEOUT_MS, app_name=None
         )
 
 

@@ -51,7 +51,13 @@ class Function(Generic[P, R]):
     kind: FunctionKind
 
     def __init__(
-        self, handler: Callable[..., Any], *, name: str | None, internal: bool, timeout_ms: int | None, app_name: str
+        self,
+        handler: Callable[..., Any],
+        *,
+        name: str | None,
+        internal: bool,
+        timeout_ms: int | None,
+        app_name: str | None,
     ) -> None:
         update_wrapper(cast("Callable[..., Any]", self), handler)
         self.handler = handler
@@ -59,7 +65,9 @@ class Function(Generic[P, R]):
         self.internal = internal
         self.timeout_ms = timeout_ms
         self.app_name = app_name
+        """The app that it is registered with; None where only its name is known."""
         self.pool = DEFAULT_POOL
+        """The full name of the pool of its jobs."""
         self.aliases: tuple[str, ...] = ()
         """Names that it had: jobs and schedules that were written under one of them run this function."""
         self.is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, Final, Literal
 
 from evertick.base.errors import InvalidArguments, Misuse, ValueTooLarge
+from evertick.base.ids import full_pool
 from evertick.base.instants import duration_ms
 from evertick.base.records.retry import RetryPolicy
 
@@ -35,14 +36,17 @@ def check_pool(name: str) -> None:
         raise Misuse(f"a pool's name is 1 to {POOL_CHARS_MAX} letters, digits, '-', '_' and '.', not {name!r}")
 
 
-def check_pools(names: Iterable[str]) -> tuple[str, ...] | None:
-    """The pools that a worker is to serve; None, which is all, if there are none. Raises Misuse."""
+def check_pools(names: Iterable[str], app: str) -> tuple[str, ...] | None:
+    """The full names of an app's pools that a worker is to serve; None, which is all, if there are none.
+
+    Raises Misuse.
+    """
     if isinstance(names, str):
         raise Misuse(f"pools= takes a list of names, such as [{names!r}]")
     pools = tuple(dict.fromkeys(names))
     for name in pools:
         check_pool(name)
-    return pools or None
+    return tuple(full_pool(app, name) for name in pools) or None
 
 
 class OnConflict(StrEnum):

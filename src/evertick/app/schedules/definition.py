@@ -108,7 +108,7 @@ def target_of(functions: Functions, do: Do) -> Target:
         raise Misuse(f"{function.name} is a query, which has no effect; schedule a mutation or an action")
     args = function.encode_args((), {}) if call is None else call.args
     check_args_size(len(args))
-    return Target(name=function.name, kind=function.kind, args=args)
+    return Target(name=function.name, kind=function.kind, args=args, app=function.app_name)
 
 
 def args_for(functions: Functions, target: Target, args: FunctionCall | dict[str, Any]) -> str:

@@ -61,7 +61,9 @@ def update(
             old = replace(old, spec=union(when))
         if do is not None:
             called = target_of(operations.functions, do)
-            old = replace(old, target=replace(old.target, name=called.name, kind=called.kind, args=called.args))
+            old = replace(
+                old, target=replace(old.target, name=called.name, kind=called.kind, args=called.args, app=called.app)
+            )
         return _write(operations, transaction, row, changed(old, row.id, options), options)
 
     return work

@@ -17,7 +17,7 @@ from evertick.app.functions.options import OnConflict, Retry, check_key
 from evertick.app.scheduling.quotas import Quotas
 from evertick.base.clock import Clock
 from evertick.base.errors import AlreadyExists, InvalidArguments, InvalidDelay, Misuse
-from evertick.base.ids import JOB_PREFIX, IdMaker, JobId, TenantId
+from evertick.base.ids import JOB_PREFIX, IdMaker, JobId, TenantId, app_of
 from evertick.base.instants import HORIZON_MS, Instant, duration_ms, from_datetime, to_iso
 from evertick.base.records.jobs import COMPLETION, PRIORITY_MAX, Completion, FunctionKind, JobState, NewJob
 from evertick.base.records.retry import RETRY
@@ -158,6 +158,7 @@ class JobBuilder:
         for job in jobs:
             holder = None if job.key is None else transaction.find_unfinished_key(job.key, tenant=job.tenant)
             if holder is not None and job.state is JobState.PENDING:
+                _refuse_of_another_app(transaction, holder, job)
                 if on_conflict is OnConflict.ERROR:
                     raise AlreadyExists(f"the unfinished job {holder} holds the key {job.key!r}")
                 if on_conflict is OnConflict.KEEP:
@@ -183,6 +184,17 @@ class JobBuilder:
         sample = function.encode_args(("", options.context, {"kind": "canceled"}), {})
         context = json.loads(sample)[names[1]]
         return COMPLETION.value(Completion(function.name, function.kind.value, tuple(names), context, function.pool))
+
+
+def _refuse_of_another_app(transaction: Transaction, holder: JobId, job: NewJob) -> None:
+    """Raise AlreadyExists if the key of a job is held by one of another app on the same tables."""
+    held = transaction.get_job(holder, tenant=job.tenant)
+    app = app_of(job.pool)
+    if held is not None and app is not None and held.app not in (None, app):
+        raise AlreadyExists(
+            f"the unfinished job {holder} of the app {held.app} holds the key {job.key!r}; apps on the same tables "
+            "share keys: choose another one, or give each app tables of its own"
+        )
 
 
 MILLISECONDS_FROM = 100_000_000_000

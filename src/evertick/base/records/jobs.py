@@ -1,12 +1,12 @@
 """Records of jobs and workers: what the rows look like above the store. Frozen, and nothing but data."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Any, Final, NamedTuple, Self
 
-from evertick.base.ids import DEFAULT_POOL, DEFAULT_TENANT, JobId, QueueId, ScheduleId, TenantId, WorkerId
+from evertick.base.ids import DEFAULT_POOL, DEFAULT_TENANT, JobId, QueueId, ScheduleId, TenantId, WorkerId, app_of
 from evertick.base.instants import Instant
 from evertick.base.records.logs import LogLine
 from evertick.base.records.retry import RetryPolicy
@@ -151,8 +151,9 @@ class NewJob(NamedTuple):
 
     `requested_at` is the time that was asked for and never changes; `due_at` is when it may run. `args` is a JSON
     object by parameter name. `schedule` is the occurrence this job runs, if it runs one. `state` is `pending`, or
-    `canceled` where a canceled job scheduled it. `pool` is the pool of the function. Of two jobs the one with the
-    higher `priority` runs first, unless the other has been due for a minute longer for each step.
+    `canceled` where a canceled job scheduled it. `pool` is the full name of the function's pool, and so
+    says which app the job belongs to. Of two jobs the one with the higher `priority` runs first, unless the other has
+    been due for a minute longer for each step.
     """
 
     id: JobId
@@ -198,6 +199,11 @@ class JobSummary:
     priority: int
     stop: Stop
     """What was asked of the action that runs as this job; it is canceled once its function has ended."""
+
+    @property
+    def app(self) -> str | None:
+        """The app whose workers run it; None if it belongs to no app (see `app_of`)."""
+        return app_of(self.pool)
 
     @property
     def is_canceled(self) -> bool:
@@ -294,6 +300,12 @@ class JobFilter:
     due_until: Instant | None = None
 
 
+def is_of(pool: str, apps: Collection[str] | None) -> bool:
+    """Whether the jobs of a pool belong to one of some apps, or to no app; None is every app."""
+    app = app_of(pool)
+    return app is None or apps is None or app in apps
+
+
 class ServedFunction(NamedTuple):
     """A function that a worker has the code of. `signature` is its parameters as Python writes them, "(user: str)"."""
 
@@ -305,10 +317,14 @@ class ServedFunction(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Serves:
-    """What a worker runs: its functions, where they or their jobs belong to one of `pools`; None is every pool."""
+    """What a worker runs: its functions, where they or their jobs belong to one of `pools`; None is every pool.
+
+    It runs the jobs of `apps` and those of no app. None is every app: the worker is of a release that did not say.
+    """
 
     functions: tuple[ServedFunction, ...]
     pools: tuple[str, ...] | None = None
+    apps: tuple[str, ...] | None = None
 
     def runs(self, name: str, pool: str) -> bool:
         """Whether the worker claims jobs of the function `name` in `pool`.
@@ -316,7 +332,7 @@ class Serves:
         A job counts for the pool it was written to and for the pool of the worker's function: it may have been written
         without the code at hand, or before the function was moved.
         """
-        return any(
+        return is_of(pool, self.apps) and any(
             each.name == name and (self.pools is None or pool in self.pools or each.pool in self.pools)
             for each in self.functions
         )
@@ -324,7 +340,7 @@ class Serves:
     def to_text(self) -> str:
         """As JSON text."""
         functions = [each._asdict() for each in self.functions]
-        return json.dumps({"v": VERSION, "pools": self.pools, "functions": functions})
+        return json.dumps({"v": VERSION, "pools": self.pools, "functions": functions, "apps": self.apps})
 
     @classmethod
     def from_text(cls, text: str) -> Self:
@@ -334,7 +350,8 @@ class Serves:
             ServedFunction(each["name"], FunctionKind(each["kind"]), each["pool"], each["signature"])
             for each in values["functions"]
         )
-        return cls(tuple(functions), None if values["pools"] is None else tuple(values["pools"]))
+        pools, apps = (None if each is None else tuple(each) for each in (values["pools"], values.get("apps")))
+        return cls(tuple(functions), pools, apps)
 
 
 SERVES: Final = Codec(Serves.to_text, Serves.from_text)

@@ -29,7 +29,7 @@ from typing import Final
 from evertick.base.errors import Conflict, Unavailable
 from evertick.base.ids import DEFAULT_POOL, JobId, QueueId, TenantId, WorkerId, queue_of
 from evertick.base.instants import LONG_AGO, Instant
-from evertick.base.records.jobs import Claim, FunctionKind, ServedFunction
+from evertick.base.records.jobs import Claim, FunctionKind, ServedFunction, is_of
 from evertick.base.records.stored import size_of
 from evertick.engine.jobs.completion import cancel
 from evertick.engine.jobs.start_limits import StartLimits
@@ -107,7 +107,8 @@ class ServedQueues:
         self._served: dict[QueueId, bool] = {}
         self._learned_at = LONG_AGO
         self.others: list[QueueId] = []
-        """Queues whose functions are unknown here, of another kind, or in pools of others. A look passes them by."""
+        """Queues of other apps, or of functions that are unknown here, of another kind, or in pools of others. A look
+        passes them by."""
 
     def forget(self, now: Instant) -> None:
         """Before a look: after a while, learn anew."""
@@ -281,7 +282,7 @@ class Claims:
         function, pools = self._deps.runner.function(name), self._deps.pools
         if function is None or function.kind is not self._kind:
             return False
-        return pools is None or pool in pools or function.pool in pools
+        return is_of(pool, self._deps.apps) and (pools is None or pool in pools or function.pool in pools)
 
     # -- suspects
 

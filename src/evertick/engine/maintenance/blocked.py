@@ -6,7 +6,7 @@ A job is shown as blocked wherever it is read; this loop says so to the people w
 import logging
 from typing import Final
 
-from evertick.base.ids import DEFAULT_POOL, QueueId, TenantId, queue_of
+from evertick.base.ids import DEFAULT_POOL, QueueId, TenantId, pool_name, queue_of
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import JobFilter, JobState, JobSummary, blocked
 from evertick.engine.runtime.deps import EngineDeps
@@ -17,6 +17,8 @@ _logger: Final = logging.getLogger("evertick.engine")
 
 HEADS_MAX: Final = 100
 """Queues of others that one look reads."""
+JOBS_MAX: Final = 100
+"""Jobs of one function that are searched for one of the queue."""
 
 
 class BlockedJobs(Loop):
@@ -37,10 +39,11 @@ class BlockedJobs(Loop):
         found = await self._deps.executors.read(lambda transaction: _blocked(transaction, queues, now))
         for queue, job in found.items():
             if queue not in self._said:
+                whose = "" if job.app is None else f" of the app {job.app}"
                 _logger.warning(
-                    "job %s (%s) is blocked: no live worker runs this function in the pool %s",
-                    job.id, job.name, job.pool,
-                    extra={"job_id": job.id, "function": job.name, "pool": job.pool},
+                    "job %s (%s) is blocked: no live worker%s runs this function in the pool %s",
+                    job.id, job.name, whose, pool_name(job.pool),
+                    extra={"job_id": job.id, "function": job.name, "pool": pool_name(job.pool), "job_app": job.app},
                 )  # fmt: skip
         self._said = set(found)
         return None
@@ -64,5 +67,5 @@ def _first(transaction: Transaction, queue: QueueId, tenant: TenantId, now: Inst
     if named is None or queue_of(*named) != queue:
         return None
     where = JobFilter(tenant=tenant, states=(JobState.PENDING,), name=named[1], due_until=Instant(now + 1))
-    jobs = transaction.list_jobs(where, limit=1)
-    return jobs[0] if jobs else None
+    jobs = transaction.list_jobs(where, limit=JOBS_MAX)  # some may be another app's, under the same name
+    return next((job for job in jobs if job.pool == named[0]), None)

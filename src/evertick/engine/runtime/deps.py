@@ -17,6 +17,8 @@ class Surroundings:
 
     app: str = ""
     """The app's name."""
+    apps: tuple[str, ...] = ("",)
+    """The names of the app: its name, and those that it had."""
     store: Store
     executors: Executors
     clock: Clock
@@ -32,4 +34,4 @@ class EngineDeps(Surroundings):
     runner: Runner
     counters: Counters
     pools: tuple[str, ...] | None = None
-    """The pools that the worker serves; None for all."""
+    """The pools that the worker serves, by their full names; None for all of the app's."""

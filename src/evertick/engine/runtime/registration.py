@@ -16,7 +16,7 @@ from evertick._version import __version__
 from evertick.base.errors import Conflict, SchemaMismatch, Unavailable
 from evertick.base.ids import WORKER_PREFIX, WorkerId
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import SERVES, FunctionKind, Serves, Worker
+from evertick.base.records.jobs import SERVES, FunctionKind, JobFilter, Serves, Worker
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.heartbeat import Heartbeat, MakeHeartbeat
 from evertick.recurrence.zones.names import zone_data_source
@@ -25,6 +25,14 @@ from evertick.store.schema import code_version
 
 HELD_MAX: Final = 10_000
 """Jobs that one worker can hold at most, with the default settings many times over."""
+
+RECENT_JOBS: Final = 100
+"""Jobs of which a worker looks at its start whether they belong to another app."""
+SHARING: Final = (
+    "whose workers run its own jobs alone; if both are not meant to share documents, tenants and keys, give this one "
+    "tables of its own by its address (?schema=NAME or ?prefix=NAME_)"
+)
+"""What is said to one of two apps on the same tables."""
 
 _logger: Final = logging.getLogger("evertick.engine")
 
@@ -112,7 +120,7 @@ class Registration:
         now = self._deps.clock.now()
         leased_until = Instant(now + self._deps.settings.lease_ms)
         deps, code = self._deps, code_version(self._deps.store.dialect)
-        serves = SERVES.value(Serves(tuple(deps.runner.functions()), deps.pools))
+        serves = SERVES.value(Serves(tuple(deps.runner.functions()), deps.pools, deps.apps))
         host, pid, zone_data = socket.gethostname(), os.getpid(), zone_data_source()
         row = Worker(self._worker_id, now, leased_until, host, pid, deps.app, __version__, serves, code, zone_data)
 
@@ -124,7 +132,26 @@ class Registration:
         await self._check_release()
         self._registered = True
         _compare_zone_data(row, alive)
-        _compare_apps(row, alive)
+        await self._look_for_other_apps(alive)
+
+    async def _look_for_other_apps(self, alive: Sequence[Worker]) -> None:
+        """Say which other apps use these tables: those of live workers and of the latest jobs."""
+        deps = self._deps
+        found = {each.app: f"worker {each.id} on {each.host} runs" for each in alive if each.app}
+        recent = JobFilter()
+        jobs = await deps.executors.read(
+            lambda transaction: transaction.list_jobs(recent, limit=RECENT_JOBS, newest_first=True)
+        )
+        found = {each.app: f"job {each.id} is one of" for each in jobs if each.app} | found
+        for app in sorted(found.keys() - {*deps.apps}):
+            _logger.warning(
+                "%s the app %s on the same tables, and this is the app %s, %s",
+                found[app],
+                app,
+                deps.app,
+                SHARING,
+                extra={"app": deps.app, "other_app": app},
+            )
 
     async def _check_release(self) -> None:
         """Now that migrations see this worker: raise SchemaMismatch if one was faster that shuts its release out."""
@@ -171,21 +198,6 @@ def _compare_zone_data(worker: Worker, alive: Sequence[Worker]) -> None:
             each.id,
             each.host,
             each.zone_data,
-        )
-
-
-def _compare_apps(worker: Worker, alive: Sequence[Worker]) -> None:
-    """Warn if a worker of another app runs on the same tables: each runs the jobs whose functions it knows."""
-    others = {each.app: each for each in alive if each.app not in ("", worker.app)}
-    for each in others.values():
-        _logger.warning(
-            "worker %s on %s runs the app %s on the same tables, and this is the app %s: if they are not meant to "
-            "share their jobs, give this one tables of its own by its address (?schema=NAME)",
-            each.id,
-            each.host,
-            each.app,
-            worker.app,
-            extra={"app": worker.app, "other_app": each.app},
         )
 
 

@@ -6,10 +6,9 @@ The app's own runner calls the registered function in this process; others may u
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from evertick.base.ids import DEFAULT_POOL
 from evertick.base.instants import Instant
 from evertick.base.outcomes import Outcome
-from evertick.base.records.jobs import Claim, FunctionKind, ServedFunction, Stop
+from evertick.base.records.jobs import Claim, ServedFunction, Stop
 from evertick.base.records.logs import AttemptLog, LogLine
 from evertick.store.transaction.unit_of_work import UnitOfWork
 
@@ -69,15 +68,3 @@ class Runner(Protocol):
         The outcome is `Canceled` if a `CancelledError` ended it. Only the end of the event loop leaves it behind.
         """
         ...
-
-
-def known_kind(runner: Runner, name: str) -> FunctionKind | None:
-    """What kind of function this process has under a name; None if it has none that jobs can call."""
-    function = runner.function(name)
-    return None if function is None else function.kind
-
-
-def known_pool(runner: Runner, name: str) -> str:
-    """The pool of a function; the default pool if this process does not have it."""
-    function = runner.function(name)
-    return DEFAULT_POOL if function is None else function.pool

@@ -10,16 +10,16 @@ overdue.
 
 import logging
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import Final
 
 from evertick.base.clock import Clock, real_seconds
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import MINUTE_MS, Instant
+from evertick.base.records.jobs import ServedFunction
 from evertick.base.records.schedules import RunReport
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
-from evertick.engine.runtime.runner import known_kind, known_pool
 from evertick.engine.schedules.eligibility import OPEN, Targets
 from evertick.engine.schedules.evaluation import Inputs, evaluate
 from evertick.engine.schedules.log import log_evaluated
@@ -93,8 +93,6 @@ class Evaluator(Loop):
     def __init__(self, deps: EngineDeps, *, targets: Targets = OPEN) -> None:
         super().__init__(deps, poll_ms=min(deps.settings.poll_ms, deps.settings.evaluate_every_ms))
         self._targets = targets
-        self._kind_of = partial(known_kind, deps.runner)
-        self._pool_of = partial(known_pool, deps.runner)
         self._page_size = PAGE
         self._occurrences_max = OCCURRENCES_MAX
         self._orphans_heard_at = Instant(0)
@@ -143,9 +141,11 @@ class Evaluator(Loop):
             now=max(began, self._deps.clock.now()),
             make_id=self._deps.ids.make,
             retention_ms=self._deps.settings.completed_retention_ms,
-            kind_of=cache(self._kind_of),
-            pool_of=cache(self._pool_of),
+            function_of=cache(self._function_of),
         )
+
+    def _function_of(self, name: str, app: str | None) -> ServedFunction | None:
+        return self._deps.runner.function(name) if app is None or app in self._deps.apps else None
 
     def _evaluate(
         self,

@@ -8,15 +8,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from evertick.base.ids import DEFAULT_POOL, JOB_PREFIX, JobId
+from evertick.base.ids import DEFAULT_POOL, JOB_PREFIX, JobId, full_pool
 from evertick.base.instants import DAY_MS, Instant
-from evertick.base.records.jobs import OCCURRENCE, FunctionKind, NewJob, OccurrenceRef
+from evertick.base.records.jobs import OCCURRENCE, NewJob, OccurrenceRef, ServedFunction
 from evertick.base.records.retry import RETRY
 from evertick.base.records.schedules import OccurrenceRow, RunReport
 from evertick.engine.jobs.completion import MakeId
 from evertick.rules.schedules.events import Event
 from evertick.rules.schedules.fates import Fate
 from evertick.rules.schedules.lifecycle import PAUSED_BY_FAILURE, next_wake, retires_at
+from evertick.rules.schedules.metadata import Target
 from evertick.rules.schedules.plan import Plan, Start, Verdict
 from evertick.rules.schedules.state import FireTime, RunEnd
 from evertick.store.records.schedule import Schedule
@@ -28,36 +29,31 @@ ASLEEP_LOOK_EVERY_MS: Final = DAY_MS
 years.
 """
 
-KindOf = Callable[[str], FunctionKind | None]
-"""What kind of function this process has under a name; None if it has none."""
+FunctionOf = Callable[[str, str | None], ServedFunction | None]
+"""What this process has under a name in an app (None: any app that has it); None if it has nothing."""
 
 
-PoolOf = Callable[[str], str]
-"""The pool of the function of a name, as far as this process knows."""
-
-
-def unknown_kind(name: str) -> None:
-    """The kind of a function where none is at hand."""
-
-
-def usual_pool(name: str) -> str:
-    """The pool of a function where none is at hand."""
-    return DEFAULT_POOL
+def no_function(name: str, app: str | None) -> None:
+    """What is known of a function where none is at hand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
     """What evaluations need beside the schedules: the present, new ids, a retention, and the functions at hand.
 
-    `kind_of` knows the functions: a schedule that was made without them at hand may have taken its own for one of
+    `function_of` knows the functions: a schedule that was made without them at hand may have taken its own for one of
     another kind.
     """
 
     now: Instant
     make_id: MakeId
     retention_ms: int = COMPLETED_RETENTION_MS
-    kind_of: KindOf = unknown_kind
-    pool_of: PoolOf = usual_pool
+    function_of: FunctionOf = no_function
+
+    def function(self, target: Target) -> ServedFunction:
+        """What a target calls; as the target knows it, where the function is not at hand."""
+        pool = DEFAULT_POOL if target.app is None else full_pool(target.app, DEFAULT_POOL)
+        return self.function_of(target.name, target.app) or ServedFunction(target.name, target.kind, pool, "")
 
 
 class Happened(NamedTuple):
@@ -89,7 +85,7 @@ class Evaluated(NamedTuple):
 def outcome(schedule: Schedule, plan: Plan, happened: Happened, evaluation: Evaluation) -> Evaluated:
     """What is to be written after `plan`."""
     now = evaluation.now
-    if plan.starts and (kind := evaluation.kind_of(schedule.function)) not in (None, schedule.target.kind):
+    if plan.starts and (kind := evaluation.function(schedule.target).kind) is not schedule.target.kind:
         schedule = schedule.with_target(replace(schedule.target, kind=kind))
     jobs = {start.occurrence.key: _job(schedule, start, happened, evaluation) for start in plan.starts}
     retire_at = retires_at(plan.state, evaluation.retention_ms)
@@ -127,7 +123,7 @@ def _job(schedule: Schedule, start: Start, happened: Happened, evaluation: Evalu
         created_at=now,
         retry=None if target.retry is None else RETRY.value(target.retry),
         schedule=OCCURRENCE.value(ref),
-        pool=evaluation.pool_of(target.name),
+        pool=evaluation.function(target).pool,
     )
 
 

@@ -24,7 +24,11 @@ RUN_TIME: Final = "run_time"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A function to call. `args` is the JSON object of its arguments, `workflow_id` the stem of its runs' names."""
+    """A function to call. `args` is the JSON object of its arguments, `workflow_id` the stem of its runs' names.
+
+    `app` is the app whose function it is; None if the schedule was made without the app's code, or by an earlier
+    release.
+    """
 
     name: str
     kind: FunctionKind
@@ -32,9 +36,10 @@ class Target:
     retry: RetryPolicy | None = None
     workflow_id: str | None = None
     pool: str | None = None
+    app: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """As a JSON object; what is not set is left out."""
+        """As a JSON object, without the app; what is not set is left out."""
         values = {"name": self.name, "kind": self.kind.value, "args": json.loads(self.args)}
         retry = None if self.retry is None else self.retry.to_json()
         options = {"retry": retry, "workflow_id": self.workflow_id, "pool": self.pool}
@@ -42,7 +47,8 @@ class Target:
 
     def to_text(self) -> str:
         """As JSON text."""
-        return json.dumps({"v": VERSION, **self.to_json()})
+        app = {} if self.app is None else {"app": self.app}
+        return json.dumps({"v": VERSION, **self.to_json(), **app})
 
     @classmethod
     def from_text(cls, text: str) -> Self:
@@ -56,6 +62,7 @@ class Target:
             retry=None if retry is None else RetryPolicy.from_json(retry),
             workflow_id=values.get("workflow_id"),
             pool=values.get("pool"),
+            app=values.get("app"),
         )
 
 
