@@ -63,7 +63,10 @@ def test_what_waits_and_what_failed_is_counted_by_function(shop: App, command: C
     assert (failure["function"], failure["count"], failure["error"]) == ("shop.bill", 2, "ValueError: second")
     assert (data["workers"], data["complete"], data["tenants"]) == ([], True, ["default"])
     assert data["lag_ms"] >= 0
-    assert [line[:3] for line in lines] == [["queues", "default", "shop.bill"], ["failures", "default", "shop.bill"]]
+    assert [line[:4] for line in lines] == [
+        ["queues", "default", "shop", "shop.bill"],
+        ["failures", "default", "shop.bill", "2"],
+    ]
     assert [line for line in shown.out.splitlines() if line in ("workers", "queues", "failures")] == [
         "queues",
         "failures",

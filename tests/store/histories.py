@@ -13,6 +13,7 @@ from typing import Any, Final
 from evertick.base.errors import WriteConflict
 from evertick.base.ids import DEFAULT_TENANT, JobId, TenantId, WorkerId, queue_of
 from evertick.base.instants import Instant
+from evertick.base.records.documents import IndexPart, StoredDocument
 from evertick.base.records.jobs import (
     COMPLETION,
     JOB_ERROR,
@@ -21,7 +22,6 @@ from evertick.base.records.jobs import (
     UNFINISHED,
     Call,
     FunctionKind,
-    IndexPart,
     Job,
     JobEnd,
     JobError,
@@ -31,7 +31,6 @@ from evertick.base.records.jobs import (
     OccurrenceRef,
     Serves,
     Stop,
-    StoredDocument,
     Worker,
 )
 from evertick.base.records.logs import LogLine

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from evertick.base.errors import WriteConflict
 from evertick.base.ids import JobId, QueueId, TenantId, WorkerId, queue_of
 from evertick.base.instants import Instant
+from evertick.base.records.documents import IndexPart, IndexPosition, StoredDocument
 from evertick.base.records.history import JobAttempt, JobCounts, JobLine
 from evertick.base.records.jobs import (
     PRIORITY_MS,
@@ -20,8 +21,6 @@ from evertick.base.records.jobs import (
     CanceledJob,
     Claim,
     FunctionKind,
-    IndexPart,
-    IndexPosition,
     Job,
     JobEnd,
     JobError,
@@ -30,7 +29,6 @@ from evertick.base.records.jobs import (
     JobSummary,
     NewJob,
     Stop,
-    StoredDocument,
     Worker,
 )
 from evertick.base.records.logs import LogLine

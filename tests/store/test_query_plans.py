@@ -11,7 +11,8 @@ from psycopg import sql
 
 from evertick.base.ids import DEFAULT_TENANT, TenantId, queue_of
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import Call, StoredDocument
+from evertick.base.records.documents import StoredDocument
+from evertick.base.records.jobs import Call
 from evertick.base.records.tenants import TenantLimits
 from evertick.store.contract.store import Store, Transaction
 from evertick.store.open import open_store

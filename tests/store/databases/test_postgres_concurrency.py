@@ -12,7 +12,7 @@ import pytest
 from evertick.base.clock import SystemClock
 from evertick.base.errors import DatabaseUnavailable, InvalidDatabaseUrl, Misuse, ValueTooLarge, WriteConflict
 from evertick.base.ids import DEFAULT_TENANT, JobId, WorkerId
-from evertick.base.records.jobs import StoredDocument
+from evertick.base.records.documents import StoredDocument
 from evertick.store.contract.store import Isolation, Store, Transaction
 from evertick.store.open import open_store
 from tests.postgres import PostgresServer

@@ -7,7 +7,8 @@ import pytest
 
 from evertick.base.errors import DatabaseUnavailable, OutcomeUnknown
 from evertick.base.ids import DEFAULT_TENANT
-from evertick.base.records.jobs import Call, Claim, JobState, StoredDocument
+from evertick.base.records.documents import StoredDocument
+from evertick.base.records.jobs import Call, Claim, JobState
 from evertick.store.contract.store import Isolation, Store, Transaction
 from tests.store.conftest import OpenStore, stores_at
 from tests.store.proxy import CommitProxy, Mode

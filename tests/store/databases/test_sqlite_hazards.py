@@ -13,7 +13,7 @@ import pytest
 
 from evertick.base.errors import DatabaseUnavailable, InvalidDatabaseUrl, Misuse, StorageFailed
 from evertick.base.ids import DEFAULT_TENANT
-from evertick.base.records.jobs import StoredDocument
+from evertick.base.records.documents import StoredDocument
 from evertick.store.contract.store import Transaction
 from evertick.store.open import open_store
 from evertick.store.sqlite.store import SqliteStore
@@ -24,7 +24,7 @@ PRELUDE = """
 import os, resource, sys
 from evertick.base.errors import Misuse, StorageFailed
 from evertick.base.ids import DEFAULT_TENANT
-from evertick.base.records.jobs import StoredDocument
+from evertick.base.records.documents import StoredDocument
 from evertick.store.open import open_store
 from tests.store.rows import get, insert, new_job
 store = open_store(sys.argv[1])

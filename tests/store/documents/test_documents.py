@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from evertick.base.ids import DEFAULT_TENANT, TenantId
-from evertick.base.records.jobs import IndexPart, StoredDocument
+from evertick.base.records.documents import IndexPart, StoredDocument
 from evertick.store.contract.store import Store, Transaction
 from tests.store.rows import OTHER
 

@@ -25,7 +25,8 @@ from evertick.app.paging import page_of_jobs
 from evertick.app.run.run import TransactionRun
 from evertick.base.errors import DocumentNotFound, InvalidArguments, Misuse
 from evertick.base.ids import JOB_PREFIX, IdMaker, JobId, creation_time_ms
-from evertick.base.records.jobs import IndexPart, Job, JobFilter, JobState
+from evertick.base.records.documents import IndexPart
+from evertick.base.records.jobs import Job, JobFilter, JobState
 
 
 class Tables(Protocol):

@@ -19,7 +19,7 @@ from evertick.app.documents.values import decode_document
 from evertick.app.transacting import Transact, Work
 from evertick.base.errors import EvertickError, WriteConflict
 from evertick.base.ids import TenantId, table_of
-from evertick.base.records.jobs import StoredDocument
+from evertick.base.records.documents import StoredDocument
 from evertick.store.contract.store import Transaction
 
 EVERY_TENANT: Final = TenantId("")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from evertick.base.ids import TenantId
-from evertick.base.records.jobs import IndexPart, IndexPosition, StoredDocument
+from evertick.base.records.documents import IndexPart, IndexPosition, StoredDocument
 
 
 class Documents(Protocol):

@@ -4,12 +4,8 @@ from collections.abc import Sequence
 
 from evertick.base.ids import TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import (
-    Call,
-    IndexPart,
-    IndexPosition,
-    StoredDocument,
-)
+from evertick.base.records.documents import IndexPart, IndexPosition, StoredDocument
+from evertick.base.records.jobs import Call
 from evertick.store.transaction.driver import Driver
 
 

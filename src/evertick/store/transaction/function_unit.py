@@ -12,7 +12,8 @@ from weakref import WeakSet
 
 from evertick.base.errors import Misuse
 from evertick.base.ids import TenantId
-from evertick.base.records.jobs import IndexPart, IndexPosition, NewJob, StoredDocument
+from evertick.base.records.documents import IndexPart, IndexPosition, StoredDocument
+from evertick.base.records.jobs import NewJob
 from evertick.store.contract.store import Transaction
 from evertick.store.transaction.overlay import PAGE
 from evertick.store.transaction.unit_of_work import UnitOfWork

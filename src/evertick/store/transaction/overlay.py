@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from evertick.base.ids import TenantId, beyond_others
-from evertick.base.records.jobs import IndexPart, IndexPosition, StoredDocument
+from evertick.base.records.documents import IndexPart, IndexPosition, StoredDocument
 from evertick.store.contract.store import Transaction
 from evertick.store.transaction.index_keys import HIGHEST
 

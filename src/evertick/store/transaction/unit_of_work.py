@@ -20,7 +20,8 @@ from typing import Any, Final
 
 from evertick.base.errors import Conflict, EvertickError, Unavailable
 from evertick.base.ids import TenantId
-from evertick.base.records.jobs import NewJob, StoredDocument
+from evertick.base.records.documents import StoredDocument
+from evertick.base.records.jobs import NewJob
 from evertick.base.time_limit import current_guard
 from evertick.store.contract.store import Transaction
 from evertick.store.transaction.overlay import ABSENT, Overlay
