@@ -16,7 +16,7 @@ from evertick._version import __version__
 from evertick.base.errors import Conflict, SchemaMismatch, Unavailable
 from evertick.base.ids import WORKER_PREFIX, WorkerId
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import SERVES, FunctionKind, JobFilter, Serves, Worker
+from evertick.base.records.jobs import SERVES, FunctionKind, JobFilter, JobSummary, Serves, Worker
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.heartbeat import Heartbeat, MakeHeartbeat
 from evertick.recurrence.zones.names import zone_data_source
@@ -124,34 +124,16 @@ class Registration:
         host, pid, zone_data = socket.gethostname(), os.getpid(), zone_data_source()
         row = Worker(self._worker_id, now, leased_until, host, pid, deps.app, __version__, serves, code, zone_data)
 
-        def work(transaction: Transaction) -> list[Worker]:
+        def work(transaction: Transaction) -> tuple[list[Worker], list[JobSummary]]:
             transaction.register_worker(row)
-            return transaction.workers_alive(now)
+            recent = transaction.list_jobs(JobFilter(), limit=RECENT_JOBS, newest_first=True)
+            return transaction.workers_alive(now), recent
 
-        alive = await self._deps.executors.write(work, isolation=Isolation.READ_COMMITTED)
+        alive, recent = await self._deps.executors.write(work, isolation=Isolation.READ_COMMITTED)
         await self._check_release()
         self._registered = True
         _compare_zone_data(row, alive)
-        await self._look_for_other_apps(alive)
-
-    async def _look_for_other_apps(self, alive: Sequence[Worker]) -> None:
-        """Say which other apps use these tables: those of live workers and of the latest jobs."""
-        deps = self._deps
-        found = {each.app: f"worker {each.id} on {each.host} runs" for each in alive if each.app}
-        recent = JobFilter()
-        jobs = await deps.executors.read(
-            lambda transaction: transaction.list_jobs(recent, limit=RECENT_JOBS, newest_first=True)
-        )
-        found = {each.app: f"job {each.id} is one of" for each in jobs if each.app} | found
-        for app in sorted(found.keys() - {*deps.apps}):
-            _logger.warning(
-                "%s the app %s on the same tables, and this is the app %s, %s",
-                found[app],
-                app,
-                deps.app,
-                SHARING,
-                extra={"app": deps.app, "other_app": app},
-            )
+        _compare_apps(deps, alive, recent)
 
     async def _check_release(self) -> None:
         """Now that migrations see this worker: raise SchemaMismatch if one was faster that shuts its release out."""
@@ -198,6 +180,21 @@ def _compare_zone_data(worker: Worker, alive: Sequence[Worker]) -> None:
             each.id,
             each.host,
             each.zone_data,
+        )
+
+
+def _compare_apps(deps: EngineDeps, alive: Sequence[Worker], recent: Sequence[JobSummary]) -> None:
+    """Warn if other apps use these tables: those of live workers and of the latest jobs."""
+    found = {each.app: f"job {each.id} is one of" for each in recent if each.app}
+    found |= {each.app: f"worker {each.id} on {each.host} runs" for each in alive if each.app}
+    for app in sorted(found.keys() - {*deps.apps}):
+        _logger.warning(
+            "%s the app %s on the same tables, and this is the app %s, %s",
+            found[app],
+            app,
+            deps.app,
+            SHARING,
+            extra={"app": deps.app, "other_app": app},
         )
 
 
