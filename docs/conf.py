@@ -48,6 +48,7 @@ NAVIGATION = {
         "guide/database",
         "guide/your-own-transaction",
         "guide/sharing-a-database",
+        "guide/pools",
         "guide/tenants",
         "guide/idempotency",
         "guide/testing",

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -13,11 +14,11 @@ from evertick.base.records.jobs import FunctionKind, JobFilter, JobState
 from evertick.base.records.tenants import TenantLimits, TenantUsage
 from evertick.engine.jobs.claims import Claims, Room
 from evertick.engine.runtime.settings import Settings
-from evertick.store.contract.store import Isolation
+from evertick.store.contract.store import Isolation, Transaction
 from evertick.store.transaction.tenants import SqlTenants
 from evertick.testing import World
 from tests.app.conftest import OpenApp
-from tests.app.engine import Engine
+from tests.app.engine import PATIENCE_S, Engine
 
 
 def states(app: App, tenant: str) -> Counter[str]:
@@ -334,11 +335,38 @@ def test_a_claim_behind_the_tenants_of_the_last_one_heeds_their_limits(open_post
         return len(e.store.write(work, isolation=isolation).claims)
 
     app.tenant("acme").scheduler.run_after(0, "note")
-    assert claim() == 1
+    assert [claim(), claim()] == [0, 1]  # the first one learns of the limit, the second one locks it
     assert claim() == 0
     assert claims._may_guess  # that look has found nothing: the next claim begins where the last one succeeded
     app.tenant("acme").scheduler.run_after(0, "note")
     assert [claim() for _ in range(5)] == [0] * 5
+
+
+@pytest.mark.postgres
+def test_the_limit_of_mutations_is_locked_until_their_claim_is_committed(open_postgres_app: OpenApp) -> None:
+    """Mutations are claimed statement by statement where nothing is limited: then a lock would hold for nothing."""
+    app, _ = counting(open_postgres_app)
+    app.tenants.set("acme", running=1)
+    for _ in range(2):
+        app.tenant("acme").scheduler.run_after(0, "note")
+    e = app.environment
+    first, second = (Claims(e.engine_deps(app._execution, app.counters), FunctionKind.MUTATION) for _ in range(2))
+    counts: list[int] = []
+
+    def claim(claims: Claims, *, beside: Claims | None = None) -> int:
+        def work(transaction: Transaction) -> int:
+            count = len(claims.due(transaction, WorkerId("worker_ann"), now=e.clock.now(), room=Room(jobs=9)).claims)
+            if beside is not None:
+                counts.append(pool.submit(claim, beside).result(PATIENCE_S))
+            return count
+
+        return e.store.write(work, isolation=claims.isolation(Isolation.RELAXED))
+
+    assert [claim(first), claim(second)] == [0, 0]  # they learn that there are limits
+
+    with ThreadPoolExecutor(1) as pool:
+        assert claim(first, beside=second) == 1
+    assert counts == [0]
 
 
 def test_a_rate_beyond_what_can_be_counted_is_refused_and_one_that_is_stored_ends_no_worker(open_app: OpenApp) -> None:

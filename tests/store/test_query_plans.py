@@ -13,6 +13,7 @@ from evertick.base.ids import DEFAULT_TENANT, TenantId, queue_of
 from evertick.base.instants import Instant
 from evertick.base.records.documents import StoredDocument
 from evertick.base.records.jobs import Call
+from evertick.base.records.pools import PoolLimits
 from evertick.base.records.tenants import TenantLimits
 from evertick.store.contract.store import Store, Transaction
 from evertick.store.open import open_store
@@ -62,6 +63,8 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "held_back_tenants": ({"tenants": json.dumps(["default", "t1"])}, {"tenant_limits_pkey"}),
     "start_limits": ({"tenants": json.dumps(["default", "t1"])}, {"tenant_limits_pkey"}),
     "list_tenant_limits": ({"first": "t1", "limit": 1}, {"tenant_limits_pkey"}),
+    "ready_in_queue": ({"queue": QUEUE, "limit": 100}, {"jobs_ready"}),
+    "running_in_pools": ({}, {"jobs_running"}),
     "find_call": ({"tenant": "default", "key": "k"}, {"calls_pkey"}),
     "prune_calls": ({"before": at(-1_000), "limit": 10}, {"calls_created", "calls_pkey"}),
 }
@@ -98,6 +101,7 @@ ONLY_SQLITE: Final[Mapping[str, tuple[Any, set[str]]]] = {
         {"others": "[1, 2]", "queue": 0, "tenant": "", "limit": 10, "steps": 10},
         {"jobs_ready", "jobs_pkey"},
     ),
+    "pool_holds": ({"pools": json.dumps(["default", "mail"])}, {"pool_limits_pkey"}),
     "ready_ids": ({"queue": QUEUE, "tenant": "default", "rank": 0, "limit": 100}, {"jobs_ready"}),
     "claim_ids": (
         {"ids": json.dumps([job_id(1), job_id(2)]), "kind": "mutation", "worker_id": "w", "now": NOW},
@@ -124,6 +128,7 @@ def fill(store: Store) -> None:
         for number in range(300):
             tx.register_worker(worker(worker_id(number), leased_until=at(number * 1_000)))
             tx.save_tenant_limits(TenantId(f"limited_{number}"), TenantLimits(running=number))
+            tx.save_pool_limits(f"pool_{number}", PoolLimits(running=number))
             tx.save_call(f"key_{number}", Call("f", "p", "r"), tenant=DEFAULT_TENANT, now=at(number))
         numbers = iter(range(1, 1_000_000))
         put = {"done": DONE, "running": RUNNING, "suspect": SUSPECTS}

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from evertick.app.environment import Environment
     from evertick.app.execution.runner import Execution
     from evertick.app.jobs.api import AsyncJobs, Jobs
+    from evertick.app.limits.pools import AsyncPools
+    from evertick.app.limits.tenants import AsyncTenants
     from evertick.app.outside_documents import AsyncDocuments, Documents
     from evertick.app.registry import Registry
     from evertick.app.schedules.api import AsyncSchedules, Schedules
-    from evertick.app.tenant_limits import AsyncTenants
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -175,9 +176,17 @@ class AsyncApp(AsyncAccess):
     @property
     def tenants(self) -> "AsyncTenants":
         """Like `App.tenants`, and every call is awaited."""
-        from evertick.app.tenant_limits import AsyncTenants, TenantOperations
+        from evertick.app.limits.tenants import AsyncTenants, TenantOperations
 
         access, e = self._access, self._access.environment
         return AsyncTenants(
             TenantOperations(e.job_builder.quotas.forget), e.executors.view, access._execution.transact_async
         )
+
+    @property
+    def pools(self) -> "AsyncPools":
+        """Like `App.pools`, and every call is awaited."""
+        from evertick.app.limits.pools import AsyncPools, PoolOperations
+
+        access, e = self._access, self._access.environment
+        return AsyncPools(PoolOperations(), e.executors.view, access._execution.transact_async)

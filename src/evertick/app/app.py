@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from evertick.app.embedded_worker import Running
     from evertick.app.environment import Environment
     from evertick.app.failure_hooks import Failure, FailureHooks
+    from evertick.app.limits.pools import Pools
+    from evertick.app.limits.tenants import Tenants
     from evertick.app.scheduling.binding import Awaited
-    from evertick.app.tenant_limits import Tenants
     from evertick.engine.worker import Worker
 
 T = TypeVar("T")
@@ -163,10 +164,17 @@ class App(Decorators, Opening):
     @property
     def tenants(self) -> "Tenants":
         """What each tenant may use: `app.tenants.set("acme", running=5, jobs=10_000)`."""
-        from evertick.app.tenant_limits import TenantOperations, Tenants
+        from evertick.app.limits.tenants import TenantOperations, Tenants
 
         e = self.environment
         return Tenants(TenantOperations(e.job_builder.quotas.forget), e.store.view, self._execution.transact)
+
+    @property
+    def pools(self) -> "Pools":
+        """What each pool may run: `app.pools.set("mail", running=5)`, `app.pools.pause("mail")`."""
+        from evertick.app.limits.pools import PoolOperations, Pools
+
+        return Pools(PoolOperations(), self.environment.store.view, self._execution.transact)
 
     @overload
     def bind(self, connection: "Awaited", *, tenant: TenantId = DEFAULT_TENANT) -> AsyncBoundScheduler: ...

@@ -22,6 +22,7 @@ COMMANDS: Final = {
     "schedule": Lazy("evertick.cli.schedule.group:schedule", "Schedules: create, list, pause, backfill, explain"),
     "cron": Lazy("evertick.cli.cron:cron", "Crons declared in code: list, get, trigger, pause, resume"),
     "tenant": Lazy("evertick.cli.tenant:tenant", "Tenants: what each may use, and what it uses"),
+    "pool": Lazy("evertick.cli.pool:pool", "Pools: what each may run, what it has to do; pause and resume"),
     "worker": Lazy("evertick.cli.workers:worker", "Run an app's jobs in production; list the workers"),
     "status": Lazy("evertick.cli.status:status", "Show workers, what waits for them, and recent failures"),
     "doctor": Lazy("evertick.cli.doctor:doctor", "Check that what is scheduled fits the code, before a deploy"),

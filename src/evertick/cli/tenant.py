@@ -1,15 +1,15 @@
 """`evertick tenant ...`: what each tenant may use, and what it uses. Imports no app."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
 import click
 
 from evertick.api.tenants import TenantView
-from evertick.app.tenant_limits import LIST_MAX, TenantOperations
+from evertick.app.limits.tenants import LIST_MAX, TenantOperations
 from evertick.base.records.tenants import LIMIT_MAX
-from evertick.cli.core.databases import db_option, open_database
+from evertick.cli.core.databases import Command, db_option, open_database
 from evertick.cli.core.lazy import LazyGroup
 from evertick.cli.core.output import OutputOptions, plain, row_options
 
@@ -49,10 +49,24 @@ LIMITS: Final = {
 }
 
 
-def _limit_options(command: Any) -> Any:
-    for name, words in reversed(LIMITS.items()):
-        command = click.option(f"--{name.replace('_', '-')}", name, type=Limit(), metavar="N|none", help=words)(command)
-    return command
+def limit_options(limits: Mapping[str, str]) -> Callable[[Command], Command]:
+    """An option for each limit, `--starts-per-minute N|none`, with the words of its help."""
+
+    def add(command: Command) -> Command:
+        for name, words in reversed(list(limits.items())):
+            option = click.option(f"--{name.replace('_', '-')}", name, type=Limit(), metavar="N|none", help=words)
+            command = option(command)
+        return command
+
+    return add
+
+
+def changes_of(limits: Mapping[str, int | str | None]) -> Any:
+    """The limits that the options change, None for `none`. Raises UsageError if there is none."""
+    changes = {name: None if value == "none" else value for name, value in limits.items() if value is not None}
+    if not changes:
+        raise click.UsageError(f"say which limit: {', '.join('--' + name.replace('_', '-') for name in limits)}")
+    return changes
 
 
 @tenant.command("list")
@@ -85,14 +99,12 @@ def get_tenant(name: str, db: str | None, out: OutputOptions) -> None:
 
 @tenant.command("set")
 @click.argument("name")
-@_limit_options
+@limit_options(LIMITS)
 @db_option
 @row_options
 def set_tenant(name: str, db: str | None, out: OutputOptions, **limits: int | str | None) -> None:
     """Change what a tenant may use; 'none' removes a limit."""
-    changes: Any = {each: None if value == "none" else value for each, value in limits.items() if value is not None}
-    if not changes:
-        raise click.UsageError(f"say which limit: {', '.join('--' + each.replace('_', '-') for each in LIMITS)}")
+    changes = changes_of(limits)
     with open_database(db) as store:
         _write(store.write(OPERATIONS.set(name, **changes)), out)
 

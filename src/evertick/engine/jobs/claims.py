@@ -106,6 +106,8 @@ class ServedQueues:
         self._learn_every_ms = learn_every_ms
         self._served: dict[QueueId, bool] = {}
         self._learned_at = LONG_AGO
+        self.pools: dict[QueueId, str] = {}
+        """The pool of each served queue."""
         self.others: list[QueueId] = []
         """Queues of other apps, or of functions that are unknown here, of another kind, or in pools of others. A look
         passes them by."""
@@ -132,7 +134,9 @@ class ServedQueues:
     def _learn(self, queue: QueueId, pool: str, name: str) -> None:
         # A queue that is not that of its names holds jobs in a newer format, for code that computes it so.
         self._served[queue] = queue == queue_of(pool, name) and self._runs(pool, name)
-        if not self._served[queue]:
+        if self._served[queue]:
+            self.pools[queue] = pool
+        else:
             self.others.append(queue)
 
 
@@ -157,13 +161,13 @@ class Claims:
         self._asked_at = LONG_AGO
         self._claims_made = 0
         self._served_at: dict[TenantId, int] = {}
-        self._limits = StartLimits(is_shared=not deps.store.single_engine)
+        self._limits = StartLimits(self._served.pools, is_shared=not deps.store.single_engine)
         self.holds_back = False
-        """Whether limits of tenants kept ready jobs from starting in the last claim: an end may let one start."""
+        """Whether limits kept ready jobs from starting in the last claim: an end may let one start."""
         self._compared_at = deps.clock.now()
 
     def isolation(self, wanted: Isolation) -> Isolation:
-        """How isolated the next claim must be, which does with `wanted` unless a tenant has limits."""
+        """How isolated the next claim must be, which does with `wanted` unless there are limits."""
         return self._limits.isolation(wanted)
 
     # -- what to take next
@@ -246,7 +250,7 @@ class Claims:
         running = dict(room.running)
         jobs, size = room.jobs, room.bytes
         while heads and jobs > 0 and size >= JOB_BYTES_MAX:
-            shares = divide(heads, jobs, running=running, served=self._served_at, at_most=limits.open)
+            shares = limits.within(divide(heads, jobs, running=running, served=self._served_at))
             taken = transaction.claim_jobs(
                 shares, kind=self._kind, worker_id=worker_id, now=self._deps.clock.now(), bytes_max=size
             )

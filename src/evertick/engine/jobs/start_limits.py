@@ -1,113 +1,182 @@
-"""Limits of tenants on what starts, as one claiming loop meets them.
+"""Limits of tenants and pools on what starts, as one claiming loop meets them.
 
-A database whose tenants have no limits is asked whether that is still so (PostgreSQL once a second), and nothing else.
-Where there are some, a look asks which of its tenants have any, and each claim for those locks their limits and counts
-what runs.
+A database without limits is asked whether that is still so (PostgreSQL once a second), and nothing else. Where there
+are some, a look asks which of its tenants and pools have any, and each claim for those locks their limits and counts
+what runs. Nothing is counted up or down elsewhere, so a worker that dies leaves no count that is wrong.
 """
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
-from evertick.base.ids import TenantId
+from evertick.base.ids import DEFAULT_POOL, QueueId, TenantId, pool_name
 from evertick.base.instants import LONG_AGO, Instant
 from evertick.base.records.jobs import Claim
 from evertick.base.records.tenants import StartLimit
+from evertick.engine.jobs.tenant_fairness import levelled
 from evertick.rules.jobs.start_limits import after_starts, next_start_at, starts_allowed
-from evertick.store.contract.claims import Head, Suspect
+from evertick.store.contract.claims import Head, Share, Suspect
 from evertick.store.contract.store import Isolation, Transaction
 
 ASK_EVERY_MS: Final = 1_000
-"""Time between two questions whether any tenant has limits: so long a first limit may take to be heard of."""
+"""Time between two questions whether there are limits: so long a first limit may take to be heard of."""
 LOOK_AGAIN_MS: Final = 100
-"""While tenants are held back: time until the next look whether they still are."""
+"""While jobs are held back: time until the next look whether they still are."""
 
 H = TypeVar("H", Head, Suspect)
+Scope = tuple[str, str]
+"""What is limited: a pool ("mail", ""), a tenant ("", "acme"), or a tenant's jobs in a pool ("mail", "acme")."""
 
 
 class StartLimits:
-    """Which tenants are limited, and how many of their jobs may start now."""
+    """Which tenants and pools are limited, and how many of their jobs may start now."""
 
-    def __init__(self, *, is_shared: bool) -> None:
+    def __init__(self, pools: Mapping[QueueId, str], *, is_shared: bool) -> None:
+        self._pool_of_queue = pools
         self._ask_every_ms = ASK_EVERY_MS if is_shared else 0
         self._any = False
         self._holds_locks = False
         self._asked_at = LONG_AGO
-        self._limited: set[TenantId] = set()
-        self._limits: dict[TenantId, StartLimit] = {}
-        self._open: dict[TenantId, int] = {}
+        self._tenants: set[TenantId] = set()
+        self._pools: Collection[str] = ()
+        self._limits: dict[Scope, StartLimit] = {}
+        self._open: dict[Scope, int] = {}
+        self._running: Mapping[tuple[str, TenantId], int] = {}
 
     def isolation(self, wanted: Isolation) -> Isolation:
         """How to claim: where limits must stay locked, not statement by statement. Ask before each claim."""
-        isolation = Isolation.READ_COMMITTED if self._any and wanted is Isolation.EACH else wanted
-        self._holds_locks = isolation is not Isolation.EACH
+        by_statement = wanted in (Isolation.EACH, Isolation.RELAXED)
+        isolation = Isolation.READ_COMMITTED if self._any and by_statement else wanted
+        self._holds_locks = isolation is not wanted or not by_statement
         return isolation
 
     def look(self, transaction: Transaction, heads: Sequence[Head], *, now: Instant) -> None:
-        """With a look: learn which of the tenants of these heads are limited."""
+        """With a look: learn which of the tenants of these heads are limited, and which pools."""
         if not 0 <= now - self._asked_at < self._ask_every_ms:
-            self._any, self._asked_at = transaction.any_tenant_limits(), now
-        self._limited = self._limited_of(transaction, heads)
+            of_tenants, of_pools = transaction.any_limits()
+            self._any, self._asked_at = of_tenants or of_pools, now
+            self._pools = transaction.pool_limits().keys() if of_pools else ()
+        self._tenants = self._limited_of(transaction, heads)
 
     def begin(self, transaction: Transaction, heads: Sequence[Head], *, now: Instant) -> None:
-        """Before a claim behind heads that were looked at: lock the limits of their tenants, and count what runs."""
-        limited = self._limited.intersection(head.tenant for head in heads) if self._limited else self._limited
-        self._limits, self._open = self._allowed(transaction, limited, now)
+        """Before a claim behind heads that were looked at: lock the limits that concern them, and count what runs."""
+        self._lock(transaction, heads, self._tenants, now)
 
     def begin_suspects(self, transaction: Transaction, suspects: Sequence[Suspect], *, now: Instant) -> None:
         """As `begin`, for suspects, which no look has seen."""
-        self._limits, self._open = self._allowed(transaction, self._limited_of(transaction, suspects), now)
-
-    @property
-    def open(self) -> dict[TenantId, int]:
-        """How many jobs of each limited tenant may still start in this claim."""
-        return self._open
+        self._lock(transaction, suspects, self._limited_of(transaction, suspects), now)
 
     def unheld(self, found: Sequence[H]) -> list[H]:
-        """Those of tenants that may start a job."""
-        return [each for each in found if self._open.get(each.tenant, 1) > 0] if self._open else list(found)
+        """Those of which a job may start."""
+        return [each for each in found if self._room(each) != 0] if self._open else list(found)
+
+    def within(self, shares: list[Share]) -> list[Share]:
+        """What the limits leave of shares. Tenants get equal shares of a pool's places, counting what runs there."""
+        if not self._open:
+            return shares
+        of_pools: dict[str, list[Share]] = {}
+        for share in shares:
+            of_pools.setdefault(self._pool_of(share.head), []).append(share)
+        left, kept = dict(self._open), []
+        for pool, places in of_pools.items():
+            room = left.get((pool, ""))
+            running = [self._running.get((pool, share.head.tenant), 0) for share in places]
+            equal = [share.limit for share in places] if room is None else levelled(room, running)
+            for share, most in zip(places, equal, strict=True):
+                scopes = [scope for scope in _scopes(pool, share.head.tenant) if scope in left]
+                limit = min([share.limit, most, *(left[scope] for scope in scopes)])
+                for scope in scopes:
+                    left[scope] -= limit
+                if limit > 0:
+                    kept.append(Share(share.head, limit))
+        return kept
 
     def take(self, claims: Sequence[Claim]) -> None:
         """Jobs were claimed, and start."""
         for claim in claims if self._open else ():
-            if claim.tenant in self._open:
-                self._open[claim.tenant] -= 1
+            for scope in self._open_scopes(claim):
+                self._open[scope] -= 1
 
     def end(self, transaction: Transaction, claims: Sequence[Claim], *, now: Instant) -> None:
         """After a claim: note what it used."""
         if not self._limits:
             return
-        for tenant, count in Counter(claim.tenant for claim in claims).items():
-            limit = self._limits.get(tenant)
-            if limit is not None and limit.per_minute is not None:
-                transaction.use_starts(tenant, used_until_us=after_starts(limit, count, now=now))
+        used = Counter(scope for claim in claims for scope in _scopes(self._pool_of(claim), claim.tenant))
+        for scope, limit in self._limits.items():
+            if limit.per_minute is None or not used[scope]:
+                continue
+            until_us, (pool, tenant) = after_starts(limit, used[scope], now=now), scope
+            if pool:
+                transaction.use_pool_starts(pool, used_until_us=until_us)
+            else:
+                transaction.use_starts(TenantId(tenant), used_until_us=until_us)
 
     def hold_back(self, heads: Sequence[Head]) -> bool:
         """Whether limits, and nothing else, keep the jobs behind these heads from starting."""
         return bool(heads) and not self.unheld(heads)
 
     def look_again_at(self, *, now: Instant) -> Instant:
-        """When a tenant that was held back may start a job again, as far as is known."""
+        """When a job that was held back may start, as far as is known."""
         rates = [next_start_at(limit, now=now) for limit in self._limits.values() if limit.per_minute is not None]
         return min([at for at in rates if at is not None], default=Instant(now + LOOK_AGAIN_MS))
+
+    # -- what they share
 
     def _limited_of(self, transaction: Transaction, found: Sequence[H]) -> set[TenantId]:
         return transaction.held_back_tenants({each.tenant for each in found}) if self._any and found else set()
 
-    def _allowed(
-        self, transaction: Transaction, limited: Collection[TenantId], now: Instant
-    ) -> tuple[dict[TenantId, StartLimit], dict[TenantId, int]]:
-        """The limits of tenants, and how many jobs of each may start."""
-        if not limited:
-            return {}, {}
+    def _pool_of(self, each: Head | Suspect | Claim) -> str:
+        pool = each.pool if isinstance(each, Suspect) else self._pool_of_queue.get(each.queue, DEFAULT_POOL)
+        return pool_name(pool)
+
+    def _open_scopes(self, each: Head | Suspect | Claim) -> Iterator[Scope]:
+        return (scope for scope in _scopes(self._pool_of(each), each.tenant) if scope in self._open)
+
+    def _room(self, each: Head | Suspect) -> int | None:
+        """How many jobs may start; None if no limit concerns them."""
+        return min((max(0, self._open[scope]) for scope in self._open_scopes(each)), default=None)
+
+    def _lock(self, transaction: Transaction, found: Sequence[H], tenants: set[TenantId], now: Instant) -> None:
+        """Lock the limits of what was found, and note how many jobs each of them lets start."""
+        self._limits, self._open, self._running = {}, {}, {}
+        if limited := tenants.intersection(each.tenant for each in found) if tenants else set():
+            self._lock_tenants(transaction, limited, now)
+        if self._pools:
+            places = {(pool, each.tenant) for each in found if (pool := self._pool_of(each)) in self._pools}
+            if places:
+                self._lock_pools(transaction, places, now)
+
+    def _lock_tenants(self, transaction: Transaction, tenants: Collection[TenantId], now: Instant) -> None:
         # Without a row, another worker claims for the tenant; and where no lock holds, the next claim will hold one.
-        limits = transaction.start_limits(limited) if self._holds_locks else {}
+        limits = transaction.start_limits(tenants) if self._holds_locks else {}
         running = transaction.running_jobs(limits) if limits else {}
-        allowed = dict.fromkeys(limited, 0)
+        self._open.update({("", tenant): 0 for tenant in tenants - limits.keys()})
         for tenant, limit in limits.items():
-            count = starts_allowed(limit, running=running.get(tenant, 0), now=now)
-            if count is None:
-                del allowed[tenant]
-            else:
-                allowed[tenant] = count
-        return limits, allowed
+            self._allow(("", tenant), limit, running.get(tenant, 0), now)
+
+    def _lock_pools(self, transaction: Transaction, places: set[tuple[str, TenantId]], now: Instant) -> None:
+        pools = {pool for pool, _ in places}
+        if not self._holds_locks:
+            self._open.update({(pool, ""): 0 for pool in pools})
+            return
+        holds = transaction.pool_holds(pools)
+        self._running = transaction.running_in_pools() if holds else {}
+        totals: Counter[str] = Counter()
+        for (pool, _), count in self._running.items():
+            totals[pool] += count
+        for pool, hold in holds.items():
+            self._allow((pool, ""), hold.start, totals[pool], now)
+        for pool, tenant in places:
+            if pool in holds and (most := holds[pool].per_tenant) is not None:
+                self._open[pool, tenant] = max(0, most - self._running.get((pool, tenant), 0))
+
+    def _allow(self, scope: Scope, limit: StartLimit, running: int, now: Instant) -> None:
+        self._limits[scope] = limit
+        count = starts_allowed(limit, running=running, now=now)
+        if count is not None:
+            self._open[scope] = count
+
+
+def _scopes(pool: str, tenant: TenantId) -> tuple[Scope, Scope, Scope]:
+    """All that may limit the jobs of a tenant in a pool."""
+    return ("", tenant), (pool, ""), (pool, tenant)

@@ -20,12 +20,8 @@ def divide(
     *,
     running: Mapping[TenantId, int],
     served: Mapping[TenantId, int],
-    at_most: Mapping[TenantId, int] = {},
 ) -> list[Share]:
-    """Up to `room` places behind the heads. `running` counts each tenant's running jobs; `served` grows with time.
-
-    A tenant in `at_most` gets no more than that, and the others get what it leaves in the next pass.
-    """
+    """Up to `room` places behind the heads. `running` counts each tenant's running jobs; `served` grows with time."""
     by_tenant: dict[TenantId, list[Head]] = {}
     for head in sorted(heads, key=_by_rank):
         by_tenant.setdefault(head.tenant, []).append(head)
@@ -33,7 +29,7 @@ def divide(
     shares: list[Share] = []
     for tenant, places in zip(tenants, levelled(room, [running.get(each, 0) for each in tenants]), strict=True):
         queues = by_tenant[tenant]
-        each, more = divmod(min(places, at_most.get(tenant, places)), len(queues))
+        each, more = divmod(places, len(queues))
         shares += [Share(head, limit) for i, head in enumerate(queues) if (limit := each + (i < more))]
     return shares
 

@@ -30,6 +30,7 @@ from evertick.store.contract.history import History
 from evertick.store.contract.jobs import Jobs
 from evertick.store.contract.ledger import Ledger
 from evertick.store.contract.notifications import Listener
+from evertick.store.contract.pools import Pools
 from evertick.store.contract.schedules import Schedules
 from evertick.store.contract.tenants import Tenants
 from evertick.store.contract.workers import Workers
@@ -62,7 +63,9 @@ def took_too_long() -> LimitExceeded:
     return LimitExceeded(f"this read took longer than {VIEW_MAX_MS / 1000:g} s and was ended; ask for fewer rows")
 
 
-class Transaction(Jobs, History, Claims, Workers, Documents, Calls, Schedules, Ledger, Control, Tenants, Protocol):
+class Transaction(
+    Jobs, History, Claims, Workers, Documents, Calls, Schedules, Ledger, Control, Tenants, Pools, Protocol
+):
     """One transaction. None of its methods waits for anything but the database."""
 
 

@@ -14,12 +14,15 @@ from evertick.store.transaction.documents import SqlDocuments
 from evertick.store.transaction.history import SqlHistory
 from evertick.store.transaction.jobs import SqlJobs
 from evertick.store.transaction.ledger import SqlLedger
+from evertick.store.transaction.pools import SqlPools
 from evertick.store.transaction.schedules import SqlSchedules
 from evertick.store.transaction.tenants import SqlTenants
 from evertick.store.transaction.workers import SqlWorkers
 
 
-class SqlTransaction(SqlJobs, SqlHistory, SqlClaims, SqlWorkers, SqlDocuments, SqlSchedules, SqlLedger, SqlTenants):
+class SqlTransaction(
+    SqlJobs, SqlHistory, SqlClaims, SqlWorkers, SqlDocuments, SqlSchedules, SqlLedger, SqlTenants, SqlPools
+):
     """One transaction on a SQL database."""
 
     def __init__(self) -> None:

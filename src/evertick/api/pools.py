@@ -1,0 +1,18 @@
+"""The schema of a pool."""
+
+from evertick.api.schema import Moment, Schema
+from evertick.base.records.pools import PoolLimits
+
+
+class PoolView(Schema):
+    """A pool: its limits (None is no limit), and what it has to do.
+
+    `running` counts jobs on all workers. `ready` counts those that are due and wait for a place, up to
+    10,000 of each function; `oldest` is when the first of them was due, None if none waits.
+    """
+
+    pool: str
+    limits: PoolLimits
+    running: int
+    ready: int
+    oldest: Moment | None

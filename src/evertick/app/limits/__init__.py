@@ -1,0 +1,1 @@
+"""What tenants and pools may use."""

@@ -1,0 +1,158 @@
+"""`app.pools`: what each pool may run, and what it has to do.
+
+    app.pools.set("mail", running=5, starts_per_minute=600)
+    app.pools.pause("mail")
+    print(app.pools.get("mail").ready)
+
+Limits are kept in the database, so they hold for all workers. A first limit is heard of within a second. Apps on the
+same tables share the limits of pools of one name.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Final, TypedDict, Unpack
+
+from evertick.api.pools import PoolView
+from evertick.app.functions.options import check_pool
+from evertick.app.limits.tenants import STARTS_MAX
+from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes
+from evertick.app.transacting import Work
+from evertick.base.errors import LimitExceeded, Misuse
+from evertick.base.ids import DEFAULT_POOL, pool_name
+from evertick.base.instants import Instant, to_datetime_or_none
+from evertick.base.records.pools import PoolLimits
+from evertick.store.contract.claims import START
+from evertick.store.contract.store import Transaction
+
+LIMITED_MAX: Final = 1_000
+"""Pools that may have limits: all of them are read when a worker looks whether there are any."""
+READY_MAX: Final = 10_000
+"""Ready jobs of one function in a pool that are counted."""
+HEADS_MAX: Final = 10_000
+"""Places with ready jobs, one for each function, pool and tenant, that are looked at."""
+
+
+class Limits(TypedDict, total=False):
+    """The limits that `set` changes."""
+
+    running: int | None
+    per_tenant: int | None
+    starts_per_minute: int | None
+
+
+class PoolOperations:
+    """What may be done with pools, as work for a transaction."""
+
+    def get(self, name: str) -> Work[PoolView]:
+        """A pool's limits, and what it has to do. Raises Misuse for what cannot be the name of a pool.
+
+        A pool needs no creation: one of which nothing is known has no limits and nothing to do.
+        """
+        check_pool(name)
+        return lambda transaction: _views(transaction, [name])[0]
+
+    def list(self) -> Work[list[PoolView]]:
+        """All pools with limits, with jobs that run or are due, or with functions on a live worker, by name."""
+        return _views
+
+    def set(self, name: str, **limits: Unpack[Limits]) -> Work[PoolView]:
+        """Change some of a pool's limits; None removes one, and those that are not given stay.
+
+        - `running`: jobs that run at a time, on all workers together.
+        - `per_tenant`: jobs of one tenant that run at a time in the pool.
+        - `starts_per_minute`: attempts that start in a minute, evenly spread; a tenth of them may start at once.
+
+        Jobs wait until they may start, those of tenants that run least first. Returns the pool as it is then.
+
+        Raises Misuse for an unknown limit, a value that is no number or what cannot be the name of a pool;
+        LimitExceeded for the 1,001st pool with limits.
+        """
+        changes: dict[str, Any] = dict(limits)
+        if unknown := sorted(changes.keys() - Limits.__annotations__):
+            raise Misuse(f"a pool has no limit {unknown[0]}; the limits are {', '.join(Limits.__annotations__)}")
+        if (changes.get("starts_per_minute") or 0) > STARTS_MAX:
+            raise Misuse(f"starts_per_minute= is at most {STARTS_MAX:,}; None is no limit")
+        return _changed(name, changes)
+
+    def pause(self, name: str) -> Work[PoolView]:
+        """Let no job of a pool start; what runs goes on. Its limits stay. Raises as `set`."""
+        return _changed(name, {"paused": True})
+
+    def resume(self, name: str) -> Work[PoolView]:
+        """Let the jobs of a paused pool start again. Raises as `set`."""
+        return _changed(name, {"paused": False})
+
+
+class _PoolSurface(Surface[PoolOperations]):
+    """Pools: their limits, and what they have to do."""
+
+    get = reads(PoolOperations.get)
+    list = reads(PoolOperations.list)
+    set = writes(PoolOperations.set)
+    pause = writes(PoolOperations.pause)
+    resume = writes(PoolOperations.resume)
+
+
+class Pools(Blocking[PoolOperations], _PoolSurface):
+    """`app.pools`: each call is a transaction of its own."""
+
+
+class AsyncPools(Awaited[PoolOperations], _PoolSurface):
+    """`app.aio.pools`: as `Pools`, and every call is awaited."""
+
+
+def _changed(name: str, changes: dict[str, Any]) -> Work[PoolView]:
+    check_pool(name)
+    replace(PoolLimits(), **changes)  # what can never be stored is refused before the transaction
+
+    def work(transaction: Transaction) -> PoolView:
+        known = transaction.pool_limits()
+        if name not in known and len(known) >= LIMITED_MAX:
+            raise LimitExceeded(f"{LIMITED_MAX:,} pools have limits already; remove those of another one")
+        transaction.save_pool_limits(name, replace(known.get(name, PoolLimits()), **changes))
+        return _views(transaction, [name])[0]
+
+    return work
+
+
+def _views(transaction: Transaction, names: Iterable[str] | None = None) -> list[PoolView]:
+    """The pools of these names, or all that are known."""
+    limits = transaction.pool_limits()
+    ready, oldest = _ready(transaction)
+    if names is None:
+        served = (each.serves for each in transaction.list_workers())
+        of_code = {pool_name(function.pool) for each in served if each is not None for function in each.value.functions}
+        names = sorted({DEFAULT_POOL, *limits, *ready, *of_code})
+    names = list(names)
+    running = Counter[str]()
+    for (pool, _), count in transaction.running_in_pools().items():
+        running[pool] += count
+    return [
+        PoolView(
+            pool=name,
+            limits=limits.get(name, PoolLimits()),
+            running=running[name],
+            ready=ready[name],
+            oldest=to_datetime_or_none(oldest.get(name)),
+        )
+        for name in names
+    ]
+
+
+def _ready(transaction: Transaction) -> tuple[Counter[str], dict[str, Instant]]:
+    """By pool: how many jobs are ready, and when the first of them was due."""
+    ready: Counter[str] = Counter()
+    oldest: dict[str, Instant] = {}
+    for queue in sorted(
+        {head.queue for head in transaction.ready_heads(after=START, limit=HEADS_MAX, steps=HEADS_MAX)}
+    ):
+        named = transaction.queue_name(queue)
+        if named is None:
+            continue
+        pool = pool_name(named[0])
+        count, first = transaction.ready_in_queue(queue, limit=READY_MAX)
+        ready[pool] += count
+        if first is not None:
+            oldest[pool] = min(first, oldest.get(pool, first))
+    return ready, oldest

@@ -1,0 +1,59 @@
+"""What a pool may run at most, and what it has to do."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from evertick.base.errors import Misuse
+from evertick.base.instants import Instant
+from evertick.base.records.tenants import LIMIT_MAX, StartLimit
+
+_NUMBERS: Final = ("running", "per_tenant", "starts_per_minute")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolLimits:
+    """What holds the jobs of a pool back; None is no limit. The jobs wait until they may start."""
+
+    running: int | None = None
+    """Jobs that run at a time, on all workers together; with 0 none starts."""
+    per_tenant: int | None = None
+    """Jobs of one tenant that run at a time in the pool, on all workers together."""
+    starts_per_minute: int | None = None
+    """Attempts of jobs that start in a minute, evenly spread: at most a tenth of them at once."""
+    paused: bool = False
+    """No job of the pool starts; what runs goes on."""
+
+    def __post_init__(self) -> None:
+        for name in _NUMBERS:
+            value = getattr(self, name)
+            if value is not None and (type(value) is not int or not 0 <= value <= LIMIT_MAX):
+                raise Misuse(f"{name}= is a whole number from 0 to {LIMIT_MAX:,}, or None, not {value!r}")
+        if self.starts_per_minute == 0:
+            raise Misuse("starts_per_minute= is at least 1; a paused pool starts no job")
+        if type(self.paused) is not bool:
+            raise Misuse(f"paused= is True or False, not {self.paused!r}")
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is held back."""
+        return not self.paused and all(getattr(self, name) is None for name in _NUMBERS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolUsage:
+    """What a pool has to do just now."""
+
+    running: int
+    """Jobs that run, on all workers together."""
+    ready: int
+    """Jobs that are due and wait for a place, counted up to 10,000."""
+    oldest_due_at: Instant | None
+    """When the first of those was due."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolHold:
+    """What holds a pool's jobs back in a claim."""
+
+    start: StartLimit
+    per_tenant: int | None

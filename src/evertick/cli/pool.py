@@ -1,0 +1,95 @@
+"""`evertick pool ...`: what each pool may run, and what it has to do. Imports no app."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import click
+
+from evertick.api.pools import PoolView
+from evertick.app.limits.pools import PoolOperations
+from evertick.app.transacting import Work
+from evertick.cli.core.databases import db_option, now_of, open_database
+from evertick.cli.core.lazy import LazyGroup
+from evertick.cli.core.output import MomentWriter, OutputOptions, row_options, words_of
+from evertick.cli.tenant import changes_of, limit_options
+
+OPERATIONS: Final = PoolOperations()
+FIELDS: Final = ("pool", "state", "running", "per_tenant", "starts_per_minute", "ready", "oldest")
+LIMITS: Final = {
+    "running": "Jobs that run at a time on all workers; more wait.",
+    "per_tenant": "Jobs of one tenant that run at a time in the pool; more wait.",
+    "starts_per_minute": "Attempts that start in a minute, evenly spread; more wait.",
+}
+
+
+@click.group(cls=LazyGroup)
+def pool() -> None:
+    """Pools: what each may run, and what it has to do."""
+
+
+@pool.command("list")
+@db_option
+@row_options
+def list_pools(db: str | None, out: OutputOptions) -> None:
+    """List pools: of each, the jobs that run and those that are due and wait, with their limits."""
+    chosen = out.columns(PoolView.names() if out.is_data else FIELDS, FIELDS)
+    with open_database(db) as store:
+        found = store.view(OPERATIONS.list())
+        moment = out.moments(now_of(store))
+    out.write_rows([view.to_json() for view in found], [_words(view, moment) for view in found], chosen)
+
+
+@pool.command("get")
+@click.argument("name")
+@db_option
+@row_options
+def get_pool(name: str, db: str | None, out: OutputOptions) -> None:
+    """Show the limits of a pool, and what it has to do."""
+    _write(lambda: OPERATIONS.get(name), db, out, is_change=False)
+
+
+@pool.command("set")
+@click.argument("name")
+@limit_options(LIMITS)
+@db_option
+@row_options
+def set_pool(name: str, db: str | None, out: OutputOptions, **limits: int | str | None) -> None:
+    """Change what a pool may run; 'none' removes a limit."""
+    changes = changes_of(limits)
+    _write(lambda: OPERATIONS.set(name, **changes), db, out)
+
+
+@pool.command("pause")
+@click.argument("name")
+@db_option
+@row_options
+def pause_pool(name: str, db: str | None, out: OutputOptions) -> None:
+    """Let no job of a pool start; what runs goes on."""
+    _write(lambda: OPERATIONS.pause(name), db, out)
+
+
+@pool.command("resume")
+@click.argument("name")
+@db_option
+@row_options
+def resume_pool(name: str, db: str | None, out: OutputOptions) -> None:
+    """Let the jobs of a paused pool start again."""
+    _write(lambda: OPERATIONS.resume(name), db, out)
+
+
+def _write(work: Callable[[], Work[PoolView]], db: str | None, out: OutputOptions, *, is_change: bool = True) -> None:
+    chosen = out.columns(PoolView.names() if out.is_data else FIELDS, FIELDS)
+    with open_database(db) as store:
+        view = (store.write if is_change else store.view)(work())
+        moment = out.moments(now_of(store))
+    out.write_one(view.to_json(), _words(view, moment), chosen)
+
+
+def _words(view: PoolView, moment: MomentWriter) -> Mapping[str, str]:
+    """A pool as text; where a number is limited, `3 of 5`."""
+    limits = view.limits
+    words = words_of(view, moment) | {"state": "paused" if limits.paused else "active", "ready": f"{view.ready:,}"}
+    words["running"] = f"{view.running:,}" + ("" if limits.running is None else f" of {limits.running:,}")
+    for name in ("per_tenant", "starts_per_minute"):
+        words[name] = "" if getattr(limits, name) is None else f"{getattr(limits, name):,}"
+    return words

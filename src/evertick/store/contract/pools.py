@@ -1,0 +1,40 @@
+"""The contract for what pools may run."""
+
+from collections.abc import Collection, Mapping
+from typing import Protocol
+
+from evertick.base.ids import QueueId, TenantId
+from evertick.base.instants import Instant
+from evertick.base.records.pools import PoolHold, PoolLimits
+
+
+class Pools(Protocol):
+    """What a transaction can do with the limits of pools. A pool is named without its app: apps share the limits."""
+
+    def any_limits(self) -> tuple[bool, bool]:
+        """Whether any tenant has limits, and whether any pool has. Where none has, nothing else need be asked."""
+        ...
+
+    def pool_limits(self) -> dict[str, PoolLimits]:
+        """All pools with limits, by name."""
+        ...
+
+    def save_pool_limits(self, pool: str, limits: PoolLimits) -> None:
+        """Replace a pool's limits; empty ones remove them."""
+        ...
+
+    def pool_holds(self, pools: Collection[str]) -> dict[str, PoolHold]:
+        """What holds pools back, locked until the end of the transaction; a pool without limits is left out."""
+        ...
+
+    def running_in_pools(self) -> Mapping[tuple[str, TenantId], int]:
+        """How many jobs of each pool and tenant run on all workers. Apps' pools of one name count together."""
+        ...
+
+    def use_pool_starts(self, pool: str, *, used_until_us: int) -> None:
+        """Note up to when a pool's starts have used its rate."""
+        ...
+
+    def ready_in_queue(self, queue: QueueId, *, limit: int) -> tuple[int, Instant | None]:
+        """How many ready jobs a queue has, at most `limit`, and when the first of those that were counted was due."""
+        ...

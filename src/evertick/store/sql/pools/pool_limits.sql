@@ -1,0 +1,4 @@
+-- pool_limits: the pools with limits, by name.
+select pool, running, per_tenant, starts_per_minute, paused
+  from pool_limits
+ order by pool

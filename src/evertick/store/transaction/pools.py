@@ -1,0 +1,47 @@
+"""What pools may run, over SQL."""
+
+import json
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import asdict
+
+from evertick.base.ids import DEFAULT_POOL, QueueId, TenantId, pool_name
+from evertick.base.instants import Instant
+from evertick.base.records.pools import PoolHold, PoolLimits
+from evertick.base.records.tenants import StartLimit
+from evertick.store.transaction.driver import Driver
+
+
+class SqlPools(Driver):
+    """The contract `Pools`. A job of the pool `default` has no name of a pool in its row."""
+
+    def any_limits(self) -> tuple[bool, bool]:
+        ((tenants, pools),) = self._fetch("any_limits", {})
+        return bool(tenants), bool(pools)
+
+    def pool_limits(self) -> dict[str, PoolLimits]:
+        return {
+            row[0]: PoolLimits(running=row[1], per_tenant=row[2], starts_per_minute=row[3], paused=bool(row[4]))
+            for row in self._fetch("pool_limits", {})
+        }
+
+    def save_pool_limits(self, pool: str, limits: PoolLimits) -> None:
+        if limits.is_empty:
+            self._run("drop_pool_limits", {"pool": pool})
+        else:
+            self._run("save_pool_limits", {"pool": pool, **asdict(limits), "paused": int(limits.paused)})
+
+    def pool_holds(self, pools: Collection[str]) -> dict[str, PoolHold]:
+        rows = self._fetch("pool_holds", {"pools": json.dumps(sorted(pools))})
+        return {row[0]: PoolHold(StartLimit(0 if row[5] else row[1], row[3], row[4]), row[2]) for row in rows}
+
+    def running_in_pools(self) -> Mapping[tuple[str, TenantId], int]:
+        found = self._fetch("running_in_pools", {})
+        return Counter((pool_name(pool or DEFAULT_POOL), tenant) for pool, tenant in found)
+
+    def use_pool_starts(self, pool: str, *, used_until_us: int) -> None:
+        self._run("use_pool_starts", {"pool": pool, "used_until_us": used_until_us})
+
+    def ready_in_queue(self, queue: QueueId, *, limit: int) -> tuple[int, Instant | None]:
+        due = [row[0] for row in self._fetch("ready_in_queue", {"queue": queue, "limit": limit})]
+        return len(due), min(due, default=None)

@@ -1,0 +1,63 @@
+"""`evertick pool`: limits set, shown and listed; pools paused and resumed."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from evertick import App, MutationCtx
+from tests.cli.desk import Command, work_off
+
+
+@pytest.fixture
+def shop(command: Command) -> Iterator[App]:
+    """An app with a function in the pool `mail`, which has run once and is due twice."""
+    app = App("shop")
+
+    @app.mutation(name="shop.send", pool="mail")
+    def send(ctx: MutationCtx) -> None: ...
+
+    app.scheduler.run_after(0, send)
+    work_off(app, 1)
+    for _ in range(2):
+        app.scheduler.run_after(0, send)
+    yield app
+    app.close()
+
+
+def test_limits_are_changed_and_removed_and_the_others_stay(shop: App, command: Command) -> None:
+    command("pool", "set", "mail", "--running", "5", "--starts-per-minute", "60")
+    done = command("pool", "set", "mail", "--running", "none", "--per-tenant", "2", "-o", "json")
+
+    limits = {"running": None, "per_tenant": 2, "starts_per_minute": 60, "paused": False}
+    assert done.json["limits"] == limits
+    assert (done.json["pool"], done.json["running"], done.json["ready"]) == ("mail", 0, 2)
+    assert command("pool", "get", "mail", "-o", "json").json == done.json
+    assert shop.pools.get("mail").limits.per_tenant == 2
+
+
+def test_pools_are_listed_with_what_runs_and_what_waits(shop: App, command: Command) -> None:
+    command("pool", "set", "mail", "--running", "1000")
+    command("pool", "pause", "mail")
+    command("pool", "set", "bulk", "--per-tenant", "3")
+
+    listed = command("pool", "list", "--fields", "pool,state,running,per_tenant,ready")
+
+    assert listed.out == ("bulk\tactive\t0\t3\t0\ndefault\tactive\t0\t\t0\nmail\tpaused\t0 of 1,000\t\t2\n")
+
+
+def test_a_paused_pool_keeps_its_limits_and_goes_on(shop: App, command: Command) -> None:
+    command("pool", "set", "mail", "--running", "3")
+    assert command("pool", "pause", "mail", "-o", "json").json["limits"]["paused"] is True
+    resumed = command("pool", "resume", "mail", "-o", "json").json
+
+    assert resumed["limits"] == {"running": 3, "per_tenant": None, "starts_per_minute": None, "paused": False}
+    work_off(shop, 2)
+
+
+def test_wrong_input_is_refused_with_what_is_right(shop: App, command: Command) -> None:
+    missing = command("pool", "set", "mail")
+    assert missing.code == 2
+    assert "say which limit: --running, --per-tenant, --starts-per-minute" in missing.err
+    assert "at least 1" in command("pool", "set", "mail", "--starts-per-minute", "0").err
+    assert "a pool's name is" in command("pool", "pause", "two words").err
+    assert command("pool", "get", "mail", "-o", "json").json["limits"]["running"] is None

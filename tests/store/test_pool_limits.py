@@ -1,0 +1,99 @@
+"""Limits of pools in the store: kept, counted, and locked by the claim that asks."""
+
+import threading
+
+import pytest
+
+from evertick.base.ids import DEFAULT_POOL, DEFAULT_TENANT, TenantId, queue_of
+from evertick.base.records.pools import PoolHold, PoolLimits
+from evertick.base.records.tenants import StartLimit, TenantLimits
+from evertick.store.contract.store import Isolation, Store, Transaction
+from tests.store.conftest import OpenStore
+from tests.store.rows import at, claim, insert, new_job
+
+ACME = TenantId("acme")
+
+
+def save(store: Store, pool: str, limits: PoolLimits) -> None:
+    """Keep limits of a pool."""
+    store.write(lambda tx: tx.save_pool_limits(pool, limits))
+
+
+def test_limits_are_kept_replaced_and_removed(store: Store) -> None:
+    assert store.read(lambda tx: tx.any_limits()) == (False, False)
+    mail = PoolLimits(running=5, per_tenant=2, starts_per_minute=60)
+    save(store, "mail", mail)
+    save(store, DEFAULT_POOL, PoolLimits(paused=True))
+
+    assert store.read(lambda tx: tx.any_limits()) == (False, True)
+    assert store.read(lambda tx: tx.pool_limits()) == {DEFAULT_POOL: PoolLimits(paused=True), "mail": mail}
+
+    save(store, "mail", PoolLimits(paused=False))
+    save(store, DEFAULT_POOL, PoolLimits())
+    store.write(lambda tx: tx.save_tenant_limits(ACME, TenantLimits(jobs=1)))
+    assert store.read(lambda tx: tx.pool_limits()) == {}
+    assert store.read(lambda tx: tx.any_limits()) == (True, False)
+
+
+def test_a_claim_reads_what_holds_pools_back_and_new_limits_leave_what_was_used(store: Store) -> None:
+    save(store, "mail", PoolLimits(running=5, starts_per_minute=60))
+    store.write(lambda tx: tx.use_pool_starts("mail", used_until_us=12))
+    save(store, "mail", PoolLimits(running=7, per_tenant=3, starts_per_minute=30))
+    save(store, "idle", PoolLimits(running=9, paused=True))
+
+    assert store.write(lambda tx: tx.pool_holds(["idle", "mail", "none"])) == {
+        "idle": PoolHold(StartLimit(0, None, 0), None),
+        "mail": PoolHold(StartLimit(7, 30, 12), 3),
+    }
+
+
+def test_what_runs_is_counted_by_pool_and_tenant(store: Store) -> None:
+    insert(store, *(new_job(n, pool="mail") for n in range(3)), new_job(3), new_job(4, pool="shop/mail"))
+    insert(store, new_job(5, pool="mail", tenant=ACME), new_job(6, pool="mail", due_at=at(3_600_000)))
+    claim(store)
+    claim(store, tenant=ACME)
+
+    running = store.read(lambda tx: tx.running_in_pools())
+
+    assert running == {("mail", DEFAULT_TENANT): 4, ("mail", ACME): 1, (DEFAULT_POOL, DEFAULT_TENANT): 1}
+
+
+def test_what_is_ready_is_counted_up_to_a_limit(store: Store) -> None:
+    insert(store, *(new_job(n, pool="mail", due_at=at(-n)) for n in range(4)))
+    insert(store, new_job(9, pool="mail", tenant=ACME, due_at=at(-60_000)), new_job(8))
+    queue = queue_of("mail", new_job(1).name)
+
+    assert store.read(lambda tx: tx.ready_in_queue(queue, limit=9)) == (5, at(-60_000))
+    assert store.read(lambda tx: tx.ready_in_queue(queue, limit=2))[0] == 2
+    assert store.read(lambda tx: tx.ready_in_queue(queue_of("none", "x"), limit=9)) == (0, None)
+
+
+@pytest.mark.postgres
+def test_a_claim_waits_for_that_of_another_worker_in_the_same_pool(open_postgres: OpenStore) -> None:
+    store = open_postgres()
+    save(store, "mail", PoolLimits(running=1))
+    locked, go_on = threading.Event(), threading.Event()
+    order: list[str] = []
+
+    def first(tx: Transaction) -> None:
+        tx.pool_holds(["mail"])
+        locked.set()
+        go_on.wait(60)
+        order.append("first")
+
+    def second(tx: Transaction) -> None:
+        tx.pool_holds(["mail"])
+        order.append("second")
+
+    threads = [
+        threading.Thread(target=store.write, args=(work,), kwargs={"isolation": Isolation.READ_COMMITTED})
+        for work in (first, second)
+    ]
+    threads[0].start()
+    assert locked.wait(60)
+    threads[1].start()
+    go_on.set()
+    for thread in threads:
+        thread.join(60)
+
+    assert order == ["first", "second"]
