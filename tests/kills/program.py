@@ -23,6 +23,10 @@ from evertick.engine.runtime.settings import Settings
 LEASE_MS: Final = 1_000
 SETTINGS: Final = Settings(lease_ms=LEASE_MS, poll_ms=250, batch=64, action_slots=16, drain_ms=2_000)
 ATTEMPTS_MAX: Final = 3
+OUTSIDE: Final = "outside"
+"""The pool of the calls to the outside."""
+OUTSIDE_MAX: Final = 12
+"""How many of them may run at a time, on all workers together."""
 
 app = App("kills", settings=SETTINGS)
 
@@ -69,7 +73,7 @@ def leaf_that_raises_once(ctx: MutationCtx, tag: str) -> None:
         raise ValueError("as planned")
 
 
-@app.action(name="call_out")
+@app.action(name="call_out", pool=OUTSIDE)
 async def call_out(ctx: ActionCtx, tag: str) -> None:
     """A call to the outside, and a mutation that notes it."""
     write_line("calls", f"{tag} {ctx.job_id} {ctx.attempt}")

@@ -28,15 +28,17 @@ from typing import Any, Final
 import click
 import psycopg
 
+from evertick.app.limits.pools import PoolOperations
 from evertick.store.open import open_store
 from tests.kills.ledger import Verdict, judge
-from tests.kills.program import LEASE_MS, run_client, run_worker
+from tests.kills.program import LEASE_MS, OUTSIDE, OUTSIDE_MAX, run_client, run_worker
 from tests.postgres import PostgresServer
 
 REST_SECONDS: Final = 90.0
 TIME_MAX_SECONDS: Final = 480.0
 LOOK_SECONDS: Final = 0.05
 WRITTEN: Final = "select (select count(*) from jobs) + (select count(*) from history)"
+OUTSIDE_NOW: Final = "select count(*) from jobs where state = 'in_progress' and name = 'call_out'"
 UNFINISHED: Final = "select count(*) from jobs where state in ('pending', 'in_progress')"
 
 
@@ -52,6 +54,8 @@ class Tally:
     """Processes that ended by an error of their own."""
     refused: int = 0
     """Workers that ended at their start because the database did not answer."""
+    together: int = 0
+    """How many actions of a pool with a limit were seen to run at a time."""
     recoveries: list[float] = field(default_factory=list)
     """Seconds from a worker's death until nothing was left in its name."""
 
@@ -161,6 +165,7 @@ class Site:
     def _tend(self, *, all_awake: bool = False) -> None:
         """Wake whom it is time to wake, start what is dead again, and see who has been buried."""
         now = time.monotonic()
+        self.tally.together = max(self.tally.together, self._count(OUTSIDE_NOW))
         for pid, until in list(self._stopped.items()):
             if now >= until or all_awake:
                 del self._stopped[pid]
@@ -195,8 +200,9 @@ class Outcome:
 
     @property
     def holds(self) -> bool:
-        """Nothing lost, nothing doubled, and nobody died but by our hand."""
-        return self.came_to_rest and not self.tally.crashes and not self.verdict.lost and not self.verdict.doubled
+        """Nothing lost, nothing doubled, no limit exceeded, and no process ended but by a kill."""
+        whole = not self.verdict.lost and not self.verdict.doubled and self.tally.together <= OUTSIDE_MAX
+        return self.came_to_rest and not self.tally.crashes and whole
 
 
 def run(database: str, kills: int, jobs: int, folder: Path, server: PostgresServer | None = None) -> Outcome:
@@ -208,6 +214,7 @@ def run(database: str, kills: int, jobs: int, folder: Path, server: PostgresServ
         url, workers = f"sqlite:///{folder}/evertick.db", 1
     store = open_store(url)
     store.migrate()
+    store.write(PoolOperations().set(OUTSIDE, running=OUTSIDE_MAX))
     store.close()
     site = Site(url, folder, workers=workers, clients=2, server=server)
     try:
@@ -232,6 +239,7 @@ def show(database: str, outcome: Outcome) -> None:
         f"{states}; {verdict.reruns:,} jobs took more than one attempt, {verdict.lost_actions} actions lost their "
         f"worker, {verdict.quarantined} jobs in quarantine"
     )
+    click.echo(f"at most {tally.together} actions of the pool {OUTSIDE} ran at a time; its limit is {OUTSIDE_MAX}")
     times = sorted(tally.recoveries)
     if times:
         p99 = times[min(len(times) - 1, int(len(times) * 0.99))]
