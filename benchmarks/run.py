@@ -1,6 +1,6 @@
 """Every benchmark, one after the other: what `make bench` runs.
 
-    python -m benchmarks.run [NAME ...]      names: claims, jobs, process, recurrence, schedules, startup
+    python -m benchmarks.run [NAME ...]      names: claims, flatness, jobs, process, recurrence, schedules, startup
 
 `process` measures latency, lateness at a busy second, idle cost and import time in processes of their own, with the
 same program that `make bench-peers` uses for the others. Compare figures of one run only.
@@ -13,6 +13,7 @@ from typing import Final
 COMMANDS: Final = {
     "jobs": ["benchmarks.bench_jobs", "--future", "1000000"],
     "claims": ["benchmarks.bench_claims"],
+    "flatness": ["benchmarks.flatness.run"],
     "process": ["benchmarks.peers.run", "evertick"],
     "recurrence": ["benchmarks.bench_recurrence"],
     "schedules": ["benchmarks.bench_schedules"],

@@ -22,6 +22,7 @@ from evertick.errors import (
     QuotaExceeded,
 )
 from evertick.functions import JobState
+from evertick.store.transaction import lists
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
 
@@ -76,6 +77,66 @@ def test_lists_come_in_pages_and_are_narrowed(app: App) -> None:
     assert len(app.jobs.list(state=["pending", JobState.FAILED], due_until=datetime.now(UTC) + 2 * TOMORROW).jobs) == 5
     assert app.jobs.list(state="failed").jobs == ()
     assert app.tenant("acme").jobs.list().jobs == ()
+
+
+def test_jobs_are_chosen_by_their_key_and_by_what_their_error_says(app: App) -> None:
+    keyed, other = (
+        app.scheduler.using(key="mail ann").run_after(0, "send", "ann"),
+        app.scheduler.run_after(0, "send", "bob"),
+    )
+    with Engine(app) as engine:
+        engine.wait(keyed)
+        engine.wait(other)
+    waits = app.scheduler.using(key="mail ann").run_after(TOMORROW, "note", "hello")
+
+    def ids(**where: Any) -> list[str]:
+        return [job.id for job in app.jobs.list(**where).jobs]
+
+    assert ids(key="mail ann") == [waits, keyed]
+    assert ids(key="mail ann", state="failed") == [keyed]
+    assert ids(error="valueerror: No route") == [other, keyed]
+    assert ids(error="no route", key="mail ann") == [keyed]
+    assert ids(error="no road") == ids(key="mail") == []
+    assert app.jobs.retry_all(error="no road") == 0
+    assert app.jobs.retry_all(error="no route", key="mail") == 0
+    assert app.jobs.retry_all(error="no route") == 1  # the key of the other one is held
+    assert app.jobs.cancel_all(key="mail ann") == 1
+    assert app.jobs.get(waits).state == "canceled"
+    assert app.jobs.counts(function="note")["canceled"] == 1
+    assert app.jobs.counts(function="send")["canceled"] == 0
+
+
+def test_a_page_that_looked_through_many_jobs_has_a_cursor_to_go_on(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lists, "LOOK_MAX", 3)
+    wanted = app.scheduler.run_after(2 * TOMORROW, "note", "wanted")
+    for number in range(7):
+        app.scheduler.run_after(TOMORROW, "note", str(number))
+    later = datetime.now(UTC) + 1.5 * TOMORROW
+
+    pages = [app.jobs.list(due_from=later)]
+    while pages[-1].cursor is not None:
+        pages.append(app.jobs.list(due_from=later, cursor=pages[-1].cursor))
+
+    assert [[job.id for job in page.jobs] for page in pages] == [[], [], [wanted]]
+    assert app.jobs.cancel_all(due_from=later) == 1
+    assert app.jobs.retry_all(state="canceled", due_from=later) == 1
+
+
+def test_blocked_jobs_are_those_that_no_live_worker_runs(app: App, open_app: OpenApp) -> None:
+    notes = open_app()
+    notes.mutation(name="note")(lambda ctx, text: text)
+    later = app.scheduler.run_after(TOMORROW, "send", "ann")
+    with Engine(notes) as engine:
+        engine.wait(app.scheduler.run_after(0, "note", "it lives"))
+        blocked = [app.scheduler.run_after(0, "send", to) for to in ("bob", "cat")]
+
+        page = app.jobs.list(blocked=True)
+        assert [job.id for job in page.jobs] == blocked[::-1]
+        assert all(job.blocked for job in page.jobs)
+        assert [job.id for job in app.jobs.list(blocked=True, function="note").jobs] == []
+        assert app.jobs.cancel_all(blocked=True) == 2
+    assert app.jobs.list(blocked=True).jobs == ()
+    assert app.jobs.get(later).state == "pending"
 
 
 def test_a_pending_job_is_moved_run_now_and_canceled(app: App) -> None:
@@ -145,6 +206,16 @@ def test_wrong_words_are_errors(app: App) -> None:
         app.jobs.list(colour="red")  # type: ignore[call-arg]
     with pytest.raises(Misuse, match="only failed and canceled"):
         app.jobs.retry_all(state="success")
+    with pytest.raises(Misuse, match="only pending and running"):
+        app.jobs.cancel_all(state="success")
+    with pytest.raises(Misuse, match="only pending jobs can be blocked"):
+        app.jobs.retry_all(blocked=True)
+    with pytest.raises(Misuse, match="error= takes a text, not ''"):
+        app.jobs.list(error="")
+    with pytest.raises(Misuse, match="key= takes a text, not 3"):
+        app.jobs.list(key=3)  # type: ignore[arg-type]
+    with pytest.raises(Misuse, match="3 is not a function"):
+        app.jobs.counts(function=3)  # type: ignore[arg-type]
     with pytest.raises(LimitExceeded, match="1 to 1,000"):
         app.jobs.list(limit=0)
     with pytest.raises(InvalidArguments):

@@ -216,7 +216,7 @@ def test_more_jobs_than_shown_are_mentioned(chat: App, command: Command) -> None
     listed = command("job", "list")
 
     assert len(listed.out.splitlines()) == 50
-    assert listed.err == "these are the newest 50; there are more: --limit\n"
+    assert listed.err.startswith("these are the newest 50; there are more: --limit, or --cursor job_")
 
 
 @pytest.mark.parametrize("output", ["table", "json", "jsonl"])

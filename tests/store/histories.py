@@ -7,7 +7,7 @@ of the same millisecond.
 
 import random
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from evertick.base.errors import WriteConflict
@@ -29,12 +29,14 @@ from evertick.base.records.jobs import (
     JobState,
     NewJob,
     OccurrenceRef,
+    ServedFunction,
     Serves,
     Stop,
     Worker,
 )
 from evertick.base.records.logs import LogLine
 from evertick.base.records.retry import RETRY
+from evertick.base.records.stored import Stored
 from evertick.store.contract.claims import START, Share
 from tests.store.model import ModelStore, ModelTransaction, Tables
 from tests.store.schedule_histories import FED, SCHEDULES, SELDOM, ScheduleDraws
@@ -44,6 +46,8 @@ KINDS: Final = (FunctionKind.MUTATION, FunctionKind.ACTION)
 WORKERS: Final = tuple(WorkerId(f"worker_{name}") for name in "abc")
 NAMES: Final = ("app.f", "app.g", "app.h")
 POOLS: Final = ("default", "default", "mail")
+MESSAGES: Final = ("text", "No 'user' \"Ωé\\", "")
+ERRORS: Final = ("E: t", "TEXT", "user' \"ω", "user' \"Ωé\\", "1", "in text", "e", "type")
 KEYS: Final = ("k", "l", "K", "ключ")
 INDEXES: Final = ("t.by", "t.other")
 INDEX_KEYS: Final = (b"", b"\x00", b"\x00\xff", b"a", b"a\x00", b"b", b"\xff")
@@ -258,7 +262,9 @@ class History(ScheduleDraws):
             failures=job.failures + failed,
             crashes=job.crashes + (failed and self._maybe(0.5)),
             result=self._pick((None, "1")),
-            error=self._pick((None, JOB_ERROR.value(JobError("E", "text")))) if failed else None,
+            error=self._pick((None, JOB_ERROR.value(JobError("E", self._pick(MESSAGES), "in text"))))
+            if failed
+            else None,
             started_at=self._pick((None, self._moment())),
         )
 
@@ -287,13 +293,19 @@ class History(ScheduleDraws):
             due_until=Instant(self._now) if self._maybe(0.2) else None,
             parent_id=self._any_job(tables) if self._maybe(0.2) else None,
             schedule_id=self._pick(SCHEDULES) if self._maybe(0.1) else None,
+            key=self._pick(KEYS) if self._maybe(0.1) else None,
+            error=self._pick(ERRORS) if self._maybe(0.1) else None,
         )
+        if self._maybe(0.2):
+            where = replace(where, states=(JobState.PENDING,), blocked_at=self._now)
         after = self._any_job(tables)
         newest = self._maybe(0.5)
         return (where,), {"limit": self._random.randint(1, 9), "after": after, "newest_first": newest}
 
+    draw_look_for_jobs = draw_list_jobs
+
     def draw_count_jobs(self, tables: Tables) -> Any:
-        return (self._pick(TENANTS),), {}
+        return (self._pick(TENANTS),), {"name": self._pick((None, None, *NAMES))}
 
     def draw_cancel_job(self, tables: Tables) -> Any:
         unfinished = [job for job in tables.jobs.values() if job.state in UNFINISHED]
@@ -328,11 +340,18 @@ class History(ScheduleDraws):
 
     def draw_register_worker(self, tables: Tables) -> Any:
         until = self._unlike_others(tables, self._moment() + 10 * self._random.randint(0, 9))
-        serves = SERVES.value(Serves((), self._pick((None, ("mail",))))) if self._maybe(0.8) else None
+        serves = SERVES.value(Serves(self._served(), self._pick((None, ("mail",))))) if self._maybe(0.8) else None
         who, pid = self._pick(WORKERS), self._random.randint(1, 99)
         return (
             Worker(who, self._moment(), until, "host", pid, "app", "1.0", serves, 7, self._pick(("", "2026a"))),
         ), {}
+
+    def _error(self) -> Stored[JobError]:
+        return JOB_ERROR.value(JobError("E", self._pick(MESSAGES), "in text"))
+
+    def _served(self) -> tuple[ServedFunction, ...]:
+        names = self._random.sample(NAMES, self._random.randint(0, 2))
+        return tuple(ServedFunction(name, FunctionKind.MUTATION, self._pick(POOLS), "()") for name in names)
 
     def draw_renew_lease(self, tables: Tables) -> Any:
         return (self._pick(WORKERS),), {"leased_until": self._unlike_others(tables, self._moment())}

@@ -30,11 +30,13 @@ from evertick.base.records.jobs import (
     NewJob,
     Stop,
     Worker,
+    blocked,
 )
 from evertick.base.records.logs import LogLine
 from evertick.base.records.stored import Stored
 from evertick.rules.jobs.lifecycle import SUSPECT_CRASHES
 from evertick.store.contract.claims import START, Head, Share, Suspect
+from evertick.store.contract.history import JobsFound
 from tests.store.schedule_model import ScheduleModel, ScheduleTables
 
 T = TypeVar("T")
@@ -220,12 +222,21 @@ class ModelTransaction(ScheduleModel):
             and where.parent_id in (None, job.parent_id)
             and (where.due_from is None or job.due_at >= where.due_from)
             and (where.due_until is None or job.due_at < where.due_until)
+            and where.key in (None, job.key)
+            and (where.error is None or (job.error is not None and _says(job.error.value, where.error)))
+            and (where.blocked_at is None or blocked([job], self.workers_alive(where.blocked_at), where.blocked_at))
             and (after is None or (job.id < after if newest_first else job.id > after))
         ]
         return (found[::-1] if newest_first else found)[:limit]
 
-    def count_jobs(self, tenant: TenantId) -> dict[str, JobCounts]:
-        mine = [job for job in self.tables.jobs.values() if job.tenant == tenant]
+    def look_for_jobs(
+        self, where: JobFilter, *, limit: int, after: str | None = None, newest_first: bool = False
+    ) -> JobsFound:
+        found = self.list_jobs(where, limit=limit + 1, after=after, newest_first=newest_first)
+        return JobsFound(found[:limit], found[limit - 1].id if len(found) > limit else None)
+
+    def count_jobs(self, tenant: TenantId, *, name: str | None = None) -> dict[str, JobCounts]:
+        mine = [job for job in self.tables.jobs.values() if job.tenant == tenant and name in (None, job.name)]
         shown = {
             name: [job.visible_state for job in mine if job.name == name] for name in sorted({j.name for j in mine})
         }
@@ -441,3 +452,9 @@ def rank(job: Job) -> int:
 def _directed(rows: Iterable[T], descending: bool) -> list[T]:
     ordered = list(rows)
     return ordered[::-1] if descending else ordered
+
+
+def _says(error: JobError, part: str) -> bool:
+    """Whether an error says this, in small or capital letters of ASCII."""
+    said, asked = ("".join(c.lower() if c.isascii() else c for c in text) for text in (error.text, part))
+    return asked in said

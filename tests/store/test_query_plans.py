@@ -65,27 +65,44 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "list_tenant_limits": ({"first": "t1", "limit": 1}, {"tenant_limits_pkey"}),
     "ready_in_queue": ({"queue": QUEUE, "limit": 100}, {"jobs_ready"}),
     "running_in_pools": ({}, {"jobs_running"}),
+    "unfinished_names": ({"tenant": "default"}, {"jobs_by_name"}),
     "find_call": ({"tenant": "default", "key": "k"}, {"calls_pkey"}),
     "prune_calls": ({"before": at(-1_000), "limit": 10}, {"calls_created", "calls_pkey"}),
 }
 LISTED: Final = {
     "tenant": "default", "state": "success", "with_running": 1, "name": None, "schedule_id": None, "parent_id": None,
-    "due_from": None, "due_until": None, "limit": 10,
+    "key": None, "due_from": None, "due_until": None, "error": None, "queues": None, "limit": 10, "skip": 20,
+    "names": json.dumps([f"app.{name}" for name in ("destruct", "notify", "running", "suspect")]),
 }  # fmt: skip
-LISTS: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
-    "list_finished": ({}, {"history_by_state"}),
-    "list_finished by name": ({"name": "app.seldom"}, {"history_by_name"}),
-    "list_finished by schedule": ({"schedule_id": "s1"}, {"history_by_schedule"}),
-    "list_finished by parent": ({"parent_id": job_id(1)}, {"history_by_parent"}),
-    "list_unfinished by name": ({"name": "app.destruct"}, {"jobs_by_name"}),
-    "list_unfinished by schedule": ({"schedule_id": "s1"}, {"jobs_by_schedule"}),
-    "list_unfinished by parent": ({"parent_id": job_id(1)}, {"jobs_by_parent"}),
+LISTS: Final[Mapping[str, tuple[str, dict[str, Any], set[str]]]] = {
+    "finished": ("list_finished", {}, {"history_by_state"}),
+    "finished, by error": ("list_finished", {"error": "no such user"}, {"history_by_state"}),
+    "finished, by name": ("list_finished by name", {"name": "app.seldom"}, {"history_by_name"}),
+    "finished, by name and due time": (
+        "list_finished by name",
+        {"name": "app.seldom", "due_from": NOW, "due_until": NOW},
+        {"history_by_name"},
+    ),
+    "finished, by schedule": ("list_finished by schedule", {"schedule_id": "s1"}, {"history_by_schedule"}),
+    "finished, by parent": ("list_finished by parent", {"parent_id": job_id(1)}, {"history_by_parent"}),
+    "finished, by key": ("list_finished by key", {"key": "k"}, {"history_by_key"}),
+    "unfinished, by name": ("list_unfinished by name", {"name": "app.destruct"}, {"jobs_by_name"}),
+    "unfinished, by schedule": ("list_unfinished by schedule", {"schedule_id": "s1"}, {"jobs_by_schedule"}),
+    "unfinished, by parent": ("list_unfinished by parent", {"parent_id": job_id(1)}, {"jobs_by_parent"}),
+    "edge of finished": ("edge_finished", {}, {"history_by_state"}),
+    "edge of finished, by name": ("edge_finished by name", {"name": "app.seldom"}, {"history_by_name"}),
+    "edge of finished, by schedule": ("edge_finished by schedule", {"schedule_id": "s1"}, {"history_by_schedule"}),
+    "edge of finished, by parent": ("edge_finished by parent", {"parent_id": job_id(1)}, {"history_by_parent"}),
+    "edge of finished, by key": ("edge_finished by key", {"key": "k"}, {"history_by_key"}),
+    "edge of unfinished, by name": ("edge_unfinished by name", {"name": "app.destruct"}, {"jobs_by_name"}),
+    "edge of unfinished, by schedule": ("edge_unfinished by schedule", {"schedule_id": "s1"}, {"jobs_by_schedule"}),
+    "edge of unfinished, by parent": ("edge_unfinished by parent", {"parent_id": job_id(1)}, {"jobs_by_parent"}),
 }
 """Lists in both directions: an index narrows them and gives their order."""
 ONLY_POSTGRES: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "ready_heads": ({"others": [1, 2], "queue": 0, "tenant": "", "limit": 10, "steps": 10}, {"jobs_ready"}),
     "tenants_with_jobs": ({"after": "", "limit": 10}, {"jobs_by_name"}),
-    "tenants_with_failures": ({"after": "", "limit": 10}, {"history_by_state"}),
+    "tenants_with_failures": ({"after": "", "limit": 10}, {"history_failed"}),
     "claim_suspect": (
         {"id": job_id(1), "kind": "mutation", "worker_id": "w", "now": NOW},
         {"jobs_suspect", "jobs_pkey", "bodies_pkey"},
@@ -227,10 +244,10 @@ def test_postgresql_answers_hot_statements_from_an_index(postgres_store: Store, 
 
 @pytest.mark.postgres
 @pytest.mark.parametrize("order", ["asc", "desc"])
-@pytest.mark.parametrize("name", LISTS)
-def test_postgresql_reads_a_list_in_the_order_of_an_index(postgres_store: Store, name: str, order: str) -> None:
-    narrowed, indexes = LISTS[name]
-    params = LISTED | narrowed | {"beyond": job_id(5)}
+@pytest.mark.parametrize("what", LISTS)
+def test_postgresql_reads_a_list_in_the_order_of_an_index(postgres_store: Store, what: str, order: str) -> None:
+    name, narrowed, indexes = LISTS[what]
+    params = page_of(order) | narrowed
 
     plan = list(nodes(postgres_plan(postgres_store, f"{name} {order}", params, mode="force_custom_plan")))
 
@@ -240,11 +257,10 @@ def test_postgresql_reads_a_list_in_the_order_of_an_index(postgres_store: Store,
 
 
 @pytest.mark.parametrize("order", ["asc", "desc"])
-@pytest.mark.parametrize("name", LISTS)
-def test_sqlite_reads_a_list_in_the_order_of_an_index(sqlite_store: Store, name: str, order: str) -> None:
-    narrowed, indexes = LISTS[name]
-    statement = load_statements("sqlite")[f"{name} {order}"]
-    params = LISTED | narrowed | {"beyond": job_id(5)}
+@pytest.mark.parametrize("what", LISTS)
+def test_sqlite_reads_a_list_in_the_order_of_an_index(sqlite_store: Store, what: str, order: str) -> None:
+    name, narrowed, indexes = LISTS[what]
+    statement, params = load_statements("sqlite")[f"{name} {order}"], page_of(order) | narrowed
 
     rows = sqlite_store.read(lambda tx: tx.connection.execute(f"explain query plan {statement}", params).fetchall())
 
@@ -255,12 +271,73 @@ def test_sqlite_reads_a_list_in_the_order_of_an_index(sqlite_store: Store, name:
 
 @pytest.mark.parametrize("order", ["asc", "desc"])
 def test_a_list_of_all_that_is_to_be_done_costs_sqlite_a_page_of_each_function(sqlite_store: Store, order: str) -> None:
-    beyond = "" if order == "asc" else "\x7f"
+    every = page_of(order) | {"beyond": page_of("desc" if order == "asc" else "asc")["horizon"]}
 
-    steps, found = sqlite_steps(sqlite_store, f"list_unfinished_of_all {order}", LISTED | {"beyond": beyond})
+    steps, found = sqlite_steps(sqlite_store, f"list_unfinished_of_all {order}", every)
+    look, ends = sqlite_steps(sqlite_store, f"edge_unfinished_of_all {order}", every)
 
-    assert found == LISTED["limit"]
+    assert (found, ends) == (LISTED["limit"], 4)
     assert steps < 6_000
+    assert look < 1_500
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("order", ["asc", "desc"])
+def test_a_list_of_all_that_is_to_be_done_costs_postgresql_a_page_of_each_function(
+    postgres_store: Store, order: str
+) -> None:
+    every = page_of(order) | {"beyond": page_of("desc" if order == "asc" else "asc")["horizon"]}
+
+    for name, rows in (("list_unfinished_of_all", 4 * 10), ("edge_unfinished_of_all", 4 * 21)):
+        plan = postgres_plan(postgres_store, f"{name} {order}", every, mode="force_custom_plan", run=True)
+        scans = [node for node in nodes(plan) if "Index Name" in node]
+
+        assert {scan["Index Name"] for scan in scans} == {"jobs_by_name"}
+        assert sum(scan["Actual Rows"] * scan["Actual Loops"] for scan in scans) <= rows
+        assert buffers(plan) <= 4 * rows
+
+
+def test_the_queues_of_due_jobs_cost_sqlite_a_step_each(sqlite_store: Store) -> None:
+    steps, found = sqlite_steps(sqlite_store, "due_queues", {"tenant": "default", "now": NOW})
+
+    assert found == 1 + SUSPECTS
+    assert steps < 3_000
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
+def test_the_queues_of_due_jobs_cost_postgresql_a_step_each(postgres_store: Store, mode: str) -> None:
+    plan = postgres_plan(postgres_store, "due_queues", {"tenant": "default", "now": NOW}, mode=mode, run=True)
+
+    assert plan["Actual Rows"] == 1 + SUSPECTS
+    assert "Seq Scan" not in [node["Node Type"] for node in nodes(plan)]
+    assert buffers(plan) <= 4 * SUSPECTS
+
+
+@pytest.mark.parametrize("name", ["list_running asc", "list_running desc", "count_running"])
+def test_what_runs_is_found_among_what_runs(sqlite_store: Store, name: str) -> None:
+    statement = load_statements("sqlite")[name]
+    lines = sqlite_store.read(
+        lambda tx: tx.connection.execute(f"explain query plan {statement}", page_of("asc")).fetchall()
+    )
+
+    assert [row[3] for row in lines if "jobs" in row[3]] == ["SEARCH jobs USING INDEX jobs_running (worker_id>?)"]
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("name", ["list_running asc", "list_running desc", "count_running"])
+@pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
+def test_postgresql_finds_what_runs_among_what_runs(postgres_store: Store, name: str, mode: str) -> None:
+    plan = postgres_plan(postgres_store, name, page_of("asc"), mode=mode, run=True)
+
+    [scan] = [node for node in nodes(plan) if "Index Name" in node]
+    assert scan["Index Name"] == "jobs_running"
+    assert scan["Actual Rows"] + scan.get("Rows Removed by Filter", 0) == RUNNING
+
+
+def page_of(order: str) -> dict[str, Any]:
+    """What a list is asked beside its filters: the page beyond a job."""
+    return LISTED | {"beyond": job_id(5), "horizon": "\x7f" if order == "asc" else ""}
 
 
 @pytest.mark.parametrize("name", [*HOT, *ONLY_SQLITE])
@@ -286,7 +363,7 @@ def test_sqlite_answers_hot_statements_from_an_index(sqlite_store: Store, name: 
 def is_harmless(line: str) -> bool:
     """Whether a scan is not one of a table: of the rows that a recursion made, or of the beginning of an index."""
     return (
-        line in ("SCAN head", "SCAN holders", "SCAN CONSTANT ROW")
+        line in ("SCAN head", "SCAN holders", "SCAN names", "SCAN CONSTANT ROW")
         or line.startswith("SCAN json_each")
         or "INDEX jobs_running" in line
         or "INDEX job_counts_empty" in line

@@ -51,11 +51,14 @@ def all_schedules(transaction: Transaction, where: ScheduleFilter) -> Iterator[S
 
 def page_of_jobs(
     transaction: Transaction, where: JobFilter, *, limit: int, after: str | None = None, newest_first: bool = False
-) -> tuple[list[Job], bool]:
-    """A page of the jobs that `where` chooses, with all that they carry, by id; and whether more follow."""
-    found = transaction.list_jobs(where, limit=limit + 1, after=after, newest_first=newest_first)
-    jobs = transaction.get_jobs([job.id for job in found[:limit]], tenant=where.tenant)
-    return jobs[::-1] if newest_first else jobs, len(found) > limit
+) -> tuple[list[Job], str | None]:
+    """A page of the jobs that `where` chooses, with all that they carry, by id; and where the next one begins.
+
+    With filters that no index serves, a page looks through a few thousand jobs, so it may hold few of them, or none.
+    """
+    found = transaction.look_for_jobs(where, limit=limit, after=after, newest_first=newest_first)
+    jobs = transaction.get_jobs([job.id for job in found.jobs], tenant=where.tenant)
+    return jobs[::-1] if newest_first else jobs, found.after
 
 
 def job_pages(
@@ -65,12 +68,11 @@ def job_pages(
     after: str | None = None
     count = 0
     while count < limit:
-        page = transaction.list_jobs(where, limit=PAGE_MAX, after=after, newest_first=newest_first)
+        page, after = transaction.look_for_jobs(where, limit=PAGE_MAX, after=after, newest_first=newest_first)
         yield page
         count += len(page)
-        if len(page) < PAGE_MAX:
+        if after is None:
             return
-        after = page[-1].id
 
 
 def whole_jobs(transaction: Transaction, where: JobFilter, *, limit: int) -> Iterator[Job]:

@@ -1,18 +1,20 @@
 """The state of a database at a glance: who works, what waits and for how long, and what failed lately."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from evertick.api.status import FailureView, QueueView, StatusView, WorkerView
-from evertick.app.paging import job_pages, looked_at
+from evertick.app.paging import looked_at
 from evertick.base.ids import TenantId, app_of, pool_name
 from evertick.base.instants import HOUR_MS, Instant, to_datetime, to_datetime_or_none
-from evertick.base.records.jobs import NO_ERROR, Job, JobFilter, JobState, JobSummary, blocked
+from evertick.base.records.history import FailedJob, JobGroup
+from evertick.base.records.jobs import NO_ERROR
 from evertick.store.contract.store import Transaction
 
 JOBS_MAX: Final = 20_000
-"""Unfinished jobs, and failed ones, that are looked at."""
+"""Unfinished jobs, and failures of the last hour, that are looked at."""
 
 
 def workers_of(transaction: Transaction, now: Instant) -> tuple[WorkerView, ...]:
@@ -32,7 +34,7 @@ def status_of(transaction: Transaction, tenant: TenantId | None, now: Instant) -
         workers=workers_of(transaction, now),
         lag_ms=max((queue.lag_ms for queue in queues.values()), default=0),
         queues=tuple(queue.view(*name) for name, queue in sorted(queues.items())),
-        failures=tuple(sorted(failures.values(), key=lambda each: each.last, reverse=True)),
+        failures=tuple(sorted(failures, key=lambda each: each.last, reverse=True)),
         complete=complete and count < JOBS_MAX and failed < JOBS_MAX,
     )
 
@@ -41,35 +43,21 @@ def _queues(
     transaction: Transaction, tenants: Sequence[TenantId], now: Instant
 ) -> tuple[dict[tuple[TenantId, str, str], "_Queue"], int]:
     """Unfinished jobs by tenant, function and pool, and how many there are."""
-    live = transaction.workers_alive(now)
+    serves = [worker.serves.value for worker in transaction.workers_alive(now) if worker.serves is not None]
     queues: dict[tuple[TenantId, str, str], _Queue] = {}
-    unfinished = (JobState.PENDING, JobState.IN_PROGRESS)
-    count = 0
-    for tenant in tenants:
-        for page in job_pages(transaction, JobFilter(tenant=tenant, states=unfinished), limit=JOBS_MAX - count):
-            waits = blocked(page, live, now)
-            count += len(page)
-            for job in page:
-                queues.setdefault((tenant, job.name, job.pool), _Queue()).add(job, now, is_blocked=job.id in waits)
-    return queues, count
+    groups = transaction.job_groups(tenants, now=now, limit=JOBS_MAX)
+    for group in groups:
+        is_served = not serves or any(each.runs(group.name, group.pool) for each in serves)
+        queues.setdefault(group[:3], _Queue()).add(group, now, is_blocked=group.doing == "due" and not is_served)
+    return queues, sum(group.jobs for group in groups)
 
 
-def _failures(
-    transaction: Transaction, tenants: Sequence[TenantId], now: Instant
-) -> tuple[dict[tuple[TenantId, str], FailureView], int]:
-    """Failures of the last hour by tenant and function, and how many failed jobs were looked at."""
-    failed = 0
-    failures: dict[tuple[TenantId, str], FailureView] = {}
-    since = Instant(now - HOUR_MS)
-    for tenant in tenants:
-        where = JobFilter(tenant=tenant, states=(JobState.FAILED,))
-        for page in job_pages(transaction, where, limit=JOBS_MAX - failed, newest_first=True):
-            failed += len(page)
-            recent = [job.id for job in page if job.completed_at is not None and job.completed_at >= since]
-            for job in transaction.get_jobs(recent, tenant=tenant):
-                if job.completed_at is not None:
-                    failures[tenant, job.name] = _with(failures.get((tenant, job.name)), job, job.completed_at)
-    return failures, failed
+def _failures(transaction: Transaction, tenants: Sequence[TenantId], now: Instant) -> tuple[list[FailureView], int]:
+    """Failures of the last hour by tenant and function, and how many there are."""
+    failed = transaction.failed_since(tenants, since=Instant(now - HOUR_MS), limit=JOBS_MAX)
+    counts = Counter((each.tenant, each.name) for each in failed)
+    last = {(each.tenant, each.name): each for each in sorted(failed, key=lambda each: each.completed_at)}
+    return [_failure(transaction, last[which], count) for which, count in counts.items()], len(failed)
 
 
 @dataclass(slots=True)
@@ -84,17 +72,17 @@ class _Queue:
     lag_ms: int = 0
     """How long the oldest due job waits that is not blocked."""
 
-    def add(self, job: JobSummary, now: Instant, *, is_blocked: bool) -> None:
-        """Count a job."""
-        if job.visible_state is JobState.IN_PROGRESS:
-            self.running += 1
-        elif job.due_at > now:
-            self.later += 1
+    def add(self, group: JobGroup, now: Instant, *, is_blocked: bool) -> None:
+        """Count jobs."""
+        if group.doing == "running":
+            self.running += group.jobs
+        elif group.doing == "later":
+            self.later += group.jobs
         else:
-            self.due += 1
-            self.blocked += is_blocked
-            self.oldest = job.due_at if self.oldest is None else min(self.oldest, job.due_at)
-            self.lag_ms = self.lag_ms if is_blocked else max(self.lag_ms, now - job.due_at)
+            self.due += group.jobs
+            self.blocked += group.jobs if is_blocked else 0
+            self.oldest = group.oldest if self.oldest is None else min(self.oldest, group.oldest)
+            self.lag_ms = self.lag_ms if is_blocked else max(self.lag_ms, now - group.oldest)
 
     def view(self, tenant: TenantId, function: str, pool: str) -> QueueView:
         """The counts."""
@@ -111,12 +99,11 @@ class _Queue:
         )
 
 
-def _with(view: FailureView | None, job: Job, at: Instant) -> FailureView:
-    """The failures of a function, and one more."""
-    count = 1 if view is None else view.count + 1
-    if view is not None and view.last >= to_datetime(at):
-        return view.model_copy(update={"count": count})
-    error = NO_ERROR if job.error is None else job.error.value
+def _failure(transaction: Transaction, last: FailedJob, count: int) -> FailureView:
+    """The failures of a function."""
+    job = transaction.get_job(last.id, tenant=last.tenant)
+    error = NO_ERROR if job is None or job.error is None else job.error.value
     return FailureView(
-        tenant=job.tenant, function=job.name, count=count, last=to_datetime(at), job_id=job.id, error=error.text
-    )
+        tenant=last.tenant, function=last.name, count=count, last=to_datetime(last.completed_at), job_id=last.id,
+        error=error.text,
+    )  # fmt: skip

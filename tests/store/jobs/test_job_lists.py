@@ -1,17 +1,21 @@
 """Looking at jobs: one, a list, counts; and removing old ones."""
 
+from functools import partial
 from typing import Any
 
 import pytest
 
-from evertick.base.ids import DEFAULT_TENANT
+from evertick.base.ids import DEFAULT_TENANT, WorkerId
 from evertick.base.records.history import JobCounts
-from evertick.base.records.jobs import JobFilter, JobState
+from evertick.base.records.jobs import JOB_ERROR, SERVES, JobError, JobFilter, JobState, ServedFunction, Serves, Worker
 from evertick.base.records.stored import text_of
-from evertick.store.contract.store import Store
+from evertick.store.contract.history import JobsFound
+from evertick.store.contract.store import Store, Transaction
+from evertick.store.transaction import lists
 from tests.store.rows import (
     ACTION,
     ANN,
+    MUTATION,
     NOW,
     OTHER,
     at,
@@ -26,6 +30,7 @@ from tests.store.rows import (
     job_id,
     new_job,
     numbers,
+    worker,
 )
 
 
@@ -108,6 +113,116 @@ def test_every_field_of_a_filter_narrows_the_list(store: Store) -> None:
     assert listed(store, due_from=at(10), due_until=at(30), name="app.a") == [1, 3]
     assert listed(store, due_from=at(10), due_until=at(30), name="app.a", newest=True) == [3, 1]
     assert listed(store, states=(JobState.SUCCESS,)) == []
+
+
+def test_a_list_by_key_shows_the_jobs_that_hold_or_held_it(store: Store) -> None:
+    insert(store, new_job(1, key="k"), new_job(2, key="l"), new_job(3))
+    finish(store, *(end_of(each) for each in claim(store)))
+    insert(store, new_job(4, key="k"), new_job(5, key="k", tenant=OTHER), new_job(6))
+
+    assert listed(store, key="k") == [1, 4]
+    assert listed(store, key="k", newest=True) == [4, 1]
+    assert listed(store, key="k", states=(JobState.SUCCESS,)) == [1]
+    assert listed(store, key="k", name="app.seldom") == []
+    assert listed(store, key="K") == []
+
+
+def test_a_list_by_error_looks_at_type_and_message_of_ended_and_of_waiting_jobs(store: Store) -> None:
+    insert(store, *(new_job(number) for number in range(1, 6)))
+    errors = [
+        JobError("ValueError", 'no user "Ωmega"\nat all', "in shop.py"),
+        JobError("shop.Refused", "No USER was named", "in shop.py"),
+        JobError("KeyError", "'id'"),
+        JobError("MessageError", "message"),
+    ]
+    *failed, again, succeeded = claim(store)
+    ends = [end_of(c, JobState.FAILED, error=JOB_ERROR.value(e)) for c, e in zip(failed, errors, strict=False)]
+    waits = end_of(again, JobState.PENDING, error=JOB_ERROR.value(errors[3]))
+    finish(store, *ends, waits, end_of(succeeded))
+
+    def saying(error: str, **where: Any) -> list[int]:
+        return listed(store, error=error, **where)
+
+    assert saying("no user") == [1, 2]
+    assert saying("ValueError: no") == [1]
+    assert saying('user "Ωmega"\nat') == [1]
+    assert saying("ωmega") == []  # other letters than those of ASCII are as they are written
+    assert saying("messageerror: message") == [4]
+    assert saying("MessageError", states=(JobState.FAILED,)) == []
+    assert saying("user", newest=True, name="app.destruct") == [2, 1]
+    assert [saying(word) for word in ("shop.py", "type", "traceback", "%", '": "')] == [[], [], [], [], []]
+
+
+def test_an_error_that_postgresql_cannot_decode_is_found_all_the_same(store: Store) -> None:
+    claimed = claim_one(store)
+    finish(store, end_of(claimed, JobState.FAILED, error=JOB_ERROR.value(JobError("E", "half \ud800 and \0 end"))))
+
+    assert listed(store, error="half \ud800") == listed(store, error="\0 end") == [1]
+
+
+def test_a_list_of_blocked_jobs_shows_what_is_due_and_no_live_worker_runs(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def registered(name: str, *functions: tuple[str, str], pools: tuple[str, ...] | None = None) -> Worker:
+        served = tuple(ServedFunction(function, MUTATION, pool, "()") for function, pool in functions)
+        return worker(WorkerId(name), serves=SERVES.value(Serves(served, pools)))
+
+    def shown(**where: Any) -> list[int]:
+        return listed(store, states=(JobState.PENDING,), blocked_at=NOW, **where)
+
+    insert(
+        store,
+        new_job(1, name="app.known"),
+        new_job(2, name="app.gone"),
+        new_job(3, name="app.gone", due_at=at(1)),
+        new_job(4, name="app.mailed"),
+        new_job(5, name="app.mailed", pool="mail"),
+        new_job(6, name="app.late"),
+    )
+    monkeypatch.setattr("evertick.store.sqlite.transaction.engine_runs", bool)  # what a file asks for live workers
+    assert shown() == []  # without a worker everything waits for one
+
+    def work(tx: Transaction) -> None:
+        tx.register_worker(registered("one", ("app.known", "slow"), ("app.mailed", "slow")))
+        tx.remove_worker(WorkerId("one"))
+        tx.register_worker(registered("two", ("app.known", "default"), pools=("default",)))
+        tx.register_worker(registered("three", ("app.mailed", "slow"), pools=("mail", "other")))
+
+    store.write(work)
+
+    assert shown() == [2, 4, 6]
+    assert shown(name="app.gone") == [2]
+    assert shown(name="app.known") == []
+    assert shown(due_until=NOW) == []
+    assert shown(newest=True) == [6, 4, 2]
+
+
+@pytest.mark.parametrize("newest", [False, True])
+def test_a_page_of_a_filter_that_no_index_serves_looks_through_a_bounded_number_of_rows(
+    store: Store, newest: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lists, "LOOK_MAX", 10)
+    insert(store, *(new_job(number, name=f"app.f{number % 2}") for number in range(1, 31)))
+    finish(store, *(end_of(each, JobState.FAILED) for each in claim(store, limit=12)))
+    insert(store, *(new_job(number, name="app.f1", due_at=at(50 * (number == 33))) for number in range(31, 36)))
+    where, pages, after = JobFilter(due_from=at(50)), [], None
+
+    while True:
+        found = store.read(partial(look, where=where, after=after, newest=newest))
+        pages.append(numbers(found.jobs))
+        after = found.after
+        if after is None:
+            break
+
+    assert [number for page in pages for number in page] == [33]
+    assert 3 <= len(pages) <= 8
+    assert listed(store, due_from=at(50), newest=newest) == [33]
+    assert store.read(lambda tx: tx.look_for_jobs(JobFilter(), limit=30)).jobs[-1].id == job_id(30)
+
+
+def look(tx: Transaction, where: JobFilter, after: str | None, newest: bool) -> JobsFound:
+    """A page of at most two jobs."""
+    return tx.look_for_jobs(where, limit=2, after=after, newest_first=newest)
 
 
 @pytest.mark.parametrize("newest", [False, True])

@@ -255,18 +255,17 @@ class _JobSource:
     def read(
         self, index: Index | None, bounds: Bounds, after: list[str] | None, descending: bool, page: int
     ) -> Iterator[tuple[list[str], Document]]:
-        position = _start(f"{JOB_PREFIX}_", after, bounds, descending)
+        position: str | None = _start(f"{JOB_PREFIX}_", after, bounds, descending)
         while True:
             transaction, where = self._run.unit.flush_to_db(), JobFilter(tenant=self._run.tenant)
-            jobs, more = page_of_jobs(transaction, where, limit=page, after=position, newest_first=descending)
+            jobs, position = page_of_jobs(transaction, where, limit=page, after=position, newest_first=descending)
             for job in jobs:
                 if _is_beyond(job.id, bounds, descending):
                     return
                 self._run.budget.read()
                 yield [job.id], job_document(job)
-            if not more:
+            if position is None:
                 return
-            position = jobs[-1].id
 
 
 def _start(prefix: str, after: list[str] | None, bounds: Bounds, descending: bool) -> str:

@@ -27,6 +27,7 @@ class _Surface(Surface[JobOperations]):
     run_now = writes(JobOperations.run_now)
     retry = writes(JobOperations.retry)
     retry_all = writes_pages(JobOperations.retry_page)
+    cancel_all = writes_pages(JobOperations.cancel_page)
     list = reads(JobOperations.list)
 
 

@@ -8,18 +8,19 @@ from typing import Any, Final, Unpack
 
 from evertick.api.jobs import AttemptView, JobLogs, JobPage, JobView
 from evertick.app.documents.tables import require_job_id
+from evertick.app.functions.function import Function
 from evertick.app.functions.limits import check_args_size
 from evertick.app.paging import PAGE_MAX, page_of_jobs
-from evertick.app.scheduling.choice import JobsWhere, jobs_where
+from evertick.app.scheduling.choice import JobsWhere, jobs_where, name_of
 from evertick.app.scheduling.job_builder import Functions, check_horizon, moment
 from evertick.app.transacting import Page, Work
 from evertick.base.clock import Clock
 from evertick.base.errors import AlreadyExists, FunctionNotFound, InvalidArguments, LimitExceeded, Misuse
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import Job, JobState, Stop, blocked
+from evertick.base.records.jobs import UNFINISHED, Job, JobState, Stop, blocked
 from evertick.engine.jobs import repair
-from evertick.engine.jobs.completion import MakeId, cancel
+from evertick.engine.jobs.completion import MakeId, cancel, cancel_page
 from evertick.store.contract.store import Transaction
 
 RETRY_PAGE: Final = 500
@@ -53,27 +54,36 @@ class JobOperations:
             page = app.jobs.list(state="failed", function=send, due_from=datetime.now(UTC) - timedelta(days=1))
 
         `state`: one state or several: pending, in_progress, success, failed, canceled. `function`: a function or its
-        name. `schedule`: the id of the schedule or cron that has started them. `due_from`, `due_until`: due then or
-        later, and before. `limit`: at most 1,000. `cursor` continues after the page that returned it.
+        name. `schedule`: the id of the schedule or cron that has started them. `key`: the key they were scheduled
+        with. `due_from`, `due_until`: due then or later, and before. `error`: a part of the error's type and message,
+        such as "TimeoutError" or "no such user"; a and A are the same. `blocked=True`: due, and no live worker runs
+        them. `limit`: at most 1,000. `cursor` continues after the page that returned it.
+
+        A page looks through a few thousand jobs for `due_from`, `due_until`, `error` and a second of the other filters,
+        which no index serves. So it may have few jobs, or none, and a cursor to go on.
 
         Raises Misuse for an unknown word, LimitExceeded, InvalidDelay, InvalidArguments for a cursor of another list.
         """
         if type(limit) is not int or not 1 <= limit <= PAGE_MAX:
             raise LimitExceeded(f"a page has 1 to {PAGE_MAX:,} jobs, not {limit!r}")
-        chosen = jobs_where(self.tenant, **where)
+        chosen = jobs_where(self.tenant, now=self.clock.now(), **where)
         after = None if cursor is None else require_job_id(cursor)
 
         def work(transaction: Transaction) -> JobPage:
             jobs, more = page_of_jobs(transaction, chosen, limit=limit, after=after, newest_first=newest_first)
-            return JobPage(jobs=self._views(transaction, jobs), cursor=jobs[-1].id if more else None)
+            return JobPage(jobs=self._views(transaction, jobs), cursor=more)
 
         return work
 
-    def counts(self) -> Work[dict[str, int]]:
-        """How many jobs there are in each state; finished ones as long as they are kept."""
+    def counts(self, *, function: Function[..., Any] | str | None = None) -> Work[dict[str, int]]:
+        """How many jobs there are in each state, of all functions or of one; finished ones as long as they are kept.
+
+        Raises Misuse for what is no function.
+        """
+        name = name_of(function)
 
         def work(transaction: Transaction) -> dict[str, int]:
-            functions = transaction.count_jobs(self.tenant).values()
+            functions = transaction.count_jobs(self.tenant, name=name).values()
             return {state.value: sum(getattr(each, state.value) for each in functions) for state in JobState}
 
         return work
@@ -161,7 +171,7 @@ class JobOperations:
 
         Raises Misuse for another state or an unknown word, InvalidDelay, QuotaExceeded when there is no room for more.
         """
-        chosen = jobs_where(self.tenant, [JobState.FAILED], **where)
+        chosen = jobs_where(self.tenant, [JobState.FAILED], now=self.clock.now(), **where)
         if not set(chosen.states) <= {JobState.FAILED, JobState.CANCELED}:
             raise Misuse("only failed and canceled jobs can be tried again")
 
@@ -169,11 +179,27 @@ class JobOperations:
         newest = newest or self.make_id(JOB_PREFIX, self.clock.now())  # jobs that fail again meanwhile are left
 
         def work(transaction: Transaction) -> Page:
-            page = [job.id for job in transaction.list_jobs(chosen, limit=RETRY_PAGE, after=last) if job.id < newest]
+            found, following = transaction.look_for_jobs(chosen, limit=RETRY_PAGE, after=last)
+            page = [job.id for job in found if job.id < newest]
             count = sum(self._retried(transaction, job) for job in transaction.get_jobs(page, tenant=self.tenant))
-            return count, f"{page[-1]} {newest}" if len(page) == RETRY_PAGE else None
+            goes_on = following is not None and following < newest
+            return count, f"{following} {newest}" if goes_on else None
 
         return work
+
+    def cancel_page(self, after: str, **where: Unpack[JobsWhere]) -> Work[Page]:
+        """Cancel all unfinished jobs that the filters of `list` choose; returns how many.
+
+            app.jobs.cancel_all(blocked=True)
+
+        Works in pages, each a transaction of its own. Raises Misuse for a finished state or an unknown word,
+        InvalidDelay.
+        """
+        now = self.clock.now()
+        chosen = jobs_where(self.tenant, UNFINISHED, now=now, **where)
+        if not UNFINISHED.issuperset(chosen.states):
+            raise Misuse("only pending and running jobs can be canceled")
+        return lambda transaction: cancel_page(transaction, chosen, after=after, now=now, make_id=self.make_id)
 
     # -- what they share
 

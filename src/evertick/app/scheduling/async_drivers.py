@@ -62,8 +62,8 @@ class AwaitedCursor:
         self._rows: Sequence[Any] = ()
         self.rowcount = -1
 
-    def execute(self, query: bytes, params: Mapping[str, Any] | None = None) -> Self:
-        """As psycopg's. Raises psycopg's errors, also for those of asyncpg."""
+    def execute(self, query: bytes, params: Mapping[str, Any] | None = None, *, prepare: bool | None = None) -> Self:
+        """As psycopg's, but what is prepared is the driver's choice. Raises psycopg's errors, also for asyncpg's."""
         cursor = self._adapted.cursor()
         try:
             if self._is_asyncpg:

@@ -8,6 +8,7 @@ from evertick.app.functions.function import Function
 from evertick.app.scheduling.job_builder import moment
 from evertick.base.errors import Misuse
 from evertick.base.ids import ScheduleId, TenantId
+from evertick.base.instants import Instant
 from evertick.base.records.jobs import JobFilter, JobState
 
 STATES: Final = tuple(state.value for state in JobState)
@@ -19,12 +20,25 @@ class JobsWhere(TypedDict, total=False):
     state: JobState | str | Iterable[JobState | str]
     function: Function[..., Any] | str | None
     schedule: str | None
+    key: str | None
     due_from: datetime | float | None
     due_until: datetime | float | None
+    error: str | None
+    blocked: bool
 
 
-def jobs_where(tenant: TenantId, states: Iterable[JobState | str] = (), /, **where: Unpack[JobsWhere]) -> JobFilter:
-    """The filter for the store; `states` unless `state=` is given. Raises Misuse, InvalidDelay."""
+def jobs_where(
+    tenant: TenantId,
+    states: Iterable[JobState | str] = (),
+    /,
+    *,
+    now: Instant | None = None,
+    **where: Unpack[JobsWhere],
+) -> JobFilter:
+    """The filter for the store; `states` unless `state=` is given. `now` is for jobs that are blocked then.
+
+    Raises Misuse, InvalidDelay.
+    """
     if unknown := sorted(where.keys() - JobsWhere.__annotations__):
         raise Misuse(f"jobs are not chosen by {unknown[0]}=; there are {', '.join(JobsWhere.__annotations__)}")
     due_from, due_until = where.get("due_from"), where.get("due_until")
@@ -32,13 +46,20 @@ def jobs_where(tenant: TenantId, states: Iterable[JobState | str] = (), /, **whe
     chosen = tuple(sorted(map(_state, [given] if isinstance(given, str) else given or ())))
     if "state" in where and not chosen:
         raise Misuse("state= names no state; leave it out for jobs in every state")
+    if where.get("blocked"):
+        if chosen and JobState.PENDING not in chosen:
+            raise Misuse("only pending jobs can be blocked; leave out state=, or blocked=")
+        chosen = (JobState.PENDING,)
     return JobFilter(
         tenant=tenant,
         states=chosen,
-        name=_name_of(where.get("function")),
+        name=name_of(where.get("function")),
         schedule_id=_schedule_of(where.get("schedule")),
+        key=_text("key", where.get("key")),
         due_from=None if due_from is None else moment(due_from),
         due_until=None if due_until is None else moment(due_until),
+        error=_text("error", where.get("error")),
+        blocked_at=now if where.get("blocked") else None,
     )
 
 
@@ -49,6 +70,12 @@ def _state(given: JobState | str) -> JobState:
         raise Misuse(f"{given!r} is no state of a job; there are {', '.join(STATES)}") from None
 
 
+def _text(name: str, given: Any) -> str | None:
+    if given is None or (isinstance(given, str) and given):
+        return given
+    raise Misuse(f"{name}= takes a text, not {given!r}")
+
+
 def _schedule_of(given: Any) -> ScheduleId | None:
     """The id of a schedule that may be gone. Raises Misuse for what is none."""
     if given is None or isinstance(given, str):
@@ -56,7 +83,7 @@ def _schedule_of(given: Any) -> ScheduleId | None:
     raise Misuse(f"{given!r} is not the id of a schedule")
 
 
-def _name_of(function: Any) -> str | None:
+def name_of(function: Any) -> str | None:
     """The name of a function that may be gone. Raises Misuse for what has no name."""
     if isinstance(function, Function):
         return function.name

@@ -7,7 +7,7 @@ transaction of its own. `bound` has those on a connection of the user's.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterable
 from datetime import datetime, timedelta
-from typing import Any, Final, Generic, ParamSpec, Self, TypeVar
+from typing import Any, Generic, ParamSpec, Self, TypeVar
 
 from evertick.app.documents.tables import require_job_id
 from evertick.app.functions.function import Function, FunctionCall
@@ -21,15 +21,12 @@ from evertick.base.errors import AlreadyExists, LimitExceeded, Misuse
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import UNFINISHED, JobState, NewJob, Stop
-from evertick.engine.jobs.completion import cancel, cancel_many
+from evertick.engine.jobs.completion import CANCEL_PAGE, cancel, cancel_many, cancel_page
 from evertick.store.contract.store import Isolation, Transaction
 
 P = ParamSpec("P")
 One = TypeVar("One")
 Many = TypeVar("Many")
-
-CANCEL_PAGE: Final = 1_000
-"""Jobs that `cancel_all` cancels in one transaction."""
 
 
 class _Scheduler(ABC, Generic[One, Many]):
@@ -278,13 +275,8 @@ class _Outside(_Scheduler[One, Many]):
         where = jobs_where(self._tenant, UNFINISHED, function=function, due_from=due_from, due_until=due_until)
 
         def page(last_id: str) -> Work[Page]:
-            def work(transaction: Transaction) -> Page:
-                ids = [job.id for job in transaction.list_jobs(where, limit=CANCEL_PAGE, after=last_id)]
-                now, make_id = self._job_builder.now(), self._job_builder.make_id
-                count = cancel_many(transaction, ids, tenant=self._tenant, now=now, make_id=make_id)
-                return count, ids[-1] if len(ids) == CANCEL_PAGE else None
-
-            return work
+            now, make_id = self._job_builder.now(), self._job_builder.make_id
+            return lambda transaction: cancel_page(transaction, where, after=last_id, now=now, make_id=make_id)
 
         return page
 

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from evertick.base.ids import WorkerId
+from evertick.base.ids import JobId, TenantId, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.records.logs import LogLine
 from evertick.base.records.stored import Stored
@@ -35,3 +35,25 @@ class JobCounts(NamedTuple):
     success: int = 0
     failed: int = 0
     canceled: int = 0
+
+
+class JobGroup(NamedTuple):
+    """Unfinished jobs of a function in a pool. `doing` is running (an action), claimed, due or later."""
+
+    tenant: TenantId
+    name: str
+    pool: str
+    doing: str
+    jobs: int
+    """How many there are."""
+    oldest: Instant
+    """The earliest time at which one of them is due."""
+
+
+class FailedJob(NamedTuple):
+    """A job that failed."""
+
+    tenant: TenantId
+    name: str
+    completed_at: Instant
+    id: JobId

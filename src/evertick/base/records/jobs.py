@@ -288,7 +288,9 @@ class CanceledJob:
 class JobFilter:
     """Which jobs to list. Every field that is set narrows the choice.
 
-    `states` are visible states; `due_from` is inside the range of moments, `due_until` is not.
+    `states` are visible states; `due_from` is inside the range of moments, `due_until` is not. `error` is a part of the
+    error's type and message as they are shown, "ValueError: no such user"; small and capital letters of ASCII are the
+    same. `blocked_at` chooses pending jobs that are due then while workers live and none of them runs their function.
     """
 
     tenant: TenantId = DEFAULT_TENANT
@@ -296,8 +298,11 @@ class JobFilter:
     name: str | None = None
     schedule_id: ScheduleId | None = None
     parent_id: JobId | None = None
+    key: str | None = None
     due_from: Instant | None = None
     due_until: Instant | None = None
+    error: str | None = None
+    blocked_at: Instant | None = None
 
 
 def is_of(pool: str, apps: Collection[str] | None) -> bool:

@@ -1,15 +1,58 @@
-"""What commands that choose jobs by filters share: moments, and names that must not be misspelt."""
+"""What commands that choose jobs by filters share: the filters, moments, and names that must not be misspelt."""
 
+from dataclasses import dataclass, replace
 from functools import partial
+
+import click
 
 from evertick.app.functions_by_name import require_seen
 from evertick.base.errors import ScheduleNotFound
+from evertick.base.ids import ScheduleId
 from evertick.base.instants import SECOND_MS, Instant
-from evertick.base.records.jobs import JobFilter
-from evertick.cli.core.databases import now_of
+from evertick.base.records.jobs import JobFilter, JobState
+from evertick.cli.core.databases import chosen_tenant, now_of
+from evertick.cli.core.escaping import printable
+from evertick.cli.core.flags import flag
 from evertick.cli.schedule.spec_flags import parse_when
 from evertick.recurrence.zones.names import zone_named
 from evertick.store.contract.store import Store, Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilters:
+    """Which jobs are meant."""
+
+    function: str | None = flag("--function", metavar="NAME", help="Jobs of this function, such as app.destruct.")
+    schedule: str | None = flag("--schedule", metavar="ID", help="Jobs that this schedule has started.")
+    key: str | None = flag("--key", metavar="KEY", help="Jobs that were scheduled with this key.")
+    error: str | None = flag("--error", metavar="TEXT", help="Jobs whose error says this, such as TimeoutError.")
+    blocked: bool = flag("--blocked", default=False, help="Due jobs that no live worker runs.")
+    since: str | None = flag("--since", metavar="TIME", help="Jobs due at this time or later, such as now-1h.")
+    until: str | None = flag("--until", metavar="TIME", help="Jobs due before this time.")
+
+    @property
+    def is_given(self) -> bool:
+        """Whether any of them is."""
+        texts = (self.function, self.schedule, self.key, self.error, self.since, self.until)
+        return self.blocked or any(each is not None for each in texts)
+
+    def words(self, jobs: str) -> str:
+        """These jobs, in a few words."""
+        of = f" of {printable(self.function)}" if self.function else ""
+        return f"{jobs}{of}{' that the filters choose' if replace(self, function=None).is_given else ''}"
+
+    def where(self, store: Store, states: tuple[JobState, ...]) -> JobFilter:
+        """The filter for the store, of jobs in these states. Raises InvalidSpec, UsageError."""
+        if self.error == "":
+            raise click.UsageError("--error takes a text that is not empty")
+        if self.blocked and states and JobState.PENDING not in states:
+            raise click.UsageError("--blocked: only pending jobs can be blocked")
+        return JobFilter(
+            tenant=chosen_tenant(), states=(JobState.PENDING,) if self.blocked else states, name=self.function,
+            schedule_id=None if self.schedule is None else ScheduleId(self.schedule), key=self.key,
+            due_from=moment_of(store, self.since, "--since"), due_until=moment_of(store, self.until, "--until"),
+            error=self.error, blocked_at=now_of(store) if self.blocked else None,
+        )  # fmt: skip
 
 
 def moment_of(store: Store, text: str | None, what: str) -> Instant | None:

@@ -2,16 +2,16 @@
 
 import json
 import sys
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
 import click
 
 from evertick.api.jobs import JobView
-from evertick.app.functions_by_name import require_seen
 from evertick.app.paging import page_of_jobs
 from evertick.base.errors import Conflict, InvalidArguments, JobNotFound
-from evertick.base.ids import JOB_PREFIX, IdMaker, JobId, ScheduleId, system_entropy, table_of
+from evertick.base.ids import JOB_PREFIX, IdMaker, JobId, system_entropy, table_of
 from evertick.base.instants import Instant
 from evertick.base.outcomes import STUCK
 from evertick.base.records.jobs import Job, JobFilter, JobState, Stop, blocked
@@ -19,13 +19,14 @@ from evertick.cli.core.databases import chosen_tenant, data_options, now_of, ope
 from evertick.cli.core.durations import length
 from evertick.cli.core.escaping import json_text, printable, printable_lines
 from evertick.cli.core.exits import Exit
+from evertick.cli.core.flags import flags
 from evertick.cli.core.lazy import Lazy, LazyGroup
 from evertick.cli.core.output import MomentWriter, OutputOptions, is_terminal, row_options, words_of
 from evertick.cli.core.watching import refreshed, watch_option
 from evertick.cli.dev.lines import error_line
-from evertick.cli.job.choosing import moment_of, require_known
+from evertick.cli.job.choosing import JobFilters, require_known
 from evertick.cli.root import fail
-from evertick.engine.jobs.completion import cancel, cancel_many
+from evertick.engine.jobs.completion import cancel, cancel_page
 from evertick.engine.jobs.repair import job_found
 from evertick.store.contract.store import Store, Transaction
 
@@ -44,7 +45,6 @@ FURTHER = {
 
 LIMIT_DEFAULT = 50
 LIMIT_MAX = 100_000
-CANCEL_BATCH = 500
 
 
 class JobFinished(Conflict):
@@ -62,41 +62,44 @@ def job() -> None:
 @click.option(
     "--state", "states", multiple=True, type=click.Choice([state.value for state in JobState]), help="Repeatable."
 )
-@click.option("--function", metavar="NAME", help="Jobs of this function, such as app.destruct.")
-@click.option("--schedule", metavar="ID", help="Jobs that this schedule has started.")
-@click.option("--since", metavar="TIME", help="Jobs that were due at this time or later, such as now-1h.")
-@click.option("--until", metavar="TIME", help="Jobs that were due before this time.")
+@flags(JobFilters, "filters")
 @click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=LIMIT_DEFAULT, show_default=True)
+@click.option("--cursor", metavar="ID", help="Go on after this job: where a page has ended.")
 @watch_option
 @data_options
 @row_options
-def list_jobs(states: tuple[str, ...], function: str | None, limit: int, db: str | None, out: OutputOptions,
-              **further: str | None) -> int:  # fmt: skip
+def list_jobs(
+    states: tuple[str, ...], filters: JobFilters, limit: int, cursor: str | None, db: str | None, out: OutputOptions
+) -> int:
     """List jobs, the newest first."""
     chosen = out.columns(JobView.names(), LIST_FIELDS)
+    after = None if cursor is None else job_id_of(cursor)
     with open_database(db) as store:
-        where = JobFilter(
-            tenant=chosen_tenant(), states=tuple(JobState(state) for state in states), name=function,
-            schedule_id=None if further["schedule"] is None else ScheduleId(further["schedule"]),
-            due_from=moment_of(store, further["since"], "--since"),
-            due_until=moment_of(store, further["until"], "--until"),
-        )  # fmt: skip
-        return refreshed(store, out, lambda: _write_list(store, where, limit, chosen, out))
+        where = filters.where(store, tuple(JobState(state) for state in states))
+        return refreshed(store, out, lambda: _write_list(store, where, limit, after, chosen, out))
 
 
-def _write_list(store: Store, where: JobFilter, limit: int, chosen: list[str], out: OutputOptions) -> None:
+def _write_list(
+    store: Store, where: JobFilter, limit: int, after: JobId | None, chosen: list[str], out: OutputOptions
+) -> None:
     now = now_of(store)
-    jobs, more, waits = store.view(lambda transaction: _page(transaction, where, limit, now))
-    if not jobs:
+    if where.blocked_at is not None:
+        where = replace(where, blocked_at=now)
+    jobs, more, waits = store.view(lambda transaction: _page(transaction, where, limit, after, now))
+    if not jobs and more is None:
         require_known(store, where)
     moment = out.moments(now)
     views = [JobView.of(each, blocked=each.id in waits) for each in jobs]
     shown = [_words(each, view, moment) for each, view in zip(jobs, views, strict=True)]
     out.write_rows([view.to_json() for view in views], shown, chosen)
-    if not jobs and out.tells_of_nothing:
+    if not jobs and more is None and out.tells_of_nothing:
         click.echo("no jobs", err=True)
-    if more and limit == LIMIT_DEFAULT and not out.is_none:
-        click.echo(f"these are the newest {limit}; there are more: --limit", err=True)
+    if more is None or out.is_none:
+        return
+    if len(jobs) < limit:
+        click.echo(f"only some of the jobs were looked through; go on with --cursor {more}", err=True)
+    elif limit == LIMIT_DEFAULT:
+        click.echo(f"these are the newest {limit}; there are more: --limit, or --cursor {more}", err=True)
 
 
 @job.command("get")
@@ -159,36 +162,37 @@ def _cancel_each(job_ids: tuple[str, ...], db: str | None, stop: Stop) -> int:
 
 
 @job.command("cancel-all")
-@click.option("--function", metavar="NAME", help="Only jobs of this function.")
+@flags(JobFilters, "filters")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @data_options
-def cancel_all(function: str | None, yes: bool, db: str | None) -> None:
-    """Cancel every pending job, or every pending one of a function."""
-    where = JobFilter(tenant=chosen_tenant(), states=(JobState.PENDING,), name=function)
-    whose = f" of {function}" if function else ""
+def cancel_all(filters: JobFilters, yes: bool, db: str | None) -> None:
+    """Cancel every pending job, or every pending one that filters choose."""
     if not yes and not is_terminal(sys.stdin):
         raise click.UsageError("this cancels many jobs; give --yes where no terminal can confirm it")
     with open_database(db) as store:
-        if function is not None:
-            store.view(partial(require_seen, name=function, tenant=where.tenant))
+        where = filters.where(store, (JobState.PENDING,))
+        require_known(store, where)
         if not yes and store.view(lambda transaction: transaction.list_jobs(where, limit=1)):
-            click.confirm(f"Cancel all pending jobs{printable(whose)}?", abort=True, err=True)
-        canceled, after = 0, ""
+            click.confirm(f"Cancel all {filters.words('pending jobs')}?", abort=True, err=True)
+        ids, canceled, after = IdMaker(system_entropy()), 0, ""
         while True:
-            page, count = _cancel_page(store, where, after)
+            work = partial(cancel_page, where=where, after=after, now=now_of(store), make_id=ids.make)
+            count, following = store.write(work)
             canceled += count
-            if len(page) < CANCEL_BATCH:
+            if following is None:
                 break
-            after = page[-1]
-    click.echo(f"canceled {canceled:,} job{'' if canceled == 1 else 's'}{printable(whose)}", err=True)
+            after = following
+    click.echo(f"canceled {canceled:,} {filters.words('job' if canceled == 1 else 'jobs')}", err=True)
 
 
 # -- helpers
 
 
-def _page(transaction: Transaction, where: JobFilter, limit: int, now: Instant) -> tuple[list[Job], bool, set[JobId]]:
-    """The newest jobs, whether there are more, and which of them no live worker can run."""
-    jobs, more = page_of_jobs(transaction, where, limit=limit, newest_first=True)
+def _page(
+    transaction: Transaction, where: JobFilter, limit: int, after: JobId | None, now: Instant
+) -> tuple[list[Job], str | None, set[JobId]]:
+    """The newest jobs, where to go on, and which of them no live worker can run."""
+    jobs, more = page_of_jobs(transaction, where, limit=limit, after=after, newest_first=True)
     return jobs, more, blocked(jobs, transaction.workers_alive(now), now)
 
 
@@ -222,17 +226,6 @@ def found_in(store: Store, text: str) -> Job:
     """The job with this id. Raises InvalidArguments, JobNotFound."""
     job_id = job_id_of(text)
     return store.view(lambda transaction: job_found(transaction, job_id, chosen_tenant()))
-
-
-def _cancel_page(store: Store, where: JobFilter, after: str) -> tuple[list[JobId], int]:
-    """Cancel one page of jobs; returns their ids, and how many were unfinished."""
-    now, ids = now_of(store), IdMaker(system_entropy())
-
-    def work(transaction: Transaction) -> tuple[list[JobId], int]:
-        page = [each.id for each in transaction.list_jobs(where, limit=CANCEL_BATCH, after=after)]
-        return page, cancel_many(transaction, page, tenant=chosen_tenant(), now=now, make_id=ids.make)
-
-    return store.write(work)
 
 
 def _cancel(store: Store, text: str, stop: Stop) -> bool:

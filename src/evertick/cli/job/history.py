@@ -8,7 +8,7 @@ from evertick.api.jobs import AttemptView, JobLogLine, JobLogs
 from evertick.base.ids import JobId
 from evertick.base.instants import Instant
 from evertick.base.records.history import JobCounts, JobLine
-from evertick.base.records.jobs import UNFINISHED, Job
+from evertick.base.records.jobs import UNFINISHED, Job, JobFilter
 from evertick.cli.core.change_waiter import ChangeWaiter
 from evertick.cli.core.databases import chosen_tenant, data_options, now_of, open_database
 from evertick.cli.core.durations import length
@@ -16,6 +16,7 @@ from evertick.cli.core.escaping import printable
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.output import OutputOptions, output_option, row_options, words_of
 from evertick.cli.dev.lines import error_line
+from evertick.cli.job.choosing import require_known
 from evertick.cli.job.commands import found_in
 from evertick.engine.jobs.repair import job_found
 from evertick.store.contract.store import Store, Transaction
@@ -77,13 +78,16 @@ def logs(job_id: str, follow: bool, db: str | None, out: OutputOptions) -> int:
 
 
 @click.command()
+@click.option("--function", metavar="NAME", help="Only jobs of this function.")
 @data_options
 @row_options
-def counts(db: str | None, out: OutputOptions) -> None:
+def counts(function: str | None, db: str | None, out: OutputOptions) -> None:
     """Show how many jobs each function has, by state. The counts are kept, so this takes no longer with more jobs."""
     chosen = out.columns(COUNT_FIELDS, COUNT_FIELDS)
     with open_database(db) as store:
-        found = store.view(lambda transaction: transaction.count_jobs(chosen_tenant()))
+        found = store.view(lambda transaction: transaction.count_jobs(chosen_tenant(), name=function))
+        if not found:
+            require_known(store, JobFilter(tenant=chosen_tenant(), name=function))
     rows = [{"function": name, **each._asdict()} for name, each in found.items()]
     shown = [{name: value if isinstance(value, str) else f"{value:,}" for name, value in row.items()} for row in rows]
     out.write_rows(rows, shown, chosen)

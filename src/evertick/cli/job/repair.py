@@ -14,7 +14,7 @@ from evertick.app.paging import whole_jobs
 from evertick.app.scheduling.job_builder import check_horizon
 from evertick.app.scheduling.quotas import Quotas
 from evertick.base.errors import EvertickError, InvalidArguments
-from evertick.base.ids import IdMaker, JobId, ScheduleId, system_entropy
+from evertick.base.ids import IdMaker, JobId, system_entropy
 from evertick.base.instants import Instant, to_iso
 from evertick.base.records.jobs import Job, JobFilter, JobState
 from evertick.cli.core.databases import chosen_tenant, data_options, now_of, open_database
@@ -22,7 +22,7 @@ from evertick.cli.core.escaping import printable
 from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions, is_terminal, output_option
-from evertick.cli.job.choosing import moment_of, require_known
+from evertick.cli.job.choosing import JobFilters, moment_of, require_known
 from evertick.cli.job.commands import job_id_of
 from evertick.cli.root import fail
 from evertick.cli.schedule.flags import json_object
@@ -36,14 +36,10 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class JobChoice:
-    """Jobs by their ids, or all that a filter chooses."""
+class JobChoice(JobFilters):
+    """Jobs by their ids, or all that filters choose."""
 
     job_ids: tuple[str, ...] = shared(click.argument("job_ids", metavar="[ID]...", nargs=-1))
-    function: str | None = flag("--function", metavar="NAME", help="All jobs of this function.")
-    schedule: str | None = flag("--schedule", metavar="ID", help="All jobs that this schedule has started.")
-    since: str | None = flag("--since", metavar="TIME", help="All that were due at this time or later, such as now-1h.")
-    until: str | None = flag("--until", metavar="TIME", help="All that were due before this time.")
     is_all: bool = flag("--all", default=False, help="All of them.")
     yes: bool = flag("--yes", default=False, help="Do not ask for confirmation.")
     db: str | None = shared(data_options)
@@ -59,20 +55,15 @@ class JobChoice:
 
         Raises UsageError, InvalidSpec.
         """
-        filters = (self.function, self.schedule, self.since, self.until)
-        is_filtered = self.is_all or any(each is not None for each in filters)
+        is_filtered = self.is_all or self.is_given
         if bool(self.job_ids) == is_filtered:
             raise click.UsageError(
-                f"name the jobs to {verb} by their ids, or choose them with --function, --schedule, --since, "
-                "--until or --all"
+                f"name the jobs to {verb} by their ids, or choose them with --function, --schedule, --key, "
+                "--error, --blocked, --since, --until or --all"
             )
         if not is_filtered:
             return list(self.job_ids)
-        where = JobFilter(
-            tenant=chosen_tenant(), states=states, name=self.function,
-            schedule_id=None if self.schedule is None else ScheduleId(self.schedule),
-            due_from=moment_of(store, self.since, "--since"), due_until=moment_of(store, self.until, "--until"),
-        )  # fmt: skip
+        where = self.where(store, states)
         found = _ids(store, where, meant)
         if not found:
             require_known(store, where)

@@ -18,6 +18,7 @@ from evertick.base.records.jobs import (
     Completion,
     FunctionKind,
     JobEnd,
+    JobFilter,
     JobState,
     NewJob,
     OccurrenceRef,
@@ -32,6 +33,8 @@ from evertick.store.contract.store import Transaction
 T = TypeVar("T")
 
 MakeId = Callable[[str, Instant], str]
+CANCEL_PAGE: Final = 1_000
+"""Jobs that are canceled in one transaction, where many are."""
 CANCELED: Final = RunOutcome.CANCELED.value
 CANCELED_BY: Final = {Stop.CANCEL: CANCELED, Stop.FORCE: RunOutcome.TERMINATED.value}
 FAILED: Final = RunOutcome.FAILED.value
@@ -105,6 +108,15 @@ def cancel_many(
 ) -> int:
     """Cancel unfinished jobs; returns how many there were."""
     return sum(cancel(transaction, job_id, tenant=tenant, now=now, make_id=make_id) for job_id in ids)
+
+
+def cancel_page(
+    transaction: Transaction, where: JobFilter, *, after: str, now: Instant, make_id: MakeId
+) -> tuple[int, str | None]:
+    """Cancel a page of the jobs that `where` chooses, beyond the id `after`; returns how many, and where to go on."""
+    found, following = transaction.look_for_jobs(where, limit=CANCEL_PAGE, after=after)
+    ids = [job.id for job in found]
+    return cancel_many(transaction, ids, tenant=where.tenant, now=now, make_id=make_id), following
 
 
 def _read(stored: Stored[T] | None, job_id: JobId) -> T | None:

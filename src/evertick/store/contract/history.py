@@ -1,13 +1,23 @@
 """The contract for looking at jobs: lists, counts, attempts and logs; and for removing what is old."""
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.history import JobAttempt, JobCounts, JobLine
+from evertick.base.records.history import FailedJob, JobAttempt, JobCounts, JobGroup, JobLine
 from evertick.base.records.jobs import JobFilter, JobSummary
 from evertick.base.records.logs import LogLine
+
+
+class JobsFound(NamedTuple):
+    """A page of jobs. `after` is where the next one begins, None if nothing is left.
+
+    A page of a list with filters that no index serves may have few jobs, or none, and go on all the same.
+    """
+
+    jobs: list[JobSummary]
+    after: str | None
 
 
 class History(Protocol):
@@ -16,11 +26,28 @@ class History(Protocol):
     def list_jobs(
         self, where: JobFilter, *, limit: int, after: str | None = None, newest_first: bool = False
     ) -> list[JobSummary]:
-        """Jobs in the order of their creation, beyond the id `after`. Reads no arguments, results and errors."""
+        """Jobs in the order of their creation, beyond the id `after`. Reads no arguments, results and errors.
+
+        Looks until it has found `limit` of them, or none are left.
+        """
         ...
 
-    def count_jobs(self, tenant: TenantId) -> dict[str, JobCounts]:
-        """How many jobs each function of a tenant has, by name. The counts are kept: nothing is counted."""
+    def look_for_jobs(
+        self, where: JobFilter, *, limit: int, after: str | None = None, newest_first: bool = False
+    ) -> JobsFound:
+        """As `list_jobs`, but it looks through a few thousand rows at most, and says where to go on."""
+        ...
+
+    def job_groups(self, tenants: Sequence[TenantId], *, now: Instant, limit: int) -> list[JobGroup]:
+        """The unfinished jobs of tenants, in groups; of the first `limit` jobs."""
+        ...
+
+    def failed_since(self, tenants: Sequence[TenantId], *, since: Instant, limit: int) -> list[FailedJob]:
+        """Jobs of tenants that failed at `since` or later, at most `limit`, in no order."""
+        ...
+
+    def count_jobs(self, tenant: TenantId, *, name: str | None = None) -> dict[str, JobCounts]:
+        """How many jobs each function of a tenant has, by name; or one of them. The counts are kept."""
         ...
 
     def sum_counts(self, *, limit: int) -> int:

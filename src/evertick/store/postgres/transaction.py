@@ -43,6 +43,8 @@ RESET: Final = (
     "set local enable_seqscan = on"
 )
 """In one round trip. PostgreSQL runs it as it is: an unprepared text without parameters may hold many statements."""
+_PLANNED_EACH_TIME: Final = ("list_finished", "list_unfinished", "edge_")
+"""Lists: which index is the right one depends on what a filter asks for, so a plan for any value would not do."""
 USERS_SEEN_MAX: Final = 100
 NOT_HERE: Final = (pg_errors.InsufficientPrivilege, pg_errors.UndefinedFunction, pg_errors.FeatureNotSupported)
 """What a server says that keeps NOTIFY or advisory locks from this user, or has none."""
@@ -207,7 +209,8 @@ class PostgresTransaction(SqlTransaction):
     def _fetch(self, name: str, params: Mapping[str, Any]) -> list[Row]:
         self._executed.add(name)
         try:
-            return self._cursor.execute(self._statements[name].encode(), params).fetchall()
+            prepare = False if name.startswith(_PLANNED_EACH_TIME) else None
+            return self._cursor.execute(self._statements[name].encode(), params, prepare=prepare).fetchall()
         except UnicodeEncodeError as error:
             raise unstorable(params, error) from error
         except psycopg.Error as error:

@@ -1,71 +1,37 @@
-"""The history of jobs over SQL: lists, kept counts, attempts and logs; and what is old is removed."""
+"""The history of jobs over SQL: kept counts, attempts and logs; and what is old is removed."""
 
 import json
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from heapq import merge
 from typing import Final
 
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.history import JobAttempt, JobCounts, JobLine
-from evertick.base.records.jobs import JOB_ERROR, JobFilter, JobState, JobSummary
+from evertick.base.records.jobs import JOB_ERROR
 from evertick.base.records.logs import LogLine
-from evertick.store.transaction.driver import Driver, Row
-from evertick.store.transaction.jobs import FINISHED, summary_of
-
-_HIGHEST_ID: Final = "\x7f"
+from evertick.store.transaction.lists import SqlLists
 
 LOG_COLUMNS: Final = ("job_id", "attempt", "number", "at", "level", "text", "is_cut")
 LINES_PRUNED_MAX: Final = 5_000
 """Lines of logs removed in one transaction."""
 
 
-class SqlHistory(Driver):
+class SqlHistory(SqlLists):
     """The contract `History`."""
 
     @abstractmethod
     def _delete_history(self, ids: str) -> None:
         """Remove finished jobs, a JSON list of ids, but for their logs."""
 
-    def list_jobs(
-        self, where: JobFilter, *, limit: int, after: str | None = None, newest_first: bool = False
-    ) -> list[JobSummary]:
-        """One page of each state that is asked for, put together: each is read in the order of an index."""
-        params = {
-            "tenant": where.tenant,
-            "name": where.name,
-            "schedule_id": where.schedule_id,
-            "parent_id": where.parent_id,
-            "due_from": where.due_from,
-            "due_until": where.due_until,
-            "beyond": after or (_HIGHEST_ID if newest_first else ""),
-            "limit": limit,
-        }
-        by, order = _index_for(where), " desc" if newest_first else " asc"
-        states = where.states or tuple(JobState)
-        with_running = JobState.IN_PROGRESS in states
-        pages = []
-        if JobState.PENDING in states:
-            name = f"list_unfinished{by}{order}" if by else f"list_unfinished_of_all{order}"
-            pages.append(self._fetch(name, params | {"with_running": int(with_running)}))
-        elif with_running:
-            pages.append(self._fetch(f"list_running{order}", params))
-        pages += [
-            self._fetch(f"list_finished{by}{order}", params | {"state": state.value})
-            for state in FINISHED
-            if state in states
-        ]
-        rows = merge(*pages, key=_id_of, reverse=newest_first)
-        return [summary_of(row) for row, _ in zip(rows, range(limit), strict=False)]
-
-    def count_jobs(self, tenant: TenantId) -> dict[str, JobCounts]:
-        running = {row[0]: row[1] for row in self._fetch("count_running", {"tenant": tenant})}
+    def count_jobs(self, tenant: TenantId, *, name: str | None = None) -> dict[str, JobCounts]:
+        which = {"tenant": tenant, "name": name}
+        running = {row[0]: row[1] for row in self._fetch("count_running", which)}
         counts = {}
-        for name, unfinished, *ended in self._fetch("count_jobs", {"tenant": tenant}):
+        for function, unfinished, *ended in self._fetch("count_jobs", which):
             if unfinished or any(ended):
-                runs = running.get(name, 0)
-                counts[name] = JobCounts(unfinished - runs, runs, *ended)
+                runs = running.get(function, 0)
+                counts[function] = JobCounts(unfinished - runs, runs, *ended)
         return dict(sorted(counts.items()))
 
     def sum_counts(self, *, limit: int) -> int:
@@ -95,16 +61,3 @@ class SqlHistory(Driver):
         self._delete_history(ids)
         self._run("drop_empty_counts", {})
         return len(expired)
-
-
-def _index_for(where: JobFilter) -> str:
-    """The index that narrows a list most."""
-    if where.parent_id is not None:
-        return " by parent"
-    if where.schedule_id is not None:
-        return " by schedule"
-    return "" if where.name is None else " by name"
-
-
-def _id_of(row: Row) -> str:
-    return str(row[0])

@@ -17,12 +17,9 @@ from evertick.store.transaction.ledger import SqlLedger
 from evertick.store.transaction.pools import SqlPools
 from evertick.store.transaction.schedules import SqlSchedules
 from evertick.store.transaction.tenants import SqlTenants
-from evertick.store.transaction.workers import SqlWorkers
 
 
-class SqlTransaction(
-    SqlJobs, SqlHistory, SqlClaims, SqlWorkers, SqlDocuments, SqlSchedules, SqlLedger, SqlTenants, SqlPools
-):
+class SqlTransaction(SqlJobs, SqlHistory, SqlClaims, SqlDocuments, SqlSchedules, SqlLedger, SqlTenants, SqlPools):
     """One transaction on a SQL database."""
 
     def __init__(self) -> None:

@@ -2,3 +2,4 @@
 select name, unfinished, success, failed, canceled
   from job_counts
  where tenant = :tenant
+   and (cast(:name as text) is null or name = :name)

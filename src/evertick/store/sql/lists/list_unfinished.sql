@@ -3,11 +3,8 @@
 select id, tenant, kind, name, state, requested_at, due_at, created_at, started_at, null, attempt, failures, crashes,
        worker_id, parent_id, key, schedule_id, pool, priority, stop
   from jobs
- where tenant = :tenant {by} and {id} {beyond} :beyond
+ where tenant = :tenant {by} and state in ('pending', 'in_progress') and {id} {beyond} :beyond and {id} {within} :horizon
    and (:with_running = 1 or state <> 'in_progress' or kind <> 'action')
-   and (cast(:name as text) is null or name = :name)
-   and (cast(:schedule_id as text) is null or schedule_id = :schedule_id)
-   and (cast(:due_from as bigint) is null or due_at >= :due_from)
-   and (cast(:due_until as bigint) is null or due_at < :due_until)
+{narrowed}
  order by {id} {order}
  limit :limit

@@ -1,0 +1,33 @@
+-- due_queues: the functions, pools and queues of a tenant's due jobs. One step of the index jobs_ready for each queue; of
+-- jobs that are not made ready yet, and of suspects, the first 1,000 of all tenants.
+with recursive ready (due) as (
+    select (select queue from jobs where state = 'pending' and stage = 'ready' order by queue limit 1)
+    union all
+    select (select queue from jobs where state = 'pending' and stage = 'ready' and queue > ready.due
+             order by queue limit 1)
+      from ready
+     where ready.due is not null
+)
+select name, pool, queue
+  from ready
+  join jobs on id = (select id
+                       from jobs
+                      where state = 'pending' and stage = 'ready' and queue = ready.due and tenant = :tenant
+                      order by rank, id
+                      limit 1)
+union all
+select name, pool, queue
+  from (select name, pool, queue, tenant
+          from jobs
+         where state = 'pending' and stage = 'waiting' and due_at <= :now
+         order by due_at, id
+         limit 1000) as waiting
+ where tenant = :tenant
+union all
+select name, pool, queue
+  from (select name, pool, queue, tenant
+          from jobs
+         where state = 'pending' and stage = 'suspect' and due_at <= :now
+         order by due_at, id
+         limit 1000) as suspects
+ where tenant = :tenant

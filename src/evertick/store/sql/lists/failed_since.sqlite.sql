@@ -1,0 +1,8 @@
+-- failed_since: jobs of the tenants in the JSON list :tenants that failed at :since or later, at most :limit. Reads the
+-- index history_failed.
+select h.tenant, h.name, h.completed_at, h.id
+  from json_each(:tenants) as t
+ cross join history as h indexed by history_failed
+    on h.tenant = t.value
+ where h.state = 'failed' and h.completed_at >= :since
+ limit :limit

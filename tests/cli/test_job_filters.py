@@ -1,0 +1,115 @@
+"""Filters of `evertick job list`, `retry` and `cancel-all`: by key, by error, and what no live worker runs."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from evertick import App, MutationCtx
+from evertick.store.transaction import lists
+from tests.app.engine import Engine
+from tests.cli.desk import Command, work_off
+
+
+@pytest.fixture
+def shop(command: Command) -> Iterator[App]:
+    """An app with a function that fails for some customers."""
+    app = App("shop")
+
+    @app.mutation(name="shop.bill")
+    def bill(ctx: MutationCtx, customer: str) -> None:
+        if customer != "ann":
+            raise LookupError(f"no customer {customer!r}")
+
+    assert app.environment
+    yield app
+    app.close()
+
+
+def ids(command: Command, *words: str) -> list[str]:
+    """The jobs that a list shows, as JSON."""
+    return [row["id"] for row in command("job", "list", "-o", "json", *words).json]
+
+
+def test_jobs_are_listed_and_retried_by_key_and_by_error(shop: App, command: Command) -> None:
+    ann, bob, cat = (
+        shop.scheduler.using(key=f"bill {name}").run_after(0, "shop.bill", name) for name in ("ann", "bob", "cat")
+    )
+    work_off(shop, 3)
+    again = shop.scheduler.using(key="bill ann").run_after(60, "shop.bill", "ann")
+
+    assert ids(command, "--key", "bill ann") == [again, ann]
+    assert ids(command, "--key", "bill ann", "--state", "success") == [ann]
+    assert ids(command, "--error", "lookuperror: no customer") == [cat, bob]
+    assert ids(command, "--error", "'bob'", "--function", "shop.bill") == [bob]
+    nothing = command("job", "list", "--error", "no route")
+    assert (nothing.code, nothing.out, nothing.err) == (0, "", "no jobs\n")
+    retried = command("job", "retry", "--error", "'bob'", "--yes", "-o", "json")
+    assert [row["job_id"] for row in retried.json] == [bob]
+    assert command("job", "retry", "--key", "bill cat", "--yes", "-o", "json").json[0]["job_id"] == cat
+    canceled = command("job", "cancel-all", "--key", "bill ann", "--yes")
+    assert (canceled.code, canceled.err) == (0, "canceled 1 job that the filters choose\n")
+    assert ids(command, "--key", "bill ann", "--state", "canceled") == [again]
+
+
+def test_blocked_jobs_are_listed_moved_and_canceled(shop: App, command: Command) -> None:
+    other = App("shop")
+    other.mutation(name="shop.other")(lambda ctx: None)
+    with Engine(other) as engine:
+        engine.wait(other.scheduler.run_after(0, "shop.other"))  # it lives
+        first, second = (shop.scheduler.run_after(0, "shop.bill", name) for name in ("ann", "bob"))
+
+        rows = command("job", "list", "--blocked", "-o", "json").json
+        assert [(row["id"], row["blocked"]) for row in rows] == [(second, True), (first, True)]
+        assert ids(command, "--blocked", "--function", "shop.bill", "--state", "pending") == [second, first]
+        moved = command("job", "reschedule", "--blocked", "--at", "now+1h", "--yes", "-o", "json")
+        assert {row["job_id"] for row in moved.json} == {first, second}
+        third = shop.scheduler.run_after(0, "shop.bill", "cat")
+        canceled = command("job", "cancel-all", "--blocked", "--yes")
+        assert (canceled.code, canceled.err) == (0, "canceled 1 job that the filters choose\n")
+        assert ids(command, "--state", "canceled") == [third]
+    other.close()
+    assert command("job", "list", "--blocked").err == "no jobs\n"
+
+
+def test_a_page_says_where_the_next_one_begins(shop: App, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [shop.scheduler.run_after(3_600, "shop.bill", str(number)) for number in range(60)]
+    full = command("job", "list", "--fields", "id")
+    assert full.err == f"these are the newest 50; there are more: --limit, or --cursor {made[10]}\n"
+    assert ids(command, "--cursor", made[10]) == made[9::-1]
+
+    monkeypatch.setattr(lists, "LOOK_MAX", 45)
+    part = command("job", "list", "--since", "now+2h")
+    assert (part.code, part.out) == (0, "")
+    assert part.err == f"only some of the jobs were looked through; go on with --cursor {made[15]}\n"
+    assert command("job", "list", "--since", "now+2h", "--cursor", made[15]).err == "no jobs\n"
+
+
+def test_counts_of_one_function(shop: App, command: Command) -> None:
+    shop.scheduler.run_after(60, "shop.bill", "ann")
+
+    [row] = command("job", "counts", "--function", "shop.bill", "-o", "json").json
+
+    assert (row["function"], row["pending"]) == ("shop.bill", 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["list", "--error", ""], 2, "--error takes a text that is not empty"),
+        (["list", "--blocked", "--state", "failed"], 2, "--blocked: only pending jobs can be blocked"),
+        (["retry", "--blocked", "--yes"], 2, "--blocked: only pending jobs can be blocked"),
+        (["list", "--cursor", "schedule_1"], 2, "'schedule_1' is not the id of a job"),
+        (["cancel-all", "--since", "soonish", "--yes"], 2, "--since"),
+        (["cancel-all", "--schedule", "nightyl", "--yes"], 3, "no schedule 'nightyl'"),
+        (["counts", "--function", "shop.bil"], 3, "did you mean shop.bill"),
+    ],
+)
+def test_wrong_input_is_one_line_and_an_exit_code(
+    shop: App, command: Command, words: list[str], code: int, message: str
+) -> None:
+    shop.scheduler.run_after(60, "shop.bill", "ann")
+
+    done = command("job", *words)
+
+    assert (done.code, done.out) == (code, "")
+    assert message in done.err.splitlines()[-1]
