@@ -35,7 +35,7 @@ class History(Protocol):
     def look_for_jobs(
         self, where: JobFilter, *, limit: int, after: str | None = None, newest_first: bool = False
     ) -> JobsFound:
-        """As `list_jobs`, but it looks through a few thousand rows at most, and says where to go on."""
+        """As `list_jobs`, but it looks through two thousand rows of each index at most, and says where to go on."""
         ...
 
     def job_groups(self, tenants: Sequence[TenantId], *, now: Instant, limit: int) -> list[JobGroup]:

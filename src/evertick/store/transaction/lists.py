@@ -21,7 +21,7 @@ from evertick.store.transaction.driver import Row
 from evertick.store.transaction.jobs import FINISHED, summary_of
 from evertick.store.transaction.workers import SqlWorkers
 
-LOOK_MAX: Final = 5_000
+LOOK_MAX: Final = 2_000
 """Rows of an index that one page looks through for what the index does not narrow."""
 _HIGHEST_ID: Final = "\x7f"
 
