@@ -261,6 +261,8 @@ def test_log_lines_are_kept_with_the_run_and_passed_on(app: App, caplog: pytest.
     ]
     assert ("WARNING", "w x", chatty.name) in lines
     assert ("INFO", "an action speaks", act.name) in lines
+    places = {(r.__dict__["job_id"], r.__dict__["attempt"]) for r in caplog.records if r.name.endswith("functions")}
+    assert places == {(job_id, 1) for job_id in ids}
 
 
 def test_a_line_that_cannot_be_written_does_not_end_the_function(app: App) -> None:

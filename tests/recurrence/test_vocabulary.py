@@ -85,6 +85,25 @@ def test_the_common_keywords_are_kept() -> None:
     assert first(spec, "2026-07-31T14:00:00Z") == "2026-09-01T09:00:00-04:00"
 
 
+def test_an_exclusion_may_be_written_in_its_wire_form() -> None:
+    """As the command line and the API write it: the holidays of a country, a calendar, days."""
+    wire = {"holidays": {"country": "US", "subdivision": "CA"}}
+    spec = cron("0 9 * * *", except_=[wire, date(2026, 1, 2), {"calendar": {"month": "12"}}])
+
+    assert spec.excludes[0] == spec_from_wire({"except": [wire]}).excludes[0]
+    assert [type(each).__name__ for each in spec.excludes] == ["Holidays", "Dates", "Calendar"]
+    assert first(spec, "2026-11-25T12:00:00Z").startswith("2026-11-28")
+    with pytest.raises(InvalidSpec, match="holiday"):
+        cron("0 9 * * *", except_={"holiday": {"country": "US"}})
+
+
+def test_a_wrong_zone_beside_a_sentence_is_no_mistake_of_the_sentence() -> None:
+    with pytest.raises(InvalidSpec, match="no such time zone; did you mean Europe/Berlin") as refused:
+        sentence("every day at 02:30, except holidays in Germany", tz="Europe/Berlinn")
+
+    assert "cron line" not in str(refused.value)
+
+
 def test_a_sentence_and_the_keywords_add_up() -> None:
     said = "every day at noon except weekends, ending 1 July 2026"
     spec = sentence(said, except_=date(2026, 5, 25), start=datetime(2026, 5, 22, tzinfo=UTC), jitter=30)

@@ -250,6 +250,20 @@ def test_a_spec_without_sources_is_for_triggers(world: OpenWorld) -> None:
     assert len(w.query("ticks")) == 1
 
 
+def test_a_schedule_without_times_stays_until_it_is_deleted(world: OpenWorld) -> None:
+    """It has no last time after which it would be over, however long no trigger comes."""
+    w = world(app)
+    app.schedules.create("by hand", when=[], do=tick)
+
+    w.advance(timedelta(days=40))
+    assert app.schedules.get("by hand").status == "active"
+    app.schedules.trigger("by hand")
+    w.advance(timedelta(days=40))
+
+    assert app.schedules.get("by hand").status == "active"
+    assert len(w.query("ticks")) == 1
+
+
 def test_a_function_of_another_app_is_refused(world: OpenWorld) -> None:
     world(app)
     other = App("other")

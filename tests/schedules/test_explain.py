@@ -57,6 +57,18 @@ def test_a_run_that_goes_on_or_failed_is_told_so(world: OpenWorld) -> None:
     assert "evertick job" in fails.fix
 
 
+def test_the_cure_quotes_an_id_that_the_shell_would_split(world: OpenWorld) -> None:
+    w = world(app)
+    app.schedules.create("clear carts", when=every(minutes=1), do=nap.args(1))
+    app.schedules.pause("clear carts", "cleaning")
+    w.advance(90)
+
+    fix = app.schedules.explain("clear carts", minutes(1)).fix
+
+    assert fix is not None
+    assert "'clear carts'" in fix
+
+
 def test_a_time_during_a_pause_names_who_paused_and_why(world: OpenWorld) -> None:
     w = world(app)
     app.schedules.create("s", when=every(minutes=1), do=tick)

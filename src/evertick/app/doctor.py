@@ -143,11 +143,12 @@ def _of_schedule(app: "App", row: Schedule) -> Iterator[Finding]:
     whose = _whose(row.tenant)
     match complaint.problem:
         case Problem.ARGUMENTS:
-            fix = f"evertick schedule update {row.id} --function {complaint.function} --input JSON{whose}"
+            fix = f"evertick schedule update {shlex.quote(row.id)} --function {complaint.function} --input JSON{whose}"
         case Problem.UNREADABLE:
-            fix = f"deploy the release that wrote it, or: evertick schedule delete {row.id}{whose}"
+            fix = f"deploy the release that wrote it, or: evertick schedule delete {shlex.quote(row.id)}{whose}"
         case _:
-            fix = f"{_alias(app, complaint)}evertick schedule update {row.id} --function NAME{whose}, or delete it"
+            update = f"evertick schedule update {shlex.quote(row.id)} --function NAME{whose}"
+            fix = f"{_alias(app, complaint)}{update}, or delete it"
     yield _finding(row.kind, row.tenant, row.id, complaint, fix)
 
 

@@ -17,7 +17,7 @@ Each word returns a `Spec`. They all take the same keywords:
 Errors raise InvalidSpec here, not when the schedule first runs.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Any, Final, TypedDict, Unpack
@@ -38,8 +38,8 @@ from evertick.recurrence.spec.text import shown
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND: Final = timedelta(seconds=1)
 
-Excepted = Spec | exclude.Exclusion | date | tuple[date, date]
-"""What may be left out."""
+Excepted = Spec | exclude.Exclusion | date | tuple[date, date] | Mapping[str, object]
+"""What may be left out. A mapping is an exclusion in its wire form: `{"holidays": {"country": "US"}}`."""
 
 
 class Common(TypedDict, total=False):
@@ -279,6 +279,10 @@ def _exclusions(excepted: Excepted | Iterable[Excepted]) -> Iterable[exclude.Exc
         yield from excepted.excludes
     elif isinstance(excepted, exclude.Calendar | exclude.Cron | exclude.Dates | exclude.DateRange | exclude.Holidays):
         yield excepted
+    elif isinstance(excepted, Mapping):
+        from evertick.recurrence.wire.reading import spec_from_wire  # costs more than all else here, and few need it
+
+        yield from spec_from_wire({"except": [dict(excepted)]}).excludes
     elif isinstance(excepted, date):
         yield exclude.Dates(days=(_day(excepted),))
     elif isinstance(excepted, tuple) and len(excepted) == 2 and all(isinstance(one, date) for one in excepted):

@@ -96,7 +96,10 @@ class Run:
             from evertick.app.run.logs import RunLog  # loads `logging`, which programs that only register do not need
 
             self.lines = self.lines or AttemptLog()
-            self._log = RunLog(self.name, self.clock, self.lines)
+            where: dict[str, object] = {"function": self.name}
+            if (job_id := self.job_id or self.origin_id) is not None:
+                where |= {"job_id": job_id, "attempt": self.attempt}
+            self._log = RunLog(where, self.clock, self.lines)
         return self._log
 
 

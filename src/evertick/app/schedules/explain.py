@@ -8,6 +8,7 @@ from before the schedule, or older than the ledger's retention.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from evertick.api.reports import Answer, Check, Explanation, Missing
@@ -133,7 +134,7 @@ def _of_clock_ahead(chain: _Chain, seen_until: Instant, own: OccurrenceRow) -> E
         f"{own.fate} while the clock was ahead ({own.reason}); the schedule is silent until {to_iso(seen_until)}, "
         "unless it is told to count from now"
     )
-    return chain.with_rows(own, sentence, f"evertick schedule resume {chain.schedule} --from-now")
+    return chain.with_rows(own, sentence, f"{_command('resume', chain.schedule)} --from-now")
 
 
 def _of_nothing(chain: _Chain, row: Schedule) -> Explanation:
@@ -150,7 +151,7 @@ def _of_nothing(chain: _Chain, row: Schedule) -> Explanation:
         return chain.without_row(
             Missing.OTHER_SPEC,
             f"the schedule had another rule then (changed at {to_iso(metadata.spec_at)}), which did not name this time",
-            f"evertick schedule history {row.id}",
+            _command("history", row.id),
         )
     times = times_of(row)
     if not _matched(chain, times):
@@ -163,7 +164,7 @@ def _of_nothing(chain: _Chain, row: Schedule) -> Explanation:
         return chain.without_row(
             Missing.PAUSED,
             f"the schedule is {pause_detail(state.pause)}",
-            f"evertick schedule resume {row.id}",
+            _command("resume", row.id),
         )
     if state.ending is not None and at > state.seen_until:
         chain.stopped("limit", f"ended: {state.ending}")
@@ -215,7 +216,7 @@ def _of_row(chain: _Chain, row: Schedule | None, found: OccurrenceRow) -> Explan
         chain.passed(name, _PASSED[name].format(late=late))
     if found.fate == Fate.BUFFERED:
         chain.stopped("overlap", found.detail)
-        return chain.with_rows(found, f"buffered: {found.detail}", f"evertick schedule describe {chain.schedule}")
+        return chain.with_rows(found, f"buffered: {found.detail}", _command("describe", chain.schedule))
     return _of_run(chain, found)
 
 
@@ -280,19 +281,24 @@ _PASSED: Final = {
 def _fix(chain: _Chain, reason: Reason, found: OccurrenceRow) -> str | None:
     match reason:
         case Reason.PAUSED:
-            return f"evertick schedule resume {chain.schedule}; then {_backfill_command(chain.schedule, chain.at)}"
+            return f"{_command('resume', chain.schedule)}; then {_backfill_command(chain.schedule, chain.at)}"
         case Reason.OVERLAP:
-            return f"let such times wait: evertick schedule update {chain.schedule} --overlap-policy BufferOne"
+            return f"let such times wait: {_command('update', chain.schedule)} --overlap-policy BufferOne"
         case Reason.LIMIT:
-            return f"evertick schedule update {chain.schedule} --unset remaining-actions"
+            return f"{_command('update', chain.schedule)} --unset remaining-actions"
         case Reason.TARGET_INELIGIBLE | Reason.DELETED | Reason.SUPERSEDED:
             return None
         case _:
             return _backfill_command(chain.schedule, chain.at) if found.origin == Origin.SCHEDULE else None
 
 
+def _command(verb: str, schedule_id: str) -> str:
+    """A command for a terminal; ids may hold spaces."""
+    return f"evertick schedule {verb} {quote(schedule_id)}"
+
+
 def _backfill_command(schedule_id: str, at: Instant) -> str:
-    return f"evertick schedule backfill {schedule_id} --start-time {to_iso(at)} --end-time {to_iso(at)}"
+    return f"{_command('backfill', schedule_id)} --start-time {to_iso(at)} --end-time {to_iso(at)}"
 
 
 def _late(found: OccurrenceRow) -> str:

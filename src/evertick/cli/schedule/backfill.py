@@ -7,6 +7,7 @@ progress is shown; Ctrl-C leaves it alone.
 
 import sys
 from dataclasses import dataclass
+from shlex import quote
 from typing import Final, TypedDict
 
 import click
@@ -121,7 +122,7 @@ def backfill(sid: str, flags: BackfillFlags, db: str | None, out: OutputOptions)
             try:
                 found = _until_done(session, found)
             except KeyboardInterrupt:
-                again = f"evertick schedule backfill {found.schedule} --watch {found.id}"
+                again = f"evertick schedule backfill {quote(found.schedule)} --watch {found.id}"
                 click.echo(printable(f"\nthe backfill goes on; look again with: {again}".strip()), err=True)
                 return Exit.INTERRUPTED
         row = found.to_json()

@@ -4,6 +4,7 @@ Programs get the JSON form of the schemas in `evertick.api`.
 """
 
 from datetime import datetime
+from shlex import quote
 from typing import Final
 
 from evertick.api.schedules import BackfillView, OccurrenceView, RunView, ScheduleDescription
@@ -116,7 +117,7 @@ def _silent(schedule: ScheduleDescription) -> str:
     """What it means that the clock was set back, and the command that helps."""
     if schedule.silent_until is None:
         return ""
-    command = f"evertick schedule resume {schedule.id} --from-now"
+    command = f"evertick schedule resume {quote(schedule.id)} --from-now"
     return f"{iso(schedule.silent_until)}: the clock was ahead and times up to then were judged; {command}"
 
 

@@ -79,7 +79,7 @@ def _happened(schedule: Schedule, inputs: Inputs, now: Instant) -> Happened:
         # The room they have is what is left after all that happened.
         events += _backfill_portions(fold(state, events, now).state, times, now)
     events += inputs.requests
-    if following is None:
+    if following is None and times.recurrence.spec.has_sources:  # without any it waits for triggers, and never ends
         events.append(SpecEnded(at=now))  # after the requests: an update's new spec may have no further time
     return Happened(events, reports, following, more)
 

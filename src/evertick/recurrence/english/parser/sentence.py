@@ -37,6 +37,7 @@ from evertick.recurrence.spec.civil import DAY
 from evertick.recurrence.spec.sources import Moment, MomentKind
 from evertick.recurrence.spec.spec import Dst, Gap, Overlap, Spec
 from evertick.recurrence.spec.text import shown
+from evertick.recurrence.zones.names import zone_named
 
 __all__ = ["FORMS", "TEXT_MAX", "parse_sentence", "spec_of_text"]
 
@@ -97,9 +98,11 @@ def spec_of_text(text: str, zone: str | None = None, *, default_zone: str | None
 
     `zone` is the time zone that the caller asks for, `default_zone` the one of a sentence that names none.
 
-    Raises InvalidSpec for a text that is neither, which gives both reasons, and for a sentence that names another zone
-    than `zone`.
+    Raises InvalidSpec for an unknown `zone`; for a text that is neither, which gives both reasons; and for a sentence
+    that names another zone than `zone`.
     """
+    if zone is not None:
+        zone_named(zone, abbreviations=True)  # what is wrong with it is not wrong with the text
     try:
         return Spec(crons=(parse_cron(text),), time_zone=zone or default_zone)
     except InvalidSpec as problem:
