@@ -49,6 +49,7 @@ NAVIGATION = {
         "guide/your-own-transaction",
         "guide/sharing-a-database",
         "guide/pools",
+        "guide/workflows",
         "guide/tenants",
         "guide/idempotency",
         "guide/testing",

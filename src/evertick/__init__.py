@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from evertick.recurrence.builders import at as at, calendar as calendar, cron as cron, daily as daily
     from evertick.recurrence.builders import every as every, hourly as hourly, monthly as monthly, rrule as rrule
     from evertick.recurrence.builders import sentence as sentence, weekly as weekly
+    from evertick.rules.workflows.step import Step as Step
     from evertick.rules.schedules.policies import CatchUp as CatchUp, Overlap as Overlap
 else:
     __all__, _load, __dir__ = lazy_names(
@@ -56,6 +57,7 @@ else:
             "evertick.engine.runtime.settings": "Settings",
             "evertick.recurrence.builders": "at calendar cron daily every hourly monthly rrule sentence weekly",
             "evertick.rules.schedules.policies": "CatchUp Overlap",
+            "evertick.rules.workflows.step": "Step",
         },
     )
     __all__ += ["__version__"]

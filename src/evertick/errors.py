@@ -15,7 +15,8 @@ __all__ = [
     "AlreadyExists", "ArgumentsTooLarge", "Conflict", "DatabaseLocked", "DatabaseUnavailable", "DocumentNotFound",
     "EvertickError", "FunctionNotFound", "IdempotencyConflict", "InvalidArguments", "InvalidDatabaseUrl",
     "InvalidDelay", "InvalidSpec", "InvalidTenant", "InvalidText", "JobNotFound", "JobNotPending", "JobNotRetryable",
-    "LimitExceeded", "Misuse", "NotFound", "NotUnique", "OutcomeUnknown", "QuotaExceeded", "RegistrationError",
-    "ScheduleNotFound", "SchemaMismatch", "StorageFailed", "TooManyJobs", "TransactionRefused", "Unavailable",
-    "ValueTooLarge", "VersionConflict", "WriteConflict",
-]  # fmt: skip
+    "JournalTooLarge", "LimitExceeded", "Misuse", "NotDeterministic", "NotFound", "NotUnique", "OutcomeUnknown",
+    "QuotaExceeded", "RegistrationError", "ReplayMismatch", "RunNotOpen", "ScheduleNotFound", "SchemaMismatch",
+    "StepFailed", "StepOutcomeUnknown", "StepOutsideWorkflow", "StepStillRuns", "StorageFailed", "TooManyJobs",
+    "TransactionRefused", "Unavailable", "ValueTooLarge", "VersionConflict", "WorkflowFailed", "WorkflowStuck",
+    "WriteConflict", ]  # fmt: skip

@@ -13,9 +13,12 @@ from evertick.base.ids import DEFAULT_TENANT, TenantId, queue_of
 from evertick.base.instants import Instant
 from evertick.base.records.documents import StoredDocument
 from evertick.base.records.jobs import Call
+from evertick.base.records.journal import Row, RowKind
 from evertick.base.records.pools import PoolLimits
+from evertick.base.records.runs import MessageKind, NewMessage, RunRecord
 from evertick.base.records.tenants import TenantLimits
 from evertick.store.contract.store import Store, Transaction
+from evertick.store.contract.workflows import Entry
 from evertick.store.open import open_store
 from evertick.store.transaction.statements import load_statements
 from tests.store.rows import ACTION, ANN, MUTATION, NOW, at, claim_in, job_id, new_job, worker
@@ -25,6 +28,12 @@ QUEUE: Final = queue_of("default", "app.destruct")
 TENANTS: Final = 5
 ENTRIES: Final = 6_000
 JOB_ROWS: Final = [{"id": job_id(n), "attempt": 1, "state": "success", "completed_at": NOW} for n in range(50)]
+
+OWN_INDEXES: Final = ("jobs_", "history_", "job_counts_", "workers_", "calls_", "workflow_")
+LOCK_IN_ORDER: Final = {"reach_runs"}
+"""They sort the few rows that they are asked for, so that no two transactions wait for each other."""
+TABLES: Final = {"workflow_runs", "workflow_journal", "workflow_inbox"}
+RUNS: Final = json.dumps([job_id(1), job_id(2)])
 
 # What each hot statement is asked, and the indexes that it may read.
 HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
@@ -67,6 +76,26 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "running_in_pools": ({}, {"jobs_running"}),
     "unfinished_names": ({"tenant": "default"}, {"jobs_by_name"}),
     "find_call": ({"tenant": "default", "key": "k"}, {"calls_pkey"}),
+    "get_runs": ({"runs": RUNS}, {"workflow_runs_pkey"}),
+    "load_journals": ({"runs": json.dumps([{"run_id": job_id(1), "generation": 0}])}, {"workflow_journal_pkey"}),
+    "waiting_messages": ({"runs": RUNS}, {"workflow_inbox_waiting"}),
+    "take_messages": ({"messages": "[1, 2]", "now": NOW}, {"workflow_inbox_pkey"}),
+    "is_run": ({"run_id": job_id(1), "tenant": "default"}, {"workflow_runs_pkey", "jobs_pkey"}),
+    "park_runs": (
+        {
+            "rows": json.dumps([{"id": job_id(1), "attempt": 1, "due_at": NOW, "stage": "ready", "error": None}]),
+            "worker_id": ANN,
+        },
+        {"jobs_pkey"},
+    ),
+    "wake_parked": (
+        {"rows": json.dumps([{"run_id": job_id(1), "seen": 0}]), "now": NOW},
+        {"jobs_pkey", "workflow_inbox_waiting"},
+    ),
+    "reach_runs": ({"runs": RUNS, "now": NOW}, {"jobs_pkey"}),
+    "delete_run_records": ({"runs": RUNS}, {"workflow_runs_pkey"}),
+    "delete_journals": ({"runs": RUNS}, {"workflow_journal_pkey"}),
+    "delete_messages": ({"runs": RUNS}, {"workflow_inbox_run"}),
     "prune_calls": ({"before": at(-1_000), "limit": 10}, {"calls_created", "calls_pkey"}),
 }
 LISTED: Final = {
@@ -107,6 +136,10 @@ ONLY_POSTGRES: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
         {"id": job_id(1), "kind": "mutation", "worker_id": "w", "now": NOW},
         {"jobs_suspect", "jobs_pkey", "bodies_pkey"},
     ),
+    "save_runs": (
+        {"rows": json.dumps([{"generation": 1, "progress": None, "run_id": job_id(1)}])},
+        {"workflow_runs_pkey"},
+    ),
     "finish_jobs": ({"rows": json.dumps(JOB_ROWS), "worker_id": ANN}, {"jobs_pkey"}),
     "retry_jobs": ({"rows": json.dumps(JOB_ROWS), "worker_id": ANN}, {"jobs_pkey"}),
     "cancel_job": ({"id": job_id(1), "tenant": "default", "now": NOW, "stop": 1}, {"jobs_pkey"}),
@@ -132,6 +165,7 @@ ONLY_SQLITE: Final[Mapping[str, tuple[Any, set[str]]]] = {
     ),
     "moved_jobs": ({"ids": json.dumps([job_id(1)])}, {"jobs_pkey", "history_pkey"}),
     "delete_finished": ({"ids": json.dumps([job_id(1)])}, {"jobs_pkey"}),
+    "save_runs": ((1, None, job_id(1)), {"workflow_runs_pkey"}),
     "delete_documents": (("default", "t_1"), {"documents_pkey"}),
     "delete_index_entries": (("default", "t.by", b"a", "t_1"), {"index_entries_pkey"}),
 }
@@ -169,6 +203,10 @@ def fill(store: Store) -> None:
         ):
             tx.connection.execute(statement)
         ids = [f"t_{number:05}" for number in range(ENTRIES)]
+        runs = [job_id(n) for n in range(1, ENTRIES)]
+        tx.insert_runs([RunRecord(run, run) for run in runs])
+        tx.append_journal([Entry(run, 0, Row(0, RowKind.START, 0, "", NOW)) for run in runs])
+        tx.send_messages([NewMessage(run, MessageKind.EVENT, "paid") for run in runs], now=NOW)
         tx.put_documents(DEFAULT_TENANT, [StoredDocument(i, "{}") for i in ids])
         tx.put_index_entries(DEFAULT_TENANT, [("t.by", b"a", i) for i in ids])
 
@@ -239,7 +277,7 @@ def test_postgresql_answers_hot_statements_from_an_index(postgres_store: Store, 
     types = [node["Node Type"] for node in plan]
     assert read == indexes, types
     assert "Seq Scan" not in types, types
-    assert not [kind for kind in types if "Sort" in kind], types
+    assert name in LOCK_IN_ORDER or not [kind for kind in types if "Sort" in kind], types
 
 
 @pytest.mark.postgres
@@ -349,12 +387,7 @@ def test_sqlite_answers_hot_statements_from_an_index(sqlite_store: Store, name: 
 
     lines = [row[3] for row in rows]
     own = {index for index in indexes if not index.endswith("_pkey")}
-    assert {
-        word
-        for line in lines
-        for word in line.split()
-        if word.startswith(("jobs_", "history_", "job_counts_", "workers_", "calls_"))
-    } == own
+    assert {word for line in lines for word in line.split() if word.startswith(OWN_INDEXES)} - TABLES == own
     assert own == indexes or any("PRIMARY KEY" in line or "sqlite_autoindex" in line for line in lines), lines
     assert not [line for line in lines if "TEMP B-TREE" in line], lines
     assert not [line for line in lines if line.startswith("SCAN") and not is_harmless(line)], lines
@@ -365,6 +398,7 @@ def is_harmless(line: str) -> bool:
     return (
         line in ("SCAN head", "SCAN holders", "SCAN names", "SCAN CONSTANT ROW")
         or line.startswith("SCAN json_each")
+        or "VIRTUAL TABLE" in line  # json_each by another name
         or "INDEX jobs_running" in line
         or "INDEX job_counts_empty" in line
         or line in ("SCAN jobs USING INDEX jobs_waiting", "SCAN jobs USING INDEX jobs_suspect")

@@ -549,6 +549,7 @@ def test_the_package_offers_what_it_says() -> None:
     assert {name for name in kit.__all__ if getattr(kit, name)} == {
         "JobView",
         "World",
+        "replay",
         "days",
         "hours",
         "minutes",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from evertick.app.outside_documents import AsyncDocuments, Documents
     from evertick.app.registry import Registry
     from evertick.app.schedules.api import AsyncSchedules, Schedules
+    from evertick.app.workflows.api import AsyncWorkflows, AwaitableWorkflows
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -108,6 +109,14 @@ class Access(ABC):
         return Jobs(job_operations(e, self.tenant_id), e.store.view, self._execution.transact)
 
     @property
+    def workflows(self) -> "AwaitableWorkflows":
+        """Starts, reads, signals and ends runs of workflows from outside. Each call is a transaction of its own."""
+        from evertick.app.workflows.api import blocking_workflows, workflow_operations
+
+        e = self.environment
+        return blocking_workflows(e, workflow_operations(e, self.tenant_id), e.store.view, self._execution.transact)
+
+    @property
     def db(self) -> "Documents":
         """Reads and writes documents from outside, as `ctx.db` does inside. Each call is a transaction of its own."""
         from evertick.app.outside_documents import DocumentOperations, Documents
@@ -159,6 +168,15 @@ class AsyncAccess:
 
         access, e = self._access, self._access.environment
         return AsyncJobs(job_operations(e, access.tenant_id), e.executors.view, access._execution.transact_async)
+
+    @property
+    def workflows(self) -> "AsyncWorkflows":
+        """Like `App.workflows`, and every call is awaited."""
+        from evertick.app.workflows.api import AsyncWorkflows, workflow_operations
+
+        access, e = self._access, self._access.environment
+        operations = workflow_operations(e, access.tenant_id)
+        return AsyncWorkflows(operations, e.executors.view, access._execution.transact_async)
 
     @property
     def db(self) -> "AsyncDocuments":

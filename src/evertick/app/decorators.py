@@ -2,15 +2,18 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import timedelta
-from typing import Any, Concatenate, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, overload
 
 from evertick.app.execution.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx
-from evertick.app.functions.function import Action, Function, Mutation, Query
+from evertick.app.functions.function import Action, Function, Mutation, Query, Workflow
 from evertick.app.functions.options import check_pool
 from evertick.app.registry import Registry
 from evertick.base.errors import InvalidDelay, RegistrationError
 from evertick.base.ids import DEFAULT_POOL, full_pool
 from evertick.base.instants import duration_ms
+
+if TYPE_CHECKING:
+    from evertick.rules.workflows.step import Step
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -112,6 +115,28 @@ class Decorators:
         """
         return self._decorate(Action, handler, options)
 
+    @overload
+    def workflow(self, handler: "Callable[Concatenate[Step, P], Awaitable[R]]", /) -> Workflow[P, R]: ...
+    @overload
+    def workflow(
+        self, /, **options: Unpack[FunctionOptions]
+    ) -> "Callable[[Callable[Concatenate[Step, P], Awaitable[R]]], Workflow[P, R]]": ...
+    def workflow(self, handler: Any = None, /, **options: Unpack[FunctionOptions]) -> Any:
+        """Register a function that goes on step by step, over restarts and weeks of waiting.
+
+        It must be an `async def` whose first parameter is a `Step`. What it does goes through steps; between them its
+        code must be deterministic, because after a restart it is run again up to where it was.
+
+            @app.workflow
+            async def onboard(step: Step, user: str) -> None:
+                await step.run(create_account, user)
+                await step.sleep(timedelta(days=3))
+                await step.run(send_reminder, user)
+
+        Takes the options of `query` (`timeout` is for the code between two steps), and raises what that raises.
+        """
+        return self._decorate(Workflow, handler, options)
+
     def _decorate(self, kind: type[Function[..., Any]], handler: Any, options: FunctionOptions) -> Any:
         if unknown := options.keys() - FunctionOptions.__annotations__.keys():
             raise TypeError(f"@app.{kind.kind.value} takes no option {', '.join(sorted(unknown))}")
@@ -132,7 +157,11 @@ class Decorators:
             name, internal = options.get("name"), options.get("internal", False)
             function = kind(handler, name=name, internal=internal, timeout_ms=timeout_ms, app_name=self.name)
             function.pool, function.aliases = full_pool(self.name, pool), aliases
-            if function.is_async and not isinstance(function, Action):
+            if isinstance(function, Workflow) and not function.is_async:
+                raise RegistrationError(
+                    f"{function.name} is a workflow, so write it as an `async def` that awaits its steps"
+                )
+            if function.is_async and not isinstance(function, Action | Workflow):
                 raise RegistrationError(
                     f"{function.name} is an `async def` {kind.kind.value}: a transaction must not wait for the "
                     "network, so write it as a plain `def`, or make it an action"

@@ -9,10 +9,15 @@
     │   ├── InvalidText          a text that no database can hold; a ValueError too
     │   ├── RegistrationError    a function, table or cron that cannot be registered
     │   ├── TransactionRefused   the database will never commit what the function did
+    │   ├── StepOutsideWorkflow  a step that was called elsewhere than in the code of its run
+    │   ├── NotDeterministic     a workflow uses what cannot be the same at its replay
+    │   ├── ReplayMismatch       a workflow's code does not fit the journal of its run
+    │   ├── WorkflowStuck        a workflow that no event can wake, or that never waits
     │   ├── LimitExceeded        a named limit
     │   │   ├── TooManyJobs          one call scheduled more jobs than are allowed
     │   │   ├── ArgumentsTooLarge    of one job, or of all jobs of one call
     │   │   ├── ValueTooLarge        a document, a result or an index key
+    │   │   ├── JournalTooLarge      what one workflow run may do before it continues as new
     │   │   └── QuotaExceeded        what the tenant may have at a time
     │   └── InvalidDatabaseUrl
     ├── NotFound          what the call names does not exist (any more)
@@ -27,7 +32,12 @@
     │   ├── AlreadyExists
     │   ├── JobNotPending        the job runs or has ended, so its time cannot be changed
     │   ├── JobNotRetryable      the job has not failed, or was retried already
+    │   ├── RunNotOpen           the run of a workflow has ended, so no event reaches it
+    │   ├── StepStillRuns        a call of the run has no end yet, so it cannot be restarted behind it
     │   └── VersionConflict
+    ├── WorkflowFailed    what was waited for: the run has failed or was canceled
+    ├── StepFailed        inside a workflow: a step has failed; catch it, or let the workflow fail
+    │   └── StepOutcomeUnknown   its worker was lost: it may have happened or not; an OutcomeUnknown too
     └── Unavailable       wait, then try again: nothing is wrong with the call
         ├── DatabaseUnavailable
         ├── StorageFailed        the disk is full, or what lies on it cannot be read or written
@@ -39,7 +49,7 @@ The branch says what the caller can do. `code` never changes: clients match on i
 How a *user's* function ended is not an error of this tree but a value: see `evertick.base.outcomes`.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class EvertickError(Exception):
@@ -90,6 +100,37 @@ class RegistrationError(Misuse):
     code = "registration_error"
 
 
+class StepOutsideWorkflow(Misuse):
+    """A step was called elsewhere than in the code of its own run, for example in a thread or after the run's end."""
+
+    code = "step_outside_workflow"
+
+
+class NotDeterministic(Misuse):
+    """The code of a workflow uses what could not be the same when the run is replayed; the message names the cure."""
+
+    code = "not_deterministic"
+
+
+class ReplayMismatch(Misuse):
+    """The code of a workflow does not make the steps that the journal of the run has; nothing was written.
+
+    The code was changed while the run was under way, or it is not deterministic. `position` is the journal's row.
+    """
+
+    code = "replay_mismatch"
+
+    def __init__(self, message: str, position: int) -> None:
+        super().__init__(message)
+        self.position = position
+
+
+class WorkflowStuck(Misuse):
+    """The code of a workflow waits for something that no step, timer or event can bring, or it never waits."""
+
+    code = "workflow_stuck"
+
+
 class LimitExceeded(Misuse):
     """A limit with a name was reached; the message holds the figure and the limit."""
 
@@ -112,6 +153,12 @@ class ValueTooLarge(LimitExceeded):
     """A document, a result or an index key is larger than allowed."""
 
     code = "value_too_large"
+
+
+class JournalTooLarge(LimitExceeded):
+    """The journal of a workflow's run has become too long: continue as new, which begins with an empty one."""
+
+    code = "journal_too_large"
 
 
 class QuotaExceeded(LimitExceeded):
@@ -208,6 +255,27 @@ class JobNotRetryable(Conflict):
     code = "job_not_retryable"
 
 
+class RunNotOpen(Conflict):
+    """The run of a workflow has ended, so it can be sent nothing more."""
+
+    code = "run_not_open"
+
+    def __init__(self, run_id: str, state: str) -> None:
+        super().__init__(f"run {run_id} has ended ({state}); nothing was sent")
+        self.run_id = run_id
+        self.state = state
+
+
+class StepStillRuns(Conflict):
+    """A call that was begun before the step to restart from has no end yet."""
+
+    code = "step_still_runs"
+
+    def __init__(self, run_id: str, name: str) -> None:
+        super().__init__(f"run {run_id} still waits for {name!r}; wait for its end, or restart from an earlier step")
+        self.run_id = run_id
+
+
 class VersionConflict(Conflict):
     """The thing changed since it was read; nothing was written."""
 
@@ -251,3 +319,40 @@ class SchemaMismatch(Unavailable):
     """The database's schema is older or newer than this code."""
 
     code = "schema_mismatch"
+
+
+class WorkflowFailed(EvertickError):
+    """A run whose result was asked for has failed. `type` and `message` are those of its error; "Canceled" if it
+    was.
+    """
+
+    code = "workflow_failed"
+
+    def __init__(self, run_id: str, workflow: str, type: str, message: str) -> None:
+        super().__init__(f"run {run_id} of {workflow}: {type}: {message}")
+        self.run_id = run_id
+        self.workflow = workflow
+        self.type = type
+        self.message = message
+
+
+class StepFailed(EvertickError):
+    """A step of a workflow has failed. `type` and `message` are those of the error that its function raised.
+
+    `step` is the step's name; `data` is what an application's own error carried, None for every other error.
+    """
+
+    code = "step_failed"
+
+    def __init__(self, step: str, type: str, message: str, data: Any = None) -> None:
+        super().__init__(f"{step}: {type}: {message}")
+        self.step = step
+        self.type = type
+        self.message = message
+        self.data = data
+
+
+class StepOutcomeUnknown(StepFailed, OutcomeUnknown):
+    """The worker was lost while the step ran, so it may have happened or not. It is not tried again by itself."""
+
+    code = "step_outcome_unknown"

@@ -14,7 +14,7 @@ from evertick.base.errors import Conflict, Unavailable
 from evertick.engine.jobs.action_logs import ActionLogs
 from evertick.engine.jobs.actions import ActionLoop
 from evertick.engine.jobs.cancellation import CancellationLoop
-from evertick.engine.jobs.mutations.loop import MutationLoop
+from evertick.engine.jobs.mutations.loop import MutationLoop, WorkflowLoop
 from evertick.engine.maintenance.blocked import BlockedJobs
 from evertick.engine.maintenance.clock_sync import ClockSync
 from evertick.engine.maintenance.count_sums import CountSums
@@ -46,6 +46,7 @@ class Worker:
         self.actions = ActionLoop(deps, worker_id=worker_id)
         self._claiming: list[Loop] = [
             MutationLoop(deps, worker_id=worker_id, actions=self.actions),
+            WorkflowLoop(deps, worker_id=worker_id, actions=self.actions),
             self.actions,
             Evaluator(deps, targets=targets),
             CancellationLoop(deps, self.actions),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         minutes as minutes,
         seconds as seconds,
     )
+    from evertick.testing.replaying import replay as replay
     from evertick.testing.world import World as World
 else:
     __all__, __getattr__, __dir__ = lazy_names(
@@ -28,6 +29,7 @@ else:
         {
             "evertick.testing.jobs": "JobView",
             "evertick.testing.moments": "days hours minutes moment seconds",
+            "evertick.testing.replaying": "replay",
             "evertick.testing.world": "World",
         },
     )

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from evertick.app.run.logs import RunLog
     from evertick.app.run.run import ScheduledRun
     from evertick.app.schedules.api import AsyncSchedules, ScheduleReader, Schedules
+    from evertick.app.workflows.api import AsyncWorkflows, AwaitableWorkflows, Workflows
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -182,10 +183,19 @@ class MutationCtx(QueryCtx):
         return schedules_in_unit(self._e, run.tenant, f"function {run.name}", self._unit, run.now)
 
     @property
+    def workflows(self) -> "Workflows":
+        """Runs of workflows, started, signaled and ended with this transaction or not at all."""
+        from evertick.app.workflows.api import workflows_in_unit
+
+        return workflows_in_unit(self._e, self._run)
+
+    @property
     def random(self) -> random.Random:
         """Chance that is the same when this attempt runs again."""
         if self._random is None:
-            self._random = random.Random(f"{self._run.job_id}/{self._run.name}/{self._run.now}")
+            run = self._run
+            step = f"/{run.step}" if run.step else ""
+            self._random = random.Random(f"{run.job_id}/{run.name}/{run.now}{step}")
         return self._random
 
     def run_mutation(self, function: Mutation[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -219,6 +229,14 @@ class Caller(Transactions, Protocol):
 
     def awaited_schedules(self, tenant: TenantId, actor: str, /) -> "AsyncSchedules":
         """Like `schedules`, without blocking the event loop."""
+        ...
+
+    def workflows(self, run: Run, /) -> "AwaitableWorkflows":
+        """The runs of workflows of the tenant, each call a transaction of its own."""
+        ...
+
+    def awaited_workflows(self, run: Run, /) -> "AsyncWorkflows":
+        """Like `workflows`, without blocking the event loop."""
         ...
 
 
@@ -274,6 +292,11 @@ class ActionCtx(_ActionContext):
         """Schedules, each call a transaction of its own."""
         return self._caller.awaited_schedules(self.tenant, f"function {self._run.name}")
 
+    @property
+    def workflows(self) -> "AsyncWorkflows":
+        """Runs of workflows, each call a transaction of its own."""
+        return self._caller.awaited_workflows(self._run)
+
     async def run_query(self, function: Query[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call a query in a transaction of its own. Raises Misuse, InvalidArguments, and what the query raises."""
         return cast("R", await self._caller.call(require(function, Query), args, kwargs, self._run))
@@ -304,6 +327,11 @@ class SyncActionCtx(_ActionContext):
     def schedules(self) -> "Schedules":
         """Schedules, each call a transaction of its own."""
         return self._caller.schedules(self.tenant, f"function {self._run.name}")
+
+    @property
+    def workflows(self) -> "AwaitableWorkflows":
+        """Runs of workflows, each call a transaction of its own."""
+        return self._caller.workflows(self._run)
 
     def run_query(self, function: Query[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Like `ActionCtx.run_query`, and waits for it."""

@@ -15,7 +15,8 @@ from evertick.app.execution.action_attempt import ActionAttempt
 from evertick.app.execution.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx, run_in_frame, run_reading
 from evertick.app.execution.failures import raised_by
 from evertick.app.execution.keyed_calls import KeyedCall
-from evertick.app.functions.function import Action, Function, Mutation
+from evertick.app.execution.workflow_runs import WorkflowRuns, not_called
+from evertick.app.functions.function import Action, Function, Mutation, Query
 from evertick.app.run.run import Run, ScheduledRun, TransactionRun, scheduled_run, typed_or_plain
 from evertick.base.errors import (
     FunctionNotFound,
@@ -62,7 +63,7 @@ def _unwrapped() -> Iterator[None]:
         raise raised.error from raised.error.__cause__
 
 
-class Execution:
+class Execution(WorkflowRuns):
     """Runs the functions of one environment. Calls from outside see the data of `tenant`."""
 
     def __init__(self, environment: Environment, tenant: TenantId = DEFAULT_TENANT) -> None:
@@ -82,7 +83,7 @@ class Execution:
         served = [each for each in self._e.functions if each.kind is not FunctionKind.QUERY]
         return [each.served._replace(name=name) for each in served for name in (each.name, *each.aliases)]
 
-    def run_mutation(self, unit: UnitOfWork, claim: Claim, /, *, now: Instant) -> Ran:
+    def run_mutation(self, unit: UnitOfWork, claim: Claim, /, *, now: Instant, step: int = 0) -> Ran:
         function = self._e.functions.resolve(claim.name)
         try:
             occurrence = _occurrence_of(claim, function)
@@ -97,8 +98,9 @@ class Execution:
             job_id=claim.id,
             attempt=claim.failures + 1,
             schedule=occurrence,
+            step=step,
         )
-        ctx = MutationCtx(self._e, run)
+        ctx = (QueryCtx if function.kind is FunctionKind.QUERY else MutationCtx)(self._e, run)
         depth = unit.depth
         unit.begin()
         try:
@@ -275,6 +277,9 @@ class Execution:
     def _query_work(
         self, function: Function[..., Any], encoded: str, origin: Run | None
     ) -> Callable[[Transaction], Any]:
+        if not isinstance(function, Query):
+            raise not_called(function)
+
         def work(transaction: Transaction) -> Any:
             run = self._transaction_run(function, origin, FunctionUnit(UnitOfWork(transaction)))
             ctx = QueryCtx(self._e, run)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NotRequired, ParamSpec, T
 from evertick.base.errors import InvalidArguments, RegistrationError, ValueTooLarge
 from evertick.base.ids import DEFAULT_POOL
 from evertick.base.records.jobs import FunctionKind, ServedFunction
+from evertick.base.records.journal import CallKind
 from evertick.base.records.stored import size_of, storable
 
 if TYPE_CHECKING:
@@ -83,6 +84,11 @@ class Function(Generic[P, R]):
     def args(self, *args: P.args, **kwargs: P.kwargs) -> FunctionCall:
         """One call of this function, to be scheduled in bulk."""
         return FunctionCall(self, self.encode_args(args, kwargs))
+
+    @property
+    def call_kind(self) -> CallKind:
+        """As what a workflow calls it."""
+        return CallKind(self.kind.value)
 
     # -- arguments
 
@@ -300,6 +306,12 @@ class Action(Function[P, R]):
     """Side effects: starts at most once unless its retry policy says otherwise."""
 
     kind = FunctionKind.ACTION
+
+
+class Workflow(Function[P, R]):
+    """Goes on step by step, also over restarts and weeks of waiting."""
+
+    kind = FunctionKind.WORKFLOW
 
 
 def default_name(handler: Callable[..., Any]) -> str:

@@ -108,6 +108,8 @@ class TransactionRun(Run):
     """A run of a query or a mutation, in the transaction `unit`."""
 
     unit: FunctionUnit
+    step: int = 0
+    """The number of the step of a workflow's run that calls the function, if one does."""
     _budget: Budget | None = None
 
     def inner(self) -> "TransactionRun":

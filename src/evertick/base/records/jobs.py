@@ -88,11 +88,12 @@ JOB_ERROR: Final = Codec(JobError.to_text, JobError.from_text)
 
 
 class FunctionKind(StrEnum):
-    """What a function may do: read, change the truth in one transaction, or have side effects."""
+    """What a function may do: read, change the truth in one transaction, have side effects, or go on step by step."""
 
     QUERY = "query"
     MUTATION = "mutation"
     ACTION = "action"
+    WORKFLOW = "workflow"
 
 
 class JobState(StrEnum):
@@ -212,8 +213,8 @@ class JobSummary:
 
     @property
     def visible_state(self) -> JobState:
-        """The state others see: a claimed mutation still reads as pending, since nothing of it has happened yet."""
-        if self.state is JobState.IN_PROGRESS and self.kind is FunctionKind.MUTATION:
+        """The state others see: a claimed mutation or workflow reads as pending, since nothing has happened yet."""
+        if self.state is JobState.IN_PROGRESS and self.kind is not FunctionKind.ACTION:
             return JobState.PENDING
         return self.state
 

@@ -153,8 +153,8 @@ class ActionLoop(Loop):
         self._tasks: dict[Attempt, _Running] = {}
         self._starting = False
         self._wants_slots = False
-        self._paused = False
-        self.on_idle: Callable[[], object] = lambda: None
+        self._paused_by: set[str] = set()
+        self.on_idle: list[Callable[[], object]] = []
         """Called when nothing runs any more and a pause was asked for."""
         self._stuck: list[_Running] = []
         self.on_stuck: Callable[[], object] = lambda: None
@@ -196,7 +196,7 @@ class ActionLoop(Loop):
         """Claim what fits the free slots and start it."""
         room = self._room()
         self._wants_slots = room.jobs <= 0 or room.bytes < JOB_BYTES_MAX
-        if self._paused or self._wants_slots:
+        if self._paused_by or self._wants_slots:
             return None  # the end of the pause, or a freed slot, pokes
         worker_id = self._worker_id()
         if worker_id is None:
@@ -246,15 +246,17 @@ class ActionLoop(Loop):
         waiting = self.ends.waiting
         return self._deps.settings.action_slots - (len(self._tasks) - waiting) if waiting < ENDS_MAX else 0
 
-    def pause(self) -> bool:
-        """Start nothing until `resume`; returns whether nothing runs. If something does, `on_idle` is called later."""
-        self._paused = True
+    def pause(self, by: str) -> bool:
+        """Start nothing until `resume` by the same loop; returns whether nothing runs. If something does, `on_idle` is
+        called later.
+        """
+        self._paused_by.add(by)
         return not (self._tasks or self._starting)
 
-    def resume(self) -> None:
+    def resume(self, by: str) -> None:
         """Go on after a pause."""
-        if self._paused:
-            self._paused = False
+        if by in self._paused_by:
+            self._paused_by.remove(by)
             self.poke()
 
     async def drain(self, within_ms: int, at_once: asyncio.Event) -> None:
@@ -356,5 +358,6 @@ class ActionLoop(Loop):
             self.poke()
 
     def _notify_if_idle(self) -> None:
-        if self._paused and not (self._tasks or self._starting):
-            self.on_idle()
+        if self._paused_by and not (self._tasks or self._starting):
+            for notify in self.on_idle:
+                notify()

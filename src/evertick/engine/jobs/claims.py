@@ -148,7 +148,7 @@ class Claims:
         self._kind = kind
         runner, every_ms = deps.runner, deps.settings.poll_ms
         self._served = ServedQueues(runner.functions, self._runs, learn_every_ms=every_ms)
-        self._keeps_looks = kind is FunctionKind.MUTATION and not deps.store.single_engine
+        self._keeps_looks = kind is not FunctionKind.ACTION and not deps.store.single_engine
         self._after = START
         self._left: list[Head] = []
         """Heads of the last look that may have more jobs, each from the rank to which it was claimed."""

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 from evertick.base.errors import SchemaMismatch
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId, WorkerId
 from evertick.base.instants import Instant
-from evertick.base.outcomes import TIMED_OUT
+from evertick.base.outcomes import TIMED_OUT, Raised, Returned
 from evertick.base.records.jobs import (
     NO_ERROR,
     Claim,
@@ -24,6 +24,7 @@ from evertick.base.records.jobs import (
     OccurrenceRef,
     Stop,
 )
+from evertick.base.records.runs import STEP, MessageKind, NewMessage
 from evertick.base.records.schedules import RunReport
 from evertick.base.records.stored import Stored, storable
 from evertick.rules.jobs.lifecycle import stopped
@@ -38,6 +39,7 @@ CANCEL_PAGE: Final = 1_000
 CANCELED: Final = RunOutcome.CANCELED.value
 CANCELED_BY: Final = {Stop.CANCEL: CANCELED, Stop.FORCE: RunOutcome.TERMINATED.value}
 FAILED: Final = RunOutcome.FAILED.value
+STEP_CANCELED: Final = Raised("Canceled", "it was canceled")
 TIMED_OUT_RUN: Final = RunOutcome.TIMED_OUT.value
 
 
@@ -65,18 +67,23 @@ def finish(
     logged = [(end.id, end.attempt, end.logs) for end in ends if end.logs]
     if logged:
         transaction.add_logs(logged)
-    followers, reports = [], []
+    followers, reports, messages = [], [], []
     for end in written.values():
         claim = claims[end.id]
         if end.state is JobState.PENDING or (claim.on_complete is None and claim.schedule is None):
             continue
         if (on_complete := _read(claim.on_complete, end.id)) is not None:
-            followers.append(_completion(on_complete, end.id, claim.tenant, _result_of(end), now, make_id))
+            if on_complete.kind == STEP:
+                messages.append(_told_run(on_complete, _outcome_of(end)))
+            else:
+                followers.append(_completion(on_complete, end.id, claim.tenant, _result_of(end), now, make_id))
         if (occurrence := _read(claim.schedule, end.id)) is not None:
             outcome = CANCELED_BY.get(stops.get(end.id, Stop.NONE), CANCELED)
             reports.append(_report(occurrence, end.id, claim.tenant, end, now, outcome=outcome))
     transaction.insert_jobs(followers)
     transaction.report_runs(reports)
+    if messages:
+        transaction.send_messages(messages, now=now)
     return written
 
 
@@ -91,13 +98,19 @@ def cancel(
 ) -> bool:
     """Cancel an unfinished job, and what follows from it; returns whether it was unfinished.
 
-    An action that runs is asked to stop, as `stop` says: it is canceled when its function has ended.
+    An action that runs is asked to stop, as `stop` says: it is canceled when its function has ended. A workflow that
+    has begun is sent the request, so that its code can clean up; by force it ends at once.
     """
+    if stop is Stop.CANCEL and transaction.is_run(job_id, tenant=tenant):
+        return bool(transaction.send_messages([NewMessage(job_id, MessageKind.CANCEL)], now=now))
     ended = transaction.cancel_job(job_id, tenant=tenant, now=now, stop=stop)
     if ended is None or ended.still_runs:
         return ended is not None
     if (on_complete := _read(ended.on_complete, job_id)) is not None:
-        transaction.insert_jobs([_completion(on_complete, job_id, tenant, {"kind": "canceled"}, now, make_id)])
+        if on_complete.kind == STEP:
+            transaction.send_messages([_told_run(on_complete, STEP_CANCELED)], now=now)
+        else:
+            transaction.insert_jobs([_completion(on_complete, job_id, tenant, {"kind": "canceled"}, now, make_id)])
     if (occurrence := _read(ended.schedule, job_id)) is not None:
         transaction.report_runs([_report(occurrence, job_id, tenant, None, now, outcome=CANCELED_BY[stop])])
     return True
@@ -160,6 +173,20 @@ def _report(
         result=result,
         message=message,
     )
+
+
+def _told_run(completion: Completion, outcome: Returned | Raised) -> NewMessage:
+    """What a run is told of the end of a job that it waits for."""
+    return NewMessage(JobId(completion.name), MessageKind.ENDED, seq=completion.context, outcome=outcome)
+
+
+def _outcome_of(end: JobEnd) -> Returned | Raised:
+    if end.state is JobState.SUCCESS:
+        return Returned(end.result or "null")
+    if end.state is JobState.FAILED:
+        error = NO_ERROR if end.error is None else end.error.value
+        return Raised(error.type, error.message, data=error.data)
+    return STEP_CANCELED
 
 
 def _completion(

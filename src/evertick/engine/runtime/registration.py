@@ -88,7 +88,7 @@ class Registration:
         self._stopped = True
 
     async def sign_off(self) -> None:
-        """Give back the mutations that are still held, and remove the worker.
+        """Give back the mutations and runs of workflows that are still held, and remove the worker.
 
         Nothing of a mutation has happened before its end is written, and one that still runs cannot write that any
         more: its job is not held. While an action is held, the worker stays; others recover it when the lease has run
@@ -99,7 +99,7 @@ class Registration:
         def work(transaction: Transaction) -> None:
             held = transaction.held_jobs(worker_id, limit=HELD_MAX)
             for claim in held:
-                if claim.kind is FunctionKind.MUTATION:
+                if claim.kind is not FunctionKind.ACTION:
                     transaction.release_job(claim.id, worker_id=worker_id, attempt=claim.attempt)
             if not transaction.held_jobs(worker_id, limit=1):
                 transaction.remove_worker(worker_id)

@@ -10,6 +10,8 @@ from evertick.base.instants import Instant
 from evertick.base.outcomes import Outcome
 from evertick.base.records.jobs import Claim, ServedFunction, Stop
 from evertick.base.records.logs import AttemptLog, LogLine
+from evertick.rules.workflows.calls import Call
+from evertick.rules.workflows.run import Body
 from evertick.store.transaction.unit_of_work import UnitOfWork
 
 
@@ -60,6 +62,22 @@ class Runner(Protocol):
 
     def run_mutation(self, unit: UnitOfWork, claim: Claim, /, *, now: Instant) -> Ran:
         """Run a mutation inside `unit`; if it fails, nothing of it stays there."""
+        ...
+
+    def workflow(self, claim: Claim, arguments: str, /) -> Body:
+        """The code of a workflow's run, with these arguments (JSON text)."""
+        ...
+
+    def run_step(self, unit: UnitOfWork, claim: Claim, call: Call, /, *, now: Instant) -> Ran:
+        """Run a query or mutation that the run `claim` calls, inside `unit`; if it fails, nothing of it stays there."""
+        ...
+
+    def within_limit(self, claim: Claim, deliver: Callable[[], None], /) -> None:
+        """Let a run's code go on. Raises FunctionTimeout if it takes longer than it may."""
+        ...
+
+    def raised(self, unit: UnitOfWork, claim: Claim, error: BaseException, /) -> Outcome:
+        """How a run has ended whose code could not go on. Raises what is an error of the database, or Ctrl-C."""
         ...
 
     async def run_action(self, claim: Claim, running: RunningAction, /) -> Ran:

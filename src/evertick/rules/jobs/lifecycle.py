@@ -85,14 +85,14 @@ def ended(claim: Claim, outcome: Outcome, *, now: Instant, entropy: Entropy) -> 
 def lost(claim: Claim, *, now: Instant, entropy: Entropy) -> JobEnd:
     """What to write for a claimed job whose worker died.
 
-    Nothing of a mutation has happened, so it simply becomes pending again, unless it has been there too often. An
-    action may have happened, so it fails, unless its retry policy allows another attempt.
+    Nothing of a mutation or of a workflow's next steps has happened, so it simply becomes pending again, unless it has
+    been there too often. An action may have happened, so it fails, unless its retry policy allows another attempt.
     """
     crashes = claim.crashes + 1
     if crashes >= CRASHES_MAX:
         message = f"its worker died {crashes} times while running it; it will not be tried again"
         return _failed(claim, Raised(QUARANTINED, message), now=now, failures=claim.failures, crashes=crashes)
-    if claim.kind is FunctionKind.MUTATION:
+    if claim.kind is not FunctionKind.ACTION:
         return _pending_again(claim, claim.due_at, None, failures=claim.failures, crashes=crashes)
     outcome = Raised(
         LOST_WORKER, "lost worker: its process died while the function ran, so it may have happened or not"

@@ -14,6 +14,8 @@ class Notification(StrEnum):
     """A mutation is due soon."""
     ACTION = "action"
     """An action is due soon."""
+    WORKFLOW = "workflow"
+    """A run of a workflow is due soon."""
     SCHEDULE = "schedule"
     """A schedule was changed, or one of its runs has ended."""
     STOP = "stop"
@@ -25,5 +27,7 @@ EVERYTHING: Final[Notifications] = frozenset(Notification)
 """For who cannot know what was changed."""
 Listener = Callable[[Notifications], object]
 
-DUE: Final = {kind: Notification(kind.value) for kind in (FunctionKind.MUTATION, FunctionKind.ACTION)}
+DUE: Final = {
+    kind: Notification(kind.value) for kind in (FunctionKind.MUTATION, FunctionKind.ACTION, FunctionKind.WORKFLOW)
+}
 """The notification of a job that is due soon, by its kind."""

@@ -34,6 +34,7 @@ from evertick.store.contract.pools import Pools
 from evertick.store.contract.schedules import Schedules
 from evertick.store.contract.tenants import Tenants
 from evertick.store.contract.workers import Workers
+from evertick.store.contract.workflows import Workflows
 
 T = TypeVar("T")
 
@@ -64,7 +65,7 @@ def took_too_long() -> LimitExceeded:
 
 
 class Transaction(
-    Jobs, History, Claims, Workers, Documents, Calls, Schedules, Ledger, Control, Tenants, Pools, Protocol
+    Jobs, History, Claims, Workers, Documents, Calls, Schedules, Ledger, Control, Tenants, Pools, Workflows, Protocol
 ):
     """One transaction. None of its methods waits for anything but the database."""
 

@@ -17,9 +17,20 @@ from evertick.store.transaction.ledger import SqlLedger
 from evertick.store.transaction.pools import SqlPools
 from evertick.store.transaction.schedules import SqlSchedules
 from evertick.store.transaction.tenants import SqlTenants
+from evertick.store.transaction.workflows.journals import SqlWorkflows
 
 
-class SqlTransaction(SqlJobs, SqlHistory, SqlClaims, SqlDocuments, SqlSchedules, SqlLedger, SqlTenants, SqlPools):
+class SqlTransaction(
+    SqlJobs,
+    SqlHistory,
+    SqlClaims,
+    SqlDocuments,
+    SqlSchedules,
+    SqlLedger,
+    SqlTenants,
+    SqlPools,
+    SqlWorkflows,
+):
     """One transaction on a SQL database."""
 
     def __init__(self) -> None:

@@ -5,13 +5,14 @@ So either all of a mutation is there or nothing. The end of a job is fenced: if 
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from evertick.base.errors import WriteConflict
-from evertick.base.ids import WorkerId
+from evertick.base.ids import JobId, WorkerId
 from evertick.base.instants import SECOND_MS, Instant
-from evertick.base.records.jobs import Claim, JobEnd
+from evertick.base.records.jobs import Claim, FunctionKind, JobEnd, JobState
 from evertick.engine.jobs.completion import finish
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.rules.jobs.lifecycle import ended
@@ -62,11 +63,38 @@ class Result(NamedTuple):
     started_at: Instant
 
 
+class Runs(Protocol):
+    """The runs of workflows in a batch (`engine/jobs/workflows/open_runs.py`)."""
+
+    def go_on(self, claim: Claim, *, now: Instant) -> JobEnd:
+        """Let a run go on; returns its end, or its being parked."""
+        ...
+
+    def write(self) -> None:
+        """Write what the runs did."""
+        ...
+
+    def finish(self) -> None:
+        """What remains when everything of the batch is written."""
+        ...
+
+
+MakeRuns = Callable[[Transaction, UnitOfWork], Runs]
+
+
+def is_parked(claim: Claim, end: JobEnd) -> bool:
+    """Whether a run of a workflow waits. A mutation that is pending again has failed and is tried once more."""
+    return claim.kind is FunctionKind.WORKFLOW and end.state is JobState.PENDING and end.failures == claim.failures
+
+
 class OpenBatch:
     """The transaction of a batch: the mutations that ran in it, and which of their ends are written."""
 
-    def __init__(self, transaction: Transaction, worker_id: WorkerId, deps: EngineDeps) -> None:
+    def __init__(
+        self, transaction: Transaction, worker_id: WorkerId, deps: EngineDeps, runs: MakeRuns | None = None
+    ) -> None:
         self.unit = UnitOfWork(transaction, write_completions=self.write_completions)
+        self.runs = None if runs is None else runs(transaction, self.unit)
         self.results: list[Result] = []
         self._transaction = transaction
         self._worker_id = worker_id
@@ -85,14 +113,21 @@ class OpenBatch:
         if not results:
             return
         self._written = len(self.results)
-        held = finish(
+        if self.runs is not None:
+            self.runs.write()
+        parked = [end for claim, end, _ in results if is_parked(claim, end)]
+        now = self._deps.clock.now()
+        held: set[JobId] = set()
+        if parked:
+            held |= self._transaction.park_runs(parked, worker_id=self._worker_id, now=now)
+        held |= finish(
             self._transaction,
             {result.claim.id: result.claim for result in results},
-            [result.end for result in results],
+            [end for claim, end, _ in results if not is_parked(claim, end)],
             worker_id=self._worker_id,
-            now=self._deps.clock.now(),
+            now=now,
             make_id=self._deps.ids.make,
-        )
+        ).keys()
         if len(held) < len(results):
             self._fence_lost = True
             raise FenceLost
@@ -102,17 +137,21 @@ class OpenBatch:
         """Write everything that waits, and the ends with it."""
         self.unit.flush()
         self.write_completions()
+        if self.runs is not None:
+            self.runs.finish()
         return self.results
 
 
-def run_batch(transaction: Transaction, batch: Batch, deps: EngineDeps) -> list[Result]:
+def run_batch(
+    transaction: Transaction, batch: Batch, deps: EngineDeps, *, runs: MakeRuns | None = None
+) -> list[Result]:
     """Run the mutations of a batch, at least one, until all have run or `batch_ms` is over.
 
     Raises FenceLost, Conflict or Unavailable; then nothing of the batch may be committed.
     """
     if batch.failures and not still_held(transaction, batch):
         raise FenceLost  # what was canceled meanwhile need not run once more
-    opened = OpenBatch(transaction, batch.worker_id, deps)
+    opened = OpenBatch(transaction, batch.worker_id, deps, runs)
     clock = deps.clock
     began_at = clock.now()
     for claim in batch.claims:
@@ -120,9 +159,12 @@ def run_batch(transaction: Transaction, batch: Batch, deps: EngineDeps) -> list[
         _name_slow(opened, now, deps)
         if now - began_at > deps.settings.batch_ms and opened.results:
             break
-        ran = deps.runner.run_mutation(opened.unit, claim, now=now)
-        end = ended(claim, ran.outcome, now=clock.now(), entropy=deps.entropy)
-        opened.results.append(Result(claim, end._replace(logs=ran.logs, started_at=now), now))
+        if opened.runs is not None:
+            end = opened.runs.go_on(claim, now=now)
+        else:
+            ran = deps.runner.run_mutation(opened.unit, claim, now=now)
+            end = ended(claim, ran.outcome, now=clock.now(), entropy=deps.entropy)._replace(logs=ran.logs)
+        opened.results.append(Result(claim, end._replace(started_at=now), now))
     _name_slow(opened, clock.now(), deps)
     return opened.finish()
 

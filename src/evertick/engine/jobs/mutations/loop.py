@@ -45,13 +45,14 @@ class MutationLoop(Loop):
 
     name = "mutations"
     subscribes = frozenset({Notification.MUTATION})
+    kind = FunctionKind.MUTATION
 
     def __init__(self, deps: EngineDeps, *, worker_id: Callable[[], WorkerId | None], actions: ActionLoop) -> None:
         super().__init__(deps, poll_ms=deps.settings.poll_ms)
         self._worker_id = worker_id
         self._actions = actions
-        self._actions.on_idle = self.poke
-        self._claims = Claims(deps, FunctionKind.MUTATION)
+        self._actions.on_idle.append(self.poke)
+        self._claims = Claims(deps, self.kind)
         self._batches = BatchRunner(deps)
         self._aside: dict[asyncio.Task[Any], list[Claim]] = {}
         """Slow batches that run on beside the others."""
@@ -84,9 +85,9 @@ class MutationLoop(Loop):
             return claimed.next_due_at
         self._suspect_waits = claimed.suspect_is_due
         if not claimed.suspect_is_due:
-            self._actions.resume()
+            self._actions.resume(self.name)
             return claimed.next_due_at
-        if not self._actions.pause() or self._aside:
+        if not self._actions.pause(self.name) or self._aside:
             look_at = Instant(self._deps.clock.now() + STILL_WAITING_MS)
             return look_at if claimed.next_due_at is None else min(claimed.next_due_at, look_at)
         await self._run_suspect(worker_id)
@@ -97,7 +98,7 @@ class MutationLoop(Loop):
     async def _run_due(self, worker_id: WorkerId) -> Claimed:
         """Claim due mutations and run them, a few batches while they are full; returns the last claim."""
         heard: list[Claimed] = []
-        task = asyncio.create_task(self._claim_and_run(worker_id, heard), name="mutations")
+        task = asyncio.create_task(self._claim_and_run(worker_id, heard), name=self.name)
         if not await self._ended_soon(task, heard):
             self._set_aside(task, heard[0].claims)
             return heard[0]
@@ -171,7 +172,7 @@ class MutationLoop(Loop):
         """Run claims; if that takes long, they run on beside the next ones."""
         if not claims:
             return
-        task = asyncio.create_task(self._batches.run(claims, worker_id), name="mutations")
+        task = asyncio.create_task(self._batches.run(claims, worker_id), name=self.name)
         if await self._ended_soon(task, claims):
             task.result()
         else:
@@ -230,3 +231,17 @@ class MutationLoop(Loop):
             with self._claims.watching():
                 await give_back(self._deps, suspects, worker_id)
         await self._run([claim for claim in found if claim.crashes < SUSPECT_CRASHES], worker_id)
+
+
+class WorkflowLoop(MutationLoop):
+    """Lets due runs of workflows go on: in batches and transactions of the same kind."""
+
+    name = "workflows"
+    subscribes = frozenset({Notification.WORKFLOW})
+    kind = FunctionKind.WORKFLOW
+
+    async def round(self) -> Instant | None:
+        """As that of mutations; a worker without workflows costs no transaction."""
+        if any(function.kind is FunctionKind.WORKFLOW for function in self._deps.runner.functions()):
+            return await super().round()
+        return None

@@ -19,10 +19,11 @@ from typing import Final
 from evertick.base.errors import Conflict, OutcomeUnknown, StorageFailed, TransactionRefused, Unavailable
 from evertick.base.ids import WorkerId
 from evertick.base.outcomes import TIMED_OUT, Raised
-from evertick.base.records.jobs import Claim
+from evertick.base.records.jobs import Claim, FunctionKind
 from evertick.base.records.retry import RetryPolicy
 from evertick.base.time_limit import FunctionTimeout
-from evertick.engine.jobs.mutations.batch import Batch, FenceLost, OpenBatch, Result, run_batch, still_held
+from evertick.engine.jobs.mutations.batch import Batch, FenceLost, OpenBatch, Result, is_parked, run_batch, still_held
+from evertick.engine.jobs.workflows.open_runs import OpenRuns
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.executors import Work
 from evertick.engine.runtime.metrics import JobEnded
@@ -49,7 +50,14 @@ class BatchRunner:
 
     def work(self, batch: Batch) -> Work[list[Result]]:
         """The work of a batch's transaction. A caller that begins it by itself then calls `complete`."""
-        return lambda transaction: run_batch(transaction, batch, self._deps)
+        deps = self._deps
+        if not any(claim.kind is FunctionKind.WORKFLOW for claim in batch.claims):
+            return lambda transaction: run_batch(transaction, batch, deps)
+
+        def work(transaction: Transaction) -> list[Result]:
+            return run_batch(transaction, batch, deps, runs=lambda tx, unit: OpenRuns(tx, unit, batch.claims, deps))
+
+        return work
 
     async def run(self, claims: list[Claim], worker_id: WorkerId) -> None:
         """Run mutations until the end of each is written."""
@@ -100,7 +108,7 @@ class BatchRunner:
             return batch.halves() if not batch.is_single else await self._give_up(batch, error)
         self._unavailable = 0
         now = self._deps.clock.now()
-        counters.jobs_ended([JobEnded(*result, now) for result in results])
+        counters.jobs_ended([JobEnded(*each, now) for each in results if not is_parked(each.claim, each.end)])
         done = {result.claim.id for result in results}
         self.last_batch_complete = len(done) == len(batch.claims)
         return batch.only([claim for claim in batch.claims if claim.id not in done])

@@ -8,5 +8,5 @@ select id, tenant, kind, name, 'canceled', requested_at, due_at, created_at,
        failures, crashes, worker_id, parent_id, key, schedule_id, pool, priority, stop, schedule, args, error, retry,
        on_complete
   from jobs
- where id = :id and tenant = :tenant and (state = 'pending' or kind = 'mutation')
+ where id = :id and tenant = :tenant and (state = 'pending' or kind <> 'action')
 returning state, on_complete, schedule, name

@@ -1,0 +1,86 @@
+"""Runs of workflows, as the engine asks for them: their code, their steps, their time."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from evertick.app.environment import Environment
+from evertick.app.functions.function import Function
+from evertick.app.run.run import Run as FunctionRun
+from evertick.base.errors import Misuse
+from evertick.base.instants import Instant
+from evertick.base.outcomes import Outcome, Raised
+from evertick.base.records.jobs import Claim
+from evertick.base.time_limit import is_interrupt
+from evertick.engine.runtime.runner import Ran
+from evertick.rules.workflows.calls import Call
+from evertick.rules.workflows.run import Body, Run
+from evertick.rules.workflows.step import Step
+from evertick.store.transaction.unit_of_work import UnitOfWork
+
+if TYPE_CHECKING:
+    from evertick.app.workflows.api import AsyncWorkflows, AwaitableWorkflows
+
+
+class WorkflowRuns:
+    """What the app's runner knows of workflows."""
+
+    _e: Environment
+
+    def workflow(self, claim: Claim, arguments: str, /) -> Body:
+        function = self._e.functions.resolve(claim.name)
+
+        async def body(run: Run) -> str:
+            args, kwargs = function.decode_args(arguments)
+            return function.encode_told_result(await function.handler(Step(run, function), *args, **kwargs))
+
+        return body
+
+    def run_step(self, unit: UnitOfWork, claim: Claim, call: Call, /, *, now: Instant) -> Ran:
+        called = claim._replace(name=call.function, args=call.arguments, schedule=None)
+        return self.run_mutation(unit, called, now=now, step=call.seq)
+
+    def within_limit(self, claim: Claim, deliver: Callable[[], None], /) -> None:
+        self._e.time_limits.call(self._limit_ms(self._e.functions.resolve(claim.name)), deliver)
+
+    def raised(self, unit: UnitOfWork, claim: Claim, error: BaseException, /) -> Outcome:
+        if is_interrupt(error):
+            raise error
+        internal = unit.explain(error)
+        if internal is not None:
+            raise internal from error
+        return self._failed(error, claim, self._e.functions.resolve(claim.name))
+
+    def workflows(self, run: FunctionRun, /) -> "AwaitableWorkflows":
+        """The runs of an action's tenant, each call a transaction of its own."""
+        from evertick.app.workflows.api import blocking_workflows, workflow_operations
+
+        operations = workflow_operations(self._e, run.tenant, run.origin_id)
+        return blocking_workflows(self._e, operations, self._e.store.view, self.transact)
+
+    def awaited_workflows(self, run: FunctionRun, /) -> "AsyncWorkflows":
+        """As `workflows`, without blocking the event loop."""
+        from evertick.app.workflows.api import AsyncWorkflows, workflow_operations
+
+        operations = workflow_operations(self._e, run.tenant, run.origin_id)
+        return AsyncWorkflows(operations, self._e.executors.view, self.transact_async)
+
+    transact: Any
+    transact_async: Any
+
+    @abstractmethod
+    def run_mutation(self, unit: UnitOfWork, claim: Claim, /, *, now: Instant, step: int = 0) -> Ran:
+        """Run the function of a claim in a transaction; `step` is its number in a run."""
+
+    @abstractmethod
+    def _limit_ms(self, function: Function[..., Any]) -> int:
+        """How long a function may take."""
+
+    @abstractmethod
+    def _failed(self, error: BaseException, claim: Claim, function: Function[..., Any]) -> Raised:
+        """The outcome of a claim whose function raised `error`."""
+
+
+def not_called(function: Function[..., Any]) -> Misuse:
+    """The error for a call of a workflow."""
+    return Misuse(f"{function.name} is a workflow: start it with app.workflows.start(...), it goes on in a worker")

@@ -1,0 +1,1 @@
+"""`app.workflows`: runs of workflows from outside and inside functions."""

@@ -1,0 +1,158 @@
+"""`app.workflows`: runs of workflows, started, read, signaled and ended.
+
+    run_id = app.workflows.using(key="order-7").start(fulfil, "order-7")
+    app.workflows.signal(run_id, "paid", {"amount": 12})
+    print(app.workflows.result(run_id, timeout=60))
+
+Each call is a transaction of its own; `ctx.workflows` in a mutation belongs to the mutation's transaction.
+"""
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, Self, TypeVar
+
+from evertick.api.workflows import RunView
+from evertick.app.functions.function import Function, Workflow
+from evertick.app.functions.options import OnConflict
+from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes
+from evertick.app.transacting import Transact, Work
+from evertick.app.workflows.operations import RunId, WorkflowOperations, has_ended
+from evertick.base.errors import WorkflowFailed
+from evertick.base.ids import JobId, TenantId
+from evertick.base.instants import duration_ms
+
+if TYPE_CHECKING:
+    from evertick.app.environment import Environment
+    from evertick.app.run.run import TransactionRun
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+LOOK_FIRST_S: Final = 0.005
+LOOK_MOST_S: Final = 0.25
+"""`result` looks after the first time, then ever more seldom, at last after the second."""
+
+
+class _Surface(Surface[WorkflowOperations]):
+    """The runs of a tenant."""
+
+    get = reads(WorkflowOperations.get)
+    history = reads(WorkflowOperations.history)
+    signal = writes(WorkflowOperations.signal)
+    cancel = writes(WorkflowOperations.cancel)
+    terminate = writes(WorkflowOperations.terminate)
+    restart = writes(WorkflowOperations.restart)
+    list = reads(WorkflowOperations.list)
+
+    def using(
+        self,
+        *,
+        key: str | None = None,
+        on_conflict: OnConflict | str | None = None,
+        on_complete: Function[..., Any] | None = None,
+        context: Any = None,
+        priority: int | None = None,
+    ) -> Self:
+        """The same, with options for the runs that are started.
+
+        `key`: an id of yours, which only one unfinished run of the tenant may have. `on_conflict`: what to do if one
+        has it: "keep" (return its id, the default), "error" (raise AlreadyExists) or "replace" (cancel it).
+        `on_complete`: a mutation or action to call with (run id, `context`, result) when the run has ended.
+        `priority`: as for jobs.
+
+        Raises Misuse for what cannot be meant.
+        """
+        options = {"key": key, "on_conflict": on_conflict, "on_complete": on_complete, "context": context}
+        return self.with_operations(self.operations.using(**options, priority=priority))
+
+
+class Workflows(Blocking[WorkflowOperations], _Surface):
+    """`app.workflows`."""
+
+    def start(self, workflow: Workflow[P, R], /, *args: P.args, **kwargs: P.kwargs) -> JobId:
+        """Start a run of a workflow; returns its id.
+
+        Raises FunctionNotFound, InvalidArguments, AlreadyExists if a run has the key and `on_conflict="error"`.
+        """
+        return self.write(self.operations.start(workflow, args, kwargs))
+
+
+class AwaitableWorkflows(Workflows):
+    """`app.workflows` outside of transactions: it can wait for results."""
+
+    sleep: Callable[[float], None]
+
+    def result(self, run_id: RunId, *, timeout: float | timedelta | None = None) -> Any:
+        """Wait until a run has ended and return its result, as plain JSON.
+
+        Raises TimeoutError if it has not ended within `timeout` (seconds or a timedelta), WorkflowFailed if it failed
+        or was canceled, JobNotFound.
+        """
+        left_s = None if timeout is None else duration_ms(timeout, name="timeout") / 1000
+        run, pause_s = self.get(run_id), LOOK_FIRST_S
+        while not has_ended(run):
+            pause_s = _pause(run, pause_s, left_s)
+            self.sleep(pause_s)
+            left_s = None if left_s is None else left_s - pause_s
+            run, pause_s = self.get(run.id), pause_s * 2
+        return _result_of(run)
+
+
+class AsyncWorkflows(Awaited[WorkflowOperations], _Surface):
+    """`app.aio.workflows`: as `Workflows`, and every call is awaited."""
+
+    async def start(self, workflow: Workflow[P, R], /, *args: P.args, **kwargs: P.kwargs) -> JobId:
+        """As `Workflows.start`."""
+        return await self.write(self.operations.start(workflow, args, kwargs))
+
+    async def result(self, run_id: RunId, *, timeout: float | timedelta | None = None) -> Any:  # noqa: ASYNC109
+        """As `app.workflows.result`."""
+        left_s = None if timeout is None else duration_ms(timeout, name="timeout") / 1000
+        run, pause_s = await self.get(run_id), LOOK_FIRST_S
+        while not has_ended(run):
+            pause_s = _pause(run, pause_s, left_s)
+            await asyncio.sleep(pause_s)
+            left_s = None if left_s is None else left_s - pause_s
+            run, pause_s = await self.get(run.id), pause_s * 2
+        return _result_of(run)
+
+
+def workflow_operations(
+    environment: "Environment", tenant: TenantId, parent_id: JobId | None = None
+) -> WorkflowOperations:
+    """The operations on a tenant's runs; what they start is scheduled by the job `parent_id`."""
+    return WorkflowOperations(tenant, environment.job_builder, parent_id)
+
+
+def blocking_workflows(
+    environment: "Environment", operations: WorkflowOperations, read: Transact, write: Transact
+) -> AwaitableWorkflows:
+    """The runs as a program sees them."""
+    surface = AwaitableWorkflows(operations, read, write)
+    surface.sleep = environment.sleep
+    return surface
+
+
+def workflows_in_unit(environment: "Environment", run: "TransactionRun") -> Workflows:
+    """Operations that belong to a running mutation's transaction."""
+
+    def within(work: Work[R]) -> R:
+        return work(run.unit.flush_to_db())
+
+    operations = workflow_operations(environment, run.tenant, run.job_id or run.origin_id)
+    return Workflows(operations, within, within)
+
+
+def _pause(run: RunView, pause_s: float, left_s: float | None) -> float:
+    if left_s is not None and left_s <= 0:
+        raise TimeoutError(f"run {run.id} of {run.workflow} has not ended in time; it goes on")
+    most = LOOK_MOST_S if left_s is None else min(LOOK_MOST_S, left_s)
+    return min(pause_s, most)
+
+
+def _result_of(run: RunView) -> Any:
+    if run.state == "success":
+        return run.result
+    error = run.error or {"type": "Canceled", "message": "it was canceled"}
+    raise WorkflowFailed(run.id, run.workflow, error["type"], error["message"])

@@ -1,0 +1,269 @@
+"""What may be done with the runs of workflows, as work for a transaction."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from evertick.api.workflows import RunHistory, RunPage, RunView
+from evertick.app.functions.function import Function, FunctionCall, Workflow
+from evertick.app.functions.options import check_key
+from evertick.app.paging import PAGE_MAX, page_of_jobs
+from evertick.app.scheduling.choice import jobs_where
+from evertick.app.scheduling.job_builder import JobBuilder, Options, Request
+from evertick.app.transacting import Work
+from evertick.base.errors import InvalidArguments, JobNotFound, LimitExceeded, Misuse, RunNotOpen, StepStillRuns
+from evertick.base.ids import JOB_PREFIX, JobId, TenantId
+from evertick.base.instants import Instant
+from evertick.base.outcomes import Raised, Returned
+from evertick.base.records.jobs import UNFINISHED, FunctionKind, Job, NewJob, Stop
+from evertick.base.records.journal import DELIVERED, Row, RowKind
+from evertick.base.records.runs import MessageKind, NewMessage, RunRecord
+from evertick.base.records.stored import size_of
+from evertick.engine.jobs.completion import cancel
+from evertick.rules.workflows.step import NAME_CHARS_MAX
+from evertick.store.contract.store import Transaction
+from evertick.store.contract.workflows import Entry
+
+EVENT_BYTES_MAX: Final = 1024 * 1024
+"""The value of an event."""
+NO_OPTIONS: Final = Options()
+RunId = JobId | str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowOperations:
+    """What may be done with the runs of a tenant.
+
+    A run is named by its id, `job_...`, or, while it has not ended, by the key that it was started under.
+    """
+
+    tenant: TenantId
+    job_builder: JobBuilder
+    parent_id: JobId | None = None
+    options: Options = NO_OPTIONS
+
+    def using(self, **options: Any) -> "WorkflowOperations":
+        """The same with options for what is started."""
+        return replace(self, options=self.options.merged(**options))
+
+    def start(
+        self, workflow: Function[..., Any] | str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Work[JobId]:
+        """Start a run with these arguments; returns its id."""
+        call = self.job_builder.call(workflow, args, dict(kwargs))
+        if not isinstance(call.function, Workflow):
+            raise Misuse(f"{call.function.name} is no workflow; schedule it with scheduler.run_after(0, ...)")
+
+        def work(transaction: Transaction) -> JobId:
+            [placed] = self._place(transaction, call)
+            return placed
+
+        return work
+
+    def get(self, run_id: RunId) -> Work[RunView]:
+        """A run: its state, its progress, its result or error. Raises JobNotFound."""
+        return lambda transaction: self._view(transaction, self._job(transaction, run_id))
+
+    def list(
+        self, workflow: Function[..., Any] | str, *, state: str | Sequence[str] = (), limit: int = 100,
+        cursor: str | None = None,
+    ) -> Work[RunPage]:  # fmt: skip
+        """A page of the runs of a workflow, the newest first.
+
+        `state`: pending, success, failed or canceled, or several; pending are all that have not ended. `cursor`
+        continues after the page that returned it.
+
+        Raises Misuse for an unknown state, LimitExceeded for more than 1,000 at a time.
+        """
+        if type(limit) is not int or not 1 <= limit <= PAGE_MAX:
+            raise LimitExceeded(f"a page has 1 to {PAGE_MAX:,} runs, not {limit!r}")
+        where = jobs_where(self.tenant, [state] if isinstance(state, str) else state, function=workflow)
+        after = None if cursor is None else JobId(cursor)
+
+        def work(transaction: Transaction) -> RunPage:
+            jobs, more = page_of_jobs(transaction, where, limit=limit, after=after, newest_first=True)
+            records = transaction.get_runs([job.id for job in jobs])
+            runs = tuple(RunView.of(job, records.get(job.id)) for job in jobs)
+            return RunPage(runs=runs, cursor=jobs[-1].id if more else None)
+
+        return work
+
+    def history(self, run_id: RunId) -> Work[RunHistory]:
+        """What a run has done so far, event by event. Raises JobNotFound."""
+
+        def work(transaction: Transaction) -> RunHistory:
+            job = self._job(transaction, run_id)
+            record, rows = self._journal(transaction, job)
+            return RunHistory.of(job, record, rows)
+
+        return work
+
+    def signal(self, run_id: RunId, event: str, value: Any = None, *, key: str | None = None) -> Work[None]:
+        """Send an event to a run, whose code takes it with `step.wait_for(event)`; it waits until then.
+
+        `value`: any JSON value. `key`: of several events with a key the run sees the first one, so sending again is
+        safe.
+
+        Raises JobNotFound, RunNotOpen if the run has ended, InvalidArguments if the value cannot be written as JSON.
+        """
+        if not isinstance(event, str) or not 1 <= len(event) <= NAME_CHARS_MAX or not event.isprintable():
+            raise Misuse(f"{event!r} cannot name an event: it is printable text of 1 to {NAME_CHARS_MAX} characters")
+        if key is not None:
+            check_key(key, what="a key")
+        try:
+            text = json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidArguments(f"the value of the event {event!r} cannot be stored as JSON: {error}") from error
+        if (size := size_of(text)) > EVENT_BYTES_MAX:
+            raise LimitExceeded(f"the value of the event {event!r} has {size} bytes; the limit is {EVENT_BYTES_MAX}")
+
+        def work(transaction: Transaction) -> None:
+            job = self._job(transaction, run_id)
+            message = NewMessage(job.id, MessageKind.EVENT, event, outcome=Returned(text), key=key)
+            if not transaction.send_messages([message], now=self.job_builder.now()):
+                raise RunNotOpen(job.id, job.state.value)
+
+        return work
+
+    def cancel(self, run_id: RunId) -> Work[bool]:
+        """Ask a run to end: its code meets CancelledError where it waits, and can clean up with further steps.
+
+        What it waits for is canceled too. Returns whether it had not ended. Raises JobNotFound.
+        """
+        return self._end(run_id, Stop.CANCEL)
+
+    def terminate(self, run_id: RunId) -> Work[bool]:
+        """End a run at once: none of its code runs any more. What it has started goes on.
+
+        Returns whether it had not ended. Raises JobNotFound.
+        """
+        return self._end(run_id, Stop.FORCE)
+
+    def restart(self, run_id: RunId, *, step: int | str | None = None) -> Work[JobId]:
+        """Run a workflow again from one of its steps, or from its beginning; returns the id of the new run.
+
+        `step`: the number of the step, as the history shows it, or its name (the last one of that name). Steps before
+        it keep their outcomes; it, what was called together with it, and what follows run again. A run that has not
+        ended is terminated.
+
+        Raises JobNotFound, Misuse for a step that the run did not make, StepStillRuns if a call that was begun earlier
+        has no end yet.
+        """
+
+        def work(transaction: Transaction) -> JobId:
+            job = self._job(transaction, run_id)
+            record, rows = self._journal(transaction, job)
+            kept = [] if step is None else rows[: _position_before(rows, step)]
+            now = self.job_builder.now()
+            missing = _ends_after(rows, kept, job.id)
+            self._end(job.id, Stop.FORCE)(transaction)
+            [again] = self._again(transaction, job, rows, now)
+            if kept and record is not None:
+                transaction.insert_runs([RunRecord(again, record.seed_of_generation, progress=record.progress)])
+                transaction.append_journal([Entry(again, 0, row) for row in kept])
+                transaction.send_messages([message._replace(run_id=again) for message in missing], now=now)
+            return again
+
+        return work
+
+    # -- helpers
+
+    def _place(self, transaction: Transaction, call: FunctionCall) -> Sequence[JobId]:
+        now = self.job_builder.now()
+        request = Request([call], now, now)
+        jobs = self.job_builder.draft(request, tenant=self.tenant, options=self.options, parent_id=self.parent_id)
+        return self.job_builder.place(transaction, jobs, self.options.on_conflict, now=now)
+
+    def _again(self, transaction: Transaction, job: Job, rows: Sequence[Row], now: Instant) -> Sequence[JobId]:
+        """Write the job of a run that is restarted."""
+        first = rows[0].outcome if rows else None
+        new = NewJob(
+            id=JobId(self.job_builder.make_id(JOB_PREFIX, now)),
+            kind=FunctionKind.WORKFLOW,
+            name=job.name,
+            args=first.result if isinstance(first, Returned) else job.args,
+            requested_at=now,
+            due_at=now,
+            created_at=now,
+            tenant=self.tenant,
+            parent_id=self.parent_id,
+            key=job.key,
+            pool=job.pool,
+            priority=job.priority,
+        )
+        return self.job_builder.place(transaction, [new], self.options.on_conflict, now=now)
+
+    def _end(self, run_id: RunId, stop: Stop) -> Work[bool]:
+        def work(transaction: Transaction) -> bool:
+            job = self._job(transaction, run_id)
+            make_id = self.job_builder.make_id
+            now = self.job_builder.now()
+            return cancel(transaction, job.id, tenant=self.tenant, now=now, make_id=make_id, stop=stop)
+
+        return work
+
+    def _job(self, transaction: Transaction, run_id: RunId) -> Job:
+        found = JobId(run_id)
+        if not run_id.startswith(f"{JOB_PREFIX}_"):
+            held = transaction.find_unfinished_key(run_id, tenant=self.tenant)
+            if held is None:
+                raise JobNotFound(found)
+            found = held
+        job = transaction.get_job(found, tenant=self.tenant)
+        if job is None:
+            raise JobNotFound(found)
+        if job.kind is not FunctionKind.WORKFLOW:
+            raise Misuse(f"{found} is a job of the {job.kind.value} {job.name}, not the run of a workflow")
+        return job
+
+    def _journal(self, transaction: Transaction, job: Job) -> tuple[RunRecord | None, Sequence[Row]]:
+        record = transaction.get_runs([job.id]).get(job.id)
+        if record is None:
+            return None, []
+        return record, transaction.load_journals([(job.id, record.generation)])[job.id]
+
+    def _view(self, transaction: Transaction, job: Job) -> RunView:
+        return RunView.of(job, transaction.get_runs([job.id]).get(job.id))
+
+
+def has_ended(run: RunView) -> bool:
+    """Whether a run has its result or its error."""
+    return run.state not in (*(state.value for state in UNFINISHED), "running")
+
+
+def _position_before(rows: Sequence[Row], step: int | str) -> int:
+    """How many rows are kept so that `step` runs again: up to the last one that was delivered before its call."""
+    called = [row for row in rows if row.kind in (RowKind.STEP, RowKind.CALL) and step in (row.seq, row.name)]
+    if not called:
+        names = ", ".join(dict.fromkeys(row.name for row in rows if row.seq and row.name)) or "none yet"
+        raise Misuse(f"the run has made no step {step!r}; its steps: {names}")
+    position = called[-1].position
+    if called[-1].kind is RowKind.STEP:
+        return position
+    while rows[position].kind not in DELIVERED:
+        position -= 1
+    return position + 1  # what the code called in the same go is called again
+
+
+def _ends_after(rows: Sequence[Row], kept: Sequence[Row], run_id: JobId) -> list[NewMessage]:
+    """The ends of calls that were begun in the rows that are kept and have ended later.
+
+    Raises StepStillRuns if one has not ended.
+    """
+    ended = {row.seq for row in kept if row.kind in (RowKind.END, RowKind.DROP)}
+    later = {row.seq: row for row in rows[len(kept) :] if row.kind is RowKind.END}
+    messages = []
+    for row in kept:
+        if (
+            row.kind is not RowKind.CALL
+            or row.seq in ended
+            or row.call is None
+            or not isinstance(row.outcome, Returned)
+        ):
+            continue
+        end = later.get(row.seq)
+        if end is None or not isinstance(end.outcome, Returned | Raised):
+            raise StepStillRuns(run_id, row.name)
+        messages.append(NewMessage(run_id, MessageKind.ENDED, seq=row.seq, outcome=end.outcome))
+    return messages

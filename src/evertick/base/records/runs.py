@@ -1,0 +1,68 @@
+"""Rows of workflow runs beside their jobs and journals: what identifies a run, and the messages it is sent."""
+
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from evertick.base.ids import JobId
+from evertick.base.outcomes import Raised, Returned
+
+STEP: Final = "step"
+"""The kind of a completion that tells a run: `name` is the run's id, `context` the number of the call that has
+ended.
+"""
+
+
+class RunRecord(NamedTuple):
+    """What a run has beside its job, whose id it shares.
+
+    `generation` counts how often it has continued as new; each has a journal of its own. `seed` is where its chance and
+    ids come from. `parent_seq` is the number of the call by which its parent, the parent of its job, waits for it.
+    `progress` is what its code last reported, as JSON text.
+    """
+
+    id: JobId
+    seed: str
+    generation: int = 0
+    parent_seq: int | None = None
+    progress: str | None = None
+
+    @property
+    def seed_of_generation(self) -> str:
+        """The seed of the present generation."""
+        return f"{self.seed}/{self.generation}" if self.generation else self.seed
+
+
+class MessageKind(StrEnum):
+    """What a message is about."""
+
+    EVENT = "event"
+    """An event that was sent; its value is the outcome's result."""
+    ENDED = "ended"
+    """A job or child workflow that the run called has ended."""
+    CANCEL = "cancel"
+    """The run is to cancel."""
+
+
+class NewMessage(NamedTuple):
+    """A message as it is sent. A run takes only one of those with the same `key`.
+
+    `name` is that of an event; `seq` the number of the call that has ended.
+    """
+
+    run_id: JobId
+    kind: MessageKind
+    name: str = ""
+    seq: int = 0
+    outcome: Returned | Raised | None = None
+    key: str | None = None
+
+
+class Message(NamedTuple):
+    """A message that waits to be taken. Those of one run have growing ids, in the order in which they were sent."""
+
+    id: int
+    run_id: JobId
+    kind: MessageKind
+    name: str
+    seq: int
+    outcome: Returned | Raised | None

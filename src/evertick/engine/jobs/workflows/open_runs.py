@@ -1,0 +1,201 @@
+"""Open runs: those of a batch, from what the database has of them to what is written back.
+
+What is known of all runs of a batch is read at once, when its transaction begins. Each then goes on as far as it can
+(`rules/workflows/advance.py`), and ends or is *parked*: pending until its first timer, or until it is sent a message.
+Rows of journals, ends and parked runs are written under the fence of the claims, in the commit that holds what the
+steps did.
+
+A run that is sent a message after the batch has read its messages is made due when it is parked (`wake_parked`).
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from evertick.base.errors import ReplayMismatch
+from evertick.base.ids import JOB_PREFIX, JobId, full_pool
+from evertick.base.instants import MINUTE_MS, Instant
+from evertick.base.outcomes import Outcome, Raised, Returned
+from evertick.base.records.jobs import (
+    COMPLETION,
+    JOB_ERROR,
+    Claim,
+    Completion,
+    JobEnd,
+    JobError,
+    JobState,
+    NewJob,
+)
+from evertick.base.records.logs import LogLine
+from evertick.base.records.retry import RETRY
+from evertick.base.records.runs import STEP, Message, RunRecord
+from evertick.engine.jobs.completion import cancel
+from evertick.engine.runtime.deps import EngineDeps
+from evertick.rules.jobs.lifecycle import ended
+from evertick.rules.workflows.advance import Progress, advance
+from evertick.rules.workflows.calls import Call
+from evertick.rules.workflows.endings import ContinuedAsNew, RunEnd
+from evertick.rules.workflows.run import Run, new_run
+from evertick.store.contract.store import Transaction
+from evertick.store.contract.workflows import Entry, Parked
+from evertick.store.transaction.unit_of_work import UnitOfWork
+
+_logger: Final = logging.getLogger("evertick.engine")
+
+MISMATCH_RETRY_MS: Final = MINUTE_MS
+"""A run whose code does not fit its journal is tried again after this time: the code may have been mended."""
+
+
+class OpenRuns:
+    """The runs among the claims of a batch."""
+
+    def __init__(self, transaction: Transaction, unit: UnitOfWork, claims: Sequence[Claim], deps: EngineDeps) -> None:
+        self._transaction = transaction
+        self._unit = unit
+        self._deps = deps
+        ids = [claim.id for claim in claims]
+        self._records = dict(transaction.get_runs(ids))
+        self._journals = transaction.load_journals([(each.id, each.generation) for each in self._records.values()])
+        self._messages: dict[JobId, list[Message]] = {}
+        for message in transaction.waiting_messages(ids):
+            self._messages.setdefault(message.run_id, []).append(message)
+        self._entries: list[Entry] = []
+        self._new: list[RunRecord] = []
+        self._changed: dict[JobId, RunRecord] = {}
+        self._taken: list[int] = []
+        self._given_up: list[tuple[JobId, Claim]] = []
+        self._parked: list[Parked] = []
+
+    def go_on(self, claim: Claim, *, now: Instant) -> JobEnd:
+        """Let a run go on; returns its end, or its being parked.
+
+        Raises what the database raises; whatever the run's code raises is its end.
+        """
+        depth = self._unit.depth
+        self._unit.begin()
+        around = _Around(self._unit, claim, self._deps)
+        journal = self._journals.get(claim.id, [])
+        first = journal[0].outcome if journal else None
+        arguments = first.result if isinstance(first, Returned) else claim.args
+        record = self._records.get(claim.id)
+        seed = claim.id if record is None else record.seed_of_generation
+        run = new_run(claim.id, self._deps.runner.workflow(claim, arguments), seed=seed)
+        try:
+            progress = advance(run, journal, self._messages.get(claim.id, []), around)
+            end = self._end_of(claim, run.end, progress, now=now)
+        except ReplayMismatch as error:
+            self._unit.undo_to(depth)
+            _logger.error("%s cannot go on: %s", claim.name, error, extra={"job_id": claim.id})
+            return _parked(claim, Instant(now + MISMATCH_RETRY_MS), error)
+        except BaseException as error:
+            outcome = self._deps.runner.raised(self._unit, claim, error)  # raises what is no error of the run's
+            self._unit.undo_to(depth)
+            return self._ended(claim, outcome)
+        finally:
+            run.evict()
+        self._unit.keep()
+        self._note(claim, record, run, progress)
+        return end._replace(logs=around.logs)
+
+    def write(self) -> None:
+        """Write what the runs did since the last call. Their ends are the caller's."""
+        transaction, now = self._transaction, self._deps.clock.now()
+        transaction.insert_runs(self._new)
+        transaction.append_journal(self._entries)
+        transaction.save_runs(list(self._changed.values()))
+        transaction.take_messages(self._taken, now=now)
+        self._new, self._entries, self._taken = [], [], []
+        self._changed.clear()
+
+    def finish(self) -> None:
+        """After everything else of the batch is written: cancel what was given up, and wake runs that were sent
+        more.
+        """
+        now = self._deps.clock.now()
+        for job_id, claim in self._given_up:
+            cancel(self._transaction, job_id, tenant=claim.tenant, now=now, make_id=self._deps.ids.make)
+        self._transaction.wake_parked(self._parked, now=now)
+
+    # -- helpers
+
+    def _end_of(self, claim: Claim, end: RunEnd | None, progress: Progress, *, now: Instant) -> JobEnd:
+        for job_id, call in progress.begun:
+            self._unit.schedule(self._job_of(job_id, call, claim, now))
+        if end is None:
+            return _parked(claim, progress.due_at)
+        if isinstance(end, ContinuedAsNew):
+            return _parked(claim, self._deps.clock.now())
+        return self._ended(claim, end)
+
+    def _ended(self, claim: Claim, outcome: Outcome) -> JobEnd:
+        return ended(claim, outcome, now=self._deps.clock.now(), entropy=self._deps.entropy)
+
+    def _note(self, claim: Claim, record: RunRecord | None, run: Run, progress: Progress) -> None:
+        """Keep what is to be written of a run that went on."""
+        if record is None:
+            record = RunRecord(claim.id, claim.id, progress=run.progress)
+            self._new.append(record)
+        elif run.progress is not None and run.progress != record.progress:
+            record = self._changed[claim.id] = record._replace(progress=run.progress)
+        self._entries += [Entry(claim.id, record.generation, row) for row in progress.rows]
+        self._taken += progress.taken
+        self._given_up += [(job_id, claim) for job_id in progress.given_up]
+        if isinstance(run.end, ContinuedAsNew):
+            again = self._changed[claim.id] = record._replace(generation=record.generation + 1)
+            first = run.start_row(run.now)._replace(outcome=Returned(run.end.arguments))
+            self._entries.append(Entry(claim.id, again.generation, first))
+        if run.end is None or isinstance(run.end, ContinuedAsNew):
+            seen = [message.id for message in self._messages.get(claim.id, [])]
+            self._parked.append(Parked(claim.id, max(seen, default=0)))
+
+    def _job_of(self, job_id: JobId, call: Call, claim: Claim, now: Instant) -> NewJob:
+        """The job as which a call begins. Its end is told to the run."""
+        function = self._deps.runner.function(call.function)
+        assert function is not None  # noqa: S101
+        options = call.options
+        return NewJob(
+            id=job_id,
+            kind=function.kind,
+            name=function.name,
+            args=call.arguments,
+            requested_at=now,
+            due_at=now,
+            created_at=now,
+            tenant=claim.tenant,
+            parent_id=claim.id,
+            retry=None if options.retry is None else RETRY.value(options.retry),
+            on_complete=COMPLETION.value(Completion(claim.id, STEP, (), call.seq)),
+            pool=function.pool if options.pool is None else full_pool(self._deps.app, options.pool),
+        )
+
+
+class _Around:
+    """What a run needs while it goes on."""
+
+    def __init__(self, unit: UnitOfWork, claim: Claim, deps: EngineDeps) -> None:
+        self._unit = unit
+        self._claim = claim
+        self._deps = deps
+        self.now = deps.clock.now
+        self.logs: list[LogLine] = []
+
+    def make_job_id(self) -> JobId:
+        return JobId(self._deps.ids.make(JOB_PREFIX, self._deps.clock.now()))
+
+    def run_step(self, call: Call) -> Returned | Raised:
+        ran = self._deps.runner.run_step(self._unit, self._claim, call, now=self._deps.clock.now())
+        self.logs += ran.logs
+        assert isinstance(ran.outcome, Returned | Raised)  # noqa: S101
+        return ran.outcome
+
+    def within_limit(self, deliver: Callable[[], None]) -> None:
+        self._deps.runner.within_limit(self._claim, deliver)
+
+
+def _parked(claim: Claim, due_at: Instant, error: Exception | None = None) -> JobEnd:
+    """A run that waits."""
+    stored = None if error is None else JOB_ERROR.value(JobError(type(error).__name__, str(error)))
+    return JobEnd(
+        claim.id, claim.tenant, claim.name, claim.attempt, JobState.PENDING, None, due_at,
+        claim.failures, 0, None, stored,
+    )  # fmt: skip

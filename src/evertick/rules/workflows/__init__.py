@@ -1,0 +1,1 @@
+"""Workflows: the code of a run and its journal. Pure: no clock, no store."""

@@ -1,0 +1,148 @@
+"""Advance: a run goes on from where its journal ends, as far as it can come in one transaction.
+
+`advance` reads no clock and no store. It delivers what has happened (messages, timers that are due), lets the caller
+run the queries and mutations that the code calls, and collects what is to be written: rows, calls that begin as jobs,
+calls that were given up. The caller writes all of it in one commit, or none of it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from evertick.base.errors import WorkflowStuck
+from evertick.base.ids import JobId
+from evertick.base.instants import Instant
+from evertick.base.outcomes import Raised, Returned
+from evertick.base.records.journal import CallKind, Row, RowKind
+from evertick.base.records.runs import Message, MessageKind
+from evertick.rules.workflows.calls import Call
+from evertick.rules.workflows.replay import replay
+from evertick.rules.workflows.run import NEVER, Run
+
+DELIVERIES_MAX: Final = 500
+"""What one transaction delivers to a run before the next ones go on: a long run must not hold it for long."""
+
+
+class Surroundings(Protocol):
+    """What a run needs of its caller."""
+
+    def now(self) -> Instant:
+        """The time."""
+        ...
+
+    def run_step(self, call: Call) -> Returned | Raised:
+        """Run a query or a mutation inside the transaction."""
+        ...
+
+    def make_job_id(self) -> JobId:
+        """The id of the job that a call begins as."""
+        ...
+
+    def within_limit(self, deliver: Callable[[], None]) -> None:
+        """Let the run's code go on; raises if it takes too long."""
+        ...
+
+
+@dataclass(slots=True)
+class Progress:
+    """What is to be written of a run that went on."""
+
+    rows: list[Row] = field(default_factory=list)
+    begun: list[tuple[JobId, Call]] = field(default_factory=list)
+    """Calls that begin as jobs."""
+    given_up: list[JobId] = field(default_factory=list)
+    """Jobs that the code waits for no longer."""
+    taken: list[int] = field(default_factory=list)
+    """Messages that the run has seen."""
+    due_at: Instant = NEVER
+    """When it is to go on, unless it has ended."""
+
+
+def advance(run: Run, journal: Sequence[Row], messages: Sequence[Message], around: Surroundings) -> Progress:
+    """Bring a new `Run` to where its journal ends and let it go on.
+
+    Raises ReplayMismatch if the code does not fit the journal, WorkflowStuck if the code waits for nothing that can
+    come.
+    """
+    jobs = {
+        row.seq: JobId(row.outcome.result)
+        for row in journal
+        if row.kind is RowKind.CALL and isinstance(row.outcome, Returned)
+    }
+    progress = Progress()
+    if journal:
+        replay(run, journal, around.within_limit)
+    else:
+        _deliver(run, run.start_row(around.now()), progress, around)
+    waiting = list(messages)
+    deliveries = 0
+    while True:
+        _take_rows(run, progress, jobs, around)
+        if run.has_ended:
+            return progress
+        if deliveries == DELIVERIES_MAX:
+            progress.due_at = around.now()
+            return progress
+        row = _next_row(run, waiting, progress, around)
+        if row is None:
+            break
+        deliveries += 1
+        _deliver(run, row, progress, around)
+    if run.is_stuck:
+        raise WorkflowStuck(f"run {run.id} waits for nothing that can come: {'; '.join(run.waiting_at())}")
+    progress.due_at = run.next_due_at
+    return progress
+
+
+def _deliver(run: Run, row: Row, progress: Progress, around: Surroundings) -> None:
+    progress.rows.append(row)
+    around.within_limit(lambda: run.deliver(row))
+
+
+def _take_rows(run: Run, progress: Progress, jobs: dict[int, JobId], around: Surroundings) -> None:
+    for row, call in run.take_rows(at=around.now(), make_id=around.make_job_id):
+        progress.rows.append(row)
+        if row.kind is RowKind.DROP:
+            progress.given_up.append(jobs[row.seq])
+        elif call is not None and isinstance(row.outcome, Returned):
+            job_id = jobs[row.seq] = JobId(row.outcome.result)
+            progress.begun.append((job_id, call))
+
+
+def _next_row(run: Run, waiting: list[Message], progress: Progress, around: Surroundings) -> Row | None:
+    """What happens next: a message that is awaited, a timer that is due, a step; None if the run has to wait.
+
+    Messages come first, so that a request to cancel is heard between two steps.
+    """
+    now = around.now()
+    for message in waiting:
+        found = _row_of(run, message, now)
+        if found is None and message.kind is MessageKind.EVENT:
+            continue  # an event waits until the code does
+        waiting.remove(message)
+        progress.taken.append(message.id)
+        if found is not None:
+            return found
+        return _next_row(run, waiting, progress, around)
+    due = [call for call in run.open_calls.values() if call.due_at is not None and call.due_at <= now]
+    if due:
+        call = min(due, key=lambda call: (call.due_at or 0, call.seq))
+        late = Raised("TimeoutError", f"no event {call.name!r} came in time") if call.kind is CallKind.EVENT else None
+        return run.end_row(call, late, now)
+    step = run.next_step
+    if step is not None:
+        outcome = around.run_step(step)
+        return run.step_row(step, outcome, around.now())
+    return None
+
+
+def _row_of(run: Run, message: Message, now: Instant) -> Row | None:
+    """The row by which the run sees a message; None if its code does not wait for it."""
+    if message.kind is MessageKind.CANCEL:
+        return None if run.cancel_requested else run.cancel_row(now)
+    if message.kind is MessageKind.ENDED:
+        call = run.open_calls.get(message.seq)
+    else:
+        waits = (c for c in run.open_calls.values() if c.kind is CallKind.EVENT and c.name == message.name)
+        call = next(waits, None)
+    return None if call is None or message.outcome is None else run.end_row(call, message.outcome, now)

@@ -1,0 +1,124 @@
+"""Calls: what the code of a workflow asks for, from the moment it asks until the outcome is delivered."""
+
+import asyncio
+import contextvars
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from evertick.base.instants import Instant
+from evertick.base.records.journal import ELSEWHERE, CallKind, RowKind
+from evertick.base.records.retry import RetryPolicy
+from evertick.rules.workflows.event_loop import DeterministicLoop, NumberedFuture
+
+
+def fingerprint(arguments: str) -> str:
+    """Eight hex digits by which the arguments of a call (JSON text) are compared at replay; empty for none."""
+    return f"{zlib.crc32(arguments.encode('utf-8', 'surrogatepass')):08x}" if arguments not in ("", "{}") else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallOptions:
+    """How a step is to run, beside its function and arguments."""
+
+    name: str | None = None
+    """What the journal calls the step; the function's name unless given."""
+    retry: RetryPolicy | None = None
+    pool: str | None = None
+    check_arguments: bool = True
+    """Whether a replay compares the arguments. Arguments from a set or from a clock differ each time."""
+
+    @property
+    def needs_job(self) -> bool:
+        """Whether the step runs as a job of its own."""
+        return self.retry is not None or self.pool is not None
+
+
+PLAIN: Final = CallOptions()
+
+
+class Call:
+    """One call. `function` is the name of what it runs, `arguments` their JSON text."""
+
+    __slots__ = (
+        "arguments", "attempt", "awaited", "due_at", "fingerprint", "function", "is_recorded", "kind", "name",
+        "options", "seq",
+    )  # fmt: skip
+
+    def __init__(
+        self, kind: CallKind, name: str, *, function: str = "", arguments: str = "", options: CallOptions = PLAIN,
+        due_at: Instant | None = None,
+    ) -> None:  # fmt: skip
+        self.kind = kind
+        self.name = name
+        self.function = function
+        self.arguments = arguments
+        self.fingerprint = fingerprint(arguments) if options.check_arguments else ""
+        self.options = options
+        self.due_at = due_at
+        self.seq = 0
+        self.attempt: int | None = None
+        """The claim of the run under which an action was begun."""
+        self.is_recorded = False
+        """Whether the journal has its row."""
+        self.awaited: CallFuture | Timer | None = None
+        """What the code waits for."""
+
+    @property
+    def goes_on_elsewhere(self) -> bool:
+        """Whether giving it up is an event of its own."""
+        return self.kind in ELSEWHERE
+
+    def __repr__(self) -> str:
+        return f"{self.kind.value} {self.name!r}"
+
+
+class Request(NamedTuple):
+    """What the code has asked for and the journal does not have yet: a call, the end of one, or a patch."""
+
+    kind: RowKind
+    seq: int
+    name: str
+    call: Call | None = None
+
+    def __repr__(self) -> str:
+        return describe(self.kind, self.call.kind if self.call else None, self.name)
+
+
+def describe(kind: RowKind, call: CallKind | None, name: str) -> str:
+    """A row or request in words: `action 'charge'`, `giving up 'charge'`, `patched('new-mail')`."""
+    if kind is RowKind.DROP:
+        return f"giving up {name!r}"
+    if kind is RowKind.PATCH:
+        return f"patched({name!r})"
+    if kind is RowKind.END:
+        return f"the end of {name!r}"
+    return kind.value if call is None else f"{call.value} {name!r}"
+
+
+class CallFuture(NumberedFuture):
+    """What the code awaits. `give_up` is called when the code gives it up."""
+
+    def __init__(self, call: Call, give_up: Callable[[Call], object], *, loop: DeterministicLoop) -> None:
+        super().__init__(loop.next_number(), loop=loop)
+        self._call = call
+        self._give_up = give_up
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        """As a future's: a task that is cancelled cancels what it awaits."""
+        canceled = super().cancel(msg)
+        if canceled:
+            self._give_up(self._call)
+        return canceled
+
+
+class Timer(asyncio.TimerHandle):
+    """A timer of asyncio. `asyncio.timeout` cancels its timer when the body ends in time."""
+
+    def __init__(
+        self, call: Call, callback: Callable[..., object], args: Any,
+        *, loop: DeterministicLoop, context: contextvars.Context | None,
+    ) -> None:  # fmt: skip
+        super().__init__(loop.time(), callback, args, loop, context)
+        self.call = call

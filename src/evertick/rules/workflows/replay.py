@@ -1,0 +1,122 @@
+"""Replay: a run is brought to where its journal ends, before anything new happens.
+
+Every call that the code makes is compared with the row that the journal has of it: number, kind, name and the
+fingerprint of the arguments. The first difference ends the replay with ReplayMismatch, which names the row and both
+sides. Calls beyond the last row are new, so code may be changed ahead of where a run is.
+
+A journal may be cut only before a row that is delivered: the rows between two of them tell what the code did in one go,
+and `patched` relies on having all of them or none.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, NoReturn
+
+from evertick.base.errors import ReplayMismatch
+from evertick.base.records.journal import DELIVERED, IN_TRANSACTION, Row, RowKind
+from evertick.rules.workflows.calls import Call, describe
+from evertick.rules.workflows.run import Run
+
+ARGUMENTS_SHOWN_MAX: Final = 200
+"""Characters of arguments that a message shows."""
+
+
+def _at_once(deliver: Callable[[], None]) -> None:
+    deliver()
+
+
+def replay(run: Run, rows: Sequence[Row], within_limit: Callable[[Callable[[], None]], None] = _at_once) -> None:
+    """Deliver the rows of the journal to a run that has had none; `within_limit` lets its code go on for each.
+
+    Raises ReplayMismatch if the code does not make the calls that the journal has.
+    """
+    for index, row in enumerate(rows):
+        if row.position != run.position:
+            _mismatch(run, row, f"row {run.position} is missing")
+        if row.kind in DELIVERED:
+            _compare_delivered(run, row)
+            within_limit(partial(run.deliver, row, recorded_patches=_patches_after(rows, index)))
+        else:
+            _compare_request(run, row)
+            run.confirm(row)
+
+
+def stretches(rows: Sequence[Row]) -> list[int]:
+    """Where a journal may be cut: the positions of the rows that are delivered, and its end."""
+    return [row.position for row in rows if row.kind in DELIVERED] + [len(rows)]
+
+
+def _patches_after(rows: Sequence[Row], index: int) -> frozenset[str] | None:
+    """The patches between a row that is delivered and the next one; None if it is the last row of all."""
+    if index + 1 == len(rows):
+        return None
+    patches = set()
+    for position in range(index + 1, len(rows)):
+        row = rows[position]
+        if row.kind in DELIVERED:
+            break
+        if row.kind is RowKind.PATCH:
+            patches.add(row.name)
+    return frozenset(patches)
+
+
+def _compare_request(run: Run, row: Row) -> None:
+    """Is the row (call, drop, patch) what the code has asked for next?"""
+    request = run.next_request
+    if request is None:
+        _mismatch(run, row, _instead_of_a_call(run))
+    if (row.kind, row.seq, row.name) != (request.kind, request.seq, request.name):
+        _mismatch(run, row, f"calls {_numbered(request.seq, repr(request))} here")
+    if row.kind is RowKind.CALL and request.call is not None:
+        _compare_call(run, row, request.call)
+
+
+def _compare_delivered(run: Run, row: Row) -> None:
+    """Does the code wait for the row (start, step, end, cancel)?"""
+    if row.kind is RowKind.START:
+        if row.position:
+            _mismatch(run, row, "has begun before")
+        return
+    if run.next_request is not None:
+        _mismatch(run, row, f"calls {_numbered(run.next_request.seq, repr(run.next_request))} here")
+    if run.position == 0 or run.has_ended:
+        _mismatch(run, row, "has ended" if run.has_ended else "has not begun")
+    if row.kind is RowKind.STEP:
+        step = run.next_step
+        if step is None:
+            _mismatch(run, row, _instead_of_a_call(run))
+        _compare_call(run, row, step)
+    elif row.kind is RowKind.END:
+        call = run.open_calls.get(row.seq)
+        if call is None:
+            _mismatch(run, row, f"does not wait for step {row.seq}")
+        if call.name != row.name or call.kind in IN_TRANSACTION:
+            _mismatch(run, row, f"waits for {call!r} under this number")
+
+
+def _compare_call(run: Run, row: Row, call: Call) -> None:
+    if (row.seq, row.call, row.name) != (call.seq, call.kind, call.name):
+        _mismatch(run, row, f"calls {_numbered(call.seq, repr(call))} here")
+    if row.arguments != call.fingerprint:
+        shown = call.arguments[:ARGUMENTS_SHOWN_MAX]
+        _mismatch(run, row, f"calls it with other arguments now: {shown}")
+
+
+def _instead_of_a_call(run: Run) -> str:
+    if run.has_ended:
+        return "ends without it"
+    waits = ", ".join(_numbered(call.seq, repr(call)) for call in list(run.open_calls.values())[:3])
+    return f"waits for {waits or 'nothing'} and does not call it"
+
+
+def _numbered(seq: int, what: str) -> str:
+    return f"step {seq} ({what})" if seq else what
+
+
+def _mismatch(run: Run, row: Row, code: str) -> NoReturn:
+    journal = _numbered(row.seq, describe(row.kind, row.call, row.name))
+    raise ReplayMismatch(
+        f"run {run.id}, row {row.position}: the journal has {journal}, the code {code}; "
+        "deploy code that fits, keep the old path with step.patched(...), or restart the run before this step",
+        row.position,
+    )

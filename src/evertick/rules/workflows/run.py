@@ -1,0 +1,308 @@
+"""A run: the code of a workflow on a loop of its own, driven by the rows of its journal.
+
+Nothing here knows a database or a clock. `deliver` takes one row and runs the code until it waits; then
+
+* `take_rows` returns rows of what the code has called since: they belong into the same commit as the row delivered;
+* `next_step` is the query or mutation to run next, inside the transaction. Its row holds the outcome too and is
+  delivered at once. What is called otherwise begins with its row, and another row is delivered when it has ended;
+* `end` says how the run has ended.
+
+A run makes its rows itself, so positions have no gaps and time does not go back. The same rows, delivered in the same
+order, lead the same code to the same calls: that is all that a replay needs (`replay.py`).
+"""
+
+import contextvars
+import random
+import zlib
+from collections import deque
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, Final, TypeAlias, TypeVarTuple
+
+from evertick.base.errors import JournalTooLarge, LimitExceeded, StepOutsideWorkflow
+from evertick.base.instants import Instant
+from evertick.base.outcomes import Raised, Returned
+from evertick.base.records.journal import IN_TRANSACTION, CallKind, Row, RowKind
+from evertick.rules.workflows.calls import Call, CallFuture, Request, Timer
+from evertick.rules.workflows.endings import ContinueAsNew, ContinuedAsNew, RunEnd, end_of, exception_of
+from evertick.rules.workflows.event_loop import DeterministicLoop, Evicted, running_loop
+
+Ts = TypeVarTuple("Ts")
+
+NEVER: Final = Instant(253_402_300_799_000)
+"""When a run is due that only an event can wake: the last second of the year 9999."""
+JOURNAL_BYTES_MAX: Final = 8 * 1024 * 1024
+JOURNAL_ROWS_MAX: Final = 50_000
+CALLS_OPEN_MAX: Final = 10_000
+"""Calls that one run may wait for at a time."""
+REFUSALS_MAX: Final = 1_000
+"""Calls that code may try while its run leaves memory. Code that catches even that is then left where it waits."""
+
+Body: TypeAlias = "Callable[[Run], Coroutine[Any, Any, str]]"
+"""The code of a workflow: given its run, it returns its result as JSON text."""
+
+
+class Run(DeterministicLoop):
+    """One run in memory. `seed` is the same in every replay, and another for each run and generation."""
+
+    def __init__(self, run_id: str, body: Body, *, seed: str) -> None:
+        super().__init__(hash_base=zlib.crc32(seed.encode()) << 20, now=Instant(0))
+        self.id = run_id
+        self.position = 0
+        """The position of the next row."""
+        self.size = 0
+        """Bytes of the journal so far."""
+        self.open_calls: dict[int, Call] = {}
+        """What was called and has not ended, by number, in the order of the calls."""
+        self.cancel_requested = False
+        self.progress: str | None = None
+        """What the code last reported of its progress, as JSON text."""
+        self.random = random.Random(seed)
+        self._body = body
+        self._seq = 0
+        self._requests: deque[Request] = deque()
+        self._steps: deque[Call] = deque()
+        self._patches: dict[str, bool] = {}
+        self._recorded_patches: frozenset[str] | None = None
+        self._refusals = 0
+
+    # -- what follows from the rows
+
+    @property
+    def end(self) -> RunEnd | None:
+        """How the run has ended; None while it goes on."""
+        if self._main is None or not self._main.done():
+            return None
+        return end_of(self._main, cancel_requested=self.cancel_requested)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the workflow function has ended. Tasks that it left behind go no further."""
+        return self._main is not None and self._main.done()
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the code waits, but for no call: no row can ever wake it."""
+        return self._main is not None and not self.has_ended and not self.open_calls
+
+    @property
+    def next_request(self) -> Request | None:
+        """What the code has called first of all that has no row yet."""
+        return self._requests[0] if self._requests else None
+
+    @property
+    def next_step(self) -> Call | None:
+        """The query or mutation to run next."""
+        while self._steps and self._steps[0].seq not in self.open_calls:
+            self._steps.popleft()
+        return self._steps[0] if self._steps and not self.has_ended else None
+
+    @property
+    def next_due_at(self) -> Instant:
+        """When the first timer is due; NEVER if there is none."""
+        return min((call.due_at for call in self.open_calls.values() if call.due_at is not None), default=NEVER)
+
+    # -- rows
+
+    def start_row(self, at: Instant) -> Row:
+        """The first row of a journal."""
+        return Row(0, RowKind.START, 0, "", at)
+
+    def step_row(self, call: Call, outcome: Returned | Raised, at: Instant) -> Row:
+        """The row of `next_step`, which has run."""
+        return Row(
+            self.position, RowKind.STEP, call.seq, call.name, max(at, self.now),
+            call.kind, call.fingerprint, outcome=outcome,
+        )  # fmt: skip
+
+    def end_row(self, call: Call, outcome: Returned | Raised | None, at: Instant) -> Row:
+        """The row of a call that has ended; `outcome` is None for a timer."""
+        return Row(self.position, RowKind.END, call.seq, call.name, max(at, self.now), outcome=outcome)
+
+    def cancel_row(self, at: Instant) -> Row:
+        """The row of a request to cancel the run."""
+        return Row(self.position, RowKind.CANCEL, 0, "", max(at, self.now))
+
+    def take_rows(
+        self, *, at: Instant, attempt: int | None = None, make_id: Callable[[], str] | None = None
+    ) -> list[tuple[Row, Call | None]]:
+        """Rows of what the code has called and given up since the last row, with the calls.
+
+        `attempt` is the claim under which the actions among them begin. `make_id` makes the ids of jobs: the row of a
+        call that is one has it as its outcome.
+        """
+        taken = []
+        while self._requests:
+            request = self._requests[0]
+            call = request.call
+            if call is None or request.kind is RowKind.DROP:
+                row = Row(self.position, request.kind, request.seq, request.name, max(at, self.now))
+            else:
+                begun = attempt if call.kind is CallKind.ACTION else None
+                row = Row(
+                    self.position, RowKind.CALL, call.seq, call.name, max(at, self.now),
+                    call.kind, call.fingerprint, call.due_at, begun,
+                    Returned(make_id()) if make_id is not None and call.goes_on_elsewhere else None,
+                )  # fmt: skip
+            self.confirm(row)
+            taken.append((row, call))
+        return taken
+
+    def confirm(self, row: Row) -> None:
+        """The next request has this row in the journal."""
+        request = self._requests.popleft()
+        if request.call is not None and request.kind is RowKind.CALL:
+            request.call.is_recorded = True
+            request.call.due_at, request.call.attempt = row.due_at, row.attempt
+        self._count(row)
+
+    def deliver(self, row: Row, *, recorded_patches: frozenset[str] | None = None) -> None:
+        """Let the code have a row (start, step, end, cancel), and run it until it waits.
+
+        `recorded_patches` are the patches among the rows that follow, up to the next that is delivered; None if no row
+        follows. Raises WorkflowStuck if the code does not come to wait.
+        """
+        self._count(row)
+        self.now = row.at
+        self._recorded_patches = recorded_patches
+        self.drive(self._reaction(row))
+        if self.has_ended:
+            self._requests.clear()  # what has no row yet need not begin
+
+    def _reaction(self, row: Row) -> Callable[[], object]:
+        """What delivering the row does."""
+        if row.kind is RowKind.START:
+            return self._begin
+        if row.kind is RowKind.CANCEL:
+            self.cancel_requested = True
+            assert self._main is not None  # noqa: S101
+            return self._main.cancel
+        call = self.open_calls.pop(row.seq)
+        call.is_recorded = True
+        waiting = call.awaited
+        if isinstance(waiting, Timer):
+            return waiting._run
+        assert waiting is not None  # noqa: S101
+        outcome = row.outcome
+        if isinstance(outcome, Raised):
+            return partial(waiting.set_exception, exception_of(call, outcome))
+        return partial(waiting.set_result, None if outcome is None else outcome.result)
+
+    def _count(self, row: Row) -> None:
+        self.position = row.position + 1
+        self.size += row.size
+
+    def _begin(self) -> None:
+        # An empty context: context variables of the worker differ from one replay to the next.
+        self._main = contextvars.Context().run(lambda: self.create_task(self._until_end(), name="workflow"))
+
+    async def _until_end(self) -> Returned | ContinuedAsNew:
+        try:
+            return Returned(await self._body(self))
+        except ContinueAsNew as again:
+            return ContinuedAsNew(again.arguments)
+
+    # -- what the code calls
+
+    def call(self, call: Call) -> CallFuture:
+        """Make a call. The future has the JSON text of its result, or the error of a step.
+
+        Raises StepOutsideWorkflow, JournalTooLarge or LimitExceeded.
+        """
+        future = CallFuture(call, self.give_up, loop=self)
+        call.awaited = future
+        self._admit(call)
+        return future
+
+    def call_at(
+        self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: contextvars.Context | None = None
+    ) -> Timer:
+        """A timer of asyncio: a call as any other, so it lasts as long as the run, in memory or not."""
+        due_at = Instant(max(self.now, round(min(when * 1000, NEVER))))
+        call = Call(CallKind.TIMER, "asyncio", due_at=due_at)
+        timer = Timer(call, callback, args, loop=self, context=context)
+        call.awaited = timer
+        self._admit(call)
+        return timer
+
+    def _timer_handle_cancelled(self, handle: Any) -> None:
+        self.give_up(handle.call)
+
+    def give_up(self, call: Call) -> None:
+        """The code awaits the call no longer."""
+        if self.is_evicted or self.open_calls.pop(call.seq, None) is None:
+            return
+        if call.is_recorded and call.goes_on_elsewhere:
+            self._requests.append(Request(RowKind.DROP, call.seq, call.name, call))
+        elif not call.is_recorded and call.kind not in IN_TRANSACTION:
+            self._requests = deque(request for request in self._requests if request.call is not call)
+
+    def patched(self, patch_id: str) -> bool:
+        """Whether to run the new code of a change: False where the journal was written by the code before it."""
+        self._check_inside(f"patched({patch_id!r})")
+        known = self._patches.get(patch_id)
+        if known is None:
+            known = self._recorded_patches is None or patch_id in self._recorded_patches
+            self._patches[patch_id] = known
+            if known:
+                self._requests.append(Request(RowKind.PATCH, 0, patch_id))
+        return known
+
+    def report_progress(self, value: str) -> None:
+        """Keep the JSON text of what others are to read."""
+        self._check_inside("progress")
+        self.progress = value
+
+    def check_main(self, what: str) -> None:
+        """Raise StepOutsideWorkflow unless the main task calls: what ends the run can come from nowhere else."""
+        self._check_inside(what)
+        if self.current_task is not self._main:
+            raise StepOutsideWorkflow(f"{what} was called in a task; call it in the workflow function")
+
+    def _admit(self, call: Call) -> None:
+        if self.is_evicted:
+            self._refusals += 1
+            if self._refusals > REFUSALS_MAX:
+                return
+            raise Evicted
+        if running_loop() is not self:
+            self._check_inside(repr(call))
+        if self.position >= JOURNAL_ROWS_MAX or self.size > JOURNAL_BYTES_MAX:
+            raise JournalTooLarge(
+                f"run {self.id}: its journal has {self.position} rows and {self.size} bytes before {call!r} "
+                f"(limits: {JOURNAL_ROWS_MAX} and {JOURNAL_BYTES_MAX}); end the run with step.continue_as_new in time, "
+                "and let steps return ids instead of what they name"
+            )
+        if len(self.open_calls) >= CALLS_OPEN_MAX:
+            raise LimitExceeded(
+                f"run {self.id} waits for {CALLS_OPEN_MAX} calls at a time, the limit, before {call!r}; "
+                "bound them with asyncio.Semaphore"
+            )
+        self._seq += 1
+        call.seq = self._seq
+        self.open_calls[call.seq] = call
+        if call.kind in IN_TRANSACTION:
+            self._steps.append(call)
+        else:
+            self._requests.append(Request(RowKind.CALL, call.seq, call.name, call))
+
+    def _check_inside(self, what: str) -> None:
+        if running_loop() is not self:
+            raise StepOutsideWorkflow(
+                f"{what} was called outside the code of its run {self.id}: "
+                "a step works in the coroutines of its run only, not in a thread, an action or another event loop"
+            )
+
+    # -- leaving memory
+
+    def evict(self) -> None:
+        """End the code where it waits, so that the run can leave memory. It comes back by replay."""
+        self.drive(self.close_tasks)
+        self.open_calls.clear()
+        self._requests.clear()
+        self._steps.clear()
+
+
+def new_run(run_id: str, body: Body, *, seed: str) -> Run:
+    """A run before its first row."""
+    return Run(run_id, body, seed=seed)  # type: ignore[abstract]  # what asyncio asks of other loops raises

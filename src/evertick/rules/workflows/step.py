@@ -1,0 +1,218 @@
+"""Step: what the code of a workflow is given. Everything durable goes through it.
+
+    async def onboard(step: Step, user: str) -> int:
+        user_id = await step.run(create_user, user)
+        enriched, score = await asyncio.gather(step.run(enrich, user_id), step.run(rate, user_id))
+        try:
+            await step.wait_for("verified", timeout=timedelta(days=3))
+        except TimeoutError:
+            await step.using(retry=Retry(5)).run(send_reminder, user_id)
+        return score
+
+Between steps the code must be deterministic: time, chance and ids come from `now`, `random` and `uuid`.
+"""
+
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Final, NoReturn, ParamSpec, Protocol, TypedDict, TypeVar, Unpack
+
+from evertick.base.errors import InvalidArguments, Misuse, ValueTooLarge
+from evertick.base.instants import Instant, duration_ms, from_datetime, to_datetime
+from evertick.base.records.journal import CallKind
+from evertick.base.records.retry import RetryPolicy
+from evertick.base.records.stored import size_of
+from evertick.rules.workflows.calls import PLAIN, Call, CallOptions
+from evertick.rules.workflows.endings import ContinueAsNew
+from evertick.rules.workflows.run import Run
+
+P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
+
+NAME_CHARS_MAX: Final = 200
+"""Characters of the name of a step, an event or a patch."""
+PROGRESS_BYTES_MAX: Final = 16 * 1024
+
+
+class StepFunction(Protocol[P, R_co]):
+    """What a step can run: a registered function."""
+
+    name: str
+
+    @property
+    def call_kind(self) -> CallKind:
+        """As what it is called."""
+        ...
+
+    def args(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """One call of it. It tells type checkers which arguments it takes."""
+        ...
+
+    def encode_args(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], /) -> str:
+        """The JSON text of one call's arguments. Raises InvalidArguments if they do not fit the signature."""
+        ...
+
+    def decode_result(self, text: str, /) -> R_co:
+        """What it returned, from its JSON text."""
+        ...
+
+
+class StepOptions(TypedDict, total=False):
+    """What `step.using(...)` takes."""
+
+    name: str | None
+    retry: RetryPolicy | None
+    pool: str | None
+    check_args: bool
+
+
+class Step:
+    """The steps of one run."""
+
+    __slots__ = ("_options", "_run", "_workflow")
+
+    def __init__(self, run: Run, workflow: StepFunction[..., Any], options: CallOptions = PLAIN) -> None:
+        self._run = run
+        self._workflow = workflow
+        self._options = options
+
+    @property
+    def id(self) -> str:
+        """The id of the run."""
+        return self._run.id
+
+    def using(self, **options: Unpack[StepOptions]) -> "Step":
+        """The same step with options for what it runs: `await step.using(retry=Retry(5)).run(charge, order_id)`.
+
+        `name`: what the journal calls the step, the function's name unless given. `retry`: try again what failed.
+        `pool`: the pool it runs in. A step with `retry` or `pool` runs as a job of its own, an action always does.
+        `check_args=False`: a replay does not compare the arguments.
+
+        Raises Misuse for an option that is not known or cannot be meant.
+        """
+        if unknown := options.keys() - StepOptions.__annotations__.keys():
+            raise Misuse(f"step.using() takes no option {', '.join(sorted(unknown))}")
+        changed = dict[str, Any](options)
+        if changed.get("name") is not None:
+            _check_name(changed["name"], "a step")
+        if changed.get("pool") is not None:
+            _check_name(changed["pool"], "a pool")
+        if "check_args" in changed:
+            changed["check_arguments"] = changed.pop("check_args")
+        retry = changed.get("retry")
+        if retry is not None and not isinstance(retry, RetryPolicy):
+            raise Misuse(f"retry= takes a policy such as Retry(5), not {retry!r}")
+        return Step(self._run, self._workflow, replace(self._options, **changed))
+
+    async def run(self, function: StepFunction[P, R_co], *args: P.args, **kwargs: P.kwargs) -> R_co:
+        """Run a query, a mutation or an action, and return what it returned.
+
+        A mutation and its row in the journal are one commit, so it runs exactly once. An action is started once; with
+        `using(retry=...)` it is tried again.
+
+        Raises StepFailed if the function failed, StepOutcomeUnknown if its worker was lost while it ran,
+        InvalidArguments if the arguments do not fit its signature.
+        """
+        kind = _kind_of(function)
+        if kind is CallKind.WORKFLOW:
+            raise Misuse(f"{function.name} is a workflow; call step.workflow({function.name.rpartition('.')[2]}, ...)")
+        if self._options.needs_job:
+            kind = CallKind.JOB
+        return function.decode_result(await self._run.call(self._call(kind, function, args, kwargs)))
+
+    async def workflow(self, function: StepFunction[P, R_co], *args: P.args, **kwargs: P.kwargs) -> R_co:
+        """Run a child workflow, and return its result. Giving it up cancels it.
+
+        Raises StepFailed if it failed or was canceled, InvalidArguments if the arguments do not fit its signature.
+        """
+        if _kind_of(function) is not CallKind.WORKFLOW:
+            raise Misuse(f"{function.name} is no workflow; call step.run({function.name.rpartition('.')[2]}, ...)")
+        return function.decode_result(await self._run.call(self._call(CallKind.WORKFLOW, function, args, kwargs)))
+
+    async def sleep(self, delay: float | timedelta) -> None:
+        """Wait for a time of any length, in seconds or as a timedelta. A run that waits needs no memory.
+
+        Raises InvalidDelay if it is negative or not finite.
+        """
+        due_at = Instant(self._run.now + duration_ms(delay, name="delay"))
+        await self._run.call(Call(CallKind.SLEEP, self._options.name or "sleep", due_at=due_at))
+
+    async def sleep_until(self, at: datetime) -> None:
+        """Wait until a moment; not at all if it has passed. Raises InvalidDelay if it has no time zone."""
+        due_at = Instant(max(self._run.now, from_datetime(at)))
+        await self._run.call(Call(CallKind.SLEEP, self._options.name or "sleep", due_at=due_at))
+
+    async def wait_for(self, event: str, *, timeout: float | timedelta | None = None) -> Any:  # noqa: ASYNC109
+        """Wait for an event that is sent to this run, and return its value. Events wait until they are taken.
+
+        Raises TimeoutError if none comes within `timeout` (seconds or a timedelta).
+        """
+        _check_name(event, "an event")
+        due_at = None if timeout is None else Instant(self._run.now + duration_ms(timeout, name="timeout"))
+        return json.loads(await self._run.call(Call(CallKind.EVENT, event, due_at=due_at)))
+
+    def now(self) -> datetime:
+        """The time of the last event that the run has seen. It is the same in every replay."""
+        return to_datetime(self._run.now)
+
+    def random(self) -> float:
+        """A number in [0, 1), the same in every replay."""
+        return self._run.random.random()
+
+    def uuid(self) -> uuid.UUID:
+        """A random UUID (version 4), the same in every replay."""
+        return uuid.UUID(int=self._run.random.getrandbits(128), version=4)
+
+    def patched(self, patch_id: str) -> bool:
+        """Whether a run takes the new path of changed code: False for runs that have the old path behind them.
+
+            if step.patched("two mails"):
+                await step.run(send_second_mail, user)
+
+        When no run of the old code is left, the `if` can go.
+        """
+        _check_name(patch_id, "a patch")
+        return self._run.patched(patch_id)
+
+    def progress(self, value: Any) -> None:
+        """Let others read how far the run is: any JSON value, at most 16 KiB; the last one counts.
+
+        Raises InvalidArguments if it cannot be written as JSON, ValueTooLarge if it is larger.
+        """
+        try:
+            text = json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidArguments(f"run {self.id}: its progress cannot be stored as JSON: {error}") from error
+        if (size := size_of(text)) > PROGRESS_BYTES_MAX:
+            raise ValueTooLarge(f"run {self.id}: a progress of {size} bytes; the limit is {PROGRESS_BYTES_MAX}")
+        self._run.report_progress(text)
+
+    def continue_as_new(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """End this run and go on as a new one of the same id, with these arguments and an empty journal.
+
+        Call it in the workflow function itself, not in a task. Raises InvalidArguments if the arguments do not fit.
+        """
+        self._run.check_main("continue_as_new")
+        raise ContinueAsNew(self._workflow.encode_args(args, kwargs))
+
+    def _call(
+        self, kind: CallKind, function: StepFunction[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Call:
+        name = self._options.name or function.name
+        arguments = function.encode_args(args, kwargs)
+        return Call(kind, name, function=function.name, arguments=arguments, options=self._options)
+
+
+def _kind_of(function: StepFunction[..., Any]) -> CallKind:
+    kind = getattr(function, "call_kind", None)
+    if not isinstance(kind, CallKind):
+        raise Misuse(f"a step runs a registered query, mutation or action, not {function!r}")
+    return kind
+
+
+def _check_name(name: str, what: str) -> None:
+    if not isinstance(name, str) or not 1 <= len(name) <= NAME_CHARS_MAX or not name.isprintable():
+        shown = repr(name)[:NAME_CHARS_MAX]
+        raise Misuse(f"{shown} cannot name {what}: it is printable text of 1 to {NAME_CHARS_MAX} characters")

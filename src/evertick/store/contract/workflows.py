@@ -1,0 +1,81 @@
+"""The contract for workflow runs: their records, journals and messages.
+
+A run is a job; its claim, fence and end are those of the job. A run that waits is a pending job that is due at its
+first timer. `send_messages` locks the job's row first, and a run is parked by writing that row (`park_runs`) before
+`wake_parked` looks for messages: so no message is overlooked.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from evertick.base.ids import JobId, TenantId, WorkerId
+from evertick.base.instants import Instant
+from evertick.base.records.jobs import JobEnd
+from evertick.base.records.journal import Row
+from evertick.base.records.runs import Message, NewMessage, RunRecord
+
+
+class Entry(NamedTuple):
+    """A row of a run's journal."""
+
+    run_id: JobId
+    generation: int
+    row: Row
+
+
+class Parked(NamedTuple):
+    """A run that was made pending, and the last message that it has seen (0 for none)."""
+
+    run_id: JobId
+    seen: int
+
+
+class Workflows(Protocol):
+    """What a transaction can do with workflow runs."""
+
+    def insert_runs(self, runs: Sequence[RunRecord]) -> None:
+        """Write the records of runs whose jobs are written in the same transaction."""
+        ...
+
+    def get_runs(self, ids: Collection[JobId]) -> Mapping[JobId, RunRecord]:
+        """The records of runs; those that do not exist are left out."""
+        ...
+
+    def save_runs(self, runs: Sequence[RunRecord]) -> None:
+        """Write the generation and the progress of runs."""
+        ...
+
+    def is_run(self, run_id: JobId, *, tenant: TenantId) -> bool:
+        """Whether a job of a tenant is the run of a workflow that has begun and has not ended."""
+        ...
+
+    def park_runs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId, now: Instant) -> set[JobId]:
+        """Make claimed runs pending again, due as the ends say; returns those that the worker still held."""
+        ...
+
+    def append_journal(self, entries: Sequence[Entry]) -> None:
+        """Add rows to journals. Raises WriteConflict if a journal has a row of that position."""
+        ...
+
+    def load_journals(self, runs: Collection[tuple[JobId, int]]) -> Mapping[JobId, list[Row]]:
+        """The journals of runs (id and generation), in order; empty for a run that has none."""
+        ...
+
+    def send_messages(self, messages: Sequence[NewMessage], *, now: Instant) -> set[JobId]:
+        """Send messages to runs, and make those due that wait. Returns the runs reached: they exist and have not ended.
+
+        A message whose key the run was sent before changes nothing.
+        """
+        ...
+
+    def waiting_messages(self, ids: Collection[JobId]) -> list[Message]:
+        """What was sent to runs and not taken yet, in the order in which it was sent."""
+        ...
+
+    def take_messages(self, ids: Sequence[int], *, now: Instant) -> None:
+        """Mark messages as taken. They are kept, with their keys, as long as the run."""
+        ...
+
+    def wake_parked(self, parked: Sequence[Parked], *, now: Instant) -> None:
+        """Make those runs due that were sent something after what they had seen. Call it after they were parked."""
+        ...

@@ -1,0 +1,143 @@
+"""Workflow runs, their journals and messages over SQL."""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from operator import attrgetter, itemgetter
+from typing import Any, Final
+
+from evertick.base.ids import JobId, TenantId, WorkerId
+from evertick.base.instants import Instant
+from evertick.base.outcomes import Raised, Returned
+from evertick.base.records.jobs import FunctionKind, JobEnd, JobError
+from evertick.base.records.journal import CallKind, RowKind
+from evertick.base.records.journal import Row as JournalRow
+from evertick.base.records.runs import Message, MessageKind, NewMessage, RunRecord
+from evertick.store.contract.notifications import DUE, Notification
+from evertick.store.contract.workflows import Entry, Parked
+from evertick.store.transaction.driver import Driver, Row
+
+RUN_COLUMNS: Final = ("run_id", "seed", "generation", "parent_seq", "progress")
+SAVED_COLUMNS: Final = ("generation", "progress", "run_id")
+JOURNAL_COLUMNS: Final = (
+    "run_id", "generation", "position", "kind", "seq", "name", "at", "call", "arguments", "due_at", "attempt",
+    "result", "error",
+)  # fmt: skip
+MESSAGE_COLUMNS: Final = ("run_id", "kind", "name", "seq", "result", "error", "key", "sent_at")
+
+_ROW_KINDS: Final = {kind.value: kind for kind in RowKind}
+_CALL_KINDS: Final[dict[str | None, CallKind | None]] = {None: None} | {kind.value: kind for kind in CallKind}
+
+
+class SqlWorkflows(Driver):
+    """The contract `Workflows`."""
+
+    hints: set[Notification]
+
+    def insert_runs(self, runs: Sequence[RunRecord]) -> None:
+        if runs:
+            self._run_many("insert_runs", RUN_COLUMNS, list(runs))
+
+    def get_runs(self, ids: Collection[JobId]) -> Mapping[JobId, RunRecord]:
+        return {row[0]: RunRecord(*row) for row in self._fetch("get_runs", {"runs": json.dumps(sorted(ids))})}
+
+    def save_runs(self, runs: Sequence[RunRecord]) -> None:
+        if runs:
+            self._run_many("save_runs", SAVED_COLUMNS, [(run.generation, run.progress, run.id) for run in runs])
+
+    def is_run(self, run_id: JobId, *, tenant: TenantId) -> bool:
+        return bool(self._fetch("is_run", {"run_id": run_id, "tenant": tenant}))
+
+    def park_runs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId, now: Instant) -> set[JobId]:
+        if not ends:
+            return set()
+        if any(end.due_at <= now for end in ends):
+            self.hints.add(DUE[FunctionKind.WORKFLOW])
+        rows = json.dumps(
+            [
+                {
+                    "id": end.id,
+                    "attempt": end.attempt,
+                    "due_at": end.due_at,
+                    "stage": "waiting" if end.due_at > now else "ready",
+                    "error": None if end.error is None else end.error.text,
+                }
+                for end in sorted(ends, key=attrgetter("id"))
+            ]
+        )
+        return {row[0] for row in self._fetch("park_runs", {"rows": rows, "worker_id": worker_id})}
+
+    def append_journal(self, entries: Sequence[Entry]) -> None:
+        if entries:
+            self._run_many("append_journal", JOURNAL_COLUMNS, [_journal_values(entry) for entry in entries])
+
+    def load_journals(self, runs: Collection[tuple[JobId, int]]) -> Mapping[JobId, list[JournalRow]]:
+        given = json.dumps([{"run_id": run_id, "generation": generation} for run_id, generation in sorted(runs)])
+        journals: dict[JobId, list[JournalRow]] = {run_id: [] for run_id, _ in runs}
+        for run_id, *values in self._fetch("load_journals", {"runs": given}):
+            journals[run_id].append(_journal_row(values))
+        for journal in journals.values():
+            journal.sort(key=attrgetter("position"))  # it mostly is: the statement reads it from the primary key
+        return journals
+
+    def send_messages(self, messages: Sequence[NewMessage], *, now: Instant) -> set[JobId]:
+        runs = json.dumps(sorted({message.run_id for message in messages}))
+        # The jobs first: their locks give each run's messages the order of their ids, and hold back who parks it.
+        reached = {row[0] for row in self._fetch("reach_runs", {"runs": runs, "now": now})}
+        sent = [(*_message_values(message), now) for message in messages if message.run_id in reached]
+        if sent:
+            self._run_many("insert_messages", MESSAGE_COLUMNS, sent)
+            self.hints.add(DUE[FunctionKind.WORKFLOW])
+        return reached
+
+    def waiting_messages(self, ids: Collection[JobId]) -> list[Message]:
+        rows = self._fetch("waiting_messages", {"runs": json.dumps(sorted(ids))})
+        rows.sort(key=itemgetter(0))
+        return [Message(r[0], r[1], MessageKind(r[2]), r[3], r[4], _outcome(r[5], r[6])) for r in rows]
+
+    def take_messages(self, ids: Sequence[int], *, now: Instant) -> None:
+        if ids:
+            self._run("take_messages", {"messages": json.dumps(list(ids)), "now": now})
+
+    def wake_parked(self, parked: Sequence[Parked], *, now: Instant) -> None:
+        rows = json.dumps([{"run_id": each.run_id, "seen": each.seen} for each in sorted(parked)])
+        if parked and self._run("wake_parked", {"rows": rows, "now": now}):
+            self.hints.add(DUE[FunctionKind.WORKFLOW])
+
+
+def _journal_values(entry: Entry) -> Row:
+    """An entry in the order of JOURNAL_COLUMNS."""
+    row = entry.row
+    call = None if row.call is None else row.call.value
+    return (
+        entry.run_id, entry.generation, row.position, row.kind.value, row.seq, row.name, row.at, call,
+        row.arguments, row.due_at, row.attempt, *_outcome_values(row.outcome),
+    )  # fmt: skip
+
+
+def _journal_row(r: Sequence[Any]) -> JournalRow:
+    """A row of the journal, from its columns after run and generation."""
+    return JournalRow(
+        r[0], _ROW_KINDS[r[1]], r[2], r[3], r[4], _CALL_KINDS[r[5]], r[6], r[7], r[8], _outcome(r[9], r[10])
+    )  # fmt: skip
+
+
+def _message_values(message: NewMessage) -> Row:
+    """A message in the order of MESSAGE_COLUMNS, without the last."""
+    outcome = _outcome_values(message.outcome)
+    return message.run_id, message.kind.value, message.name, message.seq, *outcome, message.key
+
+
+def _outcome_values(outcome: Returned | Raised | None) -> tuple[str | None, str | None]:
+    """The columns result and error. Of an error no traceback is kept: the logs of the step have it."""
+    if outcome is None:
+        return None, None
+    if isinstance(outcome, Returned):
+        return outcome.result, None
+    return None, JobError(outcome.type, outcome.message, data=outcome.data).to_text()
+
+
+def _outcome(result: str | None, error: str | None) -> Returned | Raised | None:
+    if error is not None:
+        read = JobError.from_text(error)
+        return Raised(read.type, read.message, data=read.data)
+    return None if result is None else Returned(result)

@@ -1,0 +1,1 @@
+"""Workflows as a user writes them, on both databases."""

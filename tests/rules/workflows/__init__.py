@@ -1,0 +1,1 @@
+"""Tests of workflow runs: the loop, replay, steps, and random programs."""

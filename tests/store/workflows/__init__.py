@@ -1,0 +1,1 @@
+"""Workflow runs: records, journals and messages."""
