@@ -37,6 +37,24 @@ def test_it_runs_jobs_and_logs_json(migrated: Path, start: Start) -> None:
     assert {"time", "duration_ms", "late_ms", "attempt"} <= entry.keys()
 
 
+def test_a_keyboard_interrupt_that_an_action_raises_is_its_failure_and_does_not_end_the_worker(
+    migrated: Path, start: Start
+) -> None:
+    code = (migrated / "app.py").read_text()
+    (migrated / "app.py").write_text(
+        f"{code}\n\n@app.action\nasync def interrupt(ctx) -> None:\n    raise KeyboardInterrupt('not Ctrl-C')\n"
+    )
+    worker = start("worker", "--log-format", "json")
+    worker.wait_for(READY)
+
+    evertick(migrated, "run", "app.interrupt", "--after", "0s")
+    entry = json.loads(worker.wait_for('"function": "app.interrupt"'))
+    evertick(migrated, "run", "app.fail", "--after", "0s")
+    worker.wait_for('"function": "app.fail"')
+
+    assert entry["error"] == "KeyboardInterrupt: not Ctrl-C"
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_drains_it(migrated: Path, start: Start, number: signal.Signals) -> None:
     worker = start("worker")

@@ -22,6 +22,7 @@ process is suspended does not count.
 """
 
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -53,9 +54,15 @@ class FunctionTimeout(BaseException):
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Whether it may come from Ctrl-C, which is delivered to the main thread alone. Elsewhere a function raised it."""
+    """Whether it may come from Ctrl-C, which is delivered to the main thread alone.
+
+    Only Python's own handler of the signal raises it there; a worker and programs in `asyncio.run` have another one.
+    Elsewhere a function has raised it.
+    """
     # Its class is not asked: of an error of the user's, even that may be a property.
-    return issubclass(type(error), KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
+    if not issubclass(type(error), KeyboardInterrupt) or threading.current_thread() is not threading.main_thread():
+        return False
+    return signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 class StopFlag:

@@ -7,10 +7,11 @@ may also cancel every task of its loop, those of the engine among them. Then the
 
 import asyncio
 import logging
-import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, Final, TypeVar
+
+from evertick.base.time_limit import is_interrupt
 
 T = TypeVar("T")
 
@@ -20,7 +21,7 @@ _logger: Final = logging.getLogger("evertick.engine")
 def run_to_end(main: Callable[..., Coroutine[Any, Any, T]], /, *args: Any, **kwargs: Any) -> T:
     """Like `asyncio.run(main(...))`, until that itself has ended, whatever else the loop's tasks raise.
 
-    Raises what `main` raises, and KeyboardInterrupt in the main thread.
+    Raises what `main` raises, and KeyboardInterrupt for Ctrl-C.
     """
     with asyncio.Runner() as runner:
         loop = runner.get_loop()
@@ -33,8 +34,7 @@ def run_to_end(main: Callable[..., Coroutine[Any, Any, T]], /, *args: Any, **kwa
                 try:
                     return loop.run_until_complete(task)
                 except (SystemExit, KeyboardInterrupt) as error:
-                    is_interrupt = isinstance(error, KeyboardInterrupt)
-                    if task.done() or (is_interrupt and threading.current_thread() is threading.main_thread()):
+                    if task.done() or is_interrupt(error):
                         raise
                     _logger.exception("something that a function left running has raised %r; the worker goes on", error)
                 except RuntimeError:
