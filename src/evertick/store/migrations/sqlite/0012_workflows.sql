@@ -1,5 +1,5 @@
--- Workflow runs: what they have beside their jobs. A release that does not know of them may go on beside one that does.
--- oldest code: 11
+-- Workflow runs: what they have beside their jobs. An earlier release cannot read jobs of the kind workflow, so it must not
+-- go on beside one that writes them.
 
 create table workflow_runs (
     run_id     text    not null primary key,
