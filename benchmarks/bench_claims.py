@@ -20,7 +20,7 @@ from evertick.base.records.jobs import FunctionKind, NewJob
 from evertick.engine.jobs.claims import Claims, Room
 from evertick.engine.runtime.metrics import Counters
 from evertick.store.contract.store import Store, Transaction
-from evertick.store.open import open_store
+from evertick.store.open import open_settled
 
 BATCH = 256
 TURNS = 15
@@ -93,7 +93,7 @@ def main() -> int:
     options = parser.parse_args()
     with ground(options.store) as (server, folder):
         for url in (f"sqlite:///{folder}/claims.db", server.databases.create()):
-            store = open_store(url)
+            store = open_settled(url)
             store.migrate()
             first = None
             for what, took in figures(store, options.tenants, options.future):

@@ -32,6 +32,7 @@ from evertick.engine.schedules.evaluator import PAGE, Evaluator
 from evertick.engine.schedules.outcome import Evaluation
 from evertick.rules.schedules.metadata import ScheduleMetadata, Target
 from evertick.rules.schedules.state import new_state
+from evertick.store.open import open_store
 from evertick.store.records.schedule import Schedule, StoredSpec
 from evertick.store.transaction.jobs import NEW_JOB_COLUMNS, new_job_row
 from evertick.store.transaction.ledger import RECORDED_COLUMNS
@@ -81,10 +82,12 @@ class Bench:
     def __init__(self, url: str, path: Path | None) -> None:
         self.url = url
         self.path = path
+        store = open_store(url)  # plain names, because it looks into the tables
+        store.migrate()
+        store.close()
         self.app = App("bench", database_url=url)
         self.lateness_ms: list[float] = []
         self.app.mutation(name="tick")(self._tick)
-        self.app.migrate()
         self.ids = IdMaker(system_entropy())
 
     def _tick(self, ctx: MutationCtx) -> None:

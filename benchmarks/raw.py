@@ -12,10 +12,23 @@ from typing import Any, Protocol
 import psycopg
 from pydantic_core import from_json
 
-from evertick.base.ids import DEFAULT_POOL, DEFAULT_TENANT, queue_of
-from evertick.store.transaction.statements import load_statements
+from evertick.base.ids import DEFAULT_POOL, DEFAULT_TENANT, full_pool, queue_of
+from evertick.store.place import USUAL_PLACES, placed
+from evertick.store.transaction.statements import Statements, load_statements, statement_names
 
 BATCH = 256
+POOL = full_pool("bench", DEFAULT_POOL)
+"""The pool of the app whose jobs are worked off."""
+
+
+def usual_statements(dialect: str) -> Statements:
+    """The statements on tables at the usual place of a new database."""
+    return load_statements(dialect, USUAL_PLACES[dialect])
+
+
+def at_usual_place(text: str, dialect: str) -> str:
+    """A statement written with plain names of tables."""
+    return placed(text, dialect, USUAL_PLACES[dialect])
 
 
 class RawLoop(Protocol):
@@ -45,15 +58,20 @@ class SqliteLoop:
         self.connection = sqlite3.connect(path, isolation_level=None)
         self.connection.execute("pragma journal_mode = wal")
         self.connection.execute("pragma synchronous = full")
-        self.statements = load_statements("sqlite")
+        self.statements = usual_statements("sqlite")
 
     def drain(self, call: Callable[..., Any], *, function: str, kind: str, documents: bool) -> int:
         connection, done = self.connection, 0
-        find = {"queue": queue_of(DEFAULT_POOL, function), "tenant": DEFAULT_TENANT, "rank": 0, "limit": BATCH}
+        find = {
+            "queue": queue_of(POOL, function),
+            "tenant": DEFAULT_TENANT,
+            "rank": 0,
+            "limit": BATCH,
+        }
         while True:
             connection.execute("begin immediate")
             ids = json.dumps([row[0] for row in connection.execute(self.statements["ready_ids"], find)])
-            params = {"ids": ids, "kind": kind, "worker_id": "raw"}
+            params = {"ids": ids, "kind": kind, "worker_id": "raw", "now": 1}
             rows = connection.execute(self.statements["claim_ids"], params).fetchall()
             connection.execute("commit")
             if not rows:
@@ -67,10 +85,12 @@ class SqliteLoop:
                     written.append(("default", f"raws_{row[0][4:]}", json.dumps(result)))
             if documents:
                 connection.executemany(self.statements["put_documents"], written)
-            for row in rows:
-                end = ("success", None, 1, 0, 0, "null", None, row[0], "raw", row[6])
-                connection.execute(self.statements["finish_job"], end).fetchone()
-            connection.executemany(self.statements["delete_job"], [(row[0],) for row in rows])
+            ends = json.dumps([(row[0], row[6], 1, 1, "null") for row in rows])
+            connection.execute(self.statements["finish_jobs"], {"rows": ends, "worker_id": "raw"})
+            connection.execute(self.statements["delete_finished"], {"ids": json.dumps([row[0] for row in rows])})
+            connection.execute(
+                self.statements["change_counts"], (DEFAULT_TENANT, function, -len(rows), len(rows), 0, 0)
+            )
             connection.execute("commit")
             done += len(rows)
 
@@ -95,13 +115,14 @@ class PostgresLoop:
 
     def __init__(self, url: str) -> None:
         self.connection = psycopg.connect(url)
-        self.statements = {name: text.encode() for name, text in load_statements("postgres").items()}
+        statements = usual_statements("postgres")
+        self.statements = {name: statements[name].encode() for name in statement_names("postgres")}
 
     def drain(self, call: Callable[..., Any], *, function: str, kind: str, documents: bool) -> int:
         connection, done = self.connection, 0
         params: dict[str, Any] = {
-            "queues": [queue_of(DEFAULT_POOL, function)], "tenants": [DEFAULT_TENANT], "ranks": [0], "limits": [BATCH],
-            "bytes": 1 << 40, "kind": kind, "worker_id": "raw",
+            "queues": [queue_of(POOL, function)], "tenants": [DEFAULT_TENANT], "ranks": [0], "limits": [BATCH],
+            "bytes": 1 << 40, "kind": kind, "worker_id": "raw", "now": 1,
         }  # fmt: skip
         while True:
             rows = connection.execute(self.statements["claim_jobs"], params).fetchall()
@@ -138,5 +159,5 @@ class PostgresLoop:
 
     def settle(self) -> None:
         self.connection.autocommit = True
-        self.connection.execute("vacuum analyze jobs")
+        self.connection.execute(f"vacuum analyze {USUAL_PLACES['postgres']}.jobs".encode())
         self.connection.execute("checkpoint")

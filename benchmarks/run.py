@@ -1,6 +1,7 @@
 """Every benchmark, one after the other: what `make bench` runs.
 
-    python -m benchmarks.run [NAME ...]      names: claims, flatness, jobs, process, recurrence, schedules, startup
+    python -m benchmarks.run [NAME ...]      names: claims, flatness, jobs, process, recurrence, schedules, startup,
+                                              steps
 
 `process` measures latency, lateness at a busy second, idle cost and import time in processes of their own, with the
 same program that `make bench-peers` uses for the others. Compare figures of one run only.
@@ -18,6 +19,7 @@ COMMANDS: Final = {
     "recurrence": ["benchmarks.bench_recurrence"],
     "schedules": ["benchmarks.bench_schedules"],
     "startup": ["benchmarks.bench_startup"],
+    "steps": ["benchmarks.bench_steps"],
 }
 
 

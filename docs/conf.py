@@ -50,6 +50,7 @@ NAVIGATION = {
         "guide/sharing-a-database",
         "guide/pools",
         "guide/workflows",
+        "guide/choosing",
         "guide/tenants",
         "guide/idempotency",
         "guide/testing",

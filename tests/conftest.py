@@ -117,10 +117,22 @@ def migrated_postgres_url(postgres_databases: Databases, migrated_template: str)
     postgres_databases.drop(url)
 
 
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite file with the schema and no rows, to be copied."""
+    path = tmp_path_factory.mktemp("migrated") / "evertick.db"
+    store = open_store(f"sqlite:///{path}")
+    store.migrate()
+    store.close()
+    return path
+
+
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def database_url(request: pytest.FixtureRequest) -> str:
-    """An empty database, of each kind."""
+    """An empty database, of each kind. Its tables have plain names, so that a test can look into them on both."""
     if request.param == "sqlite":
         tmp_path: Path = request.getfixturevalue("tmp_path")
+        copied: Path = request.getfixturevalue("migrated_file")
+        shutil.copy(copied, tmp_path / "evertick.db")
         return f"sqlite:///{tmp_path}/evertick.db"
     return emptied(request.getfixturevalue("migrated_postgres_url"))

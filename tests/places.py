@@ -6,10 +6,19 @@ from pathlib import Path
 
 import psycopg
 
+from evertick.store.open import open_store
 from evertick.store.place import own_tables
 
 FOREIGN_VERSION = 77
 """What the owner of a SQLite file keeps in `user_version`."""
+
+
+def with_plain_names(url: str) -> str:
+    """The same address, once the database has Evertick's tables with plain names, as earlier releases made them."""
+    store = open_store(url)
+    store.migrate()
+    store.close()
+    return url
 
 
 def postgres_beside(url: str, schema: str = "evertick") -> str:

@@ -6,9 +6,11 @@ Both databases get the same rows. `{n}` is the number of a row, from 0 on; `{ser
 import time
 from typing import Any, Final, NamedTuple
 
+from benchmarks.raw import at_usual_place
 from evertick.base.ids import queue_of
 from evertick.base.instants import DAY_MS
 from evertick.store.contract.store import Isolation, Store, Transaction
+from evertick.store.place import USUAL_PLACES
 
 PAGE: Final = 250_000
 """Rows of one transaction."""
@@ -75,7 +77,9 @@ select tenant, name, sum(unfinished), sum(success), sum(failed), sum(canceled)
           from history group by tenant, name) as found
  group by tenant, name
 """
-_SETTLE: Final = ("vacuum analyze jobs", "vacuum analyze history", "vacuum analyze job_counts", "checkpoint")
+_SETTLE: Final = (
+    "vacuum analyze {place}.jobs", "vacuum analyze {place}.history", "vacuum analyze {place}.job_counts", "checkpoint",
+)  # fmt: skip
 
 
 def fill(store: Store, sizes: Sizes) -> None:
@@ -107,7 +111,7 @@ def settle(store: Store) -> None:
 
     with psycopg.connect(store.url, autocommit=True) as connection:
         for statement in _SETTLE:
-            connection.execute(statement.encode())
+            connection.execute(statement.format(place=USUAL_PLACES["postgres"]).encode())
 
 
 def _write(store: Store, statement: str, words: dict[str, Any], number: int) -> None:
@@ -123,7 +127,7 @@ def _run(store: Store, statement: str) -> None:
         if store.dialect == "postgres":
             transaction.connection.execute("set local statement_timeout = 0")
             transaction.connection.execute("set local enable_seqscan = on")
-        transaction.connection.execute(statement)
+        transaction.connection.execute(at_usual_place(statement, store.dialect))
 
     store.write(work, isolation=Isolation.READ_COMMITTED)
 

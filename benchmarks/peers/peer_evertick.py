@@ -58,7 +58,8 @@ class EvertickPeer:
         app.scheduler.run_at_many(due, [noop.args(due) for _ in range(n)])
 
     def pending(self) -> int:
-        return ground.count("select count(*) from jobs where state in ('pending', 'in_progress')")
+        jobs = "evertick_jobs" if ground.database == "sqlite" else "evertick.jobs"
+        return ground.count(f"select count(*) from {jobs} where state in ('pending', 'in_progress')")
 
     def worker(self, mode: Mode) -> None:
         asyncio.run(work())

@@ -114,7 +114,7 @@ def test_one_is_tried_again_only_as_its_policy_and_its_class_say(open_app: OpenA
 
 @pytest.mark.parametrize("data", [object(), {1, 2}, float("nan"), {"deep": b"bytes"}, {(1, 2): 3}])
 def test_data_that_is_no_json_is_refused_where_it_is_raised(data: Any) -> None:
-    with pytest.raises(InvalidArguments, match="the data of an error is plain JSON"):
+    with pytest.raises(InvalidArguments, match="the data of an error cannot be stored as JSON"):
         ApplicationError(data)
 
 

@@ -22,7 +22,7 @@ from sqlalchemy.ext.asyncio import (
 )
 from sqlalchemy.pool import NullPool
 
-from evertick import App, MutationCtx
+from evertick import App, MutationCtx, every
 from evertick.base.errors import AlreadyExists, InvalidArguments, InvalidDelay, Misuse
 from evertick.base.ids import TenantId
 from evertick.base.records.jobs import Job, JobFilter
@@ -335,3 +335,20 @@ def test_an_engine_and_a_registry_of_sessions_are_refused_by_name(open_app: Open
     for other in (engine, scoped):
         with pytest.raises(Misuse, match=f"cannot schedule on a {re.escape(type(other).__module__)}"):
             open_app().bind(other)
+
+
+def test_a_schedule_is_there_exactly_if_the_session_commits(app: App, url: str, driver: str, opened: Opened) -> None:
+    @app.mutation(name="tick")
+    def tick(ctx: MutationCtx) -> None:
+        pass
+
+    async def story(mine: Any) -> None:
+        await app.bind(mine).schedules.create("dropped", when=every(hours=1), do=tick)
+        await mine.rollback()
+        await app.bind(mine).schedules.create("kept", when=every(hours=1), do=tick)
+        await app.bind(mine).schedules.pause("kept")
+        await mine.commit()
+
+    run(url, driver, opened, story)
+
+    assert [(each.id, each.status) for each in app.schedules.list().schedules] == [("kept", "paused")]

@@ -78,7 +78,7 @@ def test_in_a_mixed_fleet_a_job_goes_at_once_to_a_worker_that_has_its_function(p
             time.sleep(0.02)
         until(lambda: len(late) >= 30)  # a conflict runs one again
         attempts = new.environment.store.read(
-            lambda tx: tx.connection.execute("select max(attempt) from history").fetchone()[0]
+            lambda tx: tx.connection.execute("select max(attempt) from evertick.history").fetchone()[0]
         )
     for app in (old, new):
         app.close()

@@ -241,7 +241,9 @@ def test_a_newcomer_whose_clock_is_an_hour_ahead_changes_nothing(postgres_url: s
     assert abs(ahead_ms) < 5_000
     assert ran == ["long"]
     assert app.counters.snapshot().get("leases_lost", 0) == 0
-    rows = app.environment.store.read(lambda tx: tx.connection.execute("select count(*) from occurrences").fetchone())
+    rows = app.environment.store.read(
+        lambda tx: tx.connection.execute("select count(*) from evertick.occurrences").fetchone()
+    )
     assert rows == (0,)
 
 

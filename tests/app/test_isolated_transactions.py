@@ -14,6 +14,7 @@ from evertick.base.errors import DatabaseUnavailable, OutcomeUnknown, WriteConfl
 from evertick.functions import JobState
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
+from tests.places import with_plain_names
 
 OWN_ERRORS = [WriteConflict, DatabaseUnavailable, OutcomeUnknown]
 
@@ -231,8 +232,7 @@ def test_a_mutation_that_commits_by_itself_fails_and_nothing_of_it_stays(open_ap
 @pytest.mark.postgres
 @pytest.mark.parametrize("statement", ["insert into own_children values (999)", "insert into own_unique values (1)"])
 def test_a_constraint_that_refuses_the_commit_fails_one_mutation(postgres_url: str, statement: str) -> None:
-    app = App("local", database_url=postgres_url)
-    app.migrate()
+    app = App("local", database_url=with_plain_names(postgres_url))
     with psycopg.connect(postgres_url, autocommit=True) as other:
         other.execute("create table own_parents (id integer primary key)")
         other.execute("create table own_children (parent integer references own_parents deferrable initially deferred)")

@@ -134,6 +134,29 @@ def test_completion_is_told_once_with_context_and_result_however_a_job_ends(app:
     )
 
 
+def test_completion_is_told_of_the_ends_alone_that_it_is_for(app: App) -> None:
+    told: list[tuple[str, str]] = []
+
+    @app.mutation
+    def done(ctx: MutationCtx, job_id: str, context: str, result: JobResult) -> None:
+        told.append((context, result.kind))
+
+    for ends in ("failed", ["success", "canceled"], ()):
+        scheduler = app.scheduler.using(on_complete=done, on_complete_for=ends, context=f"{ends}")
+        scheduler.run_after(0, "write", "a")
+        scheduler.run_after(0, "fail")
+        app.scheduler.cancel(scheduler.run_after(3600, "write", "never"))
+    with Engine(app) as engine:
+        engine.until(lambda: all_ended(app))
+
+    some = "['success', 'canceled']"
+    expected = [("failed", "failed"), (some, "success"), (some, "canceled")]
+    assert sorted(told) == sorted(expected + [("()", kind) for kind in ("success", "failed", "canceled")])
+    for wrong in ("pending", "fail", ["failed", "lost"], 3):
+        with pytest.raises(Misuse, match="on_complete_for= is one or several of success, failed, canceled"):
+            app.scheduler.using(on_complete=done, on_complete_for=wrong)  # type: ignore[arg-type]
+
+
 def test_completion_comes_after_the_last_attempt_alone(app: App) -> None:
     told: list[str] = []
 

@@ -2,8 +2,9 @@
 
 import asyncio
 import math
+from collections.abc import Coroutine
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -25,6 +26,8 @@ from evertick.functions import JobState
 from evertick.store.transaction import lists
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
+
+R = TypeVar("R")
 
 TOMORROW = timedelta(days=1)
 
@@ -104,6 +107,73 @@ def test_jobs_are_chosen_by_their_key_and_by_what_their_error_says(app: App) -> 
     assert app.jobs.get(waits).state == "canceled"
     assert app.jobs.counts(function="note")["canceled"] == 1
     assert app.jobs.counts(function="send")["canceled"] == 0
+
+
+def test_failed_jobs_of_a_pool_are_listed_and_run_again(open_app: OpenApp) -> None:
+    app = open_app()
+    sent: list[int] = []
+    broken = True
+
+    @app.mutation(name="send", pool="e_mail")
+    def send(ctx: MutationCtx, n: int) -> None:
+        sent.append(n)
+        if broken:
+            raise ValueError("no route")
+
+    def fail(ctx: MutationCtx) -> None:
+        raise ValueError("no route")
+
+    app.mutation(name="other", pool="e-mail")(fail)
+    app.mutation(name="plain")(fail)
+    mails = [app.scheduler.run_after(0, send, n) for n in range(5)]
+    plain, other = app.scheduler.run_after(0, "plain"), app.scheduler.run_after(0, "other")
+    with Engine(app) as engine:
+        for job_id in (*mails, plain, other):
+            engine.wait(job_id)
+    waits = app.scheduler.run_after(TOMORROW, send, 9)
+
+    def ids(**where: Any) -> list[str]:
+        return [job.id for job in app.jobs.list(newest_first=False, **where).jobs]
+
+    assert ids(pool="e_mail", state="failed") == mails
+    assert ids(pool="e_mail") == [*mails, waits]
+    assert (ids(pool="default"), ids(pool="e-mail")) == ([plain], [other])
+    assert ids(pool="mail") == ids(pool="e_mail", state="success") == []
+    with pytest.raises(Misuse, match="a pool's name"):
+        app.jobs.list(pool="a/b")
+    broken = False
+    sent.clear()
+    assert app.jobs.retry_all(pool="e_mail") == 5
+    assert app.jobs.retry_all(pool="e_mail") == 0
+    assert app.jobs.cancel_all(pool="e_mail", due_from=datetime.now(UTC) + TOMORROW / 2) == 1
+    with Engine(app) as engine:
+        engine.until(lambda: app.jobs.counts(function=send)["success"] == 5 or None)
+    assert sorted(sent) == [0, 1, 2, 3, 4]
+    assert app.jobs.get(waits).state == "canceled"
+
+
+async def _awaited(coroutine: Coroutine[Any, Any, R]) -> R:
+    return await coroutine
+
+
+def test_many_jobs_are_read_at_once(open_app: OpenApp) -> None:
+    app = open_app()
+    note: Any = app.mutation(name="note")(lambda ctx: None)
+    first, second = app.scheduler.run_after_many(TOMORROW, [note.args(), note.args()])
+    app.jobs.cancel(second)
+    of_tenant = app.tenant("acme").scheduler.run_after(TOMORROW, note)
+    unknown = first[:-1] + ("0" if first[-1] != "0" else "1")
+
+    found = app.jobs.get_many([second, unknown, first, second, of_tenant])
+    assert [None if job is None else (job.id, job.state) for job in found] == [
+        (second, "canceled"), None, (first, "pending"), (second, "canceled"), None,
+    ]  # fmt: skip
+    assert asyncio.run(_awaited(app.aio.jobs.get_many([first]))) == (app.jobs.get(first),)
+    assert app.jobs.get_many([]) == ()
+    with pytest.raises(LimitExceeded, match="at most 1,000 ids, not 1,001"):
+        app.jobs.get_many([first] * 1001)
+    with pytest.raises(InvalidArguments):
+        app.jobs.get_many(["messages_1"])
 
 
 def test_a_page_that_looked_through_many_jobs_has_a_cursor_to_go_on(app: App, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,8 @@ import pytest
 from psycopg.rows import dict_row
 from sqlalchemy import create_engine
 
-from evertick import App, MutationCtx, QueryCtx
-from evertick.base.errors import Misuse
+from evertick import App, MutationCtx, QueryCtx, every
+from evertick.base.errors import DatabaseUnavailable, Misuse
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine, job_of
 
@@ -225,4 +225,42 @@ def test_nothing_can_be_scheduled_where_a_statement_has_failed(postgres_url: str
             app.bind(connection).run_after(0, "target")
         connection.rollback()
         app.bind(connection).run_after(0, "target")
+    app.close()
+
+
+def test_a_schedule_is_there_exactly_if_the_connection_commits(app: App, database_url: str) -> None:
+    connection, *others = unusual_connections(database_url)
+    for other in others:
+        other.close()
+    mine = app.bind(connection).schedules
+
+    mine.create("dropped", when=every(hours=1), do="target")
+    connection.rollback()
+    mine.create("kept", when=every(hours=1), do="target", trigger=True)
+    assert [each.id for each in app.schedules.list().schedules] == []
+    connection.commit()
+    mine.pause("kept", "for now")
+    connection.commit()
+
+    assert [(each.id, each.status) for each in app.schedules.list().schedules] == [("kept", "paused")]
+    with Engine(app) as engine:
+        engine.until(lambda: app.call("count_ran") == 1)
+    mine.delete("kept")
+    connection.commit()
+    connection.close()
+    assert [each.id for each in app.schedules.list().schedules] == []
+
+
+def test_a_schedule_beside_an_open_transaction_on_sqlite_says_what_to_do(tmp_path: Path) -> None:
+    app = App("shop", database_url=f"sqlite:///{tmp_path}/shop.db")
+    app.mutation(name="target")(lambda ctx: None)
+    assert app.environment
+    connection = sqlite3.connect(tmp_path / "shop.db")
+    connection.execute("create table orders (id int)")
+    connection.execute("insert into orders values (1)")
+
+    with pytest.raises(DatabaseUnavailable, match=r"transaction of your own, do this in it: app.bind\(connection\)"):
+        app.schedules.create("s", when=every(hours=1), do="target")
+
+    connection.close()
     app.close()

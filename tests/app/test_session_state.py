@@ -115,7 +115,7 @@ def test_pragmas_that_only_tell_are_allowed(open_app: OpenApp, tmp_path: Any) ->
 
     @app.mutation(name="asks")
     def asks(ctx: MutationCtx) -> int:
-        return len(ctx.connection.execute("pragma table_info(jobs)").fetchall())
+        return len(ctx.connection.execute("pragma table_info(evertick_jobs)").fetchall())
 
     assert app.call(asks) > 10
     with pytest.raises(Misuse, match="table_info"):

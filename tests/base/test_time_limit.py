@@ -1,6 +1,7 @@
 """Time limits strike only in the user's code, and what has timed out stays timed out."""
 
 import random
+import subprocess
 import sys
 import threading
 import time
@@ -214,3 +215,30 @@ def test_whatever_instant_a_limit_strikes_at_the_engine_stays_whole(
         thread.join()
     assert not faults
     assert len(timed_out) > 100
+
+
+PROFILED = """
+import sys
+from evertick.base.time_limit import FunctionTimeout, current_guard
+
+def spin():
+    while True:
+        pass
+
+def called():
+    return "called"
+
+try:
+    current_guard().call(0.01, spin)
+except FunctionTimeout:
+    pass
+sys.setprofile(lambda frame, event, argument: None)
+print(called())
+"""
+
+
+def test_a_profiler_works_after_a_timeout() -> None:
+    """CPython 3.11 kept the flag up that an exception is under way, and then begins no function under a profiler."""
+    ran = subprocess.run([sys.executable, "-c", PROFILED], capture_output=True, text=True, timeout=60, check=False)
+
+    assert ran.stdout == "called\n", ran.stderr

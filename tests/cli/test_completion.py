@@ -42,6 +42,19 @@ def test_ids_and_functions_come_from_the_database(used: tuple[Path, str]) -> Non
     assert completed(folder, "evertick job list --function ") == ["app.wait"]
 
 
+def test_runs_are_completed_by_their_ids_and_keys_and_workflows_by_name(folder: Path) -> None:
+    code = (
+        "from evertick import App, Step\napp = App('shop')\n\n@app.workflow\nasync def flow(step: Step) -> None: ...\n"
+    )
+    (folder / "app.py").write_text(code)
+    run_id = evertick(folder, "workflow", "start", "app.flow", "--id", "w1").out.strip()
+
+    assert completed(folder, "evertick workflow get ") == ["w1", run_id]
+    assert completed(folder, f"evertick workflow cancel {run_id[:8]}") == [run_id]
+    assert completed(folder, "evertick workflow list --workflow ") == ["app.flow"]
+    assert completed(folder, "evertick workflow start app.") == ["app.flow"]
+
+
 def test_policies_zones_and_commands_need_no_database(tmp_path: Path) -> None:
     assert completed(tmp_path, "evertick schedule create x --overlap-policy Buffer") == ["BufferOne", "BufferAll"]
     assert completed(tmp_path, "evertick schedule create x --catch-up l") == ["latest"]

@@ -266,7 +266,7 @@ def test_a_child_that_cannot_go_on_says_why_before_it_is_started_again(folder: P
     assert evertick(folder, "run", "app.messages").code == 0
     file = folder / ".evertick" / "chat.db"
     with closing(sqlite3.connect(file)) as connection:
-        page = connection.execute("select rootpage from sqlite_master where name = 'workers'").fetchone()[0]
+        page = connection.execute("select rootpage from sqlite_master where name = 'evertick_workers'").fetchone()[0]
     content = bytearray(file.read_bytes())
     content[(page - 1) * 4096 : page * 4096] = b"\xee" * 4096
     file.write_bytes(content)

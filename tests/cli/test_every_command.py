@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from evertick import App, MutationCtx, every
+from evertick import App, MutationCtx, Step, every
 from evertick.base.ids import WorkerId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import Worker
@@ -19,7 +19,7 @@ from tests.cli.desk import Command, work_off
 
 @dataclass(frozen=True)
 class Row:
-    """A command. In its words PENDING, FAILED and DONE stand for ids of jobs."""
+    """A command. In its words PENDING, FAILED and DONE are ids of jobs, RUN, PAUSED and ENDED those of runs."""
 
     words: str
     """A call that works; empty without options, and where `elsewhere` tests a process."""
@@ -37,6 +37,7 @@ class Row:
 HOURLY = "--interval 1h --function shop.bill"
 NO_FILE = "there is no file nowhere.py"
 NO_JOB = "no job job_01a204c0744f0008f37b7db4c446"
+STARTED = "test_a_run_is_started_signaled_and_waited_for"
 UNKNOWN = "job_01a204c0744f0008f37b7db4c446"
 
 ROWS = {
@@ -76,6 +77,22 @@ ROWS = {
     "cron trigger": Row("c", "none", 3, "none", ("reason",)),
     "cron pause": Row("c --reason rest", "none --reason rest", 3, "none"),
     "cron resume": Row("c", "none", 3, "none"),
+    "workflow list": Row("", "--state gone", 2, "gone", ("id", "state")),
+    "workflow start": Row("", "nowhere.flow", 2, "no nowhere.py", elsewhere=f"test_workflow:{STARTED}"),
+    "workflow get": Row("RUN", "none", 3, "no run 'none'", ("id", "progress")),
+    "workflow wait": Row("ENDED", "none", 3, "no run 'none'", ("id", "result")),
+    "workflow signal": Row("RUN go", "ENDED go", 5, "has ended (success)"),
+    "workflow cancel": Row("RUN", "ENDED", 5, "has ended already"),
+    "workflow terminate": Row("RUN", "ENDED", 5, "has ended already"),
+    "workflow pause": Row("RUN", "ENDED", 5, "has ended already"),
+    "workflow resume": Row("PAUSED", "RUN", 5, "is pending"),
+    "workflow restart": Row("ENDED", "ENDED --step none", 2, "no step 'none'", ("id", "state")),
+    "workflow type list": Row("", "--fields nope", 2, "nope", ("name", "status")),
+    "workflow type pause": Row("shop.flow", "shop.bill", 2, "is a mutation, not a workflow", ("name", "status")),
+    "workflow type resume": Row("shop.flow", "shop.flwo", 3, "has a workflow 'shop.flwo'", ("name", "status")),
+    "workflow type deprecate": Row("shop.flow", "shop.flwo", 3, "has a workflow 'shop.flwo'", ("name", "status")),
+    "workflow type delete": Row("shop.flow", "shop.flwo", 3, "has a workflow 'shop.flwo'", ("name", "status")),
+    "workflow history": Row("ENDED", "none", 3, "no run 'none'", ("id", "events")),
     "tenant list": Row("", "--fields nope", 2, "nope", ("tenant",)),
     "tenant get": Row("acme", "", 2, "Missing argument", ("tenant",)),
     "tenant set": Row("acme --jobs 5", "acme --jobs many", 2, "many", ("tenant",)),
@@ -119,17 +136,28 @@ def ids(command: Command) -> dict[str, str]:
         if fails:
             raise ValueError("no card")
 
+    @app.workflow(name="shop.flow")
+    async def flow(step: Step) -> str:
+        return "done"
+
+    @app.workflow(name="shop.old")
+    async def old(step: Step) -> None: ...
+
     app.crons.add("c", every(hours=1), bill)
     app.schedules.create("s", when=every(hours=1), do=bill)
     app.schedules.trigger("s")
     done, failed = app.scheduler.run_after(0, bill), app.scheduler.run_after(0, bill, fails=True)
     app.tenants.set("acme", jobs=10)
-    work_off(app, 4)
+    ended = app.workflows.start(flow)
+    work_off(app, 5)
+    run, paused = app.workflows.start(flow), app.workflows.start(flow)
+    app.workflows.pause(paused)
+    app.workflows.types.deprecate(old)
     pending = app.scheduler.run_after(3600, bill)
     worker = Worker(WorkerId("worker_1"), Instant(0), Instant(0), "host", 1)
     app.environment.store.write(lambda transaction: transaction.register_worker(worker))
     app.close()
-    return {"PENDING": pending, "FAILED": failed, "DONE": done}
+    return {"PENDING": pending, "FAILED": failed, "DONE": done, "RUN": run, "ENDED": ended, "PAUSED": paused}
 
 
 def test_every_command_has_a_row_or_a_test_of_its_own() -> None:

@@ -51,6 +51,25 @@ def test_jobs_are_listed_and_retried_by_key_and_by_error(shop: App, command: Com
     assert ids(command, "--key", "bill ann", "--state", "canceled") == [again]
 
 
+def test_failed_jobs_of_a_pool_are_listed_and_retried(shop: App, command: Command) -> None:
+    @shop.mutation(name="shop.mail", pool="mail")
+    def mail(ctx: MutationCtx) -> None:
+        raise LookupError("no route")
+
+    mails = [shop.scheduler.run_after(0, "shop.mail") for _ in range(3)]
+    bill = shop.scheduler.run_after(0, "shop.bill", "bob")
+    work_off(shop, 4)
+
+    assert ids(command, "--pool", "mail", "--state", "failed") == mails[::-1]
+    assert ids(command, "--pool", "default") == [bill]
+    retried = command("job", "retry", "--pool", "mail", "--yes", "-o", "json")
+    assert sorted(row["job_id"] for row in retried.json) == sorted(mails)
+    canceled = command("job", "cancel-all", "--pool", "mail", "--yes")
+    assert (canceled.code, canceled.err) == (0, "canceled 3 jobs that the filters choose\n")
+    wrong = command("job", "list", "--pool", "a/b")
+    assert wrong.code == 2 and "a pool's name" in wrong.err
+
+
 def test_blocked_jobs_are_listed_moved_and_canceled(shop: App, command: Command) -> None:
     other = App("shop")
     other.mutation(name="shop.other")(lambda ctx: None)

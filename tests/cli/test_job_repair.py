@@ -120,7 +120,10 @@ def test_what_is_no_id_of_a_job_is_said_alike_by_all_commands(shop: App, command
     done = command("job", *words, "x")
 
     assert (done.code, done.out) == (2, "")
-    assert done.err == "error: 'x' is not the id of a job; `evertick job list` shows them\n"
+    assert done.err == (
+        "error: 'x' is not the id of a job: one is job_ and 28 characters of 0-9 and a-f; "
+        "`evertick job list` shows them\n"
+    )
 
 
 def test_pending_jobs_run_now_or_at_another_time(shop: App, command: Command) -> None:
@@ -163,7 +166,7 @@ def test_what_cannot_be_is_refused_with_the_reason(shop: App, command: Command, 
         (["retry", failed, "--rename", "order"], 2, "--rename 'order': name both arguments"),
         (["retry", failed, "--rename", "id=order_id"], 2, "has no argument 'id'; it has order"),
         (["retry", failed, "--rename", "order=order"], 2, "has the argument 'order' already"),
-        (["retry", failed, "--rename", "a=b", "--args", "{}"], 2, "give --args or --rename"),
+        (["retry", failed, "--rename", "a=b", "--args", "{}"], 2, "give either it or --set and --rename"),
         (["retry", failed, "--args", "[1]"], 2, "--args must hold a JSON object"),
         (["retry", "--all", "--since", "soon"], 2, "--since 'soon' is not a date or time"),
         (["run-now", done], 5, "is success; only the time of a pending job can be changed"),
@@ -193,3 +196,19 @@ def test_arguments_are_checked_against_the_code_where_it_is_given(shop: App, com
 
     assert (refused.code, "order_id: field required" in refused.err) == (2, True)
     assert job(command, taken.json[0]["retried_as"])["args"] == {"order_id": 2}
+
+
+def test_one_argument_is_set_and_the_others_stay(shop: App, command: Command) -> None:
+    @shop.mutation(name="shop.send")
+    def send(ctx: MutationCtx, order: int, to: str, copies: int = 1) -> None:
+        raise ValueError("odd")
+
+    failed = shop.scheduler.run_after(0, "shop.send", order=1, to="ada", copies=3)
+    work_off(shop, 1)
+
+    done = command("job", "retry", failed, "--set", "order=2", "--set", "to=bob", "-o", "json")
+
+    assert done.code == 0
+    assert job(command, done.json[0]["retried_as"])["args"] == {"order": 2, "to": "bob", "copies": 3}
+    assert "give either it or --set" in command("job", "retry", failed, "--set", "order=2", "--args", "{}").err
+    assert "--set 'order': name an argument and its value" in command("job", "retry", failed, "--set", "order").err

@@ -123,12 +123,13 @@ def test_a_worker_without_its_lease_or_its_database_is_live_but_not_ready(
                 "$$ begin new.leased_until = 1; return new; end $$"
             )
             own.execute(
-                "create trigger expire before insert or update on workers for each row execute procedure expire()"
+                "create trigger expire before insert or update on evertick.workers "
+                "for each row execute procedure expire()"
             )
-            own.execute("update workers set leased_until = 1")
+            own.execute("update evertick.workers set leased_until = 1")
         assert wait_until(port, "/ready", 503) in {"the worker's lease has run out", "the worker is not registered"}
         with psycopg.connect(postgres_url) as own:
-            own.execute("drop trigger expire on workers")
+            own.execute("drop trigger expire on evertick.workers")
         wait_until(port, "/ready", 200)
 
         admin.execute(f"alter database {name} allow_connections false".encode())

@@ -696,7 +696,7 @@ def test_preview_shows_the_times_of_a_schedule(shop: App, command: Command) -> N
         (["occurrences", "nope"], 3, "no schedule 'nope'"),
         (["history", "nope"], 3, "no schedule 'nope'"),
         (["preview", "-s", "s", "--from", "2026-01-01"], 2, "--from TIME --to TIME"),
-        (["preview", "-s", "s", "--cron", "* * * * *"], 2, "--schedule-id brings its own times"),
+        (["preview", "-s", "s", "--cron", "* * * * *"], 2, "a schedule has its own times"),
         (["describe", "s", "--sid", "t"], 2, "named twice"),
         (["create", "-s", "x", "--type", "f", "--spec", "@nope.json"], 2, "--spec @nope.json: No such file"),
         (["list", "--db", "sqlite:///nope.db"], 7, "there is no database at nope.db"),
@@ -735,3 +735,34 @@ def test_a_command_sees_the_schedules_of_one_tenant(shop: App, command: Command)
     assert command("schedule", "update", "my-schedule-id", "--note", "theirs", *acme).code == 0
     assert command("schedule", "delete", "my-schedule-id", *acme).code == 0
     assert shop.tenant("acme").schedules.list().schedules == ()
+
+
+def test_a_pipe_gets_a_line_for_each_line_of_a_description(shop: App, command: Command) -> None:
+    made(command, "s")
+
+    lines = command("schedule", "describe", "s").out.splitlines()
+
+    assert len([line for line in lines if line.startswith("upcoming\t")]) > 1
+    assert not [line for line in lines if "\\n" in line]
+
+
+def test_the_times_of_a_schedule_are_previewed_by_its_id(shop: App, command: Command) -> None:
+    made(command, "s")
+
+    by_id, by_flag = command("schedule", "preview", "s"), command("schedule", "preview", "--schedule-id", "s")
+
+    assert (by_id.code, by_id.out) == (0, by_flag.out)
+    assert command("schedule", "preview", "s", "--schedule-id", "s").code == 2
+    assert command("schedule", "preview", "nope").code == 3
+
+
+def test_a_trigger_says_how_the_run_that_it_waited_for_has_failed(shop: App, command: Command) -> None:
+    command("schedule", "create", "--sid", "s", "--type", "shop.fail", "--interval", "1h")
+    trigger = ("schedule", "trigger", "s", "--request-id", "one")
+    command(*trigger)
+    work_off(shop, 1)
+
+    done = command(*trigger, "--wait")
+
+    assert done.code == 1
+    assert "ended: failed: ValueError: no luck" in done.err and "evertick job get job_" in done.err

@@ -30,6 +30,7 @@ from evertick.cli.core.loading import AppNotFound, parse_target
 from evertick.cli.dev.lines import WORDS_MAX, DevHandler
 from evertick.cli.root import COMMANDS, run
 from evertick.store.schema import steps
+from tests.places import with_plain_names
 
 
 def test_version_answers_without_loading_click_or_pydantic() -> None:
@@ -223,7 +224,8 @@ def test_migrate_says_as_data_what_it_did(tmp_path: Path, capsys: pytest.Capture
     for _ in range(2):
         assert run(["migrate", "--db", f"sqlite:///{path}", "-o", "json"]) == 0
         said.append(json.loads(capsys.readouterr().out))
-    assert run(["migrate", "--move", "--db", f"sqlite:///{path}?prefix=evertick_", "-o", "jsonl"]) == 0
+    earlier = with_plain_names(f"sqlite:///{tmp_path}/earlier.db")
+    assert run(["migrate", "--move", "--db", earlier, "-o", "jsonl"]) == 0
 
     names = [step.name for step in steps("sqlite")]
     assert said == [{"database": str(path), "steps": each, "moved": []} for each in (names, [])]

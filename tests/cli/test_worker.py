@@ -151,7 +151,8 @@ def test_a_refusal_is_json_where_logs_are(folder: Path, postgres_url: str) -> No
 
 def test_a_database_of_a_newer_release_is_refused_with_the_cure(migrated: Path) -> None:
     with closing(sqlite3.connect(migrated / ".evertick" / "chat.db")) as connection:
-        connection.execute("pragma user_version = 999")
+        connection.execute("update evertick_meta set value = '999' where key = 'schema_version'")
+        connection.commit()
 
     for words in (["worker", "app.py"], ["run", "app.messages"], ["job", "list"], ["migrate"], ["dev"]):
         done = evertick(migrated, *words)

@@ -9,9 +9,7 @@ from tests.conformance.facts import COVERED
 FACTS = Path(__file__).parent.parent / "vectors" / "convex_scheduling.jsonl"
 
 LATER = {
-    "workpool": "pools bound what jobs run at once: the tests of pools cover them",
     "workflow": "workflows are built from jobs: the tests of workflows cover them",
-    "retrier": "retries with an outcome for the caller belong to pools",
     "protocol.": "values, HTTP and WebSocket belong to the server",
     "scheduled.reactive": "a subscription needs the server; what it would push is tested in test_running",
 }

@@ -32,6 +32,7 @@ from evertick import App, MutationCtx
 from tests.hostile.programs import EARLY, Left, Performance, Program, at, collect, program_of, replay, result_of
 from tests.hostile.stops import run_stops
 from tests.hostile.unraisable import collecting_unraisable
+from tests.places import with_plain_names
 
 HURRIED_S: Final = 0.02
 SHOWN_MAX: Final = 20
@@ -60,7 +61,7 @@ class Verdict:
 
 def hostile_app(url: str, base: int) -> App:
     """An app whose functions do what programs say."""
-    app = App("hostile", database_url=url)
+    app = App("hostile", database_url=with_plain_names(url))
 
     def run(ctx: MutationCtx, number: int) -> Any:
         program = program_of(number, base)

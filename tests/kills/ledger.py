@@ -2,6 +2,7 @@
 
 *Lost*: a confirmed job that does not exist or has not ended; a success without its effect, its call or its children.
 *Doubled*: an effect, a child or an outside call more often than it may be.
+The end of a job with an `on_complete` is told once, and as it was.
 """
 
 import json
@@ -27,6 +28,8 @@ class Verdict:
     quarantined: int = 0
     lost_actions: int = 0
     reruns: int = 0
+    told: int = 0
+    """Ends of jobs of which `on_complete` was told."""
     lost: list[str] = field(default_factory=list)
     doubled: list[str] = field(default_factory=list)
 
@@ -39,11 +42,23 @@ union all select id, name, args, state, attempt, error from history"""
 def judge(query: Query, folder: Path) -> Verdict:
     """Compare everything with everything."""
     verdict = Verdict()
-    effects = Counter(json.loads(body)["tag"] for (body,) in query("select body from documents"))
+    written = [json.loads(body) for (body,) in query("select body from documents")]
+    effects = Counter(each["tag"] for each in written if "tag" in each)
+    expected: dict[str, tuple[str, str]] = {}
+    notices: dict[str, list[str]] = defaultdict(list)
     by_tag: dict[str, list[tuple[str, str, str]]] = defaultdict(list)
     known = set()
     for job_id, name, args, state, attempt, error in query(EVERY_JOB):
-        tag = json.loads(args)["tag"]
+        args = json.loads(args)
+        if name == "tell":
+            notices[args["job_id"]].append(args["result"]["kind"])
+            known.add(job_id)
+            if state != "success":
+                verdict.lost.append(f"the notice of the end of {args['job_id']} is {state}")
+            continue
+        tag = args["tag"]
+        if tag.endswith((".r", ".a")) or (tag.endswith(".b") and state == "failed"):
+            expected[job_id] = (tag, state)
         by_tag[tag].append((job_id, name, state))
         known.add(job_id)
         verdict.jobs += 1
@@ -59,6 +74,7 @@ def judge(query: Query, folder: Path) -> Verdict:
             verdict.lost.append(f"the acknowledged {tag} ({job_id}) does not exist")
     _judge_effects(verdict, effects, by_tag, set(lines(folder / "called")))
     _judge_calls(verdict, by_tag, lines(folder / "calls"))
+    _judge_notices(verdict, expected, notices, Counter(each["job_id"] for each in written if "job_id" in each))
     return verdict
 
 
@@ -110,6 +126,24 @@ def _judge_calls(verdict: Verdict, by_tag: dict[str, list[tuple[str, str, str]]]
             verdict.doubled.append(f"{tag} called out {count[tag]} times, allowed are {allowed}")
         if state == "success" and not count[tag]:
             verdict.lost.append(f"{tag} is a success and never called out")
+
+
+def _judge_notices(
+    verdict: Verdict, expected: dict[str, tuple[str, str]], notices: dict[str, list[str]], heard: Counter[str]
+) -> None:
+    """Every end that is to be told was told once, as it was, and heard once; no other was."""
+    verdict.told = sum(heard.values())
+    for job_id, (tag, state) in expected.items():
+        if not notices[job_id] or not heard[job_id]:
+            verdict.lost.append(f"the end of {tag} was not told")
+        elif notices[job_id] != [state]:
+            verdict.doubled.append(f"{tag} is {state} and was told as {notices[job_id]}")
+    verdict.doubled += [
+        f"the end of {each} was told, and it is not asked for"
+        for each in notices.keys() - expected.keys()
+        if notices[each]
+    ]
+    verdict.doubled += [f"the end of {job_id} was heard {count} times" for job_id, count in heard.items() if count > 1]
 
 
 def lines(path: Path) -> list[str]:

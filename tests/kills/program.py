@@ -16,7 +16,7 @@ from typing import Final
 
 from evertick.app.app import App
 from evertick.app.execution.contexts import ActionCtx, MutationCtx
-from evertick.app.functions.options import Retry
+from evertick.app.functions.options import JobResult, Retry
 from evertick.base.errors import Conflict, OutcomeUnknown, Unavailable
 from evertick.engine.runtime.settings import Settings
 
@@ -48,12 +48,13 @@ def write_line(name: str, line: str) -> None:
 
 @app.mutation(name="root")
 def root(ctx: MutationCtx, tag: str) -> str:
-    """One effect; two mutations and two actions follow."""
+    """One effect; two mutations and two actions follow, and a notice of the end of each but the first."""
     ctx.db.insert("effects", {"tag": tag})
+    told, retry = ctx.scheduler.using(on_complete=tell, context=tag), Retry(ATTEMPTS_MAX, first=0.05)
     ctx.scheduler.run_after(0, leaf, f"{tag}.m")
-    ctx.scheduler.using(retry=Retry(ATTEMPTS_MAX, first=0.05)).run_after(0.1, leaf_that_raises_once, f"{tag}.r")
-    ctx.scheduler.run_after(0, call_out, f"{tag}.a")
-    ctx.scheduler.using(retry=Retry(ATTEMPTS_MAX, first=0.05)).run_after(0.05, call_out, f"{tag}.b")
+    told.using(retry=retry).run_after(0.1, leaf_that_raises_once, f"{tag}.r")
+    told.run_after(0, call_out, f"{tag}.a")
+    told.using(retry=retry, on_complete_for="failed").run_after(0.05, call_out, f"{tag}.b")
     if len(tag) % 3 == 0:
         time.sleep(0.002)
     return tag
@@ -71,6 +72,12 @@ def leaf_that_raises_once(ctx: MutationCtx, tag: str) -> None:
     ctx.db.insert("effects", {"tag": tag})
     if ctx.attempt == 1:
         raise ValueError("as planned")
+
+
+@app.mutation(name="tell")
+def tell(ctx: MutationCtx, job_id: str, context: str, result: JobResult) -> None:
+    """What is called when a job has ended."""
+    ctx.db.insert("told", {"job_id": job_id, "root": context, "kind": result.kind})
 
 
 @app.action(name="call_out", pool=OUTSIDE)
@@ -104,7 +111,7 @@ def run_client(url: str, folder: Path, name: str) -> None:
                 write_line("acknowledged", f"{tag} {job_id}")
         except (Unavailable, Conflict):
             time.sleep(0.1)  # unknown, or not done: it was not acknowledged
-        time.sleep(0.01)
+        time.sleep(0.04)  # fewer than the pool can work off, or its backlog would still be there in the end
 
 
 def _call_until_answered(tag: str) -> None:

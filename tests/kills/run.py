@@ -39,6 +39,7 @@ TIME_MAX_SECONDS: Final = 480.0
 LOOK_SECONDS: Final = 0.05
 WRITTEN: Final = "select (select count(*) from jobs) + (select count(*) from history)"
 OUTSIDE_NOW: Final = "select count(*) from jobs where state = 'in_progress' and name = 'call_out'"
+ENDED: Final = "select count(*) from history"
 UNFINISHED: Final = "select count(*) from jobs where state in ('pending', 'in_progress')"
 
 
@@ -106,16 +107,20 @@ class Site:
             time.sleep(LOOK_SECONDS)
 
     def rest(self) -> bool:
-        """No more fire: clients go, workers work off what is left. Whether they did."""
+        """No more fire: clients go, workers work off what is left. Whether they did: REST_SECONDS without an end of a
+        job mean that they did not.
+        """
         for role, process in self._processes.items():
             if role.startswith("client"):
                 self._end(process)
         self._roles = [role for role in self._roles if role.startswith("worker")]
-        deadline = time.monotonic() + REST_SECONDS
+        ended, deadline = 0, time.monotonic() + REST_SECONDS
         while time.monotonic() < deadline:
             self._tend(all_awake=True)
             if self._count(UNFINISHED) == 0:
                 return True
+            if (count := self._count(ENDED)) > ended:
+                ended, deadline = count, time.monotonic() + REST_SECONDS
             time.sleep(LOOK_SECONDS)
         return False
 
@@ -237,7 +242,7 @@ def show(database: str, outcome: Outcome) -> None:
     states = ", ".join(f"{count:,} {state}" for state, count in sorted(verdict.states.items()))
     click.echo(
         f"{states}; {verdict.reruns:,} jobs took more than one attempt, {verdict.lost_actions} actions lost their "
-        f"worker, {verdict.quarantined} jobs in quarantine"
+        f"worker, {verdict.quarantined} jobs in quarantine; {verdict.told:,} ends were told"
     )
     click.echo(f"at most {tally.together} actions of the pool {OUTSIDE} ran at a time; its limit is {OUTSIDE_MAX}")
     times = sorted(tally.recoveries)
@@ -251,7 +256,7 @@ def show(database: str, outcome: Outcome) -> None:
     for line in (*verdict.lost[:10], *verdict.doubled[:10]):
         click.echo(f"  {line}")
     if not outcome.came_to_rest:
-        click.echo(f"  not everything had ended {REST_SECONDS:.0f} s after the last kill")
+        click.echo(f"  no job ended for {REST_SECONDS:.0f} s after the last kill, and some were left")
 
 
 @click.command()

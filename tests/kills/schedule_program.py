@@ -10,8 +10,8 @@ from evertick.app.app import App
 from evertick.app.execution.contexts import ActionCtx, MutationCtx
 from evertick.base.errors import Unavailable
 from evertick.engine.runtime.settings import Settings
+from tests.kills.fire import LEASE_MS
 
-LEASE_MS: Final = 1_000
 SETTINGS: Final = Settings(lease_ms=LEASE_MS, poll_ms=250, action_slots=200, drain_ms=2_000)
 
 app = App("kills", settings=SETTINGS)

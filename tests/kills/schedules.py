@@ -8,18 +8,13 @@ enough kills and occurrences, everything is paused and what runs ends. Then the 
 have passed, the jobs with the ledger, and what the functions wrote with the jobs.
 """
 
-import contextlib
-import multiprocessing
-import os
 import random
-import signal
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from multiprocessing.process import BaseProcess
 from typing import Any, Final
 
 import click
@@ -35,7 +30,8 @@ from evertick.rules.schedules.events import Paused
 from evertick.rules.schedules.policies import Overlap, Policies
 from evertick.store.contract.store import Store, Transaction
 from evertick.store.open import open_store
-from tests.kills.schedule_program import LEASE_MS, run_worker
+from tests.kills.fire import Fire, Struck
+from tests.kills.schedule_program import run_worker
 from tests.postgres import PostgresServer
 from tests.schedules.rows import schedule_row
 
@@ -56,12 +52,9 @@ def overlap_of(number: int) -> Overlap:
 
 
 @dataclass(slots=True)
-class Outcome:
+class Outcome(Struck):
     """One whole run."""
 
-    kills: int = 0
-    zombies: int = 0
-    crashes: int = 0
     occurrences: int = 0
     runs: int = 0
     seconds: float = 0.0
@@ -76,61 +69,6 @@ class Outcome:
         return self.came_to_rest and not self.crashes and not self.wrong
 
 
-class Fire:
-    """The processes, and who kills them."""
-
-    def __init__(self, url: str, outcome: Outcome) -> None:
-        self._url = url
-        self._outcome = outcome
-        self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["tests.kills.schedule_program", "evertick.store.postgres.store"])
-        self._processes: list[BaseProcess] = []
-        self._stopped: dict[int, float] = {}
-        self._chance = random.Random()
-
-    def start(self) -> None:
-        """Start all of them."""
-        self._processes = [self._new() for _ in range(WORKERS)]
-
-    def strike(self) -> None:
-        """Kill one of them, or stop it for a while."""
-        process = self._chance.choice(self._processes)
-        if process.pid is None or not process.is_alive() or process.pid in self._stopped:
-            return
-        if self._chance.random() < 0.1:
-            os.kill(process.pid, signal.SIGSTOP)
-            self._stopped[process.pid] = time.monotonic() + self._chance.uniform(1.2, 3.0) * LEASE_MS / 1000
-            self._outcome.zombies += 1
-            return
-        os.kill(process.pid, signal.SIGKILL)
-        process.join()
-        self._outcome.kills += 1
-
-    def tend(self, *, all_awake: bool = False) -> None:
-        """Wake whom it is time to wake, and start what is dead again."""
-        for pid, until in list(self._stopped.items()):
-            if all_awake or time.monotonic() >= until:
-                del self._stopped[pid]
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGCONT)
-        for place, process in enumerate(self._processes):
-            if not process.is_alive():
-                self._outcome.crashes += process.exitcode not in (0, -signal.SIGKILL)
-                self._processes[place] = self._new()
-
-    def stop(self) -> None:
-        """End all of them."""
-        for process in self._processes:
-            if process.pid is not None and process.is_alive():
-                os.kill(process.pid, signal.SIGKILL)
-                process.join()
-
-    def _new(self) -> BaseProcess:
-        process = self._context.Process(target=run_worker, args=(self._url,), daemon=True)
-        process.start()
-        return process
-
-
 def run(server: PostgresServer, *, kills: int, occurrences: int, schedules: int) -> Outcome:
     """Burn one database until there were so many kills and occurrences."""
     began, outcome = time.monotonic(), Outcome()
@@ -138,7 +76,7 @@ def run(server: PostgresServer, *, kills: int, occurrences: int, schedules: int)
     store = open_store(url)
     store.migrate()
     created_at = _create(store, schedules)
-    fire = Fire(url, outcome)
+    fire = Fire(outcome, run_worker, url, workers=WORKERS)
     fire.start()
     try:
         _burn(fire, outcome, url, kills, occurrences)

@@ -24,6 +24,7 @@ def expect_whole(outcome: Outcome) -> None:
     assert outcome.tally.kills >= KILLS
     assert outcome.verdict.jobs >= JOBS
     assert outcome.verdict.states["success"] > JOBS / 2
+    assert outcome.verdict.told > JOBS / 4
 
 
 @pytest.fixture

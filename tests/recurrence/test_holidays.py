@@ -1,10 +1,13 @@
 """Named holidays: looked up once, kept as plain days with their source."""
 
 import builtins
+import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from evertick.base import time_limit
 from evertick.base.errors import InvalidSpec
 from evertick.recurrence import Spec, compile_spec
 from evertick.recurrence.builders import weekly
@@ -59,3 +62,27 @@ def test_without_the_package_the_cure_is_named(monkeypatch: pytest.MonkeyPatch) 
 def test_holidays_that_were_never_resolved_are_not_guessed() -> None:
     with pytest.raises(InvalidSpec, match="not resolved"):
         compile_spec(Spec(excludes=(exclude.Holidays(country="US"),)))
+
+
+def test_loading_the_package_does_not_count_against_the_limit_of_a_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first import may take longer than a mutation may run."""
+    real, passed_s = time_limit.function_time, 0.0
+
+    def load(country: str) -> None:
+        nonlocal passed_s
+        passed_s += 7_200
+
+    monkeypatch.setattr(time_limit, "function_time", lambda: real() + passed_s)
+    monkeypatch.setattr(holidays, "_load", load)
+
+    found = time_limit.TimeLimits().call(3_600_000, holidays.resolve, "US")
+
+    assert found.resolved
+    with pytest.raises(time_limit.FunctionTimeout):  # what the function itself takes counts
+        time_limit.TimeLimits().call(3_600_000, lambda: _until_struck(lambda: load("US")))
+
+
+def _until_struck(begin: Callable[[], None]) -> None:
+    begin()
+    for _ in range(6_000):
+        time.sleep(0.01)

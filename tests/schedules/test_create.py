@@ -25,6 +25,14 @@ from tests.schedules.api_app import START, app, fail, look, minutes, nap, tick
 OpenWorld = Callable[..., World]
 
 
+def nested(depth: int) -> list[Any]:
+    """A list in a list, and so on."""
+    value: list[Any] = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
 def test_a_schedule_runs_its_function_at_its_times(world: OpenWorld) -> None:
     w = world(app)
     created = app.schedules.create("s", when=every(minutes=1), do=tick.args(7), note="tea")
@@ -186,6 +194,7 @@ def test_a_retry_policy_is_the_runs(world: OpenWorld) -> None:
         ({"buffer_limit": -1}, LimitExceeded, "buffer limit"),
         ({"overlap": "sometimes"}, Misuse, "none of skip, buffer_one"),
         ({"memo": {"x": object()}}, InvalidArguments, "JSON"),
+        ({"memo": {"x": nested(20_000)}}, InvalidArguments, "JSON"),
         ({"memo": {"x": "y" * 70_000}}, LimitExceeded, "memo"),
         ({"backfill": [(datetime(2016, 1, 1, tzinfo=UTC), START)]}, LimitExceeded, "more than 100000 times"),
         ({"backfill": [(START, minutes(-1))]}, Misuse, "before it starts"),

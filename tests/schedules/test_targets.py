@@ -1,12 +1,14 @@
 """Targets that may not run: the schedule skips and advances, or goes with them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
 from evertick import App, MutationCtx, every
 from evertick.base.errors import ScheduleNotFound
-from evertick.engine.schedules.eligibility import ELIGIBLE, Eligibility
+from evertick.base.ids import ScheduleId, TenantId
+from evertick.engine.schedules.eligibility import Eligibility
+from evertick.engine.schedules.outcome import Evaluation
 from evertick.schedules import Fate, Reason
 from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
@@ -33,12 +35,17 @@ def plain(ctx: MutationCtx) -> None:
 class Workflows:
     """Knows which targets are workflows, and whether these may run."""
 
-    def eligibility(self, transaction: Transaction, row: Schedule, /) -> Eligibility:
-        name = row.target.name
-        status = workflows.get(name, "active")
-        if status == "active":
-            return ELIGIBLE
-        return Eligibility(gone=True) if status == "deleted" else Eligibility(reason=f"workflow {name} is {status}")
+    def ineligible(
+        self, transaction: Transaction, rows: Sequence[Schedule], evaluation: Evaluation, /
+    ) -> dict[tuple[TenantId, ScheduleId], Eligibility]:
+        found = {}
+        for row in rows:
+            name = row.target.name
+            status = workflows.get(name, "active")
+            if status != "active":
+                reason = None if status == "deleted" else f"workflow {name} is {status}"
+                found[row.tenant, row.id] = Eligibility(reason, gone=reason is None)
+        return found
 
 
 app.targets = Workflows()

@@ -67,9 +67,9 @@ class Trial:
     def __init__(self, folder: Path, server: PostgresServer | None) -> None:
         self._server = server
         if server is None:
-            self.url = f"sqlite:///{folder}/shop.db?prefix=evertick_"
+            self.url = f"sqlite:///{folder}/shop.db"
         else:
-            self.url = f"{server.databases.create()}?schema=evertick"
+            self.url = server.databases.create()
         self._first, self._second = write_releases(folder)
         self._programs: list[Program] = []
 

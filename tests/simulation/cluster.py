@@ -63,9 +63,10 @@ class NoTimeLimits:
 class Cluster:
     """The processes of one run."""
 
-    def __init__(self, world: World, profile: Profile, work_to_do: list[Spec]) -> None:
+    def __init__(self, world: World, profile: Profile, work_to_do: list[Spec], *, program: App = FUNCTIONS) -> None:
         self.world = world
         self.profile = profile
+        self._program = program
         self.clocks: dict[str, SimulatedClock] = {}
         self.settings = Settings(
             batch=profile.batch,
@@ -165,10 +166,10 @@ class Cluster:
             self.clocks[role] = SimulatedClock(world.loop, START, skew_ms=int(skew))
         entropy = random.Random(f"{world.loop.seed}/{process.name}")
         app = App("simulation", settings=self.settings, clock=self.clocks[role], entropy=entropy)
-        app.functions = FUNCTIONS.functions
-        app.tables = FUNCTIONS.tables
+        app.functions = self._program.functions
+        app.tables = self._program.tables
         if self._is_old(process.name) and not world.calm_at_ms:
-            app.functions = without(FUNCTIONS.functions, "newer")
+            app.functions = without(self._program.functions, "newer")
         store = SimulatedStore(world, process)
         self._stores[process.name] = store
         environment = app.open_on(store, inline=True)
@@ -199,9 +200,9 @@ class Cluster:
         while self._to_do:
             await asyncio.sleep(self.world.loop.random.choice((0.0, 0.05, 0.4, 1.0)))
             if self._to_do:
-                await self._ask(app, self._to_do.pop(0))
+                await self.ask(app, self._to_do.pop(0))
 
-    async def _ask(self, app: App, spec: Spec) -> None:
+    async def ask(self, app: App, spec: Spec) -> None:
         """One request, and a note of what came back."""
         world, how, tag = self.world, spec["how"], spec["tag"]
         execution = app._execution

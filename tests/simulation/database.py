@@ -54,6 +54,9 @@ LABELS: Final = {
     "_Scheduler._cancel_work": "cancel",
     "Execution._mutation_work": "call",
     "Execution._keyed_work": "call_once",
+    "WorkflowOperations.start": "flow.start",
+    "WorkflowOperations.signal": "flow.signal",
+    "WorkflowOperations._end": "flow.end",
     "App.prepare": "prepare",
     "_batch": "index.build",
     "CancellationLoop._note_stuck": "stuck",
@@ -88,6 +91,7 @@ class SimulatedStore:
 
     url = "sqlite://"
     dialect = "sqlite"
+    place = ""
     single_engine = False
 
     def __init__(self, world: World, process: Process) -> None:
@@ -144,6 +148,9 @@ class SimulatedStore:
     def view(self, work: Callable[[Transaction], T]) -> T:
         """See `Store.view`."""
         return self.read(work)
+
+    def settle(self) -> None:
+        """See `Store.settle`: the world's database is Evertick's alone."""
 
     def migrate(self) -> list[str]:
         """See `Store.migrate`: the world did it."""

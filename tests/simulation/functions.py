@@ -19,7 +19,8 @@ Spec = dict[str, Any]
 """`tag`, `kind` (one of KINDS) and what it does:
 
 fail: the first so many attempts raise · children: specs, each with `delay`, and with `key`, `retry` or `tell` (an
-on_complete) if it shall have one · nested: a spec that is run as a mutation inside · cancel: cancel any job ·
+on_complete; `tell_for` are the ends that it is told of) if it shall have one · nested: a spec that is run as a mutation
+inside · cancel: cancel any job ·
 takes: seconds an action takes
 """
 
@@ -45,7 +46,7 @@ def schedule(scheduler: Any, spec: Spec, **options: Any) -> Any:
     if spec.get("retry"):
         options["retry"] = Retry(spec["retry"], first=spec.get("first", 0.2), cap=1.0)
     if spec.get("tell"):
-        options |= {"on_complete": tell, "context": spec["tag"]}
+        options |= {"on_complete": tell, "context": spec["tag"], "on_complete_for": spec.get("tell_for", ())}
     return scheduler.using(**options).run_after(spec.get("delay", 0), KINDS[spec["kind"]], spec)
 
 

@@ -15,7 +15,7 @@ from evertick.app.execution.runner import Execution
 from evertick.app.scheduling import job_builder, schedulers
 from evertick.base.errors import OutcomeUnknown, Unavailable
 from evertick.base.ids import DEFAULT_TENANT
-from evertick.base.records.jobs import FunctionKind, JobState
+from evertick.base.records.jobs import Completion, FunctionKind, JobState
 from evertick.engine.jobs import actions, claims, completion
 from evertick.engine.jobs.mutations import batch
 from evertick.engine.maintenance import reaper
@@ -339,6 +339,10 @@ MUTANTS: Final = (
            swap(UnitOfWork, "undo_to", undo_outermost_only)),
     Mutant("told_later", "on_complete is scheduled in a second transaction",
            both(swap(batch, "finish", tell_later), swap(actions, "finish", tell_later))),
+    Mutant("told_of_all", "on_complete is called after an end that it is not for",
+           swap(Completion, "follows", lambda self, state: True)),
+    Mutant("told_of_no_cancel", "on_complete is not called after a cancel that it is for",
+           swap(Completion, "follows", lambda self, state: not self.ends or state is JobState.FAILED)),
     Mutant("cancel_overwrites", "a cancel changes what has ended",
            swap(SqliteTransaction, "cancel_job", cancel_whatever)),
     Mutant("stop_forgotten", "an action that was asked to stop ends as its function did",

@@ -32,7 +32,7 @@ from tests.simulation.scenario import Report, simulate
 ROOT: Final = Path(__file__).parent.parent.parent
 REGRESSIONS: Final = Path(__file__).with_name("regressions.txt")
 CHUNK: Final = 20
-SEEDS_MIN: Final = 1_000
+SEEDS_MIN: Final = 800
 """A full run (one of more seeds than that) on a slow machine stops early, but not before that many."""
 SEEDS_TO_COUNT: Final = 300
 MUTANT_SEEDS: Final = 400
@@ -44,7 +44,7 @@ TIMELINE_LINES: Final = 40
 RARE_PER_1000_SEEDS: Final = {
     "actions_taken": 20,
     "action_lost_its_worker": 100,
-    "born_canceled": 5,
+    "born_canceled": 1,
     "canceled_after_a_claim": 50,
     "caller_left_unsure": 50,
     "cancel_unknown": 1,

@@ -10,7 +10,7 @@ Beside it stands what the database cannot know: the outside calls that actions m
 
 import json
 import sqlite3
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -108,6 +108,14 @@ create trigger worker_gone after delete on workers begin
   insert into sim_history (txn, at_ms, process, what, id)
   values (sim_txn(), sim_now(), sim_process(), 'worker', old.id);
 end;
+create trigger journal_row after insert on workflow_journal begin
+  insert into sim_history (txn, at_ms, process, what, id, old_state, new_state, new_attempt)
+  values (sim_txn(), sim_now(), sim_process(), 'journal', new.run_id, new.kind, new.result, new.seq);
+end;
+create trigger message_row after insert on workflow_inbox begin
+  insert into sim_history (txn, at_ms, process, what, id, old_state, new_attempt)
+  values (sim_txn(), sim_now(), sim_process(), 'message', new.run_id, new.kind, new.seq);
+end;
 create trigger document_new after insert on documents begin
   insert into sim_history (txn, at_ms, process, what, id, tenant, new_state)
   values (sim_txn(), sim_now(), sim_process(), 'document', new.id, new.tenant, new.body);
@@ -163,6 +171,14 @@ class World:
     """Ids of jobs whose scheduling was confirmed to the caller."""
     cancels: list[tuple[str, int]] = field(default_factory=list)
     """Job ids whose cancel was confirmed, and the last entry of the history then."""
+    sent: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
+    """Values that were sent to runs, or may have been, by the name of the event."""
+    asked_to_end: set[str] = field(default_factory=set)
+    """Runs that somebody asked to cancel or to end at once."""
+    told_to_cancel: set[str] = field(default_factory=set)
+    """Runs that had not ended when they were asked to cancel, as the reply said."""
+    terminated: set[str] = field(default_factory=set)
+    """Runs that somebody asked to end at once."""
     acting: set[tuple[str, str]] = field(default_factory=set)
     """Actions that run just now: process and job."""
     rare: Counter[str] = field(default_factory=Counter)

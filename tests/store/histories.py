@@ -13,6 +13,7 @@ from typing import Any, Final
 from evertick.base.errors import WriteConflict
 from evertick.base.ids import DEFAULT_TENANT, JobId, TenantId, WorkerId, queue_of
 from evertick.base.instants import Instant
+from evertick.base.records.calls import Call
 from evertick.base.records.documents import IndexPart, StoredDocument
 from evertick.base.records.jobs import (
     COMPLETION,
@@ -20,7 +21,6 @@ from evertick.base.records.jobs import (
     OCCURRENCE,
     SERVES,
     UNFINISHED,
-    Call,
     FunctionKind,
     Job,
     JobEnd,

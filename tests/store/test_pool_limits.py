@@ -35,6 +35,24 @@ def test_limits_are_kept_replaced_and_removed(store: Store) -> None:
     assert store.read(lambda tx: tx.any_limits()) == (True, False)
 
 
+def test_a_declaration_is_kept_beside_the_limits(store: Store) -> None:
+    store.write(lambda tx: tx.declare_pool("mail", PoolLimits(running=5), "five"))
+    assert store.read(lambda tx: tx.declared_pools()) == {"mail": "five"}
+    assert store.read(lambda tx: tx.pool_limits()) == {"mail": PoolLimits(running=5)}
+
+    save(store, "mail", PoolLimits())
+    save(store, "set", PoolLimits(running=1))
+    assert store.read(lambda tx: tx.declared_pools()) == {"mail": "five"}
+    assert store.read(lambda tx: tx.pool_limits()) == {"mail": PoolLimits(), "set": PoolLimits(running=1)}
+
+    store.write(lambda tx: tx.declare_pool("mail", PoolLimits(paused=True), None))
+    assert store.read(lambda tx: tx.pool_limits()) == {
+        "mail": PoolLimits(paused=True), "set": PoolLimits(running=1),
+    }  # fmt: skip
+    store.write(lambda tx: tx.declare_pool("mail", PoolLimits(), None))
+    assert store.read(lambda tx: (tx.declared_pools(), tx.pool_limits())) == ({}, {"set": PoolLimits(running=1)})
+
+
 def test_a_claim_reads_what_holds_pools_back_and_new_limits_leave_what_was_used(store: Store) -> None:
     save(store, "mail", PoolLimits(running=5, starts_per_minute=60))
     store.write(lambda tx: tx.use_pool_starts("mail", used_until_us=12))

@@ -11,16 +11,17 @@ from psycopg import sql
 
 from evertick.base.ids import DEFAULT_TENANT, TenantId, queue_of
 from evertick.base.instants import Instant
+from evertick.base.records.calls import Call
 from evertick.base.records.documents import StoredDocument
-from evertick.base.records.jobs import Call
 from evertick.base.records.journal import Row, RowKind
 from evertick.base.records.pools import PoolLimits
 from evertick.base.records.runs import MessageKind, NewMessage, RunRecord
 from evertick.base.records.tenants import TenantLimits
+from evertick.base.records.workflow_types import WorkflowStatus, WorkflowType
 from evertick.store.contract.store import Store, Transaction
 from evertick.store.contract.workflows import Entry
 from evertick.store.open import open_store
-from evertick.store.transaction.statements import load_statements
+from evertick.store.transaction.statements import load_statements, statement_names
 from tests.store.rows import ACTION, ANN, MUTATION, NOW, at, claim_in, job_id, new_job, worker
 
 FUTURE, DONE, RUNNING, SUSPECTS, DUE = 6_000, 6_000, 200, 50, 300
@@ -32,7 +33,7 @@ JOB_ROWS: Final = [{"id": job_id(n), "attempt": 1, "state": "success", "complete
 OWN_INDEXES: Final = ("jobs_", "history_", "job_counts_", "workers_", "calls_", "workflow_")
 LOCK_IN_ORDER: Final = {"reach_runs"}
 """They sort the few rows that they are asked for, so that no two transactions wait for each other."""
-TABLES: Final = {"workflow_runs", "workflow_journal", "workflow_inbox"}
+TABLES: Final = {"workflow_runs", "workflow_journal", "workflow_inbox", "workflow_types", "workflow_attributes"}
 RUNS: Final = json.dumps([job_id(1), job_id(2)])
 
 # What each hot statement is asked, and the indexes that it may read.
@@ -67,7 +68,6 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
         {"index_entries_pkey", "documents_pkey"},
     ),
     "running_jobs": ({"tenants": json.dumps(["default", "t1"])}, {"jobs_running"}),
-    "unfinished_jobs": ({"tenant": "t1"}, {"jobs_by_name"}),
     "argument_bytes": ({"tenant": "t1"}, {"jobs_by_name"}),
     "held_back_tenants": ({"tenants": json.dumps(["default", "t1"])}, {"tenant_limits_pkey"}),
     "start_limits": ({"tenants": json.dumps(["default", "t1"])}, {"tenant_limits_pkey"}),
@@ -75,12 +75,15 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "ready_in_queue": ({"queue": QUEUE, "limit": 100}, {"jobs_ready"}),
     "running_in_pools": ({}, {"jobs_running"}),
     "unfinished_names": ({"tenant": "default"}, {"jobs_by_name"}),
+    "unfinished_workflows": ({"tenant": "default"}, {"jobs_by_name"}),
     "find_call": ({"tenant": "default", "key": "k"}, {"calls_pkey"}),
     "get_runs": ({"runs": RUNS}, {"workflow_runs_pkey"}),
     "load_journals": ({"runs": json.dumps([{"run_id": job_id(1), "generation": 0}])}, {"workflow_journal_pkey"}),
     "waiting_messages": ({"runs": RUNS}, {"workflow_inbox_waiting"}),
+    "count_waiting": ({"run_id": job_id(1), "limit": 100}, {"workflow_inbox_waiting"}),
     "take_messages": ({"messages": "[1, 2]", "now": NOW}, {"workflow_inbox_pkey"}),
-    "is_run": ({"run_id": job_id(1), "tenant": "default"}, {"workflow_runs_pkey", "jobs_pkey"}),
+    "workflow_types_named": ({"names": json.dumps(["app.flow_1", "app.flow_2"])}, {"workflow_types_pkey"}),
+    "is_run": ({"run_id": job_id(1), "tenant": "default"}, {"workflow_journal_pkey", "jobs_pkey"}),
     "park_runs": (
         {
             "rows": json.dumps([{"id": job_id(1), "attempt": 1, "due_at": NOW, "stage": "ready", "error": None}]),
@@ -92,15 +95,20 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
         {"rows": json.dumps([{"run_id": job_id(1), "seen": 0}]), "now": NOW},
         {"jobs_pkey", "workflow_inbox_waiting"},
     ),
+    "pause_run": ({"id": job_id(1), "tenant": "default"}, {"jobs_pkey"}),
+    "resume_run": ({"id": job_id(1), "tenant": "default", "now": NOW}, {"jobs_pkey"}),
+    "paused_runs": ({"runs": RUNS}, {"jobs_pkey"}),
     "reach_runs": ({"runs": RUNS, "now": NOW}, {"jobs_pkey"}),
     "delete_run_records": ({"runs": RUNS}, {"workflow_runs_pkey"}),
+    "delete_attributes": ({"runs": RUNS}, {"workflow_attributes_run"}),
     "delete_journals": ({"runs": RUNS}, {"workflow_journal_pkey"}),
     "delete_messages": ({"runs": RUNS}, {"workflow_inbox_run"}),
     "prune_calls": ({"before": at(-1_000), "limit": 10}, {"calls_created", "calls_pkey"}),
 }
 LISTED: Final = {
     "tenant": "default", "state": "success", "with_running": 1, "name": None, "schedule_id": None, "parent_id": None,
-    "key": None, "due_from": None, "due_until": None, "error": None, "queues": None, "limit": 10, "skip": 20,
+    "key": None, "kind": None, "prefix": None, "in_pool": None, "open_states": None, "due_from": None,
+    "due_until": None, "error": None, "queues": None, "limit": 10, "skip": 20,
     "names": json.dumps([f"app.{name}" for name in ("destruct", "notify", "running", "suspect")]),
 }  # fmt: skip
 LISTS: Final[Mapping[str, tuple[str, dict[str, Any], set[str]]]] = {
@@ -115,6 +123,7 @@ LISTS: Final[Mapping[str, tuple[str, dict[str, Any], set[str]]]] = {
     "finished, by schedule": ("list_finished by schedule", {"schedule_id": "s1"}, {"history_by_schedule"}),
     "finished, by parent": ("list_finished by parent", {"parent_id": job_id(1)}, {"history_by_parent"}),
     "finished, by key": ("list_finished by key", {"key": "k"}, {"history_by_key"}),
+    "finished, of runs": ("list_finished of runs", {"kind": "workflow", "prefix": "order-"}, {"history_runs"}),
     "unfinished, by name": ("list_unfinished by name", {"name": "app.destruct"}, {"jobs_by_name"}),
     "unfinished, by schedule": ("list_unfinished by schedule", {"schedule_id": "s1"}, {"jobs_by_schedule"}),
     "unfinished, by parent": ("list_unfinished by parent", {"parent_id": job_id(1)}, {"jobs_by_parent"}),
@@ -123,6 +132,7 @@ LISTS: Final[Mapping[str, tuple[str, dict[str, Any], set[str]]]] = {
     "edge of finished, by schedule": ("edge_finished by schedule", {"schedule_id": "s1"}, {"history_by_schedule"}),
     "edge of finished, by parent": ("edge_finished by parent", {"parent_id": job_id(1)}, {"history_by_parent"}),
     "edge of finished, by key": ("edge_finished by key", {"key": "k"}, {"history_by_key"}),
+    "edge of finished, of runs": ("edge_finished of runs", {}, {"history_runs"}),
     "edge of unfinished, by name": ("edge_unfinished by name", {"name": "app.destruct"}, {"jobs_by_name"}),
     "edge of unfinished, by schedule": ("edge_unfinished by schedule", {"schedule_id": "s1"}, {"jobs_by_schedule"}),
     "edge of unfinished, by parent": ("edge_unfinished by parent", {"parent_id": job_id(1)}, {"jobs_by_parent"}),
@@ -130,14 +140,18 @@ LISTS: Final[Mapping[str, tuple[str, dict[str, Any], set[str]]]] = {
 """Lists in both directions: an index narrows them and gives their order."""
 ONLY_POSTGRES: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "ready_heads": ({"others": [1, 2], "queue": 0, "tenant": "", "limit": 10, "steps": 10}, {"jobs_ready"}),
-    "tenants_with_jobs": ({"after": "", "limit": 10}, {"jobs_by_name"}),
-    "tenants_with_failures": ({"after": "", "limit": 10}, {"history_failed"}),
+    "tenants_with jobs": ({"after": "", "limit": 10}, {"jobs_by_name"}),
+    "tenants_with failures": ({"after": "", "limit": 10}, {"history_failed"}),
     "claim_suspect": (
         {"id": job_id(1), "kind": "mutation", "worker_id": "w", "now": NOW},
         {"jobs_suspect", "jobs_pkey", "bodies_pkey"},
     ),
     "save_runs": (
         {"rows": json.dumps([{"generation": 1, "progress": None, "run_id": job_id(1)}])},
+        {"workflow_runs_pkey"},
+    ),
+    "save_attributes": (
+        {"rows": json.dumps([{"attributes": "", "run_id": job_id(1)}])},
         {"workflow_runs_pkey"},
     ),
     "finish_jobs": ({"rows": json.dumps(JOB_ROWS), "worker_id": ANN}, {"jobs_pkey"}),
@@ -165,6 +179,7 @@ ONLY_SQLITE: Final[Mapping[str, tuple[Any, set[str]]]] = {
     ),
     "moved_jobs": ({"ids": json.dumps([job_id(1)])}, {"jobs_pkey", "history_pkey"}),
     "delete_finished": ({"ids": json.dumps([job_id(1)])}, {"jobs_pkey"}),
+    "save_attributes": (("", job_id(1)), {"workflow_runs_pkey"}),
     "save_runs": ((1, None, job_id(1)), {"workflow_runs_pkey"}),
     "delete_documents": (("default", "t_1"), {"documents_pkey"}),
     "delete_index_entries": (("default", "t.by", b"a", "t_1"), {"index_entries_pkey"}),
@@ -180,6 +195,7 @@ def fill(store: Store) -> None:
             tx.register_worker(worker(worker_id(number), leased_until=at(number * 1_000)))
             tx.save_tenant_limits(TenantId(f"limited_{number}"), TenantLimits(running=number))
             tx.save_pool_limits(f"pool_{number}", PoolLimits(running=number))
+            tx.save_workflow_type(WorkflowType(f"app.flow_{number}", WorkflowStatus.PAUSED, at(number)))
             tx.save_call(f"key_{number}", Call("f", "p", "r"), tenant=DEFAULT_TENANT, now=at(number))
         numbers = iter(range(1, 1_000_000))
         put = {"done": DONE, "running": RUNNING, "suspect": SUSPECTS}
@@ -205,6 +221,7 @@ def fill(store: Store) -> None:
         ids = [f"t_{number:05}" for number in range(ENTRIES)]
         runs = [job_id(n) for n in range(1, ENTRIES)]
         tx.insert_runs([RunRecord(run, run) for run in runs])
+        tx.save_attributes(dict.fromkeys(runs, (DEFAULT_TENANT, '{"stage": "paid"}')))
         tx.append_journal([Entry(run, 0, Row(0, RowKind.START, 0, "", NOW)) for run in runs])
         tx.send_messages([NewMessage(run, MessageKind.EVENT, "paid") for run in runs], now=NOW)
         tx.put_documents(DEFAULT_TENANT, [StoredDocument(i, "{}") for i in ids])
@@ -373,6 +390,42 @@ def test_postgresql_finds_what_runs_among_what_runs(postgres_store: Store, name:
     assert scan["Actual Rows"] + scan.get("Rows Removed by Filter", 0) == RUNNING
 
 
+PAID: Final = {"attribute": "stage", "attribute_value": '"paid"', "others": '["customer=7"]'}
+BY_ATTRIBUTE: Final = {
+    "edge_by_attribute": set[str](),
+    "list_finished_by_attribute": {"history_pkey"},
+    "list_unfinished_by_attribute": {"jobs_pkey"},
+}
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("order", ["asc", "desc"])
+@pytest.mark.parametrize("name", BY_ATTRIBUTE)
+def test_postgresql_finds_runs_by_attribute_first(postgres_store: Store, name: str, order: str) -> None:
+    params = page_of(order) | PAID
+
+    plan = list(nodes(postgres_plan(postgres_store, f"{name} {order}", params, mode="force_custom_plan")))
+
+    read = {node["Index Name"] for node in plan if "Index Name" in node}
+    assert read - {"workflow_attributes_run"} == BY_ATTRIBUTE[name] | {"workflow_attributes_pkey"}
+    assert "Seq Scan" not in {node["Node Type"] for node in plan}
+
+
+@pytest.mark.parametrize("order", ["asc", "desc"])
+@pytest.mark.parametrize("name", BY_ATTRIBUTE)
+def test_sqlite_finds_runs_by_attribute_first(sqlite_store: Store, name: str, order: str) -> None:
+    statement, params = load_statements("sqlite")[f"{name} {order}"], page_of(order) | PAID
+
+    rows = sqlite_store.read(lambda tx: tx.connection.execute(f"explain query plan {statement}", params).fetchall())
+
+    lines = [row[3] for row in rows]
+    assert lines[0].startswith(
+        "SEARCH workflow_attributes USING PRIMARY KEY (tenant=? AND name=? AND value=? AND run_id"
+    )
+    assert not [line for line in lines if line.startswith(("SCAN jobs", "SCAN history", "USE TEMP"))], lines
+    assert name.startswith("edge") or "(id=?)" in lines[1], lines
+
+
 def page_of(order: str) -> dict[str, Any]:
     """What a list is asked beside its filters: the page beyond a job."""
     return LISTED | {"beyond": job_id(5), "horizon": "\x7f" if order == "asc" else ""}
@@ -394,9 +447,9 @@ def test_sqlite_answers_hot_statements_from_an_index(sqlite_store: Store, name: 
 
 
 def is_harmless(line: str) -> bool:
-    """Whether a scan is not one of a table: of the rows that a recursion made, or of the beginning of an index."""
+    """Whether a scan is not one of a table: of rows that the statement itself made, or of the beginning of an index."""
     return (
-        line in ("SCAN head", "SCAN holders", "SCAN names", "SCAN CONSTANT ROW")
+        line in ("SCAN found", "SCAN head", "SCAN holders", "SCAN names", "SCAN CONSTANT ROW")
         or line.startswith("SCAN json_each")
         or "VIRTUAL TABLE" in line  # json_each by another name
         or "INDEX jobs_running" in line
@@ -564,6 +617,6 @@ def test_a_look_costs_postgresql_a_step_a_head_and_a_step_a_queue_of_others(post
 
 
 def test_every_statement_says_what_it_is() -> None:
-    assert {*HOT, *ONLY_SQLITE} <= load_statements("sqlite").keys()
-    assert {*HOT, *ONLY_POSTGRES} <= load_statements("postgres").keys()
+    assert {*HOT, *ONLY_SQLITE} <= statement_names("sqlite")
+    assert {*HOT, *ONLY_POSTGRES} <= statement_names("postgres")
     assert MUTATION.value == "mutation"

@@ -3,13 +3,16 @@
 The example is a customer who books a weekly report, and may cancel the booking.
 """
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
 
 from evertick import App, MutationCtx, QueryCtx, Settings, cron, every, weekly
 from evertick.base.errors import AlreadyExists, LimitExceeded
-from evertick.engine.schedules.eligibility import ELIGIBLE, Eligibility
+from evertick.base.ids import ScheduleId, TenantId
+from evertick.engine.schedules.eligibility import Eligibility
+from evertick.engine.schedules.outcome import Evaluation
 from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
 from evertick.testing import World, days, hours, minutes, moment, seconds
@@ -96,8 +99,10 @@ def test_while_its_target_may_not_run_a_schedule_skips_and_goes_on() -> None:
     absence: list[str] = ["the printer is away"]
 
     class Printers:
-        def eligibility(self, transaction: Transaction, row: Schedule, /) -> Eligibility:
-            return Eligibility(reason=absence[0]) if absence else ELIGIBLE
+        def ineligible(
+            self, transaction: Transaction, rows: Sequence[Schedule], evaluation: Evaluation, /
+        ) -> dict[tuple[TenantId, ScheduleId], Eligibility]:
+            return {(row.tenant, row.id): Eligibility(reason) for row in rows for reason in absence}
 
     guarded.targets = Printers()
     with World(guarded) as world:

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from sqlalchemy import make_url
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
 
-ADDRESS = os.environ.get("EVERTICK_DATABASE_URL", "sqlite:///shop.db?prefix=evertick_")
+ADDRESS = os.environ.get("EVERTICK_DATABASE_URL", "sqlite:///shop.db")
 
-# `prefix` and `schema` say where Evertick's own tables are. SQLAlchemy does not know them.
+# `?prefix=` and `?schema=` can name another place for Evertick's own tables. SQLAlchemy does not know them.
 _address = make_url(ADDRESS).difference_update_query(["prefix", "schema"])
 IS_SQLITE = _address.get_backend_name() == "sqlite"
 URL = _address if IS_SQLITE else _address.set(drivername="postgresql+psycopg")

@@ -5,6 +5,7 @@ from enum import StrEnum
 from pydantic import computed_field
 
 from evertick.api.schema import Schema
+from evertick.api.workflows import WorkflowTypeView
 from evertick.base.ids import TenantId
 
 
@@ -52,6 +53,8 @@ class DoctorReport(Schema):
     crons: int
     complete: bool
     findings: tuple[Finding, ...]
+    inactive: tuple[WorkflowTypeView, ...]
+    """Workflows of the code that are paused, deprecated or deleted: no run of them starts. That is no finding."""
 
     @computed_field  # type: ignore[prop-decorator]
     @property

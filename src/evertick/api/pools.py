@@ -7,12 +7,15 @@ from evertick.base.records.pools import PoolLimits
 class PoolView(Schema):
     """A pool: its limits (None is no limit), and what it has to do.
 
+    `limits_from` says where the limits come from: "code" as declared with `app.pool`, "changed" declared and changed at
+    run time, "set" at run time alone, "" without limits.
     `running` counts jobs on all workers. `ready` counts those that are due and wait for a place, up to
     10,000 of each function; `oldest` is when the first of them was due, None if none waits.
     """
 
     pool: str
     limits: PoolLimits
+    limits_from: str
     running: int
     ready: int
     oldest: Moment | None

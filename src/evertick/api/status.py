@@ -3,6 +3,7 @@
 from typing import Self
 
 from evertick.api.schema import Moment, Schema
+from evertick.api.workflows import WorkflowTypeView
 from evertick.base.ids import JobId, TenantId, WorkerId, pool_name
 from evertick.base.instants import to_datetime
 from evertick.base.records.jobs import Worker
@@ -73,8 +74,9 @@ class FailureView(Schema):
 class StatusView(Schema):
     """The state of the jobs of some tenants, and of all workers of the database.
 
-    `lag_ms` is how long the oldest due job waits that a live worker could run, 0 if none waits. `complete` is False if
-    there were more jobs or tenants than are looked at.
+    `lag_ms` is how long the oldest due job waits that a live worker could run, 0 if none waits. `inactive` are
+    the paused and deprecated workflows: no run of them starts. `complete` is False if there were more jobs or tenants
+    than are looked at.
     """
 
     tenants: tuple[TenantId, ...]
@@ -83,4 +85,5 @@ class StatusView(Schema):
     lag_ms: int
     queues: tuple[QueueView, ...]
     failures: tuple[FailureView, ...]
+    inactive: tuple[WorkflowTypeView, ...]
     complete: bool

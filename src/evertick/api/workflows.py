@@ -2,30 +2,35 @@
 
 import json
 from collections.abc import Iterable
-from typing import Any, Self
+from datetime import datetime
+from typing import Any, Final, Self
 
 from evertick.api.schema import Moment, Schema
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import from_datetime, to_datetime, to_datetime_or_none
 from evertick.base.outcomes import Raised, Returned
+from evertick.base.records.attributes import from_text
 from evertick.base.records.jobs import Job, JobState
-from evertick.base.records.journal import CallKind, Row, RowKind
+from evertick.base.records.journal import DELIVERED, CallKind, Row, RowKind
+from evertick.base.records.run_states import RunState
 from evertick.base.records.runs import RunRecord
+from evertick.base.records.workflow_types import WorkflowStatus, WorkflowType
 
 STATES = {
-    JobState.SUCCESS: "success",
-    JobState.FAILED: "failed",
-    JobState.CANCELED: "canceled",
-    JobState.PENDING: "pending",
-    JobState.IN_PROGRESS: "pending",
+    JobState.SUCCESS: RunState.SUCCESS,
+    JobState.FAILED: RunState.FAILED,
+    JobState.CANCELED: RunState.CANCELED,
+    JobState.PENDING: RunState.PENDING,
+    JobState.IN_PROGRESS: RunState.PENDING,
 }
 
 
 class RunView(Schema):
-    """A run of a workflow. `state` is pending (not begun), running (begun, whether it works or waits), success, failed
-    or canceled.
+    """A run of a workflow. `state` is pending (not begun), running (begun, whether it works or waits), paused, success,
+    failed or canceled.
 
-    `key` is the id that it was started under, `progress` what its code last reported, `wakes_at` when its next timer is
+    `key` is the id that it was started under, `progress` what its code last reported,
+    `attributes` those that lists find it by, `wakes_at` when its next timer is
     due. `error` has the keys `type`, `message` and `traceback`; in a run that is running it says why it cannot go on.
     `generation` counts how often it has continued as new.
     """
@@ -33,11 +38,12 @@ class RunView(Schema):
     id: JobId
     key: str | None
     workflow: str
-    state: str
+    state: RunState
     args: dict[str, Any]
     result: Any
     error: dict[str, Any] | None
     progress: Any
+    attributes: dict[str, Any]
     generation: int
     parent_id: JobId | None
     created_at: Moment
@@ -46,23 +52,25 @@ class RunView(Schema):
     tenant: TenantId
 
     @classmethod
-    def of(cls, job: Job, record: RunRecord | None) -> Self:
+    def of(cls, job: Job, record: RunRecord | None, *, is_paused: bool) -> Self:
         """The view of a run's job and of what it has beside it; None if it has not begun."""
-        state = STATES[job.state]
-        begun = record is not None and state == "pending"
+        state = shown = STATES[job.state]
+        if state is RunState.PENDING and (is_paused or job.has_begun):
+            shown = RunState.PAUSED if is_paused else RunState.RUNNING
         return cls(
             id=job.id,
             key=job.key,
             workflow=job.name,
-            state="running" if begun else state,
+            state=shown,
             args=json.loads(job.args),
             result=None if job.result is None else json.loads(job.result),
             error=None if job.error is None else job.error.value.to_json(),
             progress=None if record is None or record.progress is None else json.loads(record.progress),
+            attributes=from_text(None if record is None else record.attributes),
             generation=0 if record is None else record.generation,
             parent_id=job.parent_id,
             created_at=to_datetime(job.created_at),
-            wakes_at=to_datetime(job.due_at) if state == "pending" and job.due_at < FOREVER else None,
+            wakes_at=to_datetime(job.due_at) if state is RunState.PENDING and job.due_at < FOREVER else None,
             completed_at=to_datetime_or_none(job.completed_at),
             tenant=job.tenant,
         )
@@ -70,6 +78,24 @@ class RunView(Schema):
 
 FOREVER = 253_402_300_799_000
 """A run that is due then waits for an event alone."""
+
+
+class WorkflowTypeView(Schema):
+    """A workflow: whether runs of it start (active, paused, deprecated or deleted), and since when it has that status.
+
+    `changed_at` is None for one that was never given a status: it is active.
+    """
+
+    name: str
+    status: WorkflowStatus
+    changed_at: Moment | None
+
+    @classmethod
+    def of(cls, name: str, given: WorkflowType | None) -> Self:
+        """The view of a workflow; `given` is the status that it was given."""
+        if given is None:
+            return cls(name=name, status=WorkflowStatus.ACTIVE, changed_at=None)
+        return cls(name=name, status=given.status, changed_at=to_datetime(given.changed_at))
 
 
 class RunPage(Schema):
@@ -140,6 +166,25 @@ class RunEvent(Schema):
         )  # fmt: skip
 
 
+class RunStep(Schema):
+    """What the code of a run has called, from its beginning to its end.
+
+    `kind` is what was called: query, mutation, action, job, workflow, sleep, timer or event. `outcome` is success,
+    failed (with `error` as in an event), canceled (the code has given it up) or running, which has no end. A query or
+    mutation begins where the event before it ends.
+    """
+
+    step: int
+    name: str
+    kind: CallKind
+    outcome: str
+    started_at: Moment
+    ended_at: Moment | None
+    duration_ms: int | None
+    job_id: JobId | None
+    error: dict[str, Any] | None
+
+
 class RunHistory(Schema):
     """What a run has done so far: its arguments, and the events of its present generation, the first one first."""
 
@@ -162,3 +207,36 @@ class RunHistory(Schema):
             args=events[0].result if events and events[0].ended else json.loads(job.args),
             events=events,
         )
+
+    def steps(self) -> list[RunStep]:
+        """What the run's code has called, in the order of the calls."""
+        calls: dict[int, RunStep] = {}
+        before: datetime | None = None
+        for event in self.events:
+            if event.call is not None:
+                begun = before if event.kind is RowKind.STEP and before is not None else event.at
+                calls[event.step] = RunStep(
+                    step=event.step, name=event.name, kind=event.call, outcome="running", started_at=begun,
+                    ended_at=None, duration_ms=None, job_id=event.job_id, error=None,
+                )  # fmt: skip
+            if event.kind in _ENDS and event.step in calls:
+                calls[event.step] = _ended(calls[event.step], event)
+            if event.kind in DELIVERED:
+                before = event.at
+        return [calls[step] for step in sorted(calls)]
+
+
+_ENDS: Final = (RowKind.STEP, RowKind.END, RowKind.DROP)
+
+
+def _ended(step: RunStep, event: RunEvent) -> RunStep:
+    """A step with its end."""
+    outcome = "success" if event.error is None else "failed"
+    return step.model_copy(
+        update={
+            "outcome": "canceled" if event.kind is RowKind.DROP else outcome,
+            "ended_at": event.at,
+            "duration_ms": from_datetime(event.at) - from_datetime(step.started_at),
+            "error": event.error,
+        }
+    )

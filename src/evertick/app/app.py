@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from evertick.app.access import Access, AsyncApp
+from evertick.app.binding.bound import AsyncBoundScheduler, BoundScheduler
 from evertick.app.decorators import Decorators
 from evertick.app.documents.tables import declare_table
 from evertick.app.opening import DATA_FOLDER, Opening
 from evertick.app.registry import TableRegistry
-from evertick.app.scheduling.bound import AsyncBoundScheduler, BoundScheduler
 from evertick.app.scheduling.job_builder import JobBuilder
 from evertick.base.clock import Clock
 from evertick.base.errors import DatabaseLocked, Misuse
@@ -22,16 +22,16 @@ from evertick.base.ids import DEFAULT_TENANT, Entropy, TenantId, system_entropy,
 from evertick.base.records.stored import storable
 from evertick.engine.runtime.metrics import Counters, JobLog
 from evertick.engine.runtime.settings import Settings
-from evertick.engine.schedules.eligibility import OPEN, Targets
+from evertick.engine.schedules.eligibility import WORKFLOWS, Targets
 
 if TYPE_CHECKING:
+    from evertick.app.binding.binding import Awaited
     from evertick.app.crons import CronChanges, Crons
     from evertick.app.embedded_worker import Running
     from evertick.app.environment import Environment
     from evertick.app.failure_hooks import Failure, FailureHooks
     from evertick.app.limits.pools import Pools
     from evertick.app.limits.tenants import Tenants
-    from evertick.app.scheduling.binding import Awaited
     from evertick.engine.worker import Worker
 
 T = TypeVar("T")
@@ -80,7 +80,7 @@ class App(Decorators, Opening):
         self.actor = f"app {name}"
         self.settings = settings or Settings()
         self.tables = TableRegistry()
-        self.targets: Targets = OPEN
+        self.targets: Targets = WORKFLOWS
         self.counters = Counters()
         self.counters.observers.append(JobLog())
         self.failures: FailureHooks | None = None
@@ -195,14 +195,19 @@ class App(Decorators, Opening):
         return self._bound(connection, tenant_named(tenant))
 
     def _bound(self, connection: Any, tenant: TenantId) -> BoundScheduler | AsyncBoundScheduler:
-        from evertick.app.scheduling.binding import bound
+        from evertick.app.binding.binding import bound
+        from evertick.app.schedules.commands import ScheduleOperations
+        from evertick.store.place import place_of
 
-        environment = self._environment
-        job_builder = (
-            JobBuilder(self.functions, self._ids, self._clock) if environment is None else environment.job_builder
-        )
-        url = self.database_url if environment is None else environment.store.url
-        return bound(connection, job_builder, tenant, url)
+        e = self._environment
+        clock, ids = (self._clock, self._ids) if e is None else (e.clock, e.ids)
+        job_builder = JobBuilder(self.functions, ids, clock) if e is None else e.job_builder
+        operations = ScheduleOperations(
+            tenant=tenant, now=clock.now, functions=self.functions, settings=self.settings, make_id=ids.make,
+            actor=self.actor, targets=self.targets,
+        )  # fmt: skip
+        place = place_of(self.database_url) or None if e is None else e.store.place
+        return bound(connection, job_builder, operations, place)
 
     # -- running
 
@@ -228,6 +233,7 @@ class App(Decorators, Opening):
                 )
             e.store.lock_engine()
             try:
+                self.sync_pools()
                 self.sync_crons()
             except BaseException:
                 e.store.unlock_engine()
@@ -263,6 +269,11 @@ class App(Decorators, Opening):
         """Raise RegistrationError if a registered function cannot work."""
         for function in self.functions:
             function.check()
+
+    def sync_pools(self) -> None:
+        """Write the limits of pools whose declaration has changed, and log them; a worker does so at its start."""
+        if work := self.declared_pools.sync():
+            self.declared_pools.log(self.environment.store.write(work))
 
     def sync_crons(self) -> "CronChanges":
         """Bring the crons in the database in line with the code, and log what changed; a worker does so at its start.

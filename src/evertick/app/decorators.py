@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypedDi
 from evertick.app.execution.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx
 from evertick.app.functions.function import Action, Function, Mutation, Query, Workflow
 from evertick.app.functions.options import check_pool
+from evertick.app.limits.declared import DeclaredPools, Pool
+from evertick.app.limits.values import Limits, limits_of
 from evertick.app.registry import Registry
 from evertick.base.errors import InvalidDelay, RegistrationError
 from evertick.base.ids import DEFAULT_POOL, full_pool
 from evertick.base.instants import duration_ms
+from evertick.base.records.retry import RetryPolicy
 
 if TYPE_CHECKING:
     from evertick.rules.workflows.step import Step
@@ -50,6 +53,30 @@ class Decorators:
         self.name = name
         self.aliases = tuple(aliases)
         self.functions = Registry()
+        self.declared_pools = DeclaredPools()
+
+    def pool(self, name: str, *, retry: RetryPolicy | None = None, **limits: Unpack[Limits]) -> Pool:
+        """Declare a pool with its limits, before the functions in it: `mail = app.pool("mail", running=5)`.
+
+            mail = app.pool("mail", running=5, starts_per_minute=600, retry=Retry(3))
+
+            @app.action(pool=mail)
+            async def send(ctx: ActionCtx, address: str) -> None: ...
+
+        - `running`, `per_tenant`, `starts_per_minute`: as `app.pools.set` takes them.
+        - `retry`: how actions in the pool are tried again where their caller does not say. Mutations need none: they
+          are retried when the database asks for it, and their effects are exactly once.
+
+        A worker writes the limits at its start, if the declaration is new or has changed. A change at run time, by
+        `app.pools.set` or `evertick pool set`, holds until the declaration changes again. The limits of a pool whose
+        declaration is removed stay; remove them by `evertick pool set`.
+
+        Raises Misuse for a limit that is no number, RegistrationError for a pool that is declared twice, or with
+        `retry` after functions in it.
+        """
+        full = full_pool(self.name, name)
+        in_use = [each.name for each in self.functions if each.pool == full]
+        return self.declared_pools.add(Pool(name, limits_of(limits), retry), in_use)
 
     @overload
     def query(self, handler: Callable[Concatenate[QueryCtx, P], R], /) -> Query[P, R]: ...
@@ -157,6 +184,8 @@ class Decorators:
             name, internal = options.get("name"), options.get("internal", False)
             function = kind(handler, name=name, internal=internal, timeout_ms=timeout_ms, app_name=self.name)
             function.pool, function.aliases = full_pool(self.name, pool), aliases
+            if isinstance(function, Action):
+                function.retry = self.declared_pools.retry_of(pool)
             if isinstance(function, Workflow) and not function.is_async:
                 raise RegistrationError(
                     f"{function.name} is a workflow, so write it as an `async def` that awaits its steps"

@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from evertick.api.deploys import DoctorReport, Finding, Problem
+from evertick.api.workflows import WorkflowTypeView
 from evertick.app.paging import all_schedules, looked_at, whole_jobs
 from evertick.base.errors import FunctionNotFound, InvalidArguments, InvalidSpec, RegistrationError, SchemaMismatch
 from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.records.jobs import FunctionKind, Job, JobFilter, JobState, is_of
 from evertick.base.records.schedules import ScheduleFilter
+from evertick.base.records.workflow_types import WorkflowStatus
 from evertick.rules.schedules.metadata import CODE
 from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
@@ -69,7 +71,15 @@ def examine(app: "App", transaction: Transaction, tenant: TenantId | None) -> Do
         crons=counts["cron"],
         complete=complete and jobs < JOBS_MAX,
         findings=tuple(findings),
+        inactive=tuple(_inactive(app, transaction)),
     )
+
+
+def _inactive(app: "App", transaction: Transaction) -> Iterator[WorkflowTypeView]:
+    names = {function.name for function in app.functions if function.kind is FunctionKind.WORKFLOW}
+    for name, given in transaction.workflow_types(names).items() if names else ():
+        if given.status is not WorkflowStatus.ACTIVE:
+            yield WorkflowTypeView.of(name, given)
 
 
 def _of_jobs(app: "App", transaction: Transaction, tenant: TenantId, *, limit: int) -> tuple[list[Finding], int]:

@@ -11,7 +11,7 @@ from evertick.base.time_limit import TimeLimits
 from evertick.engine.runtime.deps import EngineDeps, Surroundings
 from evertick.engine.runtime.metrics import Counters
 from evertick.engine.runtime.runner import Runner
-from evertick.engine.schedules.eligibility import OPEN, Targets
+from evertick.engine.schedules.eligibility import WORKFLOWS, Targets
 
 if TYPE_CHECKING:
     from evertick.app.failure_hooks import FailureHooks
@@ -28,7 +28,7 @@ class Environment(Surroundings):
     functions: Functions
     tables: Tables
     job_builder: JobBuilder
-    targets: Targets = OPEN
+    targets: Targets = WORKFLOWS
     failures: "FailureHooks | None" = None
     """None if the app has no failure hooks."""
     time_limits: TimeLimits = field(default_factory=TimeLimits)

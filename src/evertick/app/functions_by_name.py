@@ -5,7 +5,6 @@ it, or a job that did. One that was never seen counts as a mutation; the worker 
 first run. Arguments are an object of JSON by parameter name, and are checked when they run.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,6 +15,7 @@ from evertick.base.errors import FunctionNotFound, InvalidArguments, Misuse
 from evertick.base.ids import DEFAULT_POOL, TenantId
 from evertick.base.records.jobs import FunctionKind, JobFilter
 from evertick.base.records.schedules import ScheduleFilter
+from evertick.base.records.stored import json_of
 from evertick.store.contract.store import Store, Transaction
 
 NAME_CHARS_MAX = 512
@@ -38,10 +38,7 @@ class NamedFunction(Function[..., Any]):
         """The arguments as JSON. Raises InvalidArguments for what is none, or has no names."""
         if args:
             raise InvalidArguments(f"{self.name}: give arguments by their names; the code that orders them is not here")
-        try:
-            return json.dumps(dict(kwargs), allow_nan=False)
-        except (TypeError, ValueError) as error:
-            raise InvalidArguments(f"{self.name}: its arguments cannot be stored as JSON: {error}") from error
+        return json_of(dict(kwargs), f"{self.name}: what it is called with")
 
 
 class NamedFunctions:

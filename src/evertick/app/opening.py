@@ -78,9 +78,9 @@ class Opening(Access):
 
     def migrate(self) -> list[str]:
         """Bring the database's schema up to this version. Returns the names of the migrations that were applied."""
-        from evertick.store.open import open_store
+        from evertick.store.open import open_settled
 
-        store = open_store(self.database_url)
+        store = open_settled(self.database_url)
         try:
             return store.migrate()
         finally:
@@ -175,9 +175,9 @@ class Opening(Access):
             return self._environment or self._open()
 
     def _open(self) -> "Environment":
-        from evertick.store.open import open_store
+        from evertick.store.open import open_settled
 
-        store = open_store(self.database_url)
+        store = open_settled(self.database_url)
         try:
             if store.single_engine:
                 store.migrate()  # an embedded database belongs to the program; a fleet's is migrated on purpose

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from evertick.api.status import FailureView, QueueView, StatusView, WorkerView
+from evertick.api.workflows import WorkflowTypeView
 from evertick.app.paging import looked_at
 from evertick.base.ids import TenantId, app_of, pool_name
 from evertick.base.instants import HOUR_MS, Instant, to_datetime, to_datetime_or_none
 from evertick.base.records.history import FailedJob, JobGroup
 from evertick.base.records.jobs import NO_ERROR
+from evertick.base.records.workflow_types import WorkflowStatus
 from evertick.store.contract.store import Transaction
 
 JOBS_MAX: Final = 20_000
@@ -35,6 +37,11 @@ def status_of(transaction: Transaction, tenant: TenantId | None, now: Instant) -
         lag_ms=max((queue.lag_ms for queue in queues.values()), default=0),
         queues=tuple(queue.view(*name) for name, queue in sorted(queues.items())),
         failures=tuple(sorted(failures, key=lambda each: each.last, reverse=True)),
+        inactive=tuple(
+            WorkflowTypeView.of(name, given)
+            for name, given in transaction.workflow_types().items()
+            if given.status in (WorkflowStatus.PAUSED, WorkflowStatus.DEPRECATED)
+        ),
         complete=complete and count < JOBS_MAX and failed < JOBS_MAX,
     )
 

@@ -34,6 +34,7 @@
     │   ├── JobNotRetryable      the job has not failed, or was retried already
     │   ├── RunNotOpen           the run of a workflow has ended, so no event reaches it
     │   ├── StepStillRuns        a call of the run has no end yet, so it cannot be restarted behind it
+    │   ├── WorkflowInactive     the workflow is paused, deprecated or deleted, so no run of it starts
     │   └── VersionConflict
     ├── WorkflowFailed    what was waited for: the run has failed or was canceled
     ├── StepFailed        inside a workflow: a step has failed; catch it, or let the workflow fail
@@ -264,6 +265,19 @@ class RunNotOpen(Conflict):
         super().__init__(f"run {run_id} has ended ({state}); nothing was sent")
         self.run_id = run_id
         self.state = state
+
+
+class WorkflowInactive(Conflict):
+    """The workflow is paused, deprecated or deleted, so no run of it starts."""
+
+    code = "workflow_inactive"
+
+    def __init__(self, name: str, status: str) -> None:
+        super().__init__(
+            f"workflow {name} is {status}, so no run of it starts; let it with `evertick workflow type resume {name}`"
+        )
+        self.workflow = name
+        self.status = status
 
 
 class StepStillRuns(Conflict):

@@ -21,14 +21,15 @@ the function's own SQL is interrupted, because its driver can be told to (`run_i
 process is suspended does not count.
 """
 
+import math
 import os
 import signal
 import threading
 import time
 from collections.abc import Callable
-from functools import cache
 from typing import Any, Final, NoReturn, TypeVar
 
+from evertick.base.async_exceptions import exceptions_in_threads, lower_flag
 from evertick.base.forks import end_if_forked
 
 try:
@@ -121,9 +122,11 @@ class Guard:
 
     def land(self) -> None:
         """Inside: when this ends, no exception is under way any more. It may itself be struck by the last one."""
+        global _flag_is_up  # noqa: PLW0603
         while self.busy:  # the watcher is between its look at `inside` and its strike
             time.sleep(0)
-        _strikes()[1](self.thread, None)
+        exceptions_in_threads()[1](self.thread, None)
+        _flag_is_up = True
 
     def settle(self) -> None:
         """As `land`, for code that goes on. It catches FunctionTimeout: this call is itself a place to be struck."""
@@ -217,6 +220,21 @@ class Guard:
             self.time_out()
         return result
 
+    def uncounted(self, work: Callable[..., T], /, *args: Any) -> T:
+        """Run code of ours inside, as `run_inside`, in time that does not count: loading a package, for example."""
+        deadline, began = self.deadline, function_time()
+        if not deadline:
+            return work(*args)
+
+        def later() -> T:
+            self.deadline = math.inf
+            try:
+                return work(*args)
+            finally:
+                self.deadline = deadline + function_time() - began
+
+        return self.run_inside(later)
+
     def run_interruptible(self, interrupt: Callable[[], object], work: Callable[[], T]) -> T:
         """Do a driver's work inside; if the time runs out meanwhile, the watcher calls `interrupt`, so that it fails.
 
@@ -239,7 +257,7 @@ class Guard:
 
     def look(self, now: float) -> bool:
         """The watcher's part; returns whether a limit runs. `now` was read before the deadline is."""
-        strike = _strikes()[0]
+        strike = exceptions_in_threads()[0]
         self.busy = True
         deadline, stop = self.deadline, self.stop
         is_over = deadline > 0 and (deadline <= now or (stop is not None and stop.is_set))
@@ -257,17 +275,6 @@ class Guard:
         return deadline > 0
 
 
-@cache
-def _strikes() -> tuple[Callable[[int, type[BaseException]], int], Callable[[int, None], int]]:
-    """How to raise an exception in a thread, and how to take one back that has not been delivered."""
-    import ctypes  # not needed by a program that only schedules functions
-
-    raise_in = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_ulong, ctypes.py_object)
-    take_back = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_ulong, ctypes.c_void_p)  # a py_object cannot be NULL
-    source = ("PyThreadState_SetAsyncExc", ctypes.pythonapi)
-    return raise_in(source), take_back(source)
-
-
 class _Mine(threading.local):
     guard: Guard | None = None
 
@@ -276,6 +283,8 @@ _mine: Final = _Mine()
 _guards: Final[list[Guard]] = []
 _lock = threading.Lock()
 _watcher: threading.Thread | None = None
+_flag_is_up = False
+"""Whether an exception was taken back since the last delivery; see `lower_flag`."""
 _suspended_s = 0.0
 """How long this process was suspended while limits ran. Only the watching thread writes it."""
 
@@ -316,7 +325,7 @@ def _start_watching() -> None:
 
 
 def _watch() -> None:
-    global _watcher, _suspended_s  # noqa: PLW0603
+    global _watcher, _suspended_s, _flag_is_up  # noqa: PLW0603
     idle_rounds = 0
     looked_at, waits = time.monotonic(), _waits()
     while True:
@@ -325,6 +334,9 @@ def _watch() -> None:
         looked_at, waits = time.monotonic(), _waits()
         if looked_at - last_look > SUSPENSION_S and waits - last_waits < WAITS_OF_A_THREAD:
             _suspended_s += looked_at - last_look
+        if _flag_is_up:
+            _flag_is_up = False
+            lower_flag()
         with _lock:
             now = function_time()
             busy = [guard.look(now) for guard in _guards]

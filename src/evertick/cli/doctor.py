@@ -6,10 +6,11 @@ import click
 
 from evertick.api.deploys import Finding
 from evertick.app.doctor import examine
-from evertick.cli.core.databases import db_option, named_tenant, open_database, tenants_option
+from evertick.cli.core.databases import db_option, named_tenant, open_database, shown_url, tenants_option
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target
 from evertick.cli.core.output import OutputOptions, output_option
+from evertick.store.place import USUAL_PLACES
 
 LIST: Final = ("what", "tenant", "id", "count", "function", "problem", "detail", "fix")
 """The columns of the table; `id` is the first of `count`."""
@@ -29,13 +30,22 @@ def doctor(file: str, app_file: str | None, db: str | None, out: OutputOptions) 
     """
     app = load_app(parse_target(app_file or file)).app
     app.check()
-    with open_database(db or app.database_url) as store:
+    url = db or app.database_url
+    with open_database(url) as store:
         report = store.view(lambda transaction: examine(app, transaction, named_tenant()))
+        if not store.place:
+            click.echo(
+                f"Evertick's tables have plain names in {shown_url(url)}, among those of others; to move them to "
+                f"{USUAL_PLACES[store.dialect]}, stop all programs that use it and run `evertick migrate --move`",
+                err=True,
+            )
     if out.is_data:
         out.write_json(report.to_json())
     else:
         cells = [_row(each) for each in report.findings]
         out.write_rows(cells, cells, LIST)
+    for each in report.inactive:
+        click.echo(f"note: workflow {each.name} is {each.status}, so no run of it starts", err=True)
     looked = f"{_counted(report.jobs, 'pending job')}, {_counted(report.schedules, 'schedule')} and "
     looked += _counted(report.crons, "cron")
     cut = "" if report.complete else "; there are more pending jobs or tenants, which were not looked at"

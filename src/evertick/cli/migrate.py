@@ -9,12 +9,12 @@ from evertick.cli.core.databases import database_url, db_option, shown_url
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target
 from evertick.cli.core.output import OutputOptions, output_option
 from evertick.store.moving import move_tables
-from evertick.store.open import open_store
+from evertick.store.open import open_settled
 
 
 @click.command()
 @click.argument("file", required=False)
-@click.option("--move", is_flag=True, help="First move the tables with plain names to the place in the address.")
+@click.option("--move", is_flag=True, help="First move tables with plain names to a place of their own.")
 @db_option
 @output_option
 def migrate(file: str | None, move: bool, db: str | None, out: OutputOptions) -> None:
@@ -23,14 +23,15 @@ def migrate(file: str | None, move: bool, db: str | None, out: OutputOptions) ->
     The database is --db, or the one of the app in FILE, or EVERTICK_DATABASE_URL, or the only one in .evertick/, or
     that of the app in app.py.
 
-    With --move, Evertick's tables with plain names first go, with their rows, to the schema or under the prefix that
-    the address names (?schema=evertick, ?prefix=evertick_). Stop all programs that use them before.
+    With --move, the tables of an earlier release, which have plain names, first go, with their rows, to the schema
+    `evertick` of a PostgreSQL database or under the prefix `evertick_` in a SQLite file, or to the place that the
+    address names (?schema=, ?prefix=). Stop all programs that use them before.
     """
     url = _url(file, db)
     moved = move_tables(url) if move else []
     if move:
         click.echo(f"moved {len(moved)} tables", err=True)
-    store = open_store(url)
+    store = open_settled(url)
     try:
         steps = store.migrate()
     finally:

@@ -14,7 +14,7 @@ from evertick.cli.core.output import MomentWriter, OutputOptions, row_options, w
 from evertick.cli.tenant import changes_of, limit_options
 
 OPERATIONS: Final = PoolOperations()
-FIELDS: Final = ("pool", "state", "running", "per_tenant", "starts_per_minute", "ready", "oldest")
+FIELDS: Final = ("pool", "state", "running", "per_tenant", "starts_per_minute", "limits_from", "ready", "oldest")
 LIMITS: Final = {
     "running": "Jobs that run at a time on all workers; more wait.",
     "per_tenant": "Jobs of one tenant that run at a time in the pool; more wait.",

@@ -7,7 +7,8 @@ this process, on the app's database; what it schedules is run by the app's worke
 import json
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,7 +26,8 @@ from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target, plac
 from evertick.cli.schedule.spec_flags import parse_json, parse_when
 from evertick.recurrence.parse.duration import parse_milliseconds
 from evertick.recurrence.zones.names import zone_named
-from evertick.store.open import open_store
+from evertick.store.contract.store import Store
+from evertick.store.open import open_settled
 
 if TYPE_CHECKING:
     from evertick.app.app import App
@@ -38,14 +40,21 @@ ARGUMENTS_FILE_MAX: Final = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class RunFlags:
-    """Where the arguments come from, when the function is called, and where."""
+class CallFlags:
+    """Where the arguments of a call come from, and where its app is."""
 
     words: tuple[str, ...] = shared(click.argument("words", nargs=-1, metavar="[NAME=VALUE]..."))
     json_words: str | None = flag("--json", metavar="JSON", help="Arguments as a JSON object.")
     json_file: Path | None = flag(
         "--file", type=click.Path(path_type=Path), metavar="FILE", help="The same, from a file; - is stdin."
     )
+    app_file: str | None = flag("--app", metavar="FILE", help="Where the app is, if the function's name does not tell.")
+
+
+@dataclass(frozen=True, slots=True)
+class RunFlags(CallFlags):
+    """What is called, when it is called, and where."""
+
     after: str | None = flag(
         "--after", metavar="DURATION", help="Schedule it: this long from now, such as 5s or 1h30m."
     )
@@ -60,7 +69,6 @@ class RunFlags:
     idempotency_key: str | None = flag(
         "--idempotency-key", metavar="KEY", help="Call a mutation once: again with the same key, the same result."
     )
-    app_file: str | None = flag("--app", metavar="FILE", help="Where the app is, if the function's name does not tell.")
     db: str | None = shared(data_options)
     output: str | None = flag(
         "-o", "--output", type=click.Choice(("json", "none")), help="JSON unless given; a job's id is plain text."
@@ -91,15 +99,8 @@ def run(function: str, flags: RunFlags) -> None:
     Arguments are NAME=VALUE; a value is read as JSON where that fits the function's signature, else as text.
     """
     flags.check()
-    given = _given(flags.json_words, flags.json_file)
-    if flags.db is not None:
-        require_file(flags.db)  # a name that was mistyped makes no database; only the app's own is made here
-    app = load_app(parse_target(flags.app_file or home_of(function))).app
-    store = open_store(flags.db or app.database_url)
-    try:
-        if store.single_engine:
-            store.migrate()  # as the app itself would: an embedded database belongs to the program
-        app.open_on(store)
+    given = given_arguments(flags.json_words, flags.json_file)
+    with opened(function, flags.app_file, flags.db) as (app, _):
         resolved = app.functions.resolve(function)
         call = resolved.decode_args(encoded(resolved, given, flags.words))
         if flags.is_scheduled:
@@ -111,6 +112,20 @@ def run(function: str, flags: RunFlags) -> None:
             click.echo(json_text(result, indent=2))
             if finite(result) != result:
                 click.echo("note: NaN and infinities are printed as null, because JSON has none", err=True)
+
+
+@contextmanager
+def opened(function: str, app_file: str | None, db: str | None) -> Iterator[tuple["App", Store]]:
+    """The app that a function is of, open on the database that was named, or else on its own. Raises Misuse."""
+    if db is not None:
+        require_file(db)  # a name that was mistyped makes no database; only the app's own is made here
+    app = load_app(parse_target(app_file or home_of(function))).app
+    store = open_settled(db or app.database_url)
+    try:
+        if store.single_engine:
+            store.migrate()  # as the app itself would: an embedded database belongs to the program
+        app.open_on(store)
+        yield app, store
     finally:
         app.close()
         store.close()
@@ -144,10 +159,8 @@ def encoded(function: "Function[..., Any]", given: Mapping[str, Any], words: tup
     return function.encode_words(named, given)
 
 
-# -- helpers
-
-
-def _given(json_words: str | None, json_file: Path | None) -> dict[str, Any]:
+def given_arguments(json_words: str | None, json_file: Path | None) -> dict[str, Any]:
+    """The arguments that --json or --file bring. Raises UsageError."""
     if json_words is not None and json_file is not None:
         raise click.UsageError("--json and --file both bring arguments; give one")
     text, what = json_words, "--json"
@@ -171,6 +184,9 @@ def _given(json_words: str | None, json_file: Path | None) -> dict[str, Any]:
     if not isinstance(given, dict):
         raise click.UsageError(f"{what} must hold a JSON object: arguments by name")
     return given
+
+
+# -- helpers
 
 
 def _schedule(app: "App", function: "Function[..., Any]", call: Call, flags: RunFlags) -> str:

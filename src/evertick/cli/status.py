@@ -7,6 +7,7 @@ import click
 
 from evertick.api.schema import Schema
 from evertick.api.status import FailureView, QueueView, StatusView, WorkerView
+from evertick.api.workflows import WorkflowTypeView
 from evertick.app.status import status_of, workers_of
 from evertick.cli.core.databases import db_option, named_tenant, now_of, open_database, tenants_option
 from evertick.cli.core.durations import length
@@ -39,6 +40,7 @@ def _write_status(store: Store, out: OutputOptions) -> None:
     _section(out, "workers", live, WORKER_LIST, moment)
     _section(out, "queues", found.queues, QueueView.names(), moment)
     _section(out, "failures", found.failures, FailureView.names(), moment)
+    _section(out, "workflows", found.inactive, WorkflowTypeView.names(), moment)
     if not out.is_none:
         click.echo(_summary(found, len(live)), err=True)
 
@@ -61,13 +63,15 @@ def list_workers(db: str | None, out: OutputOptions) -> None:
 def _section(
     out: OutputOptions, title: str, rows: Sequence[Schema], fields: Sequence[str], moment: MomentWriter
 ) -> None:
-    """One part of the status: a table under its title, or lines that begin with it where no person reads them."""
+    """One part of the status: a table under its title, or lines that begin with it, under their header, in a pipe."""
     shown = [_words(row, moment) for row in rows]
     if out.is_table:
         if rows:
             click.echo(title)
             out.write_rows([], shown, fields)
         return
+    if rows:  # the parts have different columns
+        click.echo("\t".join(each.upper() for each in ("part", *fields)))
     out.write_rows([], [{"part": title, **row} for row in shown], ("part", *fields))
 
 

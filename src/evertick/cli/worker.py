@@ -19,7 +19,7 @@ from evertick.cli.core.health import HealthServer, WorkerHealth
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target
 from evertick.cli.core.logs import set_up
 from evertick.cli.supervisor import Supervised, Supervisor
-from evertick.store.open import open_store
+from evertick.store.open import open_settled
 
 _logger: Final = logging.getLogger("evertick.cli")
 LEVELS: Final = ("debug", "info", "warning", "error")
@@ -98,7 +98,7 @@ def worker(file: str, db: str | None, flags: WorkerFlags) -> int:
 def _work(file: str, db: str | None, flags: WorkerFlags) -> int:
     app = load_app(parse_target(file)).app
     drain_ms = use_drain(app, flags.drain)
-    store = open_store(db or app.database_url)
+    store = open_settled(db or app.database_url)
     health: list[HealthServer] = []
     try:
         if flags.supervised is not None and store.single_engine:

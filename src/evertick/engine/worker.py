@@ -24,7 +24,7 @@ from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.heartbeat import HeartbeatThread, MakeHeartbeat
 from evertick.engine.runtime.loop import Loop
 from evertick.engine.runtime.registration import Registration, call_in_loop
-from evertick.engine.schedules.eligibility import OPEN, Targets
+from evertick.engine.schedules.eligibility import WORKFLOWS, Targets
 from evertick.engine.schedules.evaluator import Evaluator
 from evertick.store.contract.notifications import EVERYTHING, Notifications
 
@@ -38,7 +38,7 @@ class Worker:
     """Runs jobs until it is stopped."""
 
     def __init__(
-        self, deps: EngineDeps, *, targets: Targets = OPEN, make_heartbeat: MakeHeartbeat = HeartbeatThread
+        self, deps: EngineDeps, *, targets: Targets = WORKFLOWS, make_heartbeat: MakeHeartbeat = HeartbeatThread
     ) -> None:
         self._deps = deps
         self.registration = Registration(deps, make_heartbeat, on_lost=self._cancel_actions, on_renewed=self.poke)

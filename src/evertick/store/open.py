@@ -9,8 +9,23 @@ from evertick.store.sqlite.store import SqliteStore
 _EXAMPLES: Final = "sqlite:///FILE or postgresql://USER@HOST/DATABASE"
 
 
+def open_settled(url: str) -> Store:
+    """The store behind an address, its tables at the usual place if the address names none (see `Store.settle`).
+
+    Raises what `open_store` raises, Unavailable, and SchemaMismatch.
+    """
+    store = open_store(url)
+    try:
+        store.settle()
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
 def open_store(url: str) -> Store:
-    """The store behind an address. Nothing is created or migrated yet, but SQLite's file.
+    """The store behind an address, exactly: without a place in it tables have their plain names. Nothing is created or
+    migrated yet, but SQLite's file.
 
     Raises InvalidDatabaseUrl if the address is not understood or its driver is not installed.
     """

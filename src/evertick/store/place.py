@@ -1,8 +1,9 @@
 """Places: where Evertick's tables are in a database that it shares with others.
 
 `postgresql://.../shop?schema=evertick` puts them into a schema, `sqlite:///shop.db?prefix=evertick_` puts the prefix
-before their names and those of their indexes. Without that they have their plain names, on PostgreSQL in the first
-schema of the search path.
+before their names and those of their indexes. Where an address names no place they are at the usual one, the schema
+`evertick` or the prefix `evertick_`; except that a database in which they have their plain names, as earlier releases
+made them, keeps them there (`Store.settle`).
 
 Statements and migrations are written with plain names. `placed` changes their texts once, when they are loaded; a
 migration on PostgreSQL runs with the schema as its search path instead.
@@ -17,6 +18,7 @@ from evertick.base.errors import InvalidDatabaseUrl
 from evertick.store import schema
 
 DIALECTS: Final = ("sqlite", "postgres")
+USUAL_PLACES: Final = {"sqlite": "evertick_", "postgres": "evertick"}
 PREFIX: Final = "?prefix="
 """What separates the file from the prefix in an address of SQLite."""
 PLAIN_META: Final = "evertick_meta"

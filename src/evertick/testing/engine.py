@@ -125,6 +125,7 @@ class SimulatedEngine:
         self._boots += 1
         self._process = Process(f"worker {self._boots}")
         e = self._environment
+        self.app.sync_pools()
         self.app.sync_crons()
         self._execution = Execution(e)
         worker = Worker(e.engine_deps(self._execution, self.counters), targets=e.targets)
@@ -170,6 +171,7 @@ class SimulatedEngine:
                 evaluate_every_ms=max(settings.evaluate_every_ms, DAY_MS),
                 prune_every_ms=max(settings.prune_every_ms, PRUNE_MS),
                 lease_ms=LEASE_MS,
+                runs_in_memory=0,  # each step replays the run: so code that is not deterministic is found here
             ),
             targets=app.targets,
             failures=app.failures,

@@ -25,6 +25,7 @@ class WorldStore:
     """A `Store` around a SQLite database in memory."""
 
     dialect = "sqlite"
+    place = ""
     single_engine = True
 
     def __init__(self, inner: Store, faults: Faults) -> None:
@@ -56,6 +57,9 @@ class WorldStore:
     def view(self, work: Callable[[Transaction], T]) -> T:
         self._faults.before_work()
         return self._inner.view(work)
+
+    def settle(self) -> None:
+        """See `Store.settle`: a world's database is Evertick's alone."""
 
     def migrate(self) -> list[str]:
         return self._inner.migrate()

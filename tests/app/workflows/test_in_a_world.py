@@ -1,12 +1,15 @@
 """Workflows under a clock that jumps."""
 
-from datetime import timedelta
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from evertick import ActionCtx, App, MutationCtx, Step, every
-from evertick.errors import StepOutcomeUnknown
-from evertick.testing import World, days, hours, minutes
+from evertick.app.workflows import operations
+from evertick.errors import JobNotPending, LimitExceeded, Misuse, StepOutcomeUnknown
+from evertick.testing import World, days, hours, minutes, replay
 
 app = App("shop")
 
@@ -111,6 +114,68 @@ def test_the_outcome_of_an_action_whose_worker_was_lost_is_unknown() -> None:
         assert len(begun) == 1
 
 
+def test_a_step_that_takes_longer_than_its_timeout_is_canceled_and_the_run_goes_on() -> None:
+    local = App("late")
+
+    @local.action(name="slow")
+    async def slow(ctx: ActionCtx, seconds: int) -> str:
+        await asyncio.sleep(seconds)
+        return "in time"
+
+    @local.workflow(name="child")
+    async def child(step: Step) -> None:
+        await step.wait_for("never")
+
+    @local.workflow(name="flow")
+    async def flow(step: Step) -> list[str]:
+        limited = step.using(timeout=timedelta(minutes=10))
+        outcomes = [await limited.run(slow, 60)]
+        closed = limited.using(pool="closed")
+        for begin in (lambda: limited.run(slow, 3600), lambda: limited.workflow(child), lambda: closed.run(slow, 60)):
+            try:
+                await begin()
+            except TimeoutError as error:
+                outcomes.append(str(error))
+        return outcomes
+
+    with World(local, at="2026-01-01T00:00:00Z") as world:
+        local.pools.pause("closed")
+        run_id = local.workflows.start(flow)
+        world.advance(minutes(20))
+        world.restart()
+        world.advance(minutes(20))
+        late = "the step '{}' took longer than 600 s, the timeout= it was given"
+        ended = ["in time", late.format("slow"), late.format("child"), late.format("slow")]
+        assert local.workflows.result(run_id, timeout=0) == ended
+        assert sorted(job.state for job in local.jobs.list(function=slow).jobs) == ["canceled", "canceled", "success"]
+        assert local.workflows.list(child).runs[0].state == "canceled"
+        history = local.workflows.history(run_id)
+    assert [step.outcome for step in history.steps()] == ["success", "failed", "failed", "failed"]
+    assert replay(flow, history) == ended
+
+
+def test_a_step_that_ended_while_its_run_was_paused_is_in_time() -> None:
+    local = App("in time")
+
+    @local.action(name="slow")
+    async def slow(ctx: ActionCtx) -> str:
+        await asyncio.sleep(60)
+        return "in time"
+
+    @local.workflow(name="flow")
+    async def flow(step: Step) -> str:
+        return await step.using(timeout=600).run(slow)
+
+    with World(local) as world:
+        run_id = local.workflows.start(flow)
+        world.advance(minutes(0.5))
+        local.workflows.pause(run_id)
+        world.advance(hours(1))
+        local.workflows.resume(run_id)
+        world.advance(minutes(1))
+        assert local.workflows.result(run_id, timeout=0) == "in time"
+
+
 def test_a_schedule_starts_a_run_for_each_of_its_times() -> None:
     with World(app, at="2026-01-01T00:00:00Z") as world:
         app.schedules.create("pay", when=every(hours=1), do=pay)
@@ -127,3 +192,117 @@ def test_a_workflow_is_an_async_function() -> None:
 
         @App("x").workflow
         def plain(step: Step) -> None: ...
+
+
+def test_a_list_of_all_workflows_is_narrowed_by_state_prefix_and_start() -> None:
+    with World(app, at="2026-01-01T00:00:00Z") as world:
+        ada = app.workflows.using(key="remind:ada").start(remind, "ada")
+        world.advance(hours(1))
+        paid = app.workflows.using(key="pay:1").start(pay)
+        app.scheduler.run_after(0, note, "no run")
+        world.advance(hours(1))
+        bob = app.workflows.using(key="remind:bob").start(remind, "bob")
+
+        def ids(**where: Any) -> list[str]:
+            return [run.id for run in app.workflows.list(**where).runs]
+
+        assert ids() == [bob, paid, ada]
+        assert ids(state="running") == [ada]
+        assert ids(state=["pending", "success"]) == [bob, paid]
+        assert ids(prefix="remind:") == [bob, ada]
+        assert ids(prefix=paid) == [paid]
+        assert ids(started_from=datetime(2026, 1, 1, 1, tzinfo=UTC)) == [bob, paid]
+        assert ids(started_until=datetime(2026, 1, 1, 1, tzinfo=UTC)) == [ada]
+        assert ids(workflow=remind, state="pending") == [bob]
+        first = app.workflows.list(limit=2)
+        assert [run.id for run in app.workflows.list(cursor=first.cursor).runs] == [ada]
+        assert app.tenant("acme").workflows.list().runs == ()
+        with pytest.raises(Misuse, match="there are pending, running"):
+            app.workflows.list(state="in_progress")
+
+
+def test_a_paused_run_takes_no_step_and_sees_events_and_timers_when_it_is_resumed() -> None:
+    with World(app, at="2026-01-01T00:00:00Z") as world:
+        signaled, late = (app.workflows.using(key=user).start(remind, user) for user in ("ada", "bob"))
+        unbegun = app.workflows.start(pay)
+        assert app.workflows.pause(unbegun)
+        world.advance(minutes(1))
+        assert [app.workflows.pause(each) for each in (signaled, late)] == [True, True]
+        app.workflows.signal(signaled, "verified", "yes")
+        world.advance(days(4))
+
+        assert texts(world) == ["hello ada", "hello bob"]
+        assert [run.state for run in app.workflows.list().runs] == ["paused"] * 3
+        assert app.workflows.list(state="running").runs == ()
+        assert app.workflows.get(late).wakes_at == datetime(2026, 1, 4, tzinfo=UTC)
+        assert [app.workflows.resume(each) for each in (signaled, late, unbegun)] == [True] * 3
+        world.advance(minutes(1))
+
+        assert app.workflows.get(signaled).result == "yes at 01-05"
+        assert texts(world) == ["hello ada", "hello bob", "please verify"]
+        assert app.workflows.result(unbegun, timeout=0) == "charged"
+        assert not app.workflows.resume(late)
+        assert not app.workflows.pause(signaled)
+
+
+def test_a_paused_run_that_is_canceled_is_resumed_to_clean_up() -> None:
+    local = App("cleans")
+
+    @local.mutation(name="clean")
+    def clean(ctx: MutationCtx) -> None:
+        ctx.db.insert("cleaned", {})
+
+    @local.workflow(name="flow")
+    async def flow(step: Step) -> None:
+        try:
+            await step.wait_for("never")
+        finally:
+            await step.run(clean)
+
+    with World(local) as world:
+        run_id = local.workflows.start(flow)
+        world.advance(minutes(1))
+        local.workflows.pause(run_id)
+        assert local.workflows.cancel(run_id)
+        world.advance(minutes(1))
+        assert local.workflows.get(run_id).state == "canceled"
+        assert len(world.query("cleaned")) == 1
+
+
+def test_the_time_of_a_run_that_has_begun_cannot_be_changed() -> None:
+    with World(app) as world:
+        run_id = app.workflows.start(remind, "ada")
+        app.jobs.run_now(run_id)
+        world.advance(minutes(1))
+        wakes_at = app.workflows.get(run_id).wakes_at
+        with pytest.raises(JobNotPending, match="has begun, and goes on when what its code waits for has come"):
+            app.jobs.run_now(run_id)
+        assert app.workflows.get(run_id).wakes_at == wakes_at
+
+
+def test_a_run_has_so_many_events_that_it_has_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operations, "EVENTS_MAX", 2)
+    with World(app) as world:
+        run_id = app.workflows.start(remind, "ada")
+        world.advance(minutes(1))
+        for _ in range(2):
+            app.workflows.signal(run_id, "other")
+        with pytest.raises(LimitExceeded, match="has 2 events that its code has not taken yet"):
+            app.workflows.signal(run_id, "verified")
+        assert app.workflows.get(run_id).state == "running"
+
+
+def test_a_run_waits_until_its_tenant_has_room_for_the_jobs_of_its_steps() -> None:
+    with World(app) as world:
+        run_id = app.workflows.start(pay)
+        later = [app.scheduler.run_after(hours(2), note, "later") for _ in range(2)]
+        app.tenants.set("default", jobs=2)
+        world.advance(minutes(5))
+        run = app.workflows.get(run_id)
+        assert (run.state, run.error and run.error["type"]) == ("running", "QuotaExceeded")
+        assert app.workflows.history(run_id).events == ()
+
+        app.jobs.cancel(later[0])
+        world.advance(minutes(2))
+        assert app.workflows.result(run_id, timeout=0) == "charged"
+        assert app.workflows.get(run_id).error is None

@@ -44,6 +44,27 @@ def lines(app: App) -> list[str]:
     return [line["text"] for line in app.db.query("lines").collect()]
 
 
+def test_a_request_to_cancel_is_heard_before_an_event_that_would_end_the_run(app: App, add: Add) -> None:
+    @app.workflow(name="flow")
+    async def flow(step: Step) -> str:
+        try:
+            await step.wait_for("go")
+        except asyncio.CancelledError:
+            await step.run(add, "cleaned up")
+            raise
+        return "went"
+
+    run_id = app.workflows.start(flow)
+    with Engine(app):
+        until(lambda: len(app.workflows.history(run_id).events) == 2)  # it waits
+    app.workflows.signal(run_id, "go")
+    assert app.workflows.cancel(run_id)
+    with Engine(app):
+        until(lambda: app.workflows.get(run_id).state == "canceled")
+
+    assert lines(app) == ["cleaned up"]
+
+
 def test_steps_run_in_order_and_once_and_their_results_come_back(app: App, add: Add) -> None:
     @app.query(name="count")
     def count(ctx: QueryCtx) -> int:
@@ -110,8 +131,11 @@ def test_a_run_takes_events_in_the_order_in_which_they_were_sent(app: App) -> No
     assert app.workflows.get(run_id).progress == {"listens": True}
     with pytest.raises(RunNotOpen, match="has ended"):
         app.workflows.signal(run_id, "word")
-    with pytest.raises(JobNotFound):
+    with pytest.raises(RunNotOpen, match="has ended"):
         app.workflows.signal("ears", "word")
+    assert app.workflows.get("ears").id == run_id
+    with pytest.raises(JobNotFound, match="no run 'eyes'"):
+        app.workflows.get("eyes")
 
 
 def test_a_mutation_starts_signals_and_ends_runs_with_its_transaction_or_not_at_all(app: App) -> None:
@@ -225,6 +249,47 @@ def test_a_failed_step_can_be_caught_and_one_with_a_retry_policy_is_tried_again(
         run_id = app.workflows.start(flow)
         assert app.workflows.result(run_id, timeout=PATIENCE_S) == ["refuse", "ValueError", "refused", 3]
     assert lines(app) == []
+
+
+def test_a_step_that_takes_longer_than_its_timeout_raises_timeout_error(app: App, add: Add) -> None:
+    @app.mutation(name="spin")
+    def spin(ctx: MutationCtx) -> None:
+        ctx.db.insert("lines", {"text": "undone"})
+        while True:
+            pass
+
+    @app.mutation(name="short", timeout=0.01)
+    def short(ctx: MutationCtx) -> None:
+        spin.handler(ctx)
+
+    @app.action(name="hang")
+    async def hang(ctx: ActionCtx) -> None:
+        await asyncio.Event().wait()
+
+    @app.workflow(name="flow")
+    async def flow(step: Step) -> list[object]:
+        outcomes: list[object] = []
+        hurried, patient = step.using(timeout=0.05), step.using(timeout=3600)
+        for begin in (
+            lambda: hurried.run(spin),
+            lambda: hurried.run(hang),
+            lambda: patient.run(short),
+            lambda: patient.run(add, "in time"),
+        ):
+            try:
+                outcomes.append(await begin())
+            except TimeoutError:
+                outcomes.append("late")
+            except StepFailed as error:
+                outcomes.append(error.type)
+        return outcomes
+
+    with Engine(app):
+        run_id = app.workflows.start(flow)
+        assert app.workflows.result(run_id, timeout=PATIENCE_S) == ["late", "late", "TimedOut", 1]
+        until(lambda: app.jobs.list(function=hang).jobs[0].state == "canceled")
+    assert lines(app) == ["in time"]
+    assert [step.outcome for step in app.workflows.history(run_id).steps()] == ["failed"] * 3 + ["success"]
 
 
 def test_what_a_workflow_raises_is_its_error_and_its_completion_is_told(app: App) -> None:
@@ -345,8 +410,9 @@ def test_code_that_does_not_fit_the_journal_stops_the_run_until_it_does(app: App
     with Engine(app):
         run_id = app.workflows.start(flow)
         until(lambda: app.workflows.get(run_id).state == "running")
-        changed.append(True)
-        app.workflows.signal(run_id, "go")
+    changed.append(True)
+    app.workflows.signal(run_id, "go")
+    with Engine(app):
         until(lambda: "calls it with other arguments now" in why(run_id))
         assert app.workflows.get(run_id).state == "running"
         changed.clear()

@@ -10,7 +10,7 @@ from evertick.base.errors import ReplayMismatch
 from evertick.base.instants import Instant
 from evertick.base.outcomes import LOST_WORKER, Raised, Returned
 from evertick.base.records.journal import IN_TRANSACTION, CallKind, Row
-from evertick.rules.workflows.calls import Call
+from evertick.rules.workflows.calls import Call, timed_out
 from evertick.rules.workflows.replay import replay
 from evertick.rules.workflows.run import Run
 from evertick.rules.workflows.step import Step
@@ -159,6 +159,8 @@ class Driver:
             self._end(call, None)
         elif call.kind is CallKind.EVENT and call.due_at is not None and rng.random() < 0.5:
             self._end(call, Raised("TimeoutError", "late"))
+        elif call.due_at is not None and call.goes_on_elsewhere and rng.random() < 0.5:
+            self._end(call, timed_out(call))
         elif rng.random() < 0.1:
             self._end(call, Raised(rng.choice(["ValueError", LOST_WORKER, "Canceled"]), "no"))
         else:

@@ -13,7 +13,7 @@ from tests.rules.workflows.driving import ACTION, CHILD, MUTATION, QUERY
 Tree: TypeAlias = list[Any]
 """[kind, number, children or a time, time]."""
 
-LEAVES = ("mutation", "query", "action", "retried", "sleep", "asleep", "event")
+LEAVES = ("mutation", "query", "action", "retried", "limited", "sleep", "asleep", "event")
 KINDS = (
     ("mutation",) * 4 + ("action",) * 3 + ("sequence",) * 2 + LEAVES
     + ("child", "gather", "group", "timeout", "race", "give up", "shield", "queue", "chance", "patch", "loop")
@@ -81,6 +81,9 @@ class Interpreter:
 
     async def retried(self, name: str, number: int, _: float) -> None:
         self.out.append(await self.step.using(name=name, retry=RetryPolicy(3)).run(ACTION, number))
+
+    async def limited(self, name: str, number: int, seconds: float) -> None:
+        await self.step.using(name=name, timeout=seconds or None).run(ACTION, number)
 
     async def sleep(self, name: str, number: int, seconds: float) -> None:
         await self.step.sleep(seconds)

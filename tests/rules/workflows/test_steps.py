@@ -20,7 +20,7 @@ from evertick.base.errors import (
     StepOutsideWorkflow,
     ValueTooLarge,
 )
-from evertick.base.outcomes import LOST_WORKER, Canceled, Raised, Returned
+from evertick.base.outcomes import LOST_WORKER, STEP_TIMED_OUT, Canceled, Raised, Returned
 from evertick.base.records.journal import CallKind, RowKind
 from evertick.base.records.retry import RetryPolicy
 from evertick.rules.workflows import run as run_module
@@ -135,6 +135,47 @@ def test_an_event_brings_its_value_or_a_timeout() -> None:
     assert driver.run.next_due_at == STARTED_AT + 5_000
     driver.fail("paid", "TimeoutError", "no event 'paid' within 5 s")
     assert driver.result == [{"by": "ada"}, "no event 'paid' within 5 s"]
+
+
+def test_a_step_that_ends_after_its_timeout_raises_timeout_error() -> None:
+    async def code(step: Step) -> list[str]:
+        caught = []
+        for started in (
+            step.using(timeout=5).run(ACTION),
+            step.using(timeout=timedelta(hours=1)).workflow(CHILD),
+            step.using(timeout=0.5).run(MUTATION),
+        ):
+            try:
+                await started
+            except TimeoutError as error:
+                caught.append(str(error))
+        try:
+            await step.using(timeout=5).run(ACTION)
+        except StepFailed as error:
+            caught.append(error.type)
+        return caught
+
+    driver = Driver.started(code)
+    assert driver.run.next_due_at == STARTED_AT + 5_000
+    driver.fail("action", STEP_TIMED_OUT, "one")
+    assert driver.run.next_due_at == STARTED_AT + 5_000 + 3_600_000
+    driver.fail("child", STEP_TIMED_OUT, "two")
+    assert driver.run.next_due_at == NEVER  # the function's own time is limited
+    driver.fail("mutation", STEP_TIMED_OUT, "three")
+    driver.fail("action", "TimeoutError", "its own")
+    assert driver.result == ["one", "two", "three", "TimeoutError"]
+    assert driver.replayed(code).end == driver.run.end
+    assert next(row.due_at for row in driver.rows if row.call is CallKind.ACTION) == STARTED_AT + 5_000
+
+
+@pytest.mark.parametrize("forever", [1e13, timedelta.max])
+def test_times_beyond_the_calendar_are_never(forever: float | timedelta) -> None:
+    async def code(step: Step) -> None:
+        await asyncio.gather(
+            step.using(timeout=forever).run(ACTION), step.sleep(forever), step.wait_for("paid", timeout=forever)
+        )
+
+    assert {call.due_at for call in Driver.started(code).run.open_calls.values()} == {NEVER}
 
 
 def test_asyncio_timers_are_calls() -> None:
@@ -289,10 +330,14 @@ def test_a_step_with_a_retry_policy_or_a_pool_is_a_job() -> None:
 
 def test_options_and_names_that_cannot_be_meant_are_refused() -> None:
     async def code(step: Step) -> str:
-        wrong: list[dict[str, Any]] = [{"nam": "x"}, {"name": ""}, {"name": "a\nb"}, {"retry": 5}, {"timeout": -1}]
+        wrong: list[dict[str, Any]] = [{"nam": "x"}, {"name": ""}, {"name": "a\nb"}, {"retry": 5}]
+        wrong += [{"timeout": each} for each in (-1, 0, 0.0004, True, "5", float("nan"), float("inf"))]
         for options in wrong:
             with pytest.raises(Misuse):
                 step.using(**options)
+        for waiting in (step.using(timeout=5).sleep(1), step.using(timeout=5).wait_for("paid")):
+            with pytest.raises(Misuse, match=r"is for step\.run"):
+                await waiting
         for name in ("", "x" * 201, 5):
             with pytest.raises(Misuse):
                 await step.wait_for(name)  # type: ignore[arg-type]

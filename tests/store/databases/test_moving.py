@@ -13,10 +13,12 @@ from evertick.base.errors import DatabaseLocked, EvertickError, Misuse, SchemaMi
 from evertick.store import schema
 from evertick.store.moving import move_tables
 from evertick.store.open import open_store
+from evertick.store.place import place_of
 from evertick.store.postgres import moving
 from evertick.store.sqlite.address import path_of
 from tests.app.engine import Engine
 from tests.cli.programs import evertick
+from tests.places import with_plain_names
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
@@ -53,8 +55,7 @@ def app_at(url: str) -> App:
 def test_everything_moves_and_goes_on(plain: str) -> None:
     run_sql(plain, "create table orders (id integer primary key, item text)")
     run_sql(plain, "insert into orders values (1, 'tea')")
-    before = app_at(plain)
-    before.migrate()
+    before = app_at(with_plain_names(plain))
     document = before.call("note", "before")
     text = "long" * 1_000
     with Engine(before) as engine:
@@ -128,8 +129,8 @@ def test_an_older_schema_moves_and_leaves_a_table_of_a_name_that_came_later(
 
 
 def test_it_refuses_what_would_lose_or_mix_something(plain: str) -> None:
-    with pytest.raises(Misuse, match="names no place"):
-        move_tables(plain)
+    with pytest.raises(Misuse, match="in memory is Evertick's alone"):
+        move_tables("sqlite://")
     with pytest.raises(Misuse, match="no tables of Evertick's with plain names"):
         move_tables(place_in(plain))
     run_sql(plain, "create table jobs (title text)")
@@ -137,8 +138,7 @@ def test_it_refuses_what_would_lose_or_mix_something(plain: str) -> None:
         move_tables(place_in(plain))
     run_sql(plain, "drop table jobs")
 
-    app = app_at(plain)
-    app.migrate()
+    app = app_at(with_plain_names(plain))
     with Engine(app) as engine:
         engine.wait(app.scheduler.run_after(0, "note", "so that the worker is registered"))
         with pytest.raises(Misuse, match="stop"):
@@ -154,14 +154,18 @@ def test_it_refuses_what_would_lose_or_mix_something(plain: str) -> None:
 
 
 def test_the_command_moves_and_migrates(plain: str, tmp_path: Path) -> None:
+    with_plain_names(plain)
     app = app_at(plain)
-    app.migrate()
+    app.call("note", "before")
     app.close()
 
-    done = evertick(tmp_path, "migrate", "--move", "--db", place_in(plain))
+    done = evertick(tmp_path, "migrate", "--move", "--db", plain)
     again = evertick(tmp_path, "migrate", "--move", "--db", place_in(plain))
 
     assert (done.code, done.err.splitlines()[0].startswith("moved ")) == (0, True)
+    moved = app_at(plain)
+    assert (len(moved.db.query("notes").collect()), moved.environment.store.place) == (1, place_of(place_in(plain)))
+    moved.close()
     assert again.code == 2
     assert "no tables of Evertick's" in again.err
 

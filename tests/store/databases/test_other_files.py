@@ -13,7 +13,7 @@ import pytest
 
 from evertick.base.errors import InvalidDatabaseUrl, SchemaMismatch, StorageFailed
 from evertick.store.contract.store import Store
-from evertick.store.open import open_store
+from evertick.store.open import open_settled, open_store
 from evertick.store.schema import steps
 from tests.cli.desk import commands
 from tests.store.rows import find, insert, new_job
@@ -33,34 +33,18 @@ def foreign(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("use", ["check_schema", "migrate"])
-def test_a_file_of_another_program_is_refused_and_stays_as_it_is(foreign: Path, use: str) -> None:
-    before = foreign.read_bytes()
-
-    with (
-        pytest.raises(SchemaMismatch, match=rf"{foreign} belongs to another program.*\?prefix=evertick_"),
-        closing(open_store(f"sqlite:///{foreign}")) as store,
-    ):
-        getattr(store, use)()
-
-    assert foreign.read_bytes() == before
-    assert asked(foreign, "pragma journal_mode") == [("delete",)]
-    assert [each.name for each in foreign.parent.iterdir()] == [foreign.name]
-
-
 def test_beside_another_program_evertick_has_its_prefix(foreign: Path) -> None:
     version = asked(foreign, "pragma user_version")
 
-    with closing(open_store(f"sqlite:///{foreign}?prefix=evertick_")) as store:
+    with closing(open_settled(f"sqlite:///{foreign}")) as store:
         assert len(store.migrate()) == len(steps("sqlite"))
         insert(store, new_job())
+    with closing(open_store(f"sqlite:///{foreign}?prefix=evertick_")) as named:
+        named.check_schema()
+        assert find(named) is not None
 
     assert asked(foreign, "pragma user_version") == version
-    with (
-        pytest.raises(SchemaMismatch, match=r"have the prefix evertick_; add \?prefix=evertick_ to the address"),
-        closing(open_store(f"sqlite:///{foreign}")) as plain,
-    ):
-        plain.check_schema()
+    assert asked(foreign, "select count(*) from notes") == [(0,)]
 
 
 def test_a_command_that_is_refused_leaves_the_journal_as_it_was(
@@ -69,7 +53,7 @@ def test_a_command_that_is_refused_leaves_the_journal_as_it_was(
     done = commands(capsys)("job", "list", "--db", f"sqlite:///{foreign}")
 
     assert (done.code != 0, done.out) == (True, "")
-    assert "belongs to another program" in done.err
+    assert "has no schema of evertick yet" in done.err
     assert asked(foreign, "pragma journal_mode") == [("delete",)]
 
 
@@ -207,3 +191,17 @@ def test_changes_that_cannot_be_read_without_writing_are_said_to_be_there(folder
 
     with reading_only(folder), pytest.raises(StorageFailed, match=r"the last changes are in copy\.db-wal, .*right to"):
         open_store(f"sqlite:///{copy}")
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_canceling_in_a_file_that_cannot_be_written_fails(
+    folder: Path, capsys: pytest.CaptureFixture[str], count: int
+) -> None:
+    path = folder / "shop.db"
+    migrated(path, count).close()
+
+    with reading_only(folder):
+        done = commands(capsys)("job", "cancel-all", "--yes", "--db", f"sqlite:///{path}")
+
+    assert done.code == 7
+    assert "cannot be written" in done.err

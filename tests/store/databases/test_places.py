@@ -14,13 +14,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from evertick.app.scheduling.async_drivers import _numbered
+from evertick.app.binding.async_drivers import _numbered
 from evertick.base.errors import InvalidDatabaseUrl, SchemaMismatch
 from evertick.store.open import open_store
 from evertick.store.place import own_tables, place_of, placed
 from evertick.store.schema import code_version
 from evertick.store.sqlite.address import path_of
-from evertick.store.transaction.statements import load_statements
+from evertick.store.transaction.statements import load_statements, statement_names
 from tests.places import FOREIGN_VERSION, postgres_beside, sqlite_beside
 
 
@@ -86,9 +86,10 @@ def plain_database(request: pytest.FixtureRequest, beside: str) -> Iterator[Any]
 def test_every_statement_names_the_tables_at_their_place(plain_database: Any, beside: str) -> None:
     """Each is planned where plain names are tables of others, which have none of the columns."""
     is_sqlite = beside.startswith("sqlite")
-    statements = load_statements("sqlite" if is_sqlite else "postgres", place_of(beside))
-    assert len(statements) > 50
-    for name, text in statements.items():
+    dialect = "sqlite" if is_sqlite else "postgres"
+    assert len(statement_names(dialect)) > 50
+    for name in statement_names(dialect):
+        text = load_statements(dialect, place_of(beside))[name]
         if is_sqlite:
             assert not tables_of(plain_database, text) & own_tables(), name
         elif text.startswith("copy"):

@@ -137,6 +137,12 @@ JOB_PARTS: list[tuple[Codec[Any], str, Any]] = [
         Completion("app.told", "mutation", ("job_id", "context", "result"), {"a": 1}),
     ),
     (
+        COMPLETION,
+        '{"name": "app.told", "kind": "mutation", "parameters": ["a", "b", "c"], "context": 1, "pool": "shop/mail", '
+        '"ends": ["failed"]}',
+        Completion("app.told", "mutation", ("a", "b", "c"), 1, "shop/mail", ("failed",)),
+    ),
+    (
         OCCURRENCE,
         '{"id": "s", "origin": "schedule", "request": "", "nominal_at": 5, "run_id": "s-1", "last_result": "1", '
         '"last_failure": null}',

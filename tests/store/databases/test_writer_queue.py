@@ -70,7 +70,7 @@ def test_a_writer_gives_up_when_its_time_is_over(tmp_path: Path) -> None:
 
     def work(tx: Transaction) -> float:
         began = time.monotonic()
-        with pytest.raises(DatabaseUnavailable, match="another process holds the write lock"):
+        with pytest.raises(DatabaseUnavailable, match="another process or connection holds the write lock"):
             other.write(lambda inner: None)
         return time.monotonic() - began
 

@@ -88,6 +88,8 @@ def test_a_job_is_a_run_from_its_first_step_to_its_end(store: Store) -> None:
     def is_run(run_id: JobId, tenant: str = "default") -> bool:
         return store.read(lambda tx: tx.is_run(run_id, tenant=TenantId(tenant)))
 
+    assert not is_run(held.id)
+    append(store, held.id, [row()])
     assert is_run(held.id)
     assert not is_run(held.id, "acme")
     assert not is_run(job_id(2))

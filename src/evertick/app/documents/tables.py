@@ -98,8 +98,8 @@ def require_job_id(value: str) -> JobId:
     """
     table = table_named_in(value)
     if table != JOB_PREFIX:
-        found = f"an id of table {table!r}" if table else "not an id"
-        raise InvalidArguments(f"the id must be one of the table {SYSTEM_JOBS!r}; {value!r} is {found}")
+        found = f"it is one of the table {table!r}" if table else "one is job_ and 28 characters of 0-9 and a-f"
+        raise InvalidArguments(f"{value!r} is not the id of a job: {found}")
     return JobId(value)
 
 

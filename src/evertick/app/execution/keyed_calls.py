@@ -12,7 +12,7 @@ from evertick.app.functions.options import check_key
 from evertick.base.errors import IdempotencyConflict
 from evertick.base.ids import TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import Call
+from evertick.base.records.calls import Call
 from evertick.store.contract.store import Transaction
 
 

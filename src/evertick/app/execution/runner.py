@@ -27,12 +27,13 @@ from evertick.base.errors import (
 )
 from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.instants import Instant
-from evertick.base.outcomes import TIMED_OUT, Outcome, Raised, Returned
+from evertick.base.outcomes import Outcome, Raised, Returned
 from evertick.base.records.jobs import Claim, FunctionKind, ServedFunction
 from evertick.base.time_limit import FunctionTimeout, current_guard, is_interrupt
 from evertick.engine.runtime.event_loop import a_loop_runs_here
 from evertick.engine.runtime.executors import retry_conflicts, retry_conflicts_async
 from evertick.engine.runtime.runner import Ran, RunningAction
+from evertick.rules.workflows.calls import Call
 from evertick.store.contract.store import Isolation, Transaction
 from evertick.store.transaction.function_unit import FunctionUnit
 from evertick.store.transaction.unit_of_work import UnitOfWork
@@ -83,7 +84,7 @@ class Execution(WorkflowRuns):
         served = [each for each in self._e.functions if each.kind is not FunctionKind.QUERY]
         return [each.served._replace(name=name) for each in served for name in (each.name, *each.aliases)]
 
-    def run_mutation(self, unit: UnitOfWork, claim: Claim, /, *, now: Instant, step: int = 0) -> Ran:
+    def run_mutation(self, unit: UnitOfWork, claim: Claim, /, *, now: Instant, step: Call | None = None) -> Ran:
         function = self._e.functions.resolve(claim.name)
         try:
             occurrence = _occurrence_of(claim, function)
@@ -98,14 +99,15 @@ class Execution(WorkflowRuns):
             job_id=claim.id,
             attempt=claim.failures + 1,
             schedule=occurrence,
-            step=step,
+            step=0 if step is None else step.seq,
         )
         ctx = (QueryCtx if function.kind is FunctionKind.QUERY else MutationCtx)(self._e, run)
         depth = unit.depth
         unit.begin()
         try:
             args, kwargs = function.decode_args(claim.args)
-            result = self._e.time_limits.call(self._limit_ms(function), function.handler, ctx, *args, **kwargs)
+            limit_ms = self._limit_ms(function) if step is None else self._step_limit_ms(function, step)
+            result = self._e.time_limits.call(limit_ms, function.handler, ctx, *args, **kwargs)
             ctx.end_session(keep=True)
             run.unit.close()
             outcome: Outcome = Returned(_result_text(claim, function, result))
@@ -378,7 +380,7 @@ class Execution(WorkflowRuns):
 
     def _raised(self, error: BaseException, function: Function[..., Any]) -> Raised:
         if type(error) is FunctionTimeout:
-            return Raised(TIMED_OUT, self._over_time(function))
+            return self._timed_out(function)
         return raised_by(error)
 
 

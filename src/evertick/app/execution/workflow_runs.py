@@ -1,7 +1,7 @@
 """Runs of workflows, as the engine asks for them: their code, their steps, their time."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evertick.app.environment import Environment
@@ -9,11 +9,11 @@ from evertick.app.functions.function import Function
 from evertick.app.run.run import Run as FunctionRun
 from evertick.base.errors import Misuse
 from evertick.base.instants import Instant
-from evertick.base.outcomes import Outcome, Raised
-from evertick.base.records.jobs import Claim
+from evertick.base.outcomes import TIMED_OUT, Outcome, Raised
+from evertick.base.records.jobs import Claim, NewJob
 from evertick.base.time_limit import is_interrupt
 from evertick.engine.runtime.runner import Ran
-from evertick.rules.workflows.calls import Call
+from evertick.rules.workflows.calls import Call, timed_out
 from evertick.rules.workflows.run import Body, Run
 from evertick.rules.workflows.step import Step
 from evertick.store.transaction.unit_of_work import UnitOfWork
@@ -38,7 +38,24 @@ class WorkflowRuns:
 
     def run_step(self, unit: UnitOfWork, claim: Claim, call: Call, /, *, now: Instant) -> Ran:
         called = claim._replace(name=call.function, args=call.arguments, schedule=None)
-        return self.run_mutation(unit, called, now=now, step=call.seq)
+        ran = self.run_mutation(unit, called, now=now, step=call)
+        function = self._e.functions.resolve(call.function)
+        if self._step_limit_ms(function, call) < self._limit_ms(function) and ran.outcome == self._timed_out(function):
+            return ran._replace(outcome=timed_out(call))
+        return ran
+
+    def _timed_out(self, function: Function[..., Any]) -> Raised:
+        return Raised(TIMED_OUT, self._over_time(function))
+
+    def _step_limit_ms(self, function: Function[..., Any], step: Call) -> int:
+        """How long a function may take as this step."""
+        own_ms = self._limit_ms(function)
+        return own_ms if step.options.timeout_ms is None else min(own_ms, step.options.timeout_ms)
+
+    def check_quotas(self, unit: UnitOfWork, jobs: Sequence[NewJob], /, *, now: Instant) -> None:
+        quotas = self._e.job_builder.quotas
+        if quotas.may_refuse(now):
+            quotas.check(unit.flush_to_db(), jobs, now=now)
 
     def within_limit(self, claim: Claim, deliver: Callable[[], None], /) -> None:
         self._e.time_limits.call(self._limit_ms(self._e.functions.resolve(claim.name)), deliver)
@@ -69,12 +86,16 @@ class WorkflowRuns:
     transact_async: Any
 
     @abstractmethod
-    def run_mutation(self, unit: UnitOfWork, claim: Claim, /, *, now: Instant, step: int = 0) -> Ran:
-        """Run the function of a claim in a transaction; `step` is its number in a run."""
+    def run_mutation(self, unit: UnitOfWork, claim: Claim, /, *, now: Instant, step: Call | None = None) -> Ran:
+        """Run the function of a claim in a transaction; `step` is the call if a run makes it."""
 
     @abstractmethod
     def _limit_ms(self, function: Function[..., Any]) -> int:
         """How long a function may take."""
+
+    @abstractmethod
+    def _over_time(self, function: Function[..., Any]) -> str:
+        """The message for a function that took longer than it may."""
 
     @abstractmethod
     def _failed(self, error: BaseException, claim: Claim, function: Function[..., Any]) -> Raised:

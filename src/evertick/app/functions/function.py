@@ -20,6 +20,7 @@ from evertick.base.errors import InvalidArguments, RegistrationError, ValueTooLa
 from evertick.base.ids import DEFAULT_POOL
 from evertick.base.records.jobs import FunctionKind, ServedFunction
 from evertick.base.records.journal import CallKind
+from evertick.base.records.retry import RetryPolicy
 from evertick.base.records.stored import size_of, storable
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ class Function(Generic[P, R]):
         """The app that it is registered with; None where only its name is known."""
         self.pool = DEFAULT_POOL
         """The full name of the pool of its jobs."""
+        self.retry: RetryPolicy | None = None
+        """How its jobs are tried again where their caller does not say: as its pool's, if it is an action."""
         self.aliases: tuple[str, ...] = ()
         """Names that it had: jobs and schedules that were written under one of them run this function."""
         self.is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)
@@ -238,7 +241,7 @@ class Function(Generic[P, R]):
     def served(self) -> ServedFunction:
         """What a worker says of this function to others."""
         signature = storable(str(inspect.Signature(self._parameters)))
-        return ServedFunction(self.name, self.kind, self.pool, signature[:SIGNATURE_CHARS_MAX])
+        return ServedFunction(self.name, self.kind, self.pool, signature[:SIGNATURE_CHARS_MAX], self.retry)
 
     @cached_property
     def _plain(self) -> bool:

@@ -1,6 +1,5 @@
 """Options of scheduled calls: how to retry, and what to do when a key is taken."""
 
-import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,10 +7,11 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Final, Literal
 
-from evertick.base.errors import InvalidArguments, Misuse, ValueTooLarge
+from evertick.base.errors import Misuse, ValueTooLarge
 from evertick.base.ids import full_pool
 from evertick.base.instants import duration_ms
 from evertick.base.records.retry import RetryPolicy
+from evertick.base.records.stored import json_of
 
 KEY_CHARS_MAX: Final = 512
 POOL_CHARS_MAX: Final = 100
@@ -112,10 +112,7 @@ class ApplicationError(Exception):
 
 def json_of_data(data: Any) -> str:
     """The JSON text of an error's data. Raises InvalidArguments."""
-    try:
-        return json.dumps(data, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidArguments(f"the data of an error is plain JSON: {error}") from error
+    return json_of(data, "the data of an error")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ class _Surface(Surface[JobOperations]):
     """The jobs of a tenant."""
 
     get = reads(JobOperations.get)
+    get_many = reads(JobOperations.get_many)
     counts = reads(JobOperations.counts)
     counts_by_function = reads(JobOperations.counts_by_function)
     attempts = reads(JobOperations.attempts)

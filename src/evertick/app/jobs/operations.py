@@ -15,7 +15,14 @@ from evertick.app.scheduling.choice import JobsWhere, jobs_where, name_of
 from evertick.app.scheduling.job_builder import Functions, check_horizon, moment
 from evertick.app.transacting import Page, Work
 from evertick.base.clock import Clock
-from evertick.base.errors import AlreadyExists, FunctionNotFound, InvalidArguments, LimitExceeded, Misuse
+from evertick.base.errors import (
+    AlreadyExists,
+    FunctionNotFound,
+    InvalidArguments,
+    LimitExceeded,
+    Misuse,
+    WorkflowInactive,
+)
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import UNFINISHED, Job, JobState, Stop, blocked
@@ -46,6 +53,22 @@ class JobOperations:
         job_id = require_job_id(job_id)
         return lambda transaction: self._view(transaction, job_id)
 
+    def get_many(self, job_ids: Sequence[JobId | str]) -> Work[tuple[JobView | None, ...]]:
+        """Jobs as `get` returns them, at most 1,000, in the order of the ids, in one statement; None for an unknown id.
+
+        Raises LimitExceeded, InvalidArguments for the id of something else.
+        """
+        ids = [require_job_id(each) for each in job_ids]
+        if len(ids) > PAGE_MAX:
+            raise LimitExceeded(f"get_many takes at most {PAGE_MAX:,} ids, not {len(ids):,}")
+
+        def work(transaction: Transaction) -> tuple[JobView | None, ...]:
+            found = transaction.get_jobs(list(dict.fromkeys(ids)), tenant=self.tenant)
+            views = {view.id: view for view in self._views(transaction, found)}
+            return tuple(views.get(each) for each in ids)
+
+        return work
+
     def list(
         self, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True, **where: Unpack[JobsWhere]
     ) -> Work[JobPage]:
@@ -56,11 +79,11 @@ class JobOperations:
         `state`: one state or several: pending, in_progress, success, failed, canceled. `function`: a function or its
         name. `schedule`: the id of the schedule or cron that has started them. `key`: the key they were scheduled
         with. `due_from`, `due_until`: due then or later, and before. `error`: a part of the error's type and message,
-        such as "TimeoutError" or "no such user"; a and A are the same. `blocked=True`: due, and no live worker runs
-        them. `limit`: at most 1,000. `cursor` continues after the page that returned it.
+        such as "TimeoutError" or "no such user"; a and A are the same. `pool`: the name of their pool. `blocked=True`:
+        due, and no live worker runs them. `limit`: at most 1,000. `cursor` continues after the page that returned it.
 
-        A page looks through a few thousand jobs for `due_from`, `due_until`, `error` and a second of the other filters,
-        which no index serves. So it may have few jobs, or none, and a cursor to go on.
+        A page looks through a few thousand jobs for `due_from`, `due_until`, `error`, `pool` and a second of the other
+        filters, which no index serves. So it may have few jobs, or none, and a cursor to go on.
 
         Raises Misuse for an unknown word, LimitExceeded, InvalidDelay, InvalidArguments for a cursor of another list.
         """
@@ -232,12 +255,12 @@ class JobOperations:
         return repair.retry(transaction, job, args=args, now=now, make_id=self.make_id, check=self.check)
 
     def _retried(self, transaction: Transaction, job: Job) -> bool:
-        """Run a job again, unless that was done or its key is taken; returns whether."""
+        """Run a job again, unless that was done, its key is taken, or its workflow is inactive; returns whether."""
         if repair.retried_as(transaction, job) is not None:
             return False
         try:
             self._again(transaction, job, None)
-        except AlreadyExists:
+        except (AlreadyExists, WorkflowInactive):
             return False
         return True
 

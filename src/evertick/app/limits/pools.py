@@ -11,17 +11,18 @@ same tables share the limits of pools of one name.
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, Final, TypedDict, Unpack
+from typing import Any, Final, Unpack
 
 from evertick.api.pools import PoolView
 from evertick.app.functions.options import check_pool
-from evertick.app.limits.tenants import STARTS_MAX
+from evertick.app.limits.declared import origin_of
+from evertick.app.limits.values import Limits, limits_of
 from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes
 from evertick.app.transacting import Work
-from evertick.base.errors import LimitExceeded, Misuse
+from evertick.base.errors import LimitExceeded
 from evertick.base.ids import DEFAULT_POOL, pool_name
 from evertick.base.instants import Instant, to_datetime_or_none
-from evertick.base.records.pools import PoolLimits
+from evertick.base.records.pools import NO_LIMITS
 from evertick.store.contract.claims import START
 from evertick.store.contract.store import Transaction
 
@@ -31,14 +32,6 @@ READY_MAX: Final = 10_000
 """Ready jobs of one function in a pool that are counted."""
 HEADS_MAX: Final = 10_000
 """Places with ready jobs, one for each function, pool and tenant, that are looked at."""
-
-
-class Limits(TypedDict, total=False):
-    """The limits that `set` changes."""
-
-    running: int | None
-    per_tenant: int | None
-    starts_per_minute: int | None
 
 
 class PoolOperations:
@@ -69,10 +62,7 @@ class PoolOperations:
         LimitExceeded for the 1,001st pool with limits.
         """
         changes: dict[str, Any] = dict(limits)
-        if unknown := sorted(changes.keys() - Limits.__annotations__):
-            raise Misuse(f"a pool has no limit {unknown[0]}; the limits are {', '.join(Limits.__annotations__)}")
-        if (changes.get("starts_per_minute") or 0) > STARTS_MAX:
-            raise Misuse(f"starts_per_minute= is at most {STARTS_MAX:,}; None is no limit")
+        limits_of(limits)
         return _changed(name, changes)
 
     def pause(self, name: str) -> Work[PoolView]:
@@ -104,13 +94,13 @@ class AsyncPools(Awaited[PoolOperations], _PoolSurface):
 
 def _changed(name: str, changes: dict[str, Any]) -> Work[PoolView]:
     check_pool(name)
-    replace(PoolLimits(), **changes)  # what can never be stored is refused before the transaction
+    replace(NO_LIMITS, **changes)  # what can never be stored is refused before the transaction
 
     def work(transaction: Transaction) -> PoolView:
         known = transaction.pool_limits()
         if name not in known and len(known) >= LIMITED_MAX:
             raise LimitExceeded(f"{LIMITED_MAX:,} pools have limits already; remove those of another one")
-        transaction.save_pool_limits(name, replace(known.get(name, PoolLimits()), **changes))
+        transaction.save_pool_limits(name, replace(known.get(name, NO_LIMITS), **changes))
         return _views(transaction, [name])[0]
 
     return work
@@ -118,7 +108,7 @@ def _changed(name: str, changes: dict[str, Any]) -> Work[PoolView]:
 
 def _views(transaction: Transaction, names: Iterable[str] | None = None) -> list[PoolView]:
     """The pools of these names, or all that are known."""
-    limits = transaction.pool_limits()
+    limits, declared = transaction.pool_limits(), transaction.declared_pools()
     ready, oldest = _ready(transaction)
     if names is None:
         served = (each.serves for each in transaction.list_workers())
@@ -131,7 +121,8 @@ def _views(transaction: Transaction, names: Iterable[str] | None = None) -> list
     return [
         PoolView(
             pool=name,
-            limits=limits.get(name, PoolLimits()),
+            limits=limits.get(name, NO_LIMITS),
+            limits_from=origin_of(limits.get(name, NO_LIMITS), declared.get(name)),
             running=running[name],
             ready=ready[name],
             oldest=to_datetime_or_none(oldest.get(name)),

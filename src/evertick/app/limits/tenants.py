@@ -15,12 +15,10 @@ from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes
 from evertick.app.transacting import Work
 from evertick.base.errors import Misuse
 from evertick.base.ids import TenantId, tenant_named
-from evertick.base.records.tenants import TenantLimits
+from evertick.base.records.tenants import STARTS_MAX, TenantLimits
 from evertick.store.contract.store import Transaction
 
 LIST_MAX: Final = 10_000
-STARTS_MAX: Final = 1_000_000
-"""Starts in a minute that can be asked for: one every 60 us, more than a database keeps up with."""
 COUNTED_MAX: Final = 1_000_000
 """Schedules of a tenant are counted up to this."""
 

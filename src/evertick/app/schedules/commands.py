@@ -35,7 +35,7 @@ from evertick.engine.jobs.completion import MakeId
 from evertick.engine.runtime.settings import Settings
 from evertick.engine.schedules import commands as requests
 from evertick.engine.schedules.commands import Change, Requester
-from evertick.engine.schedules.eligibility import OPEN, Targets
+from evertick.engine.schedules.eligibility import WORKFLOWS, Targets
 from evertick.recurrence.search.compiler import compile_spec
 from evertick.rules.schedules.events import Event, Paused, Resumed, Triggered
 from evertick.rules.schedules.fates import Origin
@@ -72,7 +72,7 @@ class ScheduleOperations(ScheduleQueries):
     settings: Settings
     make_id: MakeId
     actor: str
-    targets: Targets = OPEN
+    targets: Targets = WORKFLOWS
 
     # -- making
 

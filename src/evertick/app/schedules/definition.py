@@ -13,6 +13,7 @@ from evertick.app.scheduling.job_builder import Functions
 from evertick.base.errors import InvalidArguments, LimitExceeded, Misuse, SchemaMismatch
 from evertick.base.ids import ScheduleId
 from evertick.base.records.jobs import FunctionKind
+from evertick.base.records.stored import json_of
 from evertick.recurrence.spec.spec import Spec
 from evertick.recurrence.wire.writing import canonical
 from evertick.rules.schedules.metadata import CODE, Target
@@ -144,7 +145,9 @@ def refuse_code(row: Schedule) -> None:
 def refuse_deleting_code(row: Schedule) -> None:
     """Raise Misuse if the schedule is declared in code: the next start would make it again."""
     _refuse_code(
-        row, "remove it there, or pause it: a pause outlasts starts; if that app is gone, delete it with force"
+        row,
+        "remove it there, or pause it: a pause outlasts starts; if that app is gone, delete it with force=True "
+        "(`evertick schedule delete --force`)",
     )
 
 
@@ -168,10 +171,7 @@ def check_user_memo(memo: dict[str, Any] | None) -> dict[str, Any]:
     """The user's memo, if it can be kept. Raises InvalidArguments if it is not JSON, LimitExceeded if it is large."""
     if memo is None:
         return {}
-    try:
-        text = json.dumps(memo, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise InvalidArguments(f"the memo must be JSON: {error}") from error
+    text = json_of(memo, "the memo")
     if not isinstance(memo, dict):
         raise InvalidArguments(f"the memo must be an object of JSON, not {type(memo).__name__}")
     if len(text) > MEMO_BYTES_MAX:

@@ -110,6 +110,13 @@ def explain(operations: "ScheduleOperations", schedule_id: str, at: datetime) ->
     return work
 
 
+def obstacle_of(operations: "ScheduleOperations", transaction: Transaction, row: Schedule) -> str | None:
+    """Why a schedule's target may not run, as things stand; None if it may."""
+    evaluation = operations.by(operations.now()).evaluation
+    found = operations.targets.ineligible(transaction, [row], evaluation).get((row.tenant, row.id))
+    return None if found is None else found.reason or found.blocked_reason
+
+
 def _of_deleted(chain: _Chain) -> Explanation:
     """The schedule was deleted."""
     history = chain.transaction.list_history(chain.schedule, tenant=chain.operations.tenant, limit=1_000)
@@ -171,6 +178,9 @@ def _of_nothing(chain: _Chain, row: Schedule) -> Explanation:
         return chain.without_row(Missing.ENDED, f"the schedule has ended ({state.ending})")
     if time.actual_at > now:
         chain.passed("active", "not paused")
+        if (obstacle := obstacle_of(chain.operations, chain.transaction, row)) is not None:
+            chain.stopped("eligible", obstacle)
+            return chain.without_row(Missing.UPCOMING, f"it is to be skipped: {obstacle}")
         return chain.without_row(Missing.UPCOMING, f"it is to start at {to_iso(time.actual_at)}")
     if at > state.seen_until:
         return _not_looked_at(chain, time, now)

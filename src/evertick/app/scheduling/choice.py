@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, Final, TypedDict, Unpack
 
 from evertick.app.functions.function import Function
+from evertick.app.functions.options import check_pool
 from evertick.app.scheduling.job_builder import moment
 from evertick.base.errors import Misuse
 from evertick.base.ids import ScheduleId, TenantId
@@ -24,6 +25,7 @@ class JobsWhere(TypedDict, total=False):
     due_from: datetime | float | None
     due_until: datetime | float | None
     error: str | None
+    pool: str | None
     blocked: bool
 
 
@@ -59,6 +61,7 @@ def jobs_where(
         due_from=None if due_from is None else moment(due_from),
         due_until=None if due_until is None else moment(due_until),
         error=_text("error", where.get("error")),
+        pool=_pool(where.get("pool")),
         blocked_at=now if where.get("blocked") else None,
     )
 
@@ -74,6 +77,12 @@ def _text(name: str, given: Any) -> str | None:
     if given is None or (isinstance(given, str) and given):
         return given
     raise Misuse(f"{name}= takes a text, not {given!r}")
+
+
+def _pool(given: Any) -> str | None:
+    if given is not None:
+        check_pool(given)
+    return given  # type: ignore[no-any-return]
 
 
 def _schedule_of(given: Any) -> ScheduleId | None:

@@ -9,23 +9,25 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from evertick.app.functions.function import Function, FunctionCall
 from evertick.app.functions.limits import Budget, check_args_size
 from evertick.app.functions.options import OnConflict, Retry, check_key
+from evertick.app.scheduling.inactive_workflows import inactive_among, runs_among
 from evertick.app.scheduling.quotas import Quotas
 from evertick.base.clock import Clock
-from evertick.base.errors import AlreadyExists, InvalidArguments, InvalidDelay, Misuse
+from evertick.base.errors import AlreadyExists, InvalidArguments, InvalidDelay, Misuse, WorkflowInactive
 from evertick.base.ids import JOB_PREFIX, IdMaker, JobId, TenantId, app_of
 from evertick.base.instants import HORIZON_MS, Instant, duration_ms, from_datetime, to_iso
-from evertick.base.records.jobs import COMPLETION, PRIORITY_MAX, Completion, FunctionKind, JobState, NewJob
+from evertick.base.records.jobs import COMPLETION, PRIORITY_MAX, UNFINISHED, Completion, FunctionKind, JobState, NewJob
 from evertick.base.records.retry import RETRY
 from evertick.base.records.stored import Stored, size_of
 from evertick.engine.jobs.completion import cancel
 from evertick.store.contract.store import Transaction
 
 Target = Function[..., Any] | str
+ENDS: Final = tuple(state.value for state in JobState if state not in UNFINISHED)
 
 
 class Functions(Protocol):
@@ -46,6 +48,7 @@ class Options:
     on_conflict: OnConflict = OnConflict.KEEP
     retry: Retry | None = None
     on_complete: Function[..., Any] | None = None
+    on_complete_for: str | Iterable[str] = ()
     context: Any = None
     priority: int = 0
 
@@ -62,11 +65,12 @@ class Options:
             raise Misuse(f"on_conflict= is one of {', '.join(OnConflict)}, not {changed.on_conflict!r}")
         if changed.on_complete is not None and changed.on_complete.kind is FunctionKind.QUERY:
             raise Misuse(f"on_complete={changed.on_complete.name} is a query, which has no effect; give a mutation")
+        ends = _ends(changed.on_complete_for)
         if type(changed.priority) is not int or abs(changed.priority) > PRIORITY_MAX:
             raise Misuse(
                 f"priority= is a whole number from {-PRIORITY_MAX} to {PRIORITY_MAX}, not {changed.priority!r}"
             )
-        return replace(changed, on_conflict=OnConflict(changed.on_conflict))
+        return replace(changed, on_conflict=OnConflict(changed.on_conflict), on_complete_for=ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,7 @@ class JobBuilder:
     """Drafts the rows of jobs: checks everything that can be checked before the row is written."""
 
     def __init__(self, functions: Functions, ids: IdMaker, clock: Clock) -> None:
-        self._functions = functions
+        self.functions = functions
         self._ids = ids
         self._clock = clock
         self.quotas = Quotas()
@@ -97,7 +101,7 @@ class JobBuilder:
 
     def call(self, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> FunctionCall:
         """A function with checked arguments. Raises FunctionNotFound, InvalidArguments or Misuse."""
-        function = self._functions.resolve(target)
+        function = self.functions.resolve(target)
         return FunctionCall(function, function.encode_args(args, kwargs))
 
     def draft(
@@ -116,12 +120,12 @@ class JobBuilder:
         requested_at, now = request.requested_at, request.now
         check_horizon(requested_at, now)
         check_size = check_args_size if budget is None else budget.schedule
-        retry = None if options.retry is None else RETRY.value(options.retry)
+        retry = None if options.retry is None else RETRY.value(options.retry)  # encoded once for all calls
         on_complete = None if options.on_complete is None else self._completion(options)
         jobs = []
         for call in request.calls:
             check_size(size_of(call.args))
-            function = self._functions.resolve(call.function)
+            function = self.functions.resolve(call.function)
             if function.kind is FunctionKind.QUERY:
                 raise Misuse(f"{function.name} is a query, which has no effect; schedule a mutation or an action")
             jobs.append(
@@ -136,7 +140,7 @@ class JobBuilder:
                     created_at=now,
                     parent_id=parent_id,
                     key=options.key,
-                    retry=retry,
+                    retry=retry if retry or function.retry is None else RETRY.value(function.retry),
                     on_complete=on_complete,
                     pool=function.pool,
                     priority=options.priority,
@@ -151,10 +155,11 @@ class JobBuilder:
     ) -> list[JobId]:
         """Write drafted jobs where the database can be asked about their keys at once.
 
-        Raises AlreadyExists where a key is taken and `on_conflict` says so, and QuotaExceeded.
+        Raises AlreadyExists where a key is taken and `on_conflict` says so, WorkflowInactive and QuotaExceeded.
         """
         placed = []
         rows = []
+        inactive = inactive_among(transaction, runs_among(jobs))
         for job in jobs:
             holder = None if job.key is None else transaction.find_unfinished_key(job.key, tenant=job.tenant)
             if holder is not None and job.state is JobState.PENDING:
@@ -164,6 +169,9 @@ class JobBuilder:
                 if on_conflict is OnConflict.KEEP:
                     placed.append(holder)
                     continue
+            if job.name in inactive:
+                raise WorkflowInactive(job.name, inactive[job.name].value)
+            if holder is not None and job.state is JobState.PENDING:
                 cancel(transaction, holder, tenant=job.tenant, now=now, make_id=self.make_id)
             rows.append(job)
             placed.append(job.id)
@@ -174,7 +182,7 @@ class JobBuilder:
     def _completion(self, options: Options) -> Stored[Completion]:
         """What is kept of `on_complete`: whom to call, and with which context."""
         assert options.on_complete is not None  # noqa: S101
-        function = self._functions.resolve(options.on_complete)
+        function = self.functions.resolve(options.on_complete)
         names = function.parameter_names
         if len(names) != 3:
             raise InvalidArguments(
@@ -183,7 +191,16 @@ class JobBuilder:
             )
         sample = function.encode_args(("", options.context, {"kind": "canceled"}), {})
         context = json.loads(sample)[names[1]]
-        return COMPLETION.value(Completion(function.name, function.kind.value, tuple(names), context, function.pool))
+        kind, ends = function.kind.value, tuple(options.on_complete_for)
+        return COMPLETION.value(Completion(function.name, kind, tuple(names), context, function.pool, ends))
+
+
+def _ends(given: Any) -> tuple[str, ...]:
+    """Final states after which `on_complete` is called. Raises Misuse for what is none."""
+    ends = (given,) if isinstance(given, str) else given
+    if not isinstance(ends, Iterable) or not set(ends) <= set(ENDS):
+        raise Misuse(f"on_complete_for= is one or several of {', '.join(ENDS)}, not {given!r}")
+    return tuple(end for end in ENDS if end in ends)
 
 
 def _refuse_of_another_app(transaction: Transaction, holder: JobId, job: NewJob) -> None:

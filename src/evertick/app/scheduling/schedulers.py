@@ -15,12 +15,13 @@ from evertick.app.functions.limits import Budget
 from evertick.app.functions.options import OnConflict, Retry
 from evertick.app.run.run import TransactionRun
 from evertick.app.scheduling.choice import jobs_where
+from evertick.app.scheduling.inactive_workflows import check_active, runs_among
 from evertick.app.scheduling.job_builder import JobBuilder, Options, Request, after, checked_calls, moment
 from evertick.app.transacting import Page, Transactions, Work, in_pages, in_pages_async
 from evertick.base.errors import AlreadyExists, LimitExceeded, Misuse
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import UNFINISHED, JobState, NewJob, Stop
+from evertick.base.records.jobs import UNFINISHED, FunctionKind, JobState, NewJob, Stop
 from evertick.engine.jobs.completion import CANCEL_PAGE, cancel, cancel_many, cancel_page
 from evertick.store.contract.store import Isolation, Transaction
 
@@ -45,6 +46,7 @@ class _Scheduler(ABC, Generic[One, Many]):
         on_conflict: OnConflict | str | None = None,
         retry: Retry | None = None,
         on_complete: Function[..., Any] | None = None,
+        on_complete_for: str | Iterable[str] | None = None,
         context: Any = None,
         priority: int | None = None,
     ) -> Self:
@@ -53,8 +55,9 @@ class _Scheduler(ABC, Generic[One, Many]):
         `key`: at most one unfinished job holds a key; `on_conflict` says what to do if another job holds it (keep,
         replace, error). `retry`: try a failed call again, for example `Retry(5)`. `on_complete`: a mutation or action
         `(ctx, job_id, context, result)` that is scheduled, in the transaction that ends the job, when the job has
-        ended for good; `context` is handed to it. `priority`: a job of a higher priority (-1,000 to 1,000, 0 unless
-        given) runs before another of its tenant and function; each step makes up for a minute of waiting.
+        ended for good; `context` is handed to it. `on_complete_for`: the ends that it is called for, one or several of
+        "success", "failed" and "canceled"; all unless given. `priority`: a job of a higher priority (-1,000 to 1,000,
+        0 unless given) runs before another of its tenant and function; each step makes up for a minute of waiting.
 
             ctx.scheduler.using(key=f"remind/{user}", on_conflict="replace").run_after(3600, remind, user)
 
@@ -63,7 +66,13 @@ class _Scheduler(ABC, Generic[One, Many]):
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
         copy._options = self._options.merged(
-            key=key, on_conflict=on_conflict, retry=retry, on_complete=on_complete, context=context, priority=priority
+            key=key,
+            on_conflict=on_conflict,
+            retry=retry,
+            on_complete=on_complete,
+            on_complete_for=on_complete_for,
+            context=context,
+            priority=priority,
         )
         return copy
 
@@ -226,6 +235,8 @@ class MutationScheduler(BlockingScheduler):
             return self._write_under_key(jobs, self._options.key, request.now)
         if self._job_builder.quotas.may_refuse(request.now):
             self._job_builder.quotas.check(self._unit.flush_to_db(), jobs, now=request.now)
+        if any(job.kind is FunctionKind.WORKFLOW for job in jobs):
+            check_active(self._unit.flush_to_db(), runs_among(jobs))
         for job in jobs:
             self._unit.schedule(job)
         return [job.id for job in jobs]

@@ -8,7 +8,7 @@ Each call is a transaction of its own; `ctx.workflows` in a mutation belongs to 
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, Self, TypeVar
 
@@ -18,9 +18,11 @@ from evertick.app.functions.options import OnConflict
 from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes
 from evertick.app.transacting import Transact, Work
 from evertick.app.workflows.operations import RunId, WorkflowOperations, has_ended
+from evertick.app.workflows.types import AsyncWorkflowTypes, TypeOperations, WorkflowTypes
 from evertick.base.errors import WorkflowFailed
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import duration_ms
+from evertick.base.records.attributes import Value
 
 if TYPE_CHECKING:
     from evertick.app.environment import Environment
@@ -42,6 +44,8 @@ class _Surface(Surface[WorkflowOperations]):
     signal = writes(WorkflowOperations.signal)
     cancel = writes(WorkflowOperations.cancel)
     terminate = writes(WorkflowOperations.terminate)
+    pause = writes(WorkflowOperations.pause)
+    resume = writes(WorkflowOperations.resume)
     restart = writes(WorkflowOperations.restart)
     list = reads(WorkflowOperations.list)
 
@@ -51,20 +55,24 @@ class _Surface(Surface[WorkflowOperations]):
         key: str | None = None,
         on_conflict: OnConflict | str | None = None,
         on_complete: Function[..., Any] | None = None,
+        on_complete_for: str | Iterable[str] | None = None,
         context: Any = None,
         priority: int | None = None,
+        attributes: Mapping[str, Value] | None = None,
     ) -> Self:
         """The same, with options for the runs that are started.
 
         `key`: an id of yours, which only one unfinished run of the tenant may have. `on_conflict`: what to do if one
         has it: "keep" (return its id, the default), "error" (raise AlreadyExists) or "replace" (cancel it).
         `on_complete`: a mutation or action to call with (run id, `context`, result) when the run has ended.
-        `priority`: as for jobs.
+        `on_complete_for`, `priority`: as for jobs. `attributes`: with which lists find the runs, as
+        `step.set_attributes` takes them.
 
-        Raises Misuse for what cannot be meant.
+        Raises Misuse for what cannot be meant, LimitExceeded, ValueTooLarge for attributes.
         """
-        options = {"key": key, "on_conflict": on_conflict, "on_complete": on_complete, "context": context}
-        return self.with_operations(self.operations.using(**options, priority=priority))
+        told = {"on_complete": on_complete, "on_complete_for": on_complete_for, "context": context}
+        start: dict[str, Any] = {"key": key, "on_conflict": on_conflict, "priority": priority, "attributes": attributes}
+        return self.with_operations(self.operations.using(**start, **told))
 
 
 class Workflows(Blocking[WorkflowOperations], _Surface):
@@ -73,9 +81,15 @@ class Workflows(Blocking[WorkflowOperations], _Surface):
     def start(self, workflow: Workflow[P, R], /, *args: P.args, **kwargs: P.kwargs) -> JobId:
         """Start a run of a workflow; returns its id.
 
-        Raises FunctionNotFound, InvalidArguments, AlreadyExists if a run has the key and `on_conflict="error"`.
+        Raises FunctionNotFound, InvalidArguments, AlreadyExists if a run has the key and `on_conflict="error"`,
+        WorkflowInactive if the workflow is paused, deprecated or deleted.
         """
         return self.write(self.operations.start(workflow, args, kwargs))
+
+    @property
+    def types(self) -> WorkflowTypes:
+        """The workflows themselves: which there are, and whether runs of them start."""
+        return WorkflowTypes(TypeOperations(self.operations.job_builder), self.read, self.write)
 
 
 class AwaitableWorkflows(Workflows):
@@ -105,6 +119,11 @@ class AsyncWorkflows(Awaited[WorkflowOperations], _Surface):
     async def start(self, workflow: Workflow[P, R], /, *args: P.args, **kwargs: P.kwargs) -> JobId:
         """As `Workflows.start`."""
         return await self.write(self.operations.start(workflow, args, kwargs))
+
+    @property
+    def types(self) -> AsyncWorkflowTypes:
+        """As `Workflows.types`, and every call is awaited."""
+        return AsyncWorkflowTypes(TypeOperations(self.operations.job_builder), self.read, self.write)
 
     async def result(self, run_id: RunId, *, timeout: float | timedelta | None = None) -> Any:  # noqa: ASYNC109
         """As `app.workflows.result`."""

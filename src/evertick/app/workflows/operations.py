@@ -1,25 +1,27 @@
 """What may be done with the runs of workflows, as work for a transaction."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from evertick.api.workflows import RunHistory, RunPage, RunView
 from evertick.app.functions.function import Function, FunctionCall, Workflow
 from evertick.app.functions.options import check_key
 from evertick.app.paging import PAGE_MAX, page_of_jobs
-from evertick.app.scheduling.choice import jobs_where
+from evertick.app.scheduling.inactive_workflows import check_active
 from evertick.app.scheduling.job_builder import JobBuilder, Options, Request
 from evertick.app.transacting import Work
-from evertick.base.errors import InvalidArguments, JobNotFound, LimitExceeded, Misuse, RunNotOpen, StepStillRuns
+from evertick.app.workflows.choice import RunsWhere, runs_where
+from evertick.base.errors import JobNotFound, LimitExceeded, Misuse, RunNotOpen, StepStillRuns
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import Raised, Returned
-from evertick.base.records.jobs import UNFINISHED, FunctionKind, Job, NewJob, Stop
+from evertick.base.records.attributes import changed, checked, to_text
+from evertick.base.records.jobs import UNFINISHED, FunctionKind, Job, JobFilter, NewJob, Stop
 from evertick.base.records.journal import DELIVERED, Row, RowKind
+from evertick.base.records.run_states import OPEN, RunFilter
 from evertick.base.records.runs import MessageKind, NewMessage, RunRecord
-from evertick.base.records.stored import size_of
+from evertick.base.records.stored import json_of, size_of
 from evertick.engine.jobs.completion import cancel
 from evertick.rules.workflows.step import NAME_CHARS_MAX
 from evertick.store.contract.store import Transaction
@@ -27,6 +29,8 @@ from evertick.store.contract.workflows import Entry
 
 EVENT_BYTES_MAX: Final = 1024 * 1024
 """The value of an event."""
+EVENTS_MAX: Final = 10_000
+"""Events that wait for one run. Each time the run goes on, all of them are read."""
 NO_OPTIONS: Final = Options()
 RunId = JobId | str
 
@@ -35,29 +39,31 @@ RunId = JobId | str
 class WorkflowOperations:
     """What may be done with the runs of a tenant.
 
-    A run is named by its id, `job_...`, or, while it has not ended, by the key that it was started under.
+    A run is named by its id, `job_...`, or by the key that it was started under: that is the run of this key that has
+    not ended, else the last one.
     """
 
     tenant: TenantId
     job_builder: JobBuilder
     parent_id: JobId | None = None
     options: Options = NO_OPTIONS
+    attributes: str = ""
 
-    def using(self, **options: Any) -> "WorkflowOperations":
+    def using(self, *, attributes: Mapping[str, Any] | None = None, **options: Any) -> "WorkflowOperations":
         """The same with options for what is started."""
-        return replace(self, options=self.options.merged(**options))
+        text = self.attributes if attributes is None else to_text(changed({}, checked(attributes)))
+        return replace(self, options=self.options.merged(**options), attributes=text)
 
     def start(
         self, workflow: Function[..., Any] | str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Work[JobId]:
-        """Start a run with these arguments; returns its id."""
+        """Start a run with these arguments; returns its id. Raises WorkflowInactive."""
         call = self.job_builder.call(workflow, args, dict(kwargs))
         if not isinstance(call.function, Workflow):
             raise Misuse(f"{call.function.name} is no workflow; schedule it with scheduler.run_after(0, ...)")
 
         def work(transaction: Transaction) -> JobId:
-            [placed] = self._place(transaction, call)
-            return placed
+            return self._place(transaction, call)
 
         return work
 
@@ -66,26 +72,31 @@ class WorkflowOperations:
         return lambda transaction: self._view(transaction, self._job(transaction, run_id))
 
     def list(
-        self, workflow: Function[..., Any] | str, *, state: str | Sequence[str] = (), limit: int = 100,
-        cursor: str | None = None,
+        self, workflow: Function[..., Any] | str | None = None, *, limit: int = 100, cursor: str | None = None,
+        **where: Unpack[RunsWhere],
     ) -> Work[RunPage]:  # fmt: skip
-        """A page of the runs of a workflow, the newest first.
+        """A page of the runs of a workflow, or of all workflows, the newest first.
 
-        `state`: pending, success, failed or canceled, or several; pending are all that have not ended. `cursor`
-        continues after the page that returned it.
+        - `state`: pending (not begun), running, paused, success, failed or canceled, or several of them.
+        - `prefix`: how a run's key begins, or its id.
+        - `attributes`: names with values; a run has all of them.
+        - `started_from`, `started_until`: started at this time or later, and before.
+        - `cursor` continues after the page that returned it. A page that chooses running or pending runs, a prefix of
+          keys, or attributes, looks through 2,000 runs, so it may hold few, or none, and go on all the same.
 
         Raises Misuse for an unknown state, LimitExceeded for more than 1,000 at a time.
         """
         if type(limit) is not int or not 1 <= limit <= PAGE_MAX:
             raise LimitExceeded(f"a page has 1 to {PAGE_MAX:,} runs, not {limit!r}")
-        where = jobs_where(self.tenant, [state] if isinstance(state, str) else state, function=workflow)
+        chosen = runs_where(self.tenant, workflow, **where)
         after = None if cursor is None else JobId(cursor)
 
         def work(transaction: Transaction) -> RunPage:
-            jobs, more = page_of_jobs(transaction, where, limit=limit, after=after, newest_first=True)
-            records = transaction.get_runs([job.id for job in jobs])
-            runs = tuple(RunView.of(job, records.get(job.id)) for job in jobs)
-            return RunPage(runs=runs, cursor=jobs[-1].id if more else None)
+            jobs, more = page_of_jobs(transaction, chosen, limit=limit, after=after, newest_first=True)
+            ids = [job.id for job in jobs]
+            records, paused = transaction.get_runs(ids), transaction.paused_runs(ids)
+            runs = tuple(RunView.of(job, records.get(job.id), is_paused=job.id in paused) for job in jobs)
+            return RunPage(runs=runs, cursor=more)
 
         return work
 
@@ -105,21 +116,24 @@ class WorkflowOperations:
         `value`: any JSON value. `key`: of several events with a key the run sees the first one, so sending again is
         safe.
 
-        Raises JobNotFound, RunNotOpen if the run has ended, InvalidArguments if the value cannot be written as JSON.
+        Raises JobNotFound, RunNotOpen if the run has ended, InvalidArguments if the value cannot be written as JSON,
+        LimitExceeded if it has more than a megabyte, or if the run has 10,000 events that it has not taken.
         """
         if not isinstance(event, str) or not 1 <= len(event) <= NAME_CHARS_MAX or not event.isprintable():
             raise Misuse(f"{event!r} cannot name an event: it is printable text of 1 to {NAME_CHARS_MAX} characters")
         if key is not None:
             check_key(key, what="a key")
-        try:
-            text = json.dumps(value, allow_nan=False)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise InvalidArguments(f"the value of the event {event!r} cannot be stored as JSON: {error}") from error
+        text = json_of(value, f"the value of the event {event!r}")
         if (size := size_of(text)) > EVENT_BYTES_MAX:
             raise LimitExceeded(f"the value of the event {event!r} has {size} bytes; the limit is {EVENT_BYTES_MAX}")
 
         def work(transaction: Transaction) -> None:
             job = self._job(transaction, run_id)
+            if transaction.count_waiting(job.id, limit=EVENTS_MAX) >= EVENTS_MAX:
+                raise LimitExceeded(
+                    f"run {job.id} has {EVENTS_MAX:,} events that its code has not taken yet; send more when it has "
+                    "taken some, or end the run"
+                )
             message = NewMessage(job.id, MessageKind.EVENT, event, outcome=Returned(text), key=key)
             if not transaction.send_messages([message], now=self.job_builder.now()):
                 raise RunNotOpen(job.id, job.state.value)
@@ -129,7 +143,9 @@ class WorkflowOperations:
     def cancel(self, run_id: RunId) -> Work[bool]:
         """Ask a run to end: its code meets CancelledError where it waits, and can clean up with further steps.
 
-        What it waits for is canceled too. Returns whether it had not ended. Raises JobNotFound.
+        What it waits for is canceled too, and a paused run is resumed. Returns whether it had not ended.
+
+        Raises JobNotFound.
         """
         return self._end(run_id, Stop.CANCEL)
 
@@ -140,6 +156,32 @@ class WorkflowOperations:
         """
         return self._end(run_id, Stop.FORCE)
 
+    def pause(self, run_id: RunId) -> Work[bool]:
+        """Let a run take no further step until it is resumed, or canceled.
+
+        What it has begun goes on: actions, jobs and child workflows. Its events are kept, and its timers come due: the
+        run sees them when it is resumed. A worker that has the run writes down what it has just done.
+
+        Returns whether the run had not ended. Raises JobNotFound.
+        """
+
+        def work(transaction: Transaction) -> bool:
+            job = self._job(transaction, run_id)
+            if job.state in UNFINISHED:
+                transaction.pause_run(job.id, tenant=self.tenant)
+            return job.state in UNFINISHED
+
+        return work
+
+    def resume(self, run_id: RunId) -> Work[bool]:
+        """Let a paused run go on; returns whether it was paused. Raises JobNotFound."""
+
+        def work(transaction: Transaction) -> bool:
+            job = self._job(transaction, run_id)
+            return transaction.resume_run(job.id, tenant=self.tenant, now=self.job_builder.now())
+
+        return work
+
     def restart(self, run_id: RunId, *, step: int | str | None = None) -> Work[JobId]:
         """Run a workflow again from one of its steps, or from its beginning; returns the id of the new run.
 
@@ -148,19 +190,22 @@ class WorkflowOperations:
         ended is terminated.
 
         Raises JobNotFound, Misuse for a step that the run did not make, StepStillRuns if a call that was begun earlier
-        has no end yet.
+        has no end yet, WorkflowInactive.
         """
 
         def work(transaction: Transaction) -> JobId:
             job = self._job(transaction, run_id)
+            check_active(transaction, {job.name})
             record, rows = self._journal(transaction, job)
             kept = [] if step is None else rows[: _position_before(rows, step)]
             now = self.job_builder.now()
             missing = _ends_after(rows, kept, job.id)
             self._end(job.id, Stop.FORCE)(transaction)
             [again] = self._again(transaction, job, rows, now)
+            self._keep_attributes(
+                transaction, again, None if record is None else record.attributes, record if kept else None
+            )
             if kept and record is not None:
-                transaction.insert_runs([RunRecord(again, record.seed_of_generation, progress=record.progress)])
                 transaction.append_journal([Entry(again, 0, row) for row in kept])
                 transaction.send_messages([message._replace(run_id=again) for message in missing], now=now)
             return again
@@ -169,11 +214,24 @@ class WorkflowOperations:
 
     # -- helpers
 
-    def _place(self, transaction: Transaction, call: FunctionCall) -> Sequence[JobId]:
+    def _place(self, transaction: Transaction, call: FunctionCall) -> JobId:
         now = self.job_builder.now()
         request = Request([call], now, now)
         jobs = self.job_builder.draft(request, tenant=self.tenant, options=self.options, parent_id=self.parent_id)
-        return self.job_builder.place(transaction, jobs, self.options.on_conflict, now=now)
+        [placed] = self.job_builder.place(transaction, jobs, self.options.on_conflict, now=now)
+        if placed == jobs[0].id:
+            self._keep_attributes(transaction, placed, self.attributes)
+        return placed
+
+    def _keep_attributes(
+        self, transaction: Transaction, run_id: JobId, attributes: str | None, of: RunRecord | None = None
+    ) -> None:
+        """Write the record of a run that has not begun: with attributes, or what is kept of the run `of`."""
+        if of is not None or attributes:
+            seed, progress = (run_id, None) if of is None else (of.seed_of_generation, of.progress)
+            transaction.insert_runs([RunRecord(run_id, seed, progress=progress, attributes=attributes)])
+        if attributes:
+            transaction.save_attributes({run_id: (self.tenant, attributes)})
 
     def _again(self, transaction: Transaction, job: Job, rows: Sequence[Row], now: Instant) -> Sequence[JobId]:
         """Write the job of a run that is restarted."""
@@ -204,17 +262,17 @@ class WorkflowOperations:
         return work
 
     def _job(self, transaction: Transaction, run_id: RunId) -> Job:
-        found = JobId(run_id)
+        found: JobId | None = JobId(run_id)
         if not run_id.startswith(f"{JOB_PREFIX}_"):
-            held = transaction.find_unfinished_key(run_id, tenant=self.tenant)
-            if held is None:
-                raise JobNotFound(found)
-            found = held
-        job = transaction.get_job(found, tenant=self.tenant)
+            found = transaction.find_unfinished_key(run_id, tenant=self.tenant)
+        if found is None:
+            of_key = JobFilter(tenant=self.tenant, key=run_id, runs=RunFilter())
+            found = next((each.id for each in transaction.list_jobs(of_key, limit=1, newest_first=True)), None)
+        job = None if found is None else transaction.get_job(found, tenant=self.tenant)
         if job is None:
-            raise JobNotFound(found)
+            raise JobNotFound(f"no run {run_id!r}; list them with `evertick workflow list`")
         if job.kind is not FunctionKind.WORKFLOW:
-            raise Misuse(f"{found} is a job of the {job.kind.value} {job.name}, not the run of a workflow")
+            raise Misuse(f"{job.id} is a job of the {job.kind.value} {job.name}, not the run of a workflow")
         return job
 
     def _journal(self, transaction: Transaction, job: Job) -> tuple[RunRecord | None, Sequence[Row]]:
@@ -224,12 +282,13 @@ class WorkflowOperations:
         return record, transaction.load_journals([(job.id, record.generation)])[job.id]
 
     def _view(self, transaction: Transaction, job: Job) -> RunView:
-        return RunView.of(job, transaction.get_runs([job.id]).get(job.id))
+        is_paused = bool(transaction.paused_runs([job.id]))
+        return RunView.of(job, transaction.get_runs([job.id]).get(job.id), is_paused=is_paused)
 
 
 def has_ended(run: RunView) -> bool:
     """Whether a run has its result or its error."""
-    return run.state not in (*(state.value for state in UNFINISHED), "running")
+    return run.state not in OPEN
 
 
 def _position_before(rows: Sequence[Row], step: int | str) -> int:

@@ -10,6 +10,7 @@ from evertick.base.ids import DEFAULT_POOL, DEFAULT_TENANT, JobId, QueueId, Sche
 from evertick.base.instants import Instant
 from evertick.base.records.logs import LogLine
 from evertick.base.records.retry import RetryPolicy
+from evertick.base.records.run_states import RunFilter
 from evertick.base.records.stored import VERSION, Codec, Stored, read_object
 
 PRIORITY_MS: Final = 60_000
@@ -21,13 +22,18 @@ PRIORITY_MAX: Final = 1_000
 
 
 class Completion(NamedTuple):
-    """A function to call with (job id, `context`, result), by its `parameters`. `kind` is that of the function."""
+    """A function to call with (job id, `context`, result), by its `parameters`, after the `ends`; none means all."""
 
     name: str
     kind: str
     parameters: tuple[str, ...]
     context: Any
     pool: str = DEFAULT_POOL
+    ends: tuple[str, ...] = ()
+
+    def follows(self, state: str) -> bool:
+        """Whether it is called after an end in this state."""
+        return not self.ends or state in self.ends
 
     def args(self, job_id: str, result: dict[str, Any]) -> str:
         """The arguments of the call, as JSON text."""
@@ -41,13 +47,9 @@ class Completion(NamedTuple):
     def from_text(cls, text: str) -> Self:
         """The completion that `to_text` wrote. Raises SchemaMismatch if a newer release wrote it."""
         values = read_object(text, "the completion of a job")
-        return cls(
-            values["name"],
-            values["kind"],
-            tuple(values["parameters"]),
-            values["context"],
-            values.get("pool", DEFAULT_POOL),
-        )
+        name, kind, context = (values[each] for each in ("name", "kind", "context"))
+        pool, ends = values.get("pool", DEFAULT_POOL), tuple(values.get("ends", ()))
+        return cls(name, kind, tuple(values["parameters"]), context, pool, ends)
 
 
 COMPLETION: Final = Codec(Completion.to_text, Completion.from_text)
@@ -207,6 +209,11 @@ class JobSummary:
         return app_of(self.pool)
 
     @property
+    def has_begun(self) -> bool:
+        """Whether a worker has let it go on before, if it is the unfinished run of a workflow."""
+        return self.attempt > (self.state is JobState.IN_PROGRESS)
+
+    @property
     def is_canceled(self) -> bool:
         """Whether it was canceled, although its function may still run."""
         return self.state is JobState.CANCELED or self.stop is not Stop.NONE
@@ -289,9 +296,9 @@ class CanceledJob:
 class JobFilter:
     """Which jobs to list. Every field that is set narrows the choice.
 
-    `states` are visible states; `due_from` is inside the range of moments, `due_until` is not. `error` is a part of the
-    error's type and message as they are shown, "ValueError: no such user"; small and capital letters of ASCII are the
-    same. `blocked_at` chooses pending jobs that are due then while workers live and none of them runs their function.
+    `states` are visible states; `due_from` is inside the range of moments, `due_until` is not. `error` is a part of
+    "ValueError: no such user"; small and capital letters of ASCII are the same. `blocked_at` chooses pending jobs that
+    are due then while no live worker runs them, `pool` a pool by its name inside its app, `runs` runs of workflows.
     """
 
     tenant: TenantId = DEFAULT_TENANT
@@ -303,7 +310,9 @@ class JobFilter:
     due_from: Instant | None = None
     due_until: Instant | None = None
     error: str | None = None
+    pool: str | None = None
     blocked_at: Instant | None = None
+    runs: RunFilter | None = None
 
 
 def is_of(pool: str, apps: Collection[str] | None) -> bool:
@@ -313,12 +322,13 @@ def is_of(pool: str, apps: Collection[str] | None) -> bool:
 
 
 class ServedFunction(NamedTuple):
-    """A function that a worker has the code of. `signature` is its parameters as Python writes them, "(user: str)"."""
+    """A function of a worker's code. `signature` is its parameters, "(user: str)"; `retry` is not written."""
 
     name: str
     kind: FunctionKind
     pool: str
     signature: str
+    retry: RetryPolicy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,17 +355,15 @@ class Serves:
 
     def to_text(self) -> str:
         """As JSON text."""
-        functions = [each._asdict() for each in self.functions]
+        functions = [dict(zip(each._fields[:4], each[:4], strict=True)) for each in self.functions]
         return json.dumps({"v": VERSION, "pools": self.pools, "functions": functions, "apps": self.apps})
 
     @classmethod
     def from_text(cls, text: str) -> Self:
         """What `to_text` wrote. Raises SchemaMismatch if a newer release wrote it."""
         values = read_object(text, "what a worker serves")
-        functions = (
-            ServedFunction(each["name"], FunctionKind(each["kind"]), each["pool"], each["signature"])
-            for each in values["functions"]
-        )
+        written = ((each["name"], each["kind"], each["pool"], each["signature"]) for each in values["functions"])
+        functions = (ServedFunction(name, FunctionKind(kind), *rest) for name, kind, *rest in written)
         pools, apps = (None if each is None else tuple(each) for each in (values["pools"], values.get("apps")))
         return cls(tuple(functions), pools, apps)
 
@@ -389,12 +397,3 @@ def blocked(jobs: Iterable[JobSummary], workers: Iterable[Worker], now: Instant)
     known = [worker.serves.value for worker in workers if worker.serves is not None]
     due = (job for job in jobs if job.state is JobState.PENDING and job.due_at <= now) if known else ()
     return {job.id for job in due if not any(serves.runs(job.name, job.pool) for serves in known)}
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A mutation called from outside with an idempotency key, and what it answered."""
-
-    name: str
-    fingerprint: str
-    result: str

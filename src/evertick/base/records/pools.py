@@ -39,6 +39,9 @@ class PoolLimits:
         return not self.paused and all(getattr(self, name) is None for name in _NUMBERS)
 
 
+NO_LIMITS: Final = PoolLimits()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolUsage:
     """What a pool has to do just now."""

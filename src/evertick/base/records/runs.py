@@ -17,7 +17,7 @@ class RunRecord(NamedTuple):
 
     `generation` counts how often it has continued as new; each has a journal of its own. `seed` is where its chance and
     ids come from. `parent_seq` is the number of the call by which its parent, the parent of its job, waits for it.
-    `progress` is what its code last reported, as JSON text.
+    `progress` is what its code last reported, `attributes` are those of the run, both as JSON text.
     """
 
     id: JobId
@@ -25,6 +25,7 @@ class RunRecord(NamedTuple):
     generation: int = 0
     parent_seq: int | None = None
     progress: str | None = None
+    attributes: str | None = None
 
     @property
     def seed_of_generation(self) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-from evertick.base.errors import SchemaMismatch
+from evertick.base.errors import InvalidArguments, SchemaMismatch
 
 T = TypeVar("T")
 
@@ -125,6 +125,18 @@ class Same(Generic[T]):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Same) and self.value is other.value
+
+
+def json_of(value: Any, what: str) -> str:
+    """The JSON text of a value of the user's; `what` names it in the error.
+
+    Raises InvalidArguments for what JSON has no word for (NaN, sets, keys that are no text), and for what is nested too
+    deeply.
+    """
+    try:
+        return json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidArguments(f"{what} cannot be stored as JSON: {error}") from error
 
 
 def storable(text: str) -> str:

@@ -5,6 +5,8 @@ from typing import Final
 
 from evertick.base.errors import Misuse
 
+STARTS_MAX: Final = 1_000_000
+"""Starts in a minute that can be asked for: one every 60 us, more than a database keeps up with."""
 LIMIT_MAX: Final = 1_000_000_000_000
 
 

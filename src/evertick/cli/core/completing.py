@@ -54,6 +54,32 @@ def _jobs(ctx: click.Context, incomplete: str) -> Iterable[str]:
     return _read(ctx, lambda tx: [job.id for job in tx.list_jobs(where, limit=JOBS_LOOKED_AT, newest_first=True)])
 
 
+def _runs(ctx: click.Context, incomplete: str) -> Iterable[str]:
+    def names(tx: Any) -> Iterable[str]:
+        runs = tx.list_jobs(_of_runs(ctx), limit=JOBS_LOOKED_AT, newest_first=True)
+        return [name for run in runs for name in (run.key, run.id) if name]
+
+    return _read(ctx, names)
+
+
+def _workflows(ctx: click.Context, incomplete: str) -> Iterable[str]:
+    from evertick.base.records.jobs import FunctionKind
+
+    def names(tx: Any) -> Iterable[str]:
+        serves = [worker.serves.value for worker in tx.list_workers() if worker.serves is not None]
+        served = {each.name for one in serves for each in one.functions if each.kind is FunctionKind.WORKFLOW}
+        return sorted(served | {run.name for run in tx.list_jobs(_of_runs(ctx), limit=JOBS_LOOKED_AT)})
+
+    return _read(ctx, names)
+
+
+def _of_runs(ctx: click.Context) -> Any:
+    from evertick.base.records.jobs import JobFilter
+    from evertick.base.records.run_states import RunFilter
+
+    return JobFilter(tenant=_tenant(ctx), runs=RunFilter())
+
+
 def _schedules(ctx: click.Context, incomplete: str) -> Iterable[str]:
     from evertick.app.paging import all_schedules
     from evertick.base.records.schedules import ScheduleFilter
@@ -96,6 +122,9 @@ def _tenant(ctx: click.Context) -> Any:
 COMPLETERS: Final[dict[str, Complete]] = {
     "job_id": _jobs,
     "job_ids": _jobs,
+    "run_id": _runs,
+    "run_ids": _runs,
+    "workflow": _workflows,
     "sid": _schedules,
     "bare_id": _schedules,
     "name": _schedules,

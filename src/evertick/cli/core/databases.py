@@ -42,24 +42,12 @@ def db_option(command: Command) -> Command:
 
 def tenant_option(command: Command) -> Command:
     """`--tenant NAME`, which `chosen_tenant` returns."""
-    return click.option(
-        "--tenant",
-        metavar="NAME",
-        expose_value=False,
-        callback=_keep_tenant,
-        help="Whose jobs and schedules; 'default' unless given.",
-    )(command)
+    return _tenant_option("Whose jobs and schedules; 'default' unless given.")(command)
 
 
 def tenants_option(command: Command) -> Command:
     """`--tenant NAME`, which `named_tenant` returns, for commands that look at all tenants without it."""
-    return click.option(
-        "--tenant",
-        metavar="NAME",
-        expose_value=False,
-        callback=_keep_tenant,
-        help="Only this tenant; else all that have unfinished jobs or schedules.",
-    )(command)
+    return _tenant_option("Only this tenant; else all that have unfinished jobs or schedules.")(command)
 
 
 def data_options(command: Command) -> Command:
@@ -76,6 +64,10 @@ def chosen_tenant() -> TenantId:
 def named_tenant() -> TenantId | None:
     """The tenant that the command which runs was given, if any."""
     return click.get_current_context().meta.get(TENANT_KEY)
+
+
+def _tenant_option(text: str) -> Callable[[Command], Command]:
+    return click.option("--tenant", metavar="NAME", expose_value=False, callback=_keep_tenant, help=text)
 
 
 def _keep_tenant(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
@@ -108,11 +100,11 @@ def open_database(db: str | None) -> Iterator[Store]:
     Raises Misuse, InvalidDatabaseUrl, DatabaseUnavailable or SchemaMismatch.
     """
     # Imported here, since the drivers of databases load slowly and `--help` needs none.
-    from evertick.store.open import open_store
+    from evertick.store.open import open_settled
 
     url = database_url(db)
     require_file(url)
-    store = open_store(url)
+    store = open_settled(url)
     try:
         store.check_schema()
         yield store

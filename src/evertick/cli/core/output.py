@@ -116,7 +116,8 @@ class OutputOptions:
         width = max(map(len, fields), default=0)
         for field in fields:
             if not self.is_table:
-                click.echo(f"{field}\t{printable(shown[field])}")
+                for line in shown[field].splitlines() or [""]:
+                    click.echo(f"{field}\t{printable(line)}")
             elif shown[field]:
                 lines = shown[field].splitlines() or [""]
                 click.echo(f"{field:<{width}}  {printable(lines[0])}")

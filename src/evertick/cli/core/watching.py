@@ -1,8 +1,12 @@
-"""`--watch`: a list that is written again when something was committed, and at least every second, until Ctrl-C."""
+"""`--watch`: a list that is written again until Ctrl-C: on a terminal when something was committed, and at least every
+second; elsewhere only if it reads otherwise than before.
+"""
 
 import sys
 import time
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from typing import Any, Final, TypeVar
 
 import click
@@ -44,15 +48,34 @@ def refreshed(store: Store, out: OutputOptions, write: Callable[[], None]) -> in
         return Exit.OK
     if out.output not in (None, "table"):
         raise click.UsageError(f"--watch writes for people; leave out -o {out.output}")
+    show = _shown_anew if is_terminal(sys.stdout) else _written_if_other()
     with ChangeWaiter(store) as news:
         try:
             while True:
-                if is_terminal(sys.stdout):
-                    click.echo(CLEAR, nl=False)
-                write()
-                if not is_terminal(sys.stdout):
-                    click.echo()  # an empty line ends each list
+                show(write)
                 time.sleep(LEAST_S)
                 news.wait(EVERY_S - LEAST_S)
         except KeyboardInterrupt:
-            return Exit.OK
+            return Exit.INTERRUPTED
+
+
+def _shown_anew(write: Callable[[], None]) -> None:
+    click.echo(CLEAR, nl=False)
+    write()
+
+
+def _written_if_other() -> Callable[[Callable[[], None]], None]:
+    """For files and pipes: writes what differs from what it wrote last, and an empty line after it."""
+    last: tuple[str, str] | None = None
+
+    def show(write: Callable[[], None]) -> None:
+        nonlocal last
+        with redirect_stdout(StringIO()) as data, redirect_stderr(StringIO()) as words:
+            write()
+        found = data.getvalue(), words.getvalue()
+        if found != last:
+            last = found
+            click.echo(found[1], err=True, nl=False)
+            click.echo(found[0])
+
+    return show

@@ -40,7 +40,7 @@ from evertick.cli.dev.clock import stop as stop_clock
 from evertick.cli.dev.intro import introduce
 from evertick.cli.dev.lines import DevHandler, DevLines, say, show_times_of
 from evertick.store.contract.store import Store
-from evertick.store.open import open_store
+from evertick.store.open import open_settled
 
 LOCK_WAIT_S = 2.0
 """A parent that was killed leaves a child behind, which needs a moment to notice and to let the file go."""
@@ -132,7 +132,7 @@ def main(arguments: str) -> int:
     simulated = Asked.from_json(asked.get("simulated"))
     try:
         url = database_for(simulated, app.name, asked["db"], app.database_url, first=reason["first"])
-        store = open_store(url)
+        store = open_settled(url)
     except EvertickError as error:
         return pipes.fail(error)
     try:

@@ -23,7 +23,7 @@ from evertick.base.errors import Misuse
 from evertick.base.instants import Instant
 from evertick.cli.core.databases import DATA_FOLDER, SIMULATED, sqlite_file
 from evertick.recurrence.parse.moments import parse_instant
-from evertick.store.open import open_store
+from evertick.store.open import open_settled
 
 SPEED_MIN: Final = 0.001
 SPEED_MAX: Final = 3_600.0
@@ -102,7 +102,7 @@ def _empty(url: str, file: Path) -> None:
     """Remove the simulation of last time, unless it is still running."""
     if not file.exists():
         return
-    store = open_store(url)
+    store = open_settled(url)
     try:
         store.lock_engine()
     finally:

@@ -5,6 +5,7 @@ from functools import partial
 
 import click
 
+from evertick.app.functions.options import check_pool
 from evertick.app.functions_by_name import require_seen
 from evertick.base.errors import ScheduleNotFound
 from evertick.base.ids import ScheduleId
@@ -25,6 +26,7 @@ class JobFilters:
     function: str | None = flag("--function", metavar="NAME", help="Jobs of this function, such as app.destruct.")
     schedule: str | None = flag("--schedule", metavar="ID", help="Jobs that this schedule has started.")
     key: str | None = flag("--key", metavar="KEY", help="Jobs that were scheduled with this key.")
+    pool: str | None = flag("--pool", metavar="NAME", help="Jobs of this pool.")
     error: str | None = flag("--error", metavar="TEXT", help="Jobs whose error says this, such as TimeoutError.")
     blocked: bool = flag("--blocked", default=False, help="Due jobs that no live worker runs.")
     since: str | None = flag("--since", metavar="TIME", help="Jobs due at this time or later, such as now-1h.")
@@ -33,7 +35,7 @@ class JobFilters:
     @property
     def is_given(self) -> bool:
         """Whether any of them is."""
-        texts = (self.function, self.schedule, self.key, self.error, self.since, self.until)
+        texts = (self.function, self.schedule, self.key, self.pool, self.error, self.since, self.until)
         return self.blocked or any(each is not None for each in texts)
 
     def words(self, jobs: str) -> str:
@@ -43,6 +45,8 @@ class JobFilters:
 
     def where(self, store: Store, states: tuple[JobState, ...]) -> JobFilter:
         """The filter for the store, of jobs in these states. Raises InvalidSpec, UsageError."""
+        if self.pool is not None:
+            check_pool(self.pool)
         if self.error == "":
             raise click.UsageError("--error takes a text that is not empty")
         if self.blocked and states and JobState.PENDING not in states:
@@ -51,7 +55,7 @@ class JobFilters:
             tenant=chosen_tenant(), states=(JobState.PENDING,) if self.blocked else states, name=self.function,
             schedule_id=None if self.schedule is None else ScheduleId(self.schedule), key=self.key,
             due_from=moment_of(store, self.since, "--since"), due_until=moment_of(store, self.until, "--until"),
-            error=self.error, blocked_at=now_of(store) if self.blocked else None,
+            error=self.error, pool=self.pool, blocked_at=now_of(store) if self.blocked else None,
         )  # fmt: skip
 
 

@@ -9,9 +9,10 @@ from functools import partial
 import click
 
 from evertick.api.jobs import JobView
+from evertick.app.documents.tables import require_job_id
 from evertick.app.paging import page_of_jobs
 from evertick.base.errors import Conflict, InvalidArguments, JobNotFound
-from evertick.base.ids import JOB_PREFIX, IdMaker, JobId, system_entropy, table_of
+from evertick.base.ids import IdMaker, JobId, system_entropy
 from evertick.base.instants import Instant
 from evertick.base.outcomes import STUCK
 from evertick.base.records.jobs import Job, JobFilter, JobState, Stop, blocked
@@ -217,9 +218,10 @@ def _words(job: Job, view: JobView, moment: MomentWriter) -> dict[str, str]:
 
 def job_id_of(text: str) -> JobId:
     """The id of a job. Raises InvalidArguments if it is none."""
-    if table_of(text) != JOB_PREFIX:
-        raise InvalidArguments(f"{text!r} is not the id of a job; `evertick job list` shows them")
-    return JobId(text)
+    try:
+        return require_job_id(text)
+    except InvalidArguments as error:
+        raise InvalidArguments(f"{error}; `evertick job list` shows them") from None
 
 
 def found_in(store: Store, text: str) -> Job:

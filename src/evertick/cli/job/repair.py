@@ -59,7 +59,7 @@ class JobChoice(JobFilters):
         if bool(self.job_ids) == is_filtered:
             raise click.UsageError(
                 f"name the jobs to {verb} by their ids, or choose them with --function, --schedule, --key, "
-                "--error, --blocked, --since, --until or --all"
+                "--pool, --error, --blocked, --since, --until or --all"
             )
         if not is_filtered:
             return list(self.job_ids)
@@ -76,9 +76,19 @@ class JobChoice(JobFilters):
 class NewArguments:
     """Other arguments for jobs that do not fit the code any more."""
 
-    args: str | None = flag("--args", metavar="JSON", help="Other arguments, by name, for one job; it may be pending.")
+    args: str | None = flag(
+        "--args", metavar="JSON",
+        help="All arguments anew, by name, for one job, which may be pending; those left out get their defaults.",
+    )  # fmt: skip
+    changes: tuple[str, ...] = flag(
+        "--set", default=(), metavar="NAME=VALUE",
+        help="Another value (JSON, else text) for one argument; the others stay. May be repeated.",
+    )  # fmt: skip
     renames: tuple[str, ...] = flag(
-        "--rename", default=(), metavar="OLD=NEW", help="Give an argument another name; may be repeated."
+        "--rename",
+        default=(),
+        metavar="OLD=NEW",
+        help="Give an argument another name; may be repeated.",
     )
     app_file: str | None = flag("--app", metavar="FILE", help="Check the arguments against this app's code.")
 
@@ -90,14 +100,14 @@ class NewArguments:
         """The arguments of each job as text; None for those that it has. Raises UsageError, InvalidArguments."""
         if self.args is not None and ids != 1:
             raise click.UsageError("--args are of one job; give its id")
-        if self.args is not None and self.renames:
-            raise click.UsageError("give --args or --rename")
-        names = dict(_rename(text) for text in self.renames)
+        if self.args is not None and (self.renames or self.changes):
+            raise click.UsageError("--args are all arguments of the job; give either it or --set and --rename")
+        names, values = dict(map(_rename, self.renames)), dict(map(_change, self.changes))
         given = None if self.args is None else json_object(self.args, "--args", "arguments by name")
-        if given is None and not names:
+        if given is None and not names and not values:
             return lambda job: None
         encode = self._encoder()
-        return lambda job: encode(job, _renamed(job, names) if given is None else given)
+        return lambda job: encode(job, {**_renamed(job, names), **values} if given is None else given)
 
     def _encoder(self) -> Callable[[Job, dict[str, object]], str]:
         """How arguments are written: checked against the code of the app, or as they are."""
@@ -116,7 +126,7 @@ class NewArguments:
 @flags(NewArguments, "new")
 @output_option
 def retry(choice: JobChoice, state: str, new: NewArguments, out: OutputOptions) -> int:
-    """Run failed or canceled jobs again, as new jobs; with --args or --rename, with other arguments.
+    """Run failed or canceled jobs again, as new jobs; with --args, --set or --rename, with other arguments.
 
     A pending job that no longer fits the code is replaced by one with these arguments, due at the same time. A filter
     leaves out jobs that were retried already, and with --rename those without such an argument.
@@ -224,6 +234,16 @@ def _ids(store: Store, where: JobFilter, meant: Callable[[Transaction, Job], boo
         return [job.id for job in jobs if meant(transaction, job)]
 
     return store.view(work)
+
+
+def _change(text: str) -> tuple[str, object]:
+    name, separator, value = text.partition("=")
+    if not (name.isidentifier() and separator):
+        raise click.UsageError(f"--set {text!r}: name an argument and its value, for example --set amount=12")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
 
 
 def _rename(text: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""`evertick schedule preview`: when would it fire? Offline, unless a schedule is asked for by its id (`--schedule-id`).
+"""`evertick schedule preview`: when would it fire? Offline, unless a schedule is asked for by its id.
 
 From flags it prints the sentence, the next times on the schedule's clock and in UTC, and what clock changes do to
 them. From `--file` it writes one line of JSON for each line read:
@@ -15,7 +15,7 @@ import json
 import re
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, TextIO
 
@@ -67,6 +67,7 @@ class PreviewFlags:
 
 
 @click.command()
+@click.argument("schedule_id", metavar="[ID]", required=False)
 @spec_options
 @flags(PreviewFlags, "asked")
 @click.option("--output", "-o", type=click.Choice(["table", "json", "jsonl"]), default="table", show_default=True)
@@ -76,8 +77,10 @@ class PreviewFlags:
     type=click.File("r", encoding="utf-8-sig", errors="replace"),
     help="Specs, one a line; - is stdin.",
 )
-def preview(spec_flags: SpecFlags, asked: PreviewFlags, output: str, lines: TextIO | None) -> None:
-    """Show the next times of a rule, without a database; or of a schedule (--schedule-id).
+def preview(
+    schedule_id: str | None, spec_flags: SpecFlags, asked: PreviewFlags, output: str, lines: TextIO | None
+) -> None:
+    """Show the next times of a rule, without a database; or of the schedule ID.
 
     \b
     --file writes one line of JSON for each line of the file:
@@ -91,6 +94,10 @@ def preview(spec_flags: SpecFlags, asked: PreviewFlags, output: str, lines: Text
       --at and --except take, one or a list; "start", "end", "jitter", "time_zone",
       "dst": {"gap": "next|shift|skip", "overlap": "first|both|last"}, "dialect": "evertick|temporal"
     """
+    if schedule_id is not None:
+        if asked.sid is not None:
+            raise click.UsageError("give ID or --schedule-id")
+        asked = replace(asked, sid=schedule_id)
     if lines is not None:
         if spec_flags.given or asked.sid is not None or asked.first is not None or asked.last is not None:
             raise click.UsageError("--file brings its own specs; give either it or flags")
@@ -100,11 +107,11 @@ def preview(spec_flags: SpecFlags, asked: PreviewFlags, output: str, lines: Text
     asked.check()
     if asked.sid is not None:
         if spec_flags.given:
-            raise click.UsageError("--schedule-id brings its own times; give either it or flags of times")
+            raise click.UsageError("a schedule has its own times; give either its id or flags of times")
         shown = _of_schedule(asked.sid, asked)
     elif not spec_flags.given:
         raise click.UsageError(
-            "say when: --when, --cron, --interval, --calendar, --rrule, --at or --spec; or --schedule-id"
+            "say when: --when, --cron, --interval, --calendar, --rrule, --at or --spec; or the id of a schedule"
         )
     else:
         try:

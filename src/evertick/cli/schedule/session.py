@@ -25,21 +25,12 @@ from evertick.cli.core.databases import chosen_tenant, open_database
 from evertick.cli.schedule.spec_flags import parse_when
 from evertick.engine.runtime.executors import retry_conflicts
 from evertick.engine.runtime.settings import Settings
-from evertick.engine.schedules.eligibility import Eligibility
 from evertick.recurrence.search.recurrence import Recurrence
 from evertick.recurrence.zones.names import zone_named
 from evertick.store.contract.store import Store, Transaction
 from evertick.store.records.schedule import Schedule
 
 T = TypeVar("T")
-
-
-class _KeptTargets:
-    """Only the app knows whether its targets may run; without it, what the evaluator wrote down last holds."""
-
-    def eligibility(self, transaction: Transaction, row: Schedule, /) -> Eligibility:
-        """What the evaluator wrote down last."""
-        return Eligibility(reason=row.state.blocked_reason)
 
 
 class _NothingWritten(Exception):
@@ -136,7 +127,6 @@ def open_session(db: str | None, app_file: str | None = None) -> Iterator[Schedu
             settings=settings,
             make_id=IdMaker(entropy).make,
             actor=actor(),
-            targets=_KeptTargets(),
         )
 
         def write(work: Callable[[Transaction], T]) -> T:

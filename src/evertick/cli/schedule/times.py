@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from evertick.api.reports import PreviewedTime, TimePreview
+from evertick.api.reports import PreviewedTime, Remark, TimePreview
 from evertick.api.schedules import ScheduleDescription, TimeView
+from evertick.app.schedules.explain import obstacle_of
 from evertick.base.instants import Instant, from_datetime, to_iso
 from evertick.cli.core.durations import distance
 from evertick.cli.core.escaping import printable
@@ -33,6 +34,8 @@ def say_state(schedule: ScheduleDescription) -> None:
     if schedule.pause is not None:
         why = f": {printable(schedule.pause.note)}" if schedule.pause.note else ""
         click.echo(f"note: it is paused{why}", err=True)
+    elif schedule.blocked_reason is not None:
+        click.echo(f"note: its times are skipped: {printable(schedule.blocked_reason)}", err=True)
     elif schedule.ending is not None and schedule.spec.has_sources:
         click.echo(f"note: it has ended ({schedule.ending})", err=True)
 
@@ -61,7 +64,10 @@ def times_of_schedule(session: "ScheduleSession", sid: str, start: str, end: str
 
     Raises ScheduleNotFound, InvalidSpec.
     """
-    recurrence = session.row(sid).spec.recurrence
+    row = session.row(sid)
+    recurrence = row.spec.recurrence
+    obstacle = session.read(lambda transaction: obstacle_of(session.operations, transaction, row))
+    skipped = () if obstacle is None else (f"as things stand these times are skipped: {obstacle}",)
     begin = session.moment(start, "--after" if end is None else "--from", sid)
     if end is None:
         first, last = begin + timedelta(milliseconds=1), END_OF_TIME
@@ -75,5 +81,6 @@ def times_of_schedule(session: "ScheduleSession", sid: str, start: str, end: str
         time_zone=recurrence.zone.name,
         after=format_instant(from_datetime(begin) // 1000),
         times=tuple(previewed(recurrence, time) for time in times),
+        warnings=tuple(Remark(code="target_ineligible", where=row.function, message=each) for each in skipped),
         **ended,
     )

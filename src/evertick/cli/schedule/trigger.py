@@ -18,6 +18,7 @@ from evertick.cli.core.escaping import printable
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import OutputOptions, time_row_options
+from evertick.cli.dev.lines import error_line
 from evertick.cli.schedule.flags import json_object, window
 from evertick.cli.schedule.selection import app_option, sid_option
 from evertick.cli.schedule.session import ScheduleSession, open_session
@@ -86,7 +87,7 @@ def trigger_one(
     if wait_s is not None:
         found = until_ended(session, found, wait_s, says_what_it_needs=not is_alone)
         if found.outcome is not None:
-            click.echo(printable(f"{found.run} ended: {found.outcome}"), err=True)
+            click.echo(printable(f"{found.run} ended: {found.outcome}{_error_of(session, found)}"), err=True)
     out.write_one(found.to_json(), occurrence_words(found, out.moments(session.now)), chosen)
     if wait_s is None:
         return Exit.OK
@@ -96,6 +97,17 @@ def trigger_one(
         click.echo("the time is over; the run has not ended yet", err=True)
         return Exit.NOT_FULFILLED
     return Exit.OK if found.outcome is RunOutcome.SUCCESS else Exit.FAILED
+
+
+def _error_of(session: ScheduleSession, found: OccurrenceView) -> str:
+    """The error of a run that has failed, in words; empty if there is none."""
+    job_id = found.job_id
+    if job_id is None:
+        return ""
+    job = session.read(lambda transaction: transaction.get_job(job_id, tenant=chosen_tenant()))
+    if job is None or job.error is None:
+        return ""
+    return f": {error_line(job.error.value)} (evertick job get {job_id})"
 
 
 def said(found: OccurrenceView) -> str:

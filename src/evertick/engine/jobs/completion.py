@@ -1,7 +1,7 @@
 """Finishing: what belongs into the transaction in which a job ends, however it ends.
 
-A job that ended for good tells its `on_complete` function: a job of its own, written together with the end. So the
-notice is neither lost nor given twice.
+A job that ended for good tells its `on_complete` function, if that is for such an end: a job of its own, written
+together with the end. So the notice is neither lost nor given twice.
 """
 
 import json
@@ -75,7 +75,7 @@ def finish(
         if (on_complete := _read(claim.on_complete, end.id)) is not None:
             if on_complete.kind == STEP:
                 messages.append(_told_run(on_complete, _outcome_of(end)))
-            else:
+            elif on_complete.follows(end.state):
                 followers.append(_completion(on_complete, end.id, claim.tenant, _result_of(end), now, make_id))
         if (occurrence := _read(claim.schedule, end.id)) is not None:
             outcome = CANCELED_BY.get(stops.get(end.id, Stop.NONE), CANCELED)
@@ -99,9 +99,10 @@ def cancel(
     """Cancel an unfinished job, and what follows from it; returns whether it was unfinished.
 
     An action that runs is asked to stop, as `stop` says: it is canceled when its function has ended. A workflow that
-    has begun is sent the request, so that its code can clean up; by force it ends at once.
+    has begun is resumed and sent the request, so that its code can clean up; by force it ends at once.
     """
     if stop is Stop.CANCEL and transaction.is_run(job_id, tenant=tenant):
+        transaction.resume_run(job_id, tenant=tenant, now=now)
         return bool(transaction.send_messages([NewMessage(job_id, MessageKind.CANCEL)], now=now))
     ended = transaction.cancel_job(job_id, tenant=tenant, now=now, stop=stop)
     if ended is None or ended.still_runs:
@@ -109,7 +110,7 @@ def cancel(
     if (on_complete := _read(ended.on_complete, job_id)) is not None:
         if on_complete.kind == STEP:
             transaction.send_messages([_told_run(on_complete, STEP_CANCELED)], now=now)
-        else:
+        elif on_complete.follows(JobState.CANCELED):
             transaction.insert_jobs([_completion(on_complete, job_id, tenant, {"kind": "canceled"}, now, make_id)])
     if (occurrence := _read(ended.schedule, job_id)) is not None:
         transaction.report_runs([_report(occurrence, job_id, tenant, None, now, outcome=CANCELED_BY[stop])])

@@ -6,10 +6,12 @@ Plain functions over a transaction. A retry is a new job: the old one keeps its 
 from collections.abc import Sequence
 from typing import Protocol
 
-from evertick.base.errors import AlreadyExists, JobNotFound, JobNotPending, JobNotRetryable
+from evertick.base.errors import AlreadyExists, JobNotFound, JobNotPending, JobNotRetryable, WorkflowInactive
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.instants import Instant, to_iso
-from evertick.base.records.jobs import Call, Job, JobState, NewJob
+from evertick.base.records.calls import Call
+from evertick.base.records.jobs import FunctionKind, Job, JobState, NewJob
+from evertick.base.records.workflow_types import WorkflowStatus
 from evertick.engine.jobs.completion import MakeId
 from evertick.store.contract.store import Transaction
 
@@ -31,7 +33,13 @@ def job_found(transaction: Transaction, job_id: JobId, tenant: TenantId) -> Job:
 def reschedule(transaction: Transaction, job_id: JobId, due_at: Instant, *, tenant: TenantId, now: Instant) -> Job:
     """Let a pending job be due at another time; returns it. Raises JobNotFound, JobNotPending."""
     if not transaction.reschedule_job(job_id, tenant=tenant, due_at=due_at, now=now):
-        state = job_found(transaction, job_id, tenant).state
+        job = job_found(transaction, job_id, tenant)
+        state = job.state
+        if state is JobState.PENDING and job.kind is FunctionKind.WORKFLOW:
+            raise JobNotPending(
+                f"run {job_id} has begun, and goes on when what its code waits for has come; send it an event "
+                f"(`evertick workflow signal {job_id} EVENT`), or restart it"
+            )
         raise JobNotPending(f"job {job_id} is {state.value}; only the time of a pending job can be changed")
     return job_found(transaction, job_id, tenant)
 
@@ -47,7 +55,8 @@ def retry(
     that can be retried.
 
     `check` is asked whether there is room for it, and may raise. Raises JobNotRetryable for another state and for a job
-    that was retried, AlreadyExists if a job holds the key meanwhile.
+    that was retried, AlreadyExists if a job holds the key meanwhile, WorkflowInactive for a run whose workflow is not
+    active.
     """
     before = retried_as(transaction, job)
     if before is not None:
@@ -60,6 +69,9 @@ def retry(
         raise JobNotRetryable(f"{run}: update the schedule, cancel the job, and trigger the schedule again")
     if is_replaced and transaction.cancel_job(job.id, tenant=job.tenant, now=now) is None:
         raise JobNotRetryable(f"job {job.id} has begun meanwhile; look again")
+    workflow = transaction.workflow_types({job.name}).get(job.name) if job.kind is FunctionKind.WORKFLOW else None
+    if workflow is not None and workflow.status is not WorkflowStatus.ACTIVE:
+        raise WorkflowInactive(job.name, workflow.status.value)
     holder = None if job.key is None else transaction.find_unfinished_key(job.key, tenant=job.tenant)
     if holder is not None:
         raise AlreadyExists(f"job {holder} holds the key {job.key!r} meanwhile; cancel it first, or leave {job.id}")

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from evertick.base.instants import Instant
 from evertick.base.outcomes import Outcome
-from evertick.base.records.jobs import Claim, ServedFunction, Stop
+from evertick.base.records.jobs import Claim, NewJob, ServedFunction, Stop
 from evertick.base.records.logs import AttemptLog, LogLine
 from evertick.rules.workflows.calls import Call
 from evertick.rules.workflows.run import Body
@@ -70,6 +70,10 @@ class Runner(Protocol):
 
     def run_step(self, unit: UnitOfWork, claim: Claim, call: Call, /, *, now: Instant) -> Ran:
         """Run a query or mutation that the run `claim` calls, inside `unit`; if it fails, nothing of it stays there."""
+        ...
+
+    def check_quotas(self, unit: UnitOfWork, jobs: Sequence[NewJob], /, *, now: Instant) -> None:
+        """Raise QuotaExceeded if their tenant has no room for jobs that the steps of a run begin as."""
         ...
 
     def within_limit(self, claim: Claim, deliver: Callable[[], None], /) -> None:

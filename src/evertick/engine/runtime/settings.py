@@ -23,6 +23,12 @@ class Settings:
       wait for slow ones.
     - `mutation_timeout_ms` (1,000): time one query or mutation may take, unless its decorator has `timeout=`.
 
+    Running workflows:
+
+    - `runs_in_memory` (1,000): runs of workflows that a worker keeps in memory between their steps. Others are replayed
+      from their journals before they go on, which takes the longer the more steps they have behind them. A run takes
+      about 10 KB and what its code holds; one that only sleeps for more than five minutes is not kept. With 0 none is.
+
     Running actions:
 
     - `action_slots` (64): actions that one worker runs at a time. Raise it for actions that mostly wait for a network.
@@ -63,6 +69,7 @@ class Settings:
 
     batch: int = 256
     batch_ms: int = 200
+    runs_in_memory: int = 1_000
     action_slots: int = 64
     action_threads: int = 16
     poll_ms: int = 5 * SECOND_MS

@@ -21,7 +21,7 @@ from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.schedules import OccurrenceFilter
 from evertick.engine.jobs.completion import MakeId
-from evertick.engine.schedules.eligibility import OPEN, Targets
+from evertick.engine.schedules.eligibility import ELIGIBLE, WORKFLOWS, Targets
 from evertick.engine.schedules.evaluation import Inputs, evaluate
 from evertick.engine.schedules.outcome import COMPLETED_RETENTION_MS, Evaluated, Evaluation
 from evertick.engine.schedules.persistence import add_history, write
@@ -49,7 +49,8 @@ class Requester:
     actor: str
     now: Instant
     make_id: MakeId
-    targets: Targets = OPEN
+    targets: Targets | None = WORKFLOWS
+    """Who is asked whether a target may run; None lets all of them."""
     retention_ms: int = COMPLETED_RETENTION_MS
 
     @property
@@ -142,7 +143,7 @@ def delete(transaction: Transaction, schedule_id: ScheduleId, by: Requester, *, 
 
     Also one that this release cannot read: then times that it has not judged yet stay without a row in the ledger.
     """
-    by = replace(by, targets=OPEN)  # also what has no target any more can be deleted
+    by = replace(by, targets=None)  # also what has no target any more can be deleted
     row = locked(transaction, schedule_id, by.tenant, if_version)
     try:
         _write(transaction, row, Change(action="deleted", events=[Deleted(at=by.now)]), by)
@@ -206,7 +207,8 @@ def _evaluated(
 
     Raises Unavailable if that is more than a transaction should hold.
     """
-    eligibility = by.targets.eligibility(transaction, row)
+    ineligible = {} if by.targets is None else by.targets.ineligible(transaction, [row], by.evaluation)
+    eligibility = ineligible.get((row.tenant, row.id), ELIGIBLE)
     if eligibility.gone:
         raise ScheduleNotFound(f"the target of schedule {row.id!r} is gone, and the schedule goes with it")
     for _ in range(ROUNDS_MAX):

@@ -1,17 +1,28 @@
 """Eligibility: may the target of a schedule run now?
 
-A function may always run. Other targets (a workflow that was paused, deprecated or deleted) decide for themselves: the
-evaluator asks before it judges the times of a schedule. While the target is blocked, times are skipped and the schedule
-advances; a schedule without its target is removed.
+A mutation or an action may always run, a workflow unless it was paused, deprecated or deleted. The evaluator asks
+before it judges the times of a page of schedules. While the target is blocked, times are skipped and the schedule
+advances; a schedule whose target is gone is removed.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
+from evertick.base.errors import SchemaMismatch
+from evertick.base.ids import ScheduleId, TenantId
+from evertick.base.records.jobs import FunctionKind
+from evertick.base.records.workflow_types import WorkflowStatus
 from evertick.store.contract.store import Transaction
 
 if TYPE_CHECKING:  # every app imports this module, and only those with schedules load their rules
+    from evertick.engine.schedules.outcome import Evaluation
     from evertick.store.records.schedule import Schedule
+
+CODE: Final = "code"
+"""The source of a cron that the code declares."""
+
+_Key = tuple[TenantId, ScheduleId]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +44,42 @@ ELIGIBLE: Final = Eligibility()
 class Targets(Protocol):
     """Who knows about targets."""
 
-    def eligibility(self, transaction: Transaction, row: "Schedule", /) -> Eligibility:
-        """May the target of this schedule run now?"""
+    def ineligible(
+        self, transaction: Transaction, rows: "Sequence[Schedule]", evaluation: "Evaluation", /
+    ) -> Mapping[_Key, Eligibility]:
+        """Of these schedules, those whose target may not run now. Each page of the evaluator asks once."""
         ...
 
 
-class OpenTargets:
-    """Every target may run."""
+class WorkflowTargets:
+    """Workflows run unless their status forbids it; everything else runs."""
 
-    def eligibility(self, transaction: Transaction, row: "Schedule", /) -> Eligibility:
-        """See `Targets.eligibility`."""
-        return ELIGIBLE
+    def ineligible(
+        self, transaction: Transaction, rows: "Sequence[Schedule]", evaluation: "Evaluation", /
+    ) -> Mapping[_Key, Eligibility]:
+        """See `Targets.ineligible`."""
+        named = {(row.tenant, row.id): row for row in rows if _starts_a_workflow(row, evaluation)}
+        if not named:
+            return {}
+        types = transaction.workflow_types({row.function for row in named.values()})
+        return {
+            key: _eligibility(row, types[row.function].status)
+            for key, row in named.items()
+            if row.function in types and types[row.function].status is not WorkflowStatus.ACTIVE
+        }
 
 
-OPEN: Final = OpenTargets()
+WORKFLOWS: Final = WorkflowTargets()
+
+
+def _starts_a_workflow(row: "Schedule", evaluation: "Evaluation") -> bool:
+    try:
+        return evaluation.function(row.target).kind is FunctionKind.WORKFLOW
+    except SchemaMismatch:
+        return False  # a newer release wrote it: its evaluation says so
+
+
+def _eligibility(row: "Schedule", status: WorkflowStatus) -> Eligibility:
+    """A cron of the code stays: the next start of its app would bring it back."""
+    gone = status is WorkflowStatus.DELETED and row.metadata.source != CODE
+    return Eligibility(f"workflow {row.function} is {status.value}", gone)

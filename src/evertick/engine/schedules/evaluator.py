@@ -20,7 +20,7 @@ from evertick.base.records.jobs import ServedFunction
 from evertick.base.records.schedules import RunReport
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
-from evertick.engine.schedules.eligibility import OPEN, Targets
+from evertick.engine.schedules.eligibility import ELIGIBLE, WORKFLOWS, Targets
 from evertick.engine.schedules.evaluation import Inputs, evaluate
 from evertick.engine.schedules.log import log_evaluated
 from evertick.engine.schedules.outcome import Evaluated, Evaluation
@@ -90,7 +90,7 @@ class Evaluator(Loop):
     name = "evaluator"
     subscribes = frozenset({Notification.SCHEDULE})
 
-    def __init__(self, deps: EngineDeps, *, targets: Targets = OPEN) -> None:
+    def __init__(self, deps: EngineDeps, *, targets: Targets = WORKFLOWS) -> None:
         super().__init__(deps, poll_ms=min(deps.settings.poll_ms, deps.settings.evaluate_every_ms))
         self._targets = targets
         self._page_size = PAGE
@@ -161,10 +161,11 @@ class Evaluator(Loop):
             told.setdefault((report.tenant, report.schedule_id), []).append(report)
         items: list[Evaluated] = []
         broken: list[Schedule] = []
+        ineligible = self._targets.ineligible(transaction, list(page.values()), evaluation)
         for key, row in page.items():
             if budget.is_spent and items:
                 break
-            eligibility = self._targets.eligibility(transaction, row)
+            eligibility = ineligible.get(key, ELIGIBLE)
             try:
                 item = evaluate(row, Inputs(reports=told.get(key, ()), eligibility=eligibility), evaluation)
             except Exception:

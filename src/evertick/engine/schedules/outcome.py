@@ -112,6 +112,8 @@ def _job(schedule: Schedule, start: Start, happened: Happened, evaluation: Evalu
         last_result=_result_text(start.last_result, schedule, happened.reports),
         last_failure=start.last_failure.message if start.last_failure else None,
     )
+    function = evaluation.function(target)
+    retry = target.retry or function.retry
     return NewJob(
         id=JobId(evaluation.make_id(JOB_PREFIX, now)),
         tenant=schedule.tenant,
@@ -121,9 +123,9 @@ def _job(schedule: Schedule, start: Start, happened: Happened, evaluation: Evalu
         requested_at=occurrence.nominal_at,
         due_at=now,
         created_at=now,
-        retry=None if target.retry is None else RETRY.value(target.retry),
+        retry=None if retry is None else RETRY.value(retry),
         schedule=OCCURRENCE.value(ref),
-        pool=evaluation.function(target).pool,
+        pool=function.pool,
     )
 
 

@@ -5,10 +5,13 @@ they are looked up once, on purpose, and the days are kept in the spec together 
 from; a schedule never changes because a package was upgraded.
 """
 
+from contextlib import suppress
+from functools import cache
 from importlib.metadata import version
 from typing import Final
 
 from evertick.base.errors import InvalidSpec
+from evertick.base.time_limit import current_guard
 from evertick.recurrence.spec import exclude
 from evertick.recurrence.spec.civil import day_number
 from evertick.recurrence.spec.text import bounded, shown
@@ -35,6 +38,7 @@ def resolve(
     if not 1 <= len(years) <= YEARS_MAX:
         raise InvalidSpec(f"holidays of {len(years)} years; between 1 and {YEARS_MAX} can be looked up")
     try:
+        current_guard().uncounted(_load, country)
         import holidays
     except ImportError:
         raise InvalidSpec(
@@ -59,3 +63,15 @@ def resolve(
         resolved=days,
         source=f"holidays {version('holidays')}",
     )
+
+
+@cache
+def _load(country: str) -> None:
+    """Load the package's code for a country, once in a process: that may take longer than a function may.
+
+    Raises ImportError.
+    """
+    import holidays
+
+    with suppress(NotImplementedError, ValueError):  # an unknown country is refused where it is looked up
+        holidays.country_holidays(country)

@@ -15,7 +15,7 @@ from evertick.base.instants import Instant
 from evertick.base.outcomes import Raised, Returned
 from evertick.base.records.journal import CallKind, Row, RowKind
 from evertick.base.records.runs import Message, MessageKind
-from evertick.rules.workflows.calls import Call
+from evertick.rules.workflows.calls import Call, timed_out
 from evertick.rules.workflows.replay import replay
 from evertick.rules.workflows.run import NEVER, Run
 
@@ -59,25 +59,21 @@ class Progress:
 
 
 def advance(run: Run, journal: Sequence[Row], messages: Sequence[Message], around: Surroundings) -> Progress:
-    """Bring a new `Run` to where its journal ends and let it go on.
+    """Bring a new `Run` to where its journal ends and let it go on. One in memory is there: its `journal` is empty.
 
     Raises ReplayMismatch if the code does not fit the journal, WorkflowStuck if the code waits for nothing that can
     come.
     """
-    jobs = {
-        row.seq: JobId(row.outcome.result)
-        for row in journal
-        if row.kind is RowKind.CALL and isinstance(row.outcome, Returned)
-    }
     progress = Progress()
     if journal:
         replay(run, journal, around.within_limit)
-    else:
+    elif run.position == 0:
         _deliver(run, run.start_row(around.now()), progress, around)
-    waiting = list(messages)
+    # A request to cancel comes first: a run that ends on its other messages would never hear it.
+    waiting = sorted(messages, key=lambda message: message.kind is not MessageKind.CANCEL)
     deliveries = 0
     while True:
-        _take_rows(run, progress, jobs, around)
+        _take_rows(run, progress, around)
         if run.has_ended:
             return progress
         if deliveries == DELIVERIES_MAX:
@@ -99,14 +95,15 @@ def _deliver(run: Run, row: Row, progress: Progress, around: Surroundings) -> No
     around.within_limit(lambda: run.deliver(row))
 
 
-def _take_rows(run: Run, progress: Progress, jobs: dict[int, JobId], around: Surroundings) -> None:
+def _take_rows(run: Run, progress: Progress, around: Surroundings) -> None:
     for row, call in run.take_rows(at=around.now(), make_id=around.make_job_id):
         progress.rows.append(row)
+        if call is None or call.job_id is None:
+            continue
         if row.kind is RowKind.DROP:
-            progress.given_up.append(jobs[row.seq])
-        elif call is not None and isinstance(row.outcome, Returned):
-            job_id = jobs[row.seq] = JobId(row.outcome.result)
-            progress.begun.append((job_id, call))
+            progress.given_up.append(call.job_id)
+        else:
+            progress.begun.append((call.job_id, call))
 
 
 def _next_row(run: Run, waiting: list[Message], progress: Progress, around: Surroundings) -> Row | None:
@@ -127,13 +124,21 @@ def _next_row(run: Run, waiting: list[Message], progress: Progress, around: Surr
     due = [call for call in run.open_calls.values() if call.due_at is not None and call.due_at <= now]
     if due:
         call = min(due, key=lambda call: (call.due_at or 0, call.seq))
-        late = Raised("TimeoutError", f"no event {call.name!r} came in time") if call.kind is CallKind.EVENT else None
-        return run.end_row(call, late, now)
+        if call.job_id is not None:
+            progress.given_up.append(call.job_id)
+        return run.end_row(call, _lateness(call), now)
     step = run.next_step
     if step is not None:
         outcome = around.run_step(step)
         return run.step_row(step, outcome, around.now())
     return None
+
+
+def _lateness(call: Call) -> Raised | None:
+    """The outcome of a call whose time has come: None for a sleep or a timer, which it ends as it is to end."""
+    if call.kind is CallKind.EVENT:
+        return Raised("TimeoutError", f"no event {call.name!r} came in time")
+    return timed_out(call) if call.goes_on_elsewhere else None
 
 
 def _row_of(run: Run, message: Message, now: Instant) -> Row | None:

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from evertick.base.ids import JobId
 from evertick.base.instants import Instant
+from evertick.base.outcomes import STEP_TIMED_OUT, Raised
 from evertick.base.records.journal import ELSEWHERE, CallKind, RowKind
 from evertick.base.records.retry import RetryPolicy
 from evertick.rules.workflows.event_loop import DeterministicLoop, NumberedFuture
@@ -28,6 +30,8 @@ class CallOptions:
     pool: str | None = None
     check_arguments: bool = True
     """Whether a replay compares the arguments. Arguments from a set or from a clock differ each time."""
+    timeout_ms: int | None = None
+    """How long the run waits for its end."""
 
     @property
     def needs_job(self) -> bool:
@@ -42,8 +46,8 @@ class Call:
     """One call. `function` is the name of what it runs, `arguments` their JSON text."""
 
     __slots__ = (
-        "arguments", "attempt", "awaited", "due_at", "fingerprint", "function", "is_recorded", "kind", "name",
-        "options", "seq",
+        "arguments", "attempt", "awaited", "due_at", "fingerprint", "function", "is_recorded", "job_id", "kind",
+        "name", "options", "seq",
     )  # fmt: skip
 
     def __init__(
@@ -60,6 +64,8 @@ class Call:
         self.seq = 0
         self.attempt: int | None = None
         """The claim of the run under which an action was begun."""
+        self.job_id: JobId | None = None
+        """The job as which it began."""
         self.is_recorded = False
         """Whether the journal has its row."""
         self.awaited: CallFuture | Timer | None = None
@@ -72,6 +78,12 @@ class Call:
 
     def __repr__(self) -> str:
         return f"{self.kind.value} {self.name!r}"
+
+
+def timed_out(call: Call) -> Raised:
+    """How a step ends that has taken longer than its `timeout`."""
+    limit_s = (call.options.timeout_ms or 0) / 1000
+    return Raised(STEP_TIMED_OUT, f"the step {call.name!r} took longer than {limit_s:g} s, the timeout= it was given")
 
 
 class Request(NamedTuple):

@@ -5,7 +5,7 @@ import json
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from evertick.base.errors import StepFailed, StepOutcomeUnknown
-from evertick.base.outcomes import LOST_WORKER, WORKER_STOPPED, Canceled, Raised, Returned
+from evertick.base.outcomes import LOST_WORKER, STEP_TIMED_OUT, WORKER_STOPPED, Canceled, Raised, Returned
 from evertick.base.records.journal import CallKind
 from evertick.rules.workflows.calls import Call
 
@@ -31,8 +31,10 @@ RunEnd: TypeAlias = Returned | Raised | Canceled | ContinuedAsNew
 
 
 def exception_of(call: Call, error: Raised) -> Exception:
-    """What the code that awaits a failed call is to meet: an event that did not come in time raises TimeoutError."""
-    if call.kind is CallKind.EVENT:
+    """What the code that awaits a failed call is to meet: an event or a step that did not come in time raises
+    TimeoutError.
+    """
+    if call.kind is CallKind.EVENT or error.type == STEP_TIMED_OUT:
         return TimeoutError(error.message)
     failed = StepOutcomeUnknown if error.type in OUTCOME_UNKNOWN else StepFailed
     data = None if error.data is None else json.loads(error.data)

@@ -15,13 +15,15 @@ import contextvars
 import random
 import zlib
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVarTuple
 
 from evertick.base.errors import JournalTooLarge, LimitExceeded, StepOutsideWorkflow
+from evertick.base.ids import JobId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import Raised, Returned
+from evertick.base.records.attributes import Value, changed, from_text, to_text
 from evertick.base.records.journal import IN_TRANSACTION, CallKind, Row, RowKind
 from evertick.rules.workflows.calls import Call, CallFuture, Request, Timer
 from evertick.rules.workflows.endings import ContinueAsNew, ContinuedAsNew, RunEnd, end_of, exception_of
@@ -57,6 +59,8 @@ class Run(DeterministicLoop):
         self.cancel_requested = False
         self.progress: str | None = None
         """What the code last reported of its progress, as JSON text."""
+        self.attributes: dict[str, Value] = {}
+        """The attributes of the run. The first row has those with which its generation began."""
         self.random = random.Random(seed)
         self._body = body
         self._seq = 0
@@ -105,8 +109,8 @@ class Run(DeterministicLoop):
     # -- rows
 
     def start_row(self, at: Instant) -> Row:
-        """The first row of a journal."""
-        return Row(0, RowKind.START, 0, "", at)
+        """The first row of a journal that begins with the attributes that the run has now."""
+        return Row(0, RowKind.START, 0, "", at, arguments=to_text(self.attributes))
 
     def step_row(self, call: Call, outcome: Returned | Raised, at: Instant) -> Row:
         """The row of `next_step`, which has run."""
@@ -154,6 +158,8 @@ class Run(DeterministicLoop):
         if request.call is not None and request.kind is RowKind.CALL:
             request.call.is_recorded = True
             request.call.due_at, request.call.attempt = row.due_at, row.attempt
+            if isinstance(row.outcome, Returned):
+                request.call.job_id = JobId(row.outcome.result)
         self._count(row)
 
     def deliver(self, row: Row, *, recorded_patches: frozenset[str] | None = None) -> None:
@@ -172,6 +178,7 @@ class Run(DeterministicLoop):
     def _reaction(self, row: Row) -> Callable[[], object]:
         """What delivering the row does."""
         if row.kind is RowKind.START:
+            self.attributes = from_text(row.arguments)
             return self._begin
         if row.kind is RowKind.CANCEL:
             self.cancel_requested = True
@@ -252,6 +259,11 @@ class Run(DeterministicLoop):
         """Keep the JSON text of what others are to read."""
         self._check_inside("progress")
         self.progress = value
+
+    def set_attributes(self, changes: Mapping[str, Any]) -> None:
+        """Change attributes, which are checked; None removes one. Raises LimitExceeded."""
+        self._check_inside("set_attributes")
+        self.attributes = changed(self.attributes, changes)
 
     def check_main(self, what: str) -> None:
         """Raise StepOutsideWorkflow unless the main task calls: what ends the run can come from nowhere else."""

@@ -19,14 +19,15 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final, NoReturn, ParamSpec, Protocol, TypedDict, TypeVar, Unpack
 
-from evertick.base.errors import InvalidArguments, Misuse, ValueTooLarge
+from evertick.base.errors import Misuse, ValueTooLarge
 from evertick.base.instants import Instant, duration_ms, from_datetime, to_datetime
-from evertick.base.records.journal import CallKind
+from evertick.base.records.attributes import Value, checked
+from evertick.base.records.journal import IN_TRANSACTION, CallKind
 from evertick.base.records.retry import RetryPolicy
-from evertick.base.records.stored import size_of
+from evertick.base.records.stored import json_of, size_of
 from evertick.rules.workflows.calls import PLAIN, Call, CallOptions
 from evertick.rules.workflows.endings import ContinueAsNew
-from evertick.rules.workflows.run import Run
+from evertick.rules.workflows.run import NEVER, Run
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -66,6 +67,7 @@ class StepOptions(TypedDict, total=False):
     retry: RetryPolicy | None
     pool: str | None
     check_args: bool
+    timeout: float | timedelta | None
 
 
 class Step:
@@ -88,7 +90,9 @@ class Step:
 
         `name`: what the journal calls the step, the function's name unless given. `retry`: try again what failed.
         `pool`: the pool it runs in. A step with `retry` or `pool` runs as a job of its own, an action always does.
-        `check_args=False`: a replay does not compare the arguments.
+        `check_args=False`: a replay does not compare the arguments. `timeout` (seconds or a timedelta): the step raises
+        TimeoutError after it. The job or child workflow that it runs as is then canceled; a query or mutation is ended,
+        and what it wrote is undone.
 
         Raises Misuse for an option that is not known or cannot be meant.
         """
@@ -99,6 +103,8 @@ class Step:
             _check_name(changed["name"], "a step")
         if changed.get("pool") is not None:
             _check_name(changed["pool"], "a pool")
+        if "timeout" in changed:
+            changed["timeout_ms"] = _timeout_ms(changed.pop("timeout"))
         if "check_args" in changed:
             changed["check_arguments"] = changed.pop("check_args")
         retry = changed.get("retry")
@@ -112,8 +118,8 @@ class Step:
         A mutation and its row in the journal are one commit, so it runs exactly once. An action is started once; with
         `using(retry=...)` it is tried again.
 
-        Raises StepFailed if the function failed, StepOutcomeUnknown if its worker was lost while it ran,
-        InvalidArguments if the arguments do not fit its signature.
+        Raises StepFailed if the function failed, StepOutcomeUnknown if its worker was lost while it ran, TimeoutError
+        after `using(timeout=...)`, InvalidArguments if the arguments do not fit its signature.
         """
         kind = _kind_of(function)
         if kind is CallKind.WORKFLOW:
@@ -125,7 +131,8 @@ class Step:
     async def workflow(self, function: StepFunction[P, R_co], *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Run a child workflow, and return its result. Giving it up cancels it.
 
-        Raises StepFailed if it failed or was canceled, InvalidArguments if the arguments do not fit its signature.
+        Raises StepFailed if it failed or was canceled, TimeoutError after `using(timeout=...)`, InvalidArguments if the
+        arguments do not fit its signature.
         """
         if _kind_of(function) is not CallKind.WORKFLOW:
             raise Misuse(f"{function.name} is no workflow; call step.run({function.name.rpartition('.')[2]}, ...)")
@@ -136,11 +143,13 @@ class Step:
 
         Raises InvalidDelay if it is negative or not finite.
         """
-        due_at = Instant(self._run.now + duration_ms(delay, name="delay"))
+        self._refuse_timeout("a sleep ends by itself")
+        due_at = self._due_at(duration_ms(delay, name="delay"))
         await self._run.call(Call(CallKind.SLEEP, self._options.name or "sleep", due_at=due_at))
 
     async def sleep_until(self, at: datetime) -> None:
         """Wait until a moment; not at all if it has passed. Raises InvalidDelay if it has no time zone."""
+        self._refuse_timeout("a sleep ends by itself")
         due_at = Instant(max(self._run.now, from_datetime(at)))
         await self._run.call(Call(CallKind.SLEEP, self._options.name or "sleep", due_at=due_at))
 
@@ -150,7 +159,8 @@ class Step:
         Raises TimeoutError if none comes within `timeout` (seconds or a timedelta).
         """
         _check_name(event, "an event")
-        due_at = None if timeout is None else Instant(self._run.now + duration_ms(timeout, name="timeout"))
+        self._refuse_timeout("write wait_for(event, timeout=...)")
+        due_at = None if timeout is None else self._due_at(duration_ms(timeout, name="timeout"))
         return json.loads(await self._run.call(Call(CallKind.EVENT, event, due_at=due_at)))
 
     def now(self) -> datetime:
@@ -181,13 +191,21 @@ class Step:
 
         Raises InvalidArguments if it cannot be written as JSON, ValueTooLarge if it is larger.
         """
-        try:
-            text = json.dumps(value, allow_nan=False)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise InvalidArguments(f"run {self.id}: its progress cannot be stored as JSON: {error}") from error
+        text = json_of(value, f"run {self.id}: its progress")
         if (size := size_of(text)) > PROGRESS_BYTES_MAX:
             raise ValueTooLarge(f"run {self.id}: a progress of {size} bytes; the limit is {PROGRESS_BYTES_MAX}")
         self._run.report_progress(text)
+
+    def set_attributes(self, attributes: Mapping[str, Value | None] | None = None, /, **values: Value | None) -> None:
+        """Give the run attributes, by which lists find it: `step.set_attributes(customer="c7", stage="paid")`.
+
+        Others stay as they are; None removes one. They are written together with what the step does, and stay when the
+        run ends, is restarted or continues as new. A mapping takes names that are no Python names.
+
+        Raises Misuse for a name that is not printable text of 1 to 64 characters, or a value that is no str, int
+        (64 bits) or bool, ValueTooLarge for a text of more than 255 characters, LimitExceeded for more than 20.
+        """
+        self._run.set_attributes(checked({**({} if attributes is None else attributes), **values}))
 
     def continue_as_new(self, *args: Any, **kwargs: Any) -> NoReturn:
         """End this run and go on as a new one of the same id, with these arguments and an empty journal.
@@ -202,7 +220,25 @@ class Step:
     ) -> Call:
         name = self._options.name or function.name
         arguments = function.encode_args(args, kwargs)
-        return Call(kind, name, function=function.name, arguments=arguments, options=self._options)
+        limit_ms = None if kind in IN_TRANSACTION else self._options.timeout_ms
+        due_at = None if limit_ms is None else self._due_at(limit_ms)
+        return Call(kind, name, function=function.name, arguments=arguments, options=self._options, due_at=due_at)
+
+    def _due_at(self, delay_ms: int) -> Instant:
+        return Instant(min(self._run.now + delay_ms, NEVER))
+
+    def _refuse_timeout(self, instead: str) -> None:
+        if self._options.timeout_ms is not None:
+            raise Misuse(f"using(timeout=...) is for step.run and step.workflow; {instead}")
+
+
+def _timeout_ms(timeout: float | timedelta | None) -> int | None:
+    if timeout is None:
+        return None
+    milliseconds = duration_ms(timeout, name="timeout")
+    if not milliseconds:
+        raise Misuse(f"timeout= takes a millisecond or more, not {timeout!r}")
+    return milliseconds
 
 
 def _kind_of(function: StepFunction[..., Any]) -> CallKind:

@@ -4,7 +4,7 @@ from typing import Protocol
 
 from evertick.base.ids import TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import Call
+from evertick.base.records.calls import Call
 
 
 class Calls(Protocol):

@@ -20,7 +20,15 @@ class Pools(Protocol):
         ...
 
     def save_pool_limits(self, pool: str, limits: PoolLimits) -> None:
-        """Replace a pool's limits; empty ones remove them."""
+        """Replace a pool's limits; empty ones remove them. What code has declared stays known."""
+        ...
+
+    def declared_pools(self) -> dict[str, str]:
+        """What code has declared for pools, as text, by name; those of which it declares nothing are left out."""
+        ...
+
+    def declare_pool(self, pool: str, limits: PoolLimits, declared: str | None) -> None:
+        """Replace a pool's limits by what code declares, and keep the declaration; None if it declares none."""
         ...
 
     def pool_holds(self, pools: Collection[str]) -> dict[str, PoolHold]:

@@ -75,6 +75,8 @@ class Store(Protocol):
 
     url: str
     dialect: str
+    place: str
+    """The schema or the prefix of its tables; empty where they have their plain names."""
     single_engine: bool
     """Whether at most one engine runs on this database: then no leases are needed, `lock_engine` is enough."""
 
@@ -94,6 +96,12 @@ class Store(Protocol):
         """Like `read`, for what people look at: it makes no writer fail, and ends after VIEW_MAX_MS.
 
         Raises LimitExceeded if it takes longer, Misuse if the work writes.
+        """
+        ...
+
+    def settle(self) -> None:
+        """Go to the usual place of Evertick's tables, if the address names none and they are not there under their
+        plain names. Call it before anything else.
         """
         ...
 

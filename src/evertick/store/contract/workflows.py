@@ -13,6 +13,7 @@ from evertick.base.instants import Instant
 from evertick.base.records.jobs import JobEnd
 from evertick.base.records.journal import Row
 from evertick.base.records.runs import Message, NewMessage, RunRecord
+from evertick.base.records.workflow_types import WorkflowType
 
 
 class Entry(NamedTuple):
@@ -45,12 +46,32 @@ class Workflows(Protocol):
         """Write the generation and the progress of runs."""
         ...
 
+    def save_attributes(self, attributes: Mapping[JobId, tuple[TenantId, str]]) -> None:
+        """Write the attributes of runs that have records, as JSON text, and by what lists find the runs."""
+        ...
+
     def is_run(self, run_id: JobId, *, tenant: TenantId) -> bool:
         """Whether a job of a tenant is the run of a workflow that has begun and has not ended."""
         ...
 
+    def pause_run(self, run_id: JobId, *, tenant: TenantId) -> bool:
+        """Let an unfinished run go on no more; returns whether it was not paused. One that a worker has is parked as
+        paused.
+        """
+        ...
+
+    def resume_run(self, run_id: JobId, *, tenant: TenantId, now: Instant) -> bool:
+        """Let a paused run go on when it is due; returns whether it was paused."""
+        ...
+
+    def paused_runs(self, ids: Collection[JobId]) -> set[JobId]:
+        """Those of the runs that are paused."""
+        ...
+
     def park_runs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId, now: Instant) -> set[JobId]:
-        """Make claimed runs pending again, due as the ends say; returns those that the worker still held."""
+        """Make claimed runs pending again, due as the ends say; returns those that the worker still held. A run that
+        was paused meanwhile stays paused.
+        """
         ...
 
     def append_journal(self, entries: Sequence[Entry]) -> None:
@@ -72,8 +93,20 @@ class Workflows(Protocol):
         """What was sent to runs and not taken yet, in the order in which it was sent."""
         ...
 
+    def count_waiting(self, run_id: JobId, *, limit: int) -> int:
+        """How many messages a run has not taken; no more than `limit` are counted."""
+        ...
+
     def take_messages(self, ids: Sequence[int], *, now: Instant) -> None:
         """Mark messages as taken. They are kept, with their keys, as long as the run."""
+        ...
+
+    def workflow_types(self, names: Collection[str] | None = None) -> Mapping[str, WorkflowType]:
+        """The workflows that were given a status, by name; of `names`, or all of them in the order of their names."""
+        ...
+
+    def save_workflow_type(self, given: WorkflowType) -> None:
+        """Give a workflow a status."""
         ...
 
     def wake_parked(self, parked: Sequence[Parked], *, now: Instant) -> None:

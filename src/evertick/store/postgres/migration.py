@@ -19,6 +19,7 @@ from psycopg import errors as pg_errors
 
 from evertick.base.errors import DatabaseUnavailable
 from evertick.store import schema
+from evertick.store.place import USUAL_PLACES, tables_at
 from evertick.store.postgres.connections import EACH, WHOLE, Connections, ours, shown
 from evertick.store.schema import BEGUN_KEY, OLDEST_KEY, VERSION_KEY, SchemaState, Step
 
@@ -47,6 +48,21 @@ _FORBIDDEN: Final = """
 """
 """Schemas of the search path with a table `meta`, which this role cannot see because it has no right to use them."""
 _SAVE: Final = "insert into meta (key, value) values (%s, %s) on conflict (key) do update set value = excluded.value"
+
+
+_HAS_PLAIN: Final = b"""
+    select coalesce(bool_and(to_regclass(name) is not null), false)
+       and (select relnamespace::regnamespace::text <> %(usual)s from pg_class where oid = to_regclass('meta'))
+       and (select array_agg(attname::text order by attname) = array['key', 'value'] from pg_attribute
+             where attrelid = to_regclass('meta') and attnum > 0 and not attisdropped)
+      from unnest(%(names)s::text[]) as name"""
+
+
+def has_plain_tables(cursor: Any) -> bool:
+    """Whether the search path finds Evertick's tables, elsewhere than in the usual schema."""
+    names = sorted(tables_at("postgres", 1))
+    rows = cursor.execute(_HAS_PLAIN, {"usual": USUAL_PLACES["postgres"], "names": names}).fetchall()
+    return bool(rows[0][0])
 
 
 class PostgresMigration:

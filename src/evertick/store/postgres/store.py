@@ -25,9 +25,9 @@ from evertick.store import schema
 from evertick.store.contract import store as contract
 from evertick.store.contract.notifications import Listener
 from evertick.store.contract.store import Isolation, Transaction
-from evertick.store.place import place_of
+from evertick.store.place import USUAL_PLACES, place_of
 from evertick.store.postgres.connections import EACH, OF_THE_DATABASE, RELAXED, Connections, ours, shown
-from evertick.store.postgres.migration import PostgresMigration
+from evertick.store.postgres.migration import PostgresMigration, has_plain_tables
 from evertick.store.postgres.notifier import PostgresNotifier
 from evertick.store.postgres.transaction import PostgresTransaction
 from evertick.store.transaction.driver import of_the_driver
@@ -48,10 +48,10 @@ class PostgresStore:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._schema = place_of(url)
+        self.place = place_of(url)
         self._connections = Connections(url)
         self._hints = PostgresNotifier(self._connections)
-        self._migration = PostgresMigration(self._connections, self._schema)
+        self._migration = PostgresMigration(self._connections, self.place)
         self._closed = False
 
     def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
@@ -71,7 +71,7 @@ class PostgresStore:
         with self._connections.taken() as connection:
             connection.read_only = None
             connection.isolation_level = level
-            transaction = PostgresTransaction(connection, schema=self._schema)
+            transaction = PostgresTransaction(connection, schema=self.place)
             result = work(transaction)
             self._check_whole(transaction, connection)
             self._commit(transaction, connection)
@@ -79,7 +79,7 @@ class PostgresStore:
 
     def _write_each(self, work: Callable[[Transaction], T], *, relaxed: bool) -> tuple[PostgresTransaction, T]:
         with self._connections.taken(RELAXED if relaxed else EACH) as connection:
-            transaction = PostgresTransaction(connection, None if relaxed else self._hints, schema=self._schema)
+            transaction = PostgresTransaction(connection, None if relaxed else self._hints, schema=self.place)
             try:
                 result = work(transaction)
                 if transaction.failure is not None:
@@ -102,7 +102,7 @@ class PostgresStore:
         with self._connections.taken() as connection:
             connection.isolation_level = level
             connection.read_only = True
-            transaction = PostgresTransaction(connection, schema=self._schema)
+            transaction = PostgresTransaction(connection, schema=self.place)
             try:
                 result = work(transaction)
                 self._check_whole(transaction, connection)
@@ -115,6 +115,14 @@ class PostgresStore:
                     raise Misuse("a read must not write; run it as a write (a mutation instead of a query)") from error
                 raise
         return result
+
+    def settle(self) -> None:
+        """Tables with plain names are those that the search path finds."""
+        if not self.place:
+            with self._connections.asking() as connection:
+                if not has_plain_tables(connection):
+                    self.place = USUAL_PLACES[self.dialect]
+            self._migration = PostgresMigration(self._connections, self.place)
 
     def migrate(self) -> list[str]:
         """Several processes may try at once; one does it, the others find it done."""

@@ -48,7 +48,7 @@ class EngineLock:
             os.close(handle)
             raise DatabaseLocked(
                 f"another evertick (process {holder}) already runs the engine on {self._path}; "
-                "stop it, or use another folder or EVERTICK_DATABASE_URL"
+                "stop it, or use another file"
             )
         with contextlib.suppress(OSError):  # on a full disk the process cannot be named; the lock counts
             os.ftruncate(handle, 0)

@@ -21,6 +21,13 @@ def rolled_back(place: str) -> TransactionRefused:
     )
 
 
+def not_writable(place: str, why: str) -> StorageFailed:
+    """This user may only read the file."""
+    return StorageFailed(
+        f"{place} cannot be written ({why}); give this user the right to write the file and its folder"
+    )
+
+
 def ours(error: sqlite3.Error, place: str) -> EvertickError:
     """The error of our tree that says what a driver's error means for the caller; `place` is the file."""
     name = getattr(error, "sqlite_errorname", "")
@@ -35,9 +42,7 @@ def ours(error: sqlite3.Error, place: str) -> EvertickError:
             "its connection"
         )
     if name.startswith("SQLITE_READONLY"):
-        return StorageFailed(
-            f"{place} cannot be written ({error}); give this user the right to write the file and its folder"
-        )
+        return not_writable(place, str(error))
     if name.startswith(("SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")):
         return StorageFailed(
             f"{place} cannot be opened ({error}); this user must be able to read and write the file and its folder"
@@ -47,7 +52,10 @@ def ours(error: sqlite3.Error, place: str) -> EvertickError:
             f"{place} is no SQLite database, or is damaged ({error}); name another file, or restore a copy"
         )
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return DatabaseUnavailable(f"another process holds the write lock of {place} ({error}); try again")
+        return DatabaseUnavailable(
+            f"another process or connection holds the write lock of {place} ({error}); try again; if it is a "
+            "transaction of your own, do this in it: app.bind(connection)"
+        )
     if str(error).startswith("no such savepoint"):
         return rolled_back(place)
     if str(error).startswith("no such ") or "has no column named" in str(error):

@@ -1,12 +1,10 @@
 """Whose a SQLite file is. Evertick's tables with plain names take the file's `pragma user_version` for their version.
 
-Other programs use that number, too. So without a prefix a file is Evertick's if it has Evertick's tables, and may
-become so if the number is 0. Every other file is left as it is.
+Other programs use that number, too. So it is Evertick's only in a file that has Evertick's tables with plain names.
 """
 
 import sqlite3
 
-from evertick.base.errors import SchemaMismatch
 from evertick.store import schema
 from evertick.store.place import PLAIN_META, tables_at
 
@@ -25,15 +23,13 @@ def is_ours(connection: sqlite3.Connection, prefix: str) -> bool:
 def state_of(connection: sqlite3.Connection, prefix: str, *, place: str) -> schema.SchemaState:
     """How far Evertick's tables in a file have come; `place` is the file, for words.
 
-    Raises SchemaMismatch if the file belongs to another program and the address has no prefix; sqlite3.Error.
+    Raises SchemaMismatch if the version is no number; sqlite3.Error.
     """
     kept = _kept(connection, prefix)
     if prefix:  # then the file, and so its `user_version`, belongs to others
         version = schema.number_of((kept or {}).get(schema.VERSION_KEY, "0"), place=place)
     else:
-        version = _user_version(connection)
-        if not _has_plain_tables(_tables(connection), kept, version):
-            _refuse_others(kept, version, place)
+        version = _user_version(connection) if is_ours(connection, prefix) else 0
     return schema.SchemaState(version, schema.oldest_of((kept or {}).get(schema.OLDEST_KEY), version))
 
 
@@ -44,26 +40,13 @@ def _has_plain_tables(there: set[str], kept: dict[str, str] | None, version: int
     return 0 < version <= schema.code_version("sqlite") and tables_at("sqlite", version) <= there
 
 
-def _refuse_others(kept: dict[str, str] | None, version: int, place: str) -> None:
-    if kept is not None:
-        prefix = PLAIN_META.removesuffix("meta")
-        raise SchemaMismatch(
-            f"Evertick's tables in {place} have the prefix {prefix}; add ?prefix={prefix} to the address"
-        )
-    if version != 0:
-        raise SchemaMismatch(
-            f"{place} belongs to another program: its `pragma user_version` is {version}, and it has no tables of "
-            "Evertick's; nothing was changed. To keep Evertick's tables beside those of that program, add "
-            "?prefix=evertick_ to the address of the database and run `evertick migrate` with it"
-        )
-
-
 def _user_version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("pragma user_version").fetchone()[0])
+    return int(connection.execute("pragma user_version").fetchall()[0][0])
 
 
 def _tables(connection: sqlite3.Connection) -> set[str]:
-    return {name for (name,) in connection.execute("select name from sqlite_master where type = 'table'")}
+    rows = connection.execute("select name from sqlite_master where type = 'table'").fetchall()
+    return {name for (name,) in rows}
 
 
 def _kept(connection: sqlite3.Connection, prefix: str) -> dict[str, str] | None:

@@ -29,14 +29,14 @@ from evertick.base.records.logs import storable_lines
 from evertick.store import schema
 from evertick.store.contract.notifications import EVERYTHING, Listener, Notifications
 from evertick.store.contract.store import Isolation, Transaction
-from evertick.store.place import place_of, placed
+from evertick.store.place import USUAL_PLACES, place_of, placed
 from evertick.store.sqlite.address import path_of
 from evertick.store.sqlite.change_poller import ForeignCommits
 from evertick.store.sqlite.connecting import Connection, connect, turn_on_wal
 from evertick.store.sqlite.engine_lock import EngineLock, engine_runs
-from evertick.store.sqlite.errors import ours
+from evertick.store.sqlite.errors import not_writable, ours
 from evertick.store.sqlite.memory import migrate_in_memory
-from evertick.store.sqlite.ownership import meta_at, state_of
+from evertick.store.sqlite.ownership import is_ours, meta_at, state_of
 from evertick.store.sqlite.script import statements_of
 from evertick.store.sqlite.transaction import SqliteTransaction
 from evertick.store.sqlite.viewing import within_limit
@@ -106,8 +106,7 @@ class SqliteStore:
         """`synchronous` is SQLite's word for how sure a commit is: less than `full` is for tests."""
         self.url = url
         self.path = path_of(url)
-        self._prefix = place_of(url)
-        self._meta = meta_at(self._prefix)
+        self.place = place_of(url)
         self._busy_timeout_ms = busy_timeout_ms
         self._synchronous = synchronous
         self._pid = os.getpid()
@@ -132,7 +131,7 @@ class SqliteStore:
     def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
         """A SQLite writer is always alone; RELAXED spares the fsync."""
         with self._writing() as connection:
-            transaction = SqliteTransaction(connection, self._place, prefix=self._prefix)
+            transaction = SqliteTransaction(connection, self._place, prefix=self.place)
             self._begin(connection)
             try:
                 result = work(transaction)
@@ -169,6 +168,13 @@ class SqliteStore:
     def view(self, work: Callable[[Transaction], T]) -> T:
         """In a file readers delay no writer; one in memory has a single connection."""
         return self.read(work if self.path is None else within_limit(work))
+
+    def settle(self) -> None:
+        """A database in memory is Evertick's alone, so its tables keep their plain names."""
+        if self.path is not None and not self.place:
+            with self._writing() as connection, self._in_our_words():
+                if not is_ours(connection, self.place):
+                    self.place = USUAL_PLACES[self.dialect]
 
     def migrate(self) -> list[str]:
         if self.path is None:
@@ -238,7 +244,7 @@ class SqliteStore:
     def _connect(self, *, reader: bool = False) -> Connection:
         with self._in_our_words():
             return connect(
-                self.path, prefix=self._prefix, reader=reader,
+                self.path, prefix=self.place, reader=reader,
                 timeout_ms=self._busy_timeout_ms, synchronous=self._synchronous,
             )  # fmt: skip
 
@@ -282,6 +288,8 @@ class SqliteStore:
             self._write_lock.release()
 
     def _begin(self, connection: sqlite3.Connection) -> None:
+        if isinstance(connection, Connection) and connection.is_frozen:  # else a transaction without changes succeeds
+            raise not_writable(self._place, "it was opened for reading only")
         try:
             if self._runs_engine and self._queue is not None:
                 self._queue.let_others_go_first()
@@ -311,7 +319,7 @@ class SqliteStore:
             raise ours(error, self._place) from error
 
     def _reading(self, connection: sqlite3.Connection, work: Callable[[Transaction], T]) -> T:
-        transaction = SqliteTransaction(connection, self._place, prefix=self._prefix)
+        transaction = SqliteTransaction(connection, self._place, prefix=self.place)
         try:
             with self._in_our_words():
                 connection.execute("pragma query_only = on")  # the connection of a database in memory also writes
@@ -333,28 +341,30 @@ class SqliteStore:
 
     def _state(self) -> schema.SchemaState:
         with self._writing() as connection, self._in_our_words():
-            return state_of(connection, self._prefix, place=self._place)
+            return state_of(connection, self.place, place=self._place)
 
     def _apply(self, step: schema.Step) -> bool:
         with self._writing() as connection, self._in_our_words():
             self._begin(connection)
             try:
-                state = state_of(connection, self._prefix, place=self._place)
+                state = state_of(connection, self.place, place=self._place)
                 missing = state.version < step.number
                 if missing:
                     if schema.shuts_out(step, state) and self.path is not None and engine_runs(self.path):
-                        asked = f"select id, host, pid, code from {self._prefix}workers where code < ?"  # noqa: S608
+                        asked = f"select id, host, pid, code from {self.place}workers where code < ?"  # noqa: S608
                         older = [schema.OlderWorker(*row) for row in connection.execute(asked, (step.oldest_code,))]
                         schema.refuse_while_running(step, older, place=self._place)
                     self._take(step, connection)
                     oldest = schema.oldest_text(max(step.oldest_code, state.oldest_code), step.number)
                     kept = {schema.OLDEST_KEY: oldest}
-                    if self._prefix:
+                    if self.place:
                         kept[schema.VERSION_KEY] = str(step.number)
                     else:
                         connection.execute(f"pragma user_version = {step.number}")
-                    connection.execute(f"create table if not exists {self._meta} (key text primary key, value text)")
-                    connection.executemany(f"insert or replace into {self._meta} values (?, ?)", kept.items())  # noqa: S608
+                    connection.execute(
+                        f"create table if not exists {meta_at(self.place)} (key text primary key, value text)"
+                    )
+                    connection.executemany(f"insert or replace into {meta_at(self.place)} values (?, ?)", kept.items())  # noqa: S608
                 self._commit(connection)
             except BaseException:
                 if connection.in_transaction:
@@ -366,7 +376,7 @@ class SqliteStore:
         connection.create_function("queue_of", 2, queue_of, deterministic=True)  # for 0005_queues
         connection.create_function("storable_lines", 1, storable_lines, deterministic=True)  # for 0009_history
         try:
-            for statement in statements_of(placed(step.text, self.dialect, self._prefix)):
+            for statement in statements_of(placed(step.text, self.dialect, self.place)):
                 connection.execute(statement)
         except sqlite3.OperationalError as error:
             if "already exists" in str(error) or "duplicate column" in str(error):

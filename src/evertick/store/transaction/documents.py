@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from evertick.base.ids import TenantId
 from evertick.base.instants import Instant
+from evertick.base.records.calls import Call
 from evertick.base.records.documents import IndexPart, IndexPosition, StoredDocument
-from evertick.base.records.jobs import Call
 from evertick.store.transaction.driver import Driver
 
 
@@ -68,10 +68,10 @@ class SqlDocuments(Driver):
         return self._run("clear_index", {"tenant": tenant, "index_name": index_name, "limit": limit})
 
     def tenants_with_documents(self, *, after: TenantId, limit: int) -> list[TenantId]:
-        return [row[0] for row in self._fetch("tenants_with_documents", {"after": after, "limit": limit})]
+        return [row[0] for row in self._fetch("tenants_with documents", {"after": after, "limit": limit})]
 
     def tenants_with_entries(self, *, after: TenantId, limit: int) -> list[TenantId]:
-        return [row[0] for row in self._fetch("tenants_with_entries", {"after": after, "limit": limit})]
+        return [row[0] for row in self._fetch("tenants_with entries", {"after": after, "limit": limit})]
 
     def find_call(self, key: str, *, tenant: TenantId) -> Call | None:
         rows = self._fetch("find_call", {"key": key, "tenant": tenant})

@@ -58,7 +58,7 @@ class SqlHistory(SqlLists):
         lines = self._run("delete_logs", {"ids": ids, "limit": LINES_PRUNED_MAX})
         if lines == LINES_PRUNED_MAX:
             return max(lines, limit)  # a function may log much: its lines go first, and its row when they have gone
-        for statement in ("delete_messages", "delete_journals", "delete_run_records"):
+        for statement in ("delete_messages", "delete_attributes", "delete_journals", "delete_run_records"):
             self._run(statement, {"runs": ids})
         self._delete_history(ids)
         self._run("drop_empty_counts", {})

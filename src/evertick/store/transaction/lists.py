@@ -12,10 +12,11 @@ from heapq import merge
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from evertick.base.ids import DEFAULT_POOL, TenantId
+from evertick.base.ids import DEFAULT_POOL, JOB_PREFIX, POOL_SEPARATOR, TenantId, first_id_from
 from evertick.base.instants import Instant
 from evertick.base.records.history import FailedJob, JobGroup
-from evertick.base.records.jobs import JobFilter, JobState, JobSummary
+from evertick.base.records.jobs import FunctionKind, JobFilter, JobState, JobSummary
+from evertick.base.records.run_states import RunFilter
 from evertick.store.contract.history import JobsFound
 from evertick.store.transaction.driver import Row
 from evertick.store.transaction.jobs import FINISHED, summary_of
@@ -54,14 +55,17 @@ class SqlLists(SqlWorkers):
         self, where: JobFilter, *, limit: int, after: str | None = None, newest_first: bool = False
     ) -> JobsFound:
         order = "desc" if newest_first else "asc"
-        first, last = (_HIGHEST_ID, "") if newest_first else ("", _HIGHEST_ID)
-        params = _params(where) | {"beyond": after or first, "limit": limit + 1}
+        low, high = _bounds(where.runs)
+        beyond = min(after or high, high) if newest_first else max(after or low, low)
+        params = _params(where) | {"beyond": beyond, "limit": limit + 1}
         sources = list(self._sources(where))
         horizon = None
         if _is_narrowed(where):
             ends = [end for source in sources if source.look for end in self._edge(source, order, params)]
             horizon = (max if newest_first else min)(ends, default=None)
-        params["horizon"] = horizon or last
+            if horizon is not None and not low < horizon < high:
+                horizon = None  # the look gets to the end of what is wanted
+        params["horizon"] = horizon or (low if newest_first else high)
         pages = [self._fetch(f"list_{source.name} {order}", {**params, **source.params}) for source in sources]
         rows = list(islice(merge(*pages, key=_id_of, reverse=newest_first), limit + 1))
         jobs = [summary_of(row) for row in rows[:limit]]
@@ -77,11 +81,15 @@ class SqlLists(SqlWorkers):
 
     def _edge(self, source: _Source, order: str, params: Mapping[str, Any]) -> Iterator[str]:
         """Where a look through an index ends, if there are more rows."""
-        rows = self._fetch(f"edge_{source.name} {order}", {**params, **source.params, "skip": source.look - 1})
+        name = "by_attribute" if source.name.endswith("by_attribute") else source.name
+        rows = self._fetch(f"edge_{name} {order}", {**params, **source.params, "skip": source.look - 1})
         return (row[0] for row in rows if row[0] is not None)
 
     def _sources(self, where: JobFilter) -> Iterator[_Source]:
         states = where.states or tuple(JobState)
+        if where.runs is not None and where.runs.attributes:
+            yield from _by_attribute(states)
+            return
         by = "" if where.blocked_at is not None else _index_for(where)
         with_running = JobState.IN_PROGRESS in states
         if JobState.PENDING in states and by:
@@ -93,6 +101,7 @@ class SqlLists(SqlWorkers):
         elif with_running:
             yield _Source("running", {}, 0)
         if where.blocked_at is None:
+            by = by or ("" if where.runs is None else " of runs")
             yield from (
                 _Source(f"finished{by}", {"state": state.value}, LOOK_MAX) for state in FINISHED if state in states
             )
@@ -100,7 +109,8 @@ class SqlLists(SqlWorkers):
     def _names(self, where: JobFilter) -> tuple[list[str], str | None]:
         """The functions whose unfinished jobs are listed; and queues, for blocked ones, as the statement reads them."""
         if where.blocked_at is None:
-            return [row[0] for row in self._fetch("unfinished_names", {"tenant": where.tenant})], None
+            which = "unfinished_names" if where.runs is None else "unfinished_workflows"
+            return [row[0] for row in self._fetch(which, {"tenant": where.tenant})], None
         serves = [each.serves.value for each in self.workers_alive(where.blocked_at) if each.serves is not None]
         rows = self._fetch("due_queues", {"tenant": where.tenant, "now": where.blocked_at}) if serves else []
         found = [
@@ -111,14 +121,33 @@ class SqlLists(SqlWorkers):
         return sorted({name for name, _ in found}), "".join(f" {queue} " for _, queue in found)
 
 
+def _by_attribute(states: Sequence[JobState]) -> Iterator[_Source]:
+    """What has an attribute is looked through once, whatever its state is."""
+    if JobState.PENDING in states or JobState.IN_PROGRESS in states:
+        running = int(JobState.IN_PROGRESS in states)
+        yield _Source("unfinished_by_attribute", {"with_running": running}, LOOK_MAX)
+    for state in FINISHED:
+        if state in states:
+            yield _Source("finished_by_attribute", {"state": state.value}, LOOK_MAX)
+
+
 def _params(where: JobFilter) -> dict[str, Any]:
     ends = [end for end in (where.due_until, where.blocked_at and where.blocked_at + 1) if end is not None]
+    runs = where.runs or RunFilter()
+    (first_name, first_value), *others = runs.attributes or ((None, None),)
     return {
+        "kind": None if where.runs is None else FunctionKind.WORKFLOW.value,
+        "prefix": None if _is_of_ids(runs.prefix) else runs.prefix,
+        "attribute": first_name,
+        "attribute_value": first_value,
+        "others": json.dumps([f"{name}={value}" for name, value in others]),
+        "open_states": " ".join(runs.open_states) or None,
         "tenant": where.tenant,
         "name": where.name,
         "schedule_id": where.schedule_id,
         "parent_id": where.parent_id,
         "key": where.key,
+        "in_pool": None if where.pool is None else f"{POOL_SEPARATOR}{where.pool}",
         "due_from": where.due_from,
         "due_until": min(ends, default=None),
         # As it stands in the JSON text of an error, in lower case: both databases change the letters of ASCII alone.
@@ -129,8 +158,39 @@ def _params(where: JobFilter) -> dict[str, Any]:
 def _is_narrowed(where: JobFilter) -> bool:
     """Whether a filter is asked of the rows that an index leads to."""
     indexed = (where.name, where.schedule_id, where.parent_id, where.key)
-    asked = (where.due_from, where.due_until, where.error, where.blocked_at)
+    runs = where.runs or RunFilter()
+    prefix = None if _is_of_ids(runs.prefix) else runs.prefix
+    asked = (
+        where.pool,
+        where.due_from,
+        where.due_until,
+        where.error,
+        where.blocked_at,
+        prefix,
+        runs.open_states or None,
+        runs.attributes or None,
+    )
     return sum(each is not None for each in indexed) > 1 or any(each is not None for each in asked)
+
+
+def _bounds(runs: RunFilter | None) -> tuple[str, str]:
+    """What all ids of a list are above and below: ids begin with the time at which they were made."""
+    low, high = "", _HIGHEST_ID
+    if runs is None:
+        return low, high
+    if runs.started_from is not None:
+        low = first_id_from(JOB_PREFIX, runs.started_from)
+    if runs.started_until is not None:
+        high = first_id_from(JOB_PREFIX, runs.started_until)
+    if runs.prefix and _is_of_ids(runs.prefix):
+        just_below = runs.prefix[:-1] + chr(ord(runs.prefix[-1]) - 1) + _HIGHEST_ID
+        low, high = max(low, just_below), min(high, runs.prefix + _HIGHEST_ID)
+    return low, high
+
+
+def _is_of_ids(prefix: str | None) -> bool:
+    """Whether a prefix begins ids of jobs, and no keys."""
+    return prefix is not None and prefix.startswith(f"{JOB_PREFIX}_")
 
 
 def _index_for(where: JobFilter) -> str:

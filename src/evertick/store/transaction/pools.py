@@ -26,10 +26,18 @@ class SqlPools(Driver):
         }
 
     def save_pool_limits(self, pool: str, limits: PoolLimits) -> None:
+        self._run("save_pool_limits", {"pool": pool, **asdict(limits), "paused": int(limits.paused)})
         if limits.is_empty:
             self._run("drop_pool_limits", {"pool": pool})
-        else:
-            self._run("save_pool_limits", {"pool": pool, **asdict(limits), "paused": int(limits.paused)})
+
+    def declared_pools(self) -> dict[str, str]:
+        return {row[0]: row[1] for row in self._fetch("declared_pools", {})}
+
+    def declare_pool(self, pool: str, limits: PoolLimits, declared: str | None) -> None:
+        self._run("save_pool_limits", {"pool": pool, **asdict(limits), "paused": int(limits.paused)})
+        self._run("declare_pool", {"pool": pool, "declared": declared})
+        if limits.is_empty:
+            self._run("drop_pool_limits", {"pool": pool})
 
     def pool_holds(self, pools: Collection[str]) -> dict[str, PoolHold]:
         rows = self._fetch("pool_holds", {"pools": json.dumps(sorted(pools))})

@@ -5,9 +5,15 @@ A statement's name is its file's name: `sql/<room>/<name>.sql`. A database has a
 written `:name`; PostgreSQL's driver wants `%(name)s`, so they are turned into that here.
 
 A list is one file for both directions, `<name> asc` and `<name> desc`; and where `{by}` stands in it, for each column
-that an index begins with: `<name> by name asc`. `{id}` is the last column of such an index. On PostgreSQL that is an
-expression: it would otherwise often read the primary key backwards and hope to meet what a list wants. `{narrowed}` is
-the text of `_narrowed.sql`, the filters that all lists share. `{running}` is the table of jobs, read by what runs.
+that an index begins with, `<name> by name asc`, and for the index of runs, `<name> of runs asc`. `{id}` is the last
+column of such an index. On PostgreSQL that is an expression: it would otherwise often read the primary key backwards
+and hope to meet what a list wants. `{narrowed}` is the text of `_narrowed.sql`, the filters that all lists share,
+and other parts are shared in the same way (`_SHARED`). `{running}` is the table of jobs, read by what runs.
+
+Small differences between the databases are words in braces: `in {list :ids}` and `in {numbers :ids}` are the members of
+a JSON list, `{each :names}` is a table with the one column `each` of them, `{for update}` locks rows (SQLite has one
+writer: nothing to lock), `{indexed by name}` tells SQLite which index to read. `tenants_with` stands for one statement
+for each kind of rows that tenants can have.
 """
 
 import re
@@ -39,36 +45,89 @@ _OWN: Final = {
     },
 }
 """Parts of lists that each database has in its own words."""
+_SHARED: Final = ("narrowed", "attributed", "open", "names", "with_rows")
+"""Parts of statements that are files, `_<name>.sql`."""
+_WORDS: Final = {
+    "sqlite": (
+        (re.compile(r"\{(?:list|numbers) (:\w+)\}"), r"(select value from json_each(\1))"),
+        (re.compile(r"\{each (:\w+)\}"), r"(select value as each from json_each(\1))"),
+        (re.compile(r"\{for update[^}]*\}"), ""),
+        (re.compile(r"\{(indexed by \w+)\}"), r"\1"),
+    ),
+    "postgres": (
+        (re.compile(r"\bin \{list (:\w+)\}"), r"= any (array(select json_array_elements_text(\1::json)))"),
+        (re.compile(r"\bin \{numbers (:\w+)\}"), r"= any (array(select json_array_elements_text(\1::json)::bigint))"),
+        (re.compile(r"\{each (:\w+)\}"), r"(select value as each from json_array_elements_text(\1::json))"),
+        (re.compile(r"\{(for update[^}]*)\}"), r"\1"),
+        (re.compile(r"\{indexed by \w+\}"), ""),
+    ),
+}
+"""What any statement may say, and how each database says it."""
+_ROWS: Final = {
+    "documents": "documents where",
+    "entries": "index_entries where",
+    "jobs": "jobs {indexed by jobs_by_name} where",
+    "failures": "history where state = 'failed' and",
+    "schedules": "schedules where",
+}
+"""What `tenants_with` looks for."""
 _BY: Final = {
     "": "",
     " by name": "and name = :name",
     " by schedule": "and schedule_id = :schedule_id",
     " by parent": "and parent_id = :parent_id",
     " by key": "and key = :key",
+    " of runs": "and kind = 'workflow'",
 }
 
 
+class Statements(dict[str, str]):
+    """Statements by name. A text is made for its database when it is first asked for: most programs use few."""
+
+    def __init__(self, texts: Mapping[str, str], dialect: str, place: str) -> None:
+        super().__init__()
+        self._texts = texts
+        self._dialect = dialect
+        self._place = place
+
+    def __missing__(self, name: str) -> str:
+        text = self[name] = placed(_for_driver(self._texts[name], self._dialect), self._dialect, self._place)
+        return text
+
+
 @cache
-def load_statements(dialect: str, place: str = "") -> Mapping[str, str]:
-    """Every statement as `dialect` ("sqlite" or "postgres") speaks it, by name, on the tables at a place."""
+def load_statements(dialect: str, place: str = "") -> Statements:
+    """The statements as `dialect` ("sqlite" or "postgres") speaks them, on the tables at a place."""
+    return Statements(_texts(dialect), dialect, place)
+
+
+def statement_names(dialect: str) -> frozenset[str]:
+    """The names of all statements of a dialect."""
+    return frozenset(_texts(dialect))
+
+
+@cache
+def _texts(dialect: str) -> dict[str, str]:
+    """The texts of the files for a dialect, with their parts filled in."""
     texts: dict[str, str] = {}
     for room in (files("evertick.store") / "sql").iterdir():
         for entry in room.iterdir():
             name, _, written_for = entry.name.removesuffix(".sql").partition(".")
             if written_for == dialect or (not written_for and name not in texts):
                 texts[name] = entry.read_text(encoding="utf-8")
-    own = {"{narrowed}": _COMMENT.sub("", texts.pop("_narrowed")).rstrip()} | _OWN[dialect]
+    shared = {f"{{{name}}}": _COMMENT.sub("", texts.pop(f"_{name}")).rstrip() for name in _SHARED}
+    own = shared | _OWN[dialect]
     for part, words in own.items():
         texts = {name: text.replace(part, words) for name, text in texts.items()}
-    return {
-        name: placed(_for_driver(text, dialect), dialect, place)
-        for plain in texts.items()
-        for name, text in _filled_in(*plain)
-    }
+    return {name: text for plain in texts.items() for name, text in _filled_in(*plain)}
 
 
 def _filled_in(name: str, text: str) -> Iterator[tuple[str, str]]:
     """A statement, or all those that a list stands for."""
+    if "{rows}" in text:
+        for kind, rows in _ROWS.items():
+            yield f"{name} {kind}", text.replace("{rows}", rows)
+        return
     if "{order}" not in text:
         yield name, text
         return
@@ -79,7 +138,11 @@ def _filled_in(name: str, text: str) -> Iterator[tuple[str, str]]:
 
 
 def _for_driver(text: str, dialect: str) -> str:
-    bare = _COMMENT.sub("", text).strip()
+    bare = _COMMENT.sub("", text)
+    if "{" in bare:
+        for word, said in _WORDS[dialect]:
+            bare = word.sub(said, bare)
+    bare = bare.strip()
     if dialect == "postgres":
         return _PARAMETER.sub(r"%(\1)s", bare.replace("%", "%%"))
     return bare

@@ -38,7 +38,7 @@ class SqlTenants(Driver):
         )
 
     def unfinished_jobs(self, tenant: TenantId) -> int:
-        return int(self._fetch("unfinished_jobs", {"tenant": tenant})[0][0])
+        return sum(row[1] for row in self._fetch("count_jobs", {"tenant": tenant, "name": None}))
 
     def argument_bytes(self, tenant: TenantId) -> int:
         return int(self._fetch("argument_bytes", {"tenant": tenant})[0][0])
@@ -48,7 +48,7 @@ class SqlTenants(Driver):
 
     def tenants_at_work(self, *, limit: int) -> list[TenantId]:
         params = {"after": "", "limit": limit}
-        found = ("tenants_with_jobs", "tenants_with_failures", "tenants_with_schedules")
+        found = ("tenants_with jobs", "tenants_with failures", "tenants_with schedules")
         return sorted({row[0] for name in found for row in self._fetch(name, params)})[:limit]
 
     def held_back_tenants(self, tenants: Collection[TenantId]) -> set[TenantId]:

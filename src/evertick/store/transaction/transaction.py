@@ -18,6 +18,7 @@ from evertick.store.transaction.pools import SqlPools
 from evertick.store.transaction.schedules import SqlSchedules
 from evertick.store.transaction.tenants import SqlTenants
 from evertick.store.transaction.workflows.journals import SqlWorkflows
+from evertick.store.transaction.workflows.types import SqlWorkflowTypes
 
 
 class SqlTransaction(
@@ -30,6 +31,7 @@ class SqlTransaction(
     SqlTenants,
     SqlPools,
     SqlWorkflows,
+    SqlWorkflowTypes,
 ):
     """One transaction on a SQL database."""
 

@@ -45,6 +45,11 @@ class Batch:
         """Whether it is one mutation alone."""
         return len(self.claims) == 1
 
+    @property
+    def has_runs(self) -> bool:
+        """Whether it is one of runs of workflows. Each loop claims jobs of one kind."""
+        return bool(self.claims) and self.claims[0].kind is FunctionKind.WORKFLOW
+
     def only(self, claims: list[Claim]) -> "list[Batch]":
         """The batch with only these claims, as a list: it is empty if they are."""
         return [replace(self, claims=claims)] if claims else []

@@ -240,6 +240,14 @@ class WorkflowLoop(MutationLoop):
     subscribes = frozenset({Notification.WORKFLOW})
     kind = FunctionKind.WORKFLOW
 
+    async def run(self) -> None:
+        """As that of mutations; then the runs in memory are ended, in a thread that their code may block."""
+        try:
+            await super().run()
+            await self._deps.executors.call(self._batches.memory.close)
+        finally:
+            self._batches.memory.close()
+
     async def round(self) -> Instant | None:
         """As that of mutations; a worker without workflows costs no transaction."""
         if any(function.kind is FunctionKind.WORKFLOW for function in self._deps.runner.functions()):

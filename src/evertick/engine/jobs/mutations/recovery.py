@@ -19,10 +19,11 @@ from typing import Final
 from evertick.base.errors import Conflict, OutcomeUnknown, StorageFailed, TransactionRefused, Unavailable
 from evertick.base.ids import WorkerId
 from evertick.base.outcomes import TIMED_OUT, Raised
-from evertick.base.records.jobs import Claim, FunctionKind
+from evertick.base.records.jobs import Claim
 from evertick.base.records.retry import RetryPolicy
 from evertick.base.time_limit import FunctionTimeout
 from evertick.engine.jobs.mutations.batch import Batch, FenceLost, OpenBatch, Result, is_parked, run_batch, still_held
+from evertick.engine.jobs.workflows.memory import RunsInMemory
 from evertick.engine.jobs.workflows.open_runs import OpenRuns
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.executors import Work
@@ -30,6 +31,7 @@ from evertick.engine.runtime.metrics import JobEnded
 from evertick.rules.jobs.lifecycle import ended
 from evertick.rules.jobs.retry import retry_delay_ms
 from evertick.store.contract.store import Isolation, Transaction
+from evertick.store.transaction.unit_of_work import UnitOfWork
 
 _logger: Final = logging.getLogger("evertick.engine")
 
@@ -44,18 +46,22 @@ class BatchRunner:
 
     def __init__(self, deps: EngineDeps) -> None:
         self._deps = deps
+        self.memory = RunsInMemory(deps.settings.runs_in_memory, deps.runner.within_limit, deps.counters)
         self._unavailable = 0
         self.last_batch_complete = False
         """Whether the last commit held every mutation of its batch: none was left for want of time."""
 
     def work(self, batch: Batch) -> Work[list[Result]]:
         """The work of a batch's transaction. A caller that begins it by itself then calls `complete`."""
-        deps = self._deps
-        if not any(claim.kind is FunctionKind.WORKFLOW for claim in batch.claims):
+        deps, memory = self._deps, self.memory
+        if not batch.has_runs:
             return lambda transaction: run_batch(transaction, batch, deps)
 
         def work(transaction: Transaction) -> list[Result]:
-            return run_batch(transaction, batch, deps, runs=lambda tx, unit: OpenRuns(tx, unit, batch.claims, deps))
+            def runs(transaction: Transaction, unit: UnitOfWork) -> OpenRuns:
+                return OpenRuns(transaction, unit, batch.claims, deps, memory)
+
+            return run_batch(transaction, batch, deps, runs=runs)
 
         return work
 
@@ -78,7 +84,7 @@ class BatchRunner:
         """Wait for a run of a batch; returns what must be run after it."""
         counters = self._deps.counters
         try:
-            results = await running
+            results = await (self._in_memory(batch, running) if batch.has_runs else running)
         except FenceLost:
             counters.add("mutations_taken")
             return [] if batch.is_single else batch.halves()
@@ -112,6 +118,16 @@ class BatchRunner:
         done = {result.claim.id for result in results}
         self.last_batch_complete = len(done) == len(batch.claims)
         return batch.only([claim for claim in batch.claims if claim.id not in done])
+
+    async def _in_memory(self, batch: Batch, running: Awaitable[list[Result]]) -> list[Result]:
+        """As `running`; its runs stay in memory only if it is committed."""
+        try:
+            results = await running
+        except BaseException:
+            self.memory.drop(batch.claims)
+            raise
+        self.memory.keep(batch.claims)
+        return results
 
     async def _give_up(self, batch: Batch, error: Exception) -> list[Batch]:
         """End a mutation that cannot be committed as failed. Nothing of it is written but that."""

@@ -1,7 +1,8 @@
 """Open runs: those of a batch, from what the database has of them to what is written back.
 
-What is known of all runs of a batch is read at once, when its transaction begins. Each then goes on as far as it can
-(`rules/workflows/advance.py`), and ends or is *parked*: pending until its first timer, or until it is sent a message.
+What is known of all runs of a batch is read at once, when its transaction begins; the journals only of those that are
+not in memory (`memory.py`). Each then goes on as far as it can (`rules/workflows/advance.py`), and ends or is *parked*:
+pending until its first timer, or until it is sent a message.
 Rows of journals, ends and parked runs are written under the fence of the claims, in the commit that holds what the
 steps did.
 
@@ -12,24 +13,18 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from evertick.base.errors import ReplayMismatch
-from evertick.base.ids import JOB_PREFIX, JobId, full_pool
+from evertick.base.errors import QuotaExceeded, ReplayMismatch
+from evertick.base.ids import JOB_PREFIX, JobId, TenantId, full_pool
 from evertick.base.instants import MINUTE_MS, Instant
 from evertick.base.outcomes import Outcome, Raised, Returned
-from evertick.base.records.jobs import (
-    COMPLETION,
-    JOB_ERROR,
-    Claim,
-    Completion,
-    JobEnd,
-    JobError,
-    JobState,
-    NewJob,
-)
+from evertick.base.records.attributes import from_text, to_text
+from evertick.base.records.jobs import COMPLETION, JOB_ERROR, Claim, Completion, JobEnd, JobError, JobState, NewJob
+from evertick.base.records.journal import Row
 from evertick.base.records.logs import LogLine
 from evertick.base.records.retry import RETRY
 from evertick.base.records.runs import STEP, Message, RunRecord
 from evertick.engine.jobs.completion import cancel
+from evertick.engine.jobs.workflows.memory import RunsInMemory
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.rules.jobs.lifecycle import ended
 from evertick.rules.workflows.advance import Progress, advance
@@ -42,26 +37,39 @@ from evertick.store.transaction.unit_of_work import UnitOfWork
 
 _logger: Final = logging.getLogger("evertick.engine")
 
-MISMATCH_RETRY_MS: Final = MINUTE_MS
-"""A run whose code does not fit its journal is tried again after this time: the code may have been mended."""
+LOOK_AGAIN_MS: Final = MINUTE_MS
+"""A run whose code does not fit its journal is tried again after this time: the code may have been mended. So is one
+whose tenant has no room for the jobs of its steps: others may have ended.
+"""
 
 
 class OpenRuns:
     """The runs among the claims of a batch."""
 
-    def __init__(self, transaction: Transaction, unit: UnitOfWork, claims: Sequence[Claim], deps: EngineDeps) -> None:
+    def __init__(
+        self,
+        transaction: Transaction,
+        unit: UnitOfWork,
+        claims: Sequence[Claim],
+        deps: EngineDeps,
+        memory: RunsInMemory,
+    ) -> None:
         self._transaction = transaction
         self._unit = unit
         self._deps = deps
+        self._memory = memory
         ids = [claim.id for claim in claims]
         self._records = dict(transaction.get_runs(ids))
-        self._journals = transaction.load_journals([(each.id, each.generation) for each in self._records.values()])
+        in_memory = memory.lend(claims)
+        replayed = [(each.id, each.generation) for each in self._records.values() if each.id not in in_memory]
+        self._journals = transaction.load_journals(replayed)
         self._messages: dict[JobId, list[Message]] = {}
         for message in transaction.waiting_messages(ids):
             self._messages.setdefault(message.run_id, []).append(message)
         self._entries: list[Entry] = []
         self._new: list[RunRecord] = []
         self._changed: dict[JobId, RunRecord] = {}
+        self._attributes: dict[JobId, tuple[TenantId, str]] = {}
         self._taken: list[int] = []
         self._given_up: list[tuple[JobId, Claim]] = []
         self._parked: list[Parked] = []
@@ -75,24 +83,27 @@ class OpenRuns:
         self._unit.begin()
         around = _Around(self._unit, claim, self._deps)
         journal = self._journals.get(claim.id, [])
-        first = journal[0].outcome if journal else None
-        arguments = first.result if isinstance(first, Returned) else claim.args
         record = self._records.get(claim.id)
-        seed = claim.id if record is None else record.seed_of_generation
-        run = new_run(claim.id, self._deps.runner.workflow(claim, arguments), seed=seed)
+        run = self._memory.take(claim) or self._new_run(claim, journal, record)
+        waits_until: Instant | None = None
         try:
             progress = advance(run, journal, self._messages.get(claim.id, []), around)
             end = self._end_of(claim, run.end, progress, now=now)
-        except ReplayMismatch as error:
+            waits_until = None if run.has_ended else progress.due_at
+        except (ReplayMismatch, QuotaExceeded) as error:
             self._unit.undo_to(depth)
-            _logger.error("%s cannot go on: %s", claim.name, error, extra={"job_id": claim.id})
-            return _parked(claim, Instant(now + MISMATCH_RETRY_MS), error)
+            level = logging.ERROR if isinstance(error, ReplayMismatch) else logging.WARNING
+            _logger.log(level, "%s cannot go on: %s", claim.name, error, extra={"job_id": claim.id})
+            return _parked(claim, Instant(now + LOOK_AGAIN_MS), error)
         except BaseException as error:
             outcome = self._deps.runner.raised(self._unit, claim, error)  # raises what is no error of the run's
             self._unit.undo_to(depth)
             return self._ended(claim, outcome)
         finally:
-            run.evict()
+            if waits_until is None:
+                self._memory.evict(run, claim)
+            else:
+                self._memory.give(run, claim, waits_until - now)
         self._unit.keep()
         self._note(claim, record, run, progress)
         return end._replace(logs=around.logs)
@@ -103,9 +114,11 @@ class OpenRuns:
         transaction.insert_runs(self._new)
         transaction.append_journal(self._entries)
         transaction.save_runs(list(self._changed.values()))
+        transaction.save_attributes(self._attributes)
         transaction.take_messages(self._taken, now=now)
         self._new, self._entries, self._taken = [], [], []
         self._changed.clear()
+        self._attributes.clear()
 
     def finish(self) -> None:
         """After everything else of the batch is written: cancel what was given up, and wake runs that were sent
@@ -118,9 +131,20 @@ class OpenRuns:
 
     # -- helpers
 
+    def _new_run(self, claim: Claim, journal: Sequence[Row], record: RunRecord | None) -> Run:
+        first = journal[0].outcome if journal else None
+        arguments = first.result if isinstance(first, Returned) else claim.args
+        seed = claim.id if record is None else record.seed_of_generation
+        run = new_run(claim.id, self._deps.runner.workflow(claim, arguments), seed=seed)
+        run.attributes = from_text(None if record is None else record.attributes)  # the first row repeats them
+        return run
+
     def _end_of(self, claim: Claim, end: RunEnd | None, progress: Progress, *, now: Instant) -> JobEnd:
-        for job_id, call in progress.begun:
-            self._unit.schedule(self._job_of(job_id, call, claim, now))
+        jobs = [self._job_of(job_id, call, claim, now) for job_id, call in progress.begun]
+        if jobs:
+            self._deps.runner.check_quotas(self._unit, jobs, now=now)
+        for job in jobs:
+            self._unit.schedule(job)
         if end is None:
             return _parked(claim, progress.due_at)
         if isinstance(end, ContinuedAsNew):
@@ -137,6 +161,8 @@ class OpenRuns:
             self._new.append(record)
         elif run.progress is not None and run.progress != record.progress:
             record = self._changed[claim.id] = record._replace(progress=run.progress)
+        if (attributes := to_text(run.attributes)) != (record.attributes or ""):
+            self._attributes[claim.id] = claim.tenant, attributes
         self._entries += [Entry(claim.id, record.generation, row) for row in progress.rows]
         self._taken += progress.taken
         self._given_up += [(job_id, claim) for job_id in progress.given_up]
@@ -152,7 +178,7 @@ class OpenRuns:
         """The job as which a call begins. Its end is told to the run."""
         function = self._deps.runner.function(call.function)
         assert function is not None  # noqa: S101
-        options = call.options
+        options, retry = call.options, call.options.retry or function.retry
         return NewJob(
             id=job_id,
             kind=function.kind,
@@ -163,7 +189,7 @@ class OpenRuns:
             created_at=now,
             tenant=claim.tenant,
             parent_id=claim.id,
-            retry=None if options.retry is None else RETRY.value(options.retry),
+            retry=None if retry is None else RETRY.value(retry),
             on_complete=COMPLETION.value(Completion(claim.id, STEP, (), call.seq)),
             pool=function.pool if options.pool is None else full_pool(self._deps.app, options.pool),
         )

@@ -9,7 +9,7 @@ with e as materialized (
     update jobs
        set state = 'pending', due_at = e.due_at, failures = e.failures, crashes = e.crashes, error = e.error,
            worker_id = null, rank = e.due_at - jobs.priority * 60000,
-           stage = case when e.crashes >= 2 then 'suspect' else 'waiting' end
+           stage = case when jobs.stage = 'paused' then 'paused' when e.crashes >= 2 then 'suspect' else 'waiting' end
       from e
      where jobs.id = any (array(select id from e)) and jobs.id = e.id
        and (jobs.state, jobs.worker_id, jobs.attempt) is not distinct from ('in_progress', :worker_id, e.attempt)

@@ -1,9 +1,17 @@
 -- What further filters ask of a row of jobs or history; one that is null does not narrow. {says} asks whether :error is
--- part of an error's type and message as they are shown, in lower case and with JSON's escapes.
+-- part of an error's type and message as they are shown, in lower case and with JSON's escapes. :in_pool is "/mail", the end
+-- of the full name of a pool, "shop/mail". It shares a condition with :due_until: with one more, SQLite sorts rows that an
+-- index has in order.
    and (cast(:name as text) is null or name = :name)
    and (cast(:schedule_id as text) is null or schedule_id = :schedule_id)
    and (cast(:parent_id as text) is null or parent_id = :parent_id)
    and (cast(:key as text) is null or key = :key)
    and (cast(:due_from as bigint) is null or due_at >= :due_from)
-   and (cast(:due_until as bigint) is null or due_at < :due_until)
+   and case when cast(:in_pool as text) is null
+                 or substr('/' || coalesce(pool, 'default'),
+                           2 + length(coalesce(pool, 'default')) - length(cast(:in_pool as text))) = :in_pool
+            then cast(:due_until as bigint) is null or due_at < :due_until
+            else false end
+   and (cast(:kind as text) is null or kind = :kind and (
+        cast(:prefix as text) is null or substr(key, 1, length(cast(:prefix as text))) = :prefix))
    and (cast(:error as text) is null or {says})

@@ -5,6 +5,7 @@ select id, tenant, kind, name, state, requested_at, due_at, created_at, started_
   from jobs
  where tenant = :tenant {by} and state in ('pending', 'in_progress') and {id} {beyond} :beyond and {id} {within} :horizon
    and (:with_running = 1 or state <> 'in_progress' or kind <> 'action')
+{open}
 {narrowed}
  order by {id} {order}
  limit :limit

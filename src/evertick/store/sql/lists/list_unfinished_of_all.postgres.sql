@@ -8,6 +8,7 @@ select j.id, j.tenant, j.kind, j.name, j.state, j.requested_at, j.due_at, j.crea
                         and (:with_running = 1 or state <> 'in_progress' or kind <> 'action')
                         and (cast(:queues as text) is null
                              or state = 'pending' and position(' ' || queue || ' ' in :queues) > 0)
+{open}
 {narrowed}
                       order by {id} {order}
                       limit :limit) as j

@@ -9,6 +9,7 @@ select j.id, j.tenant, j.kind, j.name, j.state, j.requested_at, j.due_at, j.crea
                  where tenant = :tenant and name = names.value and {id} {beyond} :beyond and {id} {within} :horizon
                    and (:with_running = 1 or state <> 'in_progress' or kind <> 'action')
                    and (:queues is null or state = 'pending' and instr(:queues, ' ' || queue || ' ') > 0)
+{open}
 {narrowed}
                  order by {id} {order}
                  limit :limit)

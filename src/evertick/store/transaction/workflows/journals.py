@@ -8,6 +8,7 @@ from typing import Any, Final
 from evertick.base.ids import JobId, TenantId, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import Raised, Returned
+from evertick.base.records.attributes import from_text, value_text
 from evertick.base.records.jobs import FunctionKind, JobEnd, JobError
 from evertick.base.records.journal import CallKind, RowKind
 from evertick.base.records.journal import Row as JournalRow
@@ -16,8 +17,10 @@ from evertick.store.contract.notifications import DUE, Notification
 from evertick.store.contract.workflows import Entry, Parked
 from evertick.store.transaction.driver import Driver, Row
 
-RUN_COLUMNS: Final = ("run_id", "seed", "generation", "parent_seq", "progress")
+RUN_COLUMNS: Final = ("run_id", "seed", "generation", "parent_seq", "progress", "attributes")
 SAVED_COLUMNS: Final = ("generation", "progress", "run_id")
+SAVED_ATTRIBUTES: Final = ("attributes", "run_id")
+ATTRIBUTE_COLUMNS: Final = ("tenant", "name", "value", "run_id")
 JOURNAL_COLUMNS: Final = (
     "run_id", "generation", "position", "kind", "seq", "name", "at", "call", "arguments", "due_at", "attempt",
     "result", "error",
@@ -44,8 +47,33 @@ class SqlWorkflows(Driver):
         if runs:
             self._run_many("save_runs", SAVED_COLUMNS, [(run.generation, run.progress, run.id) for run in runs])
 
+    def save_attributes(self, attributes: Mapping[JobId, tuple[TenantId, str]]) -> None:
+        if not attributes:
+            return
+        self._run("delete_attributes", {"runs": json.dumps(sorted(attributes))})
+        self._run_many("save_attributes", SAVED_ATTRIBUTES, [(text, run) for run, (_, text) in attributes.items()])
+        rows = [
+            (tenant, name, value_text(value), run_id)
+            for run_id, (tenant, text) in attributes.items()
+            for name, value in from_text(text).items()
+        ]
+        if rows:
+            self._run_many("insert_attributes", ATTRIBUTE_COLUMNS, rows)
+
     def is_run(self, run_id: JobId, *, tenant: TenantId) -> bool:
         return bool(self._fetch("is_run", {"run_id": run_id, "tenant": tenant}))
+
+    def pause_run(self, run_id: JobId, *, tenant: TenantId) -> bool:
+        return bool(self._fetch("pause_run", {"id": run_id, "tenant": tenant}))
+
+    def resume_run(self, run_id: JobId, *, tenant: TenantId, now: Instant) -> bool:
+        resumed = bool(self._fetch("resume_run", {"id": run_id, "tenant": tenant, "now": now}))
+        if resumed:
+            self.hints.add(DUE[FunctionKind.WORKFLOW])
+        return resumed
+
+    def paused_runs(self, ids: Collection[JobId]) -> set[JobId]:
+        return {row[0] for row in self._fetch("paused_runs", {"runs": json.dumps(sorted(ids))})}
 
     def park_runs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId, now: Instant) -> set[JobId]:
         if not ends:
@@ -93,6 +121,10 @@ class SqlWorkflows(Driver):
         rows = self._fetch("waiting_messages", {"runs": json.dumps(sorted(ids))})
         rows.sort(key=itemgetter(0))
         return [Message(r[0], r[1], MessageKind(r[2]), r[3], r[4], _outcome(r[5], r[6])) for r in rows]
+
+    def count_waiting(self, run_id: JobId, *, limit: int) -> int:
+        [row] = self._fetch("count_waiting", {"run_id": run_id, "limit": limit})
+        return int(row[0])
 
     def take_messages(self, ids: Sequence[int], *, now: Instant) -> None:
         if ids:

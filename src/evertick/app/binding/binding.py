@@ -1,0 +1,191 @@
+"""Binding: schedule inside a transaction of the user's own: sqlite3, psycopg or SQLAlchemy, blocking or awaited.
+
+The job's row is written through that very connection, so it is there exactly if the rest of the transaction is.
+"""
+
+import sqlite3
+import sys
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Final, Protocol, TypeVar, cast
+
+from evertick.app.binding.async_drivers import AwaitedCursor, AwaitedSqlite
+from evertick.app.binding.bound import AsyncBoundScheduler, BoundScheduler
+from evertick.app.schedules.commands import ScheduleOperations
+from evertick.app.scheduling.job_builder import JobBuilder
+from evertick.app.transacting import Transact, Work
+from evertick.base.errors import EvertickError, Misuse, SchemaMismatch
+from evertick.store.contract.store import Transaction
+from evertick.store.place import USUAL_PLACES
+from evertick.store.sqlite.ownership import is_ours
+from evertick.store.sqlite.transaction import SqliteTransaction
+
+T = TypeVar("T")
+
+_SQLALCHEMY: Final = "sqlalchemy."
+IN_FAILED_TRANSACTION: Final = "25P02"
+FAILED_BEFORE: Final = "a statement of this transaction has failed, so nothing can follow it: roll back first"
+_DRIVERS: Final = "a SQLAlchemy AsyncSession or AsyncConnection, of any of the drivers aiosqlite, asyncpg and psycopg"
+
+
+class Awaited(Protocol):
+    """What can be awaited of SQLAlchemy's: an AsyncSession or AsyncConnection."""
+
+    def run_sync(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Coroutine[Any, Any, Any]:
+        """Call `fn` with what is blocking of it, and await the result."""
+        ...
+
+
+def bound(
+    target: Any, job_builder: JobBuilder, operations: ScheduleOperations, place: str | None
+) -> BoundScheduler | AsyncBoundScheduler:
+    """A scheduler on the connection behind `target`, awaited if the target is. `place` is that of Evertick's tables,
+    None if the app has not looked yet.
+
+    Raises Misuse if `target` is not a connection or session that can be used.
+    """
+    if type(target).__module__.startswith(_SQLALCHEMY) and hasattr(target, "run_sync"):
+
+        async def transact(work: Work[T]) -> T:
+            result: T = await target.run_sync(lambda blocking: _transact_on(blocking, place)(work))
+            return result
+
+        return AsyncBoundScheduler(job_builder, operations, transact)
+    _transact_on(target, place)  # what is no connection is refused now
+
+    def transact_now(work: Work[T]) -> T:
+        # Each time anew: a session begins its savepoints and its next transaction, also on another connection, only
+        # when it is asked for its connection.
+        return _transact_on(target, place)(work)
+
+    return BoundScheduler(job_builder, operations, transact_now)
+
+
+def _transact_on(target: Any, place: str | None) -> Transact:
+    """A way to run work on the connection behind `target`. Raises Misuse if there is none."""
+    connection = _driver_connection(target)
+    if isinstance(connection, sqlite3.Connection | AwaitedSqlite):
+        return partial(_on_sqlite, connection, place)
+    if isinstance(connection, AwaitedCursor):
+        return partial(_on_awaited_postgres, connection, place)
+    psycopg = sys.modules.get("psycopg")  # a program with such a connection has imported it
+    if psycopg is not None and isinstance(connection, psycopg.Connection):
+        return partial(_on_postgres, connection, place)
+    if type(connection).__module__.partition(".")[0] in ("aiosqlite", "asyncpg") or (
+        psycopg is not None and isinstance(connection, psycopg.AsyncConnection)
+    ):
+        raise Misuse(f"app.bind takes an asynchronous connection only through SQLAlchemy: {_DRIVERS}")
+    if getattr(type(connection), "is_of_function", False):
+        raise Misuse(
+            "app.bind takes a connection of your own; in a mutation use ctx.scheduler, part of its transaction"
+        )
+    raise Misuse(
+        f"cannot schedule on a {type(target).__module__}.{type(target).__name__}; "
+        f"give a sqlite3 or psycopg connection, a SQLAlchemy Connection or Session, or {_DRIVERS}"
+    )
+
+
+def _driver_connection(target: Any) -> Any:
+    """The driver's connection under a SQLAlchemy Session or Connection; anything else as it is."""
+    module = type(target).__module__
+    if not module.startswith(_SQLALCHEMY) or module.startswith("sqlalchemy.ext.asyncio."):
+        return target
+    if hasattr(target, "get_bind"):
+        target = target.connection()
+    elif hasattr(target, "in_transaction") and not target.in_transaction():
+        target.begin()  # as its first statement would: else its `commit` would find nothing to commit
+    if not hasattr(target, "dialect") or not hasattr(target, "connection"):
+        return target
+    pooled, driver = target.connection, target.dialect.driver
+    if driver == "aiosqlite":
+        return AwaitedSqlite(pooled.dbapi_connection)
+    if driver == "asyncpg" or (driver == "psycopg" and target.dialect.is_async):
+        return AwaitedCursor(pooled.dbapi_connection)
+    return pooled.driver_connection
+
+
+def _on_sqlite(connection: sqlite3.Connection | AwaitedSqlite, prefix: str | None, work: Work[T]) -> T:
+    # In sqlite3's legacy mode a transaction begins only before the driver sees a change coming, so begin it by hand;
+    # in autocommit mode the caller wants each statement for itself.
+    if connection.isolation_level is not None and not connection.in_transaction:
+        connection.execute("begin")
+    with _set(connection, row_factory=None, text_factory=str):
+        if prefix is None:
+            prefix = "" if is_ours(cast("sqlite3.Connection", connection), "") else USUAL_PLACES["sqlite"]
+        transaction = SqliteTransaction(connection, prefix=prefix)
+
+        def as_writer(_: Transaction) -> T:
+            transaction.begin_writing()  # what has read first could not write any more once another has written
+            return work(transaction)
+
+        return _explained(as_writer, transaction)
+
+
+def _on_postgres(connection: Any, schema: str | None, work: Work[T]) -> T:
+    from psycopg import Cursor
+    from psycopg.rows import tuple_row
+
+    from evertick.store.postgres.transaction import PostgresTransaction
+
+    with _set(connection, row_factory=tuple_row, cursor_factory=Cursor):
+        cursor = Cursor(connection)
+        return _told(work, PostgresTransaction(connection, schema=_schema(cursor, schema)), cursor)
+
+
+def _on_awaited_postgres(cursor: AwaitedCursor, schema: str | None, work: Work[T]) -> T:
+    from evertick.store.postgres.transaction import PostgresTransaction
+
+    return _told(work, PostgresTransaction(None, schema=_schema(cursor, schema), cursor=cursor), cursor)
+
+
+def _schema(cursor: Any, schema: str | None) -> str:
+    """The schema of Evertick's tables, where the app does not know it yet."""
+    from evertick.store.postgres.migration import has_plain_tables
+
+    if schema is not None:
+        return schema
+    try:
+        return "" if has_plain_tables(cursor) else USUAL_PLACES["postgres"]
+    except Exception as error:  # of any of the drivers
+        if getattr(error, "sqlstate", None) == IN_FAILED_TRANSACTION:
+            raise Misuse(FAILED_BEFORE) from error
+        raise
+
+
+def _told(work: Work[T], transaction: Any, cursor: Any) -> T:
+    """Do the work, and let its notification be sent when the transaction commits."""
+    from evertick.store.postgres.notifier import CHANNEL, payload_of
+
+    result = _explained(work, transaction)
+    if transaction.hints:
+        payload = {"channel": CHANNEL, "payload": payload_of(transaction.hints)}
+        cursor.execute(b"select pg_notify(%(channel)s, %(payload)s)", payload)
+    return result
+
+
+@contextmanager
+def _set(connection: Any, **ours: Any) -> Iterator[None]:
+    """Let the connection make rows as Evertick reads them, and afterwards as its owner does."""
+    theirs = {name: getattr(connection, name) for name in ours}
+    try:
+        for name, value in ours.items():
+            setattr(connection, name, value)
+        yield
+    finally:
+        for name, value in theirs.items():
+            setattr(connection, name, value)
+
+
+def _explained(work: Work[T], transaction: Transaction) -> T:
+    try:
+        return work(transaction)
+    except EvertickError as error:
+        if getattr(error.__cause__, "sqlstate", None) == IN_FAILED_TRANSACTION:
+            raise Misuse(FAILED_BEFORE) from error
+        if isinstance(error, SchemaMismatch):
+            raise Misuse(
+                "this connection's database has no Evertick tables of this version: bind a connection to the app's own "
+                "database, and run `evertick migrate` there first"
+            ) from error
+        raise

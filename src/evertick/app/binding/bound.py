@@ -1,0 +1,67 @@
+"""Schedulers on a connection of the user's: jobs belong to what that connection commits."""
+
+from typing import TYPE_CHECKING
+
+from evertick.app.scheduling.job_builder import JobBuilder, Request
+from evertick.app.scheduling.schedulers import AwaitedScheduler, BlockingScheduler
+from evertick.app.transacting import Transact, TransactAsync
+from evertick.base.ids import JobId
+from evertick.base.records.jobs import Stop
+
+if TYPE_CHECKING:
+    from evertick.app.schedules.api import AsyncSchedules, Schedules
+    from evertick.app.schedules.commands import ScheduleOperations
+
+
+class BoundScheduler(BlockingScheduler):
+    """`app.bind(connection)`: jobs belong to the transaction that is open on that connection, or begins there."""
+
+    def __init__(self, job_builder: JobBuilder, operations: "ScheduleOperations", transact: Transact) -> None:
+        super().__init__(job_builder, operations.tenant)
+        self._operations = operations
+        self._transact = transact
+
+    @property
+    def schedules(self) -> "Schedules":
+        """Schedules that are created, changed and read in the connection's transaction, like `app.schedules`."""
+        from evertick.app.schedules.api import Schedules
+
+        return Schedules(self._operations, self._transact, self._transact)
+
+    def cancel(self, job_id: JobId | str) -> None:
+        """Cancel a job when the connection's transaction commits, like `Scheduler.cancel`."""
+        self._transact(self._cancel_work(job_id))
+
+    def stop(self, job_id: JobId | str) -> None:
+        """Stop a job when the connection's transaction commits, like `Scheduler.stop`."""
+        self._transact(self._cancel_work(job_id, Stop.FORCE))
+
+    def _schedule(self, request: Request) -> list[JobId]:
+        return self._transact(self._place_work(self._draft(request), None, request.now))
+
+
+class AsyncBoundScheduler(AwaitedScheduler):
+    """`app.bind(async_session)`: as `BoundScheduler`, and every call is awaited."""
+
+    def __init__(self, job_builder: JobBuilder, operations: "ScheduleOperations", transact: TransactAsync) -> None:
+        super().__init__(job_builder, operations.tenant)
+        self._operations = operations
+        self._transact = transact
+
+    @property
+    def schedules(self) -> "AsyncSchedules":
+        """As `BoundScheduler.schedules`, awaited."""
+        from evertick.app.schedules.api import AsyncSchedules
+
+        return AsyncSchedules(self._operations, self._transact, self._transact)
+
+    async def cancel(self, job_id: JobId | str) -> None:
+        """As `BoundScheduler.cancel`, awaited."""
+        await self._transact(self._cancel_work(job_id))
+
+    async def stop(self, job_id: JobId | str) -> None:
+        """As `BoundScheduler.stop`, awaited."""
+        await self._transact(self._cancel_work(job_id, Stop.FORCE))
+
+    async def _schedule(self, request: Request) -> list[JobId]:
+        return await self._transact(self._place_work(self._draft(request), None, request.now))

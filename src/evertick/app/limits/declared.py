@@ -1,0 +1,102 @@
+"""Pools that are declared in code: `mail = app.pool("mail", running=5, retry=Retry(3))`.
+
+A worker brings the database in line at its start, as it does with crons. What the code declares is kept beside the
+limits, and written again only when the declaration has changed: so a change at run time (`app.pools.set`) holds until
+then, and of code and command line the last change counts.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Final
+
+from evertick.app.functions.options import check_pool
+from evertick.base.errors import Misuse, RegistrationError
+from evertick.base.records.pools import NO_LIMITS, PoolLimits
+from evertick.base.records.retry import RetryPolicy
+
+if TYPE_CHECKING:
+    from evertick.app.transacting import Work
+    from evertick.store.contract.store import Transaction
+
+NUMBERS: Final = ("running", "per_tenant", "starts_per_minute")
+
+
+class Pool(str):
+    """A pool that was declared in code. It is its name, wherever the name of a pool is taken."""
+
+    limits: PoolLimits
+    """Its limits, unless they are changed at run time."""
+    retry: RetryPolicy | None
+    """How its actions are tried again, where neither they nor their callers say so."""
+
+    def __new__(cls, name: str, limits: PoolLimits, retry: RetryPolicy | None = None) -> "Pool":
+        """Raises Misuse for what cannot be the name of a pool, and for a retry that is no policy."""
+        check_pool(name)
+        if retry is not None and not isinstance(retry, RetryPolicy):
+            raise Misuse(f"retry= takes a policy such as Retry(5), not {retry!r}")
+        pool = super().__new__(cls, name)
+        pool.limits, pool.retry = limits, retry
+        return pool
+
+
+class DeclaredPools:
+    """The pools of an app's code, by name."""
+
+    def __init__(self) -> None:
+        self._pools: dict[str, Pool] = {}
+
+    def add(self, pool: Pool, in_use: Iterable[str]) -> Pool:
+        """Declare a pool. Raises RegistrationError if it is declared already, or if functions in it came before."""
+        if pool in self._pools:
+            raise RegistrationError(f"the pool {str(pool)!r} is declared twice; give it its limits in one place")
+        if pool.retry is not None and (functions := sorted(in_use)):
+            raise RegistrationError(
+                f"declare the pool {str(pool)!r} before the functions in it, which take its retry: {functions[0]}"
+            )
+        self._pools[pool] = pool
+        return pool
+
+    def retry_of(self, name: str) -> RetryPolicy | None:
+        """How the actions of a pool are tried again by default."""
+        pool = self._pools.get(name)
+        return None if pool is None else pool.retry
+
+    def sync(self) -> "Work[Mapping[str, PoolLimits]] | None":
+        """Write the declarations that have changed; returns the limits that were written. None without declarations."""
+        return self._sync if self._pools else None
+
+    def log(self, written: Mapping[str, PoolLimits]) -> None:
+        """Log the limits that were written."""
+        import logging  # a program that only registers functions does without
+
+        logger = logging.getLogger("evertick.engine")
+        for name, limits in written.items():
+            given = {each: value for each, value in asdict(limits).items() if value is not None and each in NUMBERS}
+            words = ", ".join(f"{each}={value}" for each, value in given.items())
+            logger.info("the pool %s is declared with %s", name, words or "no limits")
+
+    def _sync(self, transaction: "Transaction") -> Mapping[str, PoolLimits]:
+        declared, limits = transaction.declared_pools(), transaction.pool_limits()
+        written = {}
+        for pool in self._pools.values():
+            declaration = _declaration(pool.limits)
+            if declared.get(pool) == declaration:
+                continue
+            paused = limits.get(pool, NO_LIMITS).paused
+            written[str(pool)] = replace(pool.limits, paused=paused)
+            transaction.declare_pool(str(pool), written[str(pool)], declaration)
+        return written
+
+
+def origin_of(limits: PoolLimits, declared: str | None) -> str:
+    """Where the limits of a pool come from: "code", "changed", "set" or ""; see `PoolView`."""
+    if declared is not None:
+        return "code" if _declaration(limits) == declared else "changed"
+    return "" if _declaration(limits) is None else "set"
+
+
+def _declaration(limits: PoolLimits) -> str | None:
+    """The limits as they are kept to be compared; None for none, which is as if nothing was declared."""
+    given = {name: getattr(limits, name) for name in NUMBERS}
+    return json.dumps(given) if any(value is not None for value in given.values()) else None

@@ -1,0 +1,66 @@
+"""Which runs are meant: the filters of lists of runs."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, Final, TypedDict, Unpack
+
+from evertick.app.scheduling.choice import name_of
+from evertick.app.scheduling.job_builder import moment
+from evertick.base.errors import Misuse
+from evertick.base.ids import TenantId
+from evertick.base.records.attributes import Value, changed, checked, value_text
+from evertick.base.records.jobs import JobFilter, JobState
+from evertick.base.records.run_states import OPEN, RunFilter, RunState
+
+STATES: Final = tuple(state.value for state in RunState)
+
+
+class RunsWhere(TypedDict, total=False):
+    """The filters; each that is given narrows the choice."""
+
+    state: str | Iterable[str]
+    prefix: str | None
+    attributes: Mapping[str, Value] | None
+    started_from: datetime | float | None
+    started_until: datetime | float | None
+
+
+def runs_where(tenant: TenantId, workflow: Any = None, **where: Unpack[RunsWhere]) -> JobFilter:
+    """The filter for the store. Raises Misuse, InvalidDelay."""
+    if unknown := sorted(where.keys() - RunsWhere.__annotations__):
+        raise Misuse(f"runs are not chosen by {unknown[0]}=; there are {', '.join(RunsWhere.__annotations__)}")
+    given = where.get("state", ())
+    states = {_state(each) for each in ([given] if isinstance(given, str) else given)}
+    if "state" in where and not states:
+        raise Misuse("state= names no state; leave it out for runs in every state")
+    started_from, started_until = where.get("started_from"), where.get("started_until")
+    prefix = where.get("prefix")
+    if prefix is not None and (not isinstance(prefix, str) or not prefix):
+        raise Misuse(f"prefix= takes a text, not {prefix!r}")
+    asked = tuple(state for state in OPEN if state in states)
+    return JobFilter(
+        tenant=tenant,
+        states=tuple(sorted({JobState.PENDING if state in OPEN else JobState(state) for state in states})),
+        name=name_of(workflow),
+        runs=RunFilter(
+            open_states=() if asked == OPEN else asked,
+            prefix=prefix,
+            attributes=_attributes(where.get("attributes")),
+            started_from=None if started_from is None else moment(started_from),
+            started_until=None if started_until is None else moment(started_until),
+        ),
+    )
+
+
+def _attributes(given: Mapping[str, Value] | None) -> tuple[tuple[str, str], ...]:
+    attributes = checked({} if given is None else given)
+    if removed := [name for name, value in attributes.items() if value is None]:
+        raise Misuse(f"attributes= takes the value that {removed[0]!r} has, not None")
+    return tuple((name, value_text(value)) for name, value in changed({}, attributes).items())
+
+
+def _state(given: str) -> RunState:
+    try:
+        return RunState(given)
+    except ValueError:
+        raise Misuse(f"{given!r} is no state of a run; there are {', '.join(STATES)}") from None

@@ -1,0 +1,68 @@
+"""Attributes of workflow runs: a few names with plain values, by which lists find runs."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from evertick.base.errors import LimitExceeded, Misuse, ValueTooLarge
+
+ATTRIBUTES_MAX: Final = 20
+"""Attributes of one run."""
+NAME_CHARS_MAX: Final = 64
+TEXT_CHARS_MAX: Final = 255
+INTEGER_MAX: Final = 2**63 - 1
+
+Value = str | int | bool
+
+
+def checked(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Attributes as they were given; None stands for one that is removed.
+
+    Raises Misuse for names and values that cannot be, ValueTooLarge for a text that is too long.
+    """
+    if not isinstance(given, Mapping):
+        raise Misuse(f"attributes are names with values, {{'customer': 'c7'}}, not {given!r}")
+    for name, value in given.items():
+        if not isinstance(name, str) or not 1 <= len(name) <= NAME_CHARS_MAX or not name.isprintable():
+            shown = repr(name)[: 2 * NAME_CHARS_MAX]
+            raise Misuse(f"{shown} cannot name an attribute: it is printable text of 1 to {NAME_CHARS_MAX} characters")
+        _check_value(name, value)
+    return dict(given)
+
+
+def changed(attributes: Mapping[str, Value], changes: Mapping[str, Any]) -> dict[str, Value]:
+    """Attributes after changes that are `checked`. Raises LimitExceeded if they are too many."""
+    merged = {name: value for name, value in {**attributes, **changes}.items() if value is not None}
+    if len(merged) > ATTRIBUTES_MAX:
+        raise LimitExceeded(f"a run has at most {ATTRIBUTES_MAX} attributes, and these are {len(merged)}")
+    return merged
+
+
+def to_text(attributes: Mapping[str, Value]) -> str:
+    """Attributes as JSON text, the same for the same ones; "" for none."""
+    return json.dumps(attributes, sort_keys=True) if attributes else ""
+
+
+def from_text(text: str | None) -> dict[str, Value]:
+    """Attributes from `to_text`."""
+    return json.loads(text) if text else {}
+
+
+def value_text(value: Value) -> str:
+    """A value as the index has it: JSON, so that 7, true and their texts differ."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _check_value(name: str, value: Any) -> None:
+    if isinstance(value, str):
+        if len(value) > TEXT_CHARS_MAX:
+            raise ValueTooLarge(
+                f"the attribute {name!r} is a text of {len(value)} characters; the limit is {TEXT_CHARS_MAX}"
+            )
+        if any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise Misuse(f"the attribute {name!r} is a text with a lone surrogate, which has no UTF-8")
+    elif type(value) is int:
+        if not -INTEGER_MAX - 1 <= value <= INTEGER_MAX:
+            raise Misuse(f"the attribute {name!r} is a number beyond 64 bits; write it as a text")
+    elif value is not None and not isinstance(value, bool):
+        raise Misuse(f"the attribute {name!r} is {type(value).__name__}; it takes str, int or bool, None to remove it")

@@ -1,0 +1,1 @@
+"""`evertick workflow`: runs of workflows, started, read, signaled and ended."""

@@ -1,0 +1,127 @@
+"""`evertick workflow signal`, `cancel`, `terminate` and `restart`."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from evertick.app.transacting import Work
+from evertick.app.workflows.operations import has_ended
+from evertick.base.errors import Conflict, EvertickError
+from evertick.cli.core.databases import data_options
+from evertick.cli.core.escaping import printable
+from evertick.cli.core.exits import Exit, exit_code_of
+from evertick.cli.core.output import OutputOptions, row_options
+from evertick.cli.root import fail
+from evertick.cli.schedule.spec_flags import parse_json
+from evertick.cli.workflow.runs import write_run
+from evertick.cli.workflow.session import RunSession, open_runs
+
+
+class RunEnded(Conflict):
+    """The run has ended, or is not paused, so there is nothing to do."""
+
+    code = "run_ended"
+
+
+@click.command()
+@click.argument("run_id", metavar="ID")
+@click.argument("event")
+@click.argument("value", required=False)
+@click.option("--key", metavar="KEY", help="Of several events with a key the run sees the first one.")
+@data_options
+def signal(run_id: str, event: str, value: str | None, key: str | None, db: str | None) -> None:
+    """Send EVENT to a run, which takes it with step.wait_for. VALUE is read as JSON if it is, else as text."""
+    with open_runs(db) as session:
+        session.write(session.runs.signal(run_id, event, _value(value), key=key))
+    click.echo(f"sent {printable(event)} to {printable(run_id)}", err=True)
+
+
+@click.command()
+@click.argument("run_ids", metavar="ID...", nargs=-1, required=True)
+@data_options
+def cancel(run_ids: tuple[str, ...], db: str | None) -> int:
+    """Ask runs to end: their code meets CancelledError where it waits, and can clean up. An ended one is refused."""
+    with open_runs(db) as session:
+        return each_run(session, run_ids, session.runs.cancel, "asked {} to end")
+
+
+@click.command()
+@click.argument("run_ids", metavar="ID...", nargs=-1, required=True)
+@data_options
+def terminate(run_ids: tuple[str, ...], db: str | None) -> int:
+    """End runs at once: none of their code runs any more. An ended one is refused."""
+    with open_runs(db) as session:
+        return each_run(session, run_ids, session.runs.terminate, "terminated {}")
+
+
+@click.command()
+@click.argument("run_ids", metavar="ID...", nargs=-1, required=True)
+@data_options
+def pause(run_ids: tuple[str, ...], db: str | None) -> int:
+    """Let runs take no further step until they are resumed or canceled. An ended one is refused.
+
+    Events are kept, and timers that come due meanwhile are seen when the run is resumed.
+    """
+    with open_runs(db) as session:
+        return each_run(session, run_ids, session.runs.pause, "paused {}")
+
+
+@click.command()
+@click.argument("run_ids", metavar="ID...", nargs=-1, required=True)
+@data_options
+def resume(run_ids: tuple[str, ...], db: str | None) -> int:
+    """Let paused runs go on. One that is not paused is refused."""
+    with open_runs(db) as session:
+        return each_run(session, run_ids, session.runs.resume, "resumed {}")
+
+
+@click.command()
+@click.argument("run_id", metavar="ID")
+@click.option("--step", metavar="STEP", help="Its number or name in the history; steps before it stay.")
+@data_options
+@row_options
+def restart(run_id: str, step: str | None, db: str | None, out: OutputOptions) -> None:
+    """Run a workflow again as a new run, from one of its steps or from the beginning; prints the new id.
+
+    A run that has not ended is terminated.
+    """
+    chosen: int | str | None = int(step) if step is not None and step.isdecimal() else step
+    with open_runs(db) as session:
+        again = session.write(session.runs.restart(run_id, step=chosen))
+        if out.is_data or out.fields is not None:
+            write_run(session, session.read(session.runs.get(again)), out)
+        elif not out.is_none:
+            click.echo(again)
+
+
+# -- helpers
+
+
+def each_run(session: RunSession, run_ids: tuple[str, ...], change: Callable[[str], Work[bool]], says: str) -> int:
+    """Change run by run, each in a transaction; returns the exit code."""
+    codes = []
+    for run_id in run_ids:
+        try:
+            if not session.write(change(run_id)):
+                run = session.read(session.runs.get(run_id))
+                is_open = not has_ended(run)
+                raise RunEnded(f"run {run.id} {f'is {run.state}' if is_open else f'has ended already ({run.state})'}")
+        except EvertickError as error:
+            codes.append(fail(str(error), exit_code_of(error)))
+        else:
+            codes.append(int(Exit.OK))
+            click.echo(says.format(printable(run_id)), err=True)
+    failures = [code for code in codes if code]
+    return Exit.PARTLY if failures and len(failures) < len(codes) else max(failures, default=Exit.OK)
+
+
+def _value(text: str | None) -> Any:
+    if text is None:
+        return None
+    try:
+        json.loads(text)
+    except ValueError:
+        return text
+    return parse_json(text)

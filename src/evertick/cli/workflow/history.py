@@ -1,0 +1,100 @@
+"""`evertick workflow history`: what a run has done, as a timeline in the terminal or as data."""
+
+import shutil
+from typing import Final
+
+import click
+
+from evertick.api.workflows import RunHistory, RunStep, RunView
+from evertick.app.workflows.operations import has_ended
+from evertick.base.instants import Instant, from_datetime
+from evertick.base.records.jobs import JobError
+from evertick.base.records.journal import CallKind
+from evertick.cli.core.databases import data_options
+from evertick.cli.core.durations import length
+from evertick.cli.core.escaping import printable
+from evertick.cli.core.output import OutputOptions, output_option, words_of
+from evertick.cli.core.watching import refreshed, watch_option
+from evertick.cli.dev.lines import error_line
+from evertick.cli.workflow.runs import words_of_run
+from evertick.cli.workflow.session import RunSession, open_runs
+from evertick.cli.workflow.timeline import Span, bars
+
+FIELDS: Final = ("step", "name", "kind", "outcome", "started_at", "duration")
+BAR_MIN, BAR_MAX, WORDS_WIDTH = 16, 60, 80
+OUTCOME_CHARS: Final = 60
+LIMIT_DEFAULT: Final = 200
+WAITING: Final = frozenset({CallKind.SLEEP, CallKind.TIMER, CallKind.EVENT})
+
+
+@click.command()
+@click.argument("run_id", metavar="ID")
+@click.option("--limit", type=click.IntRange(1), default=LIMIT_DEFAULT, show_default=True, help="So many last steps.")
+@watch_option
+@data_options
+@output_option
+def history(run_id: str, limit: int, db: str | None, out: OutputOptions) -> int:
+    """Draw what a run has done: a line and a bar for each step. Long idle times are folded, drawn as dots.
+
+    -o json writes the whole history, which evertick.testing.replay takes; -o jsonl its events, one a line.
+    """
+    with open_runs(db) as session:
+        return refreshed(session.store, out, lambda: _write(session, run_id, limit, out))
+
+
+def _write(session: RunSession, run_id: str, limit: int, out: OutputOptions) -> None:
+    run, found = session.read(lambda tx: (session.runs.get(run_id)(tx), session.runs.history(run_id)(tx)))
+    if out.output == "json":
+        out.write_json(found.to_json())
+    elif out.output == "jsonl":
+        for event in found.events:
+            out.write_json(event.to_json())
+    elif not out.is_none:
+        _draw(run, found, limit, out, session.now)
+
+
+def _draw(run: RunView, found: RunHistory, limit: int, out: OutputOptions, now: Instant) -> None:
+    """Write the steps for people: with bars where columns are aligned."""
+    steps = found.steps()
+    last, fields = steps[-limit:], list(FIELDS)
+    shown = [_words(step, run) for step in last]
+    if out.is_table:
+        click.echo(_headline(run, out, now))
+        width = max(BAR_MIN, min(BAR_MAX, shutil.get_terminal_size().columns - WORDS_WIDTH))
+        end = now if run.completed_at is None else from_datetime(run.completed_at)
+        for words, bar in zip(shown, bars([_span(step, end) for step in last], width), strict=True):
+            words["timeline"] = bar
+        fields.append("timeline")
+    out.write_rows([], shown, fields)
+    if len(steps) > limit:
+        click.echo(f"these are the last {limit} of {len(steps):,} steps; there are more: --limit", err=True)
+    if not steps:
+        click.echo("no steps" if has_ended(run) else "no steps yet", err=True)
+
+
+def _words(step: RunStep, run: RunView) -> dict[str, str]:
+    """A step as text. Times are exact: that of a step is read beside others."""
+    words = words_of(step, OutputOptions(time_style="iso").moments(Instant(0)))
+    words["duration"] = "" if step.duration_ms is None else length(step.duration_ms)
+    if step.outcome == "running":
+        waits = "waits" if step.kind in WAITING else "runs"
+        words["outcome"] = "not ended" if has_ended(run) else waits
+    elif step.error is not None:
+        said = error_line(JobError(step.error["type"], step.error["message"]))
+        words["outcome"] = f"failed: {said if len(said) <= OUTCOME_CHARS else f'{said[:OUTCOME_CHARS]}…'}"
+    return words
+
+
+def _span(step: RunStep, now: Instant) -> Span:
+    start = from_datetime(step.started_at)
+    end = max(start, now) if step.ended_at is None else from_datetime(step.ended_at)
+    return Span(start, end, step.kind in WAITING)
+
+
+def _headline(run: RunView, out: OutputOptions, now: Instant) -> str:
+    """The run in a line."""
+    words = words_of_run(run, out.moments(now))
+    moments = (("started", "created_at"), ("wakes", "wakes_at"), ("ended", "completed_at"))
+    parts = [run.workflow, run.id, run.key or "", run.state.value]
+    parts += [f"{what} {words[field]}" for what, field in moments if words[field]]
+    return printable("  ".join(part for part in (*parts, words["error"]) if part))

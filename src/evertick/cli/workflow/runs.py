@@ -1,0 +1,140 @@
+"""`evertick workflow list` and `get`."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Final
+
+import click
+
+from evertick.api.workflows import RunView
+from evertick.app.functions_by_name import require_seen
+from evertick.app.paging import PAGE_MAX
+from evertick.app.workflows.choice import STATES, RunsWhere
+from evertick.base.instants import to_datetime
+from evertick.base.records.attributes import Value
+from evertick.base.records.jobs import JobError
+from evertick.cli.core.databases import chosen_tenant, data_options
+from evertick.cli.core.escaping import printable_lines
+from evertick.cli.core.flags import flag, flags
+from evertick.cli.core.output import MomentWriter, OutputOptions, row_options, words_of
+from evertick.cli.core.watching import refreshed, watch_option
+from evertick.cli.dev.lines import error_line
+from evertick.cli.job.choosing import moment_of
+from evertick.cli.workflow.session import RunSession, open_runs
+from evertick.store.contract.store import Store
+
+LIST_FIELDS: Final = ("id", "key", "workflow", "state", "created_at", "wakes_at", "completed_at", "error")
+"""The columns of the table unless --fields is given."""
+LIMIT_DEFAULT: Final = 50
+ATTRIBUTE_HELP: Final = 'Repeatable. 7 is a number, true and false are booleans, "7" in quotes is a text.'
+_INTEGER: Final = re.compile("-?(0|[1-9][0-9]*)")
+
+
+def attributes_of(words: Sequence[str]) -> dict[str, Value]:
+    """Attributes of the command line, NAME=VALUE. Raises click.UsageError."""
+    attributes: dict[str, Value] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or name in attributes:
+            raise click.UsageError(f"--attribute takes NAME=VALUE, each name once, not {word!r}")
+        is_text = value not in ("true", "false") and not _INTEGER.fullmatch(value)
+        if is_text:
+            is_quoted = len(value) > 1 and value[0] == value[-1] == '"'
+            attributes[name] = value[1:-1] if is_quoted else value
+        else:
+            attributes[name] = json.loads(value)
+    return attributes
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilters:
+    """Which runs are listed."""
+
+    workflow: str | None = flag("--workflow", metavar="NAME", help="Runs of this workflow, such as app.onboard.")
+    states: tuple[str, ...] = flag("--state", default=(), type=click.Choice(STATES), help="Repeatable.")
+    prefix: str | None = flag("--prefix", metavar="TEXT", help="Runs whose key or id begins with this.")
+    attributes: tuple[str, ...] = flag("--attribute", default=(), metavar="NAME=VALUE", help=ATTRIBUTE_HELP)
+    since: str | None = flag("--since", metavar="TIME", help="Runs started at this time or later, such as now-1h.")
+    until: str | None = flag("--until", metavar="TIME", help="Runs started before this time.")
+    limit: int = flag("--limit", type=click.IntRange(1, PAGE_MAX), default=LIMIT_DEFAULT, show_default=True)
+    cursor: str | None = flag("--cursor", metavar="ID", help="Go on after this run: where a page has ended.")
+
+    def where(self, store: Store) -> RunsWhere:
+        """The filters as `app.workflows.list` takes them. Raises InvalidSpec."""
+        where: RunsWhere = {"prefix": self.prefix, "attributes": attributes_of(self.attributes)}
+        if self.states:
+            where["state"] = self.states
+        if (since := moment_of(store, self.since, "--since")) is not None:
+            where["started_from"] = to_datetime(since)
+        if (until := moment_of(store, self.until, "--until")) is not None:
+            where["started_until"] = to_datetime(until)
+        return where
+
+
+@click.command("list")
+@flags(RunFilters, "filters")
+@watch_option
+@data_options
+@row_options
+def list_runs(filters: RunFilters, db: str | None, out: OutputOptions) -> int:
+    """List the runs of workflows, the newest first."""
+    chosen = out.columns(RunView.names(), LIST_FIELDS)
+    with open_runs(db) as session:
+        return refreshed(session.store, out, lambda: _write_list(session, filters, chosen, out))
+
+
+def _write_list(session: RunSession, filters: RunFilters, chosen: list[str], out: OutputOptions) -> None:
+    where = filters.where(session.store)
+    page = session.read(session.runs.list(filters.workflow, limit=filters.limit, cursor=filters.cursor, **where))
+    is_empty = not page.runs and page.cursor is None
+    if is_empty and filters.workflow is not None:
+        session.read(partial(require_seen, name=filters.workflow, tenant=chosen_tenant()))
+    moment = out.moments(session.now)
+    out.write_rows([run.to_json() for run in page.runs], [words_of_run(run, moment) for run in page.runs], chosen)
+    if is_empty and out.tells_of_nothing:
+        click.echo("no runs", err=True)
+    if page.cursor is None or out.is_none:
+        return
+    if len(page.runs) < filters.limit:
+        click.echo(f"only some of the runs were looked through; go on with --cursor {page.cursor}", err=True)
+    elif filters.limit == LIMIT_DEFAULT:
+        click.echo(
+            f"these are the newest {filters.limit}; there are more: --limit, or --cursor {page.cursor}", err=True
+        )
+
+
+@click.command("get")
+@click.argument("run_id", metavar="ID")
+@data_options
+@row_options
+def get_run(run_id: str, db: str | None, out: OutputOptions) -> None:
+    """Show one run by its id or key: its state, its progress, its result or error."""
+    with open_runs(db) as session:
+        write_run(session, session.read(session.runs.get(run_id)), out)
+
+
+def write_run(session: RunSession, run: RunView, out: OutputOptions) -> None:
+    """Write one run; people see where its error was raised."""
+    chosen = out.columns(RunView.names(), RunView.names())
+    relative, exact = out.moments(session.now), OutputOptions(time_style="iso").moments(session.now)
+
+    def moment(at: datetime | None) -> str:
+        return f"{exact(at)} ({relative(at)})" if at is not None and out.is_table else exact(at)
+
+    out.write_one(run.to_json(), words_of_run(run, moment), chosen)
+    trace = None if run.error is None else run.error.get("traceback")
+    if trace and out.tells_of_nothing and out.fields is None:
+        click.echo(f"\n{printable_lines(trace)}")
+
+
+def words_of_run(run: RunView, moment: MomentWriter) -> dict[str, str]:
+    """A run as text."""
+    words = words_of(run, moment)
+    error = run.error
+    if error is not None:
+        words["error"] = error_line(JobError(error["type"], error["message"], error["traceback"]))
+    return words

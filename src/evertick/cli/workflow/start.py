@@ -1,0 +1,122 @@
+"""`evertick workflow start` and `wait`: a run from its beginning to its end.
+
+`start` imports the app, which the name of the workflow's module names, to check the arguments; the run goes on in the
+app's worker.
+"""
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from evertick.api.workflows import RunView
+from evertick.app.functions.options import OnConflict
+from evertick.app.workflows.operations import has_ended
+from evertick.base.records.run_states import RunState
+from evertick.cli.core.change_waiter import ChangeWaiter
+from evertick.cli.core.databases import chosen_tenant, data_options
+from evertick.cli.core.escaping import printable
+from evertick.cli.core.exits import Exit
+from evertick.cli.core.flags import flag, flags, shared
+from evertick.cli.core.output import OutputOptions, row_options
+from evertick.cli.run import CallFlags, encoded, given_arguments, opened
+from evertick.cli.schedule.flags import window
+from evertick.cli.workflow.runs import ATTRIBUTE_HELP, attributes_of, write_run
+from evertick.cli.workflow.session import RunSession, open_runs, session_on
+
+if TYPE_CHECKING:
+    from evertick.app.app import App
+
+LOOK_EVERY_S: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class StartFlags(CallFlags):
+    """The arguments of a run, under which id it is started, and whether its end is waited for."""
+
+    key: str | None = flag("--id", "--key", metavar="KEY", help="An id of yours; only one unfinished run has it.")
+    on_conflict: str = flag(
+        "--on-conflict", type=click.Choice([each.value for each in OnConflict]), default=OnConflict.KEEP.value,
+        show_default=True, help="If an unfinished run has the id: keep it, refuse, or cancel it and start.",
+    )  # fmt: skip
+    attributes: tuple[str, ...] = flag("--attribute", default=(), metavar="NAME=VALUE", help=ATTRIBUTE_HELP)
+    wait: bool = flag("--wait", default=False, help="Wait for the run's end; the exit code tells how it ended.")
+    timeout: str | None = flag("--timeout", metavar="DURATION", help="With --wait: wait no longer than this.")
+    db: str | None = shared(data_options)
+
+
+@click.command()
+@click.argument("workflow")
+@flags(StartFlags, "how")
+@row_options
+def start(workflow: str, how: StartFlags, out: OutputOptions) -> int:
+    """Start a run of WORKFLOW (module.function) and print its id; its app's worker runs it.
+
+    Arguments are NAME=VALUE, as for `evertick run`. With --wait: 0 if the run succeeded, 1 if it failed or was
+    canceled, 8 if it did not end in time.
+    """
+    if how.timeout is not None and not how.wait:
+        raise click.UsageError("--timeout limits --wait")
+    given = given_arguments(how.json_words, how.json_file)
+    out.columns(RunView.names(), ())
+    with opened(workflow, how.app_file, how.db) as (app, store):
+        run_id = _start(app, workflow, given, how)
+        session = session_on(store)
+        if how.wait:
+            return _wait(session, run_id, how.timeout, out)
+        _say_if_alone(session)
+        if out.is_data or out.fields is not None:
+            write_run(session, session.read(session.runs.get(run_id)), out)
+        elif not out.is_none:
+            click.echo(run_id)
+        return Exit.OK
+
+
+@click.command()
+@click.argument("run_id", metavar="ID")
+@click.option("--timeout", metavar="DURATION", help="Wait no longer than this, such as 30s.")
+@data_options
+@row_options
+def wait(run_id: str, timeout: str | None, db: str | None, out: OutputOptions) -> int:
+    """Wait until a run has ended, and show it.
+
+    Exit code: 0 if it succeeded, 1 if it failed or was canceled, 8 if it did not end in time.
+    """
+    out.columns(RunView.names(), ())
+    with open_runs(db) as session:
+        return _wait(session, run_id, timeout, out)
+
+
+# -- helpers
+
+
+def _start(app: "App", workflow: str, given: dict[str, Any], how: StartFlags) -> str:
+    function = app.functions.resolve(workflow)
+    args, kwargs = function.decode_args(encoded(function, given, how.words))
+    options: dict[str, Any] = {"attributes": attributes_of(how.attributes)}
+    workflows = app.tenant(chosen_tenant()).workflows.using(key=how.key, on_conflict=how.on_conflict, **options)
+    return workflows.start(function, *args, **kwargs)  # type: ignore[arg-type]  # it refuses what is no workflow
+
+
+def _wait(session: RunSession, run_id: str, timeout: str | None, out: OutputOptions) -> int:
+    """Wait for the end of a run and write it; returns the exit code."""
+    deadline = time.monotonic() + (float("inf") if timeout is None else window(timeout).total_seconds())
+    run = session.read(session.runs.get(run_id))
+    if not has_ended(run):
+        _say_if_alone(session)
+    with ChangeWaiter(session.store) as news:
+        while not has_ended(run) and (left := deadline - time.monotonic()) > 0:
+            news.wait(min(LOOK_EVERY_S, left))
+            run = session.read(session.runs.get(run.id))
+    write_run(session, run, out)
+    if not has_ended(run):
+        click.echo("the time is over; the run has not ended yet", err=True)
+        return Exit.NOT_FULFILLED
+    return Exit.OK if run.state is RunState.SUCCESS else Exit.FAILED
+
+
+def _say_if_alone(session: RunSession) -> None:
+    if not session.read(lambda transaction: transaction.workers_alive(session.now)):
+        words = "no worker runs on this database; the run goes on when `evertick dev` or `evertick worker` is started"
+        click.echo(f"note: {printable(words)}", err=True)

@@ -1,0 +1,81 @@
+"""`evertick workflow type ...`: the workflows themselves, and whether runs of them start. Imports no app."""
+
+from collections.abc import Callable
+
+import click
+
+from evertick.api.workflows import WorkflowTypeView
+from evertick.app.transacting import Work
+from evertick.app.workflows.types import TypeOperations
+from evertick.cli.core.databases import db_option
+from evertick.cli.core.lazy import LazyGroup
+from evertick.cli.core.output import OutputOptions, row_options, words_of
+from evertick.cli.workflow.session import open_runs
+
+FIELDS = WorkflowTypeView.names()
+
+
+@click.group("type", cls=LazyGroup)
+def types() -> None:
+    """Workflows themselves: which there are, and whether runs of them start."""
+
+
+@types.command("list")
+@click.option("--deleted", is_flag=True, help="Deleted ones, too.")
+@db_option
+@row_options
+def list_types(deleted: bool, db: str | None, out: OutputOptions) -> None:
+    """List the workflows of live workers, and those that were given a status."""
+    chosen = out.columns(FIELDS, FIELDS)
+    with open_runs(db) as session:
+        found = session.read(TypeOperations(session.runs.job_builder).list(deleted=deleted))
+        moment = out.moments(session.now)
+    out.write_rows([view.to_json() for view in found], [words_of(view, moment) for view in found], chosen)
+    if not found and out.tells_of_nothing:
+        click.echo("no workflows", err=True)
+
+
+@types.command()
+@click.argument("name")
+@db_option
+@row_options
+def pause(name: str, db: str | None, out: OutputOptions) -> None:
+    """Let no run of a workflow start: schedules skip their times. Runs that have begun go on."""
+    _write(TypeOperations.pause, name, db, out)
+
+
+@types.command()
+@click.argument("name")
+@db_option
+@row_options
+def resume(name: str, db: str | None, out: OutputOptions) -> None:
+    """Let runs of a paused, deprecated or deleted workflow start again."""
+    _write(TypeOperations.resume, name, db, out)
+
+
+@types.command()
+@click.argument("name")
+@db_option
+@row_options
+def deprecate(name: str, db: str | None, out: OutputOptions) -> None:
+    """As pause, for a workflow that is to start no more."""
+    _write(TypeOperations.deprecate, name, db, out)
+
+
+@types.command()
+@click.argument("name")
+@db_option
+@row_options
+def delete(name: str, db: str | None, out: OutputOptions) -> None:
+    """As deprecate; it is not listed, and its schedules are removed at their next time. Runs stay."""
+    _write(TypeOperations.delete, name, db, out)
+
+
+def _write(
+    change: Callable[[TypeOperations, str], Work[WorkflowTypeView]], name: str, db: str | None, out: OutputOptions
+) -> None:
+    chosen = out.columns(FIELDS, FIELDS)
+    with open_runs(db) as session:
+        view = session.write(change(TypeOperations(session.runs.job_builder), name))
+        moment = out.moments(session.now)
+    out.write_one(view.to_json(), words_of(view, moment), chosen)

@@ -1,0 +1,162 @@
+"""Pools declared in code: a worker writes their limits when the declaration changes, and their actions are retried."""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from evertick import ActionCtx, App, MutationCtx, Retry, Step, every
+from evertick.base.errors import Misuse, RegistrationError
+from evertick.base.records.pools import PoolLimits
+from evertick.functions import Pool
+from evertick.testing import World
+from tests.app.conftest import OpenApp
+from tests.app.engine import Engine
+
+
+@pytest.fixture
+def again() -> Iterator[Callable[[App], App]]:
+    """Makes the same app in another release, on the same database."""
+    with ExitStack() as stack:
+
+        def make(app: App) -> App:
+            release = App(app.name, database_url=app.database_url)
+            stack.callback(release.close)
+            return release
+
+        yield make
+
+
+def test_a_worker_writes_the_limits_that_code_declares(open_app: OpenApp, caplog: pytest.LogCaptureFixture) -> None:
+    app = open_app()
+    mail = app.pool("mail", running=5, starts_per_minute=600)
+    app.action(name="send", pool=mail)(lambda ctx: None)
+
+    with caplog.at_level(logging.INFO, logger="evertick.engine"), Engine(app):
+        seen = app.pools.get(mail)
+
+    assert seen.limits == PoolLimits(running=5, starts_per_minute=600)
+    assert (seen.pool, seen.limits_from) == ("mail", "code")
+    assert "the pool mail is declared with running=5, starts_per_minute=600" in caplog.text
+
+
+def test_a_change_at_run_time_holds_until_the_declaration_changes(
+    open_app: OpenApp, again: Callable[[App], App]
+) -> None:
+    app = open_app()
+    app.pool("mail", running=5)
+    app.sync_pools()
+    assert app.pools.set("mail", running=9).limits_from == "changed"
+
+    same = again(app)
+    same.pool("mail", running=5)
+    same.sync_pools()
+    assert same.pools.get("mail").limits == PoolLimits(running=9)
+
+    same.pools.set("mail", running=None)
+    same.sync_pools()
+    assert (same.pools.get("mail").limits, same.pools.get("mail").limits_from) == (PoolLimits(), "changed")
+
+    same.pools.pause("mail")
+    other = again(app)
+    other.pool("mail", running=6)
+    other.sync_pools()
+    assert other.pools.get("mail").limits == PoolLimits(running=6, paused=True)  # a pause is no part of the code
+
+    other.pools.resume("mail")
+    none = again(app)
+    none.pool("mail")
+    none.sync_pools()
+    assert (none.pools.get("mail").limits, none.pools.get("mail").limits_from) == (PoolLimits(), "")
+    assert app.environment.store.read(lambda tx: tx.any_limits()) == (False, False)
+    assert none.pools.set("mail", per_tenant=1).limits_from == "set"
+
+
+def test_actions_are_retried_as_their_pool_says_unless_their_caller_does() -> None:
+    app, attempts = App("retried", database_url="sqlite://"), list[str]()
+    mail = app.pool("mail", retry=Retry(3, first=0.1))
+
+    @app.action(name="send", pool=mail)
+    async def send(ctx: ActionCtx, to: str) -> None:
+        attempts.append(to)
+        raise ValueError(to)
+
+    @app.action(name="send by name", pool="mail")
+    def send_by_name(ctx: Any, to: str) -> None:
+        attempts.append(to)
+        raise ValueError(to)
+
+    @app.mutation(name="note", pool=mail)
+    def note(ctx: MutationCtx, to: str) -> None:
+        attempts.append(to)
+        raise ValueError(to)
+
+    @app.workflow(name="flow")
+    async def flow(step: Step) -> None:
+        await step.run(send, "step")
+
+    with World(app) as world:
+        app.scheduler.run_after(0, send, "ada")
+        app.scheduler.run_after(0, send_by_name, "bob")
+        app.scheduler.using(retry=Retry(2, first=0.1)).run_after(0, send, "own")
+        app.scheduler.run_after(0, note, "mutation")
+        app.workflows.start(flow)
+        app.schedules.create("daily", when=every(hours=1), do=send.args("schedule"))
+        world.advance(3_700)
+
+    counted = {to: attempts.count(to) for to in ("ada", "bob", "own", "mutation", "step", "schedule")}
+    assert counted == {"ada": 3, "bob": 3, "own": 2, "mutation": 1, "step": 3, "schedule": 3}
+
+
+def test_the_limits_hold_in_a_world_and_after_a_deploy() -> None:
+    app = App("limited", database_url="sqlite://")
+    app.pool("default", running=0)
+    done = []
+
+    @app.mutation(name="tick")
+    def tick(ctx: MutationCtx) -> None:
+        done.append(ctx.job_id)
+
+    with World(app) as world:
+        app.scheduler.run_after(0, tick)
+        world.advance(5)
+        assert done == []
+
+        newer = App("limited", database_url="sqlite://")
+        newer.mutation(name="tick")(tick.handler)
+        newer.pool("default", running=1)
+        world.deploy(newer)
+        world.advance(5)
+        assert len(done) == 1
+
+
+@pytest.mark.parametrize(
+    ("declare", "error", "says"),
+    [
+        (lambda app: app.pool("a b"), Misuse, "a pool's name is 1 to"),
+        (lambda app: app.pool(""), Misuse, "a pool's name is 1 to"),
+        (lambda app: app.pool(5), Misuse, "a pool's name is 1 to"),
+        (lambda app: app.pool("mail", running=-1), Misuse, "running= is a whole number"),
+        (lambda app: app.pool("mail", running="5"), Misuse, "running= is a whole number"),
+        (lambda app: app.pool("mail", runing=5), Misuse, "a pool has no limit runing"),
+        (lambda app: app.pool("mail", starts_per_minute=0), Misuse, "at least 1"),
+        (lambda app: app.pool("mail", starts_per_minute=10_000_000), Misuse, "at most 1,000,000"),
+        (lambda app: app.pool("mail", retry=3), Misuse, r"retry= takes a policy such as Retry\(5\), not 3"),
+        (lambda app: [app.pool("mail"), app.pool("mail", running=1)], RegistrationError, "'mail' is declared twice"),
+    ],
+)
+def test_what_cannot_be_declared_is_refused(declare: Callable[[Any], Any], error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        declare(App("refused", database_url="sqlite://"))
+
+
+def test_a_pool_with_a_retry_is_declared_before_the_functions_in_it() -> None:
+    app = App("late", database_url="sqlite://")
+    app.action(name="send", pool="mail")(lambda ctx: None)
+
+    assert isinstance(app.pool("other", retry=Retry(3)), Pool)
+    with pytest.raises(RegistrationError, match=r"declare the pool 'mail' before the functions in it.*: send"):
+        app.pool("mail", retry=Retry(3))
+    assert app.pool("mail", running=5) == "mail"  # limits need no order

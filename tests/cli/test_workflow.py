@@ -1,0 +1,188 @@
+"""`evertick workflow`: runs started, waited for, listed, signaled, ended, restarted, and their histories drawn."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from evertick import App
+from evertick.api.workflows import RunHistory
+from evertick.testing import replay
+from tests.cli.desk import Command, work_until
+
+APP = """
+from datetime import timedelta
+
+from evertick import ActionCtx, App, MutationCtx, Step
+
+app = App("shop")
+
+
+@app.mutation
+def reserve(ctx: MutationCtx, user: str) -> int:
+    return len(user)
+
+
+@app.action
+async def charge(ctx: ActionCtx, fails: bool) -> str:
+    if fails:
+        raise ConnectionError("card refused")
+    return "charged"
+
+
+@app.workflow
+async def onboard(step: Step, user: str, fails: bool = False) -> str:
+    await step.run(reserve, user)
+    word = await step.wait_for("verified")
+    step.progress({"verified": word})
+    await step.run(charge, fails)
+    return f"{user} {word}"
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path, command: Command) -> Path:
+    """The folder of the app."""
+    (tmp_path / "app.py").write_text(APP)
+    return tmp_path
+
+
+def the_app() -> App:
+    """The app that a command has imported."""
+    app = sys.modules["app"].app
+    assert isinstance(app, App)
+    return app
+
+
+def work(done: Callable[[App], bool]) -> None:
+    """Run the app's worker until something holds."""
+    app = the_app()
+    work_until(app, lambda: done(app))
+
+
+def state_of(run_id: str) -> Callable[[App], str]:
+    return lambda app: app.workflows.get(run_id).state
+
+
+def onboarded(command: Command, *words: str, key: str = "w1") -> str:
+    """Start a run, let it wait for its event, send that, and let it end; returns its id."""
+    run_id = command("workflow", "start", "app.onboard", "user=ada", "--id", key, *words).out.strip()
+    work(lambda app: app.workflows.get(run_id).state == "running")
+    assert command("workflow", "signal", key, "verified", '{"by": "mail"}').code == 0
+    work(lambda app: app.workflows.get(run_id).completed_at is not None)
+    return run_id
+
+
+def test_a_run_is_started_signaled_and_waited_for(shop: Path, command: Command) -> None:
+    started = command("workflow", "start", "app.onboard", "user=ada", "--id", "w1")
+    assert (started.code, started.err.startswith("note: no worker runs")) == (0, True)
+    run_id = started.out.strip()
+    again = command("workflow", "start", "app.onboard", "user=bob", "--id", "w1", "-o", "json")
+    assert (again.json["id"], again.json["args"], again.json["state"]) == (run_id, {"user": "ada"}, "pending")
+    taken = command("workflow", "start", "app.onboard", "user=bob", "--id", "w1", "--on-conflict", "error")
+    assert (taken.code, "holds the key 'w1'" in taken.err) == (5, True)
+
+    work(lambda app: app.workflows.get(run_id).state == "running")
+    early = command("workflow", "wait", "w1", "--timeout", "1ms")
+    assert (early.code, early.err.splitlines()[-1]) == (8, "the time is over; the run has not ended yet")
+    assert command("workflow", "signal", "w1", "verified", "by mail").err == "sent verified to w1\n"
+    work(lambda app: app.workflows.get(run_id).completed_at is not None)
+
+    ended = command("workflow", "wait", "w1", "-o", "json")
+    assert (ended.code, ended.json["result"], ended.json["progress"]) == (0, "ada by mail", {"verified": "by mail"})
+    late = command("workflow", "signal", "w1", "verified")
+    assert (late.code, late.err) == (5, f"error: run {run_id} has ended (success); nothing was sent\n")
+
+
+def test_a_run_that_failed_is_told_so_and_restarted_from_a_step(shop: Path, command: Command) -> None:
+    run_id = onboarded(command, "fails=true")
+
+    waited = command("workflow", "wait", run_id)
+    assert waited.code == 1
+    assert "ConnectionError: card refused" in waited.out
+    again = command("workflow", "restart", "w1", "--step", "app.charge")
+    assert again.code == 0
+    assert again.out.strip() != run_id
+    work(lambda app: app.workflows.get(again.out.strip()).completed_at is not None)
+    assert [run["id"] for run in command("workflow", "list", "-o", "json").json] == [again.out.strip(), run_id]
+    wrong = command("workflow", "restart", run_id, "--step", "app.nothing")
+    assert (wrong.code, "its steps: app.reserve, verified, app.charge" in wrong.err) == (2, True)
+
+
+def test_runs_are_canceled_and_terminated_and_ended_ones_refused(shop: Path, command: Command) -> None:
+    ids = [command("workflow", "start", "app.onboard", "user=u", "--id", f"u{n}").out.strip() for n in range(3)]
+    work(lambda app: all(app.workflows.get(each).state == "running" for each in ids))
+
+    assert command("workflow", "terminate", "u0").err == "terminated u0\n"
+    mixed = command("workflow", "cancel", "u0", "u1")
+    assert mixed.code == 6
+    assert mixed.err == f"error: run {ids[0]} has ended already (canceled)\nasked u1 to end\n"
+    work(lambda app: app.workflows.get(ids[1]).state == "canceled")
+    states = command("workflow", "list", "--fields", "key,state")
+    assert states.out == "u2\trunning\nu1\tcanceled\nu0\tcanceled\n"
+    assert command("workflow", "cancel", "nobody").code == 3
+
+
+def test_a_list_is_narrowed_by_workflow_state_prefix_and_time(shop: Path, command: Command) -> None:
+    onboarded(command, key="order-1")
+    for key in ("order-2", "task-3"):
+        command(
+            "workflow", "start", "app.onboard", "user=u", "--id", key, "--attribute", "n=7", "--attribute", f"of={key}"
+        )
+
+    def keys(*words: str) -> list[str]:
+        return command("workflow", "list", "--fields", "key", *words).out.split()
+
+    assert keys() == ["task-3", "order-2", "order-1"]
+    assert keys("--prefix", "order-", "--workflow", "app.onboard") == ["order-2", "order-1"]
+    assert keys("--attribute", "n=7") == ["task-3", "order-2"]
+    assert keys("--attribute", "n=7", "--attribute", "of=task-3") == ["task-3"]
+    assert keys("--attribute", 'n="7"') == []
+    assert command("workflow", "get", "task-3", "-o", "json").json["attributes"] == {"n": 7, "of": "task-3"}
+    assert command("workflow", "list", "--attribute", "n").code == 2
+    assert keys("--state", "success", "--state", "running") == ["order-1"]
+    assert keys("--since", "now-1h") == ["task-3", "order-2", "order-1"]
+    assert keys("--until", "now-1h") == []
+    assert keys("--limit", "1") == ["task-3"]
+    cursor = command("workflow", "list", "--limit", "1", "-o", "json").json[0]["id"]
+    assert keys("--cursor", cursor) == ["order-2", "order-1"]
+    assert keys("--tenant", "acme") == []
+    unknown = command("workflow", "list", "--workflow", "app.onbord")
+    assert (unknown.code, "did you mean app.onboard" in unknown.err) == (3, True)
+
+
+def test_a_history_is_drawn_and_written_as_data_that_replays(shop: Path, command: Command) -> None:
+    run_id = onboarded(command, "fails=true")
+
+    drawn = command("workflow", "history", "w1", "-o", "table").out.splitlines()
+    assert drawn[0].startswith(f"app.onboard  {run_id}  w1  failed  started ")
+    assert drawn[1].split() == ["STEP", "NAME", "KIND", "OUTCOME", "STARTED_AT", "DURATION", "TIMELINE"]
+    assert [line.split()[:4] for line in drawn[2:4]] == [
+        ["1", "app.reserve", "mutation", "success"],
+        ["2", "verified", "event", "success"],
+    ]
+    assert "failed: ConnectionError: card refused" in drawn[4]
+    assert "█" in drawn[4]
+    piped = [line.split("\t") for line in command("workflow", "history", run_id).out.splitlines()]
+    assert [line[:3] for line in piped] == [
+        ["1", "app.reserve", "mutation"], ["2", "verified", "event"], ["3", "app.charge", "action"],
+    ]  # fmt: skip
+    last = command("workflow", "history", run_id, "--limit", "1")
+    assert (len(last.out.splitlines()), last.err) == (1, "these are the last 1 of 3 steps; there are more: --limit\n")
+
+    whole = RunHistory.model_validate(command("workflow", "history", run_id, "-o", "json").json)
+    with pytest.raises(Exception, match="card refused"):
+        replay(the_app().functions.resolve("app.onboard"), whole)  # type: ignore[arg-type]
+    lines = command("workflow", "history", run_id, "-o", "jsonl").out.splitlines()
+    assert [json.loads(line)["position"] for line in lines] == list(range(len(whole.events)))
+
+
+def test_what_cannot_be_meant_is_refused_with_what_is_right(shop: Path, command: Command) -> None:
+    no_workflow = command("workflow", "start", "app.reserve", "user=u")
+    assert (no_workflow.code, "app.reserve is no workflow" in no_workflow.err) == (2, True)
+    arguments = command("workflow", "start", "app.onboard", "name=u")
+    assert (arguments.code, "user: field required" in arguments.err) == (2, True)
+    assert "--timeout limits --wait" in command("workflow", "start", "app.onboard", "user=u", "--timeout", "1s").err
+    assert command("workflow", "get", "w9").err == "error: no run 'w9'; list them with `evertick workflow list`\n"

@@ -1,0 +1,114 @@
+"""Planted bugs in how runs of workflows go on: each breaks one thing, and the simulation must find every one."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from evertick.base.records.runs import MessageKind
+from evertick.engine.jobs.workflows import memory, open_runs
+from evertick.engine.jobs.workflows.memory import KeptRun, RunsInMemory
+from evertick.engine.jobs.workflows.open_runs import OpenRuns
+from evertick.rules.workflows import advance
+from evertick.rules.workflows.run import NEVER, Run
+from evertick.store.sqlite.transaction import SqliteTransaction
+from tests.simulation.functions import Stage
+from tests.simulation.mutants import Mutant, sql, swap
+
+NEXT_ROW: Final = advance._next_row
+APPEND: Final = SqliteTransaction.append_journal
+SEND: Final = SqliteTransaction.send_messages
+ADVANCE: Final = open_runs.advance
+NEW_RUN: Final = open_runs.new_run
+
+
+def journal_later(self: Any, entries: Sequence[Any]) -> None:
+    """The rows of the journal are written in a transaction of their own."""
+    if entries:
+        Stage.world.afterthoughts.append(lambda later: APPEND(later, entries))
+
+
+def ends_later(self: Any, messages: Any, *, now: Any) -> Any:
+    """The ends of steps' jobs are told in a transaction of their own."""
+    if all(message.kind is MessageKind.ENDED for message in messages):
+        Stage.world.afterthoughts.append(lambda later: SEND(later, messages, now=now))
+        return {message.run_id for message in messages}
+    return SEND(self, messages, now=now)
+
+
+def parked_for_ever(*args: Any) -> Any:
+    """A run that waits is due at no time."""
+    progress = ADVANCE(*args)
+    progress.due_at = NEVER
+    return progress
+
+
+def seed_of_the_attempt(run_id: Any, body: Any, *, seed: str) -> Run:
+    """Chance is drawn anew in each replay."""
+    return NEW_RUN(run_id, body, seed=f"{seed}{Stage.world.loop.time()}")
+
+
+def no_cancel(run: Any, waiting: Any, progress: Any, around: Any) -> Any:
+    """A request to cancel is taken from the inbox, and the code is not told."""
+    for message in list(waiting):
+        if message.kind is MessageKind.CANCEL:
+            waiting.remove(message)
+            progress.taken.append(message.id)
+    return NEXT_ROW(run, waiting, progress, around)
+
+
+def begun_elsewhere(self: Any, claim: Any, end: Any, progress: Any, *, now: Any) -> Any:
+    """Jobs of steps begin in a transaction of their own."""
+    begun, progress.begun = progress.begun, []
+    jobs = [self._job_of(job_id, call, claim, now) for job_id, call in begun]
+    if jobs:
+        Stage.world.afterthoughts.append(lambda later: later.insert_jobs(jobs))
+    return END_OF(self, claim, end, progress, now=now)
+
+
+END_OF: Final = OpenRuns._end_of
+
+
+def keep_undone(self: Any, claims: Any) -> None:
+    """A run that went on in a transaction that was undone stays in memory, for the next try of the batch to find."""
+    for claim in claims:
+        run = self.take(claim)
+        if run is not None:
+            self._kept[claim.id] = KeptRun(run, claim._replace(attempt=claim.attempt - 1))
+
+
+def forget(*args: Any, **options: Any) -> None:
+    """Does nothing."""
+
+
+MUTANTS: Final = (
+    Mutant(
+        "journal later", "a step's effect and its row are two commits",
+        swap(SqliteTransaction, "append_journal", journal_later),
+    ),
+    Mutant(
+        "ends later", "a job's end and its message are two commits",
+        swap(SqliteTransaction, "send_messages", ends_later),
+    ),
+    Mutant("jobs later", "a call's row and its job are two commits", swap(OpenRuns, "_end_of", begun_elsewhere)),
+    Mutant("messages kept", "what a run has seen stays in its inbox", swap(SqliteTransaction, "take_messages", forget)),
+    Mutant(
+        "no wake", "a message that comes while its run goes on wakes nothing",
+        swap(SqliteTransaction, "wake_parked", forget),
+    ),
+    Mutant(
+        "signal sleeps", "a message does not make its run due",
+        sql(
+            "reach_runs",
+            "due_at = case when state = 'pending' and due_at > :now then :now else due_at end",
+            "due_at = due_at",
+        ),
+    ),
+    Mutant("parked for ever", "timers do not make their run due", swap(open_runs, "advance", parked_for_ever)),
+    Mutant("new chance", "a replay draws other random numbers", swap(open_runs, "new_run", seed_of_the_attempt)),
+    Mutant("children go on", "what a run has given up is not canceled", swap(open_runs, "cancel", forget)),
+    Mutant("cancel forgotten", "a run does not hear that it is to be canceled", swap(advance, "_next_row", no_cancel)),
+    Mutant("memory ahead", "a run stays in memory though its transaction was undone",
+           swap(RunsInMemory, "drop", keep_undone)),
+    Mutant("old memory", "a run in memory goes on though another worker has let it go on since",
+           swap(memory, "_follows", lambda *_: True)),
+    Mutant("rows forgotten", "what a run did in a batch is not written", swap(OpenRuns, "_note", forget)),
+)  # fmt: skip
