@@ -25,6 +25,7 @@ from tests.postgres import Databases, PostgresServer, emptied, hold_lock
 EXTERNAL = "EVERTICK_TEST_DATABASE_URL"
 RUN_DIRECTORY = "EVERTICK_TEST_RUN_DIRECTORY"  # set by the first process for the workers that it starts
 CLEANUP_SECONDS = 60.0
+CONNECT_SECONDS = "60"  # the server and a thousand databases share the machine with the tests; 5 s were once too few
 STARTED = pytest.StashKey[PostgresServer]()
 
 
@@ -35,6 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
     directory = Path(tempfile.mkdtemp(prefix="evertick-tests-"))
     directory.chmod(0o755)  # the server may run as another user, below this directory
     os.environ[RUN_DIRECTORY] = str(directory)
+    os.environ.setdefault("PGCONNECT_TIMEOUT", CONNECT_SECONDS)
     lock = hold_lock(directory / "owner.lock")
 
     def leave_nothing() -> None:

@@ -201,6 +201,14 @@ def test_an_address_without_a_host_means_the_local_socket() -> None:
     assert conninfo_of("postgresql://")[0].startswith("postgresql://?")
 
 
+def test_an_address_then_the_environment_sets_the_time_to_connect(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PGCONNECT_TIMEOUT", raising=False)
+    assert "connect_timeout=5&" in conninfo_of("postgresql://h/d")[0]
+    monkeypatch.setenv("PGCONNECT_TIMEOUT", "60")
+    assert "connect_timeout=60&" in conninfo_of("postgresql://h/d")[0]
+    assert "connect_timeout=2&" in conninfo_of("postgresql://h/d?connect_timeout=2")[0]
+
+
 @pytest.mark.parametrize("url", ["sqlite:///", "sqlite:", "nonsense", "mysql://x"])
 def test_what_is_no_address_is_answered_with_examples(url: str) -> None:
     with pytest.raises(InvalidDatabaseUrl, match="write sqlite:///FILE"):

@@ -233,7 +233,8 @@ def conninfo_of(url: str, *, relaxed: bool = False) -> tuple[str, bool]:
     through_pgbouncer = query.pop("pgbouncer", "false").lower() in ("true", "1", "yes")
     query.pop("schema", None)  # it is for statements, not for the driver
     defaults = {
-        "connect_timeout": str(CONNECT_TIMEOUT_S),
+        # The library's own variable counts: written here, a default would win over it.
+        "connect_timeout": os.environ.get("PGCONNECT_TIMEOUT", str(CONNECT_TIMEOUT_S)),
         "application_name": "evertick",
         "target_session_attrs": "read-write",
         "tcp_user_timeout": "10000",
