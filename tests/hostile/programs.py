@@ -31,9 +31,10 @@ RESULTS: Final[tuple[str, ...]] = (
     "nul",
     "bytes",
     "loop",
+    "deep",
 )
-FAILING_RESULTS: Final = frozenset({"object", "loop", "surrogate"})
-"""Results that cannot be kept: the job fails and leaves nothing behind."""
+FAILING_RESULTS: Final = frozenset({"object", "loop", "surrogate", "huge number", "deep"})
+"""Results that cannot be kept and read: the job fails and leaves nothing behind."""
 
 
 BAD_SQL: Final = (
@@ -118,9 +119,8 @@ def _step(chance: random.Random, *, depth: int, hurried: bool, tags: Counter[str
     return Step(kind, "", tag)
 
 
-def at(program: Program, path: list[int]) -> Steps:
-    """The steps of the mutation that is called at a place of the program."""
-    steps = program.steps
+def at(steps: Steps, path: list[int]) -> Steps:
+    """The steps of what is called at a place of a program's steps."""
     for index in path:
         steps = _both(steps[index])
     return steps
@@ -182,11 +182,11 @@ class Performance:
             case "raise":
                 raise error_of(step.name)
             case "nested":
-                with _guarded(step.name):
+                with guarded(step.name):
                     self._ctx.run_mutation(self._inner, self._program.number, path)
             case "try":
                 try:
-                    with _guarded(step.name):
+                    with guarded(step.name):
                         self._all(step.body, path)
                 finally:
                     self._all(step.after, path, len(step.body))
@@ -257,7 +257,8 @@ def leave_in_session(connection: Any, name: str) -> None:
 
 
 @contextmanager
-def _guarded(name: str) -> Iterator[None]:
+def guarded(name: str) -> Iterator[None]:
+    """Catch what `except NAME` catches; nothing for "none"."""
     caught: tuple[type[BaseException], ...] = {
         "none": (),
         "Exception": (Exception,),
@@ -304,6 +305,9 @@ def result_of(name: str, number: int) -> Any:
     """What a function returns."""
     loop: list[Any] = []
     loop.append(loop)
+    deep: list[Any] = []
+    for _ in range(220):
+        deep = [deep]
     return {
         "none": None,
         "number": number,
@@ -314,6 +318,7 @@ def result_of(name: str, number: int) -> Any:
         "nul": "a\x00b",
         "bytes": b"\xff\x00",
         "loop": loop,
+        "deep": deep,
     }[name]
 
 

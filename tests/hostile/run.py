@@ -9,6 +9,7 @@ Each number is a program (`tests.hostile.programs`). Checked for each job, when 
 * what must fail has failed; what nothing disturbs has succeeded;
 * no job is left over, and the worker lives;
 * actions that are canceled and stopped at random moments end as they should (`tests.hostile.stops`);
+* runs of hostile workflows leave what they should, and end as they should (`tests.hostile.runs`);
 * finalisers raise nothing but what is expected of them (`tests.hostile.unraisable`).
 """
 
@@ -30,6 +31,7 @@ import psycopg
 
 from evertick import App, MutationCtx
 from tests.hostile.programs import EARLY, Left, Performance, Program, at, collect, program_of, replay, result_of
+from tests.hostile.runs import run_flows
 from tests.hostile.stops import run_stops
 from tests.hostile.unraisable import collecting_unraisable
 from tests.places import with_plain_names
@@ -65,8 +67,9 @@ def hostile_app(url: str, base: int) -> App:
 
     def run(ctx: MutationCtx, number: int) -> Any:
         program = program_of(number, base)
+        result = result_of(program.result, number)  # first: making it may collect garbage
         Performance(ctx, program, inner, child).perform(program.steps, [])
-        return result_of(program.result, number)
+        return result
 
     @app.mutation(name="calm", timeout=CALM_S)
     def calm(ctx: MutationCtx, number: int) -> Any:
@@ -79,7 +82,7 @@ def hostile_app(url: str, base: int) -> App:
     @app.mutation(name="inner")
     def inner(ctx: MutationCtx, number: int, path: list[int]) -> None:
         program = program_of(number, base)
-        Performance(ctx, program, inner, child).perform(at(program, path), path)
+        Performance(ctx, program, inner, child).perform(at(program.steps, path), path)
 
     @app.mutation(name="child")
     def child(ctx: MutationCtx, number: int, tag: str) -> None:
@@ -211,6 +214,10 @@ def _all(app: App, table: str) -> Iterator[Any]:
     yield from app.call(all_of)
 
 
+def _told(ends: Counter[str]) -> str:
+    return ", ".join(f"{count:,} {state}" for state, count in sorted(ends.items()))
+
+
 @click.command()
 @click.option("--database", type=click.Choice(("sqlite", "postgres")), default="sqlite")
 @click.option("--jobs", default=20_000)
@@ -231,12 +238,15 @@ def main(database: str, jobs: int, base: int, only: int | None) -> None:
 
             url = stack.enter_context(PostgresServer()).databases.create()
         verdict = run_programs(url, numbers, base)
+        flows: Counter[str] = Counter()
         if only is None:
             verdict.faults += run_stops(url, max(100, jobs // 20), base)
+            faults, flows = run_flows(url, max(100, jobs // 10), base)
+            verdict.faults += faults
     for fault in verdict.faults[:SHOWN_MAX]:
         click.echo(fault)
-    ends = ", ".join(f"{count:,} {state}" for state, count in sorted(verdict.ends.items()))
-    click.echo(f"{database}: {len(numbers):,} hostile jobs in {time.monotonic() - began:.0f} s: {ends}")
+    click.echo(f"{database}: {len(numbers):,} hostile jobs: {_told(verdict.ends)}")
+    click.echo(f"{flows.total():,} hostile workflows: {_told(flows)}; {time.monotonic() - began:.0f} s in all")
     for what, count in sorted(verdict.finalised.items()):
         click.echo(f"{count:,} {what}")
     click.echo(f"{len(verdict.faults)} faults (base {base})")

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 import pytest
 
 from tests.hostile.run import run_programs
+from tests.hostile.runs import run_flows
 from tests.hostile.stops import run_stops
 from tests.hostile.unraisable import collecting_unraisable
 
 JOBS = 300
+FLOWS = 100
 
 
 @pytest.fixture(autouse=True)
@@ -29,6 +31,13 @@ def test_hostile_functions_leave_nothing_but_what_they_should(database_url: str)
 
 def test_actions_end_as_they_should_whenever_they_are_stopped(database_url: str) -> None:
     assert run_stops(database_url, 100, base=1) == []
+
+
+def test_hostile_workflows_leave_and_end_as_they_should(database_url: str) -> None:
+    faults, ends = run_flows(database_url, FLOWS, base=1)
+    assert faults == []
+    assert ends["success"] > FLOWS // 4
+    assert ends["failed"] > FLOWS // 4
 
 
 def test_an_unexpected_error_of_a_finaliser_is_a_fault() -> None:

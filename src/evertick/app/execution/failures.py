@@ -4,6 +4,7 @@ Its class is the user's, so asking it for anything, even for its class or its te
 `except Exception` catches. None of that may end the worker.
 """
 
+import asyncio
 import concurrent.futures
 import traceback
 from pathlib import Path
@@ -11,18 +12,18 @@ from typing import Any, Final
 
 from evertick.app.functions.function import ARGUMENTS_INVALID
 from evertick.app.functions.options import ApplicationError, NonRetryable, json_of_data
+from evertick.base.error_text import TEXT_CHARS_MAX, TEXT_TIME_S, message_of
 from evertick.base.errors import InvalidArguments
 from evertick.base.outcomes import Raised
 from evertick.base.records.stored import storable
 from evertick.base.time_limit import current_guard
 
-TEXT_TIME_S: Final = 1.0
-"""How long an error may take to say what it is."""
-TEXT_CHARS_MAX: Final = 1_000_000
 _CARRIERS: Final = (
     str(Path(__file__).parents[1]),
     str(Path(__file__).parents[2] / "base"),
     str(Path(__file__).parents[2] / "engine"),
+    str(Path(__file__).parents[2] / "rules"),
+    str(Path(asyncio.__file__).parent),
     str(Path(concurrent.futures.__file__).parent),
 )
 """Folders whose frames carry a call to the user's function; a traceback that users see begins after them."""
@@ -31,7 +32,7 @@ _CARRIERS: Final = (
 def raised_by(error: BaseException) -> Raised:
     """The outcome of a function that raised `error`."""
     hopeless = issubclass(type(error), NonRetryable | InvalidArguments)
-    name, message = type(error).__name__, _message_of(error)
+    name, message = type(error).__name__, message_of(error)
     if message.startswith(f"{ARGUMENTS_INVALID}: ") and issubclass(type(error), InvalidArguments):
         name, message = ARGUMENTS_INVALID, message.removeprefix(f"{ARGUMENTS_INVALID}: ")
     return Raised(
@@ -43,16 +44,8 @@ def raised_by(error: BaseException) -> Raised:
     )
 
 
-def _message_of(error: BaseException) -> str:
-    """What the error says."""
-    try:
-        return current_guard().call(TEXT_TIME_S, str, error)[:TEXT_CHARS_MAX]
-    except BaseException as failure:
-        return f"<its text cannot be read: {type(failure).__name__}>"
-
-
 def _traceback_of(error: BaseException) -> str:
-    """Where the error comes from; its class and those of its causes are the user's, as in `_message_of`."""
+    """Where the error comes from; its class and those of its causes are the user's, as in `message_of`."""
     try:
         lines = current_guard().call(TEXT_TIME_S, traceback.format_exception, type(error), error, _users_part(error))
         return "".join(lines)[-TEXT_CHARS_MAX:]

@@ -110,7 +110,7 @@ class Execution(WorkflowRuns):
             result = self._e.time_limits.call(limit_ms, function.handler, ctx, *args, **kwargs)
             ctx.end_session(keep=True)
             run.unit.close()
-            outcome: Outcome = Returned(_result_text(claim, function, result))
+            outcome: Outcome = Returned(function.encode_result(result))
             unit.check_usable()
         except BaseException as error:  # SystemExit and CancelledError too: a function must not end the worker
             if is_interrupt(error):
@@ -150,7 +150,7 @@ class Execution(WorkflowRuns):
             run=run,
             running=running,
             limit_ms=self._limit_ms(function),
-            encoded=partial(_result_text, claim, function),
+            encoded=function.encode_result,
             raised=partial(self._failed, claim=claim, function=function),
         )
         return Ran(await attempt.outcome())
@@ -382,10 +382,6 @@ class Execution(WorkflowRuns):
         if type(error) is FunctionTimeout:
             return self._timed_out(function)
         return raised_by(error)
-
-
-def _result_text(claim: Claim, function: Function[..., Any], result: Any) -> str:
-    return function.encode_result(result) if claim.on_complete is None else function.encode_told_result(result)
 
 
 def _occurrence_of(claim: Claim, function: Function[..., Any]) -> ScheduledRun | None:

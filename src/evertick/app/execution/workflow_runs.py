@@ -32,7 +32,7 @@ class WorkflowRuns:
 
         async def body(run: Run) -> str:
             args, kwargs = function.decode_args(arguments)
-            return function.encode_told_result(await function.handler(Step(run, function), *args, **kwargs))
+            return function.encode_result(await function.handler(Step(run, function), *args, **kwargs))
 
         return body
 

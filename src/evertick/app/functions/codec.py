@@ -7,12 +7,18 @@ as they went. Models that carry a configuration of their own keep it.
 This module and pydantic are loaded when the first codec is built: they take as long as all that registering loads.
 """
 
+import re
 from typing import Any, Final, Protocol, cast
 
-from pydantic_core import CoreConfig, SchemaSerializer
+from pydantic_core import CoreConfig, SchemaSerializer, from_json
 
 _BOTH_WAYS: Final = {"ser_json_bytes": "base64", "val_json_bytes": "base64", "ser_json_inf_nan": "constants"}
 _WRITTEN: Final = CoreConfig(ser_json_bytes="base64", ser_json_inf_nan="constants")
+
+# What pydantic writes and no longer reads.
+DIGITS_MAX: Final = 4_300
+DEPTH_MAX: Final = 200
+_LONG_NUMBER: Final = re.compile(rf"(?<!\d)\d{{{DIGITS_MAX + 1}}}")
 
 
 class _Adapter(Protocol):
@@ -37,8 +43,22 @@ class Codec:
         self._writer = SchemaSerializer(adapter.core_schema, _WRITTEN)
 
     def write(self, value: Any) -> str:
-        """The JSON text of a value. Raises PydanticSerializationError or UnicodeEncodeError."""
-        return self._writer.to_json(value, warnings=False).decode()
+        """The JSON text of a value.
+
+        Raises ValueError if it cannot be written (PydanticSerializationError, UnicodeEncodeError) or not be read back:
+        a number of more than DIGITS_MAX digits, values within values DEPTH_MAX deep.
+        """
+        text = self._writer.to_json(value, warnings=False).decode()
+        if len(text) > 2 * DEPTH_MAX and _may_be_unreadable(text):
+            try:
+                from_json(text)
+            except ValueError as error:
+                raise ValueError(f"it cannot be read back from JSON: {error}") from None
+        return text
+
+
+def _may_be_unreadable(text: str) -> bool:
+    return text.count("[") + text.count("{") >= DEPTH_MAX or _LONG_NUMBER.search(text) is not None
 
 
 class ListCodec(Codec):
@@ -47,7 +67,7 @@ class ListCodec(Codec):
     """
 
     def write_one(self, value: Any) -> str:
-        """The JSON text of a value."""
+        """The JSON text of a value. Raises as `write` does."""
         return self.write([value])[1:-1]
 
     def read_one(self, text: str) -> Any:

@@ -30,8 +30,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 RESULT_BYTES_MAX: Final = 1024 * 1024
-DIGITS_MAX: Final = 4_300
-"""Python reads no longer number (`sys.set_int_max_str_digits`), but pydantic writes it."""
 SIGNATURE_CHARS_MAX: Final = 1_000
 """A longer signature is cut where a worker tells it."""
 _NULL: Final = "null"
@@ -199,7 +197,7 @@ class Function(Generic[P, R]):
     def encode_result(self, value: Any) -> str:
         """The JSON text of what the function returned.
 
-        Raises InvalidArguments if it cannot be written as JSON, ValueTooLarge above RESULT_BYTES_MAX.
+        Raises InvalidArguments if it cannot be written as JSON and read back, ValueTooLarge above RESULT_BYTES_MAX.
         """
         if value is None:
             return _NULL
@@ -210,20 +208,6 @@ class Function(Generic[P, R]):
         size = size_of(text)
         if size > RESULT_BYTES_MAX:
             raise ValueTooLarge(f"{self.name}: it returned {size} bytes; the limit is {RESULT_BYTES_MAX}")
-        return text
-
-    def encode_told_result(self, value: Any) -> str:
-        """As `encode_result`, for a job whose `on_complete` function is told.
-
-        Raises InvalidArguments if the text cannot be read back, too.
-        """
-        text = self.encode_result(value)
-        if len(text) > DIGITS_MAX:
-            try:
-                json.loads(text)
-            except ValueError as error:
-                message = f"{self.name}: what it returned cannot be read back from JSON: {error}"
-                raise InvalidArguments(message) from error
         return text
 
     def decode_result(self, text: str) -> R:

@@ -147,5 +147,8 @@ def storable(text: str) -> str:
 
 
 def size_of(text: str) -> int:
-    """Bytes of a text as the database keeps it: a letter beyond ASCII takes more than one."""
-    return len(text) if text.isascii() else len(text.encode())
+    """Bytes of a text as the database keeps it: a letter beyond ASCII takes more than one.
+
+    Texts of errors may have lone surrogates, which are kept escaped.
+    """
+    return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))

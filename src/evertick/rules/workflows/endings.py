@@ -4,6 +4,7 @@ import asyncio
 import json
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from evertick.base.error_text import message_of
 from evertick.base.errors import StepFailed, StepOutcomeUnknown
 from evertick.base.outcomes import LOST_WORKER, STEP_TIMED_OUT, WORKER_STOPPED, Canceled, Raised, Returned
 from evertick.base.records.journal import CallKind
@@ -55,4 +56,4 @@ def end_of(main: asyncio.Task[Any], *, cancel_requested: bool) -> RunEnd:
         end: Returned | ContinuedAsNew = main.result()
         return end
     data = json.dumps(error.data) if isinstance(error, StepFailed) and error.data is not None else None
-    return Raised(type(error).__name__, str(error), data=data)
+    return Raised(type(error).__name__, message_of(error), data=data)

@@ -80,6 +80,12 @@ class Run(DeterministicLoop):
         return end_of(self._main, cancel_requested=self.cancel_requested)
 
     @property
+    def error(self) -> BaseException | None:
+        """What the code raised that has ended the run; None if it goes on, returned or was canceled."""
+        ended = self._main is not None and self._main.done() and not self._main.cancelled()
+        return self._main.exception() if ended and self._main is not None else None
+
+    @property
     def has_ended(self) -> bool:
         """Whether the workflow function has ended. Tasks that it left behind go no further."""
         return self._main is not None and self._main.done()
@@ -272,13 +278,13 @@ class Run(DeterministicLoop):
             raise StepOutsideWorkflow(f"{what} was called in a task; call it in the workflow function")
 
     def _admit(self, call: Call) -> None:
+        if running_loop() is not self:  # first: code of another run may hold the steps of one that has left memory
+            self._check_inside(repr(call))
         if self.is_evicted:
             self._refusals += 1
             if self._refusals > REFUSALS_MAX:
                 return
             raise Evicted
-        if running_loop() is not self:
-            self._check_inside(repr(call))
         if self.position >= JOURNAL_ROWS_MAX or self.size > JOURNAL_BYTES_MAX:
             raise JournalTooLarge(
                 f"run {self.id}: its journal has {self.position} rows and {self.size} bytes before {call!r} "

@@ -11,6 +11,7 @@ A run that is sent a message after the batch has read its messages is made due w
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from evertick.base.errors import QuotaExceeded, ReplayMismatch
@@ -29,7 +30,7 @@ from evertick.engine.runtime.deps import EngineDeps
 from evertick.rules.jobs.lifecycle import ended
 from evertick.rules.workflows.advance import Progress, advance
 from evertick.rules.workflows.calls import Call
-from evertick.rules.workflows.endings import ContinuedAsNew, RunEnd
+from evertick.rules.workflows.endings import ContinuedAsNew
 from evertick.rules.workflows.run import Run, new_run
 from evertick.store.contract.store import Transaction
 from evertick.store.contract.workflows import Entry, Parked
@@ -88,7 +89,7 @@ class OpenRuns:
         waits_until: Instant | None = None
         try:
             progress = advance(run, journal, self._messages.get(claim.id, []), around)
-            end = self._end_of(claim, run.end, progress, now=now)
+            end = self._end_of(claim, run, progress, now=now)
             waits_until = None if run.has_ended else progress.due_at
         except (ReplayMismatch, QuotaExceeded) as error:
             self._unit.undo_to(depth)
@@ -139,7 +140,8 @@ class OpenRuns:
         run.attributes = from_text(None if record is None else record.attributes)  # the first row repeats them
         return run
 
-    def _end_of(self, claim: Claim, end: RunEnd | None, progress: Progress, *, now: Instant) -> JobEnd:
+    def _end_of(self, claim: Claim, run: Run, progress: Progress, *, now: Instant) -> JobEnd:
+        end = run.end
         jobs = [self._job_of(job_id, call, claim, now) for job_id, call in progress.begun]
         if jobs:
             self._deps.runner.check_quotas(self._unit, jobs, now=now)
@@ -149,6 +151,9 @@ class OpenRuns:
             return _parked(claim, progress.due_at)
         if isinstance(end, ContinuedAsNew):
             return _parked(claim, self._deps.clock.now())
+        if isinstance(end, Raised) and run.error is not None:
+            raised = self._deps.runner.raised(self._unit, claim, run.error)  # with its traceback, and for hooks
+            return self._ended(claim, replace(raised, data=end.data) if isinstance(raised, Raised) else raised)
         return self._ended(claim, end)
 
     def _ended(self, claim: Claim, outcome: Outcome) -> JobEnd:
