@@ -4,8 +4,9 @@
     python -m tests.kills.workflows --database postgres --kills 200 --runs 1000
 
 Workflows of ten steps are started all the time, and workers killed by SIGKILL; on PostgreSQL, where three of them run,
-some are stopped for longer than their lease and continued. In the end every run must have succeeded, each mutation step
-have left one document, and no action without a retry policy been called twice.
+some are stopped for longer than their lease and continued. Before each kill some runs are paused, and go on after it.
+In the end every run must have succeeded, each mutation step have left one document, and no action without a retry
+policy been called twice.
 """
 
 import contextlib
@@ -22,7 +23,7 @@ from typing import Any, Final
 
 import click
 
-from evertick.base.errors import Conflict, Unavailable
+from evertick.base.errors import Conflict, JobNotFound, Unavailable
 from evertick.store.contract.store import Store, Transaction
 from tests.kills.fire import Fire, Struck
 from tests.kills.workflow_program import EFFECTS, ONCE, app, run_worker, ten
@@ -33,6 +34,7 @@ LOOK_SECONDS: Final = 0.02
 TIME_MAX_SECONDS: Final = 480.0
 REST_SECONDS: Final = 120.0
 STARTED_AT_ONCE: Final = 5
+PAUSED_AT_ONCE: Final = 10
 
 
 @dataclass(slots=True)
@@ -40,6 +42,7 @@ class Outcome(Struck):
     """One whole run."""
 
     runs: int = 0
+    paused: int = 0
     seconds: float = 0.0
     came_to_rest: bool = False
     wrong: list[str] = field(default_factory=list)
@@ -84,11 +87,32 @@ def _burn(fire: Fire, outcome: Outcome, kills: int, runs: int) -> None:
                     outcome.runs += 1
         fire.tend()
         if time.monotonic() >= next_kill:
+            paused = _pause(outcome.runs)
             fire.strike()
+            _resume(paused)
+            outcome.paused += len(paused)
             next_kill = time.monotonic() + random.uniform(0.2, 0.6)
         if time.monotonic() > deadline:
             raise TimeoutError(f"only {outcome.kills} kills in {TIME_MAX_SECONDS:.0f} s")
         time.sleep(LOOK_SECONDS)
+
+
+def _pause(runs: int) -> list[str]:
+    """Pause the newest runs, if they have not ended; returns their keys."""
+    paused = []
+    for number in range(max(0, runs - PAUSED_AT_ONCE), runs):
+        with contextlib.suppress(Conflict, Unavailable, JobNotFound):
+            if app.workflows.pause(f"run {number}"):
+                paused.append(f"run {number}")
+    return paused
+
+
+def _resume(paused: list[str]) -> None:
+    for key in paused:
+        while True:
+            with contextlib.suppress(Conflict, Unavailable):
+                app.workflows.resume(key)
+                break
 
 
 def _judge(store: Store, folder: Path, runs: int) -> Iterator[str]:
@@ -130,8 +154,9 @@ def main(database: str, kills: int, runs: int) -> None:
             url = stack.enter_context(PostgresServer(fsync=True)).databases.create()
         outcome = run(url, folder, kills=kills, runs=runs)
     click.echo(
-        f"{database}: {outcome.kills} kills, {outcome.zombies} zombies, {outcome.runs:,} workflows in "
-        f"{outcome.seconds:.0f} s; {len(outcome.wrong)} wrong, {outcome.crashes} ended by an error"
+        f"{database}: {outcome.kills} kills, {outcome.zombies} zombies, {outcome.paused} pauses, "
+        f"{outcome.runs:,} workflows in {outcome.seconds:.0f} s; "
+        f"{len(outcome.wrong)} wrong, {outcome.crashes} ended by an error"
     )
     for line in outcome.wrong[:20]:
         click.echo(f"  {line}")

@@ -138,7 +138,7 @@ def gather(world: World, profile: Profile) -> Evidence:
             if row_id.startswith("effects_"):
                 effects[json.loads(new)["tag"]].append((txn, tenant))
             continue
-        if what in ("journal", "message"):
+        if what in ("journal", "message", "paused", "resumed"):
             continue
         job = jobs[row_id]
         if what == "insert":

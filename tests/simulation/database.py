@@ -57,6 +57,8 @@ LABELS: Final = {
     "WorkflowOperations.start": "flow.start",
     "WorkflowOperations.signal": "flow.signal",
     "WorkflowOperations._end": "flow.end",
+    "WorkflowOperations.pause": "flow.pause",
+    "WorkflowOperations.resume": "flow.resume",
     "App.prepare": "prepare",
     "_batch": "index.build",
     "CancellationLoop._note_stuck": "stuck",

@@ -7,6 +7,7 @@ outcome       a run ended, or a step, with something that its spec does not allo
 asleep        a run waits, although what it waits for has been sent
 dropped       what a run gave up went on to succeed
 cleanup       a run was canceled, and the step that cleans up was not made once
+paused        a paused run was claimed, or went on though no client let it
 journal       positions with gaps, or code that does not fit the journal that it has written
 """
 
@@ -59,7 +60,7 @@ def flow_violations(world: World, profile: Profile) -> list[str]:
     found = [*world.complaints, *evidence.complaints]
     for check in (lost, actions, isolation, unrest, company, apart):
         found += check(evidence)
-    for check_runs in (_effects, _told, _outcomes, _begun, _dropped, _cleaned):
+    for check_runs in (_effects, _told, _outcomes, _begun, _dropped, _cleaned, _paused):
         found += check_runs(evidence, journals)
     found += _replayed(evidence)
     count_rare_states(evidence)
@@ -72,7 +73,7 @@ def asleep(world: World) -> Iterator[str]:
         """select j.id, m.kind, m.name
              from jobs j join workflow_runs r on r.run_id = j.id
              join workflow_inbox m on m.run_id = j.id and m.taken_at is null
-            where j.state = 'pending' and j.due_at > ? + 60000
+            where j.state = 'pending' and j.due_at > ? + 60000 and j.stage <> 'paused'
               and (m.kind <> 'event' or exists (
                    select 1 from workflow_journal c
                     where c.run_id = j.id and c.generation = r.generation and c.kind = 'call' and c.call = 'event'
@@ -234,6 +235,26 @@ def _cleaned(e: Evidence, journals: dict[str, Rows]) -> Iterator[str]:
         e.world.rare["flow_cleaned"] += 1
         if len(e.effects.get(cleanup["tag"], ())) != 1:
             yield f"cleanup: {job.tag} was canceled, its cleanup ran {len(e.effects.get(cleanup['tag'], ()))} times"
+
+
+def _paused(e: Evidence, journals: dict[str, Rows]) -> Iterator[str]:
+    """Claims take no paused run, and none goes on before a client asked for that, or for its end."""
+    paused: set[str] = set()
+    given_up = {job_id for journal in journals.values() for job_id, _ in journal.dropped}
+    for seq, what, run_id, old in e.world.rows(
+        """select seq, what, id, old_state from sim_history
+            where what in ('paused', 'resumed') or what = 'update' and new_state = 'in_progress' order by seq"""
+    ):
+        if what == "paused":
+            paused.add(run_id)
+        elif what == "resumed":
+            paused.discard(run_id)
+            job = e.jobs[run_id]
+            to_end = run_id in e.world.asked_to_end | given_up or job.stop_seq
+            if not to_end and e.world.asked_to_resume.get(run_id, seq) >= seq:
+                yield f"paused: {job.tag} went on, and was not asked to"
+        elif run_id in paused and old == "pending":
+            yield f"paused: {e.jobs[run_id].tag} was claimed while it was paused"
 
 
 def _replayed(e: Evidence) -> Iterator[str]:

@@ -55,13 +55,13 @@ def no_cancel(run: Any, waiting: Any, progress: Any, around: Any) -> Any:
     return NEXT_ROW(run, waiting, progress, around)
 
 
-def begun_elsewhere(self: Any, claim: Any, end: Any, progress: Any, *, now: Any) -> Any:
+def begun_elsewhere(self: Any, claim: Any, run: Any, progress: Any, *, now: Any) -> Any:
     """Jobs of steps begin in a transaction of their own."""
     begun, progress.begun = progress.begun, []
     jobs = [self._job_of(job_id, call, claim, now) for job_id, call in begun]
     if jobs:
         Stage.world.afterthoughts.append(lambda later: later.insert_jobs(jobs))
-    return END_OF(self, claim, end, progress, now=now)
+    return END_OF(self, claim, run, progress, now=now)
 
 
 END_OF: Final = OpenRuns._end_of
@@ -110,5 +110,9 @@ MUTANTS: Final = (
            swap(RunsInMemory, "drop", keep_undone)),
     Mutant("old memory", "a run in memory goes on though another worker has let it go on since",
            swap(memory, "_follows", lambda *_: True)),
+    Mutant(
+        "pause undone", "a run that is paused while a worker has it goes on",
+        sql("park_runs", "case when stage = 'paused' then stage else e.value ->> 'stage' end", "e.value ->> 'stage'"),
+    ),
     Mutant("rows forgotten", "what a run did in a batch is not written", swap(OpenRuns, "_note", forget)),
 )  # fmt: skip

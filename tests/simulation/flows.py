@@ -185,6 +185,10 @@ class FlowWorkload:
             ]
             if chance.random() < 0.2:
                 later.append({"how": chance.choice(("cancel", "cancel", "terminate")), "tag": tag})
+            if chance.random() < 0.2:
+                later.append({"how": "pause", "tag": tag})
+                if chance.random() < 0.5:
+                    later.append({"how": "resume", "tag": tag})
             for each in later:
                 asked.insert(chance.randrange(len(asked) - 1, len(asked)) + 1, each)
         return asked

@@ -3,8 +3,9 @@
     python -m tests.simulation.workflows --seeds 3000            as many seeds as --seconds allow, and every planted bug
     python -m tests.simulation.workflows --seed 4711             one seed, with its timeline if it fails
 
-As in `tests.simulation.run`: faults strike while clients start, signal, cancel and terminate runs; then the faults
-stop, runs that still wait for an event are sent it, and every run must end. At last `flow_checker` judges.
+As in `tests.simulation.run`: faults strike while clients start, signal, pause, cancel and terminate runs; then the
+faults stop, paused runs are resumed, runs that still wait for an event are sent it, and every run must end. At last
+`flow_checker` judges.
 """
 
 import asyncio
@@ -60,6 +61,8 @@ RARE_PER_100_SEEDS: Final = {
     "flow_sleep_done": 20,
     "flow_dropped": 10,
     "flow_cleaned": 5,
+    "flow_paused": 10,
+    "flow_resumed": 10,
     "jobs_reaped": 50,
     "unknown_applied": 50,
     "unknown_not_applied": 50,
@@ -105,6 +108,13 @@ class FlowCluster(Cluster):
             if spec["how"] == "signal":
                 world.sent[spec["event"]].append(spec["value"])
                 await workflows.signal(run_id, spec["event"], spec["value"], key=spec["value"])
+                return
+            if spec["how"] == "pause":
+                world.rare["flow_paused"] += await workflows.pause(run_id)
+                return
+            if spec["how"] == "resume":
+                world.asked_to_resume.setdefault(run_id, world.last_seq())
+                world.rare["flow_resumed"] += await workflows.resume(run_id)
                 return
             world.asked_to_end.add(run_id)
             if spec["how"] == "cancel":
@@ -186,7 +196,9 @@ async def _come_to_rest(world: World, cluster: FlowCluster) -> None:
         waiting = world.rows(
             "select key from jobs where kind = 'workflow' and due_at = ? and key is not null order by id", NEVER
         )
-        more: list[Spec] = [
+        paused = world.rows("select key from jobs where stage = 'paused' and key is not null order by id")
+        more: list[Spec] = [{"how": "resume", "tag": key.removeprefix("flow ")} for (key,) in paused]
+        more += [
             {"how": "signal", "tag": key.removeprefix("flow "), "event": event, "value": f"{key} late {number} {event}"}
             for (key,) in waiting
             for event in ("go", "stop")

@@ -48,6 +48,10 @@ create trigger job_changed after update on jobs
   values (sim_txn(), sim_now(), sim_process(), 'update', new.id, new.tenant, old.state, new.state, old.attempt,
           new.attempt, old.worker_id, new.worker_id, new.crashes);
 end;
+create trigger run_paused after update on jobs when (old.stage = 'paused') <> (new.stage = 'paused') begin
+  insert into sim_history (txn, at_ms, process, what, id, tenant)
+  values (sim_txn(), sim_now(), sim_process(), iif(new.stage = 'paused', 'paused', 'resumed'), new.id, new.tenant);
+end;
 create table bad_company (claimed text, beside text, worker text);
 create trigger job_claimed after update on jobs when old.state = 'pending' and new.state = 'in_progress' begin
   insert into bad_company
@@ -179,6 +183,8 @@ class World:
     """Runs that had not ended when they were asked to cancel, as the reply said."""
     terminated: set[str] = field(default_factory=set)
     """Runs that somebody asked to end at once."""
+    asked_to_resume: dict[str, int] = field(default_factory=dict)
+    """Paused runs that a client let go on, with the last entry of the history when it first asked."""
     acting: set[tuple[str, str]] = field(default_factory=set)
     """Actions that run just now: process and job."""
     rare: Counter[str] = field(default_factory=Counter)
