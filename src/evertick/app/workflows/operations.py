@@ -20,7 +20,7 @@ from evertick.base.records.attributes import changed, checked, to_text
 from evertick.base.records.jobs import UNFINISHED, FunctionKind, Job, JobFilter, NewJob, Stop
 from evertick.base.records.journal import DELIVERED, Row, RowKind
 from evertick.base.records.run_states import OPEN, RunFilter
-from evertick.base.records.runs import MessageKind, NewMessage, RunRecord
+from evertick.base.records.runs import STEP, MessageKind, NewMessage, RunRecord
 from evertick.base.records.stored import json_of, size_of
 from evertick.engine.jobs.completion import cancel
 from evertick.rules.workflows.step import NAME_CHARS_MAX
@@ -187,7 +187,8 @@ class WorkflowOperations:
 
         `step`: the number of the step, as the history shows it, or its name (the last one of that name). Steps before
         it keep their outcomes; it, what was called together with it, and what follows run again. A run that has not
-        ended is terminated.
+        ended is terminated. The new run has the retry policy and the `on_complete` of the old one; the workflow that
+        called a child hears of the old one only.
 
         Raises JobNotFound, Misuse for a step that the run did not make, StepStillRuns if a call that was begun earlier
         has no end yet, WorkflowInactive.
@@ -246,6 +247,8 @@ class WorkflowOperations:
             created_at=now,
             tenant=self.tenant,
             parent_id=self.parent_id,
+            retry=job.retry,
+            on_complete=None if job.on_complete is None or job.on_complete.value.kind == STEP else job.on_complete,
             key=job.key,
             pool=job.pool,
             priority=job.priority,
