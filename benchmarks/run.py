@@ -20,6 +20,7 @@ COMMANDS: Final = {
     "schedules": ["benchmarks.bench_schedules"],
     "startup": ["benchmarks.bench_startup"],
     "steps": ["benchmarks.bench_steps"],
+    "fairness": ["benchmarks.bench_fairness"],
 }
 
 

@@ -126,6 +126,10 @@ class ModelTransaction(ScheduleModel):
                 first[place] = min(rank(job), first.get(place, rank(job)))
         return [Head(*place, first[place]) for place in sorted(first)][: min(limit, steps)]
 
+    def new_heads(self, known: Sequence[Head], *, others: Sequence[QueueId]) -> list[Head]:
+        places = {head[:2] for head in known}
+        return [head for head in self.ready_heads(others=others, limit=1_000) if head[:2] not in places]
+
     def queue_name(self, queue: QueueId) -> tuple[str, str] | None:
         return next(((job.pool, job.name) for job in self._pending("ready") if queue_id(job) == queue), None)
 

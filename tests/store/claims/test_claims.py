@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from evertick.base.ids import DEFAULT_TENANT, TenantId, queue_of
+from evertick.base.ids import DEFAULT_TENANT, QueueId, TenantId, queue_of
 from evertick.base.records.jobs import Claim, JobState
 from evertick.base.records.stored import text_of
 from evertick.store.contract.claims import Head, Share
@@ -183,6 +183,29 @@ def test_heads_are_tenants_with_ready_jobs_by_queue(store: Store) -> None:
     assert read(steps=1) == heads[:1]
     assert store.read(lambda tx: tx.queue_name(mail)) == ("mail", "app.destruct")
     assert store.read(lambda tx: tx.queue_name(queue_of("mail", "app.other"))) is None
+
+
+def test_new_heads_are_beside_the_known_ones(store: Store) -> None:
+    mail, usual = queue_of("mail", "app.destruct"), queue_of("default", "app.destruct")
+    tenants = [TenantId(name) for name in ("A", "Z", "a", "b")]  # in the order of bytes, as no language has them
+    insert(store, *(new_job(n, tenant=tenant) for n, tenant in enumerate(tenants, 1)), new_job(9, pool="mail"))
+    mails, *rest = sorted([Head(mail, DEFAULT_TENANT, NOW), *(Head(usual, each, NOW) for each in tenants)])
+    if mails.queue != mail:
+        *rest, mails = [mails, *rest]
+
+    def new(known: list[Head], *others: QueueId) -> list[Head]:
+        return store.read(lambda tx: tx.new_heads(known, others=others))
+
+    assert new([mails, *rest]) == []
+    assert new(rest) == [mails]
+    assert new(rest, mail) == []
+    assert new([], mail, usual) == []
+    for one in rest:
+        assert new([head for head in rest if head != one], mail) == [one]
+    several = new([rest[1]], mail)
+    assert several
+    assert {*several} <= {*rest} - {rest[1]}
+    assert set(new([])) & {mails, *rest}
 
 
 def test_what_runs_ended_or_is_suspect_is_no_head(store: Store) -> None:

@@ -6,8 +6,9 @@ where this one ended. The free places are divided among the tenants (`tenant_fai
 head.
 
 On PostgreSQL a look is used for `LOOK_KEPT_MS` by the loop that fills batches: each head goes on from the rank to which
-it was claimed, because the entries of claimed jobs stay in the index until the next VACUUM. A more urgent newcomer is
-seen that much later.
+it was claimed, because the entries of claimed jobs stay in the index until the next VACUUM. When something was
+scheduled meanwhile and the heads are few, a claim looks for tenants and queues beside them. A more urgent job behind
+one of the heads is seen later.
 
 Before a look, or when it finds nothing, jobs whose time has come are made ready.
 
@@ -48,6 +49,10 @@ HEADS_MAX: Final = 256
 """Heads read in one look, unless more jobs than that are wanted."""
 LOOK_KEPT_MS: Final = 200
 """How long the heads of a look are used, where looks are kept."""
+KNOWN_HEADS_MAX: Final = 16
+"""Where looks are kept: heads, and queues of others, beside which a claim looks for new ones."""
+NEW_HEADS_EVERY_MS: Final = 25
+"""The least time between two such looks: beside functions that run, a statement can take several milliseconds."""
 GUESSED_HEADS_MAX: Final = 4
 """After a look that found nothing: heads of the last claim that the next one may try before it looks again."""
 PROMOTED_MAX: Final = 1_000
@@ -153,6 +158,8 @@ class Claims:
         self._left: list[Head] = []
         """Heads of the last look that may have more jobs, each from the rank to which it was claimed."""
         self._looked_at = LONG_AGO
+        self._heard = False
+        self._found_at = LONG_AGO
         self._last: list[Head] = []
         """Heads of the last claim, if they were few."""
         self._may_guess = False
@@ -171,6 +178,10 @@ class Claims:
         return self._limits.isolation(wanted)
 
     # -- what to take next
+
+    def hear(self) -> None:
+        """Something was scheduled: tenants that the last look did not find may have jobs."""
+        self._heard = True
 
     def due(self, transaction: Transaction, worker_id: WorkerId, *, now: Instant, room: Room) -> Claimed:
         """Claim ready jobs, as many as there is room for."""
@@ -202,11 +213,23 @@ class Claims:
         if not self._keeps_looks:
             return []
         if 0 <= now - self._looked_at < LOOK_KEPT_MS and self._left:
-            return self._take(transaction, worker_id, self._left, room, now)
+            return self._take(transaction, worker_id, [*self._left, *self._new_heads(transaction, now)], room, now)
         if self._may_guess and self._last:
             self._may_guess = False
             return self._take(transaction, worker_id, self._last, room, now)
         return []
+
+    def _new_heads(self, transaction: Transaction, now: Instant) -> list[Head]:
+        """Heads beside those of the last look: a tenant with few jobs must not wait for one with many."""
+        known = len(self._left) + len(self._served.others)
+        if not self._heard or known > KNOWN_HEADS_MAX or 0 <= now - self._found_at < NEW_HEADS_EVERY_MS:
+            return []
+        self._heard, self._found_at = False, now
+        found = transaction.new_heads(self._left, others=self._served.others)
+        heads = self._served.among(transaction, found)
+        if heads:
+            self._limits.look(transaction, [*self._left, *heads], now=now)
+        return heads
 
     def _look(self, transaction: Transaction, now: Instant, room: Room) -> list[Head]:
         """Heads of served queues, from where the last look ended, once round."""

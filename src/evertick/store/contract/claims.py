@@ -64,6 +64,12 @@ class Claims(Protocol):
         """
         ...
 
+    def new_heads(self, known: Sequence[Head], *, others: Sequence[QueueId]) -> list[Head]:
+        """Heads of tenants and queues that are not among `known` and `others`: not all, but one at least if there are
+        any. Cheap for a few known ones, however many of their jobs were claimed before.
+        """
+        ...
+
     def queue_name(self, queue: QueueId) -> tuple[str, str] | None:
         """Pool and function of a queue; None if no job is ready there any more."""
         ...

@@ -16,11 +16,11 @@ from evertick.base.errors import (
     Misuse,
     TransactionRefused,
 )
-from evertick.base.ids import JobId, WorkerId
+from evertick.base.ids import JobId, QueueId, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import JobEnd, JobState
 from evertick.base.records.stored import text_of
-from evertick.store.contract.claims import Share
+from evertick.store.contract.claims import Head, Share
 from evertick.store.place import tables_at
 from evertick.store.postgres.connections import at_commit, in_statement, ours, tables_in
 from evertick.store.postgres.notifier import CHANNEL, PostgresNotifier
@@ -277,6 +277,13 @@ class PostgresTransaction(SqlTransaction):
 
     def _numbers(self, numbers: Sequence[int]) -> list[int]:
         return list(numbers)
+
+    def new_heads(self, known: Sequence[Head], *, others: Sequence[QueueId]) -> list[Head]:
+        places = {
+            "queues": [head.queue for head in known], "tenants": [head.tenant for head in known],
+            "others": self._numbers(others),
+        }  # fmt: skip
+        return [Head(*row) for row in self._fetch("new_heads", places)]
 
     def _claim_rows(self, shares: Sequence[Share], params: dict[str, Any]) -> list[Row]:
         heads = [share.head for share in shares]

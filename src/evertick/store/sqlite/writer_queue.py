@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-PATIENCE_MS: Final = 50
+PATIENCE_MS: Final = 5
 """How long SQLite asks for the write lock again and again before this process says that it waits."""
 STEP_ASIDE_S: Final = 0.05
 """The longest that an engine lets others go first."""

@@ -61,6 +61,11 @@ class SqlClaims(Driver):
         }  # fmt: skip
         return [Head(*row) for row in self._fetch("ready_heads", params)]
 
+    def new_heads(self, known: Sequence[Head], *, others: Sequence[QueueId]) -> list[Head]:
+        places = {head[:2] for head in known}
+        heads = self.ready_heads(others=others, limit=len(known) + 1)
+        return [head for head in heads if head[:2] not in places]
+
     def queue_name(self, queue: QueueId) -> tuple[str, str] | None:
         rows = self._fetch("queue_name", {"queue": queue})
         return (rows[0][0] or DEFAULT_POOL, rows[0][1]) if rows else None

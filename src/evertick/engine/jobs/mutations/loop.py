@@ -58,6 +58,11 @@ class MutationLoop(Loop):
         """Slow batches that run on beside the others."""
         self._suspect_waits = False
 
+    def poke(self) -> None:
+        """Look again at once, for new tenants too."""
+        self._claims.hear()
+        super().poke()
+
     async def run(self) -> None:
         """As `Loop.run`; then wait for the batches that were set aside."""
         try:
