@@ -4,9 +4,10 @@
     python -m tests.kills.run --database postgres --kills 200 --jobs 5000
 
 On SQLite one worker process runs and clients schedule into the file; on PostgreSQL several workers run, some are
-stopped for longer than their lease and continued (zombies), and the server itself is stopped and started again. Every
-process may be killed by SIGKILL, at any moment. When there have been enough kills and jobs, the fire ends, what is
-left is worked off, and `tests.kills.ledger` compares. On failure the folder with the database and all traces is kept.
+stopped for longer than their lease and continued (zombies), the server itself is stopped and started again, and now
+and then all its connections are cut. Every process may be killed by SIGKILL, at any moment. When there have been
+enough kills and jobs, the fire ends, what is left is worked off, and `tests.kills.ledger` compares. On failure the
+folder with the database and all traces is kept.
 """
 
 import contextlib
@@ -35,7 +36,11 @@ from tests.kills.program import LEASE_MS, OUTSIDE, OUTSIDE_MAX, run_client, run_
 from tests.postgres import PostgresServer
 
 REST_SECONDS: Final = 90.0
-TIME_MAX_SECONDS: Final = 480.0
+SECONDS_A_KILL: Final = 2.4
+"""More than a kill ever takes: with 200 of them a run that comes to nothing ends after 480 s."""
+CUT: Final = """
+select pg_terminate_backend(pid) from pg_stat_activity
+ where datname = current_database() and pid <> pg_backend_pid()"""
 LOOK_SECONDS: Final = 0.05
 WRITTEN: Final = "select (select count(*) from jobs) + (select count(*) from history)"
 OUTSIDE_NOW: Final = "select count(*) from jobs where state = 'in_progress' and name = 'call_out'"
@@ -51,6 +56,7 @@ class Tally:
     client_kills: int = 0
     zombies: int = 0
     restarts: int = 0
+    cut: int = 0
     crashes: int = 0
     """Processes that ended by an error of their own."""
     refused: int = 0
@@ -92,10 +98,10 @@ class Site:
         self._processes[role] = process
 
     def burn(self, kills: int, jobs: int) -> None:
-        """Kill until there were enough kills and jobs. Raises TimeoutError after TIME_MAX_SECONDS."""
+        """Kill until there were enough kills and jobs. Raises TimeoutError after SECONDS_A_KILL for each."""
         for role in self._roles:
             self.start(role)
-        deadline = time.monotonic() + TIME_MAX_SECONDS
+        deadline = time.monotonic() + max(200, kills) * SECONDS_A_KILL
         next_kill = time.monotonic() + 1.0
         while self.tally.kills < kills or self._count(WRITTEN) < jobs:
             self._tend()
@@ -103,7 +109,7 @@ class Site:
                 self._strike()
                 next_kill = time.monotonic() + self._chance.uniform(0.05, 0.5)
             if time.monotonic() > deadline:
-                raise TimeoutError(f"only {self.tally.kills} kills in {TIME_MAX_SECONDS:.0f} s")
+                raise TimeoutError(f"only {self.tally.kills} kills in {max(200, kills) * SECONDS_A_KILL:.0f} s")
             time.sleep(LOOK_SECONDS)
 
     def rest(self) -> bool:
@@ -148,6 +154,10 @@ class Site:
         if self._server is not None and draw < 0.02:
             self._server.restart("immediate")
             self.tally.restarts += 1
+            return
+        if self._server is not None and draw < 0.04:
+            with contextlib.suppress(psycopg.OperationalError):  # it may be cutting those that it has restarted
+                self.tally.cut += len(self.query(CUT))
             return
         kind = "worker" if self._chance.random() < 0.8 else "client"
         role = self._chance.choice([role for role in self._roles if role.startswith(kind)])
@@ -236,7 +246,8 @@ def show(database: str, outcome: Outcome) -> None:
     tally, verdict = outcome.tally, outcome.verdict
     click.echo(
         f"{database}: {tally.kills} kills ({tally.client_kills} of clients), {tally.zombies} zombies, "
-        f"{tally.restarts} restarts of the server, {tally.refused} refused starts, "
+        f"{tally.restarts} restarts of the server, {tally.cut} cut connections, "
+        f"{tally.refused} refused starts, "
         f"{verdict.jobs:,} jobs in {outcome.seconds:.0f} s"
     )
     states = ", ".join(f"{count:,} {state}" for state, count in sorted(verdict.states.items()))
