@@ -9,13 +9,14 @@ import pytest
 from evertick import App
 from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import FunctionKind, ServedFunction
+from evertick.base.records.jobs import FunctionKind, JobState, ServedFunction
+from evertick.base.records.pools import PoolLimits
 from evertick.engine.jobs.claims import HEADS_MAX, LOOK_KEPT_MS, TAKEN_MS, Claimed, Claims, Room
 from evertick.engine.runtime.metrics import Counters
 from evertick.engine.runtime.settings import Settings
 from evertick.store.contract.store import Isolation, Store, Transaction
 from tests.store.conftest import OpenStore
-from tests.store.rows import ACTION, ANN, MUTATION, NOW, at, insert, new_job, numbers
+from tests.store.rows import ACTION, ANN, MUTATION, NOW, at, end_of, finish, insert, new_job, numbers
 
 
 class Knowing:
@@ -278,3 +279,19 @@ def test_two_loops_share_a_tenants_jobs_and_none_is_claimed_twice(store: Store) 
     assert [len(each) for each in taken] == [10, 10, 10]
     assert sorted(number for each in taken for number in each) == list(range(1, 31))
     assert new_job().tenant == DEFAULT_TENANT
+
+
+def test_the_first_claim_of_a_worker_leaves_a_suspect_of_a_full_pool_alone(store: Store) -> None:
+    """A suspect is claimed before the first look, so nothing has asked for limits yet."""
+    loop = ALoop(store, kind=ACTION, pool="mail")
+    insert(store, new_job(1, kind=ACTION, pool="mail"))
+    finish(store, end_of(loop.claim(limit=1).claims[0], JobState.PENDING, crashes=2))
+    insert(store, new_job(2, kind=ACTION, pool="mail"))
+    assert numbers(loop.claim(limit=1).claims) == [2]
+    store.write(lambda tx: tx.save_pool_limits("mail", PoolLimits(running=1)))
+
+    fresh = ALoop(store, kind=ACTION, pool="mail")._claims
+    fresh.isolation(Isolation.READ_COMMITTED)
+    found = store.write(lambda tx: fresh.suspect(tx, ANN, now=at(100)), isolation=Isolation.READ_COMMITTED)
+
+    assert found.claims == []

@@ -53,9 +53,7 @@ class StartLimits:
     def look(self, transaction: Transaction, heads: Sequence[Head], *, now: Instant) -> None:
         """With a look: learn which of the tenants of these heads are limited, and which pools."""
         if not 0 <= now - self._asked_at < self._ask_every_ms:
-            of_tenants, of_pools = transaction.any_limits()
-            self._any, self._asked_at = of_tenants or of_pools, now
-            self._pools = transaction.pool_limits().keys() if of_pools else ()
+            self._ask(transaction, now)
         self._tenants = self._limited_of(transaction, heads)
 
     def begin(self, transaction: Transaction, heads: Sequence[Head], *, now: Instant) -> None:
@@ -63,7 +61,9 @@ class StartLimits:
         self._lock(transaction, heads, self._tenants, now)
 
     def begin_suspects(self, transaction: Transaction, suspects: Sequence[Suspect], *, now: Instant) -> None:
-        """As `begin`, for suspects, which no look has seen."""
+        """As `begin`, for suspects, which no look has seen: they may come before the first."""
+        if self._asked_at == LONG_AGO:
+            self._ask(transaction, now)
         self._lock(transaction, suspects, self._limited_of(transaction, suspects), now)
 
     def unheld(self, found: Sequence[H]) -> list[H]:
@@ -121,6 +121,11 @@ class StartLimits:
         return min([at for at in rates if at is not None], default=Instant(now + LOOK_AGAIN_MS))
 
     # -- what they share
+
+    def _ask(self, transaction: Transaction, now: Instant) -> None:
+        of_tenants, of_pools = transaction.any_limits()
+        self._any, self._asked_at = of_tenants or of_pools, now
+        self._pools = transaction.pool_limits().keys() if of_pools else ()
 
     def _limited_of(self, transaction: Transaction, found: Sequence[H]) -> set[TenantId]:
         return transaction.held_back_tenants({each.tenant for each in found}) if self._any and found else set()
