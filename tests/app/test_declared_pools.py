@@ -70,7 +70,7 @@ def test_a_change_at_run_time_holds_until_the_declaration_changes(
     none.pool("mail")
     none.sync_pools()
     assert (none.pools.get("mail").limits, none.pools.get("mail").limits_from) == (PoolLimits(), "")
-    assert app.environment.store.read(lambda tx: tx.any_limits()) == (False, False)
+    assert app.environment.store.read(lambda tx: tx.any_limits()) == (False, False, False)
     assert none.pools.set("mail", per_tenant=1).limits_from == "set"
 
 

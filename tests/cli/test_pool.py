@@ -28,7 +28,7 @@ def test_limits_are_changed_and_removed_and_the_others_stay(shop: App, command: 
     command("pool", "set", "mail", "--running", "5", "--starts-per-minute", "60")
     done = command("pool", "set", "mail", "--running", "none", "--per-tenant", "2", "-o", "json")
 
-    limits = {"running": None, "per_tenant": 2, "starts_per_minute": 60, "paused": False}
+    limits = {"running": None, "per_tenant": 2, "per_key": None, "starts_per_minute": 60, "paused": False}
     assert done.json["limits"] == limits
     assert (done.json["pool"], done.json["running"], done.json["ready"]) == ("mail", 0, 2)
     assert command("pool", "get", "mail", "-o", "json").json == done.json
@@ -50,14 +50,20 @@ def test_a_paused_pool_keeps_its_limits_and_goes_on(shop: App, command: Command)
     assert command("pool", "pause", "mail", "-o", "json").json["limits"]["paused"] is True
     resumed = command("pool", "resume", "mail", "-o", "json").json
 
-    assert resumed["limits"] == {"running": 3, "per_tenant": None, "starts_per_minute": None, "paused": False}
+    assert resumed["limits"] == {
+        "running": 3,
+        "per_tenant": None,
+        "per_key": None,
+        "starts_per_minute": None,
+        "paused": False,
+    }
     work_off(shop, 2)
 
 
 def test_wrong_input_is_refused_with_what_is_right(shop: App, command: Command) -> None:
     missing = command("pool", "set", "mail")
     assert missing.code == 2
-    assert "say which limit: --running, --per-tenant, --starts-per-minute" in missing.err
+    assert "say which limit: --running, --per-tenant, --per-key, --starts-per-minute" in missing.err
     assert "at least 1" in command("pool", "set", "mail", "--starts-per-minute", "0").err
     assert "a pool's name is" in command("pool", "pause", "two words").err
     assert command("pool", "get", "mail", "-o", "json").json["limits"]["running"] is None

@@ -27,6 +27,9 @@ OUTSIDE: Final = "outside"
 """The pool of the calls to the outside."""
 OUTSIDE_MAX: Final = 12
 """How many of them may run at a time, on all workers together."""
+CUSTOMERS: Final = 8
+CUSTOMER_MAX: Final = 3
+"""How many calls for one customer may run at a time."""
 
 app = App("kills", settings=SETTINGS)
 
@@ -46,6 +49,11 @@ def write_line(name: str, line: str) -> None:
         os.close(handle)
 
 
+def customer_of(tag: str) -> str:
+    """For whom the calls of a root are."""
+    return f"customer {sum(map(ord, tag)) % CUSTOMERS}"
+
+
 @app.mutation(name="root")
 def root(ctx: MutationCtx, tag: str) -> str:
     """One effect; two mutations and two actions follow, and a notice of the end of each but the first."""
@@ -53,8 +61,8 @@ def root(ctx: MutationCtx, tag: str) -> str:
     told, retry = ctx.scheduler.using(on_complete=tell, context=tag), Retry(ATTEMPTS_MAX, first=0.05)
     ctx.scheduler.run_after(0, leaf, f"{tag}.m")
     told.using(retry=retry).run_after(0.1, leaf_that_raises_once, f"{tag}.r")
-    told.run_after(0, call_out, f"{tag}.a")
-    told.using(retry=retry, on_complete_for="failed").run_after(0.05, call_out, f"{tag}.b")
+    told.using(limit_key=customer_of(tag)).run_after(0, call_out, f"{tag}.a")
+    told.using(retry=retry, on_complete_for="failed", limit_key=customer_of(tag)).run_after(0.05, call_out, f"{tag}.b")
     if len(tag) % 3 == 0:
         time.sleep(0.002)
     return tag

@@ -32,7 +32,7 @@ import psycopg
 from evertick.app.limits.pools import PoolOperations
 from evertick.store.open import open_store
 from tests.kills.ledger import Verdict, judge
-from tests.kills.program import LEASE_MS, OUTSIDE, OUTSIDE_MAX, run_client, run_worker
+from tests.kills.program import CUSTOMER_MAX, LEASE_MS, OUTSIDE, OUTSIDE_MAX, run_client, run_worker
 from tests.postgres import PostgresServer
 
 REST_SECONDS: Final = 90.0
@@ -44,6 +44,11 @@ select pg_terminate_backend(pid) from pg_stat_activity
 LOOK_SECONDS: Final = 0.05
 WRITTEN: Final = "select (select count(*) from jobs) + (select count(*) from history)"
 OUTSIDE_NOW: Final = "select count(*) from jobs where state = 'in_progress' and name = 'call_out'"
+CUSTOMER_NOW: Final = (
+    "select coalesce(max(running), 0) from (select count(*) as running from jobs where state = 'in_progress' "
+    "and name = 'call_out' group by limit_key) as each"
+)
+HELD_NOW: Final = "select count(*) from jobs where state = 'pending' and stage = 'held'"
 ENDED: Final = "select count(*) from history"
 UNFINISHED: Final = "select count(*) from jobs where state in ('pending', 'in_progress')"
 
@@ -63,6 +68,10 @@ class Tally:
     """Workers that ended at their start because the database did not answer."""
     together: int = 0
     """How many actions of a pool with a limit were seen to run at a time."""
+    of_a_customer: int = 0
+    """How many of them were seen to run at a time for one customer."""
+    held: int = 0
+    """How many were seen to wait for their customer's turn."""
     recoveries: list[float] = field(default_factory=list)
     """Seconds from a worker's death until nothing was left in its name."""
 
@@ -181,6 +190,8 @@ class Site:
         """Wake whom it is time to wake, start what is dead again, and see who has been buried."""
         now = time.monotonic()
         self.tally.together = max(self.tally.together, self._count(OUTSIDE_NOW))
+        self.tally.of_a_customer = max(self.tally.of_a_customer, self._count(CUSTOMER_NOW))
+        self.tally.held = max(self.tally.held, self._count(HELD_NOW))
         for pid, until in list(self._stopped.items()):
             if now >= until or all_awake:
                 del self._stopped[pid]
@@ -216,8 +227,9 @@ class Outcome:
     @property
     def holds(self) -> bool:
         """Nothing lost, nothing doubled, no limit exceeded, and no process ended but by a kill."""
-        whole = not self.verdict.lost and not self.verdict.doubled and self.tally.together <= OUTSIDE_MAX
-        return self.came_to_rest and not self.tally.crashes and whole
+        limited = self.tally.together <= OUTSIDE_MAX and self.tally.of_a_customer <= CUSTOMER_MAX
+        whole = not self.verdict.lost and not self.verdict.doubled
+        return self.came_to_rest and not self.tally.crashes and whole and limited
 
 
 def run(database: str, kills: int, jobs: int, folder: Path, server: PostgresServer | None = None) -> Outcome:
@@ -229,7 +241,7 @@ def run(database: str, kills: int, jobs: int, folder: Path, server: PostgresServ
         url, workers = f"sqlite:///{folder}/evertick.db", 1
     store = open_store(url)
     store.migrate()
-    store.write(PoolOperations().set(OUTSIDE, running=OUTSIDE_MAX))
+    store.write(PoolOperations().set(OUTSIDE, running=OUTSIDE_MAX, per_key=CUSTOMER_MAX))
     store.close()
     site = Site(url, folder, workers=workers, clients=2, server=server)
     try:
@@ -256,6 +268,10 @@ def show(database: str, outcome: Outcome) -> None:
         f"worker, {verdict.quarantined} jobs in quarantine; {verdict.told:,} ends were told"
     )
     click.echo(f"at most {tally.together} actions of the pool {OUTSIDE} ran at a time; its limit is {OUTSIDE_MAX}")
+    click.echo(
+        f"at most {tally.of_a_customer} of them for one customer; the limit is {CUSTOMER_MAX}, and up to "
+        f"{tally.held} waited for it"
+    )
     times = sorted(tally.recoveries)
     if times:
         p99 = times[min(len(times) - 1, int(len(times) * 0.99))]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kills.program import OUTSIDE_MAX
+from tests.kills.program import CUSTOMER_MAX, OUTSIDE_MAX
 from tests.kills.run import Outcome, run
 from tests.postgres import PostgresServer
 
@@ -21,6 +21,7 @@ def expect_whole(outcome: Outcome) -> None:
     assert outcome.came_to_rest
     assert outcome.tally.crashes == 0
     assert outcome.tally.together <= OUTSIDE_MAX
+    assert outcome.tally.of_a_customer <= CUSTOMER_MAX
     assert outcome.tally.kills >= KILLS
     assert outcome.verdict.jobs >= JOBS
     assert outcome.verdict.states["success"] > JOBS / 2

@@ -17,6 +17,7 @@ so that a minimiser can tell one failure from another.
     retention     a job removed before its time or before its end
     stuck         faults have stopped and jobs do not end
     unrest        faults have stopped, and jobs are still taken from workers that live
+    crowd         a job that was claimed although as many of its key ran as may
     company       a job that two workers did not survive was claimed beside one that must not be near it
 """
 
@@ -101,6 +102,7 @@ def violations(world: World, profile: Profile) -> list[str]:
         isolation,
         unrest,
         company,
+        _crowd,
         apart,
     )
     found = [*world.complaints, *evidence.complaints]
@@ -138,7 +140,7 @@ def gather(world: World, profile: Profile) -> Evidence:
             if row_id.startswith("effects_"):
                 effects[json.loads(new)["tag"]].append((txn, tenant))
             continue
-        if what in ("journal", "message", "paused", "resumed"):
+        if what in ("journal", "message", "paused", "resumed", "held"):
             continue
         job = jobs[row_id]
         if what == "insert":
@@ -418,8 +420,14 @@ def company(e: Evidence) -> Iterator[str]:
         yield f"company: {worker} claimed {first} while it held {other}"
 
 
+def _crowd(e: Evidence) -> Iterator[str]:
+    for claimed, running, most in e.world.rows("select claimed, running, most from crowd"):
+        yield f"crowd: with {e.jobs[claimed].tag} {running} jobs of its key ran, {most} may"
+
+
 def count_rare_states(e: Evidence) -> None:
     rare = e.world.rare
+    rare["held_for_a_key"] += e.world.rows("select count(*) from sim_history where what = 'held'")[0][0]
     for job in e.jobs.values():
         if job.born_canceled:
             rare["born_canceled"] += 1

@@ -16,7 +16,8 @@ from evertick.app.functions.function import Function
 from evertick.app.registry import Registry
 from evertick.app.scheduling.schedulers import AsyncScheduler
 from evertick.base.errors import Conflict, OutcomeUnknown, Unavailable
-from evertick.base.ids import TenantId, WorkerId
+from evertick.base.ids import DEFAULT_POOL, TenantId, WorkerId
+from evertick.base.records.pools import PoolLimits
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.settings import Settings
 from evertick.engine.worker import Worker
@@ -29,6 +30,7 @@ from tests.simulation.world import START, World
 
 SKEWS_MS: Final = (0.0, 300.0, -300.0, 2_000.0, -2_000.0, 20_000.0, -20_000.0)
 RESTARTS_S: Final = (0.0, 0.5, 3.0)
+LIMIT_CHANGES_S: Final = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +48,8 @@ class Profile:
     lease_ms: int
     retention_ms: int
     skewed: bool
+    per_key: tuple[int | None, ...]
+    """How many jobs of a key may run at a time, one after the other: the last holds once the faults have ended."""
     latencies: tuple[float, ...]
     rates: dict[str, float]
 
@@ -82,11 +86,14 @@ class Cluster:
         self._boots: dict[str, int] = {}
         self._stores: dict[str, SimulatedStore] = {}
         self._workers: dict[str, Worker] = {}
+        self._limits = list(profile.per_key)
         world.store.listen(self._tell_everybody)
         world.loop.on_end.append(self._ended)
 
     def start(self) -> None:
         """Start every process."""
+        if self._limits:
+            self._next_limit()
         for number in range(self.profile.workers):
             self._spawn(f"worker-{number}")
         for number in range(self.profile.clients):
@@ -103,6 +110,9 @@ class Cluster:
         end = loop.time() + seconds
         while loop.time() < end:
             await asyncio.sleep(0.7)
+            changed = len(self.profile.per_key) - len(self._limits)
+            if self._limits and loop.time() >= LIMIT_CHANGES_S * changed:
+                self._next_limit()
             for process in list(loop.processes):
                 role = process.name.partition("#")[0]
                 jump = loop.faults.strikes(f"jump/{role}", SKEWS_MS)
@@ -114,8 +124,15 @@ class Cluster:
                     self.world.rare["told_to_stop"] += 1
                     loop.deliver(process, worker.stop)
 
+    def _next_limit(self) -> None:
+        """Change what a key may run, while jobs run and wait."""
+        limits = PoolLimits(per_key=self._limits.pop(0))
+        self.world.store.write(lambda transaction: transaction.save_pool_limits(DEFAULT_POOL, limits))
+
     def calm(self) -> None:
         """No more faults: clocks are right, the database answers, everybody runs the newest program."""
+        while self._limits:
+            self._next_limit()
         self.world.loop.faults.calm()
         self.world.away_until = 0.0
         for clock in self.clocks.values():

@@ -16,7 +16,7 @@ from evertick.app.scheduling import job_builder, schedulers
 from evertick.base.errors import OutcomeUnknown, Unavailable
 from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.records.jobs import Completion, FunctionKind, JobState
-from evertick.engine.jobs import actions, claims, completion
+from evertick.engine.jobs import actions, claims, completion, key_limits
 from evertick.engine.jobs.mutations import batch
 from evertick.engine.maintenance import reaper
 from evertick.engine.runtime.registration import Registration
@@ -307,6 +307,13 @@ def draft_for_everybody(self: Any, request: Any, **options: Any) -> Any:
     return _draft(self, request, **(options | {"tenant": DEFAULT_TENANT}))
 
 
+_any_limits = SqliteTransaction.any_limits
+
+
+def limits_alone(self: Any) -> Any:
+    return _any_limits(self)._replace(held=False)
+
+
 FENCE: Final = "state = 'in_progress' and worker_id = :worker_id and attempt = json_extract(e.value, '$[1]')"
 FENCE_OF_RETRY: Final = "state = 'in_progress' and worker_id = :worker_id and attempt = :attempt"
 MUTANTS: Final = (
@@ -355,6 +362,14 @@ MUTANTS: Final = (
            swap(claims.Claims, "_promote", lambda self, transaction, now: 0)),
     Mutant("any_function", "a worker claims what it does not know",
            swap(claims.Claims, "_runs", lambda self, pool, name: True)),
+    Mutant("keys_uncounted", "what runs of a key is not counted",
+           swap(SqliteTransaction, "running_by_key", lambda self: {})),
+    Mutant("keys_uncounted_in_a_claim", "a claim does not count what it takes of a key",
+           swap(key_limits.KeyLimits, "_starts", lambda self, share, key: self._left(share, key) > 0)),
+    Mutant("held_for_ever", "no end lets a job start that was held for its key",
+           swap(SqliteTransaction, "release_held", lambda self, rooms: None)),
+    Mutant("held_without_limit", "jobs stay held when their pool's limit is removed",
+           swap(SqliteTransaction, "any_limits", limits_alone)),
     Mutant("ends_dropped", "the end of an action is forgotten when the database is away",
            swap(actions.ActionEnds, "round", ends_or_gives_up)),
     Mutant("believed", "a commit whose reply was lost is taken for done",

@@ -52,6 +52,7 @@ RARE_PER_1000_SEEDS: Final = {
     "claims_found": 50,
     "clock_jump": 50,
     "counted": 500,
+    "held_for_a_key": 500,
     "jobs_success": 5_000,
     "jobs_pruned": 100,
     "jobs_reaped": 500,

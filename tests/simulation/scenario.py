@@ -24,6 +24,10 @@ from tests.simulation.world import START, World
 TURMOIL_MAX_S: Final = 60.0
 LIVENESS_LEASES: Final = 3
 STEPS_MAX: Final = 100_000
+LIMITS_OF_A_KEY: Final[tuple[tuple[int | None, ...], ...]] = (
+    (), (), (1, 1, 1, 8), (2, 2, None), (1, 900, 1, 3, 8), (900, 2, 1, 0, 2, None),
+)  # fmt: skip
+"""Never a first limit while workers run: they hear of it within a second, and until then more may start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +72,7 @@ def profile_of(seed: int) -> Profile:
         # As long as what clocks may differ by, retention would be over at once.
         retention_ms=1_000_000_000 if clocks_differ or jumps else chance.choice((1_000_000_000, 20_000)),
         skewed=clocks_differ,
+        per_key=random.Random(f"{seed}/keys").choice(LIMITS_OF_A_KEY),
         latencies=chance.choice(((0.0,), (0.0, 0.001, 0.02), (0.001, 0.3))),
         rates={
             # Most runs lack most kinds: what one kind of fault breaks, another soon mends.

@@ -62,6 +62,21 @@ create trigger job_claimed after update on jobs when old.state = 'pending' and n
               when new.kind = 'action' then crashes >= {SUSPECT_CRASHES}
               else new.crashes >= {SUSPECT_CRASHES} and sim_acts(id) end;
 end;
+create table crowd (claimed text, running integer, most integer);
+create trigger job_claimed_of_a_key after update on jobs
+  when old.state = 'pending' and new.state = 'in_progress' and new.limit_key is not null begin
+  insert into crowd
+  select new.id, together, per_key
+    from pool_limits,
+         (select count(*) as together
+            from jobs
+           where state = 'in_progress' and tenant = new.tenant and limit_key = new.limit_key)
+   where pool_limits.pool = 'default' and together > per_key;
+end;
+create trigger job_held after update on jobs when old.stage = 'ready' and new.stage = 'held' begin
+  insert into sim_history (txn, at_ms, process, what, id, tenant)
+  values (sim_txn(), sim_now(), sim_process(), 'held', new.id, new.tenant);
+end;
 create trigger job_ended after insert on history begin
   insert into sim_history (txn, at_ms, process, what, id, tenant, old_state, new_state, old_attempt, new_attempt,
                            old_worker, crashes)
@@ -129,6 +144,8 @@ end;
 
 `bad_company` holds whom a suspect met at a claim: a suspect mutation shall be alone in its process, and no suspect
 action beside another. An action whose claim was not heard of is held, but does not run, so nobody can wait for it.
+
+`crowd` holds jobs that were claimed although as many of their key ran as may.
 """
 
 

@@ -102,6 +102,7 @@ class ModelTransaction(ScheduleModel):
                     key=job.key, retry=job.retry, on_complete=job.on_complete,
                     schedule=job.schedule, schedule_id=None if job.schedule is None else job.schedule.value.id,
                     result=None, error=None, pool=job.pool, priority=job.priority, stop=Stop.NONE,
+                    limit_key=job.limit_key,
                 )
             )  # fmt: skip
             if job.state is CANCELED:
@@ -150,7 +151,9 @@ class ModelTransaction(ScheduleModel):
 
     def suspects(self, *, limit: int) -> list[Suspect]:
         found = sorted(self._pending("suspect"), key=lambda job: (job.due_at, job.id))[:limit]
-        return [Suspect(job.id, job.tenant, queue_id(job), job.due_at, job.pool, job.name) for job in found]
+        return [
+            Suspect(job.id, job.tenant, queue_id(job), job.due_at, job.pool, job.name, job.limit_key) for job in found
+        ]
 
     def claim_suspect(self, job_id: JobId, *, kind: FunctionKind, worker_id: WorkerId, now: Instant) -> Claim | None:
         due = [job for job in self._pending("suspect") if job.id == job_id and job.due_at <= now]
@@ -227,6 +230,7 @@ class ModelTransaction(ScheduleModel):
             and (where.due_from is None or job.due_at >= where.due_from)
             and (where.due_until is None or job.due_at < where.due_until)
             and where.key in (None, job.key)
+            and where.limit_key in (None, job.limit_key)
             and (where.error is None or (job.error is not None and _says(job.error.value, where.error)))
             and (where.blocked_at is None or blocked([job], self.workers_alive(where.blocked_at), where.blocked_at))
             and (after is None or (job.id < after if newest_first else job.id > after))

@@ -20,19 +20,19 @@ def save(store: Store, pool: str, limits: PoolLimits) -> None:
 
 
 def test_limits_are_kept_replaced_and_removed(store: Store) -> None:
-    assert store.read(lambda tx: tx.any_limits()) == (False, False)
+    assert store.read(lambda tx: tx.any_limits()) == (False, False, False)
     mail = PoolLimits(running=5, per_tenant=2, starts_per_minute=60)
     save(store, "mail", mail)
     save(store, DEFAULT_POOL, PoolLimits(paused=True))
 
-    assert store.read(lambda tx: tx.any_limits()) == (False, True)
+    assert store.read(lambda tx: tx.any_limits()) == (False, True, False)
     assert store.read(lambda tx: tx.pool_limits()) == {DEFAULT_POOL: PoolLimits(paused=True), "mail": mail}
 
     save(store, "mail", PoolLimits(paused=False))
     save(store, DEFAULT_POOL, PoolLimits())
     store.write(lambda tx: tx.save_tenant_limits(ACME, TenantLimits(jobs=1)))
     assert store.read(lambda tx: tx.pool_limits()) == {}
-    assert store.read(lambda tx: tx.any_limits()) == (True, False)
+    assert store.read(lambda tx: tx.any_limits()) == (True, False, False)
 
 
 def test_a_declaration_is_kept_beside_the_limits(store: Store) -> None:

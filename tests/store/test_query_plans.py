@@ -25,7 +25,9 @@ from evertick.store.transaction.statements import load_statements, statement_nam
 from tests.store.rows import ACTION, ANN, MUTATION, NOW, at, claim_in, job_id, new_job, worker
 
 FUTURE, DONE, RUNNING, SUSPECTS, DUE = 6_000, 6_000, 200, 50, 300
+HELD, HELD_KEYS = 3_000, 300
 QUEUE: Final = queue_of("default", "app.destruct")
+KEYED: Final = queue_of("default", "app.keyed")
 TENANTS: Final = 5
 ENTRIES: Final = 6_000
 JOB_ROWS: Final = [{"id": job_id(n), "attempt": 1, "state": "success", "completed_at": NOW} for n in range(50)]
@@ -72,7 +74,11 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "held_back_tenants": ({"tenants": json.dumps(["default", "t1"])}, {"tenant_limits_pkey"}),
     "start_limits": ({"tenants": json.dumps(["default", "t1"])}, {"tenant_limits_pkey"}),
     "list_tenant_limits": ({"first": "t1", "limit": 1}, {"tenant_limits_pkey"}),
-    "ready_in_queue": ({"queue": QUEUE, "limit": 100}, {"jobs_ready"}),
+    "ready_in_queue": ({"queue": QUEUE, "limit": 100}, {"jobs_ready", "jobs_by_limit_key"}),
+    "ready_jobs": ({"queue": QUEUE, "tenant": "default", "rank": 0, "id": "", "limit": 100}, {"jobs_ready"}),
+    "hold_jobs": ({"ids": json.dumps([job_id(1), job_id(2)])}, {"jobs_pkey"}),
+    "running_by_key": ({}, {"jobs_running"}),
+    "any_limits": ({}, {"jobs_by_limit_key", "tenant_limits_pkey", "pool_limits_pkey"}),
     "running_in_pools": ({}, {"jobs_running"}),
     "unfinished_names": ({"tenant": "default"}, {"jobs_by_name"}),
     "unfinished_workflows": ({"tenant": "default"}, {"jobs_by_name"}),
@@ -108,7 +114,7 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
 LISTED: Final = {
     "tenant": "default", "state": "success", "with_running": 1, "name": None, "schedule_id": None, "parent_id": None,
     "key": None, "kind": None, "prefix": None, "in_pool": None, "open_states": None, "due_from": None,
-    "due_until": None, "error": None, "queues": None, "limit": 10, "skip": 20,
+    "limit_key": None, "due_until": None, "error": None, "queues": None, "limit": 10, "skip": 20,
     "names": json.dumps([f"app.{name}" for name in ("destruct", "notify", "running", "suspect")]),
 }  # fmt: skip
 LISTS: Final[Mapping[str, tuple[str, dict[str, Any], set[str]]]] = {
@@ -141,6 +147,15 @@ LISTS: Final[Mapping[str, tuple[str, dict[str, Any], set[str]]]] = {
 ONLY_POSTGRES: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "new_heads": ({"queues": [5], "tenants": ["default"], "others": [1, 2]}, {"jobs_ready"}),
     "ready_heads": ({"others": [1, 2], "queue": 0, "tenant": "", "limit": 10, "steps": 10}, {"jobs_ready"}),
+    "claim_ids": (
+        {"ids": json.dumps([job_id(1)]), "kind": "mutation", "worker_id": "w", "now": NOW},
+        {"jobs_pkey", "bodies_pkey"},
+    ),
+    "held_keys": ({"queue": 0, "tenant": "", "key": "", "limit": 10}, {"jobs_by_limit_key"}),
+    "release_held": (
+        {"rows": json.dumps([{"queue": KEYED, "tenant": "default", "key": "key_1", "room": 2}])},
+        {"jobs_by_limit_key", "jobs_pkey"},
+    ),
     "tenants_with jobs": ({"after": "", "limit": 10}, {"jobs_by_name"}),
     "tenants_with failures": ({"after": "", "limit": 10}, {"history_failed"}),
     "claim_suspect": (
@@ -166,6 +181,8 @@ ONLY_SQLITE: Final[Mapping[str, tuple[Any, set[str]]]] = {
         {"others": "[1, 2]", "queue": 0, "tenant": "", "limit": 10, "steps": 10},
         {"jobs_ready", "jobs_pkey"},
     ),
+    "held_keys": ({"queue": 0, "tenant": "", "key": "", "limit": 10}, {"jobs_by_limit_key", "jobs_pkey"}),
+    "release_held": ((KEYED, "default", "key_1", 2), {"jobs_by_limit_key", "jobs_pkey"}),
     "pool_holds": ({"pools": json.dumps(["default", "mail"])}, {"pool_limits_pkey"}),
     "ready_ids": ({"queue": QUEUE, "tenant": "default", "rank": 0, "limit": 100}, {"jobs_ready"}),
     "claim_ids": (
@@ -207,6 +224,8 @@ def fill(store: Store) -> None:
             tenant = TenantId(f"t{n % TENANTS}")
             tx.insert_jobs([new_job(next(numbers), due_at=at(-n), tenant=tenant), new_job(next(numbers), due_at=at(n))])
         tx.insert_jobs([new_job(next(numbers), due_at=at(n), kind=ACTION) for n in range(1, 500)])
+        held = [new_job(next(numbers), name="app.keyed", limit_key=f"key_{n % HELD_KEYS}") for n in range(HELD)]
+        tx.insert_jobs(held)
         tenants = [TenantId(f"waits_{n}") for n in range(FUTURE)]  # each with one job, due later
         tx.insert_jobs([new_job(next(numbers), due_at=at(60_000), tenant=tenant) for tenant in tenants])
         for statement in (
@@ -217,6 +236,7 @@ def fill(store: Store) -> None:
             "delete from jobs where name = 'app.done'",
             f"update jobs set state = 'in_progress', attempt = 1, worker_id = '{ANN}' where name = 'app.running'",
             "update jobs set stage = 'suspect', crashes = 2 where name = 'app.suspect'",
+            "update jobs set stage = 'held' where name = 'app.keyed'",
         ):
             tx.connection.execute(statement)
         ids = [f"t_{number:05}" for number in range(ENTRIES)]
@@ -450,11 +470,13 @@ def test_sqlite_answers_hot_statements_from_an_index(sqlite_store: Store, name: 
 def is_harmless(line: str) -> bool:
     """Whether a scan is not one of a table: of rows that the statement itself made, or of the beginning of an index."""
     return (
-        line in ("SCAN found", "SCAN head", "SCAN holders", "SCAN names", "SCAN CONSTANT ROW")
+        line
+        in ("SCAN found", "SCAN head", "SCAN held", "SCAN ready", "SCAN holders", "SCAN names", "SCAN CONSTANT ROW")
         or line.startswith("SCAN json_each")
         or "VIRTUAL TABLE" in line  # json_each by another name
         or "INDEX jobs_running" in line
         or "INDEX job_counts_empty" in line
+        or "_limits USING COVERING INDEX" in line  # the first row
         or line in ("SCAN jobs USING INDEX jobs_waiting", "SCAN jobs USING INDEX jobs_suspect")
     )
 
@@ -528,6 +550,43 @@ def test_a_deep_page_of_an_index_costs_sqlite_no_more_than_the_first(sqlite_stor
 
     assert first == last
     assert last[1] == 10
+
+
+def test_held_keys_cost_sqlite_a_step_each(sqlite_store: Store) -> None:
+    look = ONLY_SQLITE["held_keys"][0]
+
+    few, many = (sqlite_steps(sqlite_store, "held_keys", look | {"limit": limit}) for limit in (10, 100))
+
+    assert (few[1], many[1]) == (10, 100)
+    assert many[0] < 250 * many[1]
+    assert sqlite_steps(sqlite_store, "held_keys", look | {"limit": 10_000})[1] == HELD_KEYS
+
+
+@pytest.mark.postgres
+def test_held_keys_cost_postgresql_a_step_each(postgres_store: Store) -> None:
+    look = ONLY_POSTGRES["held_keys"][0] | {"limit": 10_000}
+
+    plan = postgres_plan(postgres_store, "held_keys", look, mode="force_generic_plan", run=True)
+
+    assert plan["Actual Rows"] == HELD_KEYS
+    assert buffers(plan) <= 12 * HELD_KEYS
+
+
+@pytest.mark.postgres
+def test_a_release_makes_postgresql_read_only_its_keys(postgres_url: str) -> None:
+    """Real once: without statistics it looked for the ready jobs of a key among all ready ones."""
+    store = open_store(postgres_url)
+    store.migrate()
+    jobs = [new_job(n, name="app.keyed", limit_key=f"key_{n // 20}") for n in range(1, 6_000)]
+    store.write(lambda tx: tx.insert_jobs(jobs))
+    store.write(lambda tx: tx.hold_jobs([job.id for job in jobs[:399]]))
+    rows = [{"queue": KEYED, "tenant": "default", "key": f"key_{n}", "room": 1} for n in range(20)]
+
+    plan = postgres_plan(store, "release_held", {"rows": json.dumps(rows)}, mode="force_generic_plan", run=True)
+
+    assert {node["Index Name"] for node in nodes(plan) if "Index Name" in node} == {"jobs_by_limit_key", "jobs_pkey"}
+    assert buffers(plan) <= 40 * 20
+    store.close()
 
 
 def buffers(plan: Mapping[str, Any]) -> int:

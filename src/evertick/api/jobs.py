@@ -45,6 +45,7 @@ class JobView(Schema):
     app: str | None
     pool: str
     priority: int
+    limit_key: str | None
     tenant: TenantId
 
     @classmethod
@@ -76,6 +77,7 @@ class JobView(Schema):
             app=job.app,
             pool=pool_name(job.pool),
             priority=job.priority,
+            limit_key=job.limit_key,
             tenant=job.tenant,
         )
 

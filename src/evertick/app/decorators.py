@@ -63,7 +63,7 @@ class Decorators:
             @app.action(pool=mail)
             async def send(ctx: ActionCtx, address: str) -> None: ...
 
-        - `running`, `per_tenant`, `starts_per_minute`: as `app.pools.set` takes them.
+        - `running`, `per_tenant`, `per_key`, `starts_per_minute`: as `app.pools.set` takes them.
         - `retry`: how actions in the pool are tried again where their caller does not say. Mutations need none: they
           are retried when the database asks for it, and their effects are exactly once.
 

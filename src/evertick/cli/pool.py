@@ -14,10 +14,21 @@ from evertick.cli.core.output import MomentWriter, OutputOptions, row_options, w
 from evertick.cli.tenant import changes_of, limit_options
 
 OPERATIONS: Final = PoolOperations()
-FIELDS: Final = ("pool", "state", "running", "per_tenant", "starts_per_minute", "limits_from", "ready", "oldest")
+FIELDS: Final = (
+    "pool",
+    "state",
+    "running",
+    "per_tenant",
+    "per_key",
+    "starts_per_minute",
+    "limits_from",
+    "ready",
+    "oldest",
+)
 LIMITS: Final = {
     "running": "Jobs that run at a time on all workers; more wait.",
     "per_tenant": "Jobs of one tenant that run at a time in the pool; more wait.",
+    "per_key": "Jobs of one limit key that run at a time in the pool; more wait.",
     "starts_per_minute": "Attempts that start in a minute, evenly spread; more wait.",
 }
 
@@ -90,6 +101,6 @@ def _words(view: PoolView, moment: MomentWriter) -> Mapping[str, str]:
     limits = view.limits
     words = words_of(view, moment) | {"state": "paused" if limits.paused else "active", "ready": f"{view.ready:,}"}
     words["running"] = f"{view.running:,}" + ("" if limits.running is None else f" of {limits.running:,}")
-    for name in ("per_tenant", "starts_per_minute"):
+    for name in ("per_tenant", "per_key", "starts_per_minute"):
         words[name] = "" if getattr(limits, name) is None else f"{getattr(limits, name):,}"
     return words

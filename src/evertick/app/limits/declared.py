@@ -8,18 +8,16 @@ then, and of code and command line the last change counts.
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from evertick.app.functions.options import check_pool
 from evertick.base.errors import Misuse, RegistrationError
-from evertick.base.records.pools import NO_LIMITS, PoolLimits
+from evertick.base.records.pools import NO_LIMITS, NUMBERS, PoolLimits
 from evertick.base.records.retry import RetryPolicy
 
 if TYPE_CHECKING:
     from evertick.app.transacting import Work
     from evertick.store.contract.store import Transaction
-
-NUMBERS: Final = ("running", "per_tenant", "starts_per_minute")
 
 
 class Pool(str):

@@ -54,6 +54,8 @@ class PoolOperations:
 
         - `running`: jobs that run at a time, on all workers together.
         - `per_tenant`: jobs of one tenant that run at a time in the pool.
+        - `per_key`: jobs of one key (`using(limit_key=...)`) of a tenant that run at a time in the pool. Jobs without a
+          key are not limited by it.
         - `starts_per_minute`: attempts that start in a minute, evenly spread; a tenth of them may start at once.
 
         Jobs wait until they may start, those of tenants that run least first. Returns the pool as it is then.
@@ -132,16 +134,16 @@ def _views(transaction: Transaction, names: Iterable[str] | None = None) -> list
 
 
 def _ready(transaction: Transaction) -> tuple[Counter[str], dict[str, Instant]]:
-    """By pool: how many jobs are ready, and when the first of them was due."""
+    """By pool: how many jobs are ready or held for their keys, and when the first of them was due."""
     ready: Counter[str] = Counter()
     oldest: dict[str, Instant] = {}
-    for queue in sorted(
-        {head.queue for head in transaction.ready_heads(after=START, limit=HEADS_MAX, steps=HEADS_MAX)}
-    ):
-        named = transaction.queue_name(queue)
-        if named is None:
-            continue
-        pool = pool_name(named[0])
+    heads = transaction.ready_heads(after=START, limit=HEADS_MAX, steps=HEADS_MAX)
+    pools = {each.queue: each.pool for each in transaction.held_keys(after=None, limit=HEADS_MAX)}
+    for queue in {head.queue for head in heads} - pools.keys():
+        if (named := transaction.queue_name(queue)) is not None:
+            pools[queue] = named[0]
+    for queue, full_name in sorted(pools.items()):
+        pool = pool_name(full_name)
         count, first = transaction.ready_in_queue(queue, limit=READY_MAX)
         ready[pool] += count
         if first is not None:

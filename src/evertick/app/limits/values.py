@@ -12,6 +12,7 @@ class Limits(TypedDict, total=False):
 
     running: int | None
     per_tenant: int | None
+    per_key: int | None
     starts_per_minute: int | None
 
 

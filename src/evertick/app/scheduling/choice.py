@@ -26,6 +26,7 @@ class JobsWhere(TypedDict, total=False):
     due_until: datetime | float | None
     error: str | None
     pool: str | None
+    limit_key: str | None
     blocked: bool
 
 
@@ -62,6 +63,7 @@ def jobs_where(
         due_until=None if due_until is None else moment(due_until),
         error=_text("error", where.get("error")),
         pool=_pool(where.get("pool")),
+        limit_key=_text("limit_key", where.get("limit_key")),
         blocked_at=now if where.get("blocked") else None,
     )
 

@@ -51,12 +51,15 @@ class Options:
     on_complete_for: str | Iterable[str] = ()
     context: Any = None
     priority: int = 0
+    limit_key: str | None = None
 
     def merged(self, **changes: Any) -> "Options":
         """These options with some replaced. Raises Misuse for what cannot be."""
         changed = replace(self, **{name: value for name, value in changes.items() if value is not None})
         if changed.key is not None:
             check_key(changed.key, what="a key")
+        if changed.limit_key is not None:
+            check_key(changed.limit_key, what="a limit key")
         if changed.retry is not None and not isinstance(changed.retry, Retry):
             raise Misuse(f"retry= takes a policy such as Retry(5), not {changed.retry!r}")
         if changed.on_complete is not None and not isinstance(changed.on_complete, Function):
@@ -144,6 +147,7 @@ class JobBuilder:
                     on_complete=on_complete,
                     pool=function.pool,
                     priority=options.priority,
+                    limit_key=options.limit_key,
                 )
             )
         if options.key is not None and len(jobs) > 1:

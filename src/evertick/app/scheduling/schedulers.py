@@ -49,6 +49,7 @@ class _Scheduler(ABC, Generic[One, Many]):
         on_complete_for: str | Iterable[str] | None = None,
         context: Any = None,
         priority: int | None = None,
+        limit_key: str | None = None,
     ) -> Self:
         """A scheduler with options for the calls that follow.
 
@@ -58,6 +59,8 @@ class _Scheduler(ABC, Generic[One, Many]):
         ended for good; `context` is handed to it. `on_complete_for`: the ends that it is called for, one or several of
         "success", "failed" and "canceled"; all unless given. `priority`: a job of a higher priority (-1,000 to 1,000,
         0 unless given) runs before another of its tenant and function; each step makes up for a minute of waiting.
+        `limit_key`: whom the job is for, such as a customer; a pool with a limit `per_key` runs at most so many jobs of
+        one key at a time.
 
             ctx.scheduler.using(key=f"remind/{user}", on_conflict="replace").run_after(3600, remind, user)
 
@@ -73,6 +76,7 @@ class _Scheduler(ABC, Generic[One, Many]):
             on_complete_for=on_complete_for,
             context=context,
             priority=priority,
+            limit_key=limit_key,
         )
         return copy
 

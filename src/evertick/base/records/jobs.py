@@ -14,9 +14,7 @@ from evertick.base.records.run_states import RunFilter
 from evertick.base.records.stored import VERSION, Codec, Stored, read_object
 
 PRIORITY_MS: Final = 60_000
-"""What a step of priority is worth: a job with priority 1 runs before one of priority 0 that is due up to a minute
-earlier, so whatever waits comes to its turn.
-"""
+"""A step of priority: with priority 1 a job runs before one of priority 0 that is due up to this earlier."""
 PRIORITY_MAX: Final = 1_000
 """Priorities go from minus this to this."""
 
@@ -156,7 +154,7 @@ class NewJob(NamedTuple):
     object by parameter name. `schedule` is the occurrence this job runs, if it runs one. `state` is `pending`, or
     `canceled` where a canceled job scheduled it. `pool` is the full name of the function's pool, and so
     says which app the job belongs to. Of two jobs the one with the higher `priority` runs first, unless the other has
-    been due for a minute longer for each step.
+    been due for a minute longer for each step. Of a `limit_key` its pool may run some at a time.
     """
 
     id: JobId
@@ -175,6 +173,7 @@ class NewJob(NamedTuple):
     state: JobState = JobState.PENDING
     pool: str = DEFAULT_POOL
     priority: int = 0
+    limit_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,6 +235,7 @@ class Job(JobSummary):
     schedule: Stored[OccurrenceRef] | None
     result: str | None
     error: Stored[JobError] | None
+    limit_key: str | None
 
 
 class Claim(NamedTuple):
@@ -311,6 +311,7 @@ class JobFilter:
     due_until: Instant | None = None
     error: str | None = None
     pool: str | None = None
+    limit_key: str | None = None
     blocked_at: Instant | None = None
     runs: RunFilter | None = None
 

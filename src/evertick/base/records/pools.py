@@ -7,7 +7,8 @@ from evertick.base.errors import Misuse
 from evertick.base.instants import Instant
 from evertick.base.records.tenants import LIMIT_MAX, StartLimit
 
-_NUMBERS: Final = ("running", "per_tenant", "starts_per_minute")
+NUMBERS: Final = ("running", "per_tenant", "per_key", "starts_per_minute")
+"""The limits that are numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,13 +19,15 @@ class PoolLimits:
     """Jobs that run at a time, on all workers together; with 0 none starts."""
     per_tenant: int | None = None
     """Jobs of one tenant that run at a time in the pool, on all workers together."""
+    per_key: int | None = None
+    """Jobs of a tenant with one `limit_key` that run at a time in the pool, on all workers together."""
     starts_per_minute: int | None = None
     """Attempts of jobs that start in a minute, evenly spread: at most a tenth of them at once."""
     paused: bool = False
     """No job of the pool starts; what runs goes on."""
 
     def __post_init__(self) -> None:
-        for name in _NUMBERS:
+        for name in NUMBERS:
             value = getattr(self, name)
             if value is not None and (type(value) is not int or not 0 <= value <= LIMIT_MAX):
                 raise Misuse(f"{name}= is a whole number from 0 to {LIMIT_MAX:,}, or None, not {value!r}")
@@ -36,7 +39,7 @@ class PoolLimits:
     @property
     def is_empty(self) -> bool:
         """Whether nothing is held back."""
-        return not self.paused and all(getattr(self, name) is None for name in _NUMBERS)
+        return not self.paused and all(getattr(self, name) is None for name in NUMBERS)
 
 
 NO_LIMITS: Final = PoolLimits()
@@ -60,3 +63,4 @@ class PoolHold:
 
     start: StartLimit
     per_tenant: int | None
+    per_key: int | None = None

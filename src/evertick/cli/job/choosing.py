@@ -27,6 +27,7 @@ class JobFilters:
     schedule: str | None = flag("--schedule", metavar="ID", help="Jobs that this schedule has started.")
     key: str | None = flag("--key", metavar="KEY", help="Jobs that were scheduled with this key.")
     pool: str | None = flag("--pool", metavar="NAME", help="Jobs of this pool.")
+    limit_key: str | None = flag("--limit-key", metavar="KEY", help="Jobs with this limit key.")
     error: str | None = flag("--error", metavar="TEXT", help="Jobs whose error says this, such as TimeoutError.")
     blocked: bool = flag("--blocked", default=False, help="Due jobs that no live worker runs.")
     since: str | None = flag("--since", metavar="TIME", help="Jobs due at this time or later, such as now-1h.")
@@ -35,7 +36,7 @@ class JobFilters:
     @property
     def is_given(self) -> bool:
         """Whether any of them is."""
-        texts = (self.function, self.schedule, self.key, self.pool, self.error, self.since, self.until)
+        texts = (self.function, self.schedule, self.key, self.pool, self.limit_key, self.error, self.since, self.until)
         return self.blocked or any(each is not None for each in texts)
 
     def words(self, jobs: str) -> str:
@@ -55,7 +56,8 @@ class JobFilters:
             tenant=chosen_tenant(), states=(JobState.PENDING,) if self.blocked else states, name=self.function,
             schedule_id=None if self.schedule is None else ScheduleId(self.schedule), key=self.key,
             due_from=moment_of(store, self.since, "--since"), due_until=moment_of(store, self.until, "--until"),
-            error=self.error, pool=self.pool, blocked_at=now_of(store) if self.blocked else None,
+            error=self.error, pool=self.pool, limit_key=self.limit_key,
+            blocked_at=now_of(store) if self.blocked else None,
         )  # fmt: skip
 
 

@@ -21,10 +21,10 @@ time to time, what it runs with what it holds according to the database.
 """
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from evertick.base.errors import Conflict, Unavailable
@@ -33,10 +33,11 @@ from evertick.base.instants import LONG_AGO, Instant
 from evertick.base.records.jobs import Claim, FunctionKind, ServedFunction, is_of
 from evertick.base.records.stored import size_of
 from evertick.engine.jobs.completion import cancel
-from evertick.engine.jobs.start_limits import StartLimits
-from evertick.engine.jobs.tenant_fairness import divide
+from evertick.engine.jobs.key_limits import KeyLimits
+from evertick.engine.jobs.start_limits import LOOK_AGAIN_MS, StartLimits
+from evertick.engine.jobs.tenant_fairness import divide, left_behind
 from evertick.engine.runtime.deps import EngineDeps
-from evertick.store.contract.claims import START, Head, Share, Suspect
+from evertick.store.contract.claims import START, Head, Suspect
 from evertick.store.contract.store import Isolation, Transaction
 
 _logger: Final = logging.getLogger("evertick.engine")
@@ -136,6 +137,12 @@ class ServedQueues:
                 self._learn(queue, *named)
         return [head for head in heads if self._served.get(head.queue, False)]
 
+    def serves(self, queue: QueueId, pool: str, name: str) -> bool:
+        """Whether a queue is served, which may be known to have no ready job."""
+        if queue not in self._served:
+            self._learn(queue, pool, name)
+        return self._served[queue]
+
     def _learn(self, queue: QueueId, pool: str, name: str) -> None:
         # A queue that is not that of its names holds jobs in a newer format, for code that computes it so.
         self._served[queue] = queue == queue_of(pool, name) and self._runs(pool, name)
@@ -169,6 +176,7 @@ class Claims:
         self._claims_made = 0
         self._served_at: dict[TenantId, int] = {}
         self._limits = StartLimits(self._served.pools, is_shared=not deps.store.single_engine)
+        self._keys = KeyLimits(self._limits)
         self.holds_back = False
         """Whether limits kept ready jobs from starting in the last claim: an end may let one start."""
         self._compared_at = deps.clock.now()
@@ -198,6 +206,8 @@ class Claims:
         self._may_guess = not claims
         soon = Instant(now + TAKEN_MS)
         later = [self._when_to_look(heads, soon, now)] if heads else []
+        if self._keys.hold_back:
+            later.append(Instant(now + LOOK_AGAIN_MS))
         suspect_at = min((each.due_at for each in self._suspects(transaction, now)), default=None)
         suspect_is_due = suspect_at is not None and suspect_at <= now
         if claims:  # look again at once: only a look that finds nothing knows what is due next
@@ -210,7 +220,7 @@ class Claims:
 
     def _without_look(self, transaction: Transaction, worker_id: WorkerId, now: Instant, room: Room) -> list[Claim]:
         """Claim behind the heads of the last look while it is kept; or, once, behind those that had jobs last."""
-        if not self._keeps_looks:
+        if not self._keeps_looks or self._keys.hold_back:
             return []
         if 0 <= now - self._looked_at < LOOK_KEPT_MS and self._left:
             return self._take(transaction, worker_id, [*self._left, *self._new_heads(transaction, now)], room, now)
@@ -228,12 +238,15 @@ class Claims:
         found = transaction.new_heads(self._left, others=self._served.others)
         heads = self._served.among(transaction, found)
         if heads:
-            self._limits.look(transaction, [*self._left, *heads], now=now)
+            self._limits.look(transaction, [*self._left, *heads])
         return heads
 
     def _look(self, transaction: Transaction, now: Instant, room: Room) -> list[Head]:
         """Heads of served queues, from where the last look ended, once round."""
         self._served.forget(now)
+        self._limits.ask(transaction, now=now)
+        if self._limits.may_hold_keys or self._keys.hold_back:
+            self._keys.release(transaction, self._served.serves)
         wanted = max(room.jobs, HEADS_MAX)
         start = self._after
         heads = self._read(transaction, start, wanted)
@@ -242,7 +255,7 @@ class Claims:
             heads += [head for head in again if head[:2] <= start[:2]]
         self._after = heads[-1] if len(heads) == wanted else START
         self._looked_at = now
-        self._limits.look(transaction, [*heads, *self._last], now=now)  # a guess may claim behind the last ones
+        self._limits.look(transaction, [*heads, *self._last])  # a guess may claim behind the last ones
         return heads
 
     def _read(self, transaction: Transaction, after: Head, limit: int) -> list[Head]:
@@ -268,18 +281,18 @@ class Claims:
         limits = self._limits
         limits.begin(transaction, heads, now=now)
         unheld = limits.unheld(heads)
-        self.holds_back = len(unheld) < len(heads)
-        heads = unheld
+        if limits.per_key:
+            self._keys.begin(transaction)
+        was_held, heads = len(unheld) < len(heads), unheld
         running = dict(room.running)
         jobs, size = room.jobs, room.bytes
         while heads and jobs > 0 and size >= JOB_BYTES_MAX:
             shares = limits.within(divide(heads, jobs, running=running, served=self._served_at))
-            taken = transaction.claim_jobs(
-                shares, kind=self._kind, worker_id=worker_id, now=self._deps.clock.now(), bytes_max=size
-            )
+            claim_jobs = partial(self._keys.claim, transaction) if limits.per_key else transaction.claim_jobs
+            taken = claim_jobs(shares, kind=self._kind, worker_id=worker_id, now=self._deps.clock.now(), bytes_max=size)
             self._claims_made += 1
             limits.take(taken)
-            heads = limits.unheld(_left(heads, shares, taken))
+            heads = limits.unheld(left_behind(heads, shares, taken))
             if not taken:
                 break
             claims += taken
@@ -289,6 +302,7 @@ class Claims:
                 running[claim.tenant] = running.get(claim.tenant, 0) + 1
                 self._served_at[claim.tenant] = self._claims_made
         limits.end(transaction, claims, now=now)
+        self.holds_back = was_held or self._keys.hold_back
         self._left = heads
         if claims:
             last = {(claim.queue, claim.tenant): claim.rank for claim in claims}
@@ -329,7 +343,8 @@ class Claims:
         found = transaction.suspects(limit=SUSPECTS_MAX)
         served = [e for e in found if e.queue == queue_of(e.pool, e.name) and self._runs(e.pool, e.name)]
         self._limits.begin_suspects(transaction, served, now=now)
-        return self._limits.unheld(served)
+        unheld = self._limits.unheld(served)
+        return self._keys.with_room(transaction, unheld) if self._limits.per_key else unheld
 
     # -- what was taken although the reply said otherwise
 
@@ -374,21 +389,6 @@ async def give_back(deps: EngineDeps, claims: list[Claim], worker_id: WorkerId) 
             cancel(transaction, job_id, tenant=tenant, now=deps.clock.now(), make_id=deps.ids.make)
 
     await deps.executors.write(work, isolation=Isolation.READ_COMMITTED)
-
-
-def _left(heads: list[Head], shares: list[Share], taken: list[Claim]) -> list[Head]:
-    """The heads that may have more jobs: those that got no place, and those whose share was full, from its end on."""
-    counts = Counter((claim.queue, claim.tenant) for claim in taken)
-    reached = {(claim.queue, claim.tenant): claim.rank for claim in taken}  # by rank, so the last one stays
-    limits = {share.head[:2]: share.limit for share in shares}
-    left = []
-    for head in heads:
-        place = head[:2]
-        if place not in limits:
-            left.append(head)
-        elif counts[place] == limits[place]:
-            left.append(Head(*place, reached[place]))
-    return left
 
 
 def _by_rank(claim: Claim) -> tuple[int, str]:

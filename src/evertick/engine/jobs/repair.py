@@ -50,7 +50,7 @@ def retry(
     """Run a failed or canceled job again, now; returns the id of the new job.
 
     With `args`, with these arguments; then a pending job can be replaced too, by one that is due when it was. The new
-    job has the retry policy, the on_complete function, the key, the pool and the priority of the old one, but it is no
+    job has the retry policy, the on_complete function, the keys, the pool and the priority of the old one, but it is no
     run of a schedule: the ledger keeps how that ended. A job is retried once; when it fails again, it is the new one
     that can be retried.
 
@@ -91,6 +91,7 @@ def retry(
         on_complete=job.on_complete,
         pool=job.pool,
         priority=job.priority,
+        limit_key=job.limit_key,
     )
     check(transaction, [again], now=now)
     transaction.insert_jobs([again])

@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 from evertick.base.ids import DEFAULT_POOL, QueueId, TenantId, pool_name
 from evertick.base.instants import LONG_AGO, Instant
 from evertick.base.records.jobs import Claim
+from evertick.base.records.pools import PoolLimits
 from evertick.base.records.tenants import StartLimit
 from evertick.engine.jobs.tenant_fairness import levelled
 from evertick.rules.jobs.start_limits import after_starts, next_start_at, starts_allowed
@@ -38,10 +39,14 @@ class StartLimits:
         self._holds_locks = False
         self._asked_at = LONG_AGO
         self._tenants: set[TenantId] = set()
-        self._pools: Collection[str] = ()
+        self._pools: Mapping[str, PoolLimits] = {}
+        self.may_hold_keys = False
+        """Whether a pool limits what a key may run, or jobs are still held because one did."""
         self._limits: dict[Scope, StartLimit] = {}
         self._open: dict[Scope, int] = {}
         self._running: Mapping[tuple[str, TenantId], int] = {}
+        self.per_key: dict[str, int] = {}
+        """How many jobs of a key may run in the pools of this claim."""
 
     def isolation(self, wanted: Isolation) -> Isolation:
         """How to claim: where limits must stay locked, not statement by statement. Ask before each claim."""
@@ -50,20 +55,31 @@ class StartLimits:
         self._holds_locks = isolation is not wanted or not by_statement
         return isolation
 
-    def look(self, transaction: Transaction, heads: Sequence[Head], *, now: Instant) -> None:
-        """With a look: learn which of the tenants of these heads are limited, and which pools."""
+    def ask(self, transaction: Transaction, *, now: Instant) -> None:
+        """Before a look: learn whether there are limits, if it is time to."""
         if not 0 <= now - self._asked_at < self._ask_every_ms:
-            self._ask(transaction, now)
+            found = transaction.any_limits()
+            pools = transaction.pool_limits() if found.pools else {}  # a failure here must leave it unasked
+            self._any, self._pools, self._asked_at = found.tenants or found.pools, pools, now
+            self.may_hold_keys = found.held or any(each.per_key is not None for each in self._pools.values())
+
+    def look(self, transaction: Transaction, heads: Sequence[Head]) -> None:
+        """With a look: learn which of the tenants of these heads are limited."""
         self._tenants = self._limited_of(transaction, heads)
+
+    def most_of_a_key(self, pool: str) -> int | None:
+        """How many jobs of one key a pool may run, as far as is known; None is no limit."""
+        limits = self._pools.get(pool_name(pool))
+        return None if limits is None else limits.per_key
 
     def begin(self, transaction: Transaction, heads: Sequence[Head], *, now: Instant) -> None:
         """Before a claim behind heads that were looked at: lock the limits that concern them, and count what runs."""
         self._lock(transaction, heads, self._tenants, now)
 
     def begin_suspects(self, transaction: Transaction, suspects: Sequence[Suspect], *, now: Instant) -> None:
-        """As `begin`, for suspects, which no look has seen: they may come before the first."""
-        if self._asked_at == LONG_AGO:
-            self._ask(transaction, now)
+        """As `begin`, for suspects, which no look has seen, and which a new worker claims before its first look."""
+        if suspects:
+            self.ask(transaction, now=now)
         self._lock(transaction, suspects, self._limited_of(transaction, suspects), now)
 
     def unheld(self, found: Sequence[H]) -> list[H]:
@@ -76,7 +92,7 @@ class StartLimits:
             return shares
         of_pools: dict[str, list[Share]] = {}
         for share in shares:
-            of_pools.setdefault(self._pool_of(share.head), []).append(share)
+            of_pools.setdefault(self.pool_of(share.head), []).append(share)
         left, kept = dict(self._open), []
         for pool, places in of_pools.items():
             room = left.get((pool, ""))
@@ -101,7 +117,7 @@ class StartLimits:
         """After a claim: note what it used."""
         if not self._limits:
             return
-        used = Counter(scope for claim in claims for scope in _scopes(self._pool_of(claim), claim.tenant))
+        used = Counter(scope for claim in claims for scope in _scopes(self.pool_of(claim), claim.tenant))
         for scope, limit in self._limits.items():
             if limit.per_minute is None or not used[scope]:
                 continue
@@ -122,20 +138,16 @@ class StartLimits:
 
     # -- what they share
 
-    def _ask(self, transaction: Transaction, now: Instant) -> None:
-        of_tenants, of_pools = transaction.any_limits()
-        self._any, self._asked_at = of_tenants or of_pools, now
-        self._pools = transaction.pool_limits().keys() if of_pools else ()
-
     def _limited_of(self, transaction: Transaction, found: Sequence[H]) -> set[TenantId]:
         return transaction.held_back_tenants({each.tenant for each in found}) if self._any and found else set()
 
-    def _pool_of(self, each: Head | Suspect | Claim) -> str:
+    def pool_of(self, each: Head | Suspect | Claim) -> str:
+        """The pool of what was found, by its name inside its app."""
         pool = each.pool if isinstance(each, Suspect) else self._pool_of_queue.get(each.queue, DEFAULT_POOL)
         return pool_name(pool)
 
     def _open_scopes(self, each: Head | Suspect | Claim) -> Iterator[Scope]:
-        return (scope for scope in _scopes(self._pool_of(each), each.tenant) if scope in self._open)
+        return (scope for scope in _scopes(self.pool_of(each), each.tenant) if scope in self._open)
 
     def _room(self, each: Head | Suspect) -> int | None:
         """How many jobs may start; None if no limit concerns them."""
@@ -143,11 +155,11 @@ class StartLimits:
 
     def _lock(self, transaction: Transaction, found: Sequence[H], tenants: set[TenantId], now: Instant) -> None:
         """Lock the limits of what was found, and note how many jobs each of them lets start."""
-        self._limits, self._open, self._running = {}, {}, {}
+        self._limits, self._open, self._running, self.per_key = {}, {}, {}, {}
         if limited := tenants.intersection(each.tenant for each in found) if tenants else set():
             self._lock_tenants(transaction, limited, now)
         if self._pools:
-            places = {(pool, each.tenant) for each in found if (pool := self._pool_of(each)) in self._pools}
+            places = {(pool, each.tenant) for each in found if (pool := self.pool_of(each)) in self._pools}
             if places:
                 self._lock_pools(transaction, places, now)
 
@@ -170,6 +182,8 @@ class StartLimits:
         for (pool, _), count in self._running.items():
             totals[pool] += count
         for pool, hold in holds.items():
+            if hold.per_key is not None:
+                self.per_key[pool] = hold.per_key
             self._allow((pool, ""), hold.start, totals[pool], now)
         for pool, tenant in places:
             if pool in holds and (most := holds[pool].per_tenant) is not None:

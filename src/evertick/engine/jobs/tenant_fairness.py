@@ -4,13 +4,15 @@ Every tenant gets an equal share of what is running and claimed together; what o
 next pass. Where there are fewer places than tenants, those that run least come first, then those that were served
 longest ago. Within a tenant the places are divided among its queues, those whose first job has waited longest first.
 
-Pure: `divide` is told what runs and who was served when.
+Pure: `divide` is told what runs and who was served when, `left_behind` what was claimed.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from heapq import heapify, heapreplace
 
 from evertick.base.ids import TenantId
+from evertick.base.records.jobs import Claim
 from evertick.store.contract.claims import Head, Share
 
 
@@ -32,6 +34,21 @@ def divide(
         each, more = divmod(places, len(queues))
         shares += [Share(head, limit) for i, head in enumerate(queues) if (limit := each + (i < more))]
     return shares
+
+
+def left_behind(heads: list[Head], shares: list[Share], taken: list[Claim]) -> list[Head]:
+    """The heads that may have more jobs: those that got no place, and those whose share was full, from its end on."""
+    counts = Counter((claim.queue, claim.tenant) for claim in taken)
+    reached = {(claim.queue, claim.tenant): claim.rank for claim in taken}  # by rank, so the last one stays
+    limits = {share.head[:2]: share.limit for share in shares}
+    left = []
+    for head in heads:
+        place = head[:2]
+        if place not in limits:
+            left.append(head)
+        elif counts[place] == limits[place]:
+            left.append(Head(*place, reached[place]))
+    return left
 
 
 def levelled(room: int, running: Sequence[int]) -> list[int]:

@@ -41,6 +41,7 @@ class Suspect(NamedTuple):
     due_at: Instant
     pool: str
     name: str
+    limit_key: str | None = None
 
 
 class Claims(Protocol):

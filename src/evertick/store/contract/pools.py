@@ -1,18 +1,29 @@
 """The contract for what pools may run."""
 
 from collections.abc import Collection, Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from evertick.base.ids import QueueId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.pools import PoolHold, PoolLimits
 
 
+class AnyLimits(NamedTuple):
+    """What a database has that may hold jobs back."""
+
+    tenants: bool
+    """Whether any tenant has limits."""
+    pools: bool
+    """Whether any pool has limits."""
+    held: bool
+    """Whether any job is held because of its key."""
+
+
 class Pools(Protocol):
     """What a transaction can do with the limits of pools. A pool is named without its app: apps share the limits."""
 
-    def any_limits(self) -> tuple[bool, bool]:
-        """Whether any tenant has limits, and whether any pool has. Where none has, nothing else need be asked."""
+    def any_limits(self) -> AnyLimits:
+        """What there is that may hold jobs back. Where there is nothing, nothing else need be asked."""
         ...
 
     def pool_limits(self) -> dict[str, PoolLimits]:
@@ -44,5 +55,7 @@ class Pools(Protocol):
         ...
 
     def ready_in_queue(self, queue: QueueId, *, limit: int) -> tuple[int, Instant | None]:
-        """How many ready jobs a queue has, at most `limit`, and when the first of those that were counted was due."""
+        """How many jobs a queue has that are ready or held for their keys, at most `limit`, and when the first of those
+        that were counted was due.
+        """
         ...

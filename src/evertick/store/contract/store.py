@@ -29,6 +29,7 @@ from evertick.store.contract.documents import Documents
 from evertick.store.contract.history import History
 from evertick.store.contract.jobs import Jobs
 from evertick.store.contract.ledger import Ledger
+from evertick.store.contract.limit_keys import LimitKeys
 from evertick.store.contract.notifications import Listener
 from evertick.store.contract.pools import Pools
 from evertick.store.contract.schedules import Schedules
@@ -65,8 +66,9 @@ def took_too_long() -> LimitExceeded:
 
 
 class Transaction(
-    Jobs, History, Claims, Workers, Documents, Calls, Schedules, Ledger, Control, Tenants, Pools, Workflows, Protocol
-):
+    Jobs, History, Claims, Workers, Documents, Calls, Schedules, Ledger, Control, Tenants, Pools, LimitKeys, Workflows,
+    Protocol,
+):  # fmt: skip
     """One transaction. None of its methods waits for anything but the database."""
 
 

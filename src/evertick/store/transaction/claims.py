@@ -1,7 +1,7 @@
 """Claims over SQL: a worker takes jobs, holds them and ends them."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from evertick.base.ids import DEFAULT_POOL, JobId, QueueId, WorkerId
@@ -74,13 +74,11 @@ class SqlClaims(Driver):
         self, shares: Sequence[Share], *, kind: FunctionKind, worker_id: WorkerId, now: Instant, bytes_max: int
     ) -> list[Claim]:
         params = {"kind": kind.value, "worker_id": worker_id, "now": now, "bytes": bytes_max}
-        claims = [_claim(row) for row in self._claim_rows(shares, params)]
-        claims.sort(key=_by_rank)  # `returning` promises no order
-        return claims
+        return claims_of(self._claim_rows(shares, params))
 
     def suspects(self, *, limit: int) -> list[Suspect]:
         rows = self._fetch("suspects", {"limit": limit})
-        return [Suspect(r[0], r[1], r[2], r[3], r[4] or DEFAULT_POOL, r[5]) for r in rows]
+        return [Suspect(r[0], r[1], r[2], r[3], r[4] or DEFAULT_POOL, r[5], r[6]) for r in rows]
 
     def claim_suspect(self, job_id: JobId, *, kind: FunctionKind, worker_id: WorkerId, now: Instant) -> Claim | None:
         params = {"id": job_id, "kind": kind.value, "worker_id": worker_id, "now": now}
@@ -106,6 +104,11 @@ class SqlClaims(Driver):
 def outcome_of(end: JobEnd) -> str:
     """The outcome of an attempt that another one will follow."""
     return "lost" if end.error is None or end.error.value.type == LOST_WORKER else JobState.FAILED.value
+
+
+def claims_of(rows: Iterable[Row]) -> list[Claim]:
+    """The claims that a statement returned, by rank: `returning` promises no order."""
+    return sorted(map(_claim, rows), key=_by_rank)
 
 
 def _by_rank(claim: Claim) -> tuple[int, str]:

@@ -41,12 +41,14 @@ of arguments, jobs were worked off twice as fast on PostgreSQL and five times as
 NEW_JOB_COLUMNS: Final = (
     "id", "tenant", "kind", "name", "args", "state", "requested_at", "due_at", "created_at", "parent_id", "key",
     "retry", "on_complete", "schedule_id", "schedule", "pool", "queue", "stage", "priority", "rank", "size",
+    "limit_key",
 )  # fmt: skip
 
 
 CANCELED_COLUMNS: Final = (
     "id", "tenant", "kind", "name", "args", "state", "requested_at", "due_at", "created_at", "parent_id", "key",
     "schedule_id", "schedule", "completed_at", "pool", "priority", "retry", "on_complete",
+    "limit_key",
 )  # fmt: skip
 
 
@@ -93,7 +95,7 @@ class SqlJobs(Driver):
                 job.id, job.tenant, job.kind.value, job.name, job.args, job.state.value, job.requested_at, job.due_at,
                 job.created_at, job.parent_id, job.key, None if job.schedule is None else _schedule_of(job.schedule),
                 text_of(job.schedule), job.created_at, _pool_of(job), job.priority, text_of(job.retry),
-                text_of(job.on_complete),
+                text_of(job.on_complete), job.limit_key,
             )
             for job in jobs
         ]  # fmt: skip
@@ -177,6 +179,7 @@ def new_job_row(job: NewJob, args: str | None = None) -> Row:
         text_of(job.on_complete), None if job.schedule is None else _schedule_of(job.schedule), text_of(job.schedule),
         _pool_of(job), queue_of(job.pool, job.name), "ready" if job.due_at <= job.created_at else "waiting",
         job.priority, job.due_at - job.priority * PRIORITY_MS, size_of(job.args),
+        job.limit_key,
     )  # fmt: skip
 
 
@@ -184,6 +187,7 @@ def _job(r: Row) -> Job:
     return Job(
         **_summary(r), args=r[20], retry=RETRY.optional(r[21]), on_complete=COMPLETION.optional(r[22]),
         schedule=OCCURRENCE.optional(r[23]), result=r[24], error=JOB_ERROR.optional(r[25]),
+        limit_key=r[26],
     )  # fmt: skip
 
 

@@ -148,6 +148,7 @@ def _params(where: JobFilter) -> dict[str, Any]:
         "parent_id": where.parent_id,
         "key": where.key,
         "in_pool": None if where.pool is None else f"{POOL_SEPARATOR}{where.pool}",
+        "limit_key": where.limit_key,
         "due_from": where.due_from,
         "due_until": min(ends, default=None),
         # As it stands in the JSON text of an error, in lower case: both databases change the letters of ASCII alone.
@@ -162,6 +163,7 @@ def _is_narrowed(where: JobFilter) -> bool:
     prefix = None if _is_of_ids(runs.prefix) else runs.prefix
     asked = (
         where.pool,
+        where.limit_key,
         where.due_from,
         where.due_until,
         where.error,

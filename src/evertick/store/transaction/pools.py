@@ -2,26 +2,32 @@
 
 import json
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 
-from evertick.base.ids import DEFAULT_POOL, QueueId, TenantId, pool_name
+from evertick.base.ids import DEFAULT_POOL, JobId, QueueId, TenantId, WorkerId, pool_name
 from evertick.base.instants import Instant
+from evertick.base.records.jobs import Claim, FunctionKind
 from evertick.base.records.pools import PoolHold, PoolLimits
 from evertick.base.records.tenants import StartLimit
+from evertick.store.contract.limit_keys import HeldKey, LimitKey, ReadyJob
+from evertick.store.contract.pools import AnyLimits
+from evertick.store.transaction.claims import claims_of
 from evertick.store.transaction.driver import Driver
 
 
 class SqlPools(Driver):
     """The contract `Pools`. A job of the pool `default` has no name of a pool in its row."""
 
-    def any_limits(self) -> tuple[bool, bool]:
-        ((tenants, pools),) = self._fetch("any_limits", {})
-        return bool(tenants), bool(pools)
+    def any_limits(self) -> AnyLimits:
+        ((tenants, pools, held),) = self._fetch("any_limits", {})
+        return AnyLimits(bool(tenants), bool(pools), bool(held))
 
     def pool_limits(self) -> dict[str, PoolLimits]:
         return {
-            row[0]: PoolLimits(running=row[1], per_tenant=row[2], starts_per_minute=row[3], paused=bool(row[4]))
+            row[0]: PoolLimits(
+                running=row[1], per_tenant=row[2], per_key=row[5], starts_per_minute=row[3], paused=bool(row[4])
+            )
             for row in self._fetch("pool_limits", {})
         }
 
@@ -41,7 +47,7 @@ class SqlPools(Driver):
 
     def pool_holds(self, pools: Collection[str]) -> dict[str, PoolHold]:
         rows = self._fetch("pool_holds", {"pools": json.dumps(sorted(pools))})
-        return {row[0]: PoolHold(StartLimit(0 if row[5] else row[1], row[3], row[4]), row[2]) for row in rows}
+        return {row[0]: PoolHold(StartLimit(0 if row[5] else row[1], row[3], row[4]), row[2], row[6]) for row in rows}
 
     def running_in_pools(self) -> Mapping[tuple[str, TenantId], int]:
         found = self._fetch("running_in_pools", {})
@@ -53,3 +59,35 @@ class SqlPools(Driver):
     def ready_in_queue(self, queue: QueueId, *, limit: int) -> tuple[int, Instant | None]:
         due = [row[0] for row in self._fetch("ready_in_queue", {"queue": queue, "limit": limit})]
         return len(due), min(due, default=None)
+
+
+class SqlLimitKeys(Driver):
+    """The contract `LimitKeys`."""
+
+    def running_by_key(self) -> Mapping[LimitKey, int]:
+        found = self._fetch("running_by_key", {})
+        return Counter(LimitKey(pool_name(pool or DEFAULT_POOL), tenant, key) for pool, tenant, key in found)
+
+    def ready_jobs(self, queue: QueueId, tenant: TenantId, *, after: tuple[int, str], limit: int) -> list[ReadyJob]:
+        params = {"queue": queue, "tenant": tenant, "rank": after[0], "id": after[1], "limit": limit}
+        return [ReadyJob(*row) for row in self._fetch("ready_jobs", params)]
+
+    def claim_ready(
+        self, ids: Sequence[JobId], *, kind: FunctionKind, worker_id: WorkerId, now: Instant
+    ) -> list[Claim]:
+        params = {"ids": json.dumps(list(ids)), "kind": kind.value, "worker_id": worker_id, "now": now}
+        return claims_of(self._fetch("claim_ids", params)) if ids else []
+
+    def hold_jobs(self, ids: Sequence[JobId]) -> None:
+        if ids:
+            self._run("hold_jobs", {"ids": json.dumps(list(ids))})
+
+    def held_keys(self, *, after: HeldKey | None, limit: int) -> list[HeldKey]:
+        queue, tenant, key = (0, "", "") if after is None else after[:3]
+        rows = self._fetch("held_keys", {"queue": queue, "tenant": tenant, "key": key, "limit": limit})
+        return [HeldKey(row[0], row[1], row[2], row[3] or DEFAULT_POOL, row[4]) for row in rows]
+
+    def release_held(self, rooms: Sequence[tuple[HeldKey, int]]) -> None:
+        rows = [(held.queue, held.tenant, held.key, room) for held, room in rooms if room > 0]
+        if rows:
+            self._run_many("release_held", ("queue", "tenant", "key", "room"), rows)

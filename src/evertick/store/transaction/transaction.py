@@ -14,7 +14,7 @@ from evertick.store.transaction.documents import SqlDocuments
 from evertick.store.transaction.history import SqlHistory
 from evertick.store.transaction.jobs import SqlJobs
 from evertick.store.transaction.ledger import SqlLedger
-from evertick.store.transaction.pools import SqlPools
+from evertick.store.transaction.pools import SqlLimitKeys, SqlPools
 from evertick.store.transaction.schedules import SqlSchedules
 from evertick.store.transaction.tenants import SqlTenants
 from evertick.store.transaction.workflows.journals import SqlWorkflows
@@ -30,6 +30,7 @@ class SqlTransaction(
     SqlLedger,
     SqlTenants,
     SqlPools,
+    SqlLimitKeys,
     SqlWorkflows,
     SqlWorkflowTypes,
 ):

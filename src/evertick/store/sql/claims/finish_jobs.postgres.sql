@@ -19,7 +19,7 @@ with e as materialized (
               jobs.due_at, jobs.created_at, coalesce(e.started_at, jobs.started_at), e.completed_at, jobs.attempt,
               coalesce(e.failures, jobs.failures), coalesce(e.crashes, jobs.crashes), jobs.worker_id, jobs.parent_id,
               jobs.key, jobs.schedule_id, jobs.pool, jobs.priority, jobs.stop, jobs.schedule, jobs.args, e.result, e.error,
-              jobs.retry, jobs.on_complete
+              jobs.retry, jobs.on_complete, jobs.limit_key
 ), counted as (
     insert into job_count_changes (tenant, name, unfinished, success, failed, canceled)
     select tenant, name, -count(*), count(*) filter (where state = 'success'), count(*) filter (where state = 'failed'),
@@ -29,7 +29,7 @@ with e as materialized (
 )
 insert into history (id, tenant, kind, name, state, requested_at, due_at, created_at, started_at, completed_at, attempt,
                      failures, crashes, worker_id, parent_id, key, schedule_id, pool, priority, stop, schedule, args, result, error,
-                     retry, on_complete)
+                     retry, on_complete, limit_key)
 select *
   from gone
 returning id

@@ -5,12 +5,12 @@
 -- quarter more.
 insert into history (id, tenant, kind, name, state, requested_at, due_at, created_at, started_at, completed_at, attempt,
                      failures, crashes, worker_id, parent_id, key, schedule_id, pool, priority, stop, schedule, args, result,
-                     error, retry, on_complete)
+                     error, retry, on_complete, limit_key)
 select jobs.id, tenant, kind, name, coalesce(json_extract(e.value, '$[5]'), 'success'), requested_at, due_at, created_at,
        coalesce(json_extract(e.value, '$[2]'), started_at), json_extract(e.value, '$[3]'), attempt,
        coalesce(json_extract(e.value, '$[6]'), failures), coalesce(json_extract(e.value, '$[7]'), crashes), worker_id,
        parent_id, key, schedule_id, pool, priority, stop, schedule, args, json_extract(e.value, '$[4]'),
-       json_extract(e.value, '$[8]'), retry, on_complete
+       json_extract(e.value, '$[8]'), retry, on_complete, limit_key
   from (select value from json_each(:rows)) as e
  cross join jobs
     on jobs.id = json_extract(e.value, '$[0]')

@@ -25,10 +25,10 @@ with found as materialized (
 ), ended as (
     insert into history (id, tenant, kind, name, state, requested_at, due_at, created_at, started_at, completed_at,
                          attempt, failures, crashes, worker_id, parent_id, key, schedule_id, pool, priority, stop, schedule, args,
-                         error, retry, on_complete)
+                         error, retry, on_complete, limit_key)
     select id, tenant, kind, name, 'canceled', requested_at, due_at, created_at,
            case state when 'in_progress' then started_at end, :now::bigint, attempt, failures, crashes, worker_id, parent_id,
-           key, schedule_id, pool, priority, stop, schedule, args, error, retry, on_complete
+           key, schedule_id, pool, priority, stop, schedule, args, error, retry, on_complete, limit_key
       from gone
 )
 select 'in_progress', on_complete, schedule, name

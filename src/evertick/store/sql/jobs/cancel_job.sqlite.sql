@@ -2,11 +2,11 @@
 -- runs is for ask_to_stop.
 insert into history (id, tenant, kind, name, state, requested_at, due_at, created_at, started_at, completed_at, attempt,
                      failures, crashes, worker_id, parent_id, key, schedule_id, pool, priority, stop, schedule, args, error,
-                     retry, on_complete)
+                     retry, on_complete, limit_key)
 select id, tenant, kind, name, 'canceled', requested_at, due_at, created_at,
        case state when 'in_progress' then started_at end, :now, attempt,
        failures, crashes, worker_id, parent_id, key, schedule_id, pool, priority, stop, schedule, args, error, retry,
-       on_complete
+       on_complete, limit_key
   from jobs
  where id = :id and tenant = :tenant and (state = 'pending' or kind <> 'action')
 returning state, on_complete, schedule, name

@@ -3,13 +3,13 @@
 select id, tenant, kind, name, state, requested_at, due_at, created_at, started_at, null, attempt, failures, crashes,
        worker_id, parent_id, key, schedule_id, pool, priority, stop,
        case args when '' then (select bodies.args from bodies where bodies.id = jobs.id) else args end,
-       retry, on_complete, schedule, null, error
+       retry, on_complete, schedule, null, error, limit_key
   from jobs
  where id in {list :ids} and (tenant || '') = :tenant
 union all
 select id, tenant, kind, name, state, requested_at, due_at, created_at, started_at, completed_at, attempt, failures,
        crashes, null, parent_id, key, schedule_id, pool, priority, stop,
        case args when '' then (select bodies.args from bodies where bodies.id = history.id) else args end,
-       retry, on_complete, schedule, result, error
+       retry, on_complete, schedule, result, error, limit_key
   from history
  where id in {list :ids} and (tenant || '') = :tenant

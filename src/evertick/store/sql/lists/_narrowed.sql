@@ -6,7 +6,8 @@
    and (cast(:schedule_id as text) is null or schedule_id = :schedule_id)
    and (cast(:parent_id as text) is null or parent_id = :parent_id)
    and (cast(:key as text) is null or key = :key)
-   and (cast(:due_from as bigint) is null or due_at >= :due_from)
+   and case when cast(:limit_key as text) is null or limit_key = :limit_key
+            then cast(:due_from as bigint) is null or due_at >= :due_from else false end
    and case when cast(:in_pool as text) is null
                  or substr('/' || coalesce(pool, 'default'),
                            2 + length(coalesce(pool, 'default')) - length(cast(:in_pool as text))) = :in_pool
