@@ -70,6 +70,21 @@ def test_failed_jobs_of_a_pool_are_listed_and_retried(shop: App, command: Comman
     assert wrong.code == 2 and "a pool's name" in wrong.err
 
 
+def test_jobs_are_chosen_by_their_limit_key_and_show_it(shop: App, command: Command) -> None:
+    ann, bob = (
+        [shop.scheduler.using(limit_key=name).run_after(0, "shop.bill", name) for _ in range(count)]
+        for name, count in (("ann", 2), ("bob", 1))
+    )
+
+    assert ids(command, "--limit-key", "ann") == ann[::-1]
+    shown = command("job", "list", "--fields", "id,limit_key", "--limit", "3")
+    assert shown.out == "".join(f"{job}\t{key}\n" for job, key in ((bob[0], "bob"), (ann[1], "ann"), (ann[0], "ann")))
+    assert command("job", "get", bob[0], "-o", "json").json["limit_key"] == "bob"
+    canceled = command("job", "cancel-all", "--limit-key", "ann", "--yes")
+    assert (canceled.code, canceled.err) == (0, "canceled 2 jobs that the filters choose\n")
+    assert ids(command, "--state", "pending") == bob
+
+
 def test_blocked_jobs_are_listed_moved_and_canceled(shop: App, command: Command) -> None:
     other = App("shop")
     other.mutation(name="shop.other")(lambda ctx: None)

@@ -45,6 +45,15 @@ def test_pools_are_listed_with_what_runs_and_what_waits(shop: App, command: Comm
     assert listed.out == ("bulk\tactive\t0\t3\t0\ndefault\tactive\t0\t\t0\nmail\tpaused\t0 of 1,000\t\t2\n")
 
 
+def test_a_limit_by_key_is_set_shown_and_removed(shop: App, command: Command) -> None:
+    done = command("pool", "set", "mail", "--per-key", "2", "--fields", "pool,per_key,limits_from")
+    assert done.out == "pool\tmail\nper_key\t2\nlimits_from\tset\n"
+    assert shop.pools.get("mail").limits.per_key == 2
+    assert "'many' is neither a whole number nor 'none'" in command("pool", "set", "mail", "--per-key", "many").err
+    removed = command("pool", "set", "mail", "--per-key", "none", "-o", "json").json
+    assert (removed["limits"]["per_key"], removed["limits_from"]) == (None, "")
+
+
 def test_a_paused_pool_keeps_its_limits_and_goes_on(shop: App, command: Command) -> None:
     command("pool", "set", "mail", "--running", "3")
     assert command("pool", "pause", "mail", "-o", "json").json["limits"]["paused"] is True

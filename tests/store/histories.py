@@ -38,6 +38,7 @@ from evertick.base.records.logs import LogLine
 from evertick.base.records.retry import RETRY
 from evertick.base.records.stored import Stored
 from evertick.store.contract.claims import START, Share
+from tests.store.limit_key_model import LIMIT_KEYS, LimitKeyDraws
 from tests.store.model import ModelStore, ModelTransaction, Tables
 from tests.store.schedule_histories import FED, SCHEDULES, SELDOM, ScheduleDraws
 
@@ -91,7 +92,7 @@ def ordered(reply: Any) -> Any:
     return sorted(reply) if isinstance(reply, set) else reply
 
 
-class History(ScheduleDraws):
+class History(LimitKeyDraws, ScheduleDraws):
     """Draws steps, and runs them on the model."""
 
     def __init__(self, seed: int) -> None:
@@ -198,6 +199,7 @@ class History(ScheduleDraws):
             state=JobState.CANCELED if self._maybe(0.1) else JobState.PENDING,
             pool=pick(POOLS),
             priority=pick((0, 0, 0, 1, -2)),
+            limit_key=pick(LIMIT_KEYS),
         )
 
     def _occurrence(self) -> OccurrenceRef:
@@ -294,6 +296,7 @@ class History(ScheduleDraws):
             parent_id=self._any_job(tables) if self._maybe(0.2) else None,
             schedule_id=self._pick(SCHEDULES) if self._maybe(0.1) else None,
             key=self._pick(KEYS) if self._maybe(0.1) else None,
+            limit_key=self._pick(LIMIT_KEYS) if self._maybe(0.1) else None,
             error=self._pick(ERRORS) if self._maybe(0.1) else None,
         )
         if self._maybe(0.2):

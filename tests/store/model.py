@@ -37,6 +37,7 @@ from evertick.base.records.stored import Stored
 from evertick.rules.jobs.lifecycle import SUSPECT_CRASHES
 from evertick.store.contract.claims import START, Head, Share, Suspect
 from evertick.store.contract.history import JobsFound
+from tests.store.limit_key_model import LimitKeyModel
 from tests.store.schedule_model import ScheduleModel, ScheduleTables
 
 T = TypeVar("T")
@@ -78,7 +79,7 @@ class ModelStore:
         return result
 
 
-class ModelTransaction(ScheduleModel):
+class ModelTransaction(LimitKeyModel, ScheduleModel):
     """The contract's transaction, method by method."""
 
     tables: Tables

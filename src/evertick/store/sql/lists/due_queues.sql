@@ -1,5 +1,6 @@
--- due_queues: the functions, pools and queues of a tenant's due jobs. One step of the index jobs_ready for each queue; of
--- jobs that are not made ready yet, and of suspects, the first 1,000 of all tenants.
+-- due_queues: the functions, pools and queues of a tenant's due jobs. One step of the index jobs_ready for each queue, and
+-- of jobs_by_limit_key for each with held jobs; of jobs that are not made ready yet, and of suspects, the first 1,000 of all
+-- tenants.
 with recursive ready (due) as (
     select (select queue from jobs where state = 'pending' and stage = 'ready' order by queue limit 1)
     union all
@@ -7,6 +8,15 @@ with recursive ready (due) as (
              order by queue limit 1)
       from ready
      where ready.due is not null
+), held (due) as (
+    select (select queue from jobs where state = 'pending' and stage = 'held' and limit_key is not null
+             order by queue limit 1)
+    union all
+    select (select queue from jobs where state = 'pending' and stage = 'held' and limit_key is not null
+               and queue > held.due
+             order by queue limit 1)
+      from held
+     where held.due is not null
 )
 select name, pool, queue
   from ready
@@ -14,6 +24,15 @@ select name, pool, queue
                        from jobs
                       where state = 'pending' and stage = 'ready' and queue = ready.due and tenant = :tenant
                       order by rank, id
+                      limit 1)
+union all
+select name, pool, queue
+  from held
+  join jobs on id = (select id
+                       from jobs
+                      where state = 'pending' and stage = 'held' and limit_key is not null and queue = held.due
+                        and tenant = :tenant
+                      order by limit_key, rank, id
                       limit 1)
 union all
 select name, pool, queue
