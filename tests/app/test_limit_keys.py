@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evertick import ActionCtx, App, MutationCtx, Retry
+from evertick import ActionCtx, App, MutationCtx, Retry, Step
 from evertick.base.errors import Misuse
 from evertick.base.ids import WorkerId
 from evertick.engine.jobs import key_limits
@@ -316,6 +316,26 @@ def test_a_suspect_waits_for_its_key(app: App) -> None:
         world.drain()
         assert {world.job(job).state for job in (suspect, other)} == {"success"}
     assert mail.most["c"] == 1
+
+
+def test_steps_of_workflows_have_keys(app: App) -> None:
+    mail = mailing(app, seconds=1)
+    step_of = app.functions.resolve("send")
+
+    @app.workflow(name="flow")
+    async def flow(step: Step) -> None:
+        limited = step.using(limit_key="c")
+        with pytest.raises(Misuse, match="give it to its steps"):
+            await limited.workflow(flow)
+        await asyncio.gather(*(limited.run(step_of, "c") for _ in range(3)), step.run(step_of, "free"))
+
+    with World(app) as world:
+        app.pools.set("mail", per_key=1)
+        runs = [app.workflows.start(flow) for _ in range(2)]
+        world.drain()
+        assert {app.workflows.get(run).state for run in runs} == {"success"}
+        assert len(app.jobs.list(limit_key="c").jobs) == 6
+    assert (mail.most["c"], mail.ended["c"], mail.most["free"]) == (1, 6, 2)
 
 
 def test_a_job_that_is_run_again_has_the_key_of_the_old_one(app: App) -> None:

@@ -318,19 +318,31 @@ def test_progress_can_be_read_from_outside() -> None:
     assert isinstance(driver.run.end, Returned)
 
 
-def test_a_step_with_a_retry_policy_or_a_pool_is_a_job() -> None:
+def test_a_step_with_a_retry_policy_a_pool_or_a_limit_key_is_a_job() -> None:
     async def code(step: Step) -> None:
-        await asyncio.gather(step.using(retry=RetryPolicy(3)).run(ACTION), step.using(pool="mail").run(MUTATION))
+        await asyncio.gather(
+            step.using(retry=RetryPolicy(3)).run(ACTION),
+            step.using(pool="mail").run(MUTATION),
+            step.using(limit_key="ada").run(MUTATION),
+        )
 
     calls = list(Driver.started(code).run.open_calls.values())
-    assert [call.kind for call in calls] == [CallKind.JOB, CallKind.JOB]
+    assert [call.kind for call in calls] == [CallKind.JOB] * 3
+    assert calls[2].options.limit_key == "ada"
     assert calls[0].options.retry == RetryPolicy(3)
     assert calls[1].options.pool == "mail"
 
 
 def test_options_and_names_that_cannot_be_meant_are_refused() -> None:
     async def code(step: Step) -> str:
-        wrong: list[dict[str, Any]] = [{"nam": "x"}, {"name": ""}, {"name": "a\nb"}, {"retry": 5}]
+        wrong: list[dict[str, Any]] = [
+            {"nam": "x"},
+            {"limit_key": 7},
+            {"limit_key": ""},
+            {"name": ""},
+            {"name": "a\nb"},
+            {"retry": 5},
+        ]
         wrong += [{"timeout": each} for each in (-1, 0, 0.0004, True, "5", float("nan"), float("inf"))]
         for options in wrong:
             with pytest.raises(Misuse):

@@ -28,6 +28,7 @@ class CallOptions:
     """What the journal calls the step; the function's name unless given."""
     retry: RetryPolicy | None = None
     pool: str | None = None
+    limit_key: str | None = None
     check_arguments: bool = True
     """Whether a replay compares the arguments. Arguments from a set or from a clock differ each time."""
     timeout_ms: int | None = None
@@ -36,7 +37,7 @@ class CallOptions:
     @property
     def needs_job(self) -> bool:
         """Whether the step runs as a job of its own."""
-        return self.retry is not None or self.pool is not None
+        return any(each is not None for each in (self.retry, self.pool, self.limit_key))
 
 
 PLAIN: Final = CallOptions()

@@ -66,6 +66,7 @@ class StepOptions(TypedDict, total=False):
     name: str | None
     retry: RetryPolicy | None
     pool: str | None
+    limit_key: str | None
     check_args: bool
     timeout: float | timedelta | None
 
@@ -89,7 +90,8 @@ class Step:
         """The same step with options for what it runs: `await step.using(retry=Retry(5)).run(charge, order_id)`.
 
         `name`: what the journal calls the step, the function's name unless given. `retry`: try again what failed.
-        `pool`: the pool it runs in. A step with `retry` or `pool` runs as a job of its own, an action always does.
+        `pool`: the pool it runs in. `limit_key`: for whom it is, as for jobs. A step with one of these three runs as a
+        job of its own, an action always does.
         `check_args=False`: a replay does not compare the arguments. `timeout` (seconds or a timedelta): the step raises
         TimeoutError after it. The job or child workflow that it runs as is then canceled; a query or mutation is ended,
         and what it wrote is undone.
@@ -103,6 +105,8 @@ class Step:
             _check_name(changed["name"], "a step")
         if changed.get("pool") is not None:
             _check_name(changed["pool"], "a pool")
+        if changed.get("limit_key") is not None:
+            _check_name(changed["limit_key"], "a limit key")
         if "timeout" in changed:
             changed["timeout_ms"] = _timeout_ms(changed.pop("timeout"))
         if "check_args" in changed:
@@ -136,6 +140,8 @@ class Step:
         """
         if _kind_of(function) is not CallKind.WORKFLOW:
             raise Misuse(f"{function.name} is no workflow; call step.run({function.name.rpartition('.')[2]}, ...)")
+        if self._options.limit_key is not None:
+            raise Misuse("limit_key= is for what runs; a child workflow waits most of its time: give it to its steps")
         return function.decode_result(await self._run.call(self._call(CallKind.WORKFLOW, function, args, kwargs)))
 
     async def sleep(self, delay: float | timedelta) -> None:

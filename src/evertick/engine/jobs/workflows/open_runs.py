@@ -197,6 +197,7 @@ class OpenRuns:
             retry=None if retry is None else RETRY.value(retry),
             on_complete=COMPLETION.value(Completion(claim.id, STEP, (), call.seq)),
             pool=function.pool if options.pool is None else full_pool(self._deps.app, options.pool),
+            limit_key=options.limit_key,
         )
 
 
