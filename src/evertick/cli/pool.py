@@ -50,13 +50,18 @@ def list_pools(db: str | None, out: OutputOptions) -> None:
     out.write_rows([view.to_json() for view in found], [_words(view, moment) for view in found], chosen)
 
 
-@pool.command("get")
-@click.argument("name")
-@db_option
-@row_options
-def get_pool(name: str, db: str | None, out: OutputOptions) -> None:
-    """Show the limits of a pool, and what it has to do."""
-    _write(lambda: OPERATIONS.get(name), db, out, is_change=False)
+def _add(work: Callable[[str], Work[PoolView]], words: str, *, is_change: bool = True) -> None:
+    """Add a command, named as the operation, that does something to the pool NAME and shows it."""
+
+    @pool.command(work.__name__, help=words)
+    @click.argument("name")
+    @db_option
+    @row_options
+    def command(name: str, db: str | None, out: OutputOptions) -> None:
+        _write(lambda: work(name), db, out, is_change=is_change)
+
+
+_add(OPERATIONS.get, "Show the limits of a pool, and what it has to do.", is_change=False)
 
 
 @pool.command("set")
@@ -70,22 +75,8 @@ def set_pool(name: str, db: str | None, out: OutputOptions, **limits: int | str 
     _write(lambda: OPERATIONS.set(name, **changes), db, out)
 
 
-@pool.command("pause")
-@click.argument("name")
-@db_option
-@row_options
-def pause_pool(name: str, db: str | None, out: OutputOptions) -> None:
-    """Let no job of a pool start; what runs goes on."""
-    _write(lambda: OPERATIONS.pause(name), db, out)
-
-
-@pool.command("resume")
-@click.argument("name")
-@db_option
-@row_options
-def resume_pool(name: str, db: str | None, out: OutputOptions) -> None:
-    """Let the jobs of a paused pool start again."""
-    _write(lambda: OPERATIONS.resume(name), db, out)
+_add(OPERATIONS.pause, "Let no job of a pool start; what runs goes on.")
+_add(OPERATIONS.resume, "Let the jobs of a paused pool start again.")
 
 
 def _write(work: Callable[[], Work[PoolView]], db: str | None, out: OutputOptions, *, is_change: bool = True) -> None:

@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import click
 
 from evertick.app.transacting import Work
-from evertick.app.workflows.operations import has_ended
+from evertick.app.workflows.operations import WorkflowOperations, has_ended
 from evertick.base.errors import Conflict, EvertickError
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.escaping import printable
@@ -38,43 +39,40 @@ def signal(run_id: str, event: str, value: str | None, key: str | None, db: str 
     click.echo(f"sent {printable(event)} to {printable(run_id)}", err=True)
 
 
-@click.command()
-@click.argument("run_ids", metavar="ID...", nargs=-1, required=True)
-@data_options
-def cancel(run_ids: tuple[str, ...], db: str | None) -> int:
-    """Ask runs to end: their code meets CancelledError where it waits, and can clean up. An ended one is refused."""
-    with open_runs(db) as session:
-        return each_run(session, run_ids, session.runs.cancel, "asked {} to end")
+def _of_each_run(change: Callable[[WorkflowOperations, str], Work[bool]], says: str, words: str) -> click.Command:
+    """A command, named as the operation, that changes run by run, and says so of each."""
+
+    @click.command(change.__name__, help=words)
+    @click.argument("run_ids", metavar="ID...", nargs=-1, required=True)
+    @data_options
+    def command(run_ids: tuple[str, ...], db: str | None) -> int:
+        with open_runs(db) as session:
+            return each_run(session, run_ids, partial(change, session.runs), says)
+
+    return command
 
 
-@click.command()
-@click.argument("run_ids", metavar="ID...", nargs=-1, required=True)
-@data_options
-def terminate(run_ids: tuple[str, ...], db: str | None) -> int:
-    """End runs at once: none of their code runs any more. An ended one is refused."""
-    with open_runs(db) as session:
-        return each_run(session, run_ids, session.runs.terminate, "terminated {}")
-
-
-@click.command()
-@click.argument("run_ids", metavar="ID...", nargs=-1, required=True)
-@data_options
-def pause(run_ids: tuple[str, ...], db: str | None) -> int:
+cancel = _of_each_run(
+    WorkflowOperations.cancel,
+    "asked {} to end",
+    "Ask runs to end: their code meets CancelledError where it waits, and can clean up. An ended one is refused.",
+)
+terminate = _of_each_run(
+    WorkflowOperations.terminate,
+    "terminated {}",
+    "End runs at once: none of their code runs any more. An ended one is refused.",
+)
+pause = _of_each_run(
+    WorkflowOperations.pause,
+    "paused {}",
     """Let runs take no further step until they are resumed or canceled. An ended one is refused.
 
     Events are kept, and timers that come due meanwhile are seen when the run is resumed.
-    """
-    with open_runs(db) as session:
-        return each_run(session, run_ids, session.runs.pause, "paused {}")
-
-
-@click.command()
-@click.argument("run_ids", metavar="ID...", nargs=-1, required=True)
-@data_options
-def resume(run_ids: tuple[str, ...], db: str | None) -> int:
-    """Let paused runs go on. One that is not paused is refused."""
-    with open_runs(db) as session:
-        return each_run(session, run_ids, session.runs.resume, "resumed {}")
+    """,
+)
+resume = _of_each_run(
+    WorkflowOperations.resume, "resumed {}", "Let paused runs go on. One that is not paused is refused."
+)
 
 
 @click.command()

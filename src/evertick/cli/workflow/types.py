@@ -35,47 +35,25 @@ def list_types(deleted: bool, db: str | None, out: OutputOptions) -> None:
         click.echo("no workflows", err=True)
 
 
-@types.command()
-@click.argument("name")
-@db_option
-@row_options
-def pause(name: str, db: str | None, out: OutputOptions) -> None:
-    """Let no run of a workflow start: schedules skip their times. Runs that have begun go on."""
-    _write(TypeOperations.pause, name, db, out)
+def _add(change: Callable[[TypeOperations, str], Work[WorkflowTypeView]], words: str) -> None:
+    """Add a command, named as the operation, that changes the workflow NAME and shows it."""
+
+    @types.command(change.__name__, help=words)
+    @click.argument("name")
+    @db_option
+    @row_options
+    def command(name: str, db: str | None, out: OutputOptions) -> None:
+        chosen = out.columns(FIELDS, FIELDS)
+        with open_runs(db) as session:
+            view = session.write(change(TypeOperations(session.runs.job_builder), name))
+            moment = out.moments(session.now)
+        out.write_one(view.to_json(), words_of(view, moment), chosen)
 
 
-@types.command()
-@click.argument("name")
-@db_option
-@row_options
-def resume(name: str, db: str | None, out: OutputOptions) -> None:
-    """Let runs of a paused, deprecated or deleted workflow start again."""
-    _write(TypeOperations.resume, name, db, out)
-
-
-@types.command()
-@click.argument("name")
-@db_option
-@row_options
-def deprecate(name: str, db: str | None, out: OutputOptions) -> None:
-    """As pause, for a workflow that is to start no more."""
-    _write(TypeOperations.deprecate, name, db, out)
-
-
-@types.command()
-@click.argument("name")
-@db_option
-@row_options
-def delete(name: str, db: str | None, out: OutputOptions) -> None:
-    """As deprecate; it is not listed, and its schedules are removed at their next time. Runs stay."""
-    _write(TypeOperations.delete, name, db, out)
-
-
-def _write(
-    change: Callable[[TypeOperations, str], Work[WorkflowTypeView]], name: str, db: str | None, out: OutputOptions
-) -> None:
-    chosen = out.columns(FIELDS, FIELDS)
-    with open_runs(db) as session:
-        view = session.write(change(TypeOperations(session.runs.job_builder), name))
-        moment = out.moments(session.now)
-    out.write_one(view.to_json(), words_of(view, moment), chosen)
+_add(TypeOperations.pause, "Let no run of a workflow start: schedules skip their times. Runs that have begun go on.")
+_add(TypeOperations.resume, "Let runs of a paused, deprecated or deleted workflow start again.")
+_add(TypeOperations.deprecate, "As pause, for a workflow that is to start no more.")
+_add(
+    TypeOperations.delete,
+    "As deprecate; it is not listed, and its schedules are removed at their next time. Runs stay.",
+)
