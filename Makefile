@@ -23,6 +23,8 @@ run: $(VENV)/.installed ## Watch a message being written, scheduled, and deleted
 	@$(BIN)/python examples/chat/demo.py
 
 test: lint types ## Lint, check types and layers, run every test
+	@# Compiled once: the tests start some thousand processes, and PYTHONDONTWRITEBYTECODE may keep each from doing it.
+	@$(BIN)/python -m compileall -q -j 0 src
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 test-short: $(VENV)/.installed-dev ## Run the tests of functions, jobs and worlds on SQLite: a first look at another Python

@@ -32,7 +32,8 @@ REMIND: Final = "shop.jobs.remind"
 REVIEW: Final = "shop.jobs.ask_for_review"
 REMIND_AFTER_S: Final = "1"
 PATIENCE_S: Final = 120.0
-PAUSE_S: Final = 0.1
+PAUSE_S: Final = 0.5
+"""Between looks, most of which start a command: shorter ones would take the cores from what is waited for."""
 
 
 @dataclass(frozen=True, slots=True)
