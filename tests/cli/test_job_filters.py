@@ -85,6 +85,22 @@ def test_jobs_are_chosen_by_their_limit_key_and_show_it(shop: App, command: Comm
     assert ids(command, "--state", "pending") == bob
 
 
+def test_several_jobs_are_shown_in_the_order_of_their_ids_and_what_is_missing_is_said(
+    shop: App, command: Command
+) -> None:
+    ann, bob = (shop.scheduler.run_after(60, "shop.bill", name) for name in ("ann", "bob"))
+    none = f"job_{'0' * 28}"
+
+    done = command("job", "get", bob, ann, bob, "-o", "json")
+    assert (done.code, [row["id"] for row in done.json]) == (0, [bob, ann])
+    assert command("job", "get", ann, bob, "--fields", "state,args").out.count("pending") == 2
+    partly = command("job", "get", ann, none, "--fields", "id")
+    assert (partly.code, partly.out) == (6, f"{ann}\n")
+    assert partly.err.startswith(f"error: no job {none}")
+    missing = command("job", "get", none, f"job_{'1' * 28}")
+    assert (missing.code, missing.err.count("error: no job")) == (3, 2)
+
+
 def test_blocked_jobs_are_listed_moved_and_canceled(shop: App, command: Command) -> None:
     other = App("shop")
     other.mutation(name="shop.other")(lambda ctx: None)

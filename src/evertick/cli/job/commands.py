@@ -28,7 +28,7 @@ from evertick.cli.dev.lines import error_line
 from evertick.cli.job.choosing import JobFilters, require_known
 from evertick.cli.root import fail
 from evertick.engine.jobs.completion import cancel, cancel_page
-from evertick.engine.jobs.repair import job_found
+from evertick.engine.jobs.repair import job_found, no_job
 from evertick.store.contract.store import Store, Transaction
 
 LIST_FIELDS = ("id", "function", "state", "due_at", "duration_ms", "completed_at", "attempt", "error")
@@ -104,11 +104,34 @@ def _write_list(
 
 
 @job.command("get")
-@click.argument("job_id", metavar="ID")
+@click.argument("job_ids", metavar="ID...", nargs=-1, required=True)
 @data_options
 @row_options
-def get_job(job_id: str, db: str | None, out: OutputOptions) -> None:
-    """Show one job with its arguments, its result or its error, and where that was raised."""
+def get_jobs(job_ids: tuple[str, ...], db: str | None, out: OutputOptions) -> int:
+    """Show a job with its arguments, its result or its error, and where that was raised; several as `job list` does."""
+    if len(job_ids) > 1:
+        return _get_many([job_id_of(each) for each in job_ids], db, out)
+    _get_one(job_ids[0], db, out)
+    return Exit.OK
+
+
+def _get_many(ids: list[JobId], db: str | None, out: OutputOptions) -> int:
+    """Write the jobs that there are, in the order of the ids, each once; and say which there are not."""
+    chosen = out.columns(JobView.names(), LIST_FIELDS)
+    with open_database(db) as store:
+        now = now_of(store)
+        found = {job.id: job for job in store.view(lambda tx: tx.get_jobs(ids, tenant=chosen_tenant()))}
+        jobs = [found[each] for each in dict.fromkeys(ids) if each in found]
+        waits = store.view(lambda transaction: blocked(jobs, transaction.workers_alive(now), now))
+    moment = out.moments(now)
+    views = [JobView.of(each, blocked=each.id in waits) for each in jobs]
+    shown = [_words(each, view, moment) for each, view in zip(jobs, views, strict=True)]
+    out.write_rows([view.to_json() for view in views], shown, chosen)
+    codes = [fail(str(no_job(each)), Exit.NOT_FOUND) for each in dict.fromkeys(ids) if each not in found]
+    return Exit.PARTLY if codes and jobs else max(codes, default=Exit.OK)
+
+
+def _get_one(job_id: str, db: str | None, out: OutputOptions) -> None:
     chosen = out.columns(JobView.names(), JobView.names())
     with open_database(db) as store:
         found = found_in(store, job_id)

@@ -26,8 +26,13 @@ def job_found(transaction: Transaction, job_id: JobId, tenant: TenantId) -> Job:
     """A job. Raises JobNotFound."""
     job = transaction.get_job(job_id, tenant=tenant)
     if job is None:
-        raise JobNotFound(f"no job {job_id}: it never existed in this database, or its retention is over")
+        raise no_job(job_id)
     return job
+
+
+def no_job(job_id: JobId) -> JobNotFound:
+    """The error of an id that no job has."""
+    return JobNotFound(f"no job {job_id}: it never existed in this database, or its retention is over")
 
 
 def reschedule(transaction: Transaction, job_id: JobId, due_at: Instant, *, tenant: TenantId, now: Instant) -> Job:
