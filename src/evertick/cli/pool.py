@@ -65,10 +65,7 @@ _add(OPERATIONS.get, "Show the limits of a pool, and what it has to do.", is_cha
 
 
 @pool.command("set")
-@click.argument("name")
 @limit_options(LIMITS)
-@db_option
-@row_options
 def set_pool(name: str, db: str | None, out: OutputOptions, **limits: int | str | None) -> None:
     """Change what a pool may run; 'none' removes a limit."""
     changes = changes_of(limits)

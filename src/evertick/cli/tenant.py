@@ -50,13 +50,14 @@ LIMITS: Final = {
 
 
 def limit_options(limits: Mapping[str, str]) -> Callable[[Command], Command]:
-    """An option for each limit, `--starts-per-minute N|none`, with the words of its help."""
+    """NAME; an option for each limit, `--starts-per-minute N|none`, with its help; `--db`, and how the row is shown."""
 
     def add(command: Command) -> Command:
+        command = db_option(row_options(command))
         for name, words in reversed(list(limits.items())):
             option = click.option(f"--{name.replace('_', '-')}", name, type=Limit(), metavar="N|none", help=words)
             command = option(command)
-        return command
+        return click.argument("name")(command)
 
     return add
 
@@ -98,10 +99,7 @@ def get_tenant(name: str, db: str | None, out: OutputOptions) -> None:
 
 
 @tenant.command("set")
-@click.argument("name")
 @limit_options(LIMITS)
-@db_option
-@row_options
 def set_tenant(name: str, db: str | None, out: OutputOptions, **limits: int | str | None) -> None:
     """Change what a tenant may use; 'none' removes a limit."""
     changes = changes_of(limits)

@@ -54,14 +54,22 @@ class ZonedRule:
     def next(self, after: int) -> int | None:
         """The first firing later than the instant `after`, or None."""
         begin, end, offset = self._stable
-        if begin <= after < end:
-            found = self._local.next_local(after + offset)
-            if found is not None:
-                if found - offset < end:
-                    return found - offset
-                if after < end - _SLACK and (leap := self._leap(found)) is not None:
-                    return leap
-        return self._next_slowly(after)
+        if not begin <= after < end:
+            table = self._zone.covering(after)
+            segment = bisect_right(table.starts, after) - 1
+            begin, end, offset = table[self._begins][segment], table[self._ends][segment], table.offsets[segment]
+            if not begin <= after < end:
+                return self._next_carefully(after)
+            self._stable = (begin, end, offset)
+        found = self._local.next_local(after + offset)
+        if found is not None:
+            if found - offset < end:
+                return found - offset
+            if after < end - _SLACK and (leap := self._leap(found)) is not None:
+                return leap
+        elif after < end - _SLACK:
+            return None
+        return self._next_carefully(after)
 
     def _leap(self, local: int) -> int | None:
         """The instant of a local time that lies past some clock changes, if nothing is peculiar about it."""
@@ -76,26 +84,10 @@ class ZonedRule:
             return instant
         return None
 
-    def _next_slowly(self, after: int) -> int | None:
-        table = self._zone.covering(after)
-        segment = bisect_right(table.starts, after) - 1
-        begin, end = table[self._begins][segment], table[self._ends][segment]
-        if begin <= after < end:
-            offset = table.offsets[segment]
-            self._stable = (begin, end, offset)
-            found = self._local.next_local(after + offset)
-            if found is not None:
-                if found - offset < end:
-                    return found - offset
-                if after < end - _SLACK and (leap := self._leap(found)) is not None:
-                    return leap
-            elif after < end - _SLACK:
-                return None
-        return self._next_carefully(after, segment)
-
-    def _next_carefully(self, after: int, origin: int) -> int | None:
+    def _next_carefully(self, after: int) -> int | None:
         best: int | None = None
         starts, offsets, *_ = self._zone.covering(after)
+        origin = bisect_right(starts, after) - 1
         segment = max(0, origin - 2)  # an earlier gap may have shifted times into this segment
         while segment < len(offsets):
             firing, coming = self._gap_after(starts, offsets, segment, after), None

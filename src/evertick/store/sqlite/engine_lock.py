@@ -1,29 +1,28 @@
 """Who runs the engine on a SQLite file: a lock of the operating system on the file beside it, `<file>.engine`.
 
-The lock ends with its process, however that ends, so there is no lease to renew and none to wait for. A forked child
-lets go of it at once, because it would keep it when its parent dies.
+The lock ends with its process, however that ends, so there is no lease to renew and none to wait for.
 """
 
 import contextlib
 import fcntl
 import os
 import time
-import weakref
 from pathlib import Path
 from typing import Final
 
 from evertick.base.errors import DatabaseLocked, StorageFailed
+from evertick.store.sqlite.lock_file import LockFile
 
 LOCK_TRIES: Final = 5
 LOCK_PAUSE_S: Final = 0.01
 
 
-class EngineLock:
-    """The right to run the engine on the database in `path`."""
+class EngineLock(LockFile):
+    """The right to run the engine on the database in `path`; `close` gives it back."""
 
     def __init__(self, path: Path) -> None:
+        super().__init__()
         self._path = path
-        self._handle: int | None = None
 
     @property
     def held(self) -> bool:
@@ -54,24 +53,6 @@ class EngineLock:
             os.ftruncate(handle, 0)
             os.write(handle, f"{os.getpid()}\n".encode())
         self._handle = handle
-        _taken.add(self)
-
-    def release_engine(self) -> None:
-        """Give it back, also for what was forked from this process. Not held: nothing happens."""
-        if self._handle is not None:
-            os.close(self._handle)
-            self._handle = None
-
-
-_taken: "weakref.WeakSet[EngineLock]" = weakref.WeakSet()
-
-
-def _let_go_after_fork() -> None:
-    for lock in _taken:
-        lock.release_engine()
-
-
-os.register_at_fork(after_in_child=_let_go_after_fork)
 
 
 def lock_path_of(path: Path) -> Path:

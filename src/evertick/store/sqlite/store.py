@@ -227,7 +227,7 @@ class SqliteStore:
                 connection.close()
             self._readers.clear()
         if self._engine_lock is not None:
-            self._engine_lock.release_engine()
+            self._engine_lock.close()
         if self._queue is not None:
             self._queue.close()
 
@@ -237,7 +237,7 @@ class SqliteStore:
             return
         self._runs_engine = False
         self._writer.execute("pragma wal_autocheckpoint = 0")
-        self._engine_lock.release_engine()
+        self._engine_lock.close()
 
     # -- helpers
 

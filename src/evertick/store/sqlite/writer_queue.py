@@ -12,11 +12,12 @@ import fcntl
 import os
 import sqlite3
 import time
-import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
+
+from evertick.store.sqlite.lock_file import LockFile
 
 PATIENCE_MS: Final = 5
 """How long SQLite asks for the write lock again and again before this process says that it waits."""
@@ -25,14 +26,13 @@ STEP_ASIDE_S: Final = 0.05
 LOOK_S: Final = 0.001
 
 
-class WriterQueue:
+class WriterQueue(LockFile):
     """The queue of the writers of the database in `path`."""
 
     def __init__(self, path: Path, timeout_ms: int) -> None:
+        super().__init__()
         self._file = path.with_name(path.name + ".waiting")
         self._timeout_ms = timeout_ms
-        self._handle: int | None = None
-        _queues.add(self)
 
     def let_others_go_first(self) -> None:
         """What an engine does before each of its transactions: if others wait, one of them writes before it."""
@@ -60,12 +60,6 @@ class WriterQueue:
                 else:
                     return
 
-    def close(self) -> None:
-        """Give the lock's file back."""
-        if self._handle is not None:
-            os.close(self._handle)
-            self._handle = None
-
     @contextmanager
     def _waiting(self, *, engine: bool) -> Iterator[None]:
         """Say that this process waits. Where that is impossible it waits as well as it can."""
@@ -84,17 +78,6 @@ class WriterQueue:
             with contextlib.suppress(OSError):
                 self._handle = os.open(self._file, flags, 0o600)
         return self._handle
-
-
-_queues: "weakref.WeakSet[WriterQueue]" = weakref.WeakSet()
-
-
-def _let_go_after_fork() -> None:
-    for queue in _queues:
-        queue.close()
-
-
-os.register_at_fork(after_in_child=_let_go_after_fork)
 
 
 def _is_free(handle: int) -> bool:

@@ -45,7 +45,7 @@ _OWN: Final = {
     },
 }
 """Parts of lists that each database has in its own words."""
-_SHARED: Final = ("narrowed", "attributed", "open", "names", "with_rows")
+_SHARED: Final = ("narrowed", "attributed", "found", "open", "names", "with_rows")
 """Parts of statements that are files, `_<name>.sql`."""
 _WORDS: Final = {
     "sqlite": (

@@ -2,10 +2,7 @@
 select id, tenant, kind, name, state, requested_at, due_at, created_at, started_at, completed_at, attempt, failures,
        crashes, null, parent_id, key, schedule_id, pool, priority, stop
   from history
- where id = any (array(select run_id
-          from workflow_attributes
-         where tenant = :tenant and name = :attribute and value = :attribute_value
-           and run_id {beyond} :beyond and run_id {within} :horizon)) and (tenant || '') = :tenant
+ where id = any (array{found}) and (tenant || '') = :tenant
    and state = :state
 {narrowed}
 {attributed}

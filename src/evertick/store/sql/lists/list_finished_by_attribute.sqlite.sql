@@ -1,10 +1,7 @@
 -- list_finished_by_attribute: as list_finished, of the runs with an attribute: at most LOOK_MAX of them lie up to :horizon.
 select id, tenant, kind, name, state, requested_at, due_at, created_at, started_at, completed_at, attempt, failures,
        crashes, null, parent_id, key, schedule_id, pool, priority, stop
-  from (select run_id
-            from workflow_attributes
-           where tenant = :tenant and name = :attribute and value = :attribute_value
-             and run_id {beyond} :beyond and run_id {within} :horizon) as found
+  from {found} as found
  cross join history
  where id = found.run_id and +tenant = :tenant and +state = :state
 {narrowed}

@@ -2,10 +2,7 @@
 select id, tenant, kind, name, state, requested_at, due_at, created_at, started_at, null, attempt, failures,
        crashes, worker_id, parent_id, key, schedule_id, pool, priority, stop
   from jobs
- where id = any (array(select run_id
-          from workflow_attributes
-         where tenant = :tenant and name = :attribute and value = :attribute_value
-           and run_id {beyond} :beyond and run_id {within} :horizon)) and (tenant || '') = :tenant
+ where id = any (array{found}) and (tenant || '') = :tenant
    and state in ('pending', 'in_progress') and (:with_running = 1 or state <> 'in_progress' or kind <> 'action')
 {open}
 {narrowed}

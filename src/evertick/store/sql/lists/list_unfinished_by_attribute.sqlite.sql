@@ -1,10 +1,7 @@
 -- list_unfinished_by_attribute: as list_unfinished, of the runs with an attribute: at most LOOK_MAX of them lie up to :horizon.
 select id, tenant, kind, name, state, requested_at, due_at, created_at, started_at, null, attempt, failures,
        crashes, worker_id, parent_id, key, schedule_id, pool, priority, stop
-  from (select run_id
-            from workflow_attributes
-           where tenant = :tenant and name = :attribute and value = :attribute_value
-             and run_id {beyond} :beyond and run_id {within} :horizon) as found
+  from {found} as found
  cross join jobs
  where id = found.run_id and +tenant = :tenant and +state in ('pending', 'in_progress') and (:with_running = 1 or state <> 'in_progress' or kind <> 'action')
 {open}
