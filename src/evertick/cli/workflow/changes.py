@@ -13,11 +13,11 @@ from evertick.base.errors import Conflict, EvertickError
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.escaping import printable
 from evertick.cli.core.exits import Exit, exit_code_of
-from evertick.cli.core.output import OutputOptions, row_options
+from evertick.cli.core.output import OutputOptions
 from evertick.cli.root import fail
 from evertick.cli.schedule.spec_flags import parse_json
 from evertick.cli.workflow.runs import write_run
-from evertick.cli.workflow.session import RunSession, open_runs
+from evertick.cli.workflow.session import RunSession, open_runs, run_options
 
 
 class RunEnded(Conflict):
@@ -76,10 +76,8 @@ resume = _of_each_run(
 
 
 @click.command()
-@click.argument("run_id", metavar="ID")
 @click.option("--step", metavar="STEP", help="Its number or name in the history; steps before it stay.")
-@data_options
-@row_options
+@run_options
 def restart(run_id: str, step: str | None, db: str | None, out: OutputOptions) -> None:
     """Run a workflow again as a new run, from one of its steps or from the beginning; prints the new id.
 

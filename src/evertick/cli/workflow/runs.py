@@ -24,7 +24,7 @@ from evertick.cli.core.output import MomentWriter, OutputOptions, row_options, w
 from evertick.cli.core.watching import refreshed, watch_option
 from evertick.cli.dev.lines import error_line
 from evertick.cli.job.choosing import moment_of
-from evertick.cli.workflow.session import RunSession, open_runs
+from evertick.cli.workflow.session import RunSession, open_runs, run_options
 from evertick.store.contract.store import Store
 
 LIST_FIELDS: Final = ("id", "key", "workflow", "state", "created_at", "wakes_at", "completed_at", "error")
@@ -108,9 +108,7 @@ def _write_list(session: RunSession, filters: RunFilters, chosen: list[str], out
 
 
 @click.command("get")
-@click.argument("run_id", metavar="ID")
-@data_options
-@row_options
+@run_options
 def get_run(run_id: str, db: str | None, out: OutputOptions) -> None:
     """Show one run by its id or key: its state, its progress, its result or error."""
     with open_runs(db) as session:

@@ -5,17 +5,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
+import click
+
 from evertick.app.functions_by_name import NamedFunctions
 from evertick.app.scheduling.job_builder import JobBuilder
 from evertick.app.simulation import clock_of
 from evertick.app.workflows.operations import WorkflowOperations
 from evertick.base.ids import Entropy, IdMaker, system_entropy
 from evertick.base.instants import Instant
-from evertick.cli.core.databases import chosen_tenant, open_database
+from evertick.cli.core.databases import Command, chosen_tenant, data_options, open_database
+from evertick.cli.core.output import row_options
 from evertick.engine.runtime.executors import retry_conflicts
 from evertick.store.contract.store import Store, Transaction
 
 T = TypeVar("T")
+
+
+def run_options(command: Command) -> Command:
+    """ID, `--db`, `--tenant`, `-o` and `--fields`, for commands that show one run."""
+    command = data_options(row_options(command))
+    return click.argument("run_id", metavar="ID")(command)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from evertick.cli.core.output import OutputOptions, row_options
 from evertick.cli.run import CallFlags, encoded, given_arguments, opened
 from evertick.cli.schedule.flags import window
 from evertick.cli.workflow.runs import ATTRIBUTE_HELP, attributes_of, write_run
-from evertick.cli.workflow.session import RunSession, open_runs, session_on
+from evertick.cli.workflow.session import RunSession, open_runs, run_options, session_on
 
 if TYPE_CHECKING:
     from evertick.app.app import App
@@ -74,10 +74,8 @@ def start(workflow: str, how: StartFlags, out: OutputOptions) -> int:
 
 
 @click.command()
-@click.argument("run_id", metavar="ID")
 @click.option("--timeout", metavar="DURATION", help="Wait no longer than this, such as 30s.")
-@data_options
-@row_options
+@run_options
 def wait(run_id: str, timeout: str | None, db: str | None, out: OutputOptions) -> int:
     """Wait until a run has ended, and show it.
 
