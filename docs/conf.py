@@ -33,6 +33,7 @@ PUBLIC_MODULES = (
     "evertick.functions",
     "evertick.documents",
     "evertick.errors",
+    "evertick.metrics",
     "evertick.recurrence",
     "evertick.testing",
 )

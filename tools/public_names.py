@@ -17,6 +17,7 @@ MODULES: Final = (
     "evertick.documents",
     "evertick.recurrence",
     "evertick.errors",
+    "evertick.metrics",
     "evertick.testing",
 )
 HEAD: Final = """\

@@ -15,7 +15,7 @@ from evertick.cli.core.databases import db_option, shown_url
 from evertick.cli.core.escaping import one_line, printable
 from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.flags import flag, flags
-from evertick.cli.core.health import HealthServer, WorkerHealth
+from evertick.cli.core.health import HealthServer, WorkerHealth, metrics_of
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target
 from evertick.cli.core.logs import set_up
 from evertick.cli.supervisor import Supervised, Supervisor
@@ -55,7 +55,8 @@ class WorkerFlags:
     )  # fmt: skip
     health: tuple[str, int] | None = flag(
         "--health-port", type=AddressType(),
-        help="Serve GET /live and /ready there, on loopback unless a host is given; with --processes on N ports.",
+        help="Serve GET /live, /ready and /metrics there, on loopback unless a host is given; with --processes on N "
+        "ports.",
     )  # fmt: skip
     log_format: str = flag("--log-format", type=click.Choice(("text", "json")), default="text", show_default=True)
     log_level: str = flag("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
@@ -111,12 +112,13 @@ def _work(file: str, db: str | None, flags: WorkerFlags) -> int:
         if simulation_of(store.url) is not None:
             raise Misuse(f"{shown_url(store.url)} is a simulation with a clock of its own; `evertick dev` continues it")
         app.open_on(store)
+        metrics = None if flags.health is None else metrics_of(app)
 
         def started(stopper: Stopper) -> None:
             stop_on_signals(stopper)
             if flags.health is not None:
                 state = WorkerHealth(stopper, store)
-                health.append(HealthServer(*flags.health, live=state.live, ready=state.ready))
+                health.append(HealthServer(*flags.health, live=state.live, ready=state.ready, metrics=metrics))
             if flags.supervised is not None:
                 Supervised(flags.supervised).runs(stopper.ask)
             _logger.info(

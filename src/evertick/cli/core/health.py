@@ -2,7 +2,7 @@
 
 `/live` is 200 while the event loop turns: restart a process for which it is not. `/ready` is 200 while the worker is
 registered, holds its lease, is not stopping and reaches its database. Otherwise both are 503. The body is JSON with a
-reason.
+reason. `/metrics` has the metrics of the worker and its database for Prometheus, if the extra `metrics` is installed.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Final
 
+from evertick.app.app import App
 from evertick.app.serving import Stopper
 from evertick.base.errors import EvertickError, Misuse
 from evertick.cli.core.databases import now_of
@@ -30,26 +31,38 @@ Check = Callable[[], str | None]
 
 
 class HealthServer:
-    """Serves the two pages from threads of its own until `close`.
+    """Serves the pages from threads of its own until `close`; `metrics` makes the text of `/metrics`.
 
     Raises Misuse if the address cannot be used.
     """
 
-    def __init__(self, host: str, port: int, *, live: Check, ready: Check) -> None:
+    def __init__(self, host: str, port: int, *, live: Check, ready: Check, metrics: Callable[[], bytes] | None) -> None:
         checks = {"/live": live, "/ready": ready}
 
         class Handler(BaseHTTPRequestHandler):
             timeout = REQUEST_S
 
             def do_GET(self) -> None:
+                if self.path == "/metrics":
+                    self._reply_metrics()
+                    return
                 check = checks.get(self.path)
-                reason = f"there are only {' and '.join(checks)}" if check is None else check()
+                reason = f"there are only {', '.join(checks)} and /metrics" if check is None else check()
                 self._reply(404 if check is None else 503 if reason else 200, reason)
+
+            def _reply_metrics(self) -> None:
+                if metrics is None:
+                    self._reply(501, "metrics need prometheus-client: pip install 'evertick[metrics]'")
+                else:
+                    self._send(200, "text/plain; version=0.0.4; charset=utf-8", metrics())
 
             def _reply(self, status: int, reason: str | None) -> None:
                 body = json.dumps({"ok": status == 200} | ({} if reason is None else {"reason": reason})).encode()
+                self._send(status, "application/json", body)
+
+            def _send(self, status: int, content_type: str, body: bytes) -> None:
                 self.send_response(status)
-                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Type", content_type)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
@@ -69,6 +82,17 @@ class HealthServer:
         """Stop listening."""
         self._server.shutdown()
         self._server.server_close()
+
+
+def metrics_of(app: App) -> Callable[[], bytes] | None:
+    """Makes the text of an app's metrics; None where the extra is not installed."""
+    try:
+        from evertick.metrics import Metrics
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith("prometheus_client"):
+            raise
+        return None
+    return Metrics(app).text
 
 
 class WorkerHealth:

@@ -1,0 +1,125 @@
+"""Metrics: what Prometheus reads of a process and of a database."""
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from evertick import ActionCtx, App, MutationCtx, Retry
+from evertick.base.errors import DatabaseUnavailable
+from evertick.metrics import BUCKETS_S, Metrics
+from evertick.testing import World, hours
+from tests.app.conftest import OpenApp
+from tests.app.engine import Engine
+
+
+def values(metrics: Metrics, name: str) -> dict[tuple[str, ...], float]:
+    """The samples of a name, by the values of their labels."""
+    lines = [line for line in metrics.text().decode().splitlines() if re.match(rf"{name}[{{ ]", line)]
+    return {tuple(re.findall(r'="((?:[^"\\]|\\.)*)"', line)): float(line.rpartition(" ")[2]) for line in lines}
+
+
+def test_attempts_are_counted_by_function_and_outcome_with_their_times(open_app: OpenApp) -> None:
+    app = open_app()
+    metrics = Metrics(app)
+
+    @app.mutation(name="keep")
+    def keep(ctx: MutationCtx) -> None: ...
+
+    @app.action(name="call")
+    async def call(ctx: ActionCtx) -> None:
+        raise ConnectionError("away")
+
+    with Engine(app) as engine:
+        for _ in range(3):
+            engine.wait(app.scheduler.run_after(0, keep))
+        engine.wait(app.scheduler.using(retry=Retry(2, first=0.001)).run_after(0, call))
+        engine.until(lambda: len(values(metrics, "evertick_attempts_total")) == 3 or None)
+
+    assert values(metrics, "evertick_attempts_total") == {
+        ("call", "action", "failed"): 1,
+        ("call", "action", "retried"): 1,
+        ("keep", "mutation", "success"): 3,
+    }
+    for name in ("duration", "lateness"):
+        buckets = values(metrics, f"evertick_attempt_{name}_seconds_bucket")
+        of_keep = [buckets["keep", str(bound)] for bound in (*BUCKETS_S, "+Inf")]
+        assert of_keep == sorted(of_keep)
+        assert of_keep[-1] == values(metrics, f"evertick_attempt_{name}_seconds_count")["keep",] == 3
+        assert values(metrics, f"evertick_attempt_{name}_seconds_sum")["keep",] >= 0
+    assert values(metrics, "evertick_engine_events_total")["jobs_success",] == 3
+
+
+def test_the_database_is_read_at_each_collection_over_all_tenants(open_app: OpenApp) -> None:
+    app = open_app()
+    metrics = Metrics(app)
+
+    @app.mutation(name="keep")
+    def keep(ctx: MutationCtx) -> None: ...
+
+    app.scheduler.run_after(timedelta(days=1), keep)
+    app.tenant("acme").scheduler.run_after(timedelta(days=1), keep)
+    app.tenant("acme").scheduler.run_after(0, keep)
+    assert values(metrics, "evertick_jobs") == {
+        ("keep", "default", "blocked"): 0,
+        ("keep", "default", "due"): 1,
+        ("keep", "default", "later"): 2,
+        ("keep", "default", "running"): 0,
+    }
+    assert values(metrics, "evertick_oldest_due_job_seconds")["keep", "default"] >= 0
+    assert values(metrics, "evertick_database_up") == {(): 1}
+    assert values(metrics, "evertick_workers") == {}
+
+    with Engine(app) as engine:
+        engine.until(lambda: values(metrics, "evertick_jobs")["keep", "default", "due"] == 0 or None)
+        assert values(metrics, "evertick_workers") == {("test", "alive"): 1}
+        assert values(metrics, "evertick_lag_seconds") == {(): 0}
+
+
+def test_a_schedule_that_waits_for_its_evaluator_is_late() -> None:
+    app = App("test")
+
+    @app.mutation(name="tick")
+    def tick(ctx: MutationCtx) -> None: ...
+
+    with World(app) as world:
+        metrics = Metrics(app)
+        app.schedules.create("hourly", when="every hour", do=tick.args())
+        world.advance(hours(1))
+        assert values(metrics, "evertick_schedules_lag_seconds") == {(): 0}
+        world.kill()
+        world.advance(hours(3))
+        assert values(metrics, "evertick_schedules_lag_seconds")[()] > 3600
+
+
+def test_decided_times_are_counted_by_fate(open_app: OpenApp) -> None:
+    app = open_app()
+    metrics = Metrics(app, database=False)
+
+    @app.mutation(name="tick")
+    def tick(ctx: MutationCtx) -> None: ...
+
+    with Engine(app) as engine:
+        app.schedules.create("ticks", when="every second", do=tick.args())
+        engine.until(lambda: ("started", "tick") in values(metrics, "evertick_occurrences_total") or None)
+
+    assert values(metrics, "evertick_database_up") == {}
+
+
+def test_a_database_that_is_away_is_told_and_breaks_nothing(open_app: OpenApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = open_app()
+    metrics = Metrics(app)
+    app.open()
+
+    def away(*_: Any) -> None:
+        raise DatabaseUnavailable("away")
+
+    monkeypatch.setattr(app.environment.store, "view", away)
+    assert values(metrics, "evertick_database_up") == {(): 0}
+    assert values(metrics, "evertick_jobs") == {}
+
+
+def test_a_registry_learns_nothing_from_the_database_when_it_registers() -> None:
+    CollectorRegistry(auto_describe=True).register(Metrics(App("test", database_url="postgresql://127.0.0.1:1/none")))
