@@ -1,12 +1,13 @@
 """Workflows whose code and steps do what no workflow should: the run ends, says why, and others go on."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
-from evertick import App, MutationCtx, Step
+from evertick import ActionCtx, App, MutationCtx, Step
 from evertick.errors import InvalidArguments, StepFailed, StepOutsideWorkflow
-from evertick.testing import World
+from evertick.testing import World, minutes
 
 HUGE = 10**5_000
 
@@ -167,3 +168,91 @@ def test_values_just_within_what_can_be_read_arrive() -> None:
         results = [app.jobs.get(job_id).result for job_id in ids]
 
     assert results == [10**4_000, deep(150), "1" * 5_000, deep(1)]
+
+
+@pytest.mark.parametrize("how", ["cancel", "timeout", "group", "gather", "left behind", "stuck"])
+def test_what_a_run_still_waits_for_when_it_ends_is_canceled(how: str) -> None:
+    app = App("test")
+
+    @app.action(name="call")
+    async def call(ctx: ActionCtx) -> None:
+        await asyncio.sleep(600)
+
+    @app.workflow(name="child")
+    async def child(step: Step) -> None:
+        await step.wait_for("never")
+
+    @app.mutation(name="fail")
+    def fail(ctx: MutationCtx) -> None:
+        raise ValueError
+
+    async def failing(step: Step) -> None:
+        await step.sleep(1)
+        await step.run(fail)
+
+    @app.workflow(name="parent")
+    async def parent(step: Step) -> None:
+        both = [step.run(call), step.workflow(child)]
+        if how == "cancel":
+            await asyncio.gather(*both)
+        elif how == "timeout":
+            async with asyncio.timeout(5):
+                await asyncio.gather(*both)
+        elif how == "group":
+            async with asyncio.TaskGroup() as group:
+                for each in (*both, failing(step)):
+                    group.create_task(each)
+        elif how == "gather":
+            await asyncio.gather(*both, failing(step))
+        elif how == "left behind":
+            tasks = [asyncio.create_task(each) for each in both]
+            await step.sleep(1)
+            assert not any(task.done() for task in tasks)
+        else:
+            tasks = [asyncio.create_task(each) for each in both]
+            await step.sleep(1)
+            while True:
+                await asyncio.sleep(0)
+
+    with World(app) as world:
+        run_id = app.workflows.start(parent)
+        world.advance(minutes(1) if how != "cancel" else 1)
+        if how == "cancel":
+            app.workflows.cancel(run_id)
+        world.advance(minutes(20))
+        ended = {job.function: job.state for job in app.jobs.list().jobs if job.function != "fail"}
+
+    assert ended.pop("parent") in ("success", "failed", "canceled")
+    assert ended == {"call": "canceled", "child": "canceled"}
+
+
+def test_the_end_of_a_call_of_an_earlier_generation_is_no_end_of_a_later_one() -> None:
+    app = App("test")
+
+    @app.workflow(name="slow")
+    async def slow(step: Step) -> str:
+        try:
+            await step.wait_for("never")
+        except asyncio.CancelledError:
+            await step.sleep(5)  # so its end comes when the run has continued as new
+            raise
+        return ""
+
+    @app.workflow(name="quick")
+    async def quick(step: Step) -> str:
+        await step.sleep(20)
+        return "quick"
+
+    @app.workflow(name="parent")
+    async def parent(step: Step, generation: int = 0) -> str:
+        if generation == 0:
+            try:
+                await step.using(timeout=1).workflow(slow)
+            except TimeoutError:
+                step.continue_as_new(1)
+        return await step.workflow(quick)
+
+    with World(app) as world:
+        run_id = app.workflows.start(parent)
+        world.advance(minutes(1))
+        assert app.workflows.result(run_id) == "quick"

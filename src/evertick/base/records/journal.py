@@ -62,7 +62,8 @@ DELIVERED: Final = frozenset({RowKind.START, RowKind.STEP, RowKind.END, RowKind.
 
 
 class Row(NamedTuple):
-    """One event. `seq` is the number of the call, from 1; 0 for start, patch and cancel.
+    """One event. `seq` is the number of the call, from 1; 0 for patch and cancel. That of a start is the last of the
+    generation before.
 
     `arguments` is the fingerprint of a call's arguments. `attempt` is the claim of the run under which an action was
     begun. A named tuple: there are many of them.

@@ -115,8 +115,11 @@ class Run(DeterministicLoop):
     # -- rows
 
     def start_row(self, at: Instant) -> Row:
-        """The first row of a journal that begins with the attributes that the run has now."""
-        return Row(0, RowKind.START, 0, "", at, arguments=to_text(self.attributes))
+        """The first row of a journal that begins with the attributes that the run has now.
+
+        Its calls are numbered on: the end of one that was given up may come after the run has continued as new.
+        """
+        return Row(0, RowKind.START, self._seq, "", at, arguments=to_text(self.attributes))
 
     def step_row(self, call: Call, outcome: Returned | Raised, at: Instant) -> Row:
         """The row of `next_step`, which has run."""
@@ -179,12 +182,13 @@ class Run(DeterministicLoop):
         self._recorded_patches = recorded_patches
         self.drive(self._reaction(row))
         if self.has_ended:
-            self._requests.clear()  # what has no row yet need not begin
+            self._give_up_the_rest()
 
     def _reaction(self, row: Row) -> Callable[[], object]:
         """What delivering the row does."""
         if row.kind is RowKind.START:
             self.attributes = from_text(row.arguments)
+            self._seq = row.seq
             return self._begin
         if row.kind is RowKind.CANCEL:
             self.cancel_requested = True
@@ -249,6 +253,14 @@ class Run(DeterministicLoop):
             self._requests.append(Request(RowKind.DROP, call.seq, call.name, call))
         elif not call.is_recorded and call.kind not in IN_TRANSACTION:
             self._requests = deque(request for request in self._requests if request.call is not call)
+
+    def _give_up_the_rest(self) -> None:
+        """The code has ended, so nothing awaits its calls: what has no row yet need not begin, the others end."""
+        for call in list(self.open_calls.values()):
+            if call.is_recorded and call.goes_on_elsewhere:
+                self._requests.append(Request(RowKind.DROP, call.seq, call.name, call))
+        self._requests = deque(request for request in self._requests if request.kind is RowKind.DROP)
+        self.open_calls.clear()
 
     def patched(self, patch_id: str) -> bool:
         """Whether to run the new code of a change: False where the journal was written by the code before it."""

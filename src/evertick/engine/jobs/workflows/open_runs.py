@@ -99,6 +99,8 @@ class OpenRuns:
         except BaseException as error:
             outcome = self._deps.runner.raised(self._unit, claim, error)  # raises what is no error of the run's
             self._unit.undo_to(depth)
+            waited_for = [call.job_id for call in run.open_calls.values() if call.goes_on_elsewhere]
+            self._given_up += [(job_id, claim) for job_id in waited_for if job_id is not None]
             return self._ended(claim, outcome)
         finally:
             if waits_until is None:
