@@ -25,6 +25,7 @@ import click
 from evertick.app.app import App
 from evertick.base.errors import Conflict, JobNotFound, OutcomeUnknown, RunNotOpen, Unavailable
 from evertick.engine.jobs import cancellation
+from evertick.engine.jobs.mutations import recovery
 from evertick.rules.workflows import advance
 from evertick.rules.workflows.run import NEVER
 from tests.simulation.cluster import Cluster, Profile
@@ -137,7 +138,15 @@ def simulate(seed: int, *, plan: Sequence[Fault] | None = None, trace: bool = Fa
     """Run a seed, with the faults it draws or with those of a plan."""
     profile = profile_of(seed)
     loop = SimulationLoop(seed, rates=profile.rates, plan=plan, steps_max=STEPS_MAX, trace=trace)
-    with loop, patch.object(cancellation, "LOOKS_PER_POLL", 1), patch.object(advance, "DELIVERIES_MAX", 3):
+    before = random.Random(f"{seed}/before").choice(
+        (0, recovery.READ_WITHIN_MAX)
+    )  # records read before a batch, or in it
+    with (
+        loop,
+        patch.object(cancellation, "LOOKS_PER_POLL", 1),
+        patch.object(advance, "DELIVERIES_MAX", 3),
+        patch.object(recovery, "READ_WITHIN_MAX", before),
+    ):
         world = World(loop)
         Stage.world = world
         try:

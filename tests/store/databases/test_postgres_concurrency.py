@@ -13,12 +13,15 @@ from evertick.base.clock import SystemClock
 from evertick.base.errors import DatabaseUnavailable, InvalidDatabaseUrl, Misuse, ValueTooLarge, WriteConflict
 from evertick.base.ids import DEFAULT_TENANT, JobId, WorkerId
 from evertick.base.records.documents import StoredDocument
+from evertick.base.records.runs import RunRecord
 from evertick.store.contract.store import Isolation, Store, Transaction
+from evertick.store.contract.workflows import Entry
 from evertick.store.open import open_store
 from tests.postgres import PostgresServer
 from tests.store.conftest import OpenStore
 from tests.store.control.test_hints import listening
 from tests.store.rows import NOW, at, claim, claim_in, end_of, finish, get, insert, job_id, new_job, worker
+from tests.store.workflows.rows import row
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(120)]
 THREADS = 8
@@ -316,3 +319,24 @@ def test_ctrl_c_while_listening_begins_leaves_a_store_that_closes(
         store.listen(lambda hints: None)
 
     store.close()
+
+
+def test_batches_of_new_runs_that_overlap_are_both_committed(open_postgres: OpenStore) -> None:
+    store, other = open_postgres(), open_postgres()
+
+    def write(tx: Transaction, number: int) -> None:
+        tx.insert_runs([RunRecord(job_id(number), job_id(number))])
+        tx.append_journal([Entry(job_id(number), 0, row())])
+
+    def inner(tx: Transaction) -> None:
+        assert tx.load_journals([]) == {}
+        write(tx, 2)
+
+    def outer(tx: Transaction) -> None:
+        assert tx.load_journals([]) == {}
+        other.write(inner)
+        write(tx, 1)
+
+    store.write(outer)
+
+    assert set(store.read(lambda tx: tx.get_runs([job_id(1), job_id(2)]))) == {job_id(1), job_id(2)}

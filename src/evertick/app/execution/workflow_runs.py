@@ -39,6 +39,8 @@ class WorkflowRuns:
     def run_step(self, unit: UnitOfWork, claim: Claim, call: Call, /, *, now: Instant) -> Ran:
         called = claim._replace(name=call.function, args=call.arguments, schedule=None)
         ran = self.run_mutation(unit, called, now=now, step=call)
+        if call.options.timeout_ms is None:
+            return ran
         function = self._e.functions.resolve(call.function)
         if self._step_limit_ms(function, call) < self._limit_ms(function) and ran.outcome == self._timed_out(function):
             return ran._replace(outcome=timed_out(call))

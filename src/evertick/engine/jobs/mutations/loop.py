@@ -120,7 +120,8 @@ class MutationLoop(Loop):
             heard.append(claimed)
             if not claimed.claims or self._claims_ahead(claimed, worker_id):
                 return None
-            return self._batches.work(Batch(claimed.claims, worker_id))
+            batch = Batch(claimed.claims, worker_id)
+            return None if self._batches.reads_before(batch) else self._batches.work(batch)
 
         with self._claims.watching():
             claimed, begun = await self._deps.executors.write_two(

@@ -1,8 +1,8 @@
 """Open runs: those of a batch, from what the database has of them to what is written back.
 
-What is known of all runs of a batch is read at once, when its transaction begins; the journals only of those that are
-not in memory (`memory.py`). Each then goes on as far as it can (`rules/workflows/advance.py`), and ends or is *parked*:
-pending until its first timer, or until it is sent a message.
+What is known of all runs of a batch is read at once, when its transaction begins or just before; the journals only of
+those that are not in memory (`memory.py`). Each then goes on as far as it can (`rules/workflows/advance.py`), and ends
+or is *parked*: pending until its first timer, or until it is sent a message.
 Rows of journals, ends and parked runs are written under the fence of the claims, in the commit that holds what the
 steps did.
 
@@ -10,7 +10,7 @@ A run that is sent a message after the batch has read its messages is made due w
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -54,13 +54,14 @@ class OpenRuns:
         claims: Sequence[Claim],
         deps: EngineDeps,
         memory: RunsInMemory,
+        records: Mapping[JobId, RunRecord] | None = None,
     ) -> None:
         self._transaction = transaction
         self._unit = unit
         self._deps = deps
         self._memory = memory
         ids = [claim.id for claim in claims]
-        self._records = dict(transaction.get_runs(ids))
+        self._records = dict(transaction.get_runs(ids) if records is None else records)
         in_memory = memory.lend(claims)
         replayed = [(each.id, each.generation) for each in self._records.values() if each.id not in in_memory]
         self._journals = transaction.load_journals(replayed)
