@@ -2,11 +2,13 @@
 
 import json
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.programs import evertick
+from tests.cli.programs import DEADLINE_S, evertick
 
 pytestmark = pytest.mark.processes
 
@@ -168,6 +170,47 @@ for name in ("default", "acme", "big bank"):
     app.tenant(name).scheduler.run_after(600, bill, 1)
 app.tenant("acme").schedules.create("daily", when=every(days=1), do=report.args())
 """
+
+
+FLOWS = """
+import asyncio
+
+from evertick import ActionCtx, App, Step
+
+app = App("shop")
+
+@app.action(pool="away")
+async def slow(ctx: ActionCtx) -> None: ...
+
+@app.workflow
+async def fulfil(step: Step, order: int) -> None:
+    await asyncio.gather(step.run(slow), step.wait_for("paid"))
+"""
+
+
+def test_runs_that_have_begun_keep_their_arguments_and_their_steps_are_no_complaint(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(FLOWS)
+    start = f"""
+import time
+from app import app, fulfil
+
+app.migrate()
+app.pools.pause("away")
+with app.running():
+    app.workflows.start(fulfil, 7)
+    deadline = time.monotonic() + {DEADLINE_S}
+    while not app.jobs.list(function="app.slow").jobs and time.monotonic() < deadline:
+        time.sleep(0.01)
+"""
+    subprocess.run([sys.executable, "-c", start], cwd=tmp_path, check=True, timeout=2 * DEADLINE_S)
+    fits = evertick(tmp_path, "doctor")
+    (tmp_path / "app.py").write_text(FLOWS.replace("order: int", "number: int"))
+    changed = evertick(tmp_path, "doctor")
+
+    assert (fits.code, fits.err) == (0, "2 pending jobs, 0 schedules and 0 crons fit the code of shop\n")
+    assert changed.code == 8
+    assert "keep the parameters that these runs have, and give new ones a default: they have begun" in changed.out
+    assert "job retry" not in changed.out
 
 
 def test_every_tenant_s_problems_are_found_and_their_cures_name_it(tmp_path: Path) -> None:

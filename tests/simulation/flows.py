@@ -97,6 +97,8 @@ def _renamed(item: Spec, end: str) -> Spec:
     renamed = {**item, "tag": item["tag"] + end}
     if "items" in item:
         renamed["items"] = [_renamed(each, end) for each in item["items"]]
+    if "cleanup" in item:
+        renamed["cleanup"] = _renamed(item["cleanup"], end)
     if "flow" in item:
         renamed["flow"] = _renamed(item["flow"], end)
     return renamed

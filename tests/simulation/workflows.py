@@ -138,9 +138,7 @@ def simulate(seed: int, *, plan: Sequence[Fault] | None = None, trace: bool = Fa
     """Run a seed, with the faults it draws or with those of a plan."""
     profile = profile_of(seed)
     loop = SimulationLoop(seed, rates=profile.rates, plan=plan, steps_max=STEPS_MAX, trace=trace)
-    before = random.Random(f"{seed}/before").choice(
-        (0, recovery.READ_WITHIN_MAX)
-    )  # records read before a batch, or in it
+    before = random.Random(f"{seed}/before").choice((0, recovery.READ_WITHIN_MAX))
     with (
         loop,
         patch.object(cancellation, "LOOKS_PER_POLL", 1),

@@ -7,7 +7,7 @@ are left to them. Nothing is written.
 import json
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from evertick.api.deploys import DoctorReport, Finding, Problem
@@ -16,6 +16,7 @@ from evertick.app.paging import all_schedules, looked_at, whole_jobs
 from evertick.base.errors import FunctionNotFound, InvalidArguments, InvalidSpec, RegistrationError, SchemaMismatch
 from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.records.jobs import FunctionKind, Job, JobFilter, JobState, is_of
+from evertick.base.records.runs import STEP
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.base.records.workflow_types import WorkflowStatus
 from evertick.rules.schedules.metadata import CODE
@@ -39,6 +40,8 @@ class _Complaint:
     detail: str
     renamed: str = ""
     """`old=new`, if that is how the arguments would fit."""
+    has_begun: bool = False
+    """Whether it is the call of runs that have begun, and keep their arguments."""
 
 
 @dataclass(slots=True)
@@ -114,9 +117,10 @@ def _of_job(app: "App", job: Job) -> Iterator[_Complaint]:
     """What is wrong with a job: its own call, and the function that is told of its end."""
     complaint = _of_call(app, job.name, job.args)
     if complaint is not None:
-        yield complaint
+        yield replace(complaint, has_begun=job.kind is FunctionKind.WORKFLOW and job.attempt > 0)
     try:
-        told = None if job.on_complete is None else job.on_complete.value.name
+        completion = None if job.on_complete is None else job.on_complete.value
+        told = None if completion is None or completion.kind == STEP else completion.name
     except SchemaMismatch as error:
         yield _Complaint(job.name, Problem.UNREADABLE, str(error))
         return
@@ -189,6 +193,8 @@ def _renamed(args: str, parameters: Sequence[str]) -> str:
 def _finding_of_jobs(app: "App", tenant: TenantId, complaint: _Complaint, group: _Group) -> Finding:
     whose, first = _whose(tenant), group.ids[0]
     match complaint.problem:
+        case Problem.ARGUMENTS if complaint.has_begun:
+            fix = "keep the parameters that these runs have, and give new ones a default: they have begun"
         case Problem.ARGUMENTS if complaint.renamed:
             fix = f"evertick job retry --function {complaint.function} --state pending --rename {complaint.renamed}"
             fix += whose

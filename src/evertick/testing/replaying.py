@@ -1,35 +1,49 @@
 """Replay: whether the code of a workflow fits the history of a run."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from evertick.api.workflows import RunHistory
 from evertick.app.functions.function import Workflow
+from evertick.base.errors import Misuse
 from evertick.base.outcomes import Raised, Returned
 from evertick.rules.workflows.replay import replay as replay_rows
 from evertick.rules.workflows.run import Run, new_run
 from evertick.rules.workflows.step import Step
 
 
-def replay(workflow: Workflow[..., Any], history: RunHistory) -> Any:
+def replay(workflow: Workflow[..., Any], history: RunHistory | Mapping[str, Any] | str) -> Any:
     """Run the code of a workflow over the history of a run, as far as that goes; nothing else is run.
 
     Returns what the run returned, as plain JSON; None if the history ends before. So a test can hold new code against
-    histories that old code has written: `replay(onboard, app.workflows.history(run_id))`, or one that was saved with
-    `history.to_json()`.
+    histories that old code has written: `replay(onboard, app.workflows.history(run_id))`, or one that was saved, as the
+    object that `history.to_json()` returns or as the text that `evertick workflow history ID -o json` prints.
 
-    Raises ReplayMismatch where the code makes other calls, and the error of a run that failed.
+    Raises ReplayMismatch where the code makes other calls, AssertionError with the error of a run that failed, Misuse
+    for what is no history.
     """
+    told = _history_of(history)
 
     async def body(run: Run) -> str:
-        return workflow.encode_result(await workflow.handler(Step(run, workflow), **history.args))
+        return workflow.encode_result(await workflow.handler(Step(run, workflow), **told.args))
 
-    run = new_run(history.id, body, seed=history.seed)
+    run = new_run(told.id, body, seed=told.seed)
     try:
-        replay_rows(run, [event.row() for event in history.events])
+        replay_rows(run, [event.row() for event in told.events])
         end = run.end
     finally:
         run.evict()
     if isinstance(end, Raised):
         raise AssertionError(f"the run ends with {end.type}: {end.message}")
     return json.loads(end.result) if isinstance(end, Returned) else None
+
+
+def _history_of(given: RunHistory | Mapping[str, Any] | str) -> RunHistory:
+    if isinstance(given, RunHistory):
+        return given
+    try:
+        return RunHistory.model_validate_json(given) if isinstance(given, str) else RunHistory.model_validate(given)
+    except ValueError as error:
+        message = f"this is no history of a run, as `evertick workflow history ID -o json` prints it: {error}"
+        raise Misuse(message) from error

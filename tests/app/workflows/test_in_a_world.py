@@ -1,6 +1,7 @@
 """Workflows under a clock that jumps."""
 
 import asyncio
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from evertick import ActionCtx, App, MutationCtx, Step, every
 from evertick.app.workflows import operations
-from evertick.errors import JobNotPending, LimitExceeded, Misuse, StepOutcomeUnknown
+from evertick.errors import JobNotPending, JobNotRetryable, LimitExceeded, Misuse, StepOutcomeUnknown
 from evertick.testing import World, days, hours, minutes, replay
 
 app = App("shop")
@@ -306,3 +307,28 @@ def test_a_run_waits_until_its_tenant_has_room_for_the_jobs_of_its_steps() -> No
         world.advance(minutes(2))
         assert app.workflows.result(run_id, timeout=0) == "charged"
         assert app.workflows.get(run_id).error is None
+
+
+def test_a_saved_history_is_replayed_as_an_object_and_as_text() -> None:
+    with World(app) as world:
+        run_id = app.workflows.start(pay)
+        world.advance(minutes(5))
+        history = app.workflows.history(run_id)
+        result = app.workflows.result(run_id)
+
+    saved = json.dumps(history.to_json())
+    assert replay(pay, saved) == replay(pay, json.loads(saved)) == replay(pay, history) == result
+    for nonsense in ("{", "[]", {"id": 1}):
+        with pytest.raises(Misuse, match="this is no history of a run"):
+            replay(pay, nonsense)
+
+
+def test_a_run_that_has_begun_is_not_replaced_by_one_with_other_arguments() -> None:
+    with World(app) as world:
+        run_id = app.workflows.start(remind, "ada")
+        world.advance(minutes(1))
+        waiting = app.workflows.start(remind, "bob")
+        with pytest.raises(JobNotRetryable, match="has begun, and its steps would be made again"):
+            app.jobs.retry(run_id, args={"user": "eve"})
+        assert app.workflows.get(run_id).state == "running"
+        assert app.workflows.get(app.jobs.retry(waiting, args={"user": "eve"})).args == {"user": "eve"}

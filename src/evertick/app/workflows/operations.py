@@ -252,6 +252,7 @@ class WorkflowOperations:
             key=job.key,
             pool=job.pool,
             priority=job.priority,
+            limit_key=job.limit_key,
         )
         return self.job_builder.place(transaction, [new], self.options.on_conflict, now=now)
 

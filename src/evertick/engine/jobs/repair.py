@@ -72,6 +72,11 @@ def retry(
     if is_replaced and job.schedule is not None:
         run = f"job {job.id} is a run of the schedule {job.schedule.value.id!r}"
         raise JobNotRetryable(f"{run}: update the schedule, cancel the job, and trigger the schedule again")
+    if is_replaced and job.kind is FunctionKind.WORKFLOW and job.attempt:
+        raise JobNotRetryable(
+            f"run {job.id} has begun, and its steps would be made again; let the code take the arguments that it has "
+            f"(a default for a new parameter), or begin anew with `evertick workflow restart {job.id}`"
+        )
     if is_replaced and transaction.cancel_job(job.id, tenant=job.tenant, now=now) is None:
         raise JobNotRetryable(f"job {job.id} has begun meanwhile; look again")
     workflow = transaction.workflow_types({job.name}).get(job.name) if job.kind is FunctionKind.WORKFLOW else None
