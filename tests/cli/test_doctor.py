@@ -212,6 +212,15 @@ with app.running():
     assert "keep the parameters that these runs have, and give new ones a default: they have begun" in changed.out
     assert "job retry" not in changed.out
 
+    (tmp_path / "app.py").write_text(FLOWS.replace("await asyncio", "await step.sleep(1)\n    await asyncio"))
+    longer = evertick(tmp_path, "doctor")
+    as_json = json.loads(evertick(tmp_path, "doctor", "-o", "json").out)
+
+    assert longer.code == 8
+    assert "the journal has step 1 (action 'app.slow'), the code calls step 1 (sleep 'sleep') here" in longer.out
+    assert "step.patched(...), or: evertick workflow restart job_" in longer.out
+    assert [(each["problem"], each["count"]) for each in as_json["findings"]] == [("journal", 1)]
+
 
 def test_every_tenant_s_problems_are_found_and_their_cures_name_it(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(TENANTS)

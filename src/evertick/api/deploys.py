@@ -20,6 +20,8 @@ class Problem(StrEnum):
     """The arguments do not fit the function's signature."""
     UNREADABLE = "unreadable"
     """A newer release has written it, or it is damaged."""
+    JOURNAL = "journal"
+    """The code of a workflow makes other calls than its runs have made."""
     INVALID = "invalid"
     """A cron that the code declares cannot work, so no worker would start."""
 

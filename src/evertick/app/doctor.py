@@ -6,19 +6,32 @@ are left to them. Nothing is written.
 
 import json
 import shlex
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from evertick.api.deploys import DoctorReport, Finding, Problem
-from evertick.api.workflows import WorkflowTypeView
+from evertick.api.workflows import RunHistory, WorkflowTypeView
+from evertick.app.functions.function import Workflow
 from evertick.app.paging import all_schedules, looked_at, whole_jobs
-from evertick.base.errors import FunctionNotFound, InvalidArguments, InvalidSpec, RegistrationError, SchemaMismatch
+from evertick.app.workflows.replaying import replayed_end
+from evertick.base.errors import (
+    EvertickError,
+    FunctionNotFound,
+    InvalidArguments,
+    InvalidSpec,
+    RegistrationError,
+    ReplayMismatch,
+    SchemaMismatch,
+)
 from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.records.jobs import FunctionKind, Job, JobFilter, JobState, is_of
 from evertick.base.records.runs import STEP
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.base.records.workflow_types import WorkflowStatus
+from evertick.base.time_limit import FunctionTimeout, TimeLimits
 from evertick.rules.schedules.metadata import CODE
 from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
@@ -28,6 +41,13 @@ if TYPE_CHECKING:
 
 JOBS_MAX: Final = 100_000
 """Pending jobs that are looked at."""
+RUNS_REPLAYED_MAX: Final = 1_000
+"""Runs of a tenant over whose journals the code is run."""
+RUNS_AT_A_TIME: Final = 50
+REPLAYS_S: Final = 5.0
+"""How long all of that may take: half of what a read may."""
+CODE_LIMIT_MS: Final = 5_000
+"""How long the code of a workflow may take between two events."""
 IDS_SHOWN: Final = 10
 
 
@@ -57,10 +77,12 @@ def examine(app: "App", transaction: Transaction, tenant: TenantId | None) -> Do
     tenants, complete = looked_at(transaction, tenant)
     jobs, counts = 0, {"schedule": 0, "cron": 0}
     findings: list[Finding] = []
+    until = time.monotonic() + REPLAYS_S
     for each in tenants:
-        found, number = _of_jobs(app, transaction, each, limit=JOBS_MAX - jobs)
+        found, number, all_runs = _of_jobs(app, transaction, each, limit=JOBS_MAX - jobs, until=until)
         findings += found
         jobs += number
+        complete = complete and all_runs
         for row in all_schedules(transaction, ScheduleFilter(tenant=each)):
             if not _is_of_another(app, row):
                 counts[row.kind] += 1
@@ -85,21 +107,59 @@ def _inactive(app: "App", transaction: Transaction) -> Iterator[WorkflowTypeView
             yield WorkflowTypeView.of(name, given)
 
 
-def _of_jobs(app: "App", transaction: Transaction, tenant: TenantId, *, limit: int) -> tuple[list[Finding], int]:
-    """What is wrong with a tenant's pending jobs, and how many were looked at."""
+def _of_jobs(
+    app: "App", transaction: Transaction, tenant: TenantId, *, limit: int, until: float
+) -> tuple[list[Finding], int, bool]:
+    """What is wrong with a tenant's pending jobs, how many were looked at, and whether all of its runs were."""
     groups: dict[_Complaint, _Group] = {}
-    jobs = 0
+    jobs, runs = 0, list[Job]()
+
+    def note(complaint: _Complaint, job: Job) -> None:
+        group = groups.setdefault(complaint, _Group())
+        group.count += 1
+        if len(group.ids) < IDS_SHOWN:
+            group.ids.append(job.id)
+
     where = JobFilter(tenant=tenant, states=(JobState.PENDING,))
     for job in whole_jobs(transaction, where, limit=limit):
         if not is_of(job.pool, _apps(app)):
             continue
         jobs += 1
-        for complaint in _of_job(app, job):
-            group = groups.setdefault(complaint, _Group())
-            group.count += 1
-            if len(group.ids) < IDS_SHOWN:
-                group.ids.append(job.id)
-    return [_finding_of_jobs(app, tenant, complaint, group) for complaint, group in groups.items()], jobs
+        complaints = list(_of_job(app, job))
+        if _has_begun(job) and not complaints:
+            runs.append(job)
+        for complaint in complaints:
+            note(complaint, job)
+    replayed = 0
+    while replayed < min(len(runs), RUNS_REPLAYED_MAX) and time.monotonic() < until:
+        for job, complaint in _of_runs(app, transaction, runs[replayed : replayed + RUNS_AT_A_TIME]):
+            note(complaint, job)
+        replayed += RUNS_AT_A_TIME
+    findings = [_finding_of_jobs(app, tenant, complaint, group) for complaint, group in groups.items()]
+    return findings, jobs, replayed >= len(runs)
+
+
+def _has_begun(job: Job) -> bool:
+    return job.kind is FunctionKind.WORKFLOW and job.attempt > 0
+
+
+def _of_runs(app: "App", transaction: Transaction, jobs: Sequence[Job]) -> Iterator[tuple[Job, _Complaint]]:
+    """What the code does not do as these runs have done it: it is run over their journals, and nothing else is."""
+    records = transaction.get_runs([job.id for job in jobs])
+    journals = transaction.load_journals([(each.id, each.generation) for each in records.values()])
+    for job in jobs:
+        workflow = app.functions.resolve(job.name)
+        if job.id not in records or not isinstance(workflow, Workflow):
+            continue
+        history = RunHistory.of(job, records[job.id], journals.get(job.id, []))
+        try:
+            replayed_end(workflow, history, partial(TimeLimits().call, CODE_LIMIT_MS))
+        except ReplayMismatch as error:
+            # Without the run and the row, so that runs with the same difference are one finding.
+            difference = str(error).partition(": ")[2].partition("; deploy code")[0]
+            yield job, _Complaint(job.name, Problem.JOURNAL, difference)
+        except (EvertickError, FunctionTimeout) as error:
+            yield job, _Complaint(job.name, Problem.JOURNAL, str(error))
 
 
 def _of_declared_crons(app: "App") -> Iterator[Finding]:
@@ -117,7 +177,7 @@ def _of_job(app: "App", job: Job) -> Iterator[_Complaint]:
     """What is wrong with a job: its own call, and the function that is told of its end."""
     complaint = _of_call(app, job.name, job.args)
     if complaint is not None:
-        yield replace(complaint, has_begun=job.kind is FunctionKind.WORKFLOW and job.attempt > 0)
+        yield replace(complaint, has_begun=_has_begun(job))
     try:
         completion = None if job.on_complete is None else job.on_complete.value
         told = None if completion is None or completion.kind == STEP else completion.name
@@ -200,6 +260,9 @@ def _finding_of_jobs(app: "App", tenant: TenantId, complaint: _Complaint, group:
             fix += whose
         case Problem.ARGUMENTS:
             fix = f"evertick job retry {first} --args JSON{whose}, or: evertick job cancel {first}{whose}"
+        case Problem.JOURNAL:
+            restart = f"evertick workflow restart {first} --step NAME{whose}"
+            fix = f"keep the old path beside the new one with step.patched(...), or: {restart}"
         case Problem.UNREADABLE:
             fix = "deploy the release that wrote them first"
         case _:

@@ -6,11 +6,9 @@ from typing import Any
 
 from evertick.api.workflows import RunHistory
 from evertick.app.functions.function import Workflow
+from evertick.app.workflows.replaying import replayed_end
 from evertick.base.errors import Misuse
 from evertick.base.outcomes import Raised, Returned
-from evertick.rules.workflows.replay import replay as replay_rows
-from evertick.rules.workflows.run import Run, new_run
-from evertick.rules.workflows.step import Step
 
 
 def replay(workflow: Workflow[..., Any], history: RunHistory | Mapping[str, Any] | str) -> Any:
@@ -23,17 +21,7 @@ def replay(workflow: Workflow[..., Any], history: RunHistory | Mapping[str, Any]
     Raises ReplayMismatch where the code makes other calls, AssertionError with the error of a run that failed, Misuse
     for what is no history.
     """
-    told = _history_of(history)
-
-    async def body(run: Run) -> str:
-        return workflow.encode_result(await workflow.handler(Step(run, workflow), **told.args))
-
-    run = new_run(told.id, body, seed=told.seed)
-    try:
-        replay_rows(run, [event.row() for event in told.events])
-        end = run.end
-    finally:
-        run.evict()
+    end = replayed_end(workflow, _history_of(history))
     if isinstance(end, Raised):
         raise AssertionError(f"the run ends with {end.type}: {end.message}")
     return json.loads(end.result) if isinstance(end, Returned) else None

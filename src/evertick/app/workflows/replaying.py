@@ -1,0 +1,31 @@
+"""Replaying: whether the code of a workflow fits what a run has done."""
+
+from collections.abc import Callable
+from typing import Any
+
+from evertick.api.workflows import RunHistory
+from evertick.app.functions.function import Workflow
+from evertick.rules.workflows.endings import RunEnd
+from evertick.rules.workflows.replay import replay
+from evertick.rules.workflows.run import Run, new_run
+from evertick.rules.workflows.step import Step
+
+
+def replayed_end(
+    workflow: Workflow[..., Any], history: RunHistory, within_limit: Callable[[Callable[[], None]], None] | None = None
+) -> RunEnd | None:
+    """Run the code of a workflow over a history; nothing else is run. Returns how the run ends, None if it goes on.
+
+    `within_limit` lets the code go on from one event to the next. Raises ReplayMismatch where it makes other calls.
+    """
+
+    async def body(run: Run) -> str:
+        return workflow.encode_result(await workflow.handler(Step(run, workflow), **history.args))
+
+    run = new_run(history.id, body, seed=history.seed)
+    rows = [event.row() for event in history.events]
+    try:
+        replay(run, rows) if within_limit is None else replay(run, rows, within_limit)
+        return run.end
+    finally:
+        run.evict()
