@@ -22,7 +22,7 @@ from sqlalchemy.ext.asyncio import (
 )
 from sqlalchemy.pool import NullPool
 
-from evertick import App, MutationCtx, every
+from evertick import App, MutationCtx, Step, every
 from evertick.base.errors import AlreadyExists, InvalidArguments, InvalidDelay, Misuse
 from evertick.base.ids import TenantId
 from evertick.base.records.jobs import Job, JobFilter
@@ -352,3 +352,21 @@ def test_a_schedule_is_there_exactly_if_the_session_commits(app: App, url: str, 
     run(url, driver, opened, story)
 
     assert [(each.id, each.status) for each in app.schedules.list().schedules] == [("kept", "paused")]
+
+
+def test_a_run_of_a_workflow_starts_exactly_if_the_session_commits(
+    app: App, url: str, driver: str, opened: Opened
+) -> None:
+    @app.workflow(name="onboard")
+    async def onboard(step: Step, user: str) -> None: ...
+
+    async def story(mine: Any) -> None:
+        await app.bind(mine).workflows.using(key="dropped").start(onboard, "ada")
+        await mine.rollback()
+        await app.bind(mine).workflows.using(key="kept").start(onboard, "bob")
+        await app.bind(mine).workflows.pause("kept")
+        await mine.commit()
+
+    run(url, driver, opened, story)
+
+    assert [(each.key, each.state) for each in app.workflows.list().runs] == [("kept", "paused")]

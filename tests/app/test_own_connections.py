@@ -12,7 +12,7 @@ import pytest
 from psycopg.rows import dict_row
 from sqlalchemy import create_engine
 
-from evertick import App, MutationCtx, QueryCtx, every
+from evertick import App, MutationCtx, QueryCtx, Step, every
 from evertick.base.errors import DatabaseUnavailable, Misuse
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine, job_of
@@ -249,6 +249,35 @@ def test_a_schedule_is_there_exactly_if_the_connection_commits(app: App, databas
     connection.commit()
     connection.close()
     assert [each.id for each in app.schedules.list().schedules] == []
+
+
+def test_a_run_of_a_workflow_starts_exactly_if_the_connection_commits(app: App, database_url: str) -> None:
+    connection, *others = unusual_connections(database_url)
+    for other in others:
+        other.close()
+
+    @app.workflow(name="onboard")
+    async def onboard(step: Step, user: str) -> str:
+        return f"{user} {await step.wait_for('confirmed')}"
+
+    mine = app.bind(connection).workflows
+    mine.using(key="dropped").start(onboard, "ada")
+    connection.rollback()
+    run_id = mine.using(key="bob", attributes={"plan": "free"}).start(onboard, "bob")
+    assert app.workflows.list().runs == ()
+    connection.commit()
+    mine.signal("bob", "confirmed", "lost")
+    connection.rollback()
+    mine.signal("bob", "confirmed", "by mail")
+    connection.commit()
+
+    with Engine(app):
+        assert app.workflows.result(run_id) == "bob by mail"
+    assert [(run.key, run.attributes) for run in app.workflows.list(attributes={"plan": "free"}).runs] == [
+        ("bob", {"plan": "free"})
+    ]
+    assert len(app.workflows.list().runs) == 1
+    connection.close()
 
 
 def test_a_schedule_beside_an_open_transaction_on_sqlite_says_what_to_do(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from evertick.base.records.jobs import Stop
 if TYPE_CHECKING:
     from evertick.app.schedules.api import AsyncSchedules, Schedules
     from evertick.app.schedules.commands import ScheduleOperations
+    from evertick.app.workflows.api import AsyncWorkflows, Workflows
 
 
 class BoundScheduler(BlockingScheduler):
@@ -27,6 +28,14 @@ class BoundScheduler(BlockingScheduler):
         from evertick.app.schedules.api import Schedules
 
         return Schedules(self._operations, self._transact, self._transact)
+
+    @property
+    def workflows(self) -> "Workflows":
+        """Runs that are started, signaled, changed and read in the connection's transaction, like `ctx.workflows`."""
+        from evertick.app.workflows.api import Workflows
+        from evertick.app.workflows.operations import WorkflowOperations
+
+        return Workflows(WorkflowOperations(self._tenant, self._job_builder), self._transact, self._transact)
 
     def cancel(self, job_id: JobId | str) -> None:
         """Cancel a job when the connection's transaction commits, like `Scheduler.cancel`."""
@@ -54,6 +63,14 @@ class AsyncBoundScheduler(AwaitedScheduler):
         from evertick.app.schedules.api import AsyncSchedules
 
         return AsyncSchedules(self._operations, self._transact, self._transact)
+
+    @property
+    def workflows(self) -> "AsyncWorkflows":
+        """As `BoundScheduler.workflows`, awaited. For a result ask `app.aio.workflows`, after the commit."""
+        from evertick.app.workflows.api import AsyncWorkflows
+        from evertick.app.workflows.operations import WorkflowOperations
+
+        return AsyncWorkflows(WorkflowOperations(self._tenant, self._job_builder), self._transact, self._transact)
 
     async def cancel(self, job_id: JobId | str) -> None:
         """As `BoundScheduler.cancel`, awaited."""
