@@ -186,3 +186,11 @@ def test_what_cannot_be_meant_is_refused_with_what_is_right(shop: Path, command:
     assert (arguments.code, "user: field required" in arguments.err) == (2, True)
     assert "--timeout limits --wait" in command("workflow", "start", "app.onboard", "user=u", "--timeout", "1s").err
     assert command("workflow", "get", "w9").err == "error: no run 'w9'; list them with `evertick workflow list`\n"
+
+
+def test_a_start_that_waits_says_first_which_run_it_is(shop: Path, command: Command) -> None:
+    waited = command("workflow", "start", "app.onboard", "user=u", "--wait", "--timeout", "1ms")
+    [run] = json.loads(command("workflow", "list", "-o", "json").out)
+
+    assert waited.code == 8
+    assert waited.err.startswith(f"started {run['id']}; it goes on if this command ends\n")

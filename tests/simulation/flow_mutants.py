@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
+from evertick.base.instants import NEVER
 from evertick.base.records.runs import MessageKind
 from evertick.engine.jobs.workflows import memory, open_runs
 from evertick.engine.jobs.workflows.memory import KeptRun, RunsInMemory
 from evertick.engine.jobs.workflows.open_runs import OpenRuns
 from evertick.rules.workflows import advance
-from evertick.rules.workflows.run import NEVER, Run
+from evertick.rules.workflows.run import Run
 from evertick.store.sqlite.transaction import SqliteTransaction
 from tests.simulation.functions import Stage
 from tests.simulation.mutants import Mutant, sql, swap

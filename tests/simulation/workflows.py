@@ -24,10 +24,10 @@ import click
 
 from evertick.app.app import App
 from evertick.base.errors import Conflict, JobNotFound, OutcomeUnknown, RunNotOpen, Unavailable
+from evertick.base.instants import NEVER
 from evertick.engine.jobs import cancellation
 from evertick.engine.jobs.mutations import recovery
 from evertick.rules.workflows import advance
-from evertick.rules.workflows.run import NEVER
 from tests.simulation.cluster import Cluster, Profile
 from tests.simulation.faults import Fault, plan_text
 from tests.simulation.flow_checker import asleep, flow_violations

@@ -256,3 +256,28 @@ def test_the_end_of_a_call_of_an_earlier_generation_is_no_end_of_a_later_one() -
         run_id = app.workflows.start(parent)
         world.advance(minutes(1))
         assert app.workflows.result(run_id) == "quick"
+
+
+def test_a_run_whose_arguments_no_longer_fit_says_so() -> None:
+    old, new = App("test"), App("test")
+
+    @old.workflow(name="greet")
+    async def greet(step: Step, name: str) -> None:
+        await step.sleep(1)
+        await step.wait_for("answered")
+
+    @new.workflow(name="greet")
+    async def greet_all(step: Step, names: list[str]) -> None:
+        await step.sleep(1)
+
+    with World(old) as world:
+        run_id = old.workflows.start(greet, "ada")
+        world.advance(5)
+        world.deploy(new)
+        new.workflows.signal(run_id, "answered")
+        world.advance(5)
+        error = new.workflows.get(run_id).error
+
+    assert error is not None
+    assert error["type"] == "ReplayMismatch"
+    assert "the code ends with InvalidArguments: ArgumentValidationError: greet(names)" in error["message"]

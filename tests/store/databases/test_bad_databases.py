@@ -12,7 +12,7 @@ import pytest
 
 from evertick.base.errors import DatabaseUnavailable, InvalidDatabaseUrl, SchemaMismatch, StorageFailed
 from evertick.store.open import open_store
-from evertick.store.postgres.connections import conninfo_of, shown
+from evertick.store.postgres.connections import conninfo_of, shown, tables_in
 from tests.store.rows import ANN
 
 OTHERS = "create table jobs (title text)"
@@ -194,6 +194,19 @@ def test_a_version_that_is_no_number_is_shown(postgres_url: str) -> None:
         connection.execute("update meta set value = 'seven' where key = 'schema_version'")
 
     refused(postgres_url, SchemaMismatch, "says that its schema is version 'seven', which is none")
+
+
+@pytest.mark.parametrize(
+    ("statement", "tables"),
+    [
+        ("update jobs set state = 'x'", ["jobs"]),
+        ('insert into evertick."jobs" (id) select id from json_to_recordset(:rows) as r', ["evertick.jobs"]),
+        ("select name from json_to_recordset(:rows) as r join jobs using (id)", ["jobs"]),
+        ("select 1 from unnest (array[1])", []),
+    ],
+)
+def test_the_tables_of_a_statement_are_no_functions(statement: str, tables: list[str]) -> None:
+    assert tables_in(statement) == tables
 
 
 def test_an_address_without_a_host_means_the_local_socket() -> None:

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from evertick.base.ids import JobId
-from evertick.base.instants import Instant
+from evertick.base.instants import NEVER, Instant
 from evertick.base.records.jobs import Claim, FunctionKind, JobState
 from evertick.base.records.journal import Row, RowKind
 from evertick.base.records.runs import Message, RunRecord
-from evertick.rules.workflows.run import NEVER
 from evertick.store.contract.store import Store, Transaction
 from evertick.store.contract.workflows import Entry, Parked
 from tests.store.rows import ANN, NOW, at, claim, end_of, job_id, new_job

@@ -6,10 +6,10 @@ import pytest
 
 from evertick.base.errors import WriteConflict
 from evertick.base.ids import JobId
+from evertick.base.instants import NEVER
 from evertick.base.outcomes import Raised, Returned
 from evertick.base.records.jobs import JobState
 from evertick.base.records.runs import MessageKind, NewMessage
-from evertick.rules.workflows.run import NEVER
 from evertick.store.contract.store import Isolation, Store, Transaction
 from evertick.store.contract.workflows import Parked
 from tests.store.conftest import OpenStore

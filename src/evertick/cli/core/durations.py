@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Final
 
-from evertick.base.instants import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Instant, to_datetime
+from evertick.base.instants import DAY_MS, HOUR_MS, MINUTE_MS, NEVER, SECOND_MS, Instant, to_datetime
 
 _UNITS: Final = ((DAY_MS, "d"), (HOUR_MS, "h"), (MINUTE_MS, "min"), (SECOND_MS, "s"))
 
@@ -22,7 +22,9 @@ def length(duration_ms: int) -> str:
 
 
 def distance(at: Instant, now: Instant) -> str:
-    """How far `at` is from `now`: `in 5 s`, `3 min ago`, `now`."""
+    """How far `at` is from `now`: `in 5 s`, `3 min ago`, `now`; what only an event wakes is due `at an event`."""
+    if at >= NEVER:
+        return "at an event"
     if abs(at - now) < SECOND_MS:
         return "now"
     return f"in {length(at - now)}" if at > now else f"{length(now - at)} ago"

@@ -64,6 +64,7 @@ def start(workflow: str, how: StartFlags, out: OutputOptions) -> int:
         run_id = _start(app, workflow, given, how)
         session = session_on(store)
         if how.wait:
+            click.echo(f"started {run_id}; it goes on if this command ends", err=True)
             return _wait(session, run_id, how.timeout, out)
         _say_if_alone(session)
         if out.is_data or out.fields is not None:

@@ -11,13 +11,13 @@ from typing import Final, Protocol
 
 from evertick.base.errors import WorkflowStuck
 from evertick.base.ids import JobId
-from evertick.base.instants import Instant
+from evertick.base.instants import NEVER, Instant
 from evertick.base.outcomes import Raised, Returned
 from evertick.base.records.journal import CallKind, Row, RowKind
 from evertick.base.records.runs import Message, MessageKind
 from evertick.rules.workflows.calls import Call, timed_out
 from evertick.rules.workflows.replay import replay
-from evertick.rules.workflows.run import NEVER, Run
+from evertick.rules.workflows.run import Run
 
 DELIVERIES_MAX: Final = 500
 """What one transaction delivers to a run before the next ones go on: a long run must not hold it for long."""

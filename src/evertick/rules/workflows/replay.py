@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, NoReturn
 
+from evertick.base.error_text import message_of
 from evertick.base.errors import ReplayMismatch
 from evertick.base.records.journal import DELIVERED, IN_TRANSACTION, Row, RowKind
 from evertick.rules.workflows.calls import Call, describe
@@ -104,7 +105,8 @@ def _compare_call(run: Run, row: Row, call: Call) -> None:
 
 def _instead_of_a_call(run: Run) -> str:
     if run.has_ended:
-        return "ends without it"
+        error = run.error
+        return "ends without it" if error is None else f"ends with {type(error).__name__}: {message_of(error)}"
     waits = ", ".join(_numbered(call.seq, repr(call)) for call in list(run.open_calls.values())[:3])
     return f"waits for {waits or 'nothing'} and does not call it"
 

@@ -21,7 +21,7 @@ from typing import Any, Final, TypeAlias, TypeVarTuple
 
 from evertick.base.errors import JournalTooLarge, LimitExceeded, StepOutsideWorkflow
 from evertick.base.ids import JobId
-from evertick.base.instants import Instant
+from evertick.base.instants import NEVER, Instant
 from evertick.base.outcomes import Raised, Returned
 from evertick.base.records.attributes import Value, changed, from_text, to_text
 from evertick.base.records.journal import IN_TRANSACTION, CallKind, Row, RowKind
@@ -31,8 +31,6 @@ from evertick.rules.workflows.event_loop import DeterministicLoop, Evicted, runn
 
 Ts = TypeVarTuple("Ts")
 
-NEVER: Final = Instant(253_402_300_799_000)
-"""When a run is due that only an event can wake: the last second of the year 9999."""
 JOURNAL_BYTES_MAX: Final = 8 * 1024 * 1024
 JOURNAL_ROWS_MAX: Final = 50_000
 CALLS_OPEN_MAX: Final = 10_000

@@ -20,14 +20,14 @@ from datetime import datetime, timedelta
 from typing import Any, Final, NoReturn, ParamSpec, Protocol, TypedDict, TypeVar, Unpack
 
 from evertick.base.errors import Misuse, ValueTooLarge
-from evertick.base.instants import Instant, duration_ms, from_datetime, to_datetime
+from evertick.base.instants import NEVER, Instant, duration_ms, from_datetime, to_datetime
 from evertick.base.records.attributes import Value, checked
 from evertick.base.records.journal import IN_TRANSACTION, CallKind
 from evertick.base.records.retry import RetryPolicy
 from evertick.base.records.stored import json_of, size_of
 from evertick.rules.workflows.calls import PLAIN, Call, CallOptions
 from evertick.rules.workflows.endings import ContinueAsNew
-from evertick.rules.workflows.run import NEVER, Run
+from evertick.rules.workflows.run import Run
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)

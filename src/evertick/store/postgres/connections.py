@@ -48,8 +48,9 @@ threads that changed each its own of 20 documents met 2,359 conflicts in 1,200 t
 
 
 _RELATION: Final = re.compile(r'relation "([^"]+)"')
-_TABLE: Final = re.compile(r"""\b(?:update|into|from|join)\s+((?:"[^"]+"|\w+)(?:\.(?:"[^"]+"|\w+))?)""", re.IGNORECASE)
-"""The first table that a statement names."""
+_NAME: Final = r"""((?:"[^"]+"|\w++)(?:\.(?:"[^"]+"|\w++))?+)"""
+_TABLE: Final = re.compile(rf"\b(?:(?:update|into)\s+{_NAME}|(?:from|join)\s+{_NAME}(?!\s*\())", re.IGNORECASE)
+"""The first table that a statement names; a function that returns rows is none."""
 
 
 class GuardedConnection(psycopg.Connection[Any]):
@@ -280,7 +281,8 @@ def _where(error: psycopg.Error) -> str:
 def tables_in(statement: object) -> list[str]:
     """The tables that a statement names, as far as its words tell."""
     text = statement.decode(errors="replace") if isinstance(statement, bytes) else str(statement)
-    return [name.replace('"', "") for name in _TABLE.findall(re.sub(r"--[^\n]*", "", text))]
+    names = (written or read for written, read in _TABLE.findall(re.sub(r"--[^\n]*", "", text)))
+    return [name.replace('"', "") for name in names]
 
 
 def ours(error: psycopg.Error) -> EvertickError:
