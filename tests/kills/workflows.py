@@ -35,6 +35,8 @@ TIME_MAX_SECONDS: Final = 480.0
 REST_SECONDS: Final = 120.0
 STARTED_AT_ONCE: Final = 5
 PAUSED_AT_ONCE: Final = 10
+IDLE_SECONDS: Final = 5.0
+MADE: Final = "select count(*) from workflow_journal"
 
 
 @dataclass(slots=True)
@@ -62,7 +64,7 @@ def run(url: str, folder: Path, *, kills: int, runs: int) -> Outcome:
     fire = Fire(outcome, run_worker, url, folder, workers=3 if several else 1, freezes=several)
     fire.start()
     try:
-        _burn(fire, outcome, kills, runs)
+        _burn(fire, store, outcome, kills, runs)
         deadline = time.monotonic() + REST_SECONDS
         while time.monotonic() < deadline and not outcome.came_to_rest:
             fire.tend(all_awake=True)
@@ -76,9 +78,9 @@ def run(url: str, folder: Path, *, kills: int, runs: int) -> Outcome:
     return outcome
 
 
-def _burn(fire: Fire, outcome: Outcome, kills: int, runs: int) -> None:
+def _burn(fire: Fire, store: Store, outcome: Outcome, kills: int, runs: int) -> None:
     deadline = time.monotonic() + TIME_MAX_SECONDS
-    next_kill = time.monotonic() + 1.0
+    next_kill, made_before = time.monotonic() + 1.0, 0
     while outcome.kills < kills or outcome.runs < runs:
         for _ in range(STARTED_AT_ONCE):
             if outcome.runs < runs:
@@ -86,7 +88,10 @@ def _burn(fire: Fire, outcome: Outcome, kills: int, runs: int) -> None:
                     app.scheduler.using(key=f"run {outcome.runs}").run_after(0, ten, outcome.runs)
                     outcome.runs += 1
         fire.tend()
-        if time.monotonic() >= next_kill:
+        # Not before a step was made since the last kill: runs whose workers die again and again end in quarantine.
+        made = _read(store, MADE)[0][0] if time.monotonic() >= next_kill else made_before
+        if made > made_before or time.monotonic() >= next_kill + IDLE_SECONDS:
+            made_before = made
             paused = _pause(outcome.runs)
             fire.strike()
             _resume(paused)
@@ -120,6 +125,7 @@ def _judge(store: Store, folder: Path, runs: int) -> Iterator[str]:
     ended = Counter(str(state) for (state,) in _read(store, "select state from history where name = 'ten'"))
     if ended != {"success": runs}:
         yield f"{runs} runs were started; they ended {dict(ended)}"
+        yield from (str(error) for (error,) in _read(store, "select error from history where state = 'failed' limit 5"))
     effects = Counter(_tag(body) for (body,) in _read(store, "select body from documents"))
     for number in range(runs):
         for name in EFFECTS:

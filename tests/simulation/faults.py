@@ -14,6 +14,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -34,6 +35,11 @@ class Fault:
 
 
 Plan = tuple[Fault, ...]
+
+FAULTS_MAX: Final = 5_000
+"""Then no more strike. At the highest rates a worker can be killed at each of its starts for days; most runs have fewer
+than 1,000.
+"""
 
 
 def plan_text(plan: Iterable[Fault]) -> str:
@@ -80,7 +86,7 @@ class Faults:
         `values` are the numbers that a drawn fault may carry.
         """
         at = self.opportunities[kind] = self.opportunities[kind] + 1
-        if self.is_calm:
+        if self.is_calm or len(self.log) >= FAULTS_MAX:
             return None
         if self._planned is not None:
             fault = self._planned.get((kind, at))
