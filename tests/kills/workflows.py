@@ -37,6 +37,7 @@ STARTED_AT_ONCE: Final = 5
 PAUSED_AT_ONCE: Final = 10
 IDLE_SECONDS: Final = 5.0
 MADE: Final = "select count(*) from workflow_journal"
+OPEN: Final = "select count(*) from jobs"
 
 
 @dataclass(slots=True)
@@ -90,7 +91,8 @@ def _burn(fire: Fire, store: Store, outcome: Outcome, kills: int, runs: int) -> 
         fire.tend()
         # Not before a step was made since the last kill: runs whose workers die again and again end in quarantine.
         made = _read(store, MADE)[0][0] if time.monotonic() >= next_kill else made_before
-        if made > made_before or time.monotonic() >= next_kill + IDLE_SECONDS:
+        all_ended = outcome.runs >= runs and time.monotonic() >= next_kill and not _read(store, OPEN)[0][0]
+        if made > made_before or all_ended or time.monotonic() >= next_kill + IDLE_SECONDS:
             made_before = made
             paused = _pause(outcome.runs)
             fire.strike()

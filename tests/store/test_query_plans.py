@@ -182,7 +182,10 @@ ONLY_SQLITE: Final[Mapping[str, tuple[Any, set[str]]]] = {
         {"jobs_ready", "jobs_pkey"},
     ),
     "held_keys": ({"queue": 0, "tenant": "", "key": "", "limit": 10}, {"jobs_by_limit_key", "jobs_pkey"}),
-    "release_held": ((KEYED, "default", "key_1", 2), {"jobs_by_limit_key", "jobs_pkey"}),
+    "release_held": (
+        {"queue": KEYED, "tenant": "default", "key": "key_1", "room": 2},
+        {"jobs_by_limit_key", "jobs_pkey"},
+    ),
     "pool_holds": ({"pools": json.dumps(["default", "mail"])}, {"pool_limits_pkey"}),
     "ready_ids": ({"queue": QUEUE, "tenant": "default", "rank": 0, "limit": 100}, {"jobs_ready"}),
     "claim_ids": (

@@ -24,10 +24,12 @@ def write(tx):
     tx.connection.execute("insert into others values (1)")
     return committed(tx)
 
-worst = 0
-for _ in range(12):
+first = before = store.read(committed)
+worst = turns = 0
+while turns < 12 or before < first + 3:  # the engine wrote in between, too
     before = store.read(committed)
     worst = max(worst, store.write(write) - before)
+    turns += 1
 print(worst)
 """
 TRANSACTION_S = 0.1
@@ -47,13 +49,10 @@ def test_another_process_writes_beside_an_engine_that_never_pauses(tmp_path: Pat
     store.write(lambda tx: [tx.connection.execute(f"create table {name} (x)") for name in ("mine", "others")])
     store.lock_engine()
     ended = threading.Event()
-    count = 0
 
     def engine() -> None:
-        nonlocal count
         while not ended.is_set():
             store.write(hold)
-            count += 1
 
     thread = threading.Thread(target=engine)
     thread.start()
@@ -68,7 +67,6 @@ def test_another_process_writes_beside_an_engine_that_never_pauses(tmp_path: Pat
 
     worst = int(done.stdout)
     assert worst <= PASSED_MAX, f"{worst} transactions of the engine passed a process that waited"
-    assert count >= 3
 
 
 def test_a_writer_gives_up_when_its_time_is_over(tmp_path: Path) -> None:

@@ -95,7 +95,10 @@ class SqliteTransaction(SqlTransaction):
 
     def _run_many(self, name: str, columns: Sequence[str], rows: Sequence[Row]) -> int:
         try:
-            return self._connection.executemany(self._statements[name], rows).rowcount
+            statement = self._statements[name]
+            named = bool(columns) and f":{columns[0]}" in statement  # one that has a value in two places
+            given = [dict(zip(columns, row, strict=True)) for row in rows] if named else rows
+            return self._connection.executemany(statement, given).rowcount
         except UnicodeEncodeError as error:
             raise unstorable(dict(zip(columns, _row_with(rows, error), strict=False)), error) from error
         except sqlite3.Error as error:

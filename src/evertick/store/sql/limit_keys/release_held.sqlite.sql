@@ -5,11 +5,11 @@ update jobs
    set stage = 'ready'
  where id in (select id
                 from jobs indexed by jobs_by_limit_key
-               where state = 'pending' and stage = 'held' and queue = ?1 and tenant = ?2 and limit_key = ?3
+               where state = 'pending' and stage = 'held' and queue = :queue and tenant = :tenant and limit_key = :key
                order by rank, id
-               limit ?4 - (select count(*)
+               limit :room - (select count(*)
                              from (select 1
                                      from jobs indexed by jobs_by_limit_key
-                                    where state = 'pending' and stage = 'ready' and queue = ?1 and tenant = ?2
-                                      and limit_key = ?3
-                                    limit ?4) as found))
+                                    where state = 'pending' and stage = 'ready' and queue = :queue and tenant = :tenant
+                                      and limit_key = :key
+                                    limit :room) as found))
