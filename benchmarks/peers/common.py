@@ -25,7 +25,7 @@ from typing import ClassVar, Final, Literal, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 Database = Literal["sqlite", "postgres"]
-Mode = Literal["drain", "latency", "burst", "idle"]
+Mode = Literal["drain", "latency", "burst", "idle", "steps"]
 ROW: Final = struct.Struct("<dd")
 """A line of a worker's log: when the job was due and when it started, in seconds since the epoch."""
 
@@ -33,8 +33,9 @@ ROW: Final = struct.Struct("<dd")
 class Peer(Protocol):
     """One scheduler under measurement. Methods may be plain or async, except those that say otherwise.
 
-    Times are seconds since the epoch. `enqueue_bulk` is left out by a peer that has no bulk call. A peer that
-    breaks down under many due jobs says so with `drain_max`, a number: it is drained of so many at most.
+    Times are seconds since the epoch. `enqueue_bulk` is left out by a peer that has no bulk call, `enqueue_steps` by
+    one that has no durable steps. A peer that breaks down under many due jobs says so with `drain_max`, a number: it
+    is drained of so many at most; likewise `workflows_max`.
     """
 
     name: ClassVar[str]
@@ -64,6 +65,10 @@ class Peer(Protocol):
 
     def enqueue_at(self, n: int, due: float) -> Awaitable[None] | None:
         """Put in `n` jobs that are due at the moment `due`, which lies some seconds ahead, and will record it."""
+        ...
+
+    def enqueue_steps(self, runs: int, steps: int) -> Awaitable[None] | None:
+        """Put in `runs` due workflows of so many steps; each step does nothing but record once that it ran."""
         ...
 
     def pending(self) -> Awaitable[int] | int:

@@ -59,6 +59,8 @@ ENVIRONMENTS: Final = (
         python_min=(3, 12),
     ),
     Environment(name="dbos", requirements=("dbos==3.4.0", "psycopg[binary]>=3.2"), databases=("postgres", "sqlite")),
+    Environment(name="absurd", requirements=("absurd-sdk==0.5.1", "absurdctl==0.5.1"), databases=("postgres",)),
+    Environment(name="flexiq", requirements=("flexiq==2.1.0",), databases=("sqlite",)),
     Environment(name="apscheduler", requirements=("APScheduler==3.11.3", "sqlalchemy>=2.0"), databases=("sqlite",)),
 )
 

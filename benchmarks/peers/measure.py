@@ -6,11 +6,12 @@
 | measurement | how |
 |---|---|
 | import | best of 7: `python -c "import x"` less `python -c pass`, in milliseconds |
-| enqueue | jobs one by one (one call and one commit each), and in bulk where the peer has a bulk call, per
-second | | drain | due no-op jobs, one fresh worker process, from the first job's start until the store says
-all are final | | latency | an idle worker, 50 jobs/s: from just before the enqueue call to the job's first
-line, in milliseconds | | burst | jobs due at the same future second: start less due time, in milliseconds | |
-idle | a worker with nothing to do: CPU %, memory of its processes, transactions/s it causes in PostgreSQL |
+| enqueue | jobs one by one (one call and one commit each), and in bulk where the peer has a bulk call, a second |
+| drain | due no-op jobs, one fresh worker process, from the first job's start until the store says all are final |
+| latency | an idle worker, 50 jobs/s: from just before the enqueue call to the job's first line, in milliseconds |
+| burst | jobs due at the same future second: start less due time, in milliseconds |
+| idle | a worker with nothing to do: CPU %, memory of its processes, transactions/s it causes in PostgreSQL |
+| steps | steps a second of workflows of 10 no-op steps, and of one workflow of 1,000; peers with durable steps |
 
 Rates are repeated up to `--runs` times, but no longer than BUDGET_SECONDS, and given as median and best.
 Microseconds of CPU a job, of the worker and of PostgreSQL, move less than rates on a machine with neighbours.
@@ -23,121 +24,31 @@ import inspect
 import json
 import os
 import platform
-import signal
 import statistics
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast, get_args
 
-import psutil
-
-from benchmarks.peers.common import ROW, Ground, Mode, Peer
+from benchmarks.peers.common import Ground, Mode, Peer
+from benchmarks.peers.processes import StartLog, Worker, leave_with_parent, server_cpu_seconds
 
 T = TypeVar("T")
 Figures = dict[str, Any]
 
-MEASUREMENTS: Final = ("import", "enqueue", "drain", "latency", "burst", "idle")
+MEASUREMENTS: Final = ("import", "enqueue", "drain", "latency", "burst", "idle", "steps")
 BUDGET_SECONDS: Final = 60.0
 DRAIN_SECONDS_MAX: Final = 240.0
 WARM_SECONDS: Final = 3.0
+STEPS: Final = 10
+STEPS_ALONE: Final = 1_000
 
 
 async def settled(value: Awaitable[T] | T) -> T:
     """The value of a method that may be plain or async."""
     return await value if inspect.isawaitable(value) else value
-
-
-class StartLog:
-    """The file into which a worker's jobs record their starts."""
-
-    def __init__(self, directory: Path) -> None:
-        self.path = directory / "starts"
-        self.path.write_bytes(b"")
-
-    def count(self) -> int:
-        """How many jobs have started."""
-        return self.path.stat().st_size // ROW.size
-
-    def rows(self) -> list[tuple[float, float]]:
-        """Due time and start of each job."""
-        return [(due, start) for due, start in ROW.iter_unpack(self.path.read_bytes())]
-
-
-class Worker:
-    """One worker process, and whatever it starts."""
-
-    def __init__(self, module: str, mode: Mode, log: StartLog, directory: Path) -> None:
-        self._output = (directory / "worker.log").open("ab")
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.peers.measure", module, "--worker", mode],
-            stdout=self._output,
-            stderr=self._output,
-            stdin=subprocess.PIPE,  # whose end tells the worker that we are gone
-            env={**os.environ, "EVERTICK_BENCH_LOG": str(log.path)},
-            start_new_session=True,
-        )
-
-    def processes(self) -> list[psutil.Process]:
-        """The worker and its children, as far as they live."""
-        try:
-            first = psutil.Process(self._process.pid)
-            return [first, *first.children(recursive=True)]
-        except psutil.NoSuchProcess:
-            return []
-
-    def cpu_seconds(self) -> float:
-        """CPU time used so far."""
-        return float(sum(sum(process.cpu_times()[:2]) for process in self.processes()))
-
-    def memory_mb(self) -> float:
-        """Resident memory of all its processes."""
-        return float(sum(process.memory_info().rss for process in self.processes()) / 2**20)
-
-    def stop(self) -> None:
-        """Ask it to end, then make it end."""
-        for number, seconds in ((signal.SIGTERM, 8), (signal.SIGINT, 2), (signal.SIGKILL, 5)):
-            try:
-                os.killpg(self._process.pid, number)
-                self._process.wait(seconds)
-            except (ProcessLookupError, subprocess.TimeoutExpired):
-                continue
-            break
-        try:
-            os.killpg(self._process.pid, signal.SIGKILL)  # children that outlived their parent
-        except ProcessLookupError:
-            pass
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._output.close()
-
-
-def leave_with_parent() -> None:
-    """End this process when the one that started it is gone, so that no worker is left behind to load the
-    machine.
-
-    Standard input is a pipe that the parent holds open and never writes to.
-    """
-
-    def wait() -> None:
-        os.read(0, 1)
-        if os.getpgrp() == os.getpid():  # started in a group of its own: nobody else is hit
-            os.killpg(0, signal.SIGKILL)
-        os._exit(1)
-
-    threading.Thread(target=wait, name="leave with parent", daemon=True).start()
-
-
-def server_cpu_seconds() -> float:
-    """CPU time that the run's PostgreSQL has used so far, whatever clients came and went."""
-    try:
-        server = psutil.Process(int(os.environ["EVERTICK_BENCH_POSTGRES_PID"]))
-        return float(sum(server.cpu_times()[:4]) + sum(sum(child.cpu_times()[:2]) for child in server.children()))
-    except psutil.NoSuchProcess:
-        return 0.0
 
 
 def percentile(values: list[float], share: float) -> float:
@@ -227,23 +138,39 @@ class Measurement:
         """Rate of working off due jobs."""
         n = min(self.options.n, getattr(self.peer, "drain_max", self.options.n))
         put = getattr(self.peer, "enqueue_bulk", self.peer.enqueue_one)
+        return {"drain_per_s": await self._work_off("drain", lambda: put(n), n)}
+
+    async def steps(self) -> Figures:
+        """Rate of durable steps: of many workflows, and of one alone. Nothing for a peer that has none."""
+        put = getattr(self.peer, "enqueue_steps", None)
+        if put is None:
+            return {}
+        runs = min(self.options.workflows, getattr(self.peer, "workflows_max", self.options.workflows))
+        alone = min(STEPS_ALONE, self.options.workflows * STEPS)
+        return {
+            "steps_per_s": await self._work_off("steps", lambda: put(runs, STEPS), runs * STEPS),
+            "steps_alone_per_s": await self._work_off("steps", lambda: put(1, alone), alone),
+        }
+
+    async def _work_off(self, mode: Mode, put: Callable[[], Awaitable[None] | None], n: int) -> Figures:
+        """Rate of a fresh worker, from the first of `n` records until the store says that all is final."""
         rates: list[float] = []
         worker_us: list[float] = []
         server_us: list[float] = []
         began = time.monotonic()
         while len(rates) < self.options.runs and (not rates or time.monotonic() - began < BUDGET_SECONDS):
             await settled(self.peer.reset())
-            await settled(put(n))
+            await settled(put())
             log = StartLog(self.ground.directory)
             theirs = server_cpu_seconds()
-            worker = self.worker("drain", log)
+            worker = self.worker(mode, log)
             try:
                 if not await self.until(lambda log=log: log.count() >= n, DRAIN_SECONDS_MAX):  # type: ignore[misc]
-                    raise TimeoutError(f"{log.count()} of {n} jobs started in {DRAIN_SECONDS_MAX:.0f} s")
+                    raise TimeoutError(f"{log.count()} of {n} started in {DRAIN_SECONDS_MAX:.0f} s")
                 deadline = time.monotonic() + DRAIN_SECONDS_MAX
                 while left := await settled(self.peer.pending()):
                     if time.monotonic() > deadline:
-                        raise TimeoutError(f"{left} jobs are not final {DRAIN_SECONDS_MAX:.0f} s after the last start")
+                        raise TimeoutError(f"{left} are not final {DRAIN_SECONDS_MAX:.0f} s after the last start")
                     await asyncio.sleep(0.01)
                 seconds = time.time() - min(start for _, start in log.rows())
                 worker_us.append(worker.cpu_seconds() / n * 1e6)
@@ -251,8 +178,7 @@ class Measurement:
                 rates.append(n / seconds)
             finally:
                 worker.stop()
-        figures = {**rate(rates), "n": n, "worker_cpu_us": median(worker_us), "server_cpu_us": median(server_us)}
-        return {"drain_per_s": figures}
+        return {**rate(rates), "n": n, "worker_cpu_us": median(worker_us), "server_cpu_us": median(server_us)}
 
     async def latency(self) -> Figures:
         """From just before the enqueue call to the job's first line."""
@@ -364,13 +290,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seconds", type=float, default=20.0, help="how long latency is measured")
     parser.add_argument("--burst", type=int, default=1_000, help="jobs due in the same second")
     parser.add_argument("--burst-in", type=int, default=8, help="how many seconds ahead they are put in")
+    parser.add_argument("--workflows", type=int, default=1_000, help=f"workflows of {STEPS} steps")
     parser.add_argument("--idle", type=float, default=15.0, help="how long an idle worker is watched")
 
 
 def option_arguments(options: argparse.Namespace) -> list[str]:
     """The options as arguments again, for the process that measures."""
     words = ["--only", *options.only]
-    for name in ("n", "n_one", "runs", "rate", "seconds", "burst", "burst_in", "idle"):
+    for name in ("n", "n_one", "runs", "rate", "seconds", "burst", "burst_in", "workflows", "idle"):
         words += [f"--{name.replace('_', '-')}", str(getattr(options, name))]
     return words
 

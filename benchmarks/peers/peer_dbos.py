@@ -1,9 +1,11 @@
 """DBOS Transact on PostgreSQL or on its SQLite system database. A job is an enqueued durable workflow.
 
-It has no bulk call; the fastest way its documentation offers is many enqueues in one transaction.
+It has no bulk call; the fastest way its documentation offers is many enqueues in one transaction. Steps are fastest in
+plain functions, one workflow after the other: 100 async ones at a time make two thirds of their steps a second.
 """
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -19,10 +21,23 @@ from benchmarks.peers.common import Ground, Mode, record
 
 POLL_SECONDS = 0.05
 ground = Ground.of_this_run()
+PLAN = ground.directory / "flows.json"
+"""How many workflows of how many steps the worker is to run."""
 
 
 async def noop(due: float = 0.0) -> None:
     record(due)
+
+
+@DBOS.step()
+def nothing() -> None:
+    record(0.0)
+
+
+@DBOS.workflow()
+def flow(steps: int) -> None:
+    for _ in range(steps):
+        nothing()
 
 
 def launch() -> None:
@@ -90,6 +105,9 @@ class Dbos:
                 delayed = self.options(delay_seconds=due - time.time())
                 self.client.enqueue_in_transaction(connection, delayed, due)
 
+    def enqueue_steps(self, runs: int, steps: int) -> None:
+        PLAN.write_text(json.dumps([runs, steps]))
+
     def pending(self) -> int:
         schema = "" if ground.database == "sqlite" else "dbos."
         states = "('ENQUEUED', 'PENDING', 'DELAYED')"
@@ -105,10 +123,19 @@ class Dbos:
         await register_queue()
         stop = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+        if mode == "steps":
+            await asyncio.to_thread(run_flows)
         await stop.wait()
         threading.Timer(3, lambda: os._exit(0)).start()
         DBOS.destroy()
         os._exit(0)
+
+
+def run_flows() -> None:
+    """Run the workflows of the plan, one after the other."""
+    runs, steps = json.loads(PLAN.read_text())
+    for _ in range(runs):
+        flow(steps)
 
 
 async def register_queue() -> None:

@@ -9,7 +9,7 @@ import signal
 from typing import Final
 
 from benchmarks.peers.common import Ground, Mode, record
-from evertick import App, MutationCtx, __version__
+from evertick import App, MutationCtx, Step, __version__
 
 BULK: Final = 1000
 ground = Ground.of_this_run()
@@ -27,6 +27,12 @@ app = new_app()
 @app.mutation(name="noop")
 def noop(ctx: MutationCtx, due: float) -> None:
     record(due)
+
+
+@app.workflow(name="flow")
+async def flow(step: Step, steps: int) -> None:
+    for _ in range(steps):
+        await step.run(noop, 0.0)
 
 
 class EvertickPeer:
@@ -56,6 +62,9 @@ class EvertickPeer:
 
     def enqueue_at(self, n: int, due: float) -> None:
         app.scheduler.run_at_many(due, [noop.args(due) for _ in range(n)])
+
+    def enqueue_steps(self, runs: int, steps: int) -> None:
+        app.scheduler.run_after_many(0, [flow.args(steps) for _ in range(runs)])
 
     def pending(self) -> int:
         jobs = "evertick_jobs" if ground.database == "sqlite" else "evertick.jobs"

@@ -28,6 +28,11 @@ def application() -> Any:
         ctx.sleep_until("due", params["due"])
         record(params["due"])
 
+    @app.register_task("flow")
+    def flow(params: dict[str, int], ctx: Any) -> None:
+        for number in range(params["steps"]):
+            ctx.step(f"step {number}", lambda: record(0.0))
+
     return app
 
 
@@ -57,6 +62,10 @@ class UnhingedPeer:
     def enqueue_at(self, n: int, due: float) -> None:
         for _ in range(n):
             self.app.spawn("later", {"due": due})
+
+    def enqueue_steps(self, runs: int, steps: int) -> None:
+        for _ in range(runs):
+            self.app.spawn("flow", {"steps": steps})
 
     def pending(self) -> int:
         return ground.count("select count(*) from t_q where state not in ('completed', 'failed', 'cancelled')")

@@ -42,7 +42,16 @@ STOCK_SETTINGS: Final = {
     "shared_buffers": "128MB",
     "wal_level": "replica",
 }
-QUICK: Final = {"n": 300, "n_one": 100, "runs": 1, "seconds": 2.0, "burst": 50, "burst_in": 4, "idle": 2.0}
+QUICK: Final = {
+    "n": 300,
+    "n_one": 100,
+    "runs": 1,
+    "seconds": 2.0,
+    "burst": 50,
+    "burst_in": 4,
+    "workflows": 20,
+    "idle": 2.0,
+}
 
 
 @contextmanager
