@@ -64,11 +64,14 @@ def bound(
 
 def _transact_on(target: Any, place: str | None) -> Transact:
     """A way to run work on the connection behind `target`. Raises Misuse if there is none."""
-    connection = _driver_connection(target)
-    if isinstance(connection, sqlite3.Connection | AwaitedSqlite):
-        return partial(_on_sqlite, connection, place)
+    owner = _sqlalchemy_connection(target)
+    connection = target if owner is None else _driver_connection(owner)
+    if isinstance(connection, AwaitedSqlite):
+        return partial(_awaited, owner, partial(_on_sqlite, connection, place))
     if isinstance(connection, AwaitedCursor):
-        return partial(_on_awaited_postgres, connection, place)
+        return partial(_awaited, owner, partial(_on_awaited_postgres, connection, place))
+    if isinstance(connection, sqlite3.Connection):
+        return partial(_on_sqlite, connection, place)
     psycopg = sys.modules.get("psycopg")  # a program with such a connection has imported it
     if psycopg is not None and isinstance(connection, psycopg.Connection):
         return partial(_on_postgres, connection, place)
@@ -86,23 +89,37 @@ def _transact_on(target: Any, place: str | None) -> Transact:
     )
 
 
-def _driver_connection(target: Any) -> Any:
-    """The driver's connection under a SQLAlchemy Session or Connection; anything else as it is."""
+def _sqlalchemy_connection(target: Any) -> Any:
+    """The SQLAlchemy Connection that is, or is under, a Connection or Session, in a transaction; None for all else."""
     module = type(target).__module__
     if not module.startswith(_SQLALCHEMY) or module.startswith("sqlalchemy.ext.asyncio."):
-        return target
+        return None
     if hasattr(target, "get_bind"):
         target = target.connection()
     elif hasattr(target, "in_transaction") and not target.in_transaction():
         target.begin()  # as its first statement would: else its `commit` would find nothing to commit
-    if not hasattr(target, "dialect") or not hasattr(target, "connection"):
-        return target
-    pooled, driver = target.connection, target.dialect.driver
+    return target if hasattr(target, "dialect") and hasattr(target, "connection") else None
+
+
+def _driver_connection(owner: Any) -> Any:
+    """The driver's connection under a SQLAlchemy Connection."""
+    pooled, driver = owner.connection, owner.dialect.driver
     if driver == "aiosqlite":
         return AwaitedSqlite(pooled.dbapi_connection)
-    if driver == "asyncpg" or (driver == "psycopg" and target.dialect.is_async):
+    if driver == "asyncpg" or (driver == "psycopg" and owner.dialect.is_async):
         return AwaitedCursor(pooled.dbapi_connection)
     return pooled.driver_connection
+
+
+def _awaited(owner: Any, run: Callable[[Work[T]], T], work: Work[T]) -> T:
+    """Run the work as SQLAlchemy runs its own statements: a connection on which one was broken off, as when a request
+    is cancelled, is closed and never given to another session. Its driver may take it for one without a transaction."""
+    try:
+        return run(work)
+    except BaseException as error:
+        if not isinstance(error, Exception):
+            owner.invalidate(error)
+        raise
 
 
 def _on_sqlite(connection: sqlite3.Connection | AwaitedSqlite, prefix: str | None, work: Work[T]) -> T:
