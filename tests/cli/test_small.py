@@ -66,6 +66,20 @@ def test_the_list_of_commands_in_a_group_cuts_no_sentence(group: str, capsys: py
     assert "..." not in capsys.readouterr().out.partition("Commands:")[2]
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [("run app.add --file -", "error: --file -: "), ("schedule preview --file -", "")],
+)
+def test_an_input_that_is_closed_holds_nothing(words: str, told: str, folder: Path) -> None:
+    command = f"{sys.executable} -P -m evertick.cli.main {words} <&-"
+
+    done = subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+
+    assert (done.returncode, done.stdout) == (2 if told else 0, "")
+    assert done.stderr.startswith(told)
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize(("target", "code", "err"), [("/dev/full", 1, "error: cannot write"), ("&-", 0, "")])
 def test_output_that_cannot_be_written_is_no_traceback(target: str, code: int, err: str) -> None:
     line = f"exec {sys.executable} -m evertick.cli.main version -o json >{target}"

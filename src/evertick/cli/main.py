@@ -15,6 +15,8 @@ def main() -> int:
         except BrokenPipeError:  # nothing may be left that is written at exit
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
+    if sys.stdin is None:  # it was closed before the start: nothing is there to read
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115  # until the end
     from evertick.cli.core.exits import end
     from evertick.cli.root import run
 

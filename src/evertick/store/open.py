@@ -3,6 +3,7 @@
 from typing import Final
 
 from evertick.base.errors import InvalidDatabaseUrl
+from evertick.store.addresses import shown
 from evertick.store.contract.store import Store
 from evertick.store.sqlite.store import SqliteStore
 
@@ -31,7 +32,7 @@ def open_store(url: str) -> Store:
     """
     scheme, separator, _ = url.partition("://")
     if not separator:
-        raise InvalidDatabaseUrl(f"{url!r} is no database address; write {_EXAMPLES}")
+        raise InvalidDatabaseUrl(f"{shown(url)!r} is no database address; write {_EXAMPLES}")
     if scheme == "sqlite":
         return SqliteStore(url)
     if scheme in ("postgresql", "postgres"):

@@ -12,10 +12,11 @@ migration on PostgreSQL runs with the schema as its search path instead.
 import re
 from functools import cache
 from typing import Final
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from evertick.base.errors import InvalidDatabaseUrl
 from evertick.store import schema
+from evertick.store.addresses import postgres_parts
 
 DIALECTS: Final = ("sqlite", "postgres")
 USUAL_PLACES: Final = {"sqlite": "evertick_", "postgres": "evertick"}
@@ -36,7 +37,7 @@ def place_of(url: str) -> str:
         _, separator, place = url.partition(PREFIX)
         is_named = separator != ""
     else:
-        query = dict(parse_qsl(urlsplit(url).query, keep_blank_values=True))
+        query = dict(parse_qsl(postgres_parts(url).query, keep_blank_values=True))
         place, is_named = query.get("schema", ""), "schema" in query
     if is_named and not NAME.fullmatch(place):
         raise InvalidDatabaseUrl(

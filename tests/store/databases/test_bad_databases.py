@@ -181,6 +181,29 @@ def test_a_password_that_makes_the_address_none_is_not_shown(password: str) -> N
     )
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "host=127.0.0.1 port=1 password=s3cRet",
+        "password = 's3 cRet' host=x",
+        "postgresql:/ann:s3cRet@h/x",
+        "ann:s3cRet@h/x",
+        "ann:s3:cRet@h/x",
+        "sqlite://ann:s3cRet@h/x.db",
+        "postgresql://ann:s3@cRet@127.0.0.1:1/x",
+        "postgresql://ann:s3%cRet@127.0.0.1:1/x",
+        "postgresql://ann:s3 cRet@127.0.0.1:1/x",
+        "postgresql://ann:s3cRet@[::1/x",
+    ],
+)
+def test_the_password_of_what_is_no_address_is_not_shown(url: str) -> None:
+    with pytest.raises(InvalidDatabaseUrl) as caught:
+        open_store(url)
+
+    assert re.search("s3|cRet", str(caught.value)) is None
+    assert "***" in str(caught.value)
+
+
 def test_a_password_among_the_parameters_is_not_shown() -> None:
     url = "postgresql://127.0.0.1:1/x?password=s3cret&connect_timeout=1"
 

@@ -135,7 +135,7 @@ def shown_url(url: str) -> str:
         return str(file)
     if url.startswith("sqlite:"):
         return "in memory"
-    from evertick.store.postgres.connections import shown
+    from evertick.store.addresses import shown
 
     return shown(url)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, NamedTuple
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode
 
 import psycopg
 from psycopg import errors as pg_errors
@@ -32,6 +32,7 @@ from evertick.base.errors import (
 )
 from evertick.base.time_limit import current_guard
 from evertick.store import schema
+from evertick.store.addresses import postgres_parts, shown
 from evertick.store.transaction.driver import nested_write
 
 OF_THE_DATABASE: Final = ("08", "40", "53", "55", "57", "58", "XX")
@@ -39,8 +40,6 @@ OF_THE_DATABASE: Final = ("08", "40", "53", "55", "57", "58", "XX")
 CONNECT_TIMEOUT_S: Final = 5
 CANCEL_TIMEOUT_S: Final = 5.0
 IDLE_CONNECTIONS_MAX: Final = 16
-_PASSWORD: Final = re.compile(r"(://[^:@/?#]*:).*(?=@)|([?&]password=)[^&]*", re.DOTALL)
-"""In an address: what is between the first colon and the last @, and the parameter of that name."""
 _NO_WAIT: Final = " -c synchronous_commit=off"
 _SESSION: Final = "-c lock_timeout=10s -c idle_in_transaction_session_timeout=60s -c enable_seqscan=off"
 """A sequential scan of a small table makes a SERIALIZABLE transaction conflict with every writer of that table: eight
@@ -222,14 +221,7 @@ def conninfo_of(url: str, *, relaxed: bool = False) -> tuple[str, bool]:
 
     Raises InvalidDatabaseUrl if it is not `postgresql://...`.
     """
-    parts = urlsplit(url)
-    if parts.scheme not in ("postgresql", "postgres"):
-        raise InvalidDatabaseUrl(f"{shown(url)} is no PostgreSQL address; write postgresql://USER@HOST/DATABASE")
-    if parts.fragment or "@" in parts.path + parts.query:
-        raise InvalidDatabaseUrl(
-            f"{shown(url)} is no PostgreSQL address: in names and passwords write %23 for #, %2F for /, %3F for ? and "
-            "%40 for @"
-        )
+    parts = postgres_parts(url)
     query = dict(parse_qsl(parts.query))
     through_pgbouncer = query.pop("pgbouncer", "false").lower() in ("true", "1", "yes")
     query.pop("schema", None)  # it is for statements, not for the driver
@@ -249,11 +241,6 @@ def conninfo_of(url: str, *, relaxed: bool = False) -> tuple[str, bool]:
     merged = urlencode(defaults | query).replace("+", "%20")
     # By hand: `urlunsplit` drops the slashes of an address without a host, which means the local socket.
     return f"{parts.scheme}://{parts.netloc}{parts.path}?{merged}", through_pgbouncer
-
-
-def shown(url: str) -> str:
-    """The address as it may be printed: without the password, also where its signs make it no address."""
-    return _PASSWORD.sub(r"\1\2***", url)
 
 
 def in_statement(error: psycopg.Error, statement: object) -> psycopg.Error:

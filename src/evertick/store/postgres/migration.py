@@ -19,8 +19,9 @@ from psycopg import errors as pg_errors
 
 from evertick.base.errors import DatabaseUnavailable
 from evertick.store import schema
+from evertick.store.addresses import shown
 from evertick.store.place import USUAL_PLACES, tables_at
-from evertick.store.postgres.connections import EACH, WHOLE, Connections, ours, shown
+from evertick.store.postgres.connections import EACH, WHOLE, Connections, ours
 from evertick.store.schema import BEGUN_KEY, OLDEST_KEY, VERSION_KEY, SchemaState, Step
 
 MIGRATION_LOCK: Final = 0x65766572

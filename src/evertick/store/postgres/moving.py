@@ -9,8 +9,9 @@ from psycopg import sql
 
 from evertick.base.errors import DatabaseLocked, Misuse
 from evertick.store import schema
+from evertick.store.addresses import shown
 from evertick.store.place import tables_at
-from evertick.store.postgres.connections import conninfo_of, ours, shown
+from evertick.store.postgres.connections import conninfo_of, ours
 
 _RUNNING = "select count(*) from workers where leased_until > (extract(epoch from clock_timestamp()) * 1000)::bigint"
 

@@ -22,11 +22,12 @@ from evertick.base.errors import (
 )
 from evertick.base.instants import Instant
 from evertick.store import schema
+from evertick.store.addresses import shown
 from evertick.store.contract import store as contract
 from evertick.store.contract.notifications import Listener
 from evertick.store.contract.store import Isolation, Transaction
 from evertick.store.place import USUAL_PLACES, place_of
-from evertick.store.postgres.connections import EACH, OF_THE_DATABASE, RELAXED, Connections, ours, shown
+from evertick.store.postgres.connections import EACH, OF_THE_DATABASE, RELAXED, Connections, ours
 from evertick.store.postgres.migration import PostgresMigration, has_plain_tables
 from evertick.store.postgres.notifier import PostgresNotifier
 from evertick.store.postgres.transaction import PostgresTransaction

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from evertick.base.errors import InvalidDatabaseUrl
+from evertick.store.addresses import shown
 from evertick.store.place import NAME, PREFIX
 
 SCHEME: Final = "sqlite://"
@@ -18,7 +19,9 @@ def path_of(url: str) -> Path | None:
     if url in (SCHEME, "sqlite:///:memory:"):
         return None
     if not url.startswith("sqlite:///") or len(url) == len("sqlite:///"):
-        raise InvalidDatabaseUrl(f"{url!r} is no SQLite address; write sqlite:///FILE, or sqlite:////ABSOLUTE/FILE")
+        raise InvalidDatabaseUrl(
+            f"{shown(url)!r} is no SQLite address; write sqlite:///FILE, or sqlite:////ABSOLUTE/FILE"
+        )
     file, separator, query = url.removeprefix("sqlite:///").partition("?")
     if separator and (not f"?{query}".startswith(PREFIX) or "&" in query):
         raise InvalidDatabaseUrl(_beyond_the_file(file, query))

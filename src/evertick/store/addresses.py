@@ -1,0 +1,38 @@
+"""Addresses of databases: how they are shown, and what can be said of one that is none."""
+
+import re
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+from evertick.base.errors import InvalidDatabaseUrl
+
+_USER: Final = re.compile(r"\A((?:(?:postgres(?:ql)?|sqlite):/{0,2}|[\w+.-]+://)?/*[^:@/?#]*:).*(?=@)", re.DOTALL)
+"""What is between the first colon after the kind and the last @ is a password, whatever signs are in it."""
+_PARAMETER: Final = re.compile(r"(\bpassword\s*=).*?(?=[\s&]\s*\w+\s*=|\Z)", re.DOTALL | re.IGNORECASE)
+_NEEDS_ESCAPE: Final = re.compile(r"[@\s]|%(?![0-9A-Fa-f]{2})")
+
+
+def shown(url: str) -> str:
+    """The address as it may be printed: without the password, also where its signs make it no address."""
+    return _PARAMETER.sub(r"\1***", _USER.sub(r"\1***", url))
+
+
+def postgres_parts(url: str) -> SplitResult:
+    """The parts of `postgresql://...`.
+
+    Raises InvalidDatabaseUrl if it is not such an address, or if user or password have signs that need an escape: what
+    the driver said of those would quote the password.
+    """
+    try:
+        parts = urlsplit(url)
+        user = parts.netloc.rpartition("@")[0]
+    except ValueError as error:
+        raise InvalidDatabaseUrl(f"{shown(url)} is no PostgreSQL address: {error}") from None
+    if parts.scheme not in ("postgresql", "postgres"):
+        raise InvalidDatabaseUrl(f"{shown(url)} is no PostgreSQL address; write postgresql://USER@HOST/DATABASE")
+    if parts.fragment or "@" in parts.path + parts.query or _NEEDS_ESCAPE.search(user):
+        raise InvalidDatabaseUrl(
+            f"{shown(url)} is no PostgreSQL address: in names and passwords write %23 for #, %25 for %, %2F for /, "
+            "%3F for ?, %40 for @ and %20 for a space"
+        )
+    return parts
