@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from evertick.api.schedules import ScheduleDescription as ScheduleDescription, SchedulePage as SchedulePage
     from evertick.api.schedules import ScheduleSummary as ScheduleSummary, TargetView as TargetView
     from evertick.api.schedules import TimeView as TimeView, WaitingView as WaitingView
-    from evertick.app.run.run import ScheduledRun as ScheduledRun
+    from evertick.base.scheduled_run import ScheduledRun as ScheduledRun
     from evertick.app.schedules.api import AsyncSchedules as AsyncSchedules, ScheduleReader as ScheduleReader
     from evertick.app.schedules.api import Schedules as Schedules
     from evertick.base.ids import ScheduleId as ScheduleId
@@ -40,9 +40,9 @@ else:
             "evertick.api.schedules": "BackfillPlanView BackfillView CountersView HistoryLine OccurrencePage "
             "OccurrenceView PauseView PoliciesView RunView ScheduleDescription SchedulePage ScheduleSummary TargetView "
             "TimeView WaitingView",
-            "evertick.app.run.run": "ScheduledRun",
             "evertick.app.schedules.api": "AsyncSchedules ScheduleReader Schedules",
             "evertick.base.ids": "ScheduleId",
+            "evertick.base.scheduled_run": "ScheduledRun",
             "evertick.recurrence.spec.spec": "Dst Spec",
             "evertick.rules.schedules.fates": "Fate Origin Reason RunOutcome",
             "evertick.rules.schedules.policies": "CatchUp Overlap",

@@ -53,5 +53,7 @@ def test_every_peer_has_its_program() -> None:
     names = [environment.name for environment in ENVIRONMENTS]
 
     assert names[0] == "evertick"
-    assert {"huey", "unhinged", "procrastinate", "pgqueuer", "oban", "dbos", "absurd", "flexiq", "apscheduler"} == set(names[1:])
+    assert {"huey", "unhinged", "procrastinate", "pgqueuer", "oban", "dbos", "absurd", "flexiq", "apscheduler"} == set(
+        names[1:]
+    )
     assert all(environment.databases for environment in ENVIRONMENTS)

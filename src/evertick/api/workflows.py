@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Any, Final, Self
 
 from evertick.api.schema import Moment, Schema
-from evertick.base.ids import JobId, TenantId
+from evertick.base.ids import JobId, ScheduleId, TenantId
 from evertick.base.instants import from_datetime, to_datetime, to_datetime_or_none
 from evertick.base.outcomes import Raised, Returned
 from evertick.base.records.attributes import from_text
-from evertick.base.records.jobs import Job, JobState
+from evertick.base.records.jobs import Job, JobState, OccurrenceRef
 from evertick.base.records.journal import DELIVERED, CallKind, Row, RowKind
 from evertick.base.records.run_states import RunState
 from evertick.base.records.runs import RunRecord
@@ -185,8 +185,40 @@ class RunStep(Schema):
     error: dict[str, Any] | None
 
 
+class RunOccurrence(Schema):
+    """The occurrence that a run is, if a schedule started it: what its code reads as `step.schedule`."""
+
+    schedule_id: ScheduleId
+    nominal_time: Moment
+    run_id: str
+    origin: str
+    last_result: Any
+    last_failure: str | None
+
+    @classmethod
+    def of(cls, ref: OccurrenceRef) -> Self:
+        """The view of an occurrence."""
+        return cls(
+            schedule_id=ref.id,
+            nominal_time=to_datetime(ref.nominal_at),
+            run_id=ref.run_id,
+            origin=ref.origin,
+            last_result=None if ref.last_result is None else json.loads(ref.last_result),
+            last_failure=ref.last_failure,
+        )
+
+    def ref(self) -> OccurrenceRef:
+        """The occurrence of which this is the view."""
+        last_result = None if self.last_result is None else json.dumps(self.last_result)
+        nominal_at = from_datetime(self.nominal_time)
+        return OccurrenceRef(self.schedule_id, self.origin, "", nominal_at, self.run_id, last_result, self.last_failure)
+
+
 class RunHistory(Schema):
-    """What a run has done so far: its arguments, and the events of its present generation, the first one first."""
+    """What a run has done so far: its arguments, and the events of its present generation, the first one first.
+
+    `schedule` is the occurrence that it is, None unless a schedule started it.
+    """
 
     id: JobId
     workflow: str
@@ -194,6 +226,7 @@ class RunHistory(Schema):
     seed: str
     args: dict[str, Any]
     events: tuple[RunEvent, ...]
+    schedule: RunOccurrence | None = None
 
     @classmethod
     def of(cls, job: Job, record: RunRecord | None, rows: Iterable[Row]) -> Self:
@@ -206,6 +239,7 @@ class RunHistory(Schema):
             seed=job.id if record is None else record.seed_of_generation,
             args=events[0].result if events and events[0].ended else json.loads(job.args),
             events=events,
+            schedule=None if job.schedule is None else RunOccurrence.of(job.schedule.value),
         )
 
     def steps(self) -> list[RunStep]:

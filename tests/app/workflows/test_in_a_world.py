@@ -9,7 +9,14 @@ import pytest
 
 from evertick import ActionCtx, App, MutationCtx, Step, every
 from evertick.app.workflows import operations
-from evertick.errors import JobNotPending, JobNotRetryable, LimitExceeded, Misuse, StepOutcomeUnknown
+from evertick.errors import (
+    JobNotPending,
+    JobNotRetryable,
+    LimitExceeded,
+    Misuse,
+    ReplayMismatch,
+    StepOutcomeUnknown,
+)
 from evertick.testing import World, days, hours, minutes, replay
 
 app = App("shop")
@@ -175,6 +182,58 @@ def test_a_step_that_ended_while_its_run_was_paused_is_in_time() -> None:
         local.workflows.resume(run_id)
         world.advance(minutes(1))
         assert local.workflows.result(run_id, timeout=0) == "in time"
+
+
+@app.workflow
+async def report(step: Step, *, stop_at: int = 0) -> int:
+    """Counts on from the last successful run; waits for a while, so that it leaves memory."""
+    occurrence = step.schedule
+    if occurrence is None:
+        return -1
+    await step.run(note, f"{occurrence.nominal_time:%H:%M} {occurrence.origin} {occurrence.last_result}")
+    await step.sleep(minutes(10))
+    assert step.schedule == step.using(name="other").schedule == occurrence
+    if occurrence.nominal_time.hour == stop_at:
+        raise ValueError("no report")
+    assert (occurrence.last_failure is None) == (occurrence.nominal_time.hour != stop_at + 1)
+    return (occurrence.last_result or 0) + 1
+
+
+@app.workflow
+async def reports(step: Step) -> int:
+    return await step.workflow(report)
+
+
+def test_a_run_knows_its_occurrence_and_what_earlier_runs_have_left_behind() -> None:
+    with World(app, at="2026-01-01T00:30:00Z") as world:
+        app.schedules.create("daily", when=every(hours=1), do=report.args(stop_at=2))
+        world.advance(hours(4))
+        assert texts(world) == ["01:00 schedule None", "02:00 schedule 1", "03:00 schedule 1", "04:00 schedule 2"]
+        runs = app.workflows.list(report).runs
+        assert sorted(run.state for run in runs) == ["failed", "success", "success", "success"]
+
+        app.schedules.trigger("daily")
+        world.advance(minutes(1))
+        assert texts(world)[-1] == "04:30 trigger 3"
+        started, child = app.workflows.start(report), app.workflows.start(reports)
+        world.advance(minutes(1))
+        assert [app.workflows.result(each) for each in (started, child)] == [-1, -1]
+
+
+def test_a_history_has_the_occurrence_that_its_code_has_read() -> None:
+    with World(app, at="2026-01-01T00:30:00Z") as world:
+        app.schedules.create("daily", when=every(hours=1), do=report.args(stop_at=9))
+        world.advance(hours(2))
+        histories = [app.workflows.history(run.id) for run in app.workflows.list(report).runs]
+        seen = {each.schedule.last_result: each for each in histories if each.schedule is not None}
+        assert set(seen) == {None, 1}
+        history = seen[1]
+
+        assert replay(report, history) == replay(report, history.model_dump_json()) == 2
+        older = json.loads(history.model_dump_json())
+        del older["schedule"]
+        with pytest.raises(ReplayMismatch):  # as if it had been started by hand: the code does nothing then
+            replay(report, older)
 
 
 def test_a_schedule_starts_a_run_for_each_of_its_times() -> None:

@@ -23,9 +23,9 @@ from evertick.base.instants import to_datetime
 if TYPE_CHECKING:
     from evertick.app.environment import Environment
     from evertick.app.run.logs import RunLog
-    from evertick.app.run.run import ScheduledRun
     from evertick.app.schedules.api import AsyncSchedules, ScheduleReader, Schedules
     from evertick.app.workflows.api import AsyncWorkflows, AwaitableWorkflows, Workflows
+    from evertick.base.scheduled_run import ScheduledRun
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -17,7 +17,7 @@ from evertick.app.execution.failures import raised_by
 from evertick.app.execution.keyed_calls import KeyedCall
 from evertick.app.execution.workflow_runs import WorkflowRuns, not_called
 from evertick.app.functions.function import Action, Function, Mutation, Query
-from evertick.app.run.run import Run, ScheduledRun, TransactionRun, scheduled_run, typed_or_plain
+from evertick.app.run.run import Run, TransactionRun
 from evertick.base.errors import (
     FunctionNotFound,
     Misuse,
@@ -29,6 +29,7 @@ from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import Outcome, Raised, Returned
 from evertick.base.records.jobs import Claim, FunctionKind, ServedFunction
+from evertick.base.scheduled_run import ScheduledRun, scheduled_run, typed_or_plain
 from evertick.base.time_limit import FunctionTimeout, current_guard, is_interrupt
 from evertick.engine.runtime.event_loop import a_loop_runs_here
 from evertick.engine.runtime.executors import retry_conflicts, retry_conflicts_async

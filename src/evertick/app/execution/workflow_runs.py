@@ -11,6 +11,7 @@ from evertick.base.errors import Misuse
 from evertick.base.instants import Instant
 from evertick.base.outcomes import TIMED_OUT, Outcome, Raised
 from evertick.base.records.jobs import Claim, NewJob
+from evertick.base.scheduled_run import scheduled_run
 from evertick.base.time_limit import is_interrupt
 from evertick.engine.runtime.runner import Ran
 from evertick.rules.workflows.calls import Call, timed_out
@@ -32,7 +33,10 @@ class WorkflowRuns:
 
         async def body(run: Run) -> str:
             args, kwargs = function.decode_args(arguments)
-            return function.encode_result(await function.handler(Step(run, function), *args, **kwargs))
+            ref = claim.schedule
+            occurrence = None if ref is None else scheduled_run(ref.value, function.decode_result)
+            step = Step(run, function, schedule=occurrence)
+            return function.encode_result(await function.handler(step, *args, **kwargs))
 
         return body
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from evertick.api.workflows import RunHistory
 from evertick.app.functions.function import Workflow
+from evertick.base.scheduled_run import scheduled_run
 from evertick.rules.workflows.endings import RunEnd
 from evertick.rules.workflows.replay import replay
 from evertick.rules.workflows.run import Run, new_run
@@ -20,7 +21,10 @@ def replayed_end(
     """
 
     async def body(run: Run) -> str:
-        return workflow.encode_result(await workflow.handler(Step(run, workflow), **history.args))
+        ref = None if history.schedule is None else history.schedule.ref()
+        occurrence = None if ref is None else scheduled_run(ref, workflow.decode_result)
+        step = Step(run, workflow, schedule=occurrence)
+        return workflow.encode_result(await workflow.handler(step, **history.args))
 
     run = new_run(history.id, body, seed=history.seed)
     rows = [event.row() for event in history.events]

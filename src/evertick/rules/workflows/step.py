@@ -25,6 +25,7 @@ from evertick.base.records.attributes import Value, checked
 from evertick.base.records.journal import IN_TRANSACTION, CallKind
 from evertick.base.records.retry import RetryPolicy
 from evertick.base.records.stored import json_of, size_of
+from evertick.base.scheduled_run import ScheduledRun
 from evertick.rules.workflows.calls import PLAIN, Call, CallOptions
 from evertick.rules.workflows.endings import ContinueAsNew
 from evertick.rules.workflows.run import Run
@@ -74,17 +75,30 @@ class StepOptions(TypedDict, total=False):
 class Step:
     """The steps of one run."""
 
-    __slots__ = ("_options", "_run", "_workflow")
+    __slots__ = ("_options", "_run", "_schedule", "_workflow")
 
-    def __init__(self, run: Run, workflow: StepFunction[..., Any], options: CallOptions = PLAIN) -> None:
+    def __init__(
+        self,
+        run: Run,
+        workflow: StepFunction[..., Any],
+        options: CallOptions = PLAIN,
+        schedule: ScheduledRun | None = None,
+    ) -> None:
         self._run = run
         self._workflow = workflow
         self._options = options
+        self._schedule = schedule
 
     @property
     def id(self) -> str:
         """The id of the run."""
         return self._run.id
+
+    @property
+    def schedule(self) -> ScheduledRun | None:
+        """The occurrence this run is, if a schedule or cron started it: its nominal time, and what earlier runs had
+        left behind. None for a child workflow and for a run that was started otherwise."""
+        return self._schedule
 
     def using(self, **options: Unpack[StepOptions]) -> "Step":
         """The same step with options for what it runs: `await step.using(retry=Retry(5)).run(charge, order_id)`.
@@ -114,7 +128,7 @@ class Step:
         retry = changed.get("retry")
         if retry is not None and not isinstance(retry, RetryPolicy):
             raise Misuse(f"retry= takes a policy such as Retry(5), not {retry!r}")
-        return Step(self._run, self._workflow, replace(self._options, **changed))
+        return Step(self._run, self._workflow, replace(self._options, **changed), self._schedule)
 
     async def run(self, function: StepFunction[P, R_co], *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Run a query, a mutation or an action, and return what it returned.
