@@ -30,6 +30,7 @@ import evertick  # noqa: E402
 PUBLIC_MODULES = (
     "evertick",
     "evertick.schedules",
+    "evertick.workflows",
     "evertick.functions",
     "evertick.documents",
     "evertick.errors",

@@ -14,6 +14,7 @@ MODULES: Final = (
     "evertick",
     "evertick.functions",
     "evertick.schedules",
+    "evertick.workflows",
     "evertick.documents",
     "evertick.recurrence",
     "evertick.errors",

@@ -17,9 +17,9 @@ Functions that run later, exactly when they should, committed together with your
         ctx.db.delete(message_id)
 
 What a first program needs is here. More is in `evertick.schedules` (occurrences, policies, explanations),
-`evertick.functions` (registered functions, schedulers, states of jobs), `evertick.documents` (queries, pages),
-`evertick.errors` (every error), `evertick.recurrence` (times without a database) and `evertick.testing` (a clock that
-jumps).
+`evertick.workflows` (runs, their steps and histories), `evertick.functions` (registered functions, schedulers, states
+of jobs), `evertick.documents` (queries, pages), `evertick.errors` (every error), `evertick.recurrence` (times without a
+database) and `evertick.testing` (a clock that jumps).
 """
 
 from importlib import import_module
@@ -61,7 +61,7 @@ else:
         },
     )
     __all__ += ["__version__"]
-    _MODULES = frozenset({"documents", "errors", "functions", "recurrence", "schedules", "testing"})
+    _MODULES = frozenset({"documents", "errors", "functions", "recurrence", "schedules", "testing", "workflows"})
 
     def __getattr__(name: str) -> Any:
         if name in __all__ or name.startswith("_"):

@@ -77,6 +77,7 @@ PUBLIC = (
     "evertick.functions",
     "evertick.schedules",
     "evertick.testing",
+    "evertick.workflows",
 )
 LAZY = ("evertick", "evertick.schedules", "evertick.testing")
 

@@ -37,6 +37,7 @@ class Row:
 HOURLY = "--interval 1h --function shop.bill"
 NO_FILE = "there is no file nowhere.py"
 NO_JOB = "no job job_01a204c0744f0008f37b7db4c446"
+CHILDREN = "test_the_children_of_a_run_are_listed"
 STARTED = "test_a_run_is_started_signaled_and_waited_for"
 UNKNOWN = "job_01a204c0744f0008f37b7db4c446"
 
@@ -80,6 +81,7 @@ ROWS = {
     "workflow list": Row("", "--state gone", 2, "gone", ("id", "state")),
     "workflow start": Row("", "nowhere.flow", 2, "no nowhere.py", elsewhere=f"test_workflow:{STARTED}"),
     "workflow get": Row("RUN", "none", 3, "no run 'none'", ("id", "progress")),
+    "workflow children": Row("", "none", 3, "no run 'none'", elsewhere=f"test_workflow:{CHILDREN}"),
     "workflow wait": Row("ENDED", "none", 3, "no run 'none'", ("id", "result")),
     "workflow signal": Row("RUN go", "ENDED go", 5, "has ended (success)"),
     "workflow cancel": Row("RUN", "ENDED", 5, "has ended already"),
@@ -88,6 +90,7 @@ ROWS = {
     "workflow resume": Row("PAUSED", "RUN", 5, "is pending"),
     "workflow restart": Row("ENDED", "ENDED --step none", 2, "no step 'none'", ("id", "state")),
     "workflow type list": Row("", "--fields nope", 2, "nope", ("name", "status")),
+    "workflow type get": Row("shop.flow", "shop.flwo", 3, "has a workflow 'shop.flwo'", ("name", "status")),
     "workflow type pause": Row("shop.flow", "shop.bill", 2, "is a mutation, not a workflow", ("name", "status")),
     "workflow type resume": Row("shop.flow", "shop.flwo", 3, "has a workflow 'shop.flwo'", ("name", "status")),
     "workflow type deprecate": Row("shop.flow", "shop.flwo", 3, "has a workflow 'shop.flwo'", ("name", "status")),

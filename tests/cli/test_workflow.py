@@ -39,6 +39,12 @@ async def onboard(step: Step, user: str, fails: bool = False) -> str:
     step.progress({"verified": word})
     await step.run(charge, fails)
     return f"{user} {word}"
+
+
+@app.workflow
+async def onboard_all(step: Step, users: list[str]) -> None:
+    for user in users:
+        await step.workflow(onboard, user)
 """
 
 
@@ -123,6 +129,68 @@ def test_runs_are_canceled_and_terminated_and_ended_ones_refused(shop: Path, com
     states = command("workflow", "list", "--fields", "key,state")
     assert states.out == "u2\trunning\nu1\tcanceled\nu0\tcanceled\n"
     assert command("workflow", "cancel", "nobody").code == 3
+
+
+def test_a_start_under_an_id_in_use_says_so(shop: Path, command: Command) -> None:
+    first = command("workflow", "start", "app.onboard", "user=ada", "--id", "w1")
+    again = command("workflow", "start", "app.onboard", "user=bob", "--id", "w1")
+    assert again.out == first.out
+    assert f"note: run {first.out.strip()} has this id and has not ended; no other one was started" in again.err
+    assert "note: run" not in first.err
+    other = command("workflow", "start", "app.onboard", "user=bob", "--id", "w1", "--on-conflict", "replace")
+    assert other.out != first.out
+    assert "note: run" not in other.err
+
+
+def test_an_event_that_the_run_does_not_wait_for_now_is_kept(shop: Path, command: Command) -> None:
+    run_id = command("workflow", "start", "app.onboard", "user=ada", "--id", "w1").out.strip()
+    kept = "; its code does not wait for that now, the event is kept\n"
+    assert command("workflow", "signal", "w1", "verified", "early").err == f"sent verified to w1{kept}"
+    work(lambda app: app.workflows.get(run_id).state == "success")
+
+    run_id = command("workflow", "start", "app.onboard", "user=bob", "--id", "w2").out.strip()
+    work(lambda app: any(event.name == "verified" for event in app.workflows.history(run_id).events))
+    assert command("workflow", "signal", "w2", "verifyed").err == f"sent verifyed to w2{kept}"
+    assert command("workflow", "signal", "w2", "verified").err == "sent verified to w2\n"
+
+
+def test_the_children_of_a_run_are_listed(shop: Path, command: Command) -> None:
+    command("workflow", "start", "app.onboard_all", 'users=["ada","bob"]', "--id", "all")
+    assert command("workflow", "children", "all").err.endswith("no runs\n")
+
+    def has_called(app: App) -> bool:
+        return any(event.job_id for event in app.workflows.history("all").events)
+
+    work(has_called)
+    first = command("workflow", "children", "all", "-o", "json").json
+    assert [(run["workflow"], run["state"]) for run in first] in (
+        [("app.onboard", "running")],
+        [("app.onboard", "pending")],
+    )
+    command("workflow", "signal", first[0]["id"], "verified", "now")
+    work(lambda app: len(app.workflows.children("all")) == 2)
+    found = command("workflow", "children", "all", "-o", "json").json
+    assert (found[0]["id"], found[0]["state"], found[0]["result"]) == (first[0]["id"], "success", "ada now")
+    assert found[1]["parent_id"] == command("workflow", "get", "all", "-o", "json").json["id"]
+
+
+def test_a_cursor_of_another_list_is_refused(shop: Path, command: Command) -> None:
+    command("migrate", "app.py")
+    refused = command("workflow", "list", "--cursor", "abc")
+    assert (refused.code, refused.out) == (2, "")
+    assert "'abc' is not the id of a job" in refused.err
+
+
+def test_a_list_goes_on_where_pages_hold_nothing(shop: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evertick.store.transaction.lists.LOOK_MAX", 3)
+    command("workflow", "start", "app.onboard", "user=ada", "--id", "wanted")
+    for number in range(12):
+        command("workflow", "start", "app.onboard", "user=ada", "--id", f"other-{number}")
+    found = command("workflow", "list", "--prefix", "wanted", "-o", "json")
+    assert ([run["key"] for run in found.json], found.err) == (["wanted"], "")
+    assert command("workflow", "list", "--prefix", "nothing", "-o", "json").json == []
+    two = command("workflow", "list", "--prefix", "other-", "--limit", "11", "-o", "json").json
+    assert [run["key"] for run in two] == [f"other-{number}" for number in range(11, 0, -1)]
 
 
 def test_a_list_is_narrowed_by_workflow_state_prefix_and_time(shop: Path, command: Command) -> None:

@@ -48,6 +48,7 @@ class _Surface(Surface[WorkflowOperations]):
     resume = writes(WorkflowOperations.resume)
     restart = writes(WorkflowOperations.restart)
     list = reads(WorkflowOperations.list)
+    children = reads(WorkflowOperations.children)
 
     def using(
         self,

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Unpack
 
 from evertick.api.workflows import RunHistory, RunPage, RunView
+from evertick.app.documents.tables import require_job_id
 from evertick.app.functions.function import Function, FunctionCall, Workflow
 from evertick.app.functions.options import check_key
 from evertick.app.paging import PAGE_MAX, page_of_jobs
@@ -84,19 +85,32 @@ class WorkflowOperations:
         - `cursor` continues after the page that returned it. A page that chooses running or pending runs, a prefix of
           keys, or attributes, looks through 2,000 runs, so it may hold few, or none, and go on all the same.
 
-        Raises Misuse for an unknown state, LimitExceeded for more than 1,000 at a time.
+        Raises Misuse for an unknown state, LimitExceeded for more than 1,000 at a time, InvalidArguments for a cursor
+        of another list.
         """
         if type(limit) is not int or not 1 <= limit <= PAGE_MAX:
             raise LimitExceeded(f"a page has 1 to {PAGE_MAX:,} runs, not {limit!r}")
         chosen = runs_where(self.tenant, workflow, **where)
-        after = None if cursor is None else JobId(cursor)
+        after = None if cursor is None else require_job_id(cursor)
 
         def work(transaction: Transaction) -> RunPage:
             jobs, more = page_of_jobs(transaction, chosen, limit=limit, after=after, newest_first=True)
-            ids = [job.id for job in jobs]
-            records, paused = transaction.get_runs(ids), transaction.paused_runs(ids)
-            runs = tuple(RunView.of(job, records.get(job.id), is_paused=job.id in paused) for job in jobs)
-            return RunPage(runs=runs, cursor=more)
+            return RunPage(runs=self._views(transaction, jobs), cursor=more)
+
+        return work
+
+    def children(self, run_id: RunId) -> Work[tuple[RunView, ...]]:
+        """The runs that a run has called with `step.workflow`, in the order of the calls.
+
+        Those of its present generation, as its history; one that ended long ago is not there any more. Raises
+        JobNotFound.
+        """
+
+        def work(transaction: Transaction) -> tuple[RunView, ...]:
+            _, rows = self._journal(transaction, self._job(transaction, run_id))
+            called = [row.outcome.result for row in rows if row.is_child and isinstance(row.outcome, Returned)]
+            found = {job.id: job for job in transaction.get_jobs([JobId(each) for each in called], tenant=self.tenant)}
+            return self._views(transaction, [found[JobId(each)] for each in called if each in found])
 
         return work
 
@@ -286,8 +300,12 @@ class WorkflowOperations:
         return record, transaction.load_journals([(job.id, record.generation)])[job.id]
 
     def _view(self, transaction: Transaction, job: Job) -> RunView:
-        is_paused = bool(transaction.paused_runs([job.id]))
-        return RunView.of(job, transaction.get_runs([job.id]).get(job.id), is_paused=is_paused)
+        return self._views(transaction, [job])[0]
+
+    def _views(self, transaction: Transaction, jobs: Sequence[Job]) -> tuple[RunView, ...]:
+        ids = [job.id for job in jobs]
+        records, paused = transaction.get_runs(ids), transaction.paused_runs(ids)
+        return tuple(RunView.of(job, records.get(job.id), is_paused=job.id in paused) for job in jobs)
 
 
 def has_ended(run: RunView) -> bool:

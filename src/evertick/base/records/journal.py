@@ -81,6 +81,11 @@ class Row(NamedTuple):
     outcome: Returned | Raised | None = None
 
     @property
+    def is_child(self) -> bool:
+        """Whether a child workflow was called; the outcome then has its id."""
+        return self.kind is RowKind.CALL and self.call is CallKind.WORKFLOW
+
+    @property
     def size(self) -> int:
         """What the row counts in the size of its journal, in bytes."""
         size = ROW_BYTES + size_of(self.name)

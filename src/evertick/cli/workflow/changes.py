@@ -10,6 +10,7 @@ import click
 from evertick.app.transacting import Work
 from evertick.app.workflows.operations import WorkflowOperations, has_ended
 from evertick.base.errors import Conflict, EvertickError
+from evertick.base.records.journal import CallKind
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.escaping import printable
 from evertick.cli.core.exits import Exit, exit_code_of
@@ -35,8 +36,10 @@ class RunEnded(Conflict):
 def signal(run_id: str, event: str, value: str | None, key: str | None, db: str | None) -> None:
     """Send EVENT to a run, which takes it with step.wait_for. VALUE is read as JSON if it is, else as text."""
     with open_runs(db) as session:
+        waits = _waits_for(session, run_id, event)
         session.write(session.runs.signal(run_id, event, _value(value), key=key))
-    click.echo(f"sent {printable(event)} to {printable(run_id)}", err=True)
+    kept = "" if waits else "; its code does not wait for that now, the event is kept"
+    click.echo(f"sent {printable(event)} to {printable(run_id)}{kept}", err=True)
 
 
 def _of_each_run(change: Callable[[WorkflowOperations, str], Work[bool]], says: str, words: str) -> click.Command:
@@ -111,6 +114,12 @@ def each_run(session: RunSession, run_ids: tuple[str, ...], change: Callable[[st
             click.echo(says.format(printable(run_id)), err=True)
     failures = [code for code in codes if code]
     return Exit.PARTLY if failures and len(failures) < len(codes) else max(failures, default=Exit.OK)
+
+
+def _waits_for(session: RunSession, run_id: str, event: str) -> bool:
+    """Whether a run's code waits for an event now, as far as its journal tells."""
+    steps = session.read(session.runs.history(run_id)).steps()
+    return any(step.kind is CallKind.EVENT and step.name == event and step.ended_at is None for step in steps)
 
 
 def _value(text: str | None) -> Any:

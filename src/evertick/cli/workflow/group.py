@@ -8,6 +8,7 @@ COMMANDS: Final = {
     "list": Lazy("evertick.cli.workflow.runs:list_runs", "List runs, the newest first"),
     "start": Lazy("evertick.cli.workflow.start:start", "Start a run; with --wait, say how it ended"),
     "get": Lazy("evertick.cli.workflow.runs:get_run", "Show a run: state, progress, result or error"),
+    "children": Lazy("evertick.cli.workflow.runs:children", "List the child workflows of a run"),
     "wait": Lazy("evertick.cli.workflow.start:wait", "Wait until a run has ended"),
     "signal": Lazy("evertick.cli.workflow.changes:signal", "Send an event to a run"),
     "cancel": Lazy("evertick.cli.workflow.changes:cancel", "Ask runs to end; their code can clean up"),

@@ -88,23 +88,43 @@ def list_runs(filters: RunFilters, db: str | None, out: OutputOptions) -> int:
 
 
 def _write_list(session: RunSession, filters: RunFilters, chosen: list[str], out: OutputOptions) -> None:
-    where = filters.where(session.store)
-    page = session.read(session.runs.list(filters.workflow, limit=filters.limit, cursor=filters.cursor, **where))
-    is_empty = not page.runs and page.cursor is None
-    if is_empty and filters.workflow is not None:
+    runs, cursor = _found(session, filters)
+    if not runs and filters.workflow is not None:
         session.read(partial(require_seen, name=filters.workflow, tenant=chosen_tenant()))
+    _write_runs(session, runs, chosen, out)
+    if cursor is not None and filters.limit == LIMIT_DEFAULT and not out.is_none:
+        click.echo(f"these are the newest {filters.limit}; there are more: --limit, or --cursor {cursor}", err=True)
+
+
+def _found(session: RunSession, filters: RunFilters) -> tuple[list[RunView], str | None]:
+    """The runs that are listed, and where the next page begins.
+
+    A page may hold few runs, or none, and go on all the same: then the following ones are read, too.
+    """
+    where, runs, cursor = filters.where(session.store), list[RunView](), filters.cursor
+    while True:
+        more = session.runs.list(filters.workflow, limit=filters.limit - len(runs), cursor=cursor, **where)
+        page = session.read(more)
+        runs += page.runs
+        cursor = page.cursor
+        if cursor is None or len(runs) == filters.limit:
+            return runs, cursor
+
+
+def _write_runs(session: RunSession, runs: Sequence[RunView], chosen: list[str], out: OutputOptions) -> None:
     moment = out.moments(session.now)
-    out.write_rows([run.to_json() for run in page.runs], [words_of_run(run, moment) for run in page.runs], chosen)
-    if is_empty and out.tells_of_nothing:
+    out.write_rows([run.to_json() for run in runs], [words_of_run(run, moment) for run in runs], chosen)
+    if not runs and out.tells_of_nothing:
         click.echo("no runs", err=True)
-    if page.cursor is None or out.is_none:
-        return
-    if len(page.runs) < filters.limit:
-        click.echo(f"only some of the runs were looked through; go on with --cursor {page.cursor}", err=True)
-    elif filters.limit == LIMIT_DEFAULT:
-        click.echo(
-            f"these are the newest {filters.limit}; there are more: --limit, or --cursor {page.cursor}", err=True
-        )
+
+
+@click.command()
+@run_options
+def children(run_id: str, db: str | None, out: OutputOptions) -> None:
+    """List the child workflows that a run has called, in the order of the calls."""
+    chosen = out.columns(RunView.names(), LIST_FIELDS)
+    with open_runs(db) as session:
+        _write_runs(session, session.read(session.runs.children(run_id)), chosen, out)
 
 
 @click.command("get")

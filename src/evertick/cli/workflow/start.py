@@ -61,10 +61,14 @@ def start(workflow: str, how: StartFlags, out: OutputOptions) -> int:
     given = given_arguments(how.json_words, how.json_file)
     out.columns(RunView.names(), ())
     with opened(workflow, how.app_file, how.db) as (app, store):
-        run_id = _start(app, workflow, given, how)
         session = session_on(store)
+        there = _run_with_the_key(session, how)
+        run_id = _start(app, workflow, given, how)
+        if run_id == there:
+            click.echo(f"note: run {run_id} has this id and has not ended; no other one was started", err=True)
         if how.wait:
-            click.echo(f"started {run_id}; it goes on if this command ends", err=True)
+            if run_id != there:
+                click.echo(f"started {run_id}; it goes on if this command ends", err=True)
             return _wait(session, run_id, how.timeout, out)
         _say_if_alone(session)
         if out.is_data or out.fields is not None:
@@ -96,6 +100,14 @@ def _start(app: "App", workflow: str, given: dict[str, Any], how: StartFlags) ->
     options: dict[str, Any] = {"attributes": attributes_of(how.attributes)}
     workflows = app.tenant(chosen_tenant()).workflows.using(key=how.key, on_conflict=how.on_conflict, **options)
     return workflows.start(function, *args, **kwargs)  # type: ignore[arg-type]  # it refuses what is no workflow
+
+
+def _run_with_the_key(session: RunSession, how: StartFlags) -> str | None:
+    """The run that has the wanted id already, and has not ended."""
+    if how.key is None:
+        return None
+    key = how.key
+    return session.read(lambda transaction: transaction.find_unfinished_key(key, tenant=chosen_tenant()))
 
 
 def _wait(session: RunSession, run_id: str, timeout: str | None, out: OutputOptions) -> int:

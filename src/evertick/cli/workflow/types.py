@@ -35,21 +35,23 @@ def list_types(deleted: bool, db: str | None, out: OutputOptions) -> None:
         click.echo("no workflows", err=True)
 
 
-def _add(change: Callable[[TypeOperations, str], Work[WorkflowTypeView]], words: str) -> None:
-    """Add a command, named as the operation, that changes the workflow NAME and shows it."""
+def _add(operation: Callable[[TypeOperations, str], Work[WorkflowTypeView]], words: str) -> None:
+    """Add a command, named as the operation, that does it with the workflow NAME and shows it."""
 
-    @types.command(change.__name__, help=words)
+    @types.command(operation.__name__, help=words)
     @click.argument("name")
     @db_option
     @row_options
     def command(name: str, db: str | None, out: OutputOptions) -> None:
         chosen = out.columns(FIELDS, FIELDS)
         with open_runs(db) as session:
-            view = session.write(change(TypeOperations(session.runs.job_builder), name))
+            do = session.read if operation is TypeOperations.get else session.write
+            view = do(operation(TypeOperations(session.runs.job_builder), name))
             moment = out.moments(session.now)
         out.write_one(view.to_json(), words_of(view, moment), chosen)
 
 
+_add(TypeOperations.get, "Show a workflow: its status, and since when it has it.")
 _add(TypeOperations.pause, "Let no run of a workflow start: schedules skip their times. Runs that have begun go on.")
 _add(TypeOperations.resume, "Let runs of a paused, deprecated or deleted workflow start again.")
 _add(TypeOperations.deprecate, "As pause, for a workflow that is to start no more.")

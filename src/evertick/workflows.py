@@ -1,0 +1,33 @@
+"""Workflows: what `app.workflows` and `ctx.workflows` take and return, and the `Step` that a workflow's code is given.
+
+    run = app.workflows.get(run_id)
+    if run.state is RunState.SUCCESS:
+        print(run.result, [step.name for step in app.workflows.history(run_id).steps()])
+
+A `RunView` is a run: its state, its progress, its result or error. A `RunHistory` is what it has done, event by event.
+"""
+
+from evertick.api.workflows import (
+    RunEvent,
+    RunHistory,
+    RunOccurrence,
+    RunPage,
+    RunStep,
+    RunView,
+    WorkflowTypeView,
+)
+from evertick.app.functions.function import Workflow
+from evertick.app.workflows.api import AsyncWorkflows, AwaitableWorkflows, Workflows
+from evertick.app.workflows.choice import RunsWhere
+from evertick.app.workflows.types import AsyncWorkflowTypes, WorkflowTypes
+from evertick.base.ids import JobId
+from evertick.base.records.journal import CallKind, RowKind
+from evertick.base.records.run_states import RunState
+from evertick.base.records.workflow_types import WorkflowStatus
+from evertick.rules.workflows.step import Step, StepOptions
+
+__all__ = [
+    "AsyncWorkflowTypes", "AsyncWorkflows", "AwaitableWorkflows", "CallKind", "JobId", "RowKind", "RunEvent",
+    "RunHistory", "RunOccurrence", "RunPage", "RunState", "RunStep", "RunView", "RunsWhere", "Step", "StepOptions",
+    "Workflow", "WorkflowStatus", "WorkflowTypeView", "WorkflowTypes", "Workflows",
+]  # fmt: skip
