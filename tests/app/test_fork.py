@@ -47,6 +47,9 @@ app = App("forks", database_url=sys.argv[1])
 def fork() -> str:
     child = os.fork()
     if child == 0:
+        if sys.argv[3] == "deaf":
+            sys.stdout = sys.stderr = None
+            return "the child's"
         if sys.argv[3] == "raise":
             raise ValueError("in the child")
         if sys.argv[3] == "exit":
@@ -78,7 +81,7 @@ print(job.result)
 """
 
 
-@pytest.mark.parametrize(("how", "code"), [("return", 0), ("exit", 3), ("raise", 1)])
+@pytest.mark.parametrize(("how", "code"), [("return", 0), ("exit", 3), ("raise", 1), ("deaf", 0)])
 @pytest.mark.parametrize("kind", ["action", "plain", "mutation"])
 def test_a_child_that_a_function_forks_ends_with_the_function(tmp_path: Path, kind: str, how: str, code: int) -> None:
     """Real once: the child waited for threads of its parent that it did not have, and its parent for the child."""

@@ -16,15 +16,14 @@ def end_if_forked(process: int, error: BaseException | None) -> None:
     """
     if os.getpid() == process:
         return
-    code = 0
-    if isinstance(error, SystemExit) and isinstance(error.code, int | None):
-        code = error.code or 0
-    elif error is not None:
-        code = 1
-        if isinstance(error, SystemExit):
-            print(error.code, file=sys.stderr)
-        else:
+    failed = error is not None and not isinstance(error, SystemExit)
+    code = error.code if isinstance(error, SystemExit) else int(failed)
+    try:
+        if failed:
             traceback.print_exception(error)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code & 0xFF)
+        elif not isinstance(code, int | None):
+            print(code, file=sys.stderr)
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:  # whatever has become of the two outputs: closed, or None
+        os._exit(code & 0xFF if isinstance(code, int) else int(code is not None))

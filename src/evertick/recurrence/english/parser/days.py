@@ -3,12 +3,11 @@
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
-from evertick.recurrence.english.phrases.dates import month_named
+from evertick.recurrence.english.phrases.dates import month_named, weekday_named
 from evertick.recurrence.english.phrases.days import EACH_DAY, MONTHS_ALL, WEEK, WEEKEND, WORKDAYS, Days, say_month_days
 from evertick.recurrence.english.phrases.grammar import joined, ordinal, read_ordinal
 from evertick.recurrence.english.phrases.reader import Reader, attempt
 from evertick.recurrence.spec.civil import mask_of_values, united, values_of
-from evertick.recurrence.spec.sources import WEEKDAYS
 
 YEAR_FIRST: Final = 1970
 YEAR_LAST: Final = 2199
@@ -97,16 +96,6 @@ def _read_month(reader: Reader) -> int | None:
 
 
 # --- days ---------------------------------------------------------------------------------------------------
-
-
-def weekday_named(word: str) -> int | None:
-    """Sunday = 0 for `sunday`, `sundays`, `sun`; None for any other word."""
-    single = word.removesuffix("s") if len(word) > 4 else word
-    for number, name in enumerate(WEEKDAYS):
-        lower = name.lower()
-        if single in (lower, lower[:3]) or (word in ("tues", "thurs", "thur") and lower.startswith(word)):
-            return number
-    return None
 
 
 def read_weekday(reader: Reader) -> int | None:

@@ -9,7 +9,15 @@ which of the two a reader of the phrase will assume.
 from dataclasses import dataclass
 from typing import Final
 
-from evertick.recurrence.english.phrases.dates import UNITS, is_clock, read_clock, read_duration, unit_named
+from evertick.recurrence.english.phrases.dates import (
+    UNITS,
+    is_clock,
+    month_named,
+    read_clock,
+    read_duration,
+    unit_named,
+    weekday_named,
+)
 from evertick.recurrence.english.phrases.grammar import joined, ordinal, runs, said_runs
 from evertick.recurrence.english.phrases.reader import Reader, attempt
 from evertick.recurrence.english.phrases.times import (
@@ -190,11 +198,20 @@ def read_numbers(reader: Reader, highest: int) -> int:
     return reader.runs(Reader.number, highest)
 
 
+_EACH_OR_OTHER: Final = (
+    "each second, or every other one? Write 'every second on Tuesdays' for each second, 'every 2 weeks on Tuesday at 9am "
+    "starting 6 January 2026' or 'on the second Tuesday of each month at 9am' for the others"
+)
+
+
 def _read_period(reader: Reader) -> tuple[int | None, str | None]:
     """What follows "every": `minute`, `other hour`, `15 minutes`, `5 hours and 15 minutes`; days are no period."""
     unit = unit_named(reader.word)
     if unit in ("second", "minute", "hour"):
+        word = reader.word
         reader.advance()
+        if word == "second" and (weekday_named(reader.word) is not None or month_named(reader.word) is not None):
+            reader.fail(_EACH_OR_OTHER)  # "every second Tuesday" says every other Tuesday to most people
         return UNITS[unit], unit
     unit = unit_named(reader.peek())
     if reader.comes("other") and unit in ("second", "minute", "hour"):

@@ -13,7 +13,7 @@ from evertick.recurrence.english.phrases.grammar import joined, plural, read_ord
 from evertick.recurrence.english.phrases.reader import Reader
 from evertick.recurrence.parse.moments import format_day, format_instant, format_local, parse_moment
 from evertick.recurrence.spec.civil import DAY, DAY_MAX, DAY_MIN, date_of, day_number, month_length
-from evertick.recurrence.spec.sources import MONTHS, Moment, MomentKind
+from evertick.recurrence.spec.sources import MONTHS, WEEKDAYS, Moment, MomentKind
 from evertick.recurrence.spec.spec import Dialect, Spec
 from evertick.recurrence.zones.names import is_utc, zone_from_data, zone_named
 from evertick.recurrence.zones.zones import Zone, instant_of, local_of, moment_instant
@@ -52,6 +52,16 @@ def month_named(word: str) -> int | None:
             lower = name.lower()
             if word in (lower, lower[:3]) or (word == "sept" and number == 9):
                 return number
+    return None
+
+
+def weekday_named(word: str) -> int | None:
+    """Sunday = 0 for `sunday`, `sundays`, `sun`; None for any other word."""
+    single = word.removesuffix("s") if len(word) > 4 else word
+    for number, name in enumerate(WEEKDAYS):
+        lower = name.lower()
+        if single in (lower, lower[:3]) or (word in ("tues", "thurs", "thur") and lower.startswith(word)):
+            return number
     return None
 
 
