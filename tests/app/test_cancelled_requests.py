@@ -1,13 +1,15 @@
-"""`app.bind` in a request that is cancelled at any moment: its transaction is gone, later requests are not harmed."""
+"""`app.bind` in requests that are cancelled or lose their connection: those fail, and later ones are not harmed."""
 
 import asyncio
 
 import pytest
 from sqlalchemy import text
-from sqlalchemy.exc import PendingRollbackError
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import DBAPIError, PendingRollbackError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 
 from evertick import App, MutationCtx
+from evertick.errors import DatabaseUnavailable
 from tests.postgres import emptied
 
 DRIVERS = {
@@ -112,4 +114,37 @@ def test_a_session_whose_call_was_cancelled_has_to_be_rolled_back(app: App, url:
     assert "refused" in told
     assert "committed" not in told
     assert len(app.jobs.list().jobs) == told.count("in time")
+    app.close()
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("driver", ["asyncpg", "psycopg"], indirect=True)
+def test_a_pool_recovers_from_connections_that_were_cut(app: App, url: str, driver: str) -> None:
+    cut = "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and datname = :name"
+
+    async def requests() -> list[str]:
+        old, new = DRIVERS[driver]
+        engine = create_async_engine(url.replace(old, new, 1), pool_size=3, max_overflow=0)
+        opened = [await engine.connect() for _ in range(3)]
+        for connection in opened[1:]:
+            await connection.close()
+        await opened[0].execute(text(cut), {"name": make_url(url).database})
+        await opened[0].close()
+        told = []
+        for n in range(8):
+            try:
+                await order(app, engine, n)
+                told.append("committed")
+            except (DatabaseUnavailable, DBAPIError):
+                told.append("lost")
+        async with AsyncSession(engine) as session:
+            orders = set(await session.scalars(text("select id from own_orders")))
+        await engine.dispose()
+        assert {int(job.args["n"]) for job in app.jobs.list().jobs} == orders
+        assert len(orders) == told.count("committed")
+        return told
+
+    told = asyncio.run(requests())
+    assert told.count("lost") in (1, 2)
+    assert told[3:] == ["committed"] * 5
     app.close()

@@ -112,14 +112,24 @@ def _driver_connection(owner: Any) -> Any:
 
 
 def _awaited(owner: Any, run: Callable[[Work[T]], T], work: Work[T]) -> T:
-    """Run the work as SQLAlchemy runs its own statements: a connection on which one was broken off, as when a request
-    is cancelled, is closed and never given to another session. Its driver may take it for one without a transaction."""
+    """Run the work as SQLAlchemy runs its own statements: a connection that is lost, or on which a statement was broken
+    off, as when a request is cancelled, is closed and never given to another session. Its driver may take it for one
+    without a transaction."""
     try:
         return run(work)
     except BaseException as error:
-        if not isinstance(error, Exception):
+        if not isinstance(error, Exception) or _is_lost(owner, error):
             owner.invalidate(error)
         raise
+
+
+def _is_lost(owner: Any, error: BaseException | None) -> bool:
+    """Whether an error, or what led to it, says that the connection is gone."""
+    while error is not None:
+        if isinstance(error, owner.dialect.dbapi.Error):
+            return bool(owner.dialect.is_disconnect(error, owner.connection.dbapi_connection, None))
+        error = error.__cause__
+    return False
 
 
 def _on_sqlite(connection: sqlite3.Connection | AwaitedSqlite, prefix: str | None, work: Work[T]) -> T:

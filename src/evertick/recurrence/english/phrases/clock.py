@@ -199,8 +199,8 @@ def read_numbers(reader: Reader, highest: int) -> int:
 
 
 _EACH_OR_OTHER: Final = (
-    "each second, or every other one? Write 'every second on Tuesdays' for each second, 'every 2 weeks on Tuesday at 9am "
-    "starting 6 January 2026' or 'on the second Tuesday of each month at 9am' for the others"
+    "each second, or every other one? Write 'every second on Tuesdays' for each second; for the others "
+    "'every 2 weeks on Tuesday at 9am starting 6 January 2026' or 'on the second Tuesday of each month at 9am'"
 )
 
 
