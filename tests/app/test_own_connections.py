@@ -13,7 +13,7 @@ from psycopg.rows import dict_row
 from sqlalchemy import create_engine
 
 from evertick import App, MutationCtx, QueryCtx, Step, every
-from evertick.base.errors import DatabaseUnavailable, Misuse
+from evertick.base.errors import DatabaseUnavailable, InvalidText, Misuse
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine, job_of
 
@@ -292,4 +292,16 @@ def test_a_schedule_beside_an_open_transaction_on_sqlite_says_what_to_do(tmp_pat
         app.schedules.create("s", when=every(hours=1), do="target")
 
     connection.close()
+    app.close()
+
+
+@pytest.mark.postgres
+def test_a_connection_that_lacks_a_character_is_named(postgres_url: str) -> None:
+    app = App("test", database_url=postgres_url)
+    app.mutation(name="target")(lambda ctx: None)
+    app.migrate()
+    with psycopg.connect(postgres_url, client_encoding="latin1") as connection:
+        keyed = app.bind(connection).using(key="\u043a")
+        with pytest.raises(InvalidText, match=r"'\\u043a', which the encoding of this connection \(latin-1\)"):
+            keyed.run_after(0, "target")
     app.close()

@@ -80,6 +80,12 @@ def test_an_input_that_is_closed_holds_nothing(words: str, told: str, folder: Pa
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("text", ["a" * 300 + ".py", "a" * 300 + ".py:app", "a/" * 3000 + "b.py"])
+def test_a_name_that_no_file_can_have_is_no_app(text: str) -> None:
+    with pytest.raises(AppNotFound, match=r"^there is no file a.{79}\.\.\.: File name too long$"):
+        parse_target(text)
+
+
 @pytest.mark.parametrize(("target", "code", "err"), [("/dev/full", 1, "error: cannot write"), ("&-", 0, "")])
 def test_output_that_cannot_be_written_is_no_traceback(target: str, code: int, err: str) -> None:
     line = f"exec {sys.executable} -m evertick.cli.main version -o json >{target}"

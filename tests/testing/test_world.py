@@ -1,6 +1,7 @@
 """A world: time that jumps, jobs that run meanwhile, and things that go wrong on demand."""
 
 import asyncio
+import gc
 import subprocess
 import sys
 import threading
@@ -589,3 +590,19 @@ def test_a_tenant_of_the_world_is_seen_as_the_world_is(world: OpenWorld) -> None
     assert len(acme.starts("mine")) == 1
     with pytest.raises(InvalidTenant):
         w.tenant("")
+
+
+def test_a_world_that_ends_while_actions_sleep_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    app = App("sleeping")
+
+    @app.action(name="sleeper")
+    async def sleeper(ctx: ActionCtx) -> None:
+        await asyncio.sleep(3_600)
+
+    with World(app) as world:
+        for _ in range(3):
+            app.scheduler.run_after(0, sleeper)
+        world.advance(60)
+    gc.collect()
+
+    assert [record.getMessage() for record in caplog.records] == []

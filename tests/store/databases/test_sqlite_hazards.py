@@ -1,6 +1,7 @@
 """SQLite's hazards: several processes, killed writers, full disks, checkpoints, forks and nested writes."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -293,3 +294,33 @@ def test_a_file_that_may_not_be_opened_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StorageFailed, match="cannot create the folder"):
         open_store(f"sqlite:///{tmp_path}/file/evertick.db")
     assert os.listdir(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize(("replaced", "became"), [(False, "deleted"), (True, "replaced by another one")])
+def test_a_file_that_is_not_at_its_path_any_more_takes_no_writes(
+    store: SqliteStore, tmp_path: Path, *, replaced: bool, became: str
+) -> None:
+    """They would be lost with the process, without an error."""
+    assert store.path is not None
+    store.write(lambda tx: tx.connection.execute("create table mine (x)"))
+    kept = store.path.rename(tmp_path / "kept.db")
+    if replaced:
+        shutil.copy(kept, store.path)
+
+    for use in (store.write, store.read):
+        with pytest.raises(DatabaseUnavailable, match=f"was {became} while it was in use"):
+            use(lambda tx: tx.connection.execute("select * from mine"))
+
+    kept.replace(store.path)
+    store.read(lambda tx: tx.connection.execute("select * from mine"))
+
+
+def test_a_change_of_folder_does_not_change_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = SqliteStore("sqlite:///mine.db")
+    store.write(lambda tx: tx.connection.execute("create table mine (x)"))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+
+    store.write(lambda tx: tx.connection.execute("insert into mine values (1)"))
+    store.close()

@@ -41,7 +41,7 @@ class ActionAttempt:
 
     async def _in_task(self) -> Outcome:
         """Run an `async def` in the current task."""
-        supervision = supervise_task(self.running, self.limit_ms / 1000)
+        supervision, task = supervise_task(self.running, self.limit_ms / 1000), asyncio.current_task()
         try:
             args, kwargs = self.function.decode_args(self.claim.args)
             ctx = ActionCtx(self.environment, self.run, self.caller)
@@ -55,7 +55,7 @@ class ActionAttempt:
             error = FunctionTimeout()
             error.__cause__ = canceled
         except BaseException as raised:
-            if is_interrupt(raised):
+            if is_interrupt(raised) or (isinstance(raised, GeneratorExit) and not _is_current(task)):
                 raise
             error = FunctionTimeout() if supervision.is_over else raised
         finally:
@@ -88,6 +88,14 @@ class ActionAttempt:
             return await self.environment.executors.run_job(work)
         finally:
             supervision.end()
+
+
+def _is_current(task: "asyncio.Task[Any] | None") -> bool:
+    """Whether a task runs now; else it is thrown away together with its event loop."""
+    try:
+        return asyncio.current_task() is task
+    except RuntimeError:  # no event loop runs
+        return False
 
 
 async def _in_this_process(function: Awaitable[T]) -> T:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from evertick.app.app import App
 
 FILE_DEFAULT: Final = "app.py"
+NAME_SHOWN_MAX: Final = 80
 _LIBRARIES: Final = frozenset(
     Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib")
 )
@@ -56,6 +57,13 @@ class LoadedApp:
 
 def parse_target(text: str) -> Target:
     """Read `FILE`, `MODULE`, each with `:VARIABLE` or without. Raises AppNotFound if there is no such file."""
+    try:
+        return _parsed(text)
+    except OSError as error:  # no file can have this name
+        raise AppNotFound(f"there is no file {text[:NAME_SHOWN_MAX]}...: {error.strerror}") from error
+
+
+def _parsed(text: str) -> Target:
     place, _, variable = text.partition(":")
     path = Path(place)
     is_file = path.suffix == ".py" or os.sep in place

@@ -37,6 +37,7 @@ from evertick.store.sqlite.engine_lock import EngineLock, engine_runs
 from evertick.store.sqlite.errors import not_writable, ours
 from evertick.store.sqlite.memory import migrate_in_memory
 from evertick.store.sqlite.ownership import is_ours, meta_at, state_of
+from evertick.store.sqlite.same_file import SameFile
 from evertick.store.sqlite.script import statements_of
 from evertick.store.sqlite.transaction import SqliteTransaction
 from evertick.store.sqlite.viewing import within_limit
@@ -125,6 +126,7 @@ class SqliteStore:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise StorageFailed(f"cannot create the folder of {self.path}: {error.strerror}") from error
+        self._file = None if self.path is None else SameFile(self.path)
         self._writer = self._connect()
         self._writer.execute(f"pragma busy_timeout = {min(PATIENCE_MS, busy_timeout_ms)}")
 
@@ -261,6 +263,8 @@ class SqliteStore:
             raise DatabaseUnavailable(f"{self.url} is closed")
         if os.getpid() != self._pid:
             raise Misuse("a SQLite store must not be used after a fork; open it in the new process")
+        if self._file is not None:
+            self._file.check()
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:

@@ -24,8 +24,13 @@ def of_the_driver(error: BaseException) -> BaseException:
 
 
 def unstorable(params: Mapping[str, Any], error: UnicodeEncodeError) -> InvalidText:
-    """Which value of a statement holds half of a character."""
+    """Which value of a statement holds half of a character, or one that the connection's encoding lacks."""
     where = next((name for name, value in params.items() if value == error.object), "a value")
+    if not error.encoding.startswith("utf"):
+        return InvalidText(
+            f"{where} holds {error.object[error.start : error.end]!a}, which the encoding of this connection "
+            f"({error.encoding}) does not have: let it be UTF8 (client_encoding)"
+        )
     return InvalidText(
         f"{where} holds half of a character (a lone surrogate) at position {error.start}, which no database can hold: "
         f"{ascii(error.object)[:200]}"
