@@ -160,3 +160,19 @@ def test_a_pool_with_a_retry_is_declared_before_the_functions_in_it() -> None:
     with pytest.raises(RegistrationError, match=r"declare the pool 'mail' before the functions in it.*: send"):
         app.pool("mail", retry=Retry(3))
     assert app.pool("mail", running=5) == "mail"  # limits need no order
+
+
+def test_a_function_whose_pool_is_perhaps_misspelt_is_logged(
+    open_app: OpenApp, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = open_app()
+    app.pool("calls", running=3)
+    for name, pool in (("right", "calls"), ("wrong", "cals"), ("other", "mail"), ("none", "default")):
+
+        @app.mutation(name=name, pool=pool)
+        def work(ctx: MutationCtx) -> None: ...
+
+    with caplog.at_level(logging.WARNING, "evertick.engine"):
+        app.sync_pools()
+    said = [record.getMessage() for record in caplog.records]
+    assert said == ["wrong is in the pool cals, which is not declared; did you mean calls?"]

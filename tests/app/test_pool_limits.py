@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 
 from evertick import ActionCtx, App, MutationCtx
+from evertick.app.limits.waiting import pool_waits
 from evertick.base.errors import LimitExceeded, Misuse
+from evertick.base.ids import DEFAULT_TENANT, JobId
 from evertick.base.records.pools import PoolLimits
 from evertick.engine.runtime.settings import Settings
+from evertick.store.contract.store import Transaction
 from evertick.testing import World
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
@@ -212,3 +215,47 @@ def test_what_no_pool_can_have_is_refused(open_app: OpenApp, monkeypatch: pytest
     app.pools.set("one", running=2)
     with pytest.raises(LimitExceeded):
         app.pools.set("two", running=1)
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ({"running": 1}, "waits: pool 'mail' runs 1 of 1"),
+        ({"running": 2, "per_tenant": 1}, "waits: pool 'mail' runs 1 of 1 for the tenant 'default'"),
+        ({"per_key": 1}, "waits: pool 'mail' runs 1 of 1 for the key 'ada'"),
+        ({"running": 2, "starts_per_minute": 600}, None),
+    ],
+)
+def test_a_job_that_waits_says_what_its_pool_runs(open_app: OpenApp, limits: dict[str, int], words: str | None) -> None:
+    app, seen, ids = open_app(), dict[str, dict[JobId, str]](), list[JobId]()
+    enough = asyncio.Event()
+
+    def look() -> dict[JobId, str]:
+        def work(transaction: Transaction) -> dict[JobId, str]:
+            jobs = transaction.get_jobs(ids, tenant=DEFAULT_TENANT)
+            return pool_waits(transaction, jobs, max(job.due_at for job in jobs))
+
+        return app.environment.store.view(work)
+
+    @app.action(name="send", pool="mail")
+    async def send(ctx: ActionCtx) -> None:
+        await enough.wait()
+
+    @app.action(name="look")
+    async def look_at_them(ctx: ActionCtx) -> None:
+        seen["now"] = look()
+        enough.set()
+
+    app.pools.set("mail", **limits)  # type: ignore[arg-type]
+    ids += [app.scheduler.using(limit_key="ada").run_after(0, "send") for _ in range(2)]
+    with Engine(app) as engine:
+        engine.until(
+            lambda: (
+                sum(app.jobs.get(each).state == "in_progress" for each in ids) == (2 if words is None else 1) or None
+            )
+        )
+        app.scheduler.run_after(0, "look")
+        engine.until(lambda: all(app.jobs.get(each).state == "success" for each in ids) or None)
+
+    assert list(seen["now"].values()) == ([] if words is None else [words])
+    assert look() == {}

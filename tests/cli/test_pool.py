@@ -76,3 +76,40 @@ def test_wrong_input_is_refused_with_what_is_right(shop: App, command: Command) 
     assert "at least 1" in command("pool", "set", "mail", "--starts-per-minute", "0").err
     assert "a pool's name is" in command("pool", "pause", "two words").err
     assert command("pool", "get", "mail", "-o", "json").json["limits"]["running"] is None
+
+
+def test_jobs_that_wait_say_what_their_pool_holds_back(shop: App, command: Command) -> None:
+    def errors() -> set[str]:
+        listed = command("job", "list", "--state", "pending", "--fields", "error").out
+        return set(listed.splitlines())
+
+    assert errors() == {""}
+    command("pool", "set", "mail", "--running", "0")
+    assert errors() == {"waits: pool 'mail' runs 0 of 0"}
+    command("pool", "set", "mail", "--running", "7", "--per-tenant", "0")
+    assert errors() == {"waits: pool 'mail' runs 0 of 0 for the tenant 'default'"}
+    command("pool", "pause", "mail")
+    assert errors() == {"waits: pool 'mail' is paused"}
+    waiting = shop.jobs.list(state="pending").jobs[0]
+    assert command("job", "get", waiting.id, "--fields", "error").out == "error\twaits: pool 'mail' is paused\n"
+    assert command("job", "get", waiting.id, "-o", "json").json["error"] is None
+    command("pool", "resume", "mail")
+    command("pool", "set", "mail", "--per-tenant", "none")
+    assert errors() == {""}
+
+
+def test_a_job_that_is_not_due_or_in_another_pool_does_not_wait_for_a_paused_one(shop: App, command: Command) -> None:
+    shop.scheduler.run_after(3600, "shop.send")
+    command("pool", "pause", "bulk")
+    command("pool", "pause", "mail")
+    listed = command("job", "list", "--state", "pending", "--fields", "error").out
+    assert sorted(listed.splitlines()) == ["", *["waits: pool 'mail' is paused"] * 2]
+
+
+def test_a_pool_that_nothing_has_is_perhaps_another_one(shop: App, command: Command) -> None:
+    note = "note: nothing here has the pool 'mial' yet; did you mean mail?\n"
+    assert command("pool", "get", "mial").err == note
+    assert command("pool", "pause", "mial").err == note
+    assert command("pool", "pause", "mail").err == ""
+    assert command("pool", "resume", "mial").err == ""  # it has a limit now, so it is known
+    assert command("pool", "set", "bulk", "--running", "5").err == ""

@@ -25,7 +25,7 @@ def reserve(ctx: MutationCtx, user: str) -> int:
     return len(user)
 
 
-@app.action
+@app.action(pool="slow")
 async def charge(ctx: ActionCtx, fails: bool) -> str:
     if fails:
         raise ConnectionError("card refused")
@@ -254,6 +254,25 @@ def test_what_cannot_be_meant_is_refused_with_what_is_right(shop: Path, command:
     assert (arguments.code, "user: field required" in arguments.err) == (2, True)
     assert "--timeout limits --wait" in command("workflow", "start", "app.onboard", "user=u", "--timeout", "1s").err
     assert command("workflow", "get", "w9").err == "error: no run 'w9'; list them with `evertick workflow list`\n"
+
+
+def test_a_duration_without_a_unit_starts_nothing(shop: Path, command: Command) -> None:
+    refused = command("workflow", "start", "app.onboard", "user=u", "--wait", "--timeout", "2")
+    assert (refused.code, refused.err) == (2, "error: '2' is not a duration; it has no unit: 2s is seconds\n")
+    command("migrate", "app.py")
+    assert command("workflow", "list", "-o", "json").json == []
+
+
+def test_a_history_says_what_a_step_waits_for(shop: Path, command: Command) -> None:
+    run_id = command("workflow", "start", "app.onboard", "user=ada", "--id", "w1").out.strip()
+    command("pool", "pause", "slow")
+    command("workflow", "signal", "w1", "verified", "now")
+    work(lambda app: any(event.job_id for event in app.workflows.history(run_id).events))
+    command("workflow", "history", run_id)
+    steps = [line.split("\t") for line in command("workflow", "history", run_id).out.splitlines()]
+    assert steps[2][:4] == ["3", "app.charge", "action", "waits: pool 'slow' is paused"]
+    command("pool", "resume", "slow")
+    work(lambda app: app.workflows.get(run_id).state == "success")
 
 
 def test_a_start_that_waits_says_first_which_run_it_is(shop: Path, command: Command) -> None:

@@ -57,6 +57,18 @@ def test_a_run_that_goes_on_or_failed_is_told_so(world: OpenWorld) -> None:
     assert "evertick job" in fails.fix
 
 
+def test_a_run_that_waits_for_its_pool_is_told_so(world: OpenWorld) -> None:
+    w = world(app)
+    app.schedules.create("s", when=every(minutes=1), do=tick)
+    app.pools.pause("default")
+    w.advance(61)
+
+    told = app.schedules.explain("s", minutes(1))
+
+    assert told.sentence.endswith("; waits: pool 'default' is paused")
+    assert chain(told)[-1] == "!ran"
+
+
 def test_the_cure_quotes_an_id_that_the_shell_would_split(world: OpenWorld) -> None:
     w = world(app)
     app.schedules.create("clear carts", when=every(minutes=1), do=nap.args(1))

@@ -18,7 +18,7 @@ from evertick.app.registry import TableRegistry
 from evertick.app.scheduling.job_builder import JobBuilder
 from evertick.base.clock import Clock
 from evertick.base.errors import DatabaseLocked, Misuse
-from evertick.base.ids import DEFAULT_TENANT, Entropy, TenantId, system_entropy, tenant_named
+from evertick.base.ids import DEFAULT_TENANT, Entropy, TenantId, pool_name, system_entropy, tenant_named
 from evertick.base.records.stored import storable
 from evertick.engine.runtime.metrics import Counters, JobLog
 from evertick.engine.runtime.settings import Settings
@@ -271,7 +271,12 @@ class App(Decorators, Opening):
             function.check()
 
     def sync_pools(self) -> None:
-        """Write the limits of pools whose declaration has changed, and log them; a worker does so at its start."""
+        """Write the limits of pools whose declaration has changed, and log them; a worker does so at its start.
+
+        Functions whose pool is perhaps misspelt are logged, too: those of a pool that is not declared, with a name like
+        a declared one's.
+        """
+        self.declared_pools.warn({each.name: pool_name(each.pool) for each in self.functions})
         if work := self.declared_pools.sync():
             self.declared_pools.log(self.environment.store.write(work))
 

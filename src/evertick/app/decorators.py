@@ -178,7 +178,8 @@ class Decorators:
 
         def register(handler: Any) -> Function[..., Any]:
             if isinstance(handler, Function):
-                raise RegistrationError(f"{handler.name} is registered already, as a {handler.kind.value}")
+                article = "an" if isinstance(handler, Action) else "a"
+                raise RegistrationError(f"{handler.name} is registered already, as {article} {handler.kind.value}")
             if not callable(handler):
                 raise RegistrationError(f"@app.{kind.kind.value} decorates a function, not {handler!r}")
             name, internal = options.get("name"), options.get("internal", False)

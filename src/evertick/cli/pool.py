@@ -7,6 +7,7 @@ import click
 
 from evertick.api.pools import PoolView
 from evertick.app.limits.pools import PoolOperations
+from evertick.app.registry import nearest_names
 from evertick.app.transacting import Work
 from evertick.cli.core.databases import db_option, now_of, open_database
 from evertick.cli.core.lazy import LazyGroup
@@ -79,8 +80,12 @@ _add(OPERATIONS.resume, "Let the jobs of a paused pool start again.")
 def _write(work: Callable[[], Work[PoolView]], db: str | None, out: OutputOptions, *, is_change: bool = True) -> None:
     chosen = out.columns(PoolView.names() if out.is_data else FIELDS, FIELDS)
     with open_database(db) as store:
+        known = {each.pool for each in store.view(OPERATIONS.list())}
         view = (store.write if is_change else store.view)(work())
         moment = out.moments(now_of(store))
+    if view.pool not in known and (near := nearest_names(view.pool, sorted(known))):
+        meant = " or ".join(near)
+        click.echo(f"note: nothing here has the pool {view.pool!r} yet; did you mean {meant}?", err=True)
     out.write_one(view.to_json(), _words(view, moment), chosen)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from evertick.app.functions.options import check_pool
 from evertick.base.errors import Misuse, RegistrationError
+from evertick.base.ids import DEFAULT_POOL
 from evertick.base.records.pools import NO_LIMITS, NUMBERS, PoolLimits
 from evertick.base.records.retry import RetryPolicy
 
@@ -63,6 +64,19 @@ class DeclaredPools:
     def sync(self) -> "Work[Mapping[str, PoolLimits]] | None":
         """Write the declarations that have changed; returns the limits that were written. None without declarations."""
         return self._sync if self._pools else None
+
+    def warn(self, pools: Mapping[str, str]) -> None:
+        """Log functions whose pool is not declared and has a name like a declared one's; `pools` is by function."""
+        import difflib
+        import logging  # a program that only registers functions does without
+
+        for function, pool in pools.items():
+            if pool in self._pools or pool == DEFAULT_POOL:
+                continue
+            if near := difflib.get_close_matches(pool, self._pools, n=3):
+                logging.getLogger("evertick.engine").warning(
+                    "%s is in the pool %s, which is not declared; did you mean %s?", function, pool, " or ".join(near)
+                )
 
     def log(self, written: Mapping[str, PoolLimits]) -> None:
         """Log the limits that were written."""

@@ -12,6 +12,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from evertick.api.reports import Answer, Check, Explanation, Missing
+from evertick.app.limits.waiting import pool_waits
 from evertick.app.schedules.blocked_runs import blocked_runs
 from evertick.app.schedules.views import occurrence_view
 from evertick.app.transacting import Work
@@ -254,8 +255,9 @@ def _of_run(chain: _Chain, found: OccurrenceRow) -> Explanation:
         return chain.with_rows(found, started, None)
     if job.state is JobState.PENDING:
         now = chain.operations.now()
+        waits = pool_waits(chain.transaction, [job], now)
         is_blocked = blocked([job], chain.transaction.workers_alive(now), now)
-        why = f"blocked: no live worker runs {job.name}" if is_blocked else "it waits for a worker"
+        why = f"blocked: no live worker runs {job.name}" if is_blocked else waits.get(job.id, "it waits for a worker")
         chain.stopped("ran", f"{why} (attempt {job.attempt + 1}, due {to_iso(job.due_at)})")
         return chain.with_rows(found, f"{started}; {why}", f"evertick job get {job.id}")
     chain.passed("ran", f"attempt {job.attempt} is running")

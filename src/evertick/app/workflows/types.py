@@ -110,7 +110,8 @@ class TypeOperations:
             return function.name, None
         if not getattr(function, "seen", True):
             return function.name, FunctionNotFound(f"no worker, job or schedule has a workflow {function.name!r}")
-        raise Misuse(f"{function.name} is a {function.kind.value}, not a workflow")
+        article = "an" if function.kind is FunctionKind.ACTION else "a"
+        raise Misuse(f"{function.name} is {article} {function.kind.value}, not a workflow")
 
 
 class _TypeSurface(Surface[TypeOperations]):

@@ -2,14 +2,17 @@
 
 import json
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from typing import Final
 
 import click
 
 from evertick.api.jobs import JobView
 from evertick.app.documents.tables import require_job_id
+from evertick.app.limits.waiting import pool_waits
 from evertick.app.paging import page_of_jobs
 from evertick.base.errors import Conflict, InvalidArguments, JobNotFound
 from evertick.base.ids import IdMaker, JobId, system_entropy
@@ -46,6 +49,7 @@ FURTHER = {
 
 LIMIT_DEFAULT = 50
 LIMIT_MAX = 100_000
+BLOCKED: Final = "blocked: no worker runs this function"
 
 
 class JobFinished(Conflict):
@@ -86,12 +90,12 @@ def _write_list(
     now = now_of(store)
     if where.blocked_at is not None:
         where = replace(where, blocked_at=now)
-    jobs, more, waits = store.view(lambda transaction: _page(transaction, where, limit, after, now))
+    jobs, more, held = store.view(lambda transaction: _page(transaction, where, limit, after, now))
     if not jobs and more is None:
         require_known(store, where)
     moment = out.moments(now)
-    views = [JobView.of(each, blocked=each.id in waits) for each in jobs]
-    shown = [_words(each, view, moment) for each, view in zip(jobs, views, strict=True)]
+    views = [JobView.of(each, blocked=held.get(each.id) == BLOCKED) for each in jobs]
+    shown = [_words(each, view, moment, held) for each, view in zip(jobs, views, strict=True)]
     out.write_rows([view.to_json() for view in views], shown, chosen)
     if not jobs and more is None and out.tells_of_nothing:
         click.echo("no jobs", err=True)
@@ -122,10 +126,10 @@ def _get_many(ids: list[JobId], db: str | None, out: OutputOptions) -> int:
         now = now_of(store)
         found = {job.id: job for job in store.view(lambda tx: tx.get_jobs(ids, tenant=chosen_tenant()))}
         jobs = [found[each] for each in dict.fromkeys(ids) if each in found]
-        waits = store.view(lambda transaction: blocked(jobs, transaction.workers_alive(now), now))
+        held = store.view(lambda transaction: _held(transaction, jobs, now))
     moment = out.moments(now)
-    views = [JobView.of(each, blocked=each.id in waits) for each in jobs]
-    shown = [_words(each, view, moment) for each, view in zip(jobs, views, strict=True)]
+    views = [JobView.of(each, blocked=held.get(each.id) == BLOCKED) for each in jobs]
+    shown = [_words(each, view, moment, held) for each, view in zip(jobs, views, strict=True)]
     out.write_rows([view.to_json() for view in views], shown, chosen)
     codes = [fail(str(no_job(each)), Exit.NOT_FOUND) for each in dict.fromkeys(ids) if each not in found]
     return Exit.PARTLY if codes and jobs else max(codes, default=Exit.OK)
@@ -136,14 +140,14 @@ def _get_one(job_id: str, db: str | None, out: OutputOptions) -> None:
     with open_database(db) as store:
         found = found_in(store, job_id)
         now = now_of(store)
-        waits = store.view(lambda transaction: blocked([found], transaction.workers_alive(now), now))
-    view = JobView.of(found, blocked=bool(waits))
+        held = store.view(lambda transaction: _held(transaction, [found], now))
+    view = JobView.of(found, blocked=held.get(found.id) == BLOCKED)
     relative, exact = out.moments(now), OutputOptions(time_style="iso").moments(now)
 
     def moment(at: datetime | None) -> str:
         return f"{exact(at)} ({relative(at)})" if at is not None and out.is_table else exact(at)
 
-    out.write_one(view.to_json(), _words(found, view, moment), chosen)
+    out.write_one(view.to_json(), _words(found, view, moment, held), chosen)
     trace = None if view.error is None else view.error.get("traceback")
     if trace and out.tells_of_nothing and out.fields is None:
         click.echo(f"\n{printable_lines(trace)}")
@@ -214,13 +218,20 @@ def cancel_all(filters: JobFilters, yes: bool, db: str | None) -> None:
 
 def _page(
     transaction: Transaction, where: JobFilter, limit: int, after: JobId | None, now: Instant
-) -> tuple[list[Job], str | None, set[JobId]]:
-    """The newest jobs, where to go on, and which of them no live worker can run."""
+) -> tuple[list[Job], str | None, dict[JobId, str]]:
+    """The newest jobs, where to go on, and why those wait that are due."""
     jobs, more = page_of_jobs(transaction, where, limit=limit, after=after, newest_first=True)
-    return jobs, more, blocked(jobs, transaction.workers_alive(now), now)
+    return jobs, more, _held(transaction, jobs, now)
 
 
-def _words(job: Job, view: JobView, moment: MomentWriter) -> dict[str, str]:
+def _held(transaction: Transaction, jobs: Sequence[Job], now: Instant) -> dict[JobId, str]:
+    """Why jobs wait that are due: no live worker runs them, or their pool has no room."""
+    return pool_waits(transaction, jobs, now) | dict.fromkeys(
+        blocked(jobs, transaction.workers_alive(now), now), BLOCKED
+    )
+
+
+def _words(job: Job, view: JobView, moment: MomentWriter, held: Mapping[JobId, str]) -> dict[str, str]:
     """A job as text."""
     words = words_of(view, moment)
     words["args"] = json_text(json.loads(job.args))
@@ -234,8 +245,8 @@ def _words(job: Job, view: JobView, moment: MomentWriter) -> dict[str, str]:
         words["state"] = f"{job.state.value} (cancel requested)"
     elif job.state is JobState.IN_PROGRESS and job.error is not None and job.error.value.type == STUCK:
         words["state"] = f"{job.state.value} (stuck)"
-    if view.blocked:
-        words["error"] = "blocked: no worker runs this function"
+    if job.id in held:
+        words["error"] = held[job.id] if view.blocked or job.error is None else f"{held[job.id]}; {words['error']}"
     return words
 
 

@@ -1,12 +1,15 @@
 """`evertick workflow history`: what a run has done, as a timeline in the terminal or as data."""
 
 import shutil
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import click
 
 from evertick.api.workflows import RunHistory, RunStep, RunView
+from evertick.app.limits.waiting import pool_waits
 from evertick.app.workflows.operations import has_ended
+from evertick.base.ids import JobId
 from evertick.base.instants import Instant, from_datetime
 from evertick.base.records.jobs import JobError
 from evertick.base.records.journal import CallKind
@@ -50,14 +53,15 @@ def _write(session: RunSession, run_id: str, limit: int, out: OutputOptions) -> 
         for event in found.events:
             out.write_json(event.to_json())
     elif not out.is_none:
-        _draw(run, found, limit, out, session.now)
+        _draw(run, found, limit, out, session)
 
 
-def _draw(run: RunView, found: RunHistory, limit: int, out: OutputOptions, now: Instant) -> None:
+def _draw(run: RunView, found: RunHistory, limit: int, out: OutputOptions, session: RunSession) -> None:
     """Write the steps for people: with bars where columns are aligned."""
     steps = found.steps()
     last, fields = steps[-limit:], list(FIELDS)
-    shown = [_words(step, run) for step in last]
+    held, now = _held(session, last), session.now
+    shown = [_words(step, run, held) for step in last]
     if out.is_table:
         click.echo(_headline(run, out, now))
         width = max(BAR_MIN, min(BAR_MAX, shutil.get_terminal_size().columns - WORDS_WIDTH))
@@ -72,12 +76,23 @@ def _draw(run: RunView, found: RunHistory, limit: int, out: OutputOptions, now: 
         click.echo("no steps" if has_ended(run) else "no steps yet", err=True)
 
 
-def _words(step: RunStep, run: RunView) -> dict[str, str]:
+def _held(session: RunSession, steps: Sequence[RunStep]) -> dict[JobId, str]:
+    """Why the jobs of steps wait that are due: their pool has no room."""
+    ids = [step.job_id for step in steps if step.outcome == "running" and step.job_id is not None]
+    if not ids:
+        return {}
+    tenant = session.runs.tenant
+    return session.read(lambda tx: pool_waits(tx, tx.get_jobs(ids, tenant=tenant), session.now))
+
+
+def _words(step: RunStep, run: RunView, held: Mapping[JobId, str]) -> dict[str, str]:
     """A step as text. Times are exact: that of a step is read beside others."""
     words = words_of(step, OutputOptions(time_style="iso").moments(Instant(0)))
     words["duration"] = "" if step.duration_ms is None else length(step.duration_ms)
     if step.outcome == "running":
         waits = "waits" if step.kind in WAITING else "runs"
+        if step.job_id is not None:
+            waits = held.get(step.job_id, waits)
         words["outcome"] = "not ended" if has_ended(run) else waits
     elif step.error is not None:
         said = error_line(JobError(step.error["type"], step.error["message"]))

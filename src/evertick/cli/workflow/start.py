@@ -58,7 +58,7 @@ def start(workflow: str, how: StartFlags, out: OutputOptions) -> int:
     """
     if how.timeout is not None and not how.wait:
         raise click.UsageError("--timeout limits --wait")
-    given = given_arguments(how.json_words, how.json_file)
+    limit_s, given = _seconds(how.timeout), given_arguments(how.json_words, how.json_file)
     out.columns(RunView.names(), ())
     with opened(workflow, how.app_file, how.db) as (app, store):
         session = session_on(store)
@@ -69,7 +69,7 @@ def start(workflow: str, how: StartFlags, out: OutputOptions) -> int:
         if how.wait:
             if run_id != there:
                 click.echo(f"started {run_id}; it goes on if this command ends", err=True)
-            return _wait(session, run_id, how.timeout, out)
+            return _wait(session, run_id, limit_s, out)
         _say_if_alone(session)
         if out.is_data or out.fields is not None:
             write_run(session, session.read(session.runs.get(run_id)), out)
@@ -87,8 +87,9 @@ def wait(run_id: str, timeout: str | None, db: str | None, out: OutputOptions) -
     Exit code: 0 if it succeeded, 1 if it failed or was canceled, 8 if it did not end in time.
     """
     out.columns(RunView.names(), ())
+    limit_s = _seconds(timeout)
     with open_runs(db) as session:
-        return _wait(session, run_id, timeout, out)
+        return _wait(session, run_id, limit_s, out)
 
 
 # -- helpers
@@ -110,9 +111,14 @@ def _run_with_the_key(session: RunSession, how: StartFlags) -> str | None:
     return session.read(lambda transaction: transaction.find_unfinished_key(key, tenant=chosen_tenant()))
 
 
-def _wait(session: RunSession, run_id: str, timeout: str | None, out: OutputOptions) -> int:
+def _seconds(timeout: str | None) -> float:
+    """How long to wait. Raises InvalidSpec."""
+    return float("inf") if timeout is None else window(timeout).total_seconds()
+
+
+def _wait(session: RunSession, run_id: str, limit_s: float, out: OutputOptions) -> int:
     """Wait for the end of a run and write it; returns the exit code."""
-    deadline = time.monotonic() + (float("inf") if timeout is None else window(timeout).total_seconds())
+    deadline = time.monotonic() + limit_s
     run = session.read(session.runs.get(run_id))
     if not has_ended(run):
         _say_if_alone(session)

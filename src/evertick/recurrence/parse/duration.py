@@ -52,7 +52,8 @@ def parse_nanoseconds(text: str, *, temporal: bool = False) -> int:
         sizes = (_UNITS[unit] for unit in "wdhms")
         total = sum(int(n) * size for n, size in zip(iso.groups(), sizes, strict=True) if n)
     else:
-        raise InvalidSpec(f"{shown(text)} is not a duration; {_HINT}")
+        unit = f"it has no unit: {text}s is seconds" if text.isascii() and text.isdigit() else _HINT
+        raise InvalidSpec(f"{shown(text)} is not a duration; {unit}")
     if total > _LONGEST:
         raise InvalidSpec(f"the duration {shown(text)} is longer than 10,000 years")
     return total
