@@ -255,7 +255,9 @@ def test_workers_with_different_zone_data_are_warned_about(
     first, second, third = (App("zones", database_url=postgres_url) for _ in range(3))
     first.migrate()
     monkeypatch.setattr(registration, "zone_data_source", lambda: "2026a")
+    store = first.environment.store
     with first.running(), second.running():
+        until(lambda: len(store.read(lambda tx: tx.workers_alive(SystemClock().now()))) == 2)
         assert "time zone data" not in caplog.text
         monkeypatch.setattr(registration, "zone_data_source", lambda: "2026b")
         with third.running():

@@ -55,7 +55,7 @@ class ActionAttempt:
             error = FunctionTimeout()
             error.__cause__ = canceled
         except BaseException as raised:
-            if is_interrupt(raised) or (isinstance(raised, GeneratorExit) and not _is_current(task)):
+            if is_interrupt(raised) or (type(raised) is GeneratorExit and not _is_current(task)):
                 raise
             error = FunctionTimeout() if supervision.is_over else raised
         finally:
