@@ -1,12 +1,17 @@
-"""How the places of a claim are divided among tenants and queues, as a table: no store, no clock."""
+"""How the places of a claim are divided among tenants and queues, and how many there are, as tables."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
-from evertick.base.ids import QueueId, TenantId
-from evertick.engine.jobs.tenant_fairness import divide, levelled
+from evertick import App, MutationCtx, Settings
+from evertick.base.ids import JobId, QueueId, TenantId
+from evertick.base.instants import Instant
+from evertick.base.records.jobs import Claim, FunctionKind
+from evertick.engine.jobs.tenant_fairness import BatchSize, divide, levelled
 from evertick.store.contract.claims import Head
+from evertick.testing import World
 
 
 def heads(**ranks: int) -> list[Head]:
@@ -52,3 +57,59 @@ def test_tenants_share_first_and_then_the_queues_of_each(
     divided = divide(found, room, running=running, served=served)  # type: ignore[arg-type]
 
     assert {f"{share.head.tenant}{share.head.queue}": share.limit for share in divided} == shares
+
+
+def claims(**jobs: int) -> list[Claim]:
+    """So many claims of each tenant."""
+    rest: tuple[Any, ...] = (FunctionKind.MUTATION, "f", "{}", Instant(0), 1, 0, 0, None, None, None)
+    return [Claim(JobId("j"), TenantId(name), *rest) for name, count in jobs.items() for _ in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("claimed", "is_small"),
+    [
+        ({}, False),
+        ({"a": 64}, False),
+        ({"a": 63, "b": 1}, True),
+        ({"a": 31, "b": 31, "c": 2}, True),
+        ({"a": 32, "b": 32}, False),
+        ({"a": 3, "b": 1}, False),  # each has few
+        ({"a": 8, "b": 3}, True),
+    ],
+)
+def test_a_batch_is_smaller_while_tenants_with_few_jobs_wait_beside_one_with_many(
+    claimed: dict[str, int], is_small: bool
+) -> None:
+    size = BatchSize(64)
+    begin = Instant(5_000)
+
+    size.note(claims(**claimed), begin)
+
+    assert size.jobs(begin) == (16 if is_small else 64)
+    assert size.is_filled(claims(a=64), begin) is not is_small
+    assert size.jobs(Instant(begin + 1_000)) == 64
+    assert size.jobs(Instant(begin - 1)) == 64  # the clock was set back
+
+
+def test_a_job_that_is_new_waits_for_less_than_a_full_batch_of_another_tenant() -> None:
+    app = App("shares", settings=Settings(batch=64))
+    order: list[str] = []
+
+    @app.mutation
+    def bulk(ctx: MutationCtx) -> None:
+        order.append("b")
+
+    @app.mutation
+    def few(ctx: MutationCtx, more: int) -> None:
+        order.append("F")
+        if more:
+            ctx.scheduler.run_after(0, few, more - 1)
+
+    with World(app) as world:
+        app.tenant("large").scheduler.run_after_many(0, [bulk.args()] * 500)
+        app.tenant("small").scheduler.run_after(0, few, 5)
+        world.drain()
+
+    between = [len(each) for each in "".join(order).split("F")]
+    assert len(between) == 7
+    assert max(between[1:-1]) <= 16

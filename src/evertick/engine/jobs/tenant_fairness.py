@@ -4,16 +4,29 @@ Every tenant gets an equal share of what is running and claimed together; what o
 next pass. Where there are fewer places than tenants, those that run least come first, then those that were served
 longest ago. Within a tenant the places are divided among its queues, those whose first job has waited longest first.
 
+A job that has just been scheduled waits for the batch that runs, and then for its own. So while tenants with few jobs
+are served beside one with many, batches of mutations are smaller. A tenant that is alone would pay for it with more
+commits, and gets full ones.
+
 Pure: `divide` is told what runs and who was served when, `left_behind` what was claimed.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from heapq import heapify, heapreplace
+from typing import Final
 
 from evertick.base.ids import TenantId
+from evertick.base.instants import SECOND_MS, Instant
 from evertick.base.records.jobs import Claim
 from evertick.store.contract.claims import Head, Share
+
+SHARE: Final = 4
+"""A batch beside others' jobs is so many times smaller."""
+LARGE: Final = 8
+"""A tenant with so great a part of a full batch has many due jobs: an eighth."""
+KEPT_MS: Final = SECOND_MS
+"""How long batches stay small after the last one that tenants with few jobs shared."""
 
 
 def divide(
@@ -70,3 +83,34 @@ def levelled(room: int, running: Sequence[int]) -> list[int]:
 
 def _by_rank(head: Head) -> tuple[int, int]:
     return (head.rank, head.queue)
+
+
+class BatchSize:
+    """The size of a worker's next batch. `full` is the setting `batch`."""
+
+    def __init__(self, full: int) -> None:
+        self._full = full
+        self._small_until = Instant(0)
+
+    def jobs(self, now: Instant) -> int:
+        """How many jobs to claim."""
+        return max(1, self._full // SHARE) if self._is_small(now) else self._full
+
+    def is_filled(self, claims: Sequence[Claim], now: Instant) -> bool:
+        """Whether more jobs than those of a large batch may be due, so that it is worth claiming ahead.
+
+        A small batch is not: what is claimed ahead would delay what is new.
+        """
+        return len(claims) == self._full and not self._is_small(now)
+
+    def note(self, claims: Sequence[Claim], now: Instant) -> None:
+        """See from a claim whether a tenant has many due jobs, and others few.
+
+        Where all have few, a job that is new is in the next batch with all of them.
+        """
+        shares = Counter(claim.tenant for claim in claims).values()
+        if len(shares) > 1 and max(shares) >= max(2, self._full // LARGE) and min(shares) * 2 < max(shares):
+            self._small_until = Instant(now + KEPT_MS)
+
+    def _is_small(self, now: Instant) -> bool:
+        return self._small_until - KEPT_MS <= now < self._small_until

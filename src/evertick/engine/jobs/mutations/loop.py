@@ -23,6 +23,7 @@ from evertick.engine.jobs.actions import ActionLoop
 from evertick.engine.jobs.claims import BYTES_MAX, Claimed, Claims, Room, give_back
 from evertick.engine.jobs.mutations.batch import Batch, Result
 from evertick.engine.jobs.mutations.recovery import BatchRunner
+from evertick.engine.jobs.tenant_fairness import BatchSize
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.executors import Work
 from evertick.engine.runtime.loop import Loop
@@ -57,6 +58,7 @@ class MutationLoop(Loop):
         self._aside: dict[asyncio.Task[Any], list[Claim]] = {}
         """Slow batches that run on beside the others."""
         self._suspect_waits = False
+        self._size = BatchSize(deps.settings.batch)
 
     def poke(self) -> None:
         """Look again at once, for new tenants too."""
@@ -118,6 +120,7 @@ class MutationLoop(Loop):
 
         def begin(claimed: Claimed) -> Work[list[Result]] | None:
             heard.append(claimed)
+            self._size.note(claimed.claims, self._deps.clock.now())
             if not claimed.claims or self._claims_ahead(claimed, worker_id):
                 return None
             batch = Batch(claimed.claims, worker_id)
@@ -147,6 +150,7 @@ class MutationLoop(Loop):
                 ahead.cancel()
                 raise
             claimed = await ahead
+            self._size.note(claimed.claims, self._deps.clock.now())
             if claimed.suspect_is_due is not None:
                 suspect_is_due = claimed.suspect_is_due
         await self._run(claimed.claims, worker_id)
@@ -158,7 +162,7 @@ class MutationLoop(Loop):
             return False
         # Under an identity whose lease was lost, whatever is claimed is taken away at once, and counts a crash.
         may_claim = not self.stopping and worker_id == self._worker_id()
-        return may_claim and len(claimed.claims) == self._deps.settings.batch
+        return may_claim and self._size.is_filled(claimed.claims, self._deps.clock.now())
 
     async def _claim(self, worker_id: WorkerId, runs: list[Claim]) -> Claimed:
         with self._claims.watching():
@@ -169,7 +173,7 @@ class MutationLoop(Loop):
         """Claim a batch beside the claims `runs` and what was set aside."""
         clock, held = self._deps.clock, [*runs, *self._held_aside]
         size = sum(size_of(claim.args) for claim in held)
-        room = Room(jobs=self._deps.settings.batch, bytes=BYTES_MAX - size)
+        room = Room(jobs=self._size.jobs(clock.now()), bytes=BYTES_MAX - size)
         return lambda transaction: self._claims.due(transaction, worker_id, now=clock.now(), room=room)
 
     # -- slow batches
