@@ -35,6 +35,8 @@ PUBLIC_MODULES = (
     "evertick.documents",
     "evertick.errors",
     "evertick.metrics",
+    "evertick.integrations.asgi",
+    "evertick.integrations.logs",
     "evertick.recurrence",
     "evertick.testing",
 )
@@ -56,6 +58,7 @@ NAVIGATION = {
         "guide/tenants",
         "guide/idempotency",
         "guide/testing",
+        "guide/integrations",
         "guide/deploying",
         "guide/troubleshooting",
     ],

@@ -19,6 +19,8 @@ MODULES: Final = (
     "evertick.recurrence",
     "evertick.errors",
     "evertick.metrics",
+    "evertick.integrations.asgi",
+    "evertick.integrations.logs",
     "evertick.testing",
 )
 HEAD: Final = """\

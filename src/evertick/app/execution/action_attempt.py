@@ -11,7 +11,7 @@ from evertick.app.environment import Environment
 from evertick.app.execution.contexts import ActionCtx, Caller, SyncActionCtx
 from evertick.app.execution.supervision import supervise_task, supervise_thread
 from evertick.app.functions.function import Function
-from evertick.app.run.run import Run
+from evertick.app.run.run import Run, as_current
 from evertick.base.forks import end_if_forked
 from evertick.base.outcomes import Canceled, Outcome, Raised, Returned
 from evertick.base.records.jobs import Claim, Stop
@@ -45,7 +45,8 @@ class ActionAttempt:
         try:
             args, kwargs = self.function.decode_args(self.claim.args)
             ctx = ActionCtx(self.environment, self.run, self.caller)
-            result = await _in_this_process(self.function.handler(ctx, *args, **kwargs))
+            with as_current(self.run):
+                result = await _in_this_process(self.function.handler(ctx, *args, **kwargs))
             if not supervision.is_over:
                 return Returned(self.encoded(result))
             error: BaseException = FunctionTimeout()
@@ -75,7 +76,8 @@ class ActionAttempt:
                 args, kwargs = self.function.decode_args(self.claim.args)
                 ctx = SyncActionCtx(self.environment, self.run, self.caller)
                 call = self.environment.time_limits.call
-                result = call(self.limit_ms, self.function.handler, ctx, *args, **kwargs)
+                with as_current(self.run):
+                    result = call(self.limit_ms, self.function.handler, ctx, *args, **kwargs)
                 return Returned(self.encoded(result))
             except BaseException as error:  # a KeyboardInterrupt too: no Ctrl-C reaches this thread
                 if type(error) is FunctionTimeout and self.running.asked is Stop.FORCE and not supervision.is_over:

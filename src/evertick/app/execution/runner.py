@@ -5,8 +5,7 @@ neither: they pass through, so that the engine runs the function again and they 
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -17,7 +16,7 @@ from evertick.app.execution.failures import raised_by
 from evertick.app.execution.keyed_calls import KeyedCall
 from evertick.app.execution.workflow_runs import WorkflowRuns, not_called
 from evertick.app.functions.function import Action, Function, Mutation, Query
-from evertick.app.run.run import Run, TransactionRun
+from evertick.app.run.run import FunctionRaised, Run, TransactionRun, as_current, unwrapped
 from evertick.base.errors import (
     FunctionNotFound,
     Misuse,
@@ -46,23 +45,6 @@ T = TypeVar("T")
 
 CALLS_AT_A_TIME: Final = 4
 """Calls of one action that wait in threads; the others that it has gathered wait in the event loop."""
-
-
-class _FunctionRaised(Exception):
-    """Carries an error that a called function has raised by itself past those that try a transaction again."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(str(error))
-        self.error = error
-
-
-@contextmanager
-def _unwrapped() -> Iterator[None]:
-    """Around a call of a mutation: raise what it has raised by itself."""
-    try:
-        yield
-    except _FunctionRaised as raised:
-        raise raised.error from raised.error.__cause__
 
 
 class Execution(WorkflowRuns):
@@ -108,7 +90,8 @@ class Execution(WorkflowRuns):
         try:
             args, kwargs = function.decode_args(claim.args)
             limit_ms = self._limit_ms(function) if step is None else self._step_limit_ms(function, step)
-            result = self._e.time_limits.call(limit_ms, function.handler, ctx, *args, **kwargs)
+            with as_current(run):
+                result = self._e.time_limits.call(limit_ms, function.handler, ctx, *args, **kwargs)
             ctx.end_session(keep=True)
             run.unit.close()
             outcome: Outcome = Returned(function.encode_result(result))
@@ -164,7 +147,7 @@ class Execution(WorkflowRuns):
             return self._call_action_now(function, args, kwargs, run)
         encoded = function.encode_args(args, kwargs)
         if isinstance(function, Mutation):
-            with _unwrapped():
+            with unwrapped():
                 return self.transact(self._mutation_work(function, encoded, run))
         question = self._query_work(function, encoded, run)
         return current_guard().run_inside(lambda: self._e.store.read(question))
@@ -182,7 +165,7 @@ class Execution(WorkflowRuns):
         encoded = function.encode_args(args, kwargs)
         if isinstance(function, Mutation):
             change = self._mutation_work(function, encoded, run)
-            with _unwrapped():
+            with unwrapped():
                 return await retry_conflicts_async(lambda: in_thread(lambda: store.write(change)), e.entropy)
         question = self._query_work(function, encoded, run)
         return await in_thread(lambda: store.read(question))
@@ -200,7 +183,7 @@ class Execution(WorkflowRuns):
         Raises IdempotencyConflict if the key was used with another function or other arguments.
         """
         work = self._keyed_work(function, args, kwargs, key)
-        with _unwrapped():
+        with unwrapped():
             try:
                 result = self.transact(work)
             except OutcomeUnknown:
@@ -211,7 +194,7 @@ class Execution(WorkflowRuns):
         """As `call_once`, without blocking the event loop."""
         e = self._e
         write = partial(e.store.write, self._keyed_work(function, args, kwargs, key))
-        with _unwrapped():
+        with unwrapped():
             try:
                 result = await retry_conflicts_async(lambda: e.executors.call(write), e.entropy)
             except OutcomeUnknown:
@@ -261,13 +244,14 @@ class Execution(WorkflowRuns):
             ctx = MutationCtx(self._e, run)
             args, kwargs = function.decode_args(encoded)
             try:
-                result = self._in_time(function, lambda: run_in_frame(function, ctx, args, kwargs))
+                with as_current(run):
+                    result = self._in_time(function, lambda: run_in_frame(function, ctx, args, kwargs))
             except Exception as error:
                 internal = unit.explain(error)
                 if internal is not None:
                     raise internal from error
                 if isinstance(error, WriteConflict | OutcomeUnknown):
-                    raise _FunctionRaised(error) from error  # a real one would be tried again
+                    raise FunctionRaised(error) from error  # a real one would be tried again
                 raise
             finally:
                 run.unit.close()
@@ -287,7 +271,8 @@ class Execution(WorkflowRuns):
             run = self._transaction_run(function, origin, FunctionUnit(UnitOfWork(transaction)))
             ctx = QueryCtx(self._e, run)
             args, kwargs = function.decode_args(encoded)
-            result = self._in_time(function, lambda: run_reading(function, ctx, args, kwargs))
+            with as_current(run):
+                result = self._in_time(function, lambda: run_reading(function, ctx, args, kwargs))
             run.close()
             return result
 
@@ -310,7 +295,8 @@ class Execution(WorkflowRuns):
         async def in_time() -> Any:
             try:
                 async with asyncio.timeout(limit_s) as timeout:
-                    return await function.handler(ActionCtx(self._e, run, self), *args, **kwargs)
+                    with as_current(run):
+                        return await function.handler(ActionCtx(self._e, run, self), *args, **kwargs)
             except TimeoutError:
                 if timeout.expired():
                     raise TimeoutError(self._over_time(function)) from None
@@ -321,9 +307,10 @@ class Execution(WorkflowRuns):
     def _plain_action(self, function: Action[..., Any], run: Run, args: Any, kwargs: Any) -> Any:
         """As `_awaited_action`, for an action that is a plain `def`."""
         ctx = SyncActionCtx(self._e, run, self)
-        if function.timeout_ms is None:
-            return function.handler(ctx, *args, **kwargs)
-        return self._in_time(function, lambda: function.handler(ctx, *args, **kwargs))
+        with as_current(run):
+            if function.timeout_ms is None:
+                return function.handler(ctx, *args, **kwargs)
+            return self._in_time(function, lambda: function.handler(ctx, *args, **kwargs))
 
     def _in_time(self, function: Function[..., Any], call: Callable[[], T]) -> T:
         """Call a plain function. Raises TimeoutError when its time is over, FunctionTimeout when its caller's is: that

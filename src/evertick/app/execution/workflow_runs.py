@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from evertick.app.environment import Environment
 from evertick.app.functions.function import Function
 from evertick.app.run.run import Run as FunctionRun
+from evertick.app.run.run import as_current
 from evertick.base.errors import Misuse
 from evertick.base.instants import Instant
 from evertick.base.outcomes import TIMED_OUT, Outcome, Raised
@@ -36,7 +37,12 @@ class WorkflowRuns:
             ref = claim.schedule
             occurrence = None if ref is None else scheduled_run(ref.value, function.decode_result)
             step = Step(run, function, schedule=occurrence)
-            return function.encode_result(await function.handler(step, *args, **kwargs))
+            now, attempt = self._e.clock.now(), claim.failures + 1
+            logged_as = FunctionRun(
+                clock=self._e.clock, name=claim.name, tenant=claim.tenant, now=now, job_id=claim.id, attempt=attempt
+            )
+            with as_current(logged_as):
+                return function.encode_result(await function.handler(step, *args, **kwargs))
 
         return body
 

@@ -14,11 +14,11 @@ _logger: Final = logging.getLogger("evertick.functions")
 class RunLog:
     """`ctx.log`: debug, info, warning and error, with %-style arguments as in `logging`."""
 
-    __slots__ = ("_clock", "_log", "_where")
+    __slots__ = ("_clock", "_log", "where")
 
     def __init__(self, where: Mapping[str, object], clock: Clock, log: AttemptLog) -> None:
-        self._where = where
-        """What the records of `logging` carry: `function`, and `job_id` and `attempt` where a job runs."""
+        self.where = where
+        """What the records of `logging` carry: `function`, `tenant`, and `job_id` and `attempt` where a job runs."""
         self._clock = clock
         self._log = log
 
@@ -40,7 +40,7 @@ class RunLog:
 
     def _write(self, level: int, message: str, args: tuple[object, ...]) -> None:
         text = _line(message, args)
-        _logger.log(level, "%s", text, extra=self._where)
+        _logger.log(level, "%s", text, extra=self.where)
         self._log.write(self._clock.now(), logging.getLevelName(level).lower(), storable(text))
 
 

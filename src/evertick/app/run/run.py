@@ -1,8 +1,10 @@
 """Runs: what belongs to one run of a function, and to everything it calls inside the same transaction."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from evertick.app.functions.limits import Budget
 from evertick.base.clock import Clock
@@ -50,11 +52,21 @@ class Run:
             from evertick.app.run.logs import RunLog  # loads `logging`, which programs that only register do not need
 
             self.lines = self.lines or AttemptLog()
-            where: dict[str, object] = {"function": self.name}
-            if (job_id := self.job_id or self.origin_id) is not None:
-                where |= {"job_id": job_id, "attempt": self.attempt}
-            self._log = RunLog(where, self.clock, self.lines)
+            self._log = RunLog(self.where, self.clock, self.lines)
         return self._log
+
+    @property
+    def where(self) -> Mapping[str, object]:
+        """What a record of `logging` says of the run: `function`, `tenant`, and `job_id` and `attempt` of a job.
+
+        A function that another one calls logs as its caller.
+        """
+        if self._log is not None:
+            return self._log.where
+        where: dict[str, object] = {"function": self.name, "tenant": self.tenant}
+        if (job_id := self.job_id or self.origin_id) is not None:
+            where |= {"job_id": job_id, "attempt": self.attempt}
+        return where
 
 
 @dataclass(slots=True, kw_only=True)
@@ -83,3 +95,44 @@ class TransactionRun(Run):
             for line in self._budget.warnings():
                 self.log.warning(line)
         return () if self.lines is None else self.lines.unstored()
+
+
+_current: Final[ContextVar[Run | None]] = ContextVar("evertick_run", default=None)
+
+
+def current_run() -> Run | None:
+    """The run whose function runs in this thread or task; None outside of functions."""
+    return _current.get()
+
+
+class as_current:
+    """`with as_current(run):` around a call of the user's function."""
+
+    __slots__ = ("_run", "_token")
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def __enter__(self) -> None:
+        self._token = _current.set(self._run)
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(ValueError):  # a task that is thrown away is closed in another context
+            _current.reset(self._token)
+
+
+class FunctionRaised(Exception):
+    """Carries an error that a called function has raised by itself past those that try a transaction again."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+@contextmanager
+def unwrapped() -> Iterator[None]:
+    """Around a call of a mutation: raise what it has raised by itself."""
+    try:
+        yield
+    except FunctionRaised as raised:
+        raise raised.error from raised.error.__cause__

@@ -1,0 +1,77 @@
+"""Standard logging with job ids: each record that is written inside a running function says which job writes it.
+
+    handler = logging.StreamHandler()
+    handler.addFilter(JobFilter())
+    handler.setFormatter(JsonFormatter())
+    logging.basicConfig(handlers=[handler], level="INFO")
+
+The loggers may be anyone's: your own, a library's, the root. Put the filter on the handlers: a filter of a logger does
+not see the records of the loggers below it.
+"""
+
+import json
+import logging
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from evertick.app.run.run import current_run
+
+__all__ = ["JobFilter", "JsonFormatter"]
+
+FIELDS: Final = ("job_id", "function", "attempt", "tenant")
+_STANDARD: Final = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
+
+
+class JobFilter(logging.Filter):
+    """Adds `job_id`, `function`, `attempt` and `tenant` to every record, and lets all of them pass.
+
+    They are those of the function that runs in this thread or task: a query, mutation or action, `def` or `async def`,
+    or a workflow's code. Threads that a function starts itself are outside, unless they run in a copy of its context
+    (`asyncio.to_thread` does). In a function that was called and not scheduled `job_id` and `attempt` are None; outside
+    of functions all four are. A value that the record has already stays.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Complete the record; returns True."""
+        run = current_run()
+        where: Mapping[str, object] = {} if run is None else run.where
+        for name in FIELDS:
+            if name not in record.__dict__:
+                setattr(record, name, where.get(name))
+        return True
+
+
+class JsonFormatter(logging.Formatter):
+    """`{"time", "level", "logger", "message", ...}` with every extra value of the record, on one line.
+
+    As `evertick worker --log-format json` writes them. What a `JobFilter` has left at None is not written.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as one line of JSON."""
+        entry: dict[str, Any] = {
+            "time": time_of(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        entry |= extras_of(record)
+        if record.exc_info:
+            entry["exception"] = self.formatException(record.exc_info)
+        return json.dumps(entry, default=str)
+
+
+def extras_of(record: logging.LogRecord) -> dict[str, Any]:
+    """What a record carries beside the standard attributes."""
+    return {
+        key: value
+        for key, value in vars(record).items()
+        if key not in _STANDARD and not (value is None and key in FIELDS)
+    }
+
+
+def time_of(record: logging.LogRecord) -> str:
+    """When a record was written: ISO 8601, UTC, in milliseconds."""
+    moment = datetime.fromtimestamp(record.created, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

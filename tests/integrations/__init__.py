@@ -1,0 +1,1 @@
+"""Evertick inside web frameworks, Django, pytest and the standard library's logging."""
