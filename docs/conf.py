@@ -56,6 +56,7 @@ NAVIGATION = {
         "guide/workflows",
         "guide/choosing",
         "guide/tenants",
+        "guide/http-api",
         "guide/idempotency",
         "guide/testing",
         "guide/integrations",

@@ -15,7 +15,7 @@ from evertick.base.records.tenants import TenantLimits, TenantUsage
 from evertick.engine.jobs.claims import Claims, Room
 from evertick.engine.runtime.settings import Settings
 from evertick.store.contract.store import Isolation, Transaction
-from evertick.store.transaction.tenants import SqlTenants
+from evertick.store.transaction.limits.tenants import SqlTenants
 from evertick.testing import World
 from tests.app.conftest import OpenApp
 from tests.app.engine import PATIENCE_S, Engine

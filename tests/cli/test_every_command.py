@@ -39,6 +39,7 @@ NO_FILE = "there is no file nowhere.py"
 NO_JOB = "no job job_01a204c0744f0008f37b7db4c446"
 CHILDREN = "test_the_children_of_a_run_are_listed"
 STARTED = "test_a_run_is_started_signaled_and_waited_for"
+TOKENS = "test_a_token_is_made_listed_replaced_and_revoked"
 UNKNOWN = "job_01a204c0744f0008f37b7db4c446"
 
 ROWS = {
@@ -106,6 +107,11 @@ ROWS = {
     "pool resume": Row("mail", "", 2, "Missing argument", ("pool",)),
     "worker run": Row("", "nowhere.py", 2, NO_FILE, elsewhere="test_worker:test_it_runs_jobs_and_logs_json"),
     "worker list": Row("", "--fields nope", 2, "nope", ("id", "alive")),
+    "serve": Row("", "nowhere.py", 2, NO_FILE, elsewhere="test_serve:test_it_serves_runs_jobs_and_ends_cleanly"),
+    "token create": Row("me --scope edit", "me --scope root", 2, "root", ("secret", "scope")),
+    "token list": Row("", "--fields nope", 2, "nope", elsewhere=f"test_token:{TOKENS}"),
+    "token revoke": Row("", "none", 3, "no token 'none'", elsewhere=f"test_token:{TOKENS}"),
+    "token rotate": Row("", "none", 3, "no token 'none'", elsewhere=f"test_token:{TOKENS}"),
     "status": Row("", "-o yaml", 2, "yaml", ("queues", "workers")),
     "doctor": Row("", "nowhere.py", 2, NO_FILE, elsewhere="test_doctor:test_code_that_fits_is_told_so"),
     "migrate": Row("--db sqlite:///new.db", "--db nonsense", 2, "nonsense", ("steps",)),

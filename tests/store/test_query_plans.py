@@ -11,6 +11,7 @@ from psycopg import sql
 
 from evertick.base.ids import DEFAULT_TENANT, TenantId, queue_of
 from evertick.base.instants import Instant
+from evertick.base.records.access import AccessToken, AuditLine, Scope
 from evertick.base.records.calls import Call
 from evertick.base.records.documents import StoredDocument
 from evertick.base.records.journal import Row, RowKind
@@ -32,7 +33,16 @@ TENANTS: Final = 5
 ENTRIES: Final = 6_000
 JOB_ROWS: Final = [{"id": job_id(n), "attempt": 1, "state": "success", "completed_at": NOW} for n in range(50)]
 
-OWN_INDEXES: Final = ("jobs_", "history_", "job_counts_", "workers_", "calls_", "workflow_")
+OWN_INDEXES: Final = (
+    "jobs_",
+    "history_",
+    "job_counts_",
+    "workers_",
+    "calls_",
+    "workflow_",
+    "access_tokens_",
+    "audit_log_",
+)
 SORT_THE_FEW: Final = {"reach_runs", "new_heads"}
 """They sort the few rows that they are asked for: so that no two transactions wait for each other, or to find gaps."""
 TABLES: Final = {"workflow_runs", "workflow_journal", "workflow_inbox", "workflow_types", "workflow_attributes"}
@@ -69,6 +79,13 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
         {"tenant": "default", "index_name": "t.by", "key": b"a", "document_id": "t_5", "low": b"a", "limit": 10},
         {"index_entries_pkey", "documents_pkey"},
     ),
+    "get_token": ({"id": "token_5"}, {"access_tokens_pkey"}),
+    "list_tokens": ({"tenant": "default", "after": "", "limit": 100}, {"access_tokens_by_tenant"}),
+    "use_token": ({"id": "token_5", "now": NOW}, {"access_tokens_pkey"}),
+    "revoke_token": ({"id": "token_5", "now": NOW}, {"access_tokens_pkey"}),
+    "list_audit": ({"before": "~", "limit": 100}, {"audit_log_pkey"}),
+    "list_tenant_audit": ({"tenant": "default", "before": "~", "limit": 100}, {"audit_log_by_tenant"}),
+    "prune_audit": ({"before": "audit_0", "limit": 100}, {"audit_log_pkey"}),
     "running_jobs": ({"tenants": json.dumps(["default", "t1"])}, {"jobs_running"}),
     "argument_bytes": ({"tenant": "t1"}, {"jobs_by_name"}),
     "held_back_tenants": ({"tenants": json.dumps(["default", "t1"])}, {"tenant_limits_pkey"}),
@@ -217,6 +234,10 @@ def fill(store: Store) -> None:
             tx.save_tenant_limits(TenantId(f"limited_{number}"), TenantLimits(running=number))
             tx.save_pool_limits(f"pool_{number}", PoolLimits(running=number))
             tx.save_workflow_type(WorkflowType(f"app.flow_{number}", WorkflowStatus.PAUSED, at(number)))
+            for n in range(10):
+                tenant = [None, DEFAULT_TENANT, TenantId(f"t{number}")][n % 3]
+                tx.add_token(AccessToken(f"token_{number}{n}", tenant, "t", Scope.READ, "d", at(0), "a"))
+                tx.add_audit(AuditLine(f"audit_{number}{n}", tenant, at(0), "a", "b", "c", "d", None, None))
             tx.save_call(f"key_{number}", Call("f", "p", "r"), tenant=DEFAULT_TENANT, now=at(number))
         numbers = iter(range(1, 1_000_000))
         put = {"done": DONE, "running": RUNNING, "suspect": SUSPECTS}

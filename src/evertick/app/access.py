@@ -13,6 +13,8 @@ from evertick.base.errors import Misuse
 from evertick.base.ids import TenantId
 
 if TYPE_CHECKING:
+    from evertick.app.access_control.audit_log import AsyncAuditLog
+    from evertick.app.access_control.tokens import AsyncTokens
     from evertick.app.environment import Environment
     from evertick.app.execution.runner import Execution
     from evertick.app.jobs.api import AsyncJobs, Jobs
@@ -208,3 +210,20 @@ class AsyncApp(AsyncAccess):
 
         access, e = self._access, self._access.environment
         return AsyncPools(PoolOperations(), e.executors.view, access._execution.transact_async)
+
+    @property
+    def tokens(self) -> "AsyncTokens":
+        """Like `App.tokens`, and every call is awaited."""
+        from evertick.app.access_control.tokens import AsyncTokens, TokenOperations
+
+        access, e = self._access, self._access.environment
+        operations = TokenOperations(actor=access.actor, now=e.clock.now, make_id=e.ids.make)
+        return AsyncTokens(operations, e.executors.view, access._execution.transact_async)
+
+    @property
+    def audit_log(self) -> "AsyncAuditLog":
+        """Like `App.audit_log`, and every call is awaited."""
+        from evertick.app.access_control.audit_log import AsyncAuditLog, AuditOperations
+
+        access = self._access
+        return AsyncAuditLog(AuditOperations(), access.environment.executors.view, access._execution.transact_async)

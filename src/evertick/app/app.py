@@ -25,6 +25,8 @@ from evertick.engine.runtime.settings import Settings
 from evertick.engine.schedules.eligibility import WORKFLOWS, Targets
 
 if TYPE_CHECKING:
+    from evertick.app.access_control.audit_log import AuditLog
+    from evertick.app.access_control.tokens import Tokens
     from evertick.app.binding.binding import Awaited
     from evertick.app.crons import CronChanges, Crons
     from evertick.app.embedded_worker import Running
@@ -175,6 +177,22 @@ class App(Decorators, Opening):
         from evertick.app.limits.pools import PoolOperations, Pools
 
         return Pools(PoolOperations(), self.environment.store.view, self._execution.transact)
+
+    @property
+    def tokens(self) -> "Tokens":
+        """Tokens of the HTTP API: `app.tokens.create("billing service", scope="edit", tenant="acme")`."""
+        from evertick.app.access_control.tokens import TokenOperations, Tokens
+
+        e = self.environment
+        operations = TokenOperations(actor=self.actor, now=e.clock.now, make_id=e.ids.make)
+        return Tokens(operations, e.store.view, self._execution.transact)
+
+    @property
+    def audit_log(self) -> "AuditLog":
+        """Who changed what over HTTP: `app.audit_log.list(tenant="acme")`."""
+        from evertick.app.access_control.audit_log import AuditLog, AuditOperations
+
+        return AuditLog(AuditOperations(), self.environment.store.view, self._execution.transact)
 
     @overload
     def bind(self, connection: "Awaited", *, tenant: TenantId = DEFAULT_TENANT) -> AsyncBoundScheduler: ...

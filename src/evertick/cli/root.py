@@ -25,6 +25,8 @@ COMMANDS: Final = {
     "tenant": Lazy("evertick.cli.tenant:tenant", "Tenants: what each may use, and what it uses"),
     "pool": Lazy("evertick.cli.pool:pool", "Pools: what each may run, what it has to do; pause and resume"),
     "worker": Lazy("evertick.cli.workers:worker", "Run an app's jobs in production; list the workers"),
+    "serve": Lazy("evertick.cli.server.serve:serve", "Serve the HTTP API of an app"),
+    "token": Lazy("evertick.cli.server.token:token", "Tokens of the HTTP API: create, list, revoke, rotate"),
     "status": Lazy("evertick.cli.status:status", "Show workers, what waits for them, and recent failures"),
     "doctor": Lazy("evertick.cli.doctor:doctor", "Check that what is scheduled fits the code, before a deploy"),
     "migrate": Lazy("evertick.cli.migrate:migrate", "Bring a database's schema up to this version"),

@@ -17,12 +17,11 @@ from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.health import HealthServer, WorkerHealth, metrics_of
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target
-from evertick.cli.core.logs import set_up
+from evertick.cli.core.logs import LEVELS, set_up
 from evertick.cli.supervisor import Supervised, Supervisor
 from evertick.store.open import open_settled
 
 _logger: Final = logging.getLogger("evertick.cli")
-LEVELS: Final = ("debug", "info", "warning", "error")
 
 
 class AddressType(click.ParamType[tuple[str, int]]):

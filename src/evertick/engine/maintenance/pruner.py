@@ -1,4 +1,4 @@
-"""The pruner: removes jobs, remembered calls and rows of the ledger whose retention is over, in small batches."""
+"""The pruner: removes what was kept long enough, in small batches: jobs, remembered calls, the ledger, logs."""
 
 from evertick.base.instants import Instant
 from evertick.engine.runtime.deps import EngineDeps
@@ -20,6 +20,7 @@ class Pruner(Loop):
         limit = settings.prune_batch
         before = Instant(now - settings.retention_ms)
         before_in_ledger = Instant(now - settings.ledger_retention_ms)
+        before_in_audit = Instant(now - settings.audit_retention_ms)
 
         def work(transaction: Transaction) -> dict[str, int]:
             return {
@@ -27,6 +28,7 @@ class Pruner(Loop):
                 "calls_pruned": transaction.prune_calls(before=before, limit=limit),
                 "occurrences_pruned": transaction.prune_occurrences(before=before_in_ledger, limit=limit),
                 "schedule_history_pruned": transaction.prune_history(before=before_in_ledger, limit=limit),
+                "audit_lines_pruned": transaction.prune_audit(before=before_in_audit, limit=limit),
             }
 
         pruned = await self._deps.executors.write(work, isolation=Isolation.READ_COMMITTED)

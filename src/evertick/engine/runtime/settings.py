@@ -59,6 +59,7 @@ class Settings:
 
     - `retention_ms` (7 days): how long a job can be read after it ended. Lower it if many jobs fill the disk.
     - `ledger_retention_ms` (90 days): how long an occurrence of a schedule can be read after it was decided.
+    - `audit_retention_ms` (365 days): how long the audit log of the HTTP API can be read.
     - `completed_retention_ms` (7 days): how long a schedule that has ended stays, after its last start or change.
     - `prune_batch` (1,000): rows removed in one transaction.
     - `prune_every_ms` (60,000): time between two rounds that remove what is past its retention.
@@ -79,6 +80,7 @@ class Settings:
     drain_ms: int = 30 * SECOND_MS
     retention_ms: int = 7 * DAY_MS
     ledger_retention_ms: int = 90 * DAY_MS
+    audit_retention_ms: int = 365 * DAY_MS
     completed_retention_ms: int = 7 * DAY_MS
     evaluate_every_ms: int = MINUTE_MS
     prune_batch: int = 1_000

@@ -22,6 +22,7 @@ from typing import Final, Protocol, TypeVar
 
 from evertick.base.errors import LimitExceeded
 from evertick.base.instants import Instant
+from evertick.store.contract.access import AccessTokens
 from evertick.store.contract.calls import Calls
 from evertick.store.contract.claims import Claims
 from evertick.store.contract.control import Control
@@ -67,7 +68,7 @@ def took_too_long() -> LimitExceeded:
 
 class Transaction(
     Jobs, History, Claims, Workers, Documents, Calls, Schedules, Ledger, Control, Tenants, Pools, LimitKeys, Workflows,
-    Protocol,
+    AccessTokens, Protocol,
 ):  # fmt: skip
     """One transaction. None of its methods waits for anything but the database."""
 

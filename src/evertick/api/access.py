@@ -1,0 +1,104 @@
+"""The schemas of tokens and of the audit log."""
+
+import json
+from typing import Any, Self
+
+from evertick.api.schema import Moment, Schema
+from evertick.base.ids import TenantId
+from evertick.base.instants import to_datetime, to_datetime_or_none
+from evertick.base.records.access import AccessToken, AuditLine, Scope
+
+
+class TokenView(Schema):
+    """A token of the HTTP API, without its secret, which is kept nowhere.
+
+    `tenant` is None for a token of all tenants. `expires_at` is None for one that does not expire. `last_used_at` is
+    exact to a minute.
+    """
+
+    id: str
+    name: str
+    tenant: TenantId | None
+    scope: Scope
+    created_at: Moment
+    created_by: str
+    expires_at: Moment | None
+    revoked_at: Moment | None
+    last_used_at: Moment | None
+
+    @classmethod
+    def of(cls, token: AccessToken) -> Self:
+        """The view of a token's row."""
+        return cls(**_shown(token))
+
+
+class NewToken(TokenView):
+    """A token that was just made. `secret` is what a client sends; it is shown this once."""
+
+    secret: str
+
+    @classmethod
+    def with_secret(cls, token: AccessToken, secret: str) -> Self:
+        """The view of a new token's row."""
+        return cls(**_shown(token), secret=secret)
+
+
+class TokenPage(Schema):
+    """Tokens, and where the next page begins; `cursor` is None on the last one."""
+
+    tokens: tuple[TokenView, ...]
+    cursor: str | None
+
+
+class AuditView(Schema):
+    """Something that was changed over HTTP or on the command line.
+
+    `actor` is who did it, `action` what was done (`job.cancel`), `target` to what. `before` and `after` are the thing
+    as the API shows it; None where there was none, or will be none. `request` is the id of the HTTP request.
+    """
+
+    id: str
+    at: Moment
+    actor: str
+    action: str
+    target: str
+    tenant: TenantId | None
+    request: str
+    before: Any
+    after: Any
+
+    @classmethod
+    def of(cls, line: AuditLine) -> Self:
+        """The view of a line of the log."""
+        return cls(
+            id=line.id,
+            at=to_datetime(line.at),
+            actor=line.actor,
+            action=line.action,
+            target=line.target,
+            tenant=line.tenant,
+            request=line.request,
+            before=None if line.before is None else json.loads(line.before),
+            after=None if line.after is None else json.loads(line.after),
+        )
+
+
+class AuditPage(Schema):
+    """Lines of the audit log, and where the next page begins; `cursor` is None on the last one."""
+
+    changes: tuple[AuditView, ...]
+    cursor: str | None
+
+
+def _shown(token: AccessToken) -> dict[str, Any]:
+    return {
+        "id": token.id,
+        "name": token.name,
+        "tenant": token.tenant,
+        "scope": token.scope,
+        "created_at": to_datetime(token.created_at),
+        "created_by": token.created_by,
+        "expires_at": to_datetime_or_none(token.expires_at),
+        "revoked_at": to_datetime_or_none(token.revoked_at),
+        "last_used_at": to_datetime_or_none(token.last_used_at),
+    }

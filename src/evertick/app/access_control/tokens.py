@@ -1,0 +1,184 @@
+"""`app.tokens`: tokens of the HTTP API.
+
+token = app.tokens.create("billing service", scope="edit", tenant="acme")
+print(token.secret)    # shown this once
+app.tokens.revoke(token.id)
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from evertick.api.access import NewToken, TokenPage, TokenView
+from evertick.app.access_control.secrets import is_same, new_secret, presented
+from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes
+from evertick.app.transacting import Work
+from evertick.base.errors import LimitExceeded, Misuse, NotFound
+from evertick.base.ids import TOKEN_PREFIX, TenantId, table_of, tenant_named
+from evertick.base.instants import MINUTE_MS, Instant, duration_ms
+from evertick.base.records.access import AccessToken, Scope
+from evertick.store.contract.store import Transaction
+
+NAME_CHARS_MAX: Final = 200
+PAGE_MAX: Final = 1_000
+EXPIRES_AFTER: Final = timedelta(days=90)
+EXPIRES_MAX_MS: Final = 10 * 366 * 24 * 60 * MINUTE_MS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenOperations:
+    """What may be done with tokens, as work for a transaction; `actor` makes them."""
+
+    actor: str
+    now: Callable[[], Instant]
+    make_id: Callable[[str, Instant], str]
+
+    def create(
+        self,
+        name: str,
+        *,
+        scope: Scope | str = Scope.READ,
+        tenant: str | None = None,
+        expires_after: float | timedelta | None = EXPIRES_AFTER,
+    ) -> Work[NewToken]:
+        """Make a token. Its `secret` is in the result, and nowhere else.
+
+        `scope`: read, operate, edit or admin; each may do what those before it may. `tenant`: whose data it reaches;
+        with None that of all tenants, and what belongs to none, such as pools. `expires_after`: seconds or a timedelta,
+        90 days unless given; with None it does not expire.
+
+        Raises Misuse for another scope or a name that is not printable text of 1 to 200 characters, InvalidTenant.
+        """
+        if not isinstance(name, str) or not name.isprintable() or not 1 <= len(name.strip()) <= NAME_CHARS_MAX:
+            raise Misuse(f"a token's name is printable text of 1 to {NAME_CHARS_MAX} characters, not {name!r}")
+        chosen, whose = _scope(scope), None if tenant is None else tenant_named(tenant)
+        lasts_ms = None if expires_after is None else duration_ms(expires_after, name="expires_after")
+        if lasts_ms is not None and not 0 < lasts_ms <= EXPIRES_MAX_MS:
+            raise Misuse("expires_after= is a time of up to ten years, or None for a token that does not expire")
+
+        def work(transaction: Transaction) -> NewToken:
+            now = self.now()
+            expires_at = None if lasts_ms is None else Instant(now + lasts_ms)
+            return self._make(transaction, AccessToken("", whose, name, chosen, "", now, self.actor, expires_at))
+
+        return work
+
+    def get(self, token_id: str) -> Work[TokenView]:
+        """A token, without its secret. Raises NotFound."""
+        return lambda transaction: TokenView.of(_found(transaction, token_id))
+
+    def list(self, *, tenant: str | None = None, limit: int = 100, cursor: str | None = None) -> Work[TokenPage]:
+        """Tokens of a tenant, or with None those of all tenants, the oldest first; at most `limit`, up to 1,000.
+
+        Those that were revoked or have expired are among them. Raises LimitExceeded, InvalidTenant.
+        """
+        whose = None if tenant is None else tenant_named(tenant)
+        if type(limit) is not int or not 1 <= limit <= PAGE_MAX:
+            raise LimitExceeded(f"limit is a whole number from 1 to {PAGE_MAX:,}, not {limit!r}")
+        if cursor is not None and table_of(cursor) != TOKEN_PREFIX:
+            raise Misuse(f"{cursor!r} is not the cursor of a list of tokens")
+
+        def work(transaction: Transaction) -> TokenPage:
+            found = transaction.list_tokens(whose, after=cursor or "", limit=limit + 1)
+            page = found[:limit]
+            return TokenPage(
+                tokens=tuple(TokenView.of(token) for token in page),
+                cursor=page[-1].id if len(found) > limit else None,
+            )
+
+        return work
+
+    def revoke(self, token_id: str) -> Work[TokenView]:
+        """End a token at once. One that was revoked before stays so. Raises NotFound."""
+
+        def work(transaction: Transaction) -> TokenView:
+            _found(transaction, token_id)
+            transaction.revoke_token(token_id, now=self.now())
+            return TokenView.of(_found(transaction, token_id))
+
+        return work
+
+    def rotate(self, token_id: str) -> Work[NewToken]:
+        """Replace a token by a new one of the same name, scope, tenant and lifetime; the old one ends at once.
+
+        Raises NotFound, Misuse for one that was revoked.
+        """
+
+        def work(transaction: Transaction) -> NewToken:
+            old, now = _found(transaction, token_id), self.now()
+            if not transaction.revoke_token(token_id, now=now):
+                raise Misuse(f"the token {token_id} was revoked; make a new one")
+            lasts_ms = None if old.expires_at is None else old.expires_at - old.created_at
+            fresh = old._replace(
+                created_at=now,
+                created_by=self.actor,
+                expires_at=None if lasts_ms is None else Instant(now + lasts_ms),
+                revoked_at=None,
+                last_used_at=None,
+            )
+            return self._make(transaction, fresh)
+
+        return work
+
+    def any(self) -> Work[bool]:
+        """Whether there is any token of all tenants, revoked or not: none was made yet on a new database."""
+        return lambda transaction: bool(transaction.list_tokens(None, after="", limit=1))
+
+    def _make(self, transaction: Transaction, token: AccessToken) -> NewToken:
+        token_id = self.make_id(TOKEN_PREFIX, token.created_at)
+        secret, digest = new_secret(token_id)
+        made = token._replace(id=token_id, digest=digest)
+        transaction.add_token(made)
+        return NewToken.with_secret(made, secret)
+
+
+class _TokenSurface(Surface[TokenOperations]):
+    """Tokens of the HTTP API."""
+
+    create = writes(TokenOperations.create)
+    revoke = writes(TokenOperations.revoke)
+    rotate = writes(TokenOperations.rotate)
+    get = reads(TokenOperations.get)
+    list = reads(TokenOperations.list)
+
+
+class Tokens(Blocking[TokenOperations], _TokenSurface):
+    """`app.tokens`: each call is a transaction of its own."""
+
+
+class AsyncTokens(Awaited[TokenOperations], _TokenSurface):
+    """`app.aio.tokens`: as `Tokens`, and every call is awaited."""
+
+
+def verified(text: str, now: Instant) -> Work[AccessToken | None]:
+    """The token that a client presents; None if it is none, was revoked or has expired."""
+    given = presented(text)
+
+    def work(transaction: Transaction) -> AccessToken | None:
+        token = None if given is None else transaction.get_token(given.id)
+        if token is None or given is None or not is_same(token.digest, given.digest):
+            return None
+        is_over = token.revoked_at is not None or (token.expires_at is not None and token.expires_at <= now)
+        return None if is_over else token
+
+    return work
+
+
+def _found(transaction: Transaction, token_id: str) -> AccessToken:
+    token = transaction.get_token(token_id)
+    if token is None:
+        raise NotFound(f"no token {token_id!r}; list them with `evertick token list`")
+    return token
+
+
+def _scope(given: Scope | str) -> Scope:
+    try:
+        return Scope(given)
+    except ValueError:
+        raise Misuse(f"{given!r} is no scope of a token; there are {', '.join(Scope)}") from None
+
+
+def may_reach(token: AccessToken, tenant: TenantId | None) -> bool:
+    """Whether a token reaches a tenant's data; None is what belongs to no tenant."""
+    return token.tenant is None or token.tenant == tenant

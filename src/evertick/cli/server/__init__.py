@@ -1,0 +1,1 @@
+"""`evertick serve` and `evertick token`: the HTTP API and who may use it."""

@@ -1,0 +1,190 @@
+"""`evertick serve`: the HTTP API of an app. Logs to stderr; SIGTERM and Ctrl-C end it."""
+
+import asyncio
+import ipaddress
+import logging
+import signal
+import socket
+from contextlib import AsyncExitStack, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from evertick._version import __version__
+from evertick.app.serving import once_per_keypress
+from evertick.app.simulation import simulation_of
+from evertick.base.errors import EvertickError, Misuse
+from evertick.base.records.access import Scope
+from evertick.cli.core.databases import db_option, shown_url
+from evertick.cli.core.escaping import one_line
+from evertick.cli.core.exits import Exit, exit_code_of
+from evertick.cli.core.flags import flag, flags
+from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target
+from evertick.cli.core.logs import LEVELS, set_up
+from evertick.store.open import open_settled
+
+if TYPE_CHECKING:
+    from evertick.app.app import App
+
+_logger: Final = logging.getLogger("evertick.cli")
+
+STOP_S: Final = 2
+"""How long requests that are under way may take to end when the server is told to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServeFlags:
+    """Where a server listens, and how it runs."""
+
+    host: str = flag("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
+    port: int = flag(
+        "--port", type=click.IntRange(0, 65_535), default=4400, show_default=True, help="0 takes a free one."
+    )
+    certificate: Path | None = flag(
+        "--tls-certificate", type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="FILE",
+        help="Serve HTTPS with this certificate and its --tls-key.",
+    )  # fmt: skip
+    key: Path | None = flag(
+        "--tls-key", type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="FILE",
+        help="The private key of the certificate.",
+    )  # fmt: skip
+    behind_proxy: bool = flag(
+        "--behind-proxy", default=False,
+        help="A proxy before it ends TLS; its X-Forwarded-For and X-Forwarded-Proto are believed.",
+    )  # fmt: skip
+    hosts: tuple[str, ...] = flag(
+        "--allow-host", default=(), metavar="NAME",
+        help="A name under which the server is called, beside localhost and --host; may be repeated.",
+    )  # fmt: skip
+    worker: bool = flag("--worker", default=False, help="Run the app's jobs, too, in this process.")
+    log_format: str = flag("--log-format", type=click.Choice(("text", "json")), default="text", show_default=True)
+    log_level: str = flag("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
+
+    def check(self) -> None:
+        """Raise UsageError for options that contradict each other, or that would send secrets in the clear."""
+        if (self.certificate is None) != (self.key is None):
+            raise click.UsageError("--tls-certificate and --tls-key go together")
+        if not _is_loopback(self.host) and self.certificate is None and not self.behind_proxy:
+            raise click.UsageError(
+                f"--host {self.host} can be reached from other machines, and tokens would travel in the clear: give "
+                "--tls-certificate and --tls-key, or --behind-proxy if a proxy before it ends TLS"
+            )
+
+
+@click.command()
+@click.argument("file", default=FILE_DEFAULT)
+@db_option
+@flags(ServeFlags, "flags")
+def serve(file: str, db: str | None, flags: ServeFlags) -> int:
+    """Serve the HTTP API of the app in FILE (app.py unless given) until asked to stop.
+
+    A token is needed for all but /health and /ready; see `evertick token create`. If there is none for all tenants
+    yet, one with the scope admin is made and printed. Jobs are run by `evertick worker`, or with --worker by this
+    process.
+    """
+    flags.check()
+    set_up(flags.log_format, flags.log_level)
+    try:
+        return _serve(file, db, flags)
+    except EvertickError as error:
+        if flags.log_format == "text":
+            raise
+        _logger.error("%s", one_line(str(error)), extra={"error": error.code})
+        return exit_code_of(error)
+
+
+def _serve(file: str, db: str | None, flags: ServeFlags) -> int:
+    try:
+        import uvicorn
+
+        from evertick.server.application import Server
+        from evertick.server.limits import LOOPBACK, Limits
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in ("fastapi", "starlette", "uvicorn"):
+            raise
+        raise Misuse("the server needs FastAPI and uvicorn: pip install 'evertick[server]'") from None
+    app = load_app(parse_target(file)).app
+    listening = _listen(flags.host, flags.port)
+    store = open_settled(db or app.database_url)
+    try:
+        if store.single_engine:
+            store.migrate()  # as every program that opens an embedded database does
+        store.check_schema()
+        if simulation_of(store.url) is not None:
+            raise Misuse(f"{shown_url(store.url)} is a simulation with a clock of its own; `evertick dev` continues it")
+        app.open_on(store)
+        _first_token(app)
+        names = [flags.host] if flags.host not in ("0.0.0.0", "::") else []  # noqa: S104  # those are no names
+        hosts = [*LOOPBACK, *(f"[{name}]" if ":" in name else name for name in (*names, *flags.hosts))]
+        config = uvicorn.Config(
+            Server(app, limits=Limits(hosts=hosts)),
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            proxy_headers=flags.behind_proxy,
+            timeout_graceful_shutdown=STOP_S,
+            ssl_certfile=flags.certificate,
+            ssl_keyfile=flags.key,
+        )
+        asyncio.run(_run(app, uvicorn.Server(config), listening, flags))
+    finally:
+        listening.close()
+        app.close()
+        store.close()
+    _logger.info("stopped")
+    return Exit.OK
+
+
+async def _run(app: "App", server: Any, listening: socket.socket, flags: ServeFlags) -> None:
+    loop = asyncio.get_running_loop()
+
+    def ask() -> None:
+        """The first request lets requests that are under way end, the second does not."""
+        server.force_exit = server.should_exit
+        server.should_exit = True
+
+    loop.add_signal_handler(signal.SIGTERM, ask)
+    loop.add_signal_handler(signal.SIGINT, once_per_keypress(ask))
+    server.capture_signals = nullcontext  # uvicorn's own handlers end the process by the signal once more
+    async with AsyncExitStack() as stack:
+        if flags.worker:
+            await stack.enter_async_context(app.running())
+        scheme = "http" if flags.certificate is None else "https"
+        host, port = listening.getsockname()[:2]
+        shown = f"[{host}]" if ":" in host else host
+        _logger.info(
+            "evertick %s serves %s at %s://%s:%s", __version__, app.name, scheme, shown, port,
+            extra={"app": app.name, "database": shown_url(app.environment.store.url)},
+        )  # fmt: skip
+        await server.serve(sockets=[listening])
+
+
+def _first_token(app: "App") -> None:
+    """Make a token on a database that has none for all tenants, and print it."""
+    tokens = app.tokens
+    if not tokens.read(tokens.operations.any()):
+        made = tokens.create("first start", scope=Scope.ADMIN)
+        click.echo(f"There is no token yet; this one may do everything, and is shown this once:\n{made.secret}")
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listening = socket.create_server((host, port), family=family, backlog=1_024)
+    except OSError as error:
+        raise Misuse(f"cannot listen at {host}:{port}: {error.strerror or error}") from None
+    # asyncio leaves it out for connections of such a socket; without it a reply can wait 40 ms for the client's kernel.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

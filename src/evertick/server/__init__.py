@@ -1,0 +1,1 @@
+"""`evertick serve`: everything that the Python API can do, over HTTP for programs in any language."""

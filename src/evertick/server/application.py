@@ -1,0 +1,61 @@
+"""The server's application: its layers and its routes, over an app whose database is open."""
+
+import asyncio
+from typing import Any, Final
+
+from fastapi import FastAPI
+from starlette.types import Receive, Scope, Send
+
+from evertick._version import __version__
+from evertick.app.app import App
+from evertick.server.callers import check_scopes
+from evertick.server.description import described
+from evertick.server.limits import Guard, Limits
+from evertick.server.problems import add_handlers
+from evertick.server.routes import access, backfills, fleet, functions, health, jobs, schedules, workflows
+
+ROUTES: Final = (
+    health.routes,
+    functions.routes,
+    jobs.routes,
+    schedules.routes,
+    backfills.routes,
+    workflows.routes,
+    workflows.types,
+    fleet.of_tenant,
+    fleet.routes,
+    access.of_tenant,
+    access.routes,
+)
+
+
+class Server:
+    """An ASGI application: `uvicorn.run(Server(app))`. `asks_tokens` False is for one that only its own user reaches.
+
+    Raises RuntimeError if a route declares no scope.
+    """
+
+    def __init__(self, app: App, *, limits: Limits | None = None, asks_tokens: bool = True) -> None:
+        limits = limits or Limits()
+        self.api = FastAPI(
+            title=f"Evertick: {app.name}",
+            version=__version__,
+            docs_url=None,
+            redoc_url=None,
+            openapi_url=None,
+        )
+        add_handlers(self.api)
+        for routes in ROUTES:
+            self.api.include_router(routes)
+        check_scopes(self.api)
+        self.api.openapi = lambda: described(self.api)  # type: ignore[method-assign]
+        tasks: set[asyncio.Task[Any]] = set()
+        self.api.state.evertick = app
+        self.api.state.limits = limits
+        self.api.state.asks_tokens = asks_tokens
+        self.api.state.tasks = tasks
+        self._guard = Guard(self.api, limits)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request."""
+        await self._guard(scope, receive, send)

@@ -1,0 +1,118 @@
+"""Bodies of requests: strict JSON, and models that refuse what they do not know."""
+
+import json
+import re
+from datetime import timedelta
+from typing import Annotated, Any, Final
+
+from fastapi import Request
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from evertick.app.functions.options import Retry
+from evertick.recurrence.parse.duration import parse_milliseconds
+from evertick.server.limits import SLASH
+from evertick.server.problems import Problem
+
+DEPTH_MAX: Final = 100
+"""Lists and objects inside of each other. Arguments may be 200 deep in Python; over HTTP half of it."""
+_TOKENS: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
+
+
+class Body(BaseModel):
+    """A body. An unknown member is refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class StrictRequest(Request):
+    """A request whose JSON has no member twice, no NaN, no half of a character, and is not too deep."""
+
+    async def json(self) -> Any:
+        """The body. Raises Problem."""
+        if not hasattr(self, "_strict"):
+            self._strict = strict_json(await self.body())
+        return self._strict
+
+
+def strict_json(text: bytes) -> Any:
+    """The value of a JSON text. Raises Problem for what is none, and for what databases or other readers misread."""
+    depth = 0
+    for token in _TOKENS.finditer(text):
+        depth += {b"[": 1, b"{": 1, b"]": -1, b"}": -1}.get(token[0], 0)
+        if depth > DEPTH_MAX:
+            raise Problem(422, "invalid_json", f"the body is more than {DEPTH_MAX} levels deep")
+    try:
+        value = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
+        json.dumps(value, ensure_ascii=False).encode()  # half of a character, written as \ud800
+    except UnicodeError:
+        raise Problem(422, "invalid_json", "the body holds half of a character, or is not UTF-8") from None
+    except (ValueError, RecursionError) as error:
+        raise Problem(422, "invalid_json", f"the body is not JSON: {error}") from None
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the member {twice[:100]!r} is there twice")
+    return found
+
+
+def _constant(word: str) -> Any:
+    raise ValueError(f"JSON has no {word}")
+
+
+def _duration(given: Any) -> Any:
+    """Seconds, or text such as `1h30m`."""
+    if isinstance(given, bool):
+        raise ValueError("a duration is seconds, or text such as '1h30m'")
+    return timedelta(milliseconds=parse_milliseconds(given)) if isinstance(given, str) else given
+
+
+Duration = Annotated[
+    timedelta,
+    BeforeValidator(_duration),
+    WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}], "examples": [5, "1h30m"]}),
+]
+"""Seconds, or text such as `1h30m`."""
+
+Named = Annotated[str, AfterValidator(lambda text: text.replace(SLASH, "/"))]
+"""A part of the path: an id or a name. A slash in it is written `%2F`."""
+
+
+class RetryBody(Body):
+    """How often to try, and how far apart; see `evertick.Retry`."""
+
+    attempts: int = Field(ge=1)
+    first: Duration = timedelta(milliseconds=250)
+    factor: float = 2.0
+    cap: Duration = timedelta(days=1)
+    jitter: float = 0.5
+
+    def retry(self) -> Retry:
+        """The policy. Raises Misuse."""
+        return Retry(self.attempts, first=self.first, factor=self.factor, cap=self.cap, jitter=self.jitter)
+
+
+Arguments = Annotated[dict[str, Any], Field(default_factory=dict, description="Arguments by name.")]
+
+
+class Scheduled(Body):
+    """The id of what was scheduled."""
+
+    id: str
+
+
+class Counted(Body):
+    """How many were changed."""
+
+    count: int
+
+
+class Span(Body):
+    """From `start` to `end`, both included."""
+
+    start: AwareDatetime
+    end: AwareDatetime

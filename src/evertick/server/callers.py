@@ -1,0 +1,246 @@
+"""Callers: who sends a request, what he may do, and whose data he means.
+
+Every route declares a scope (`Routes`), and a server whose route declares none does not start. A token of a tenant
+reaches that tenant's routes alone: what others have looks to it like what does not exist.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Protocol, TypeVar
+
+from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi.routing import APIRoute
+from pydantic_core import to_json
+from starlette.responses import Response
+
+from evertick.app.access import Access, AsyncAccess, AsyncApp
+from evertick.app.access_control.audit_log import Auditor
+from evertick.app.access_control.tokens import may_reach, verified
+from evertick.app.environment import Environment
+from evertick.app.functions.function import Function, FunctionCall
+from evertick.app.registry import Registry
+from evertick.app.surfaces import Awaited
+from evertick.app.transacting import Work
+from evertick.base.errors import FunctionNotFound
+from evertick.base.ids import DEFAULT_TENANT, TenantId, tenant_named
+from evertick.base.instants import MINUTE_MS, Instant
+from evertick.base.records.access import AccessToken, Scope
+from evertick.server.bodies import StrictRequest
+from evertick.server.limits import SLASH, client_of
+from evertick.server.problems import Problem
+
+T = TypeVar("T")
+
+SCOPE_KEY: Final = "x-evertick-scope"
+"""Under which OpenAPI says what a route needs."""
+PUBLIC: Final = "none"
+"""What stands there for a route without a token: it tells nothing but whether the server is there."""
+LOCAL: Final = AccessToken("", None, "local", Scope.ADMIN, "", Instant(0), "")
+"""The caller of a server that asks for no tokens."""
+
+
+class ServedApp(Protocol):
+    """An app, as far as serving it over HTTP goes."""
+
+    functions: Registry
+
+    @property
+    def environment(self) -> Environment: ...
+
+    @property
+    def aio(self) -> AsyncApp: ...
+
+    def tenant(self, name: str) -> Access: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who sends a request, with access to the tenant that the request is about."""
+
+    app: ServedApp
+    token: AccessToken
+    tenant: TenantId | None
+    """None for what belongs to no tenant."""
+    request_id: str
+
+    @property
+    def actor(self) -> str:
+        """As histories show the caller."""
+        return f"token {self.token.name}" if self.token.id else "local"
+
+    @property
+    def access(self) -> AsyncAccess:
+        """The tenant's data, changed in the caller's name."""
+        tenant = self.app.tenant(self.tenant or DEFAULT_TENANT)
+        tenant.actor = self.actor
+        return tenant.aio
+
+    def function(self, name: str) -> Function[..., Any]:
+        """A function that the caller may call. Raises FunctionNotFound, also for one that is internal."""
+        function = self.app.functions.resolve(name)
+        if function.internal and not self.may(Scope.ADMIN):
+            raise FunctionNotFound(f"no function {name!r} is registered")
+        return function
+
+    def call(self, name: str, args: dict[str, Any]) -> FunctionCall:
+        """A call of a function that the caller may call. Raises FunctionNotFound, InvalidArguments."""
+        function = self.function(name)
+        return FunctionCall(function, function.encode_args((), args))
+
+    def may(self, scope: Scope) -> bool:
+        """Whether the caller's token has a scope."""
+        return self.token.scope.includes(scope)
+
+    def audited(
+        self, work: Work[T], action: str, target: str | Callable[[T], str], *, before: Work[Any] | None = None
+    ) -> Work[T]:
+        """The work, with a line in the audit log."""
+        e = self.app.environment
+        auditor = Auditor(
+            actor=self.actor, request=self.request_id, tenant=self.tenant, now=e.clock.now, make_id=e.ids.make
+        )
+        return auditor.audited(work, action, target, before=before)
+
+    async def change(
+        self,
+        surface: Awaited[Any],
+        work: Work[T],
+        action: str,
+        target: str | Callable[[T], str],
+        *,
+        before: Work[Any] | None = None,
+    ) -> T:
+        """Do the work in a transaction, with a line in the audit log."""
+        return await surface.write(self.audited(work, action, target, before=before))
+
+
+class ScopedRoute(APIRoute):
+    """A route that knows the scope it needs. The caller is checked before anything of the body is read."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The handler."""
+        handler = super().get_route_handler()
+
+        async def checked(request: Request) -> Response:
+            scope = (self.openapi_extra or {})[SCOPE_KEY]
+            if scope != PUBLIC:
+                request.state.caller = await _caller_of(request, Scope(scope))
+            return await handler(StrictRequest(request.scope, request.receive))
+
+        return checked
+
+
+class Routes(APIRouter):
+    """Routes, each with the scope that it needs."""
+
+    def __init__(self, *, prefix: str = "", tag: str) -> None:
+        super().__init__(prefix=prefix, tags=[tag], route_class=ScopedRoute)
+
+    def at(
+        self, method: str, path: str, scope: Scope | None, *, returns: Any = None, status: int = 200
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Add a route. `scope` None is for one without a token."""
+
+        def add(endpoint: Callable[..., Any]) -> Callable[..., Any]:
+            self.add_api_route(
+                path,
+                endpoint,
+                methods=[method],
+                response_model=returns,
+                status_code=status,
+                name=endpoint.__name__,
+                operation_id=endpoint.__name__,
+                openapi_extra={SCOPE_KEY: PUBLIC if scope is None else scope.value},
+            )
+            return endpoint
+
+        return add
+
+
+def tenant_routes(tag: str) -> Routes:
+    """Routes about a tenant's data."""
+    return Routes(prefix="/api/v1/tenants/{tenant}", tag=tag)
+
+
+def fleet_routes(tag: str) -> Routes:
+    """Routes about what belongs to no tenant; they need a token of all tenants."""
+    return Routes(prefix="/api/v1", tag=tag)
+
+
+def check_scopes(app: FastAPI) -> None:
+    """Raise RuntimeError if a route declares no scope."""
+    for route in app.routes:
+        if isinstance(route, APIRoute) and SCOPE_KEY not in (route.openapi_extra or {}):
+            raise RuntimeError(f"the route {route.path} declares no scope")
+
+
+def reply(value: Any, *, status: int = 200, etag: int | None = None) -> Response:
+    """A value as JSON, with its version if it has one."""
+    text = to_json(value, by_alias=True, inf_nan_mode="null")
+    headers = {} if etag is None else {"ETag": f'"{etag}"'}
+    return Response(text, status_code=status, media_type="application/json", headers=headers)
+
+
+def version_of(request: Request) -> int | None:
+    """The version that `If-Match` names; None without one. Raises Problem."""
+    given = request.headers.get("if-match", "").strip()
+    if not given or given == "*":
+        return None
+    number = given.strip('"')
+    if not (number.isascii() and number.isdecimal()):
+        raise Problem(412, "version_conflict", f"If-Match names no version: {given[:100]!r}; send the ETag of a GET")
+    return int(number)
+
+
+def idempotency_key(request: Request) -> str | None:
+    """What `Idempotency-Key` says: the same key, the same result."""
+    return request.headers.get("idempotency-key")
+
+
+async def _caller_of(request: Request, scope: Scope) -> Caller:
+    """Who sends a request. Raises Problem if that is not known, or if more is needed than the token has."""
+    token = await _token(request)
+    text = request.path_params.get("tenant")
+    tenant = None if text is None else tenant_named(text.replace(SLASH, "/"))
+    if not may_reach(token, tenant):
+        raise Problem(403, "not_allowed", "this token does not reach that; it belongs to one tenant")
+    if not token.scope.includes(scope):
+        raise Problem(403, "not_allowed", f"this needs a token with the scope {scope}; this one has {token.scope}")
+    return Caller(app=request.app.state.evertick, token=token, tenant=tenant, request_id=request.state.request_id)
+
+
+async def _token(request: Request) -> AccessToken:
+    app: ServedApp = request.app.state.evertick
+    if not request.app.state.asks_tokens:
+        return LOCAL
+    failures, client = request.app.state.limits.failures, client_of(request.scope)
+    if wait_s := failures.wait_s(client, take=False):
+        raise Problem(429, "too_many_requests", f"too many requests without a valid token; wait {wait_s:.0f} s")
+    scheme, _, text = request.headers.get("authorization", "").partition(" ")
+    now = app.environment.clock.now()
+    token = None
+    if scheme.lower() == "bearer":
+        token = await app.environment.executors.view(verified(text.strip(), now))
+    if token is None:
+        failures.wait_s(client)
+        raise Problem(401, "not_authenticated", "send a valid token: Authorization: Bearer evt_...")
+    if token.last_used_at is None or now - token.last_used_at >= MINUTE_MS:
+        used = token.id
+        task = asyncio.create_task(_note_use(app, used, now))
+        request.app.state.tasks.add(task)
+        task.add_done_callback(request.app.state.tasks.discard)
+    return token
+
+
+async def _note_use(app: ServedApp, token_id: str, now: Instant) -> None:
+    await app.environment.executors.write(lambda transaction: transaction.use_token(token_id, now=now))
+
+
+async def _caller(request: Request) -> Caller:
+    caller: Caller = request.state.caller
+    return caller
+
+
+Called = Annotated[Caller, Depends(_caller)]
+"""The caller, as a parameter of a route."""

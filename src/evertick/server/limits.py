@@ -1,0 +1,170 @@
+"""What is refused before a request is read: a foreign host, a body that is too large, too many requests.
+
+Every reply gets an id of its request and the headers that keep browsers from guessing, framing or caching it.
+"""
+
+import re
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+from urllib.parse import unquote
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from evertick.server.problems import Problem, problem_bytes
+
+BODY_BYTES_MAX: Final = 16 * 1024 * 1024
+"""Of one request: sixteen times the largest arguments of a job."""
+REQUESTS_PER_SECOND: Final = 1_000
+"""Of one client, which may make as many at once."""
+FAILURES_PER_MINUTE: Final = 60
+"""Requests of one client without a valid token."""
+CLIENTS_MAX: Final = 10_000
+LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
+SLASH: Final = "\x1f"
+"""Stands for a slash inside of a part of the path, such as in the id of a schedule; no id holds this character."""
+HEADERS: Final = (
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-content-type-options", b"nosniff"),
+)
+_PORT: Final = re.compile(r":\d{1,5}$")
+
+
+class Rate:
+    """So many events in a time by each client, evenly spread or all at once: a bucket that fills up again."""
+
+    def __init__(self, most: float, per_s: float) -> None:
+        self._most = most
+        self._per_s = per_s
+        self._used: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def wait_s(self, client: str, *, take: bool = True) -> float:
+        """How long a client has to wait; with 0 the event counts, unless it is only asked for."""
+        now = time.monotonic()
+        left, at = self._used.pop(client, (self._most, now))
+        left = min(self._most, left + (now - at) * self._most / self._per_s)
+        is_allowed = left >= 1
+        self._used[client] = (left - (is_allowed and take), now)
+        if len(self._used) > CLIENTS_MAX:
+            self._used.popitem(last=False)
+        return 0.0 if is_allowed else (1 - left) * self._per_s / self._most
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a server accepts. `hosts` are the names under which it is called; none means any."""
+
+    hosts: Iterable[str] = LOOPBACK
+    body_bytes_max: int = BODY_BYTES_MAX
+    requests: Rate = field(default_factory=lambda: Rate(REQUESTS_PER_SECOND, 1.0))
+    failures: Rate = field(default_factory=lambda: Rate(FAILURES_PER_MINUTE, 60.0))
+
+
+class Refusal(NamedTuple):
+    """Why a request is not let through."""
+
+    status: int
+    code: str
+    detail: str
+    wait_s: float = 0
+    """How long to wait before the next one."""
+
+
+class Guard:
+    """The outermost layer of the server."""
+
+    def __init__(self, app: ASGIApp, limits: Limits) -> None:
+        self._app = app
+        self._limits = limits
+        self._hosts = {host.lower() for host in limits.hosts}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check a request, and let it through."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = f"req_{secrets.token_hex(8)}"
+        scope["state"] = {**scope.get("state", {}), "request_id": request_id}
+        scope["path"] = _path(scope)
+        headers = {name.lower(): value for name, value in scope["headers"]}
+
+        async def reply(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                own = {name for name, _ in message["headers"]}
+                added = [each for each in HEADERS if each[0] not in own]
+                message["headers"] = [*message["headers"], *added, (b"x-request-id", request_id.encode())]
+            await send(message)
+
+        refused = self._refused(scope, headers)
+        if refused is not None:
+            await _send(reply, refused, request_id)
+            return
+        await self._app(scope, self._counted(receive), reply)
+
+    def _refused(self, scope: Scope, headers: dict[bytes, bytes]) -> Refusal | None:
+        """Why a request is not let through."""
+        host = _PORT.sub("", headers.get(b"host", b"").decode("latin-1")).lower()
+        if self._hosts and host not in self._hosts:
+            return Refusal(421, "wrong_host", "this server is not called so; see --allow-host")
+        origin = headers.get(b"origin", b"").decode("latin-1").partition("://")[2]
+        if self._hosts and origin and _PORT.sub("", origin).lower() not in self._hosts:
+            return Refusal(403, "foreign_origin", "requests from pages of other sites are refused")
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit():
+            return Refusal(400, "bad_request", "Content-Length is not a number")
+        if int(length) > self._limits.body_bytes_max:
+            return Refusal(413, "body_too_large", self._too_large())
+        has_body = int(length) > 0 or b"transfer-encoding" in headers
+        media = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        if has_body and media != b"application/json" and not media.endswith(b"+json"):
+            return Refusal(415, "unsupported_media_type", "send JSON, with Content-Type: application/json")
+        wait_s = self._limits.requests.wait_s(client_of(scope))
+        if wait_s:
+            return Refusal(429, "too_many_requests", f"more than {REQUESTS_PER_SECOND:,} requests a second", wait_s)
+        return None
+
+    def _counted(self, receive: Receive) -> Receive:
+        size = 0
+
+        async def counted() -> Message:
+            nonlocal size
+            message = await receive()
+            size += len(message.get("body", b""))
+            if size > self._limits.body_bytes_max:
+                raise Problem(413, "body_too_large", self._too_large())
+            return message
+
+        return counted
+
+    def _too_large(self) -> str:
+        return f"a body has at most {self._limits.body_bytes_max:,} bytes"
+
+
+def client_of(scope: Scope) -> str:
+    """From where a request comes."""
+    client = scope.get("client")
+    return client[0] if client else ""
+
+
+def _path(scope: Scope) -> str:
+    """The path with its parts decoded, so that `%2F` inside of an id does not part it."""
+    raw = scope.get("raw_path")
+    if raw is None:
+        return str(scope["path"])
+    parts = raw.partition(b"?")[0].decode("latin-1").split("/")
+    return "/".join(unquote(part, errors="replace").replace("/", SLASH) for part in parts)
+
+
+async def _send(send: Send, refusal: Refusal, request_id: str) -> None:
+    headers = [(b"content-type", b"application/problem+json")]
+    if refusal.wait_s:
+        headers.append((b"retry-after", str(max(1, round(refusal.wait_s))).encode()))
+    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+    body = problem_bytes(refusal.status, refusal.code, refusal.detail, request_id)
+    await send({"type": "http.response.body", "body": body})

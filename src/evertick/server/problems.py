@@ -1,0 +1,126 @@
+"""Problems: every error as `application/problem+json` (RFC 9457), with the code of `evertick.errors`.
+
+    {"type": "about:blank", "title": "Not Found", "status": 404, "code": "job_not_found", "detail": "no job ...",
+     "request": "req_5f0c..."}
+
+`code` never changes: clients match on it. What went wrong inside the server is in its log, under the request's id.
+"""
+
+import json
+import logging
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from evertick.base import errors
+from evertick.base.error_text import message_of
+
+_logger: Final = logging.getLogger("evertick.server")
+
+MEDIA_TYPE: Final = "application/problem+json"
+STATUS: Final[tuple[tuple[type[errors.EvertickError], int], ...]] = (
+    (errors.QuotaExceeded, 429),
+    (errors.ArgumentsTooLarge, 413),
+    (errors.VersionConflict, 412),
+    (errors.TransactionRefused, 409),
+    (errors.Misuse, 422),
+    (errors.NotFound, 404),
+    (errors.Conflict, 409),
+    (errors.Unavailable, 503),
+    (errors.EvertickError, 422),
+)
+"""The status of an error: that of its first class here."""
+OTHERS: Final = {
+    404: ("not_found", "there is nothing at this address; GET /openapi.json lists what there is"),
+    405: ("method_not_allowed", "this address takes another method; GET /openapi.json lists what there is"),
+}
+"""Code and words for what the framework finds by itself."""
+RETRY_AFTER_S: Final = 1
+
+
+class Problem(HTTPException):
+    """Ends a request with a status, a code and words; `more` are further members of the body."""
+
+    def __init__(self, status: int, code: str, detail: str, **more: Any) -> None:
+        super().__init__(status, detail)
+        self.code = code
+        self.more = more
+
+
+def problem_bytes(status: int, code: str, detail: str, request_id: str, **more: Any) -> bytes:
+    """The body of a problem."""
+    body = {
+        "type": "about:blank",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "code": code,
+        "detail": detail,
+        "request": request_id,
+    }
+    return json.dumps(body | more, ensure_ascii=True).encode()
+
+
+def function_failed(error: BaseException) -> Problem:
+    """What a function that was called has raised. Its traceback stays here."""
+    data = getattr(error, "data", None) if type(error).__name__ == "ApplicationError" else None
+    shown = {"type": type(error).__name__, "message": message_of(error), "data": data}
+    return Problem(422, "function_failed", f"{shown['type']}: {shown['message']}"[:2_000], error=shown)
+
+
+def add_handlers(app: FastAPI) -> None:
+    """Let every error of a server's routes become a problem."""
+    app.add_exception_handler(Problem, _of_problem)
+    app.add_exception_handler(errors.EvertickError, _of_error)
+    app.add_exception_handler(TimeoutError, _of_timeout)
+    app.add_exception_handler(RequestValidationError, _of_validation)
+    app.add_exception_handler(HTTPException, _of_http)
+    app.add_exception_handler(Exception, _of_bug)
+
+
+def _reply(request: Request, problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
+    status = problem.status_code
+    body = problem_bytes(status, problem.code, problem.detail, request.state.request_id, **problem.more)
+    return Response(body, status_code=status, media_type=MEDIA_TYPE, headers=dict(headers or {}))
+
+
+async def _of_problem(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Problem)  # noqa: S101  # it is registered for these alone
+    headers = {"WWW-Authenticate": "Bearer"} if error.status_code == 401 else {}
+    return _reply(request, error, headers)
+
+
+async def _of_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, errors.EvertickError)  # noqa: S101
+    status = next(status for kind, status in STATUS if isinstance(error, kind))
+    if status != 503:
+        return _reply(request, Problem(status, error.code, str(error)))
+    _logger.error("%s: %s", request.state.request_id, error)
+    words = "the database is not available" if not isinstance(error, errors.OutcomeUnknown) else str(error)
+    return _reply(request, Problem(status, error.code, words), {"Retry-After": str(RETRY_AFTER_S)})
+
+
+async def _of_timeout(request: Request, error: Exception) -> Response:
+    return _reply(request, Problem(504, "timeout", str(error) or "it took too long"))
+
+
+async def _of_validation(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)  # noqa: S101
+    found = [{"at": ".".join(map(str, each["loc"])), "message": each["msg"]} for each in error.errors()[:20]]
+    words = "; ".join(f"{each['at']}: {each['message']}" for each in found[:3])
+    return _reply(request, Problem(422, "invalid_request", words, errors=found))
+
+
+async def _of_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101
+    code, words = OTHERS.get(error.status_code, ("bad_request", str(error.detail)))
+    return _reply(request, Problem(error.status_code, code, words), error.headers)
+
+
+async def _of_bug(request: Request, error: Exception) -> Response:
+    _logger.error("%s failed", request.state.request_id, exc_info=error)
+    return _reply(request, Problem(500, "internal_error", "something went wrong in the server; its log has more"))

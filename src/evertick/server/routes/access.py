@@ -1,0 +1,143 @@
+"""Tokens, and the audit log: of a tenant, and of all."""
+
+from typing import Annotated, TypeVar
+
+from fastapi import Query
+from pydantic import ConfigDict, Field
+from starlette.responses import Response
+
+from evertick.api.access import AuditPage, NewToken, TokenPage, TokenView
+from evertick.app.access_control.tokens import EXPIRES_AFTER, TokenOperations
+from evertick.app.transacting import Work
+from evertick.base.errors import NotFound
+from evertick.base.records.access import Scope
+from evertick.server.bodies import Body, Duration, Named
+from evertick.server.callers import Called, Caller, fleet_routes, reply, tenant_routes
+from evertick.store.contract.store import Transaction
+
+T = TypeVar("T")
+
+routes = fleet_routes("access")
+of_tenant = tenant_routes("access")
+
+Limit = Annotated[int, Query(ge=1, le=1_000)]
+Cursor = Annotated[str | None, Query(max_length=200)]
+
+
+class TokenBody(Body):
+    """A new token; with `expires_after` null it does not expire."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"name": "billing service", "scope": "edit", "expires_after": "90d"}]}
+    )
+
+    name: str
+    scope: Scope = Scope.READ
+    expires_after: Duration | None = Field(EXPIRES_AFTER)
+
+
+@routes.at("GET", "/me", Scope.READ, returns=TokenView)
+async def get_own_token_of_all(caller: Called) -> Response:
+    """The token of the request, which is one of all tenants."""
+    return reply(TokenView.of(caller.token))
+
+
+@of_tenant.at("GET", "/me", Scope.READ, returns=TokenView)
+async def get_own_token(caller: Called) -> Response:
+    """The token of the request."""
+    return reply(TokenView.of(caller.token))
+
+
+@routes.at("GET", "/tokens", Scope.ADMIN, returns=TokenPage)
+async def list_tokens_of_all(caller: Called, limit: Limit = 100, cursor: Cursor = None) -> Response:
+    """Tokens of all tenants, the oldest first."""
+    return reply(await caller.app.aio.tokens.list(limit=limit, cursor=cursor))
+
+
+@of_tenant.at("GET", "/tokens", Scope.ADMIN, returns=TokenPage)
+async def list_tokens(caller: Called, limit: Limit = 100, cursor: Cursor = None) -> Response:
+    """Tokens of a tenant, the oldest first."""
+    return reply(await caller.app.aio.tokens.list(tenant=caller.tenant, limit=limit, cursor=cursor))
+
+
+@routes.at("POST", "/tokens", Scope.ADMIN, returns=NewToken, status=201)
+async def create_token_of_all(caller: Called, new: TokenBody) -> Response:
+    """Make a token of all tenants. Its secret is shown this once."""
+    return await _create(caller, new)
+
+
+@of_tenant.at("POST", "/tokens", Scope.ADMIN, returns=NewToken, status=201)
+async def create_token(caller: Called, new: TokenBody) -> Response:
+    """Make a token of a tenant. Its secret is shown this once."""
+    return await _create(caller, new)
+
+
+@routes.at("POST", "/tokens/{token_id}/revoke", Scope.ADMIN, returns=TokenView)
+async def revoke_token_of_all(caller: Called, token_id: Named) -> Response:
+    """End a token at once."""
+    return await _revoke(caller, token_id)
+
+
+@of_tenant.at("POST", "/tokens/{token_id}/revoke", Scope.ADMIN, returns=TokenView)
+async def revoke_token(caller: Called, token_id: Named) -> Response:
+    """End a token of the tenant at once."""
+    return await _revoke(caller, token_id)
+
+
+@routes.at("POST", "/tokens/{token_id}/rotate", Scope.ADMIN, returns=NewToken, status=201)
+async def rotate_token_of_all(caller: Called, token_id: Named) -> Response:
+    """Replace a token by a new one like it; the old one ends at once."""
+    return await _rotate(caller, token_id)
+
+
+@of_tenant.at("POST", "/tokens/{token_id}/rotate", Scope.ADMIN, returns=NewToken, status=201)
+async def rotate_token(caller: Called, token_id: Named) -> Response:
+    """Replace a token of the tenant by a new one like it; the old one ends at once."""
+    return await _rotate(caller, token_id)
+
+
+@routes.at("GET", "/audit-log", Scope.READ, returns=AuditPage)
+async def list_changes_of_all(caller: Called, limit: Limit = 100, cursor: Cursor = None) -> Response:
+    """Who changed what, the newest first."""
+    return reply(await caller.app.aio.audit_log.list(limit=limit, cursor=cursor))
+
+
+@of_tenant.at("GET", "/audit-log", Scope.READ, returns=AuditPage)
+async def list_changes(caller: Called, limit: Limit = 100, cursor: Cursor = None) -> Response:
+    """Who changed what of a tenant, the newest first."""
+    return reply(await caller.app.aio.audit_log.list(tenant=caller.tenant, limit=limit, cursor=cursor))
+
+
+async def _create(caller: Caller, new: TokenBody) -> Response:
+    tokens = caller.app.aio.tokens
+    operations = _operations(caller)
+    work = operations.create(new.name, scope=new.scope, tenant=caller.tenant, expires_after=new.expires_after)
+    return reply(await caller.change(tokens, work, "token.create", lambda made: made.id), status=201)
+
+
+async def _revoke(caller: Caller, token_id: str) -> Response:
+    work = _own(caller, token_id, _operations(caller).revoke(token_id))
+    return reply(await caller.change(caller.app.aio.tokens, work, "token.revoke", token_id))
+
+
+async def _rotate(caller: Caller, token_id: str) -> Response:
+    work = _own(caller, token_id, _operations(caller).rotate(token_id))
+    return reply(await caller.change(caller.app.aio.tokens, work, "token.rotate", token_id), status=201)
+
+
+def _operations(caller: Caller) -> TokenOperations:
+    """The operations in the caller's name."""
+    e = caller.app.environment
+    return TokenOperations(actor=caller.actor, now=e.clock.now, make_id=e.ids.make)
+
+
+def _own(caller: Caller, token_id: str, work: Work[T]) -> Work[T]:
+    """The work, on a token that belongs to the tenant of the request."""
+
+    def checked(transaction: Transaction) -> T:
+        token = transaction.get_token(token_id)
+        if token is None or token.tenant != caller.tenant:
+            raise NotFound(f"no token {token_id!r}")
+        return work(transaction)
+
+    return checked

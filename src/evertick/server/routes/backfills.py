@@ -1,0 +1,85 @@
+"""Backfills of schedules, and reports over times that have passed."""
+
+from typing import Annotated, Any
+
+from fastapi import Query
+from pydantic import ConfigDict, Field
+from starlette.responses import Response
+
+from evertick.api.reports import AuditReport
+from evertick.api.schedules import BackfillPlanView, BackfillView
+from evertick.app.schedules.backfill import backfill, backfill_cancel
+from evertick.base.records.access import Scope
+from evertick.server.bodies import Named, Span
+from evertick.server.callers import Called, reply, tenant_routes
+
+routes = tenant_routes("backfills")
+
+
+class Plan(Span):
+    """The times of a schedule that are to run now, and how."""
+
+    overlap: str | None = None
+    max_active: int | None = Field(None, ge=1)
+    skip_done: bool = False
+
+    def how(self) -> dict[str, Any]:
+        """The options of a backfill."""
+        return {"overlap": self.overlap, "max_active": self.max_active, "skip_done": self.skip_done}
+
+
+class NewBackfill(Plan):
+    """A backfill. With the `token` of a plan, exactly that plan is run, or nothing."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"start": "2026-05-01T00:00:00Z", "end": "2026-05-02T00:00:00Z", "skip_done": True}]
+        }
+    )
+
+    token: str | None = None
+
+
+class AuditAsked(Span):
+    """Which times a report is about; of all schedules unless one is named."""
+
+    schedule: str | None = None
+    late_after: float = Field(60.0, ge=0, le=86_400)
+    limit: int = Field(1_000, ge=1, le=10_000)
+
+
+@routes.at("POST", "/schedules/{schedule_id}/backfill-plan", Scope.READ, returns=BackfillPlanView)
+async def plan_backfill(caller: Called, schedule_id: Named, plan: Plan) -> Response:
+    """What a backfill would do. Nothing is changed."""
+    return reply(await caller.access.schedules.backfill_plan(schedule_id, plan.start, plan.end, **plan.how()))
+
+
+@routes.at("POST", "/schedules/{schedule_id}/backfills", Scope.OPERATE, returns=BackfillView, status=201)
+async def start_backfill(caller: Called, schedule_id: Named, new: NewBackfill) -> Response:
+    """Run the times of a schedule in [start, end] now."""
+    schedules = caller.access.schedules
+    work = backfill(schedules.operations, schedule_id, new.start, new.end, token=new.token, **new.how())
+    return reply(await caller.change(schedules, work, "schedule.backfill", schedule_id), status=201)
+
+
+@routes.at("GET", "/schedules/{schedule_id}/backfills/{backfill_id}", Scope.READ, returns=BackfillView)
+async def get_backfill(caller: Called, schedule_id: Named, backfill_id: Named) -> Response:
+    """How far a backfill has come."""
+    return reply(await caller.access.schedules.backfill_status(schedule_id, backfill_id))
+
+
+@routes.at("POST", "/schedules/{schedule_id}/backfills/{backfill_id}/cancel", Scope.OPERATE, returns=BackfillView)
+async def cancel_backfill(caller: Called, schedule_id: Named, backfill_id: Named) -> Response:
+    """End a backfill: what waits is skipped, what runs goes on."""
+    schedules = caller.access.schedules
+    work = backfill_cancel(schedules.operations, schedule_id, backfill_id)
+    return reply(await caller.change(schedules, work, "schedule.backfill_cancel", schedule_id))
+
+
+@routes.at("GET", "/audit", Scope.READ, returns=AuditReport)
+async def audit_schedules(caller: Called, asked: Annotated[AuditAsked, Query()]) -> Response:
+    """What was late by more than `late_after` seconds, missed or skipped in [start, end)."""
+    report = await caller.access.schedules.audit(
+        asked.start, asked.end, schedule_id=asked.schedule, late_after=asked.late_after, limit=asked.limit
+    )
+    return reply(report)

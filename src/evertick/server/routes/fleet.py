@@ -1,0 +1,122 @@
+"""What belongs to no tenant: pools, workers, the limits of tenants; and the state of all."""
+
+from typing import Annotated, Any
+
+from fastapi import Query
+from starlette.responses import Response
+
+from evertick.api.pools import PoolView
+from evertick.api.status import StatusView, WorkerView
+from evertick.api.tenants import TenantView
+from evertick.app.limits.pools import PoolOperations
+from evertick.app.limits.tenants import TenantOperations
+from evertick.app.status import status_of, workers_of
+from evertick.base.records.access import Scope
+from evertick.server.bodies import Body, Named
+from evertick.server.callers import Called, Caller, fleet_routes, reply, tenant_routes
+
+routes = fleet_routes("fleet")
+of_tenant = tenant_routes("tenants")
+
+
+class PoolChange(Body):
+    """Limits of a pool; null removes one, and what is left out stays."""
+
+    running: int | None = None
+    per_tenant: int | None = None
+    per_key: int | None = None
+    starts_per_minute: int | None = None
+
+
+class TenantChange(Body):
+    """Limits of a tenant; null removes one, and what is left out stays."""
+
+    running: int | None = None
+    starts_per_minute: int | None = None
+    jobs: int | None = None
+    argument_bytes: int | None = None
+    schedules: int | None = None
+
+
+@routes.at("GET", "/status", Scope.READ, returns=StatusView)
+async def get_status(caller: Called) -> Response:
+    """Who works, what waits and for how long, and what failed in the last hour, of all tenants."""
+    return reply(await _status(caller))
+
+
+@of_tenant.at("GET", "/status", Scope.READ, returns=StatusView)
+async def get_tenant_status(caller: Called) -> Response:
+    """What waits of a tenant and for how long, and what failed in the last hour. Workers are not shown."""
+    return reply((await _status(caller)).model_copy(update={"workers": ()}))
+
+
+@routes.at("GET", "/workers", Scope.READ, returns=list[WorkerView])
+async def list_workers(caller: Called) -> Response:
+    """Every worker that has a row, the oldest first."""
+    e = caller.app.environment
+    return reply(await e.executors.view(lambda transaction: workers_of(transaction, e.clock.now())))
+
+
+@routes.at("GET", "/pools", Scope.READ, returns=list[PoolView])
+async def list_pools(caller: Called) -> Response:
+    """All pools that are known, with their limits and what they have to do."""
+    return reply(await caller.app.aio.pools.list())
+
+
+@routes.at("GET", "/pools/{name}", Scope.READ, returns=PoolView)
+async def get_pool(caller: Called, name: Named) -> Response:
+    """A pool."""
+    return reply(await caller.app.aio.pools.get(name))
+
+
+@routes.at("PATCH", "/pools/{name}", Scope.ADMIN, returns=PoolView)
+async def change_pool(caller: Called, name: Named, to: PoolChange) -> Response:
+    """Change what a pool may run."""
+    return await _pool(caller, "set", name, **to.model_dump(exclude_unset=True))
+
+
+@routes.at("POST", "/pools/{name}/pause", Scope.ADMIN, returns=PoolView)
+async def pause_pool(caller: Called, name: Named) -> Response:
+    """Let no job of a pool start."""
+    return await _pool(caller, "pause", name)
+
+
+@routes.at("POST", "/pools/{name}/resume", Scope.ADMIN, returns=PoolView)
+async def resume_pool(caller: Called, name: Named) -> Response:
+    """Let the jobs of a paused pool start again."""
+    return await _pool(caller, "resume", name)
+
+
+@routes.at("GET", "/tenants", Scope.READ, returns=list[TenantView])
+async def list_tenants(
+    caller: Called, first: str = "", limit: Annotated[int, Query(ge=1, le=10_000)] = 100
+) -> Response:
+    """Tenants with limits, by name, from `first` on."""
+    return reply(await caller.app.aio.tenants.list(first=first, limit=limit))
+
+
+@of_tenant.at("GET", "", Scope.READ, returns=TenantView)
+async def get_tenant(caller: Called) -> Response:
+    """A tenant's limits, and what it uses."""
+    return reply(await caller.app.aio.tenants.get(str(caller.tenant)))
+
+
+@routes.at("PATCH", "/tenants/{name}", Scope.ADMIN, returns=TenantView)
+async def change_tenant(caller: Called, name: Named, to: TenantChange) -> Response:
+    """Change what a tenant may use. This needs a token of all tenants."""
+    tenants = caller.app.aio.tenants
+    operations: TenantOperations = tenants.operations
+    work = operations.set(name, **to.model_dump(exclude_unset=True))
+    return reply(await caller.change(tenants, work, "tenant.set", name, before=operations.get(name)))
+
+
+async def _status(caller: Caller) -> StatusView:
+    e = caller.app.environment
+    return await e.executors.view(lambda transaction: status_of(transaction, caller.tenant, e.clock.now()))
+
+
+async def _pool(caller: Caller, action: str, name: str, **limits: Any) -> Response:
+    pools = caller.app.aio.pools
+    operations: PoolOperations = pools.operations
+    work = getattr(operations, action)(name, **limits)
+    return reply(await caller.change(pools, work, f"pool.{action}", name, before=operations.get(name)))

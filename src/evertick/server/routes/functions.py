@@ -1,0 +1,65 @@
+"""Functions: which there are, and calls of them."""
+
+from typing import Annotated, Any
+
+from fastapi import Header, Request
+from pydantic import ConfigDict
+from starlette.responses import Response
+
+from evertick.api.functions import FunctionView
+from evertick.app.functions.function import Mutation, Query, Workflow
+from evertick.base.errors import EvertickError, Misuse
+from evertick.base.records.access import Scope
+from evertick.server.bodies import Arguments, Body, Named
+from evertick.server.callers import Called, reply, tenant_routes
+from evertick.server.problems import Problem, function_failed
+
+routes = tenant_routes("functions")
+
+
+class Call(Body):
+    """A call of a function."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"args": {"item": "bread"}}]})
+
+    args: Arguments
+
+
+@routes.at("GET", "/functions", Scope.READ, returns=list[FunctionView])
+async def list_functions(caller: Called) -> Response:
+    """The app's functions with their parameters. Internal ones are shown to tokens with the scope admin alone."""
+    shown = [each for each in caller.app.functions if not each.internal or caller.may(Scope.ADMIN)]
+    return reply([FunctionView.of(each) for each in sorted(shown, key=lambda each: each.name)])
+
+
+@routes.at("POST", "/functions/{name}/call", Scope.READ, returns=Any)
+async def call_function(
+    request: Request,
+    caller: Called,
+    name: Named,
+    call: Call,
+    idempotency_key: Annotated[str | None, Header(max_length=512)] = None,
+) -> Response:
+    """Call a query, a mutation or an action, and return what it returns.
+
+    Queries need the scope read, all others edit. With `Idempotency-Key`, a mutation is called once: another call with
+    the key returns what the first one returned.
+    """
+    function = caller.function(name)
+    if not isinstance(function, Query) and not caller.may(Scope.EDIT):
+        raise Problem(403, "not_allowed", f"calling {name} needs a token with the scope edit")
+    if isinstance(function, Workflow):
+        raise Misuse(f"{name} is a workflow; start it with POST .../workflows")
+    positional, named = function.decode_args(function.encode_args((), call.args))
+    try:
+        if idempotency_key is None:
+            result = await caller.access.call(function, *positional, **named)
+        elif isinstance(function, Mutation):
+            result = await caller.access.call_once(idempotency_key, function, *positional, **named)
+        else:
+            raise Misuse(f"{name} is not a mutation; only mutations take an Idempotency-Key")
+    except (EvertickError, TimeoutError):
+        raise
+    except (Exception, SystemExit, KeyboardInterrupt, GeneratorExit) as error:
+        raise function_failed(error) from error
+    return Response(function.encode_result(result), media_type="application/json")

@@ -1,0 +1,46 @@
+"""Whether the server is there, whether it can work, and its metrics."""
+
+from fastapi import Request
+from starlette.responses import Response
+
+from evertick.base.errors import EvertickError
+from evertick.base.records.access import Scope
+from evertick.server.callers import Called, Routes, reply
+from evertick.server.problems import Problem
+
+routes = Routes(tag="health")
+
+
+@routes.at("GET", "/health", None, returns=dict[str, bool])
+async def health(request: Request) -> Response:
+    """200 while the server runs: restart a process for which it is not."""
+    return reply({"ok": True})
+
+
+@routes.at("GET", "/ready", None, returns=dict[str, bool])
+async def ready(request: Request) -> Response:
+    """200 while the server reaches its database; otherwise 503."""
+    e = request.app.state.evertick.environment
+    try:
+        await e.executors.view(lambda transaction: transaction.next_waiting_at())
+    except EvertickError:
+        raise Problem(503, "not_ready", "the database cannot be read") from None
+    return reply({"ok": True})
+
+
+@routes.at("GET", "/metrics", Scope.READ, returns=str)
+async def metrics(request: Request, caller: Called) -> Response:
+    """Metrics for Prometheus, which needs a token of all tenants."""
+    try:
+        from evertick.metrics import Metrics
+    except ModuleNotFoundError:
+        raise Problem(501, "not_installed", "metrics need prometheus-client: pip install 'evertick[metrics]'") from None
+    e = caller.app.environment
+    text = await e.executors.ask(Metrics(request.app.state.evertick).text)
+    return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+@routes.at("GET", "/openapi.json", Scope.READ, returns=dict[str, object])
+async def openapi(request: Request, caller: Called) -> Response:
+    """The description of this API, as OpenAPI 3.1."""
+    return reply(request.app.openapi())

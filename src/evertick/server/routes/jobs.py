@@ -1,0 +1,206 @@
+"""Jobs: scheduled, read, canceled, moved and tried again."""
+
+from typing import Annotated, Any, cast
+
+from fastapi import Header, Query
+from pydantic import AwareDatetime, ConfigDict, Field
+from starlette.responses import Response
+
+from evertick.api.jobs import AttemptView, JobLogs, JobPage, JobView
+from evertick.app.functions.options import OnConflict
+from evertick.app.scheduling.choice import JobsWhere
+from evertick.base.errors import Misuse
+from evertick.base.records.access import Scope
+from evertick.base.records.jobs import JobState
+from evertick.server.bodies import Arguments, Body, Counted, Duration, Named, RetryBody, Scheduled
+from evertick.server.callers import Called, Caller, reply, tenant_routes
+
+routes = tenant_routes("jobs")
+
+
+class NewJob(Body):
+    """A function to be run later: after a time, or at one; at once if neither is given."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"function": "shop.remind", "args": {"order_id": "7"}, "after": "1h"}]}
+    )
+
+    function: str
+    args: Arguments
+    after: Duration | None = None
+    at: AwareDatetime | None = None
+    key: str | None = Field(None, description="At most one unfinished job holds a key.")
+    on_conflict: OnConflict | None = None
+    priority: int | None = Field(None, ge=-1_000, le=1_000)
+    limit_key: str | None = None
+    retry: RetryBody | None = None
+
+
+class Reschedule(Body):
+    """Another time for a pending job."""
+
+    at: AwareDatetime
+
+
+class Again(Body):
+    """Arguments for another try, in place of those of the job."""
+
+    args: dict[str, Any] | None = None
+
+
+class Chosen(Body):
+    """Which jobs are meant. Each member narrows the choice."""
+
+    state: list[JobState] = Field(default_factory=list)
+    function: str | None = None
+    schedule: str | None = None
+    key: str | None = None
+    due_from: AwareDatetime | None = None
+    due_until: AwareDatetime | None = None
+    error: str | None = None
+    pool: str | None = None
+    limit_key: str | None = None
+    blocked: bool | None = None
+
+    def where(self) -> JobsWhere:
+        """The filters that were given."""
+        found: Any = {name: getattr(self, name) for name in Chosen.model_fields}
+        return cast("JobsWhere", {name: value for name, value in found.items() if value not in (None, [])})
+
+
+class JobsAsked(Chosen):
+    """A page of jobs."""
+
+    newest_first: bool = False
+    limit: int = Field(100, ge=1, le=1_000)
+    cursor: str | None = Field(None, max_length=1_000)
+
+
+@routes.at("POST", "/jobs", Scope.EDIT, returns=Scheduled, status=201)
+async def schedule_job(
+    caller: Called, job: NewJob, idempotency_key: Annotated[str | None, Header(max_length=512)] = None
+) -> Response:
+    """Schedule a call of a mutation or an action.
+
+    With `Idempotency-Key` the job takes it as its key, unless one is given: while it is unfinished, another request
+    with the key returns the same job.
+    """
+    if job.after is not None and job.at is not None:
+        raise Misuse("after and at name two times; give one")
+    scheduler = caller.access.scheduler.using(
+        key=job.key or idempotency_key,
+        on_conflict=job.on_conflict,
+        priority=job.priority,
+        limit_key=job.limit_key,
+        retry=None if job.retry is None else job.retry.retry(),
+    )
+    call = [caller.call(job.function, job.args)]
+    if job.at is not None:
+        [job_id] = await scheduler.run_at_many(job.at, call)
+    else:
+        [job_id] = await scheduler.run_after_many(job.after or 0, call)
+    return reply({"id": job_id}, status=201)
+
+
+@routes.at("GET", "/jobs", Scope.READ, returns=JobPage)
+async def list_jobs(caller: Called, asked: Annotated[JobsAsked, Query()]) -> Response:
+    """A page of jobs. `state` may be repeated. `blocked` chooses those that no live worker runs."""
+    page = await caller.access.jobs.list(
+        limit=asked.limit, cursor=asked.cursor, newest_first=asked.newest_first, **asked.where()
+    )
+    return reply(page)
+
+
+@routes.at("GET", "/jobs/counts", Scope.READ, returns=dict[str, dict[str, int]])
+async def count_jobs(caller: Called) -> Response:
+    """How many jobs of each function there are in each state."""
+    return reply(await caller.access.jobs.counts_by_function())
+
+
+@routes.at("POST", "/jobs/cancel-all", Scope.OPERATE, returns=Counted)
+async def cancel_jobs(caller: Called, chosen: Chosen) -> Response:
+    """Cancel all unfinished jobs that are chosen."""
+    jobs = caller.access.jobs
+    count = await jobs.write_pages(
+        lambda after: caller.audited(
+            jobs.operations.cancel_page(after, **chosen.where()), "job.cancel_all", _shown(chosen)
+        )
+    )
+    return reply({"count": count})
+
+
+@routes.at("POST", "/jobs/retry-all", Scope.OPERATE, returns=Counted)
+async def retry_jobs(caller: Called, chosen: Chosen) -> Response:
+    """Try all failed jobs again that are chosen."""
+    jobs = caller.access.jobs
+    count = await jobs.write_pages(
+        lambda after: caller.audited(
+            jobs.operations.retry_page(after, **chosen.where()), "job.retry_all", _shown(chosen)
+        )
+    )
+    return reply({"count": count})
+
+
+@routes.at("GET", "/jobs/{job_id}", Scope.READ, returns=JobView)
+async def get_job(caller: Called, job_id: Named) -> Response:
+    """A job."""
+    return reply(await caller.access.jobs.get(job_id))
+
+
+@routes.at("GET", "/jobs/{job_id}/attempts", Scope.READ, returns=list[AttemptView])
+async def list_attempts(caller: Called, job_id: Named) -> Response:
+    """The attempts at a job."""
+    return reply(await caller.access.jobs.attempts(job_id))
+
+
+@routes.at("GET", "/jobs/{job_id}/logs", Scope.READ, returns=JobLogs)
+async def get_job_logs(caller: Called, job_id: Named) -> Response:
+    """The lines that a job's last attempt wrote with `ctx.log`."""
+    return reply(await caller.access.jobs.logs(job_id))
+
+
+@routes.at("POST", "/jobs/{job_id}/cancel", Scope.OPERATE, returns=JobView)
+async def cancel_job(caller: Called, job_id: Named) -> Response:
+    """Cancel a job. One that runs goes on, and its result counts, unless it is a retry."""
+    return await _changed(caller, "cancel", job_id)
+
+
+@routes.at("POST", "/jobs/{job_id}/stop", Scope.OPERATE, returns=JobView)
+async def stop_job(caller: Called, job_id: Named) -> Response:
+    """Cancel a job, and end its function if it runs."""
+    return await _changed(caller, "stop", job_id)
+
+
+@routes.at("POST", "/jobs/{job_id}/run-now", Scope.OPERATE, returns=JobView)
+async def run_job_now(caller: Called, job_id: Named) -> Response:
+    """Let a pending job run now."""
+    return await _changed(caller, "run_now", job_id)
+
+
+@routes.at("POST", "/jobs/{job_id}/reschedule", Scope.OPERATE, returns=JobView)
+async def reschedule_job(caller: Called, job_id: Named, to: Reschedule) -> Response:
+    """Let a pending job run at another time."""
+    return await _changed(caller, "reschedule", job_id, to.at)
+
+
+@routes.at("POST", "/jobs/{job_id}/retry", Scope.OPERATE, returns=Scheduled, status=201)
+async def retry_job(caller: Called, job_id: Named, again: Again | None = None) -> Response:
+    """Try a failed job again, as a new job; with other arguments if they are given."""
+    jobs = caller.access.jobs
+    args = None if again is None else again.args
+    if args is not None and not caller.may(Scope.EDIT):
+        raise Misuse("other arguments need a token with the scope edit")
+    work = jobs.operations.retry(job_id, args=args)
+    new_id = await caller.change(jobs, work, "job.retry", job_id, before=jobs.operations.get(job_id))
+    return reply({"id": new_id}, status=201)
+
+
+async def _changed(caller: Caller, action: str, job_id: str, *args: Any) -> Response:
+    jobs = caller.access.jobs
+    work = getattr(jobs.operations, action)(job_id, *args)
+    return reply(await caller.change(jobs, work, f"job.{action}", job_id, before=jobs.operations.get(job_id)))
+
+
+def _shown(chosen: Chosen) -> str:
+    """A choice as the audit log names it."""
+    return chosen.model_dump_json(exclude_none=True)

@@ -1,0 +1,388 @@
+"""Schedules: made, watched and changed. Crons that code declares are among them, with the kind `cron`."""
+
+from datetime import date
+from typing import Annotated, Any
+
+from fastapi import Header, Query, Request
+from pydantic import AwareDatetime, ConfigDict, Field
+from starlette.responses import Response
+
+from evertick.api.reports import Explanation
+from evertick.api.schedules import (
+    HistoryLine,
+    OccurrencePage,
+    OccurrenceView,
+    ScheduleDescription,
+    SchedulePage,
+    ScheduleSummary,
+    TimeView,
+)
+from evertick.app.documents.ranges import UNSET
+from evertick.app.schedules.update import replace_schedule as replacement
+from evertick.app.schedules.update import update
+from evertick.base.errors import Misuse
+from evertick.base.records.access import Scope
+from evertick.recurrence.spec.spec import Spec
+from evertick.recurrence.wire.reading import spec_from_wire
+from evertick.server.bodies import Arguments, Body, Counted, Duration, Named, RetryBody, Span
+from evertick.server.callers import Called, Caller, idempotency_key, reply, tenant_routes, version_of
+
+routes = tenant_routes("schedules")
+
+Times = dict[str, Any] | str | list[dict[str, Any] | str]
+"""A spec in its wire form, a cron line or a sentence; or a list of these, whose times are united."""
+Left = list[dict[str, Any] | date | tuple[date, date]]
+"""What is left out of a spec: specs, dates, and pairs of dates."""
+
+
+class Options(Body):
+    """What defines a schedule beside its times and its function; `help(app.schedules.create)` explains each."""
+
+    start: AwareDatetime | None = None
+    end: AwareDatetime | None = None
+    jitter: Duration | None = None
+    except_: Left | None = Field(None, alias="except")
+    overlap: str | None = None
+    concurrency_limit: int | None = None
+    catch_up: str | None = None
+    catch_up_window: Duration | None = None
+    pause_on_failure: bool | None = None
+    buffer_limit: int | None = None
+    retry: RetryBody | None = None
+    remaining_actions: int | None = None
+    workflow_id: str | None = None
+    run_id_template: str | None = None
+    note: str | None = None
+    memo: dict[str, Any] | None = None
+
+    def options(self, *, lifts: bool) -> dict[str, Any]:
+        """The options that were given; with `lifts`, null goes back to the default."""
+        found: dict[str, Any] = {}
+        for name in Options.model_fields.keys() & self.model_fields_set:
+            value = getattr(self, name)
+            if value is not None:
+                found[name] = _value(name, value)
+            elif lifts:
+                found[name] = UNSET
+        return found
+
+
+class NewSchedule(Options):
+    """A schedule."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"id": "report", "when": "0 9 * * 1-5", "function": "shop.report", "overlap": "buffer_one"}]
+        }
+    )
+
+    id: str
+    when: Times
+    function: str
+    args: Arguments
+    paused: bool = False
+    trigger: bool | str = Field(False, description="Start one run at once: true, or an overlap policy for that run.")
+    backfill: list[Span] = Field(default_factory=list)
+
+
+class ChangedSchedule(Options):
+    """What is to change; what is left out stays, and null goes back to the default."""
+
+    when: Times | None = None
+    function: str | None = None
+    args: dict[str, Any] | None = None
+
+
+class ReplacedSchedule(Options):
+    """A new definition; options that are left out get their defaults."""
+
+    when: Times
+    function: str
+    args: Arguments
+
+
+class Pausing(Body):
+    """Why a schedule is paused, and until when."""
+
+    note: str = ""
+    until: AwareDatetime | None = None
+
+
+class Resuming(Body):
+    """Why a schedule is resumed. With `from_now`, times that were judged already count again."""
+
+    note: str = ""
+    from_now: bool = False
+
+
+class Trigger(Body):
+    """A run at once, beside the schedule's times."""
+
+    overlap: str | None = None
+    args: dict[str, Any] | None = None
+
+
+class Choice(Body):
+    """Which schedules are meant. Each member narrows the choice."""
+
+    kind: str | None = None
+    status: str | None = None
+    function: str | None = None
+    id_contains: str | None = None
+    next_before: AwareDatetime | None = None
+
+    def where(self) -> dict[str, Any]:
+        """The filters that were given."""
+        return {name: value for name in Choice.model_fields if (value := getattr(self, name)) is not None}
+
+
+class NotedChoice(Choice):
+    """Which schedules are meant, and why they are changed."""
+
+    note: str = ""
+
+
+class SchedulesAsked(Choice):
+    """A page of schedules."""
+
+    sort: str = Field("id", pattern="^(id|next)$")
+    limit: int = Field(100, ge=1, le=1_000)
+    cursor: str | None = Field(None, max_length=2_000)
+
+
+class OccurrencesAsked(Body):
+    """A page of the ledger."""
+
+    schedule: str | None = None
+    fate: list[str] = Field(default_factory=list)
+    reason: str | None = None
+    start: AwareDatetime | None = None
+    end: AwareDatetime | None = None
+    newest_first: bool = False
+    limit: int = Field(100, ge=1, le=1_000)
+    cursor: str | None = Field(None, max_length=4_000)
+
+
+class Preview(Body):
+    """Times of a spec that no schedule has yet."""
+
+    when: Times
+    start: AwareDatetime
+    end: AwareDatetime
+    limit: int = Field(100, ge=1, le=10_000)
+
+
+@routes.at("GET", "/schedules", Scope.READ, returns=SchedulePage)
+async def list_schedules(caller: Called, asked: Annotated[SchedulesAsked, Query()]) -> Response:
+    """A page of schedules, by id or by their next time."""
+    schedules = caller.access.schedules
+    return reply(await schedules.list(sort=asked.sort, limit=asked.limit, cursor=asked.cursor, **asked.where()))
+
+
+@routes.at("POST", "/schedules", Scope.EDIT, returns=ScheduleDescription, status=201)
+async def create_schedule(
+    caller: Called, new: NewSchedule, idempotency_key: Annotated[str | None, Header(max_length=512)] = None
+) -> Response:
+    """Create a schedule. Sent again with the same `Idempotency-Key`, or the same definition, it is the same one."""
+    schedules = caller.access.schedules
+    work = schedules.operations.create(
+        new.id,
+        when=when_of(new.when),
+        do=caller.call(new.function, new.args),
+        paused=new.paused,
+        trigger=new.trigger,
+        backfill=[(span.start, span.end) for span in new.backfill],
+        request_id=idempotency_key,
+        **new.options(lifts=False),
+    )
+    made = await caller.change(schedules, work, "schedule.create", new.id)
+    return reply(made, status=201, etag=made.version)
+
+
+@routes.at("POST", "/schedules/preview", Scope.READ, returns=list[TimeView])
+async def preview_times(caller: Called, asked: Preview) -> Response:
+    """The times of a spec in [start, end)."""
+    when = when_of(asked.when)
+    spec = [when] if isinstance(when, str) else when  # a text alone would be the id of a schedule
+    schedules = caller.access.schedules
+    return reply(await schedules.matching_times(spec, asked.start, asked.end, limit=asked.limit))
+
+
+@routes.at("POST", "/schedules/pause-all", Scope.OPERATE, returns=Counted)
+async def pause_schedules(caller: Called, chosen: NotedChoice) -> Response:
+    """Pause all schedules that are chosen."""
+    return await _all(caller, "pause", chosen, chosen.note)
+
+
+@routes.at("POST", "/schedules/resume-all", Scope.OPERATE, returns=Counted)
+async def resume_schedules(caller: Called, chosen: NotedChoice) -> Response:
+    """Resume all paused schedules that are chosen."""
+    return await _all(caller, "resume", chosen, chosen.note)
+
+
+@routes.at("POST", "/schedules/delete-all", Scope.EDIT, returns=Counted)
+async def delete_schedules(caller: Called, chosen: Choice) -> Response:
+    """Delete all schedules that are chosen, but for crons of code."""
+    return await _all(caller, "delete", chosen)
+
+
+@routes.at("GET", "/occurrences", Scope.READ, returns=OccurrencePage)
+async def list_occurrences(caller: Called, asked: Annotated[OccurrencesAsked, Query()]) -> Response:
+    """A page of the ledger: each time that a schedule named, with its fate and the reason."""
+    page = await caller.access.schedules.occurrences(
+        asked.schedule,
+        fate=asked.fate or None,
+        reason=asked.reason,
+        start=asked.start,
+        end=asked.end,
+        newest_first=asked.newest_first,
+        limit=asked.limit,
+        cursor=asked.cursor,
+    )
+    return reply(page)
+
+
+@routes.at("GET", "/schedules/{schedule_id}", Scope.READ, returns=ScheduleDescription)
+async def get_schedule(caller: Called, schedule_id: Named) -> Response:
+    """All about a schedule. `ETag` is its version."""
+    found = await caller.access.schedules.get(schedule_id)
+    return reply(found, etag=found.version)
+
+
+@routes.at("PATCH", "/schedules/{schedule_id}", Scope.EDIT, returns=ScheduleDescription)
+async def update_schedule(request: Request, caller: Called, schedule_id: Named, to: ChangedSchedule) -> Response:
+    """Change a schedule. With `If-Match`, only a schedule of that version is changed."""
+    patch = to.options(lifts=True)
+    schedules = caller.access.schedules
+    if to.when is not None:
+        patch["when"] = when_of(to.when)
+    if to.function is not None:
+        patch["do"] = caller.call(to.function, to.args or {})
+    elif to.args is not None:
+        now = await schedules.get(schedule_id)
+        patch["do"] = caller.call(now.target.function, to.args)
+    work = schedules.operations
+    changed = await caller.change(
+        schedules,
+        update(work, schedule_id, if_version=version_of(request), **patch),
+        "schedule.update",
+        schedule_id,
+        before=work.get(schedule_id),
+    )
+    return reply(changed, etag=changed.version)
+
+
+@routes.at("PUT", "/schedules/{schedule_id}", Scope.EDIT, returns=ScheduleDescription)
+async def replace_schedule(request: Request, caller: Called, schedule_id: Named, to: ReplacedSchedule) -> Response:
+    """Replace the definition of a schedule; what has happened stays."""
+    schedules = caller.access.schedules
+    work = replacement(
+        schedules.operations,
+        schedule_id,
+        when=when_of(to.when),
+        do=caller.call(to.function, to.args),
+        if_version=version_of(request),
+        **to.options(lifts=False),
+    )
+    before = schedules.operations.get(schedule_id)
+    changed = await caller.change(schedules, work, "schedule.replace", schedule_id, before=before)
+    return reply(changed, etag=changed.version)
+
+
+@routes.at("DELETE", "/schedules/{schedule_id}", Scope.EDIT, status=204)
+async def delete_schedule(request: Request, caller: Called, schedule_id: Named) -> Response:
+    """Delete a schedule. Its ledger and history stay until their retention is over."""
+    schedules = caller.access.schedules
+    work = schedules.operations.delete(schedule_id, if_version=version_of(request))
+    before = schedules.operations.get(schedule_id)
+    await caller.change(schedules, work, "schedule.delete", schedule_id, before=before)
+    return Response(status_code=204)
+
+
+@routes.at("POST", "/schedules/{schedule_id}/pause", Scope.OPERATE, returns=ScheduleSummary)
+async def pause_schedule(request: Request, caller: Called, schedule_id: Named, how: Pausing | None = None) -> Response:
+    """Pause a schedule. Triggers and backfills still run."""
+    schedules, how = caller.access.schedules, how or Pausing()
+    work = schedules.operations.pause(schedule_id, how.note, until=how.until, if_version=version_of(request))
+    return reply(await caller.change(schedules, work, "schedule.pause", schedule_id))
+
+
+@routes.at("POST", "/schedules/{schedule_id}/resume", Scope.OPERATE, returns=ScheduleSummary)
+async def resume_schedule(
+    request: Request, caller: Called, schedule_id: Named, how: Resuming | None = None
+) -> Response:
+    """Resume a paused schedule."""
+    schedules, how = caller.access.schedules, how or Resuming()
+    work = schedules.operations.resume(schedule_id, how.note, from_now=how.from_now, if_version=version_of(request))
+    return reply(await caller.change(schedules, work, "schedule.resume", schedule_id))
+
+
+@routes.at("POST", "/schedules/{schedule_id}/trigger", Scope.OPERATE, returns=OccurrenceView)
+async def trigger_schedule(
+    request: Request, caller: Called, schedule_id: Named, how: Trigger | None = None
+) -> Response:
+    """Start a run at once. With `Idempotency-Key`, sending it again starts no other one."""
+    schedules, how = caller.access.schedules, how or Trigger()
+    if how.args is not None and not caller.may(Scope.EDIT):
+        raise Misuse("other arguments need a token with the scope edit")
+    work = schedules.operations.trigger(
+        schedule_id, overlap=how.overlap, args=how.args, request_id=idempotency_key(request)
+    )
+    return reply(await caller.change(schedules, work, "schedule.trigger", schedule_id))
+
+
+@routes.at("GET", "/schedules/{schedule_id}/history", Scope.READ, returns=list[HistoryLine])
+async def get_schedule_history(
+    caller: Called,
+    schedule_id: Named,
+    limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
+    before: Annotated[str | None, Query(max_length=200)] = None,
+) -> Response:
+    """What was done to a schedule, the newest first; `before` is the id of a line."""
+    return reply(await caller.access.schedules.history(schedule_id, limit=limit, before=before))
+
+
+@routes.at("GET", "/schedules/{schedule_id}/times", Scope.READ, returns=list[TimeView])
+async def list_times(
+    caller: Called,
+    schedule_id: Named,
+    start: AwareDatetime,
+    end: AwareDatetime,
+    limit: Annotated[int, Query(ge=1, le=10_000)] = 1_000,
+) -> Response:
+    """The times of a schedule in [start, end)."""
+    return reply(await caller.access.schedules.matching_times(schedule_id, start, end, limit=limit))
+
+
+@routes.at("GET", "/schedules/{schedule_id}/explain", Scope.READ, returns=Explanation)
+async def explain_schedule(caller: Called, schedule_id: Named, at: AwareDatetime) -> Response:
+    """Why a schedule ran at a time, or why it did not."""
+    return reply(await caller.access.schedules.explain(schedule_id, at=at))
+
+
+def when_of(times: Times) -> Spec | str | list[Spec | str]:
+    """The times of a body, read. Raises InvalidSpec."""
+    return [_one(each) for each in times] if isinstance(times, list) else _one(times)
+
+
+def _one(times: dict[str, Any] | str) -> Spec | str:
+    return times if isinstance(times, str) else spec_from_wire(times)
+
+
+def _value(name: str, value: Any) -> Any:
+    """An option as Python takes it."""
+    if isinstance(value, RetryBody):
+        return value.retry()
+    if name == "except_":
+        return [spec_from_wire(each) if isinstance(each, dict) else each for each in value]
+    return value
+
+
+async def _all(caller: Caller, action: str, chosen: Choice, *args: Any) -> Response:
+    schedules = caller.access.schedules
+    page = getattr(schedules.operations, f"{action}_page")
+    where, shown = chosen.where(), chosen.model_dump_json(exclude_none=True)
+    count = await schedules.write_pages(
+        lambda after: caller.audited(page(after, *args, **where), f"schedule.{action}_all", shown)
+    )
+    return reply({"count": count})

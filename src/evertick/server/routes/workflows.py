@@ -1,0 +1,203 @@
+"""Workflows: runs started, read, waited for, signaled and ended."""
+
+from typing import Annotated, Any
+
+from fastapi import Header, Query
+from pydantic import AwareDatetime, ConfigDict, Field
+from starlette.responses import Response
+
+from evertick.api.workflows import RunHistory, RunPage, RunView, WorkflowTypeView
+from evertick.app.functions.function import Workflow
+from evertick.app.functions.options import OnConflict
+from evertick.app.workflows.operations import has_ended
+from evertick.base.errors import Misuse, WorkflowFailed
+from evertick.base.records.access import Scope
+from evertick.server.bodies import Arguments, Body, Named, Scheduled
+from evertick.server.callers import Called, fleet_routes, reply, tenant_routes
+
+routes = tenant_routes("workflows")
+types = fleet_routes("workflows")
+
+WAIT_S_MAX = 60.0
+"""How long one request may wait for the end of a run."""
+
+
+class NewRun(Body):
+    """A run of a workflow."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"workflow": "shop.fulfil", "args": {"order_id": "7"}, "key": "order-7"}]}
+    )
+
+    workflow: str
+    args: Arguments
+    key: str | None = Field(None, description="An id of yours, which one unfinished run may have.")
+    on_conflict: OnConflict | None = None
+    priority: int | None = Field(None, ge=-1_000, le=1_000)
+    attributes: dict[str, Any] | None = None
+
+
+class Signal(Body):
+    """An event for a run. Of several with one key the run sees the first."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"event": "paid", "value": {"amount": 12}}]})
+
+    event: str
+    value: Any = None
+    key: str | None = None
+
+
+class Restart(Body):
+    """From which step a run is run again: its number or its name; from the beginning if none is given."""
+
+    step: int | str | None = None
+
+
+class RunsAsked(Body):
+    """A page of runs."""
+
+    workflow: str | None = None
+    state: list[str] = Field(default_factory=list)
+    prefix: str | None = None
+    started_from: AwareDatetime | None = None
+    started_until: AwareDatetime | None = None
+    attribute: list[str] = Field(default_factory=list, description="`name=value`, as text; may be repeated.")
+    limit: int = Field(100, ge=1, le=1_000)
+    cursor: str | None = Field(None, max_length=1_000)
+
+
+class Changed(Body):
+    """Whether the request changed something."""
+
+    changed: bool
+
+
+@routes.at("POST", "/workflows", Scope.EDIT, returns=Scheduled, status=201)
+async def start_workflow(
+    caller: Called, new: NewRun, idempotency_key: Annotated[str | None, Header(max_length=512)] = None
+) -> Response:
+    """Start a run. `Idempotency-Key` is its key, unless one is given: an unfinished run with the key is returned."""
+    workflow = caller.function(new.workflow)
+    if not isinstance(workflow, Workflow):
+        raise Misuse(f"{new.workflow} is no workflow; schedule it with POST .../jobs")
+    workflows = caller.access.workflows.using(
+        key=new.key or idempotency_key, on_conflict=new.on_conflict, priority=new.priority, attributes=new.attributes
+    )
+    positional, named = workflow.decode_args(workflow.encode_args((), new.args))
+    return reply({"id": await workflows.start(workflow, *positional, **named)}, status=201)
+
+
+@routes.at("GET", "/workflows", Scope.READ, returns=RunPage)
+async def list_runs(caller: Called, asked: Annotated[RunsAsked, Query()]) -> Response:
+    """A page of runs, the newest first."""
+    where: dict[str, Any] = {"state": asked.state} if asked.state else {}
+    if asked.attribute:
+        pairs = [each.partition("=") for each in asked.attribute]
+        where["attributes"] = {name: value for name, _, value in pairs}
+    for name in ("prefix", "started_from", "started_until"):
+        if (value := getattr(asked, name)) is not None:
+            where[name] = value
+    page = await caller.access.workflows.list(asked.workflow, limit=asked.limit, cursor=asked.cursor, **where)
+    return reply(page)
+
+
+@routes.at("GET", "/workflows/{run_id}", Scope.READ, returns=RunView)
+async def get_run(caller: Called, run_id: Named) -> Response:
+    """A run, by its id or its key."""
+    return reply(await caller.access.workflows.get(run_id))
+
+
+@routes.at("GET", "/workflows/{run_id}/result", Scope.READ, returns=RunView)
+async def wait_for_run(
+    caller: Called, run_id: Named, wait: Annotated[float, Query(ge=0, le=WAIT_S_MAX)] = 0.0
+) -> Response:
+    """A run when it has ended, or after `wait` seconds as it is then (with the status 202)."""
+    workflows = caller.access.workflows
+    run = await workflows.get(run_id)
+    if not has_ended(run) and wait:
+        try:
+            await workflows.result(run.id, timeout=wait)
+        except (TimeoutError, WorkflowFailed):
+            pass
+        run = await workflows.get(run.id)
+    return reply(run, status=200 if has_ended(run) else 202)
+
+
+@routes.at("GET", "/workflows/{run_id}/history", Scope.READ, returns=RunHistory)
+async def get_run_history(caller: Called, run_id: Named) -> Response:
+    """What a run has done, event by event."""
+    return reply(await caller.access.workflows.history(run_id))
+
+
+@routes.at("GET", "/workflows/{run_id}/children", Scope.READ, returns=list[RunView])
+async def list_children(caller: Called, run_id: Named) -> Response:
+    """The runs that a run has called."""
+    return reply(await caller.access.workflows.children(run_id))
+
+
+@routes.at("POST", "/workflows/{run_id}/signal", Scope.OPERATE, status=204)
+async def signal_run(caller: Called, run_id: Named, signal: Signal) -> Response:
+    """Send an event to a run."""
+    workflows = caller.access.workflows
+    work = workflows.operations.signal(run_id, signal.event, signal.value, key=signal.key)
+    await caller.change(workflows, work, "workflow.signal", f"{run_id} {signal.event}")
+    return Response(status_code=204)
+
+
+@routes.at("POST", "/workflows/{run_id}/cancel", Scope.OPERATE, returns=Changed)
+async def cancel_run(caller: Called, run_id: Named) -> Response:
+    """Ask a run to end; its code can clean up."""
+    return await _ended(caller, "cancel", run_id)
+
+
+@routes.at("POST", "/workflows/{run_id}/terminate", Scope.OPERATE, returns=Changed)
+async def terminate_run(caller: Called, run_id: Named) -> Response:
+    """End a run at once; none of its code runs any more."""
+    return await _ended(caller, "terminate", run_id)
+
+
+@routes.at("POST", "/workflows/{run_id}/pause", Scope.OPERATE, returns=Changed)
+async def pause_run(caller: Called, run_id: Named) -> Response:
+    """Let a run take no further step until it is resumed."""
+    return await _ended(caller, "pause", run_id)
+
+
+@routes.at("POST", "/workflows/{run_id}/resume", Scope.OPERATE, returns=Changed)
+async def resume_run(caller: Called, run_id: Named) -> Response:
+    """Let a paused run go on."""
+    return await _ended(caller, "resume", run_id)
+
+
+@routes.at("POST", "/workflows/{run_id}/restart", Scope.OPERATE, returns=Scheduled, status=201)
+async def restart_run(caller: Called, run_id: Named, how: Restart | None = None) -> Response:
+    """Run a workflow again from one of its steps, as a new run."""
+    workflows = caller.access.workflows
+    operations = workflows.operations
+    work = operations.restart(run_id, step=None if how is None else how.step)
+    new_id = await caller.change(workflows, work, "workflow.restart", run_id, before=operations.get(run_id))
+    return reply({"id": new_id}, status=201)
+
+
+@types.at("GET", "/workflow-types", Scope.READ, returns=list[WorkflowTypeView])
+async def list_workflow_types(caller: Called) -> Response:
+    """The workflows, and whether runs of them start."""
+    return reply(await caller.access.workflows.types.list())
+
+
+@types.at("POST", "/workflow-types/{name}/{action}", Scope.ADMIN, returns=WorkflowTypeView)
+async def change_workflow_type(caller: Called, name: Named, action: str) -> Response:
+    """Pause, resume, deprecate or delete a workflow: `action` is one of these words."""
+    if action not in ("pause", "resume", "deprecate", "delete"):
+        raise Misuse(f"a workflow cannot be {action[:50]!r}; there are pause, resume, deprecate and delete")
+    kinds = caller.access.workflows.types
+    before = kinds.operations.get(name)
+    work = getattr(kinds.operations, action)(name)
+    return reply(await caller.change(kinds, work, f"workflow_type.{action}", name, before=before))
+
+
+async def _ended(caller: Any, action: str, run_id: str) -> Response:
+    workflows = caller.access.workflows
+    work = getattr(workflows.operations, action)(run_id)
+    before = workflows.operations.get(run_id)
+    changed = await caller.change(workflows, work, f"workflow.{action}", run_id, before=before)
+    return reply({"changed": changed})

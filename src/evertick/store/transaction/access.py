@@ -1,0 +1,48 @@
+"""Tokens and the audit log, over SQL."""
+
+from typing import Final
+
+from evertick.base.ids import AUDIT_PREFIX, TenantId, first_id_from
+from evertick.base.instants import Instant
+from evertick.base.records.access import AccessToken, AuditLine, Scope
+from evertick.store.transaction.driver import Driver, Row
+
+AFTER_ALL: Final = "~"
+
+
+class SqlAccess(Driver):
+    """The contract `AccessTokens`."""
+
+    def add_token(self, token: AccessToken) -> None:
+        self._run("add_token", {**token._asdict(), "scope": token.scope.value})
+
+    def get_token(self, token_id: str) -> AccessToken | None:
+        rows = self._fetch("get_token", {"id": token_id})
+        return _token(rows[0]) if rows else None
+
+    def list_tokens(self, tenant: TenantId | None, *, after: str, limit: int) -> list[AccessToken]:
+        which = "list_tokens" if tenant is not None else "list_tokens_of_all"
+        params = {"after": after, "limit": limit} | ({} if tenant is None else {"tenant": tenant})
+        return [_token(row) for row in self._fetch(which, params)]
+
+    def revoke_token(self, token_id: str, *, now: Instant) -> bool:
+        return self._run("revoke_token", {"id": token_id, "now": now}) > 0
+
+    def use_token(self, token_id: str, *, now: Instant) -> None:
+        self._run("use_token", {"id": token_id, "now": now})
+
+    def add_audit(self, line: AuditLine) -> None:
+        self._run("add_audit", line._asdict())
+
+    def list_audit(self, tenant: TenantId | None, *, before: str, limit: int) -> list[AuditLine]:
+        params = {"before": before or AFTER_ALL, "limit": limit}
+        if tenant is None:
+            return [AuditLine(*row) for row in self._fetch("list_audit", params)]
+        return [AuditLine(*row) for row in self._fetch("list_tenant_audit", params | {"tenant": tenant})]
+
+    def prune_audit(self, *, before: Instant, limit: int) -> int:
+        return self._run("prune_audit", {"before": first_id_from(AUDIT_PREFIX, before), "limit": limit})
+
+
+def _token(row: Row) -> AccessToken:
+    return AccessToken._make((*row[:3], Scope(row[3]), *row[4:]))

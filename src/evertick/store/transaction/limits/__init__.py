@@ -1,0 +1,1 @@
+"""Limits over SQL: of tenants, of pools and of keys."""

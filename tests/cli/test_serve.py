@@ -1,0 +1,112 @@
+"""`evertick serve`: a real process, reached over the network."""
+
+import json
+import re
+import signal
+import socket
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.programs import Program, Start, evertick
+
+pytestmark = pytest.mark.processes
+
+SERVES = r"serves chat at (http\S+)"
+
+
+def address_of(program: Program) -> str:
+    """Where a server listens."""
+    found = re.search(SERVES, program.wait_for(SERVES))
+    assert found is not None
+    return found[1]
+
+
+def ask(url: str, secret: str | None = None, body: Any = None) -> tuple[int, Any]:
+    """The status and the JSON of a reply."""
+    headers = {"Content-Type": "application/json"} | ({} if secret is None else {"Authorization": f"Bearer {secret}"})
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, headers)
+    try:
+        with urllib.request.urlopen(request, timeout=30) as reply:
+            return reply.status, json.loads(reply.read())
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read())
+
+
+def test_it_serves_runs_jobs_and_ends_cleanly(folder: Path, start: Start) -> None:
+    server = start("serve", "--port", "0", "--worker")
+    address = address_of(server)
+    secret = re.search(r"evt_\w+", server.text)
+    assert secret is not None
+    home = f"{address}/api/v1/tenants/default"
+
+    assert ask(f"{address}/health") == (200, {"ok": True})
+    assert ask(f"{home}/jobs")[0] == 401
+    status, made = ask(f"{home}/jobs", secret[0], {"function": "app.fail", "args": {}})
+    assert status == 201
+    server.wait_for("app.fail")
+    status, job = ask(f"{home}/jobs/{made['id']}", secret[0])
+    assert (status, job["state"]) == (200, "failed")
+
+    server.send(signal.SIGTERM)
+    assert server.end() == 0
+    assert "Traceback" not in server.text
+
+
+def test_the_first_token_is_shown_on_the_first_start_alone(folder: Path, start: Start) -> None:
+    first = start("serve", "--port", "0")
+    address_of(first)
+    assert "evt_" in first.text
+    first.send(signal.SIGINT)
+    assert first.end() == 0
+
+    again = start("serve", "--port", "0")
+    address_of(again)
+    assert "evt_" not in again.text
+
+
+def test_it_ends_although_a_request_waits(folder: Path, start: Start) -> None:
+    server = start("serve", "--port", "0")
+    host, port = address_of(server).removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(
+            b"POST /api/v1/tenants/default/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n"
+        )
+        server.send(signal.SIGTERM)
+        assert server.end() == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (("--host", "0.0.0.0"), 2, "tokens would travel in the clear"),
+        (("--host", "example.org"), 2, "tokens would travel in the clear"),
+        (("--tls-key", "app.py"), 2, "go together"),
+        (("--port", "99999"), 2, "99999"),
+        (("--host", "127.0.0.99.1", "--behind-proxy"), 2, "cannot listen"),
+        (("nowhere.py",), 2, "there is no file nowhere.py"),
+    ],
+)
+def test_what_cannot_be_served_is_refused(folder: Path, words: tuple[str, ...], code: int, says: str) -> None:
+    done = evertick(folder, "serve", *words)
+    assert done.code == code, done.err
+    assert says in done.err
+
+
+def test_a_port_in_use_is_refused(folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        done = evertick(folder, "serve", "--port", str(other.getsockname()[1]))
+    assert done.code == 2
+    assert "cannot listen at 127.0.0.1" in done.err
+
+
+def test_it_listens_for_others_behind_a_proxy(folder: Path, start: Start) -> None:
+    server = start("serve", "--host", "0.0.0.0", "--port", "0", "--behind-proxy", "--allow-host", "api.example.org")
+    port = address_of(server).rpartition(":")[2]
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/health", headers={"Host": "api.example.org"})
+    with urllib.request.urlopen(request, timeout=30) as reply:
+        assert reply.status == 200

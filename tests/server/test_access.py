@@ -1,0 +1,145 @@
+"""Tokens over HTTP and in Python, and the audit log."""
+
+from datetime import timedelta
+
+import pytest
+
+from evertick.app.access_control.secrets import new_secret, presented
+from evertick.base.errors import LimitExceeded, Misuse, NotFound
+from evertick.base.instants import Instant
+from tests.server.conftest import HOME, Http
+
+
+def test_a_secret_is_shown_once_and_kept_nowhere(http: Http) -> None:
+    made = http.ok("POST", f"{HOME}/tokens", json={"name": "billing", "scope": "operate", "expires_after": "1h"})
+    secret = made.pop("secret")
+    assert http.ok("GET", f"{HOME}/tokens")["tokens"] == [made]
+    kept = http.app.environment.store.read(lambda tx: tx.get_token(made["id"]))
+    assert kept is not None
+    assert secret not in str(kept)
+    assert secret.split("_")[2] not in str(kept)
+    assert secret not in str(http.ok("GET", f"{HOME}/audit-log"))
+    assert Http(http.app, http.server, secret).ok("GET", f"{HOME}/me")["name"] == "billing"
+
+
+def test_a_token_ends_when_it_is_revoked_rotated_or_over(http: Http) -> None:
+    tokens = http.app.tokens
+    first = tokens.create("a", tenant="acme", expires_after=None)
+    user = Http(http.app, http.server, first.secret)
+    user.ok("GET", "/api/v1/tenants/acme/jobs")
+
+    again = http.ok("POST", f"/api/v1/tenants/acme/tokens/{first.id}/rotate")
+    user.problem(401, "GET", "/api/v1/tenants/acme/jobs")
+    user.secret = again["secret"]
+    user.ok("GET", "/api/v1/tenants/acme/jobs")
+    assert (again["tenant"], again["scope"], again["expires_at"]) == ("acme", "read", None)
+
+    http.ok("POST", f"/api/v1/tenants/acme/tokens/{again['id']}/revoke")
+    user.problem(401, "GET", "/api/v1/tenants/acme/jobs")
+    with pytest.raises(Misuse, match="was revoked"):
+        tokens.rotate(first.id)
+
+    short = tokens.create("short", expires_after=timedelta(milliseconds=1))
+    user.secret = short.secret
+    user.problem(401, "GET", f"{HOME}/jobs")
+
+
+def test_when_a_token_was_used_is_noted(http: Http) -> None:
+    http.ok("GET", f"{HOME}/jobs")
+    [root] = http.ok("GET", "/api/v1/tokens")["tokens"]
+    assert root["last_used_at"] is not None
+
+
+def test_an_admin_of_a_tenant_makes_tokens_of_that_tenant_alone(http: Http) -> None:
+    admin = http.by("admin", tenant="acme")
+    made = admin.ok("POST", "/api/v1/tenants/acme/tokens", json={"name": "x", "scope": "admin"})
+    assert made["tenant"] == "acme"
+    admin.problem(403, "POST", "/api/v1/tokens", json={"name": "x", "scope": "admin"})
+    [root, *_] = http.ok("GET", "/api/v1/tokens")["tokens"]
+    admin.problem(404, "POST", f"/api/v1/tenants/acme/tokens/{root['id']}/revoke")
+
+
+def test_every_change_is_in_the_audit_log_with_what_was_before(http: Http) -> None:
+    body = {"id": "s", "when": "0 9 * * *", "function": "shop.order", "args": {"item": "x"}}
+    http.ok("POST", f"{HOME}/schedules", json=body)
+    operator = http.by("operate", tenant="default")
+    operator.ok("POST", f"{HOME}/schedules/s/pause", json={"note": "rest"})
+    http.ok("PATCH", f"{HOME}/schedules/s", json={"note": "new"})
+    http.ok("DELETE", f"{HOME}/schedules/s")
+    http.ok("PATCH", "/api/v1/pools/mail", json={"running": 3})
+
+    changes = http.ok("GET", f"{HOME}/audit-log")["changes"]
+    assert [(each["action"], each["actor"], each["target"]) for each in changes] == [
+        ("schedule.delete", "token root", "s"),
+        ("schedule.update", "token root", "s"),
+        ("schedule.pause", "token operate token", "s"),
+        ("schedule.create", "token root", "s"),
+    ]
+    update = changes[1]
+    assert (update["before"]["note"], update["after"]["note"]) == ("rest", "new")
+    assert changes[0]["after"] is None
+
+    newest = http.ok("GET", "/api/v1/audit-log?limit=1")
+    assert newest["changes"][0]["action"] == "pool.set"
+    following = http.ok("GET", f"/api/v1/audit-log?limit=10&cursor={newest['cursor']}")
+    assert [each["id"] for each in following["changes"]] == [each["id"] for each in changes]
+
+
+def test_a_change_that_fails_leaves_no_line(http: Http) -> None:
+    http.problem(404, "POST", f"{HOME}/schedules/none/pause")
+    assert http.ok("GET", f"{HOME}/audit-log")["changes"] == []
+
+
+def test_the_history_of_a_schedule_names_the_token(http: Http) -> None:
+    body = {"id": "s", "when": "0 9 * * *", "function": "shop.order", "args": {"item": "x"}}
+    http.ok("POST", f"{HOME}/schedules", json=body)
+    assert http.ok("GET", f"{HOME}/schedules/s/history")[0]["actor"] == "token root"
+
+
+def test_mistyped_secrets_are_told_from_others_without_the_database() -> None:
+    text, digest = new_secret("token_" + "0" * 28)
+    assert presented(text) == ("token_" + "0" * 28, digest)
+    for wrong in (text[:-1], text + "a", text[:-1] + "_", text.replace("evt", "evx"), "", "Bearer", text[:40] + "é"):
+        assert presented(wrong) is None
+    swapped = text[:34] + text[35] + text[34] + text[36:]
+    assert swapped == text or presented(swapped) is None
+
+
+def test_what_cannot_be_a_token(http: Http) -> None:
+    tokens = http.app.tokens
+    for wrong in ("", "a\nb", "x" * 201, 5):
+        with pytest.raises(Misuse):
+            tokens.create(wrong)  # type: ignore[arg-type]
+    with pytest.raises(Misuse, match="read, operate, edit, admin"):
+        tokens.create("x", scope="root")
+    with pytest.raises(Misuse, match="ten years"):
+        tokens.create("x", expires_after=timedelta(days=5_000))
+    with pytest.raises(NotFound):
+        tokens.get("token_" + "0" * 28)
+    with pytest.raises(LimitExceeded):
+        tokens.list(limit=0)
+    with pytest.raises(Misuse):
+        tokens.list(cursor="job_" + "0" * 28)
+    with pytest.raises(Misuse):
+        http.app.audit_log.list(cursor="token_" + "0" * 28)
+    with pytest.raises(LimitExceeded):
+        http.app.audit_log.list(limit=1_001)
+
+
+def test_tokens_are_listed_page_by_page(http: Http) -> None:
+    made = [http.app.tokens.create(f"t{n}", tenant="acme").id for n in range(5)]
+    path, cursor, found = "/api/v1/tenants/acme/tokens?limit=2", "", []
+    while cursor is not None:
+        page = http.ok("GET", path + (f"&cursor={cursor}" if cursor else ""))
+        found += [each["id"] for each in page["tokens"]]
+        cursor = page["cursor"]
+    assert found == made
+
+
+def test_old_lines_of_the_audit_log_are_removed(http: Http) -> None:
+    http.ok("PATCH", "/api/v1/pools/mail", json={"running": 3})
+    store = http.app.environment.store
+    now = http.app.environment.clock.now()
+    assert store.write(lambda tx: tx.prune_audit(before=Instant(now - 1_000), limit=10)) == 0
+    assert store.write(lambda tx: tx.prune_audit(before=Instant(now + 1_000), limit=10)) == 1
+    assert http.ok("GET", "/api/v1/audit-log")["changes"] == []

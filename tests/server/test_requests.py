@@ -1,0 +1,164 @@
+"""What a server refuses before or while it reads a request, and how it says so."""
+
+import asyncio
+import logging
+
+import pytest
+
+from evertick.base.errors import DatabaseUnavailable
+from evertick.server.limits import Limits, Rate
+from evertick.server.routes import fleet
+from tests.app.conftest import OpenApp
+from tests.server.conftest import HOME, Http, http_of, shop_on
+
+JSON = {"Content-Type": "application/json"}
+CALL = f"{HOME}/functions/shop.order/call"
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (b'{"args": {"item": "x", "item": "y"}}', "the member 'item' is there twice"),
+        (b'{"args": {"item": "x", "n": NaN}}', "JSON has no NaN"),
+        (b'{"args": {"item": "x", "n": -Infinity}}', "JSON has no -Infinity"),
+        (b'{"args": {"item": "\\ud800"}}', "half of a character"),
+        (b'{"args": {"item": "\xff"}}', "UTF-8"),
+        (b"[" * 100_000, "more than 100 levels deep"),
+        (b'{"a": ' * 50_000 + b"1" + b"}" * 50_000, "more than 100 levels deep"),
+        (b'{"args": ', "is not JSON"),
+        (b'{"args": {"n": 1' + b"0" * 10_000 + b"}}", "is not JSON"),
+    ],
+)
+def test_what_is_no_json_is_refused(http: Http, body: bytes, says: str) -> None:
+    found = http.problem(422, "POST", CALL, content=body, headers=JSON)
+    assert found["code"] == "invalid_json"
+    assert says in found["detail"]
+
+
+def test_brackets_inside_of_texts_are_not_deep(http: Http) -> None:
+    http.ok("POST", CALL, json={"args": {"item": "[" * 1_000 + '\\"' + "{" * 1_000}})
+
+
+def test_a_body_has_a_media_type_and_a_size(open_app: OpenApp) -> None:
+    http = http_of(shop_on(open_app), Limits(body_bytes_max=1_000))
+
+    assert http.problem(415, "POST", CALL, content=b"a=1")["code"] == "unsupported_media_type"
+    assert http.problem(413, "POST", CALL, json={"args": {"item": "x" * 1_000}})["code"] == "body_too_large"
+
+    async def parts():
+        for _ in range(100):
+            yield b" " * 100
+
+    assert http.problem(413, "POST", CALL, content=parts(), headers=JSON)["code"] == "body_too_large"
+
+
+def test_nothing_of_a_body_is_read_without_a_token(http: Http) -> None:
+    async def endless():
+        yield b"["
+        raise AssertionError("it was read")
+
+    without = Http(http.app, http.server, None)
+    without.problem(401, "POST", CALL, content=endless(), headers=JSON)
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "localhost.evil.example", "", "127.0.0.1.nip.io", "127.0.0.1:99999999"]
+)
+def test_a_foreign_host_is_refused(http: Http, host: str) -> None:
+    found = http.problem(421, "GET", "/health", headers={"Host": host})
+    assert found["code"] == "wrong_host"
+
+
+def test_a_page_of_another_site_is_refused(http: Http) -> None:
+    for origin in ("http://evil.example", "https://localhost.evil.example", "null://evil"):
+        assert http.problem(403, "POST", CALL, json={}, headers={"Origin": origin})["code"] == "foreign_origin"
+
+
+def test_every_reply_keeps_browsers_from_guessing(http: Http) -> None:
+    for reply in (http("GET", "/health"), http("GET", "/none"), http("GET", "/health", headers={"Host": "evil"})):
+        assert reply.headers["x-content-type-options"] == "nosniff"
+        assert "frame-ancestors 'none'" in reply.headers["content-security-policy"]
+        assert reply.headers["cache-control"] == "no-store"
+        assert reply.headers["x-request-id"].startswith("req_")
+
+
+def test_too_many_requests_have_to_wait(open_app: OpenApp) -> None:
+    http = http_of(shop_on(open_app), Limits(requests=Rate(3, 3_600)))
+    assert [http("GET", "/health").status_code for _ in range(5)] == [200, 200, 200, 429, 429]
+    assert int(http("GET", "/health").headers["retry-after"]) > 1_000
+
+
+def test_guessing_tokens_is_slow(open_app: OpenApp) -> None:
+    http = http_of(shop_on(open_app), Limits(failures=Rate(3, 3_600)))
+    guess = Http(http.app, http.server, "evt_" + "0" * 28 + "_" + "a" * 49)
+    assert [guess("GET", f"{HOME}/jobs").status_code for _ in range(5)] == [401, 401, 401, 429, 429]
+
+
+def test_a_rate_remembers_so_many_clients_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evertick.server.limits.CLIENTS_MAX", 3)
+    rate = Rate(1, 3_600)
+    assert [rate.wait_s(name) > 0 for name in "abcda"] == [False] * 5
+    assert rate.wait_s("a") > 0
+
+
+@pytest.mark.parametrize("how", ["plain", "hostile", "exit", "stop", "own"])
+def test_what_a_function_raises_is_a_problem_without_a_traceback(http: Http, how: str) -> None:
+    found = http.problem(422, "POST", f"{HOME}/functions/shop.fail/call", json={"args": {"how": how}})
+    assert found["code"] in ("function_failed", "evertick_error")
+    assert "Traceback" not in str(found)
+
+
+def test_an_error_of_the_server_tells_nothing(
+    http: Http, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*args: object) -> None:
+        raise ZeroDivisionError("a secret")
+
+    monkeypatch.setattr(fleet, "status_of", broken)
+    with caplog.at_level(logging.ERROR, "evertick.server"):
+        found = http.problem(500, "GET", "/api/v1/status")
+    assert "secret" not in str(found)
+    assert found["request"] in caplog.text
+    assert "a secret" in caplog.text
+
+
+def test_a_database_that_is_away_is_a_503(http: Http, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*args: object) -> None:
+        raise DatabaseUnavailable("10.0.0.7 does not reply")
+
+    monkeypatch.setattr(fleet, "status_of", away)
+    found = http.problem(503, "GET", "/api/v1/status")
+    assert found["code"] == "database_unavailable"
+    assert "10.0.0.7" not in str(found)
+    monkeypatch.setattr(http.app.environment.store, "view", away)
+    assert http.problem(503, "GET", "/ready")["code"] == "not_ready"
+    assert http.ok("GET", "/health") == {"ok": True}
+
+
+def test_addresses_that_do_not_exist(http: Http) -> None:
+    assert http.problem(404, "GET", "/api/v1/nothing")["code"] == "not_found"
+    assert http.problem(405, "DELETE", "/health")["code"] == "method_not_allowed"
+    assert http.problem(404, "GET", "/docs")["code"] == "not_found"
+
+
+def test_unknown_members_and_wrong_types_are_named(http: Http) -> None:
+    found = http.problem(422, "POST", f"{HOME}/jobs", json={"function": "shop.order", "fater": 5})
+    assert found["code"] == "invalid_request"
+    assert {"at": "body.fater", "message": "Extra inputs are not permitted"} in found["errors"]
+    found = http.problem(422, "GET", f"{HOME}/jobs?limit=0&colour=red")
+    assert {each["at"] for each in found["errors"]} == {"query.limit", "query.colour"}
+    http.problem(422, "POST", f"{HOME}/jobs", json={"function": "shop.order", "at": "2026-01-01T00:00:00"})
+
+
+def test_many_requests_at_once_are_served(http: Http) -> None:
+    async def all_of_them() -> list[int]:
+        import httpx2
+
+        transport = httpx2.ASGITransport(app=http.server)
+        headers = {"Authorization": f"Bearer {http.secret}"}
+        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost", headers=headers) as client:
+            calls = [client.post(CALL, json={"args": {"item": f"i{n}"}}) for n in range(50)]
+            return [reply.status_code for reply in await asyncio.gather(*calls)]
+
+    assert set(asyncio.run(all_of_them())) == {200}
+    assert http.ok("POST", f"{HOME}/functions/shop.count/call", json={}) == 50

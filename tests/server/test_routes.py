@@ -1,0 +1,191 @@
+"""What the routes do: jobs, schedules, backfills, workflows, pools, tenants."""
+
+from datetime import UTC, datetime, timedelta
+
+from tests.app.engine import Engine
+from tests.server.conftest import HOME, Http
+
+ORDER = {"function": "shop.order", "args": {"item": "x"}}
+NINE = {"id": "s", "when": "0 9 * * *", **ORDER}
+
+
+def test_a_call_returns_what_the_function_returns_and_once_under_a_key(http: Http) -> None:
+    path = f"{HOME}/functions/shop.order/call"
+    first = http.ok("POST", path, json={"args": {"item": "x"}}, headers={"Idempotency-Key": "k"})
+    assert http.ok("POST", path, json={"args": {"item": "x"}}, headers={"Idempotency-Key": "k"}) == first
+    clash = http.problem(409, "POST", path, json={"args": {"item": "y"}}, headers={"Idempotency-Key": "k"})
+    assert clash["code"] == "idempotency_conflict"
+    assert http.ok("POST", f"{HOME}/functions/shop.count/call", json={}) == 1
+    key = {"Idempotency-Key": "k"}
+    assert http.problem(422, "POST", f"{HOME}/functions/shop.count/call", json={}, headers=key)["code"] == "misuse"
+    assert http.problem(422, "POST", path, json={"args": {"itme": "x"}})["code"] == "invalid_arguments"
+    assert http.problem(404, "POST", f"{HOME}/functions/shop.oder/call", json={})["code"] == "function_not_found"
+    assert http.problem(422, "POST", f"{HOME}/functions/shop.fulfil/call", json={})["code"] == "misuse"
+
+
+def test_the_functions_are_listed_with_their_parameters(http: Http) -> None:
+    [order] = [each for each in http.ok("GET", f"{HOME}/functions") if each["name"] == "shop.order"]
+    assert order == {
+        "name": "shop.order", "kind": "mutation", "pool": "default", "internal": False,
+        "parameters": "(item: str, n: int = 1)", "description": "Order something.",
+    }  # fmt: skip
+
+
+def test_a_job_from_its_request_to_its_end(http: Http) -> None:
+    body = {**ORDER, "after": "1h", "priority": 5, "limit_key": "ada", "retry": {"attempts": 3, "first": "1s"}}
+    job_id = http.ok("POST", f"{HOME}/jobs", json=body, headers={"Idempotency-Key": "k"})["id"]
+    assert http.ok("POST", f"{HOME}/jobs", json=body, headers={"Idempotency-Key": "k"})["id"] == job_id
+    job = http.ok("GET", f"{HOME}/jobs/{job_id}")
+    assert (job["state"], job["key"], job["priority"], job["limit_key"]) == ("pending", "k", 5, "ada")
+
+    at = (datetime.now(UTC) + timedelta(hours=2)).isoformat()
+    http.ok("POST", f"{HOME}/jobs/{job_id}/reschedule", json={"at": at})
+    http.ok("POST", f"{HOME}/jobs/{job_id}/run-now")
+    with Engine(http.app) as engine:
+        engine.wait(job_id)
+    assert [each["outcome"] for each in http.ok("GET", f"{HOME}/jobs/{job_id}/attempts")] == ["success"]
+    assert http.ok("GET", f"{HOME}/jobs/{job_id}/logs") == {"lines": [], "is_truncated": False}
+    assert http.ok("GET", f"{HOME}/jobs/counts")["shop.order"]["success"] == 1
+    assert http.problem(409, "POST", f"{HOME}/jobs/{job_id}/retry")["code"] == "job_not_retryable"
+    assert http.problem(404, "GET", f"{HOME}/jobs/job_{'0' * 28}")["code"] == "job_not_found"
+
+
+def test_lists_of_jobs_are_filtered_and_paged(http: Http) -> None:
+    made = [http.ok("POST", f"{HOME}/jobs", json={**ORDER, "after": 60 + n, "key": f"k{n}"})["id"] for n in range(5)]
+    page = http.ok("GET", f"{HOME}/jobs?limit=3&state=pending&state=failed&function=shop.order")
+    rest = http.ok("GET", f"{HOME}/jobs?limit=3&state=pending&function=shop.order&cursor={page['cursor']}")
+    assert sorted(each["id"] for each in page["jobs"] + rest["jobs"]) == sorted(made)
+    assert [each["id"] for each in http.ok("GET", f"{HOME}/jobs?key=k3")["jobs"]] == [made[3]]
+    assert http.ok("POST", f"{HOME}/jobs/cancel-all", json={"function": "shop.order"}) == {"count": 5}
+    assert http.ok("POST", f"{HOME}/jobs/retry-all", json={}) == {"count": 0}
+    assert http.problem(422, "GET", f"{HOME}/jobs?cursor=x")["code"] == "invalid_arguments"
+    assert http.problem(422, "POST", f"{HOME}/jobs", json={**ORDER, "after": 1, "at": "2030-01-01T00:00:00Z"})
+
+
+def test_a_schedule_from_its_creation_to_its_end(http: Http) -> None:
+    made = http("POST", f"{HOME}/schedules", json={**NINE, "overlap": "buffer_one", "catch_up_window": "1h"})
+    assert made.status_code == 201
+    assert made.headers["etag"] == '"1"'
+    assert http.ok("POST", f"{HOME}/schedules", json={**NINE, "overlap": "buffer_one", "catch_up_window": "1h"})
+    assert http.problem(409, "POST", f"{HOME}/schedules", json=NINE)["code"] == "already_exists"
+
+    path = f"{HOME}/schedules/s"
+    changed = http("PATCH", path, json={"catch_up_window": None, "jitter": 30}, headers={"If-Match": '"1"'}).json()
+    assert (changed["version"], changed["policies"]["overlap"]) == (2, "buffer_one")
+    assert changed["policies"]["catchup_window"] == "365d"
+    stale = http.problem(412, "PATCH", path, json={"note": "x"}, headers={"If-Match": '"1"'})
+    assert stale["code"] == "version_conflict"
+    http.problem(412, "PATCH", path, json={"note": "x"}, headers={"If-Match": "W/abc"})
+
+    assert http.ok("POST", f"{path}/pause", json={"note": "rest"})["state"] == "paused"
+    assert http.ok("POST", f"{path}/resume")["state"] == "active"
+    run = http.ok("POST", f"{path}/trigger", json={"args": {"item": "z"}}, headers={"Idempotency-Key": "t"})
+    assert http.ok("POST", f"{path}/trigger", headers={"Idempotency-Key": "t"})["nominal"] == run["nominal"]
+    assert http.ok("GET", f"{HOME}/occurrences?schedule=s")["occurrences"]
+    span = "start=2027-01-01T00:00:00Z&end=2027-01-03T00:00:00Z"
+    assert len(http.ok("GET", f"{path}/times?{span}")) == 2
+    assert "sentence" in http.ok("GET", f"{path}/explain?at=2027-01-01T09:00:00Z")
+    assert http.ok("GET", f"{HOME}/audit?start=2026-01-01T00:00:00Z&end=2026-01-02T00:00:00Z")
+    replaced = http.ok("PUT", path, json={"when": [{"crons": ["0 7 * * *"]}], **ORDER})
+    assert replaced["policies"]["overlap"] == "skip"
+    assert [each["id"] for each in http.ok("GET", f"{HOME}/schedules?status=active")["schedules"]] == ["s"]
+    assert http.ok("POST", f"{HOME}/schedules/pause-all", json={"note": "n"}) == {"count": 1}
+    assert http.ok("POST", f"{HOME}/schedules/resume-all", json={}) == {"count": 1}
+    http.problem(412, "DELETE", path, headers={"If-Match": '"1"'})
+    assert http("DELETE", path).status_code == 204
+    assert http.problem(404, "GET", path)["code"] == "schedule_not_found"
+    assert http.ok("POST", f"{HOME}/schedules/delete-all", json={}) == {"count": 0}
+
+
+def test_ids_with_a_slash_and_other_signs_are_reached(http: Http) -> None:
+    for name, written in (("a/b", "a%2Fb"), ("a b?c#d", "a%20b%3Fc%23d"), ("ü", "%C3%BC"), ("%2F", "%252F")):
+        http.ok("POST", f"{HOME}/schedules", json={**NINE, "id": name})
+        assert http.ok("GET", f"{HOME}/schedules/{written}")["id"] == name
+        assert http.ok("POST", f"{HOME}/schedules/{written}/pause")["id"] == name
+
+
+def test_times_are_previewed_and_wrong_ones_refused(http: Http) -> None:
+    span = {"start": "2026-03-28T00:00:00Z", "end": "2026-03-31T00:00:00Z"}
+    for when in ("0 9 * * *", "every day at 9am", {"crons": ["0 9 * * *"]}, ["0 9 * * *", {"crons": ["0 9 * * *"]}]):
+        assert len(http.ok("POST", f"{HOME}/schedules/preview", json={"when": when, **span})) == 3
+    for wrong in ("61 * * * *", {"cron": 1}, {}, [["x"]], "sometimes"):
+        reply = http("POST", f"{HOME}/schedules/preview", json={"when": wrong, **span})
+        assert reply.status_code in (200, 422)
+
+
+def test_a_backfill_is_planned_started_and_canceled(http: Http) -> None:
+    http.ok("POST", f"{HOME}/schedules", json={**NINE, "paused": True})
+    span = {"start": "2026-01-01T00:00:00Z", "end": "2026-01-10T00:00:00Z", "overlap": "buffer_all"}
+    plan = http.ok("POST", f"{HOME}/schedules/s/backfill-plan", json=span)
+    assert len(plan["times"]) == 9
+    other = {**span, "token": plan["token"], "end": "2026-01-11T00:00:00Z"}
+    assert http.problem(412, "POST", f"{HOME}/schedules/s/backfills", json=other)["code"] == "version_conflict"
+    started = http.ok("POST", f"{HOME}/schedules/s/backfills", json={**span, "token": plan["token"]})
+    path = f"{HOME}/schedules/s/backfills/{started['id']}"
+    assert http.ok("GET", path)["id"] == started["id"]
+    assert http.ok("POST", f"{path}/cancel")
+    assert http.problem(404, "GET", f"{HOME}/schedules/s/backfills/none")["code"] == "not_found"
+
+
+def test_a_run_from_its_start_to_its_end(http: Http) -> None:
+    body = {"workflow": "shop.fulfil", "args": {"order_id": "7"}, "key": "order-7", "attributes": {"customer": "ada"}}
+    run = http.ok("POST", f"{HOME}/workflows", json=body)["id"]
+    assert http.ok("POST", f"{HOME}/workflows", json=body)["id"] == run
+    path = f"{HOME}/workflows/order-7"
+    assert http("GET", f"{path}/result?wait=0.05").status_code == 202
+    assert http.ok("POST", f"{path}/pause") == {"changed": True}
+    assert http.ok("POST", f"{path}/resume") == {"changed": True}
+    http.ok("POST", f"{path}/signal", json={"event": "paid", "value": 12})
+    with Engine(http.app):
+        ended = http("GET", f"{HOME}/workflows/{run}/result?wait=20")
+    assert (ended.status_code, ended.json()["result"]) == (200, "12")
+    assert http.ok("GET", f"{HOME}/workflows/{run}/history")["events"]
+    assert http.ok("GET", f"{HOME}/workflows/{run}/children") == []
+    found = http.ok("GET", f"{HOME}/workflows?workflow=shop.fulfil&state=success&attribute=customer=ada")
+    assert [each["id"] for each in found["runs"]] == [run]
+    gone = http.problem(409, "POST", f"{HOME}/workflows/{run}/signal", json={"event": "paid"})
+    assert gone["code"] == "run_not_open"
+
+    again = http.ok("POST", f"{HOME}/workflows/{run}/restart")["id"]
+    assert http.ok("POST", f"{HOME}/workflows/{again}/cancel") == {"changed": True}
+    third = http.ok("POST", f"{HOME}/workflows", json={**body, "key": "other"})["id"]
+    assert http.ok("POST", f"{HOME}/workflows/{third}/terminate") == {"changed": True}
+    assert http.problem(422, "POST", f"{HOME}/workflows", json={**body, "workflow": "shop.order"})["code"] == "misuse"
+
+
+def test_workflow_types_are_paused_and_resumed(http: Http) -> None:
+    path = "/api/v1/workflow-types"
+    assert [each["name"] for each in http.ok("GET", path)] == ["shop.fulfil"]
+    assert http.ok("POST", f"{path}/shop.fulfil/pause")["status"] == "paused"
+    body = {"workflow": "shop.fulfil", "args": {"order_id": "7"}}
+    assert http.problem(409, "POST", f"{HOME}/workflows", json=body)["code"] == "workflow_inactive"
+    assert http.ok("POST", f"{path}/shop.fulfil/resume")["status"] == "active"
+    http.problem(422, "POST", f"{path}/shop.fulfil/__class__")
+
+
+def test_pools_and_tenants_have_limits(http: Http) -> None:
+    assert http.ok("PATCH", "/api/v1/pools/mail", json={"running": 3})["limits"]["running"] == 3
+    assert http.ok("POST", "/api/v1/pools/mail/pause")["limits"]["paused"] is True
+    assert http.ok("POST", "/api/v1/pools/mail/resume")["limits"]["paused"] is False
+    assert http.ok("PATCH", "/api/v1/pools/mail", json={"running": None})["limits"]["running"] is None
+    assert http.ok("GET", "/api/v1/pools/mail")["pool"] == "mail"
+    assert "default" in [each["pool"] for each in http.ok("GET", "/api/v1/pools")]
+    http.problem(422, "PATCH", "/api/v1/pools/mail", json={"running": -1})
+
+    assert http.ok("PATCH", "/api/v1/tenants/acme", json={"jobs": 1})["limits"]["jobs"] == 1
+    acme = http.by("edit", tenant="acme")
+    acme.ok("POST", "/api/v1/tenants/acme/jobs", json={**ORDER, "after": 60})
+    full = acme.problem(429, "POST", "/api/v1/tenants/acme/jobs", json={**ORDER, "after": 60})
+    assert full["code"] == "quota_exceeded"
+    assert acme.ok("GET", "/api/v1/tenants/acme")["usage"]["jobs"] == 1
+    acme.problem(403, "PATCH", "/api/v1/tenants/acme", json={"jobs": 5})
+    assert [each["tenant"] for each in http.ok("GET", "/api/v1/tenants")] == ["acme"]
+
+
+def test_the_state_of_all_and_the_metrics(http: Http) -> None:
+    http.ok("POST", f"{HOME}/jobs", json={**ORDER, "after": 60})
+    assert http.ok("GET", "/api/v1/status")["queues"][0]["later"] == 1
+    assert http.ok("GET", f"{HOME}/status")["workers"] == []
+    assert http.ok("GET", "/api/v1/workers") == []
+    assert "evertick_jobs{" in http("GET", "/metrics").text
+    assert len(http.ok("GET", "/openapi.json")["paths"]) > 50
