@@ -33,6 +33,7 @@ PUBLIC_MODULES = (
     "evertick.workflows",
     "evertick.functions",
     "evertick.documents",
+    "evertick.client",
     "evertick.errors",
     "evertick.metrics",
     "evertick.integrations.asgi",

@@ -17,6 +17,7 @@ MODULES: Final = (
     "evertick.workflows",
     "evertick.documents",
     "evertick.recurrence",
+    "evertick.client",
     "evertick.errors",
     "evertick.metrics",
     "evertick.integrations.asgi",

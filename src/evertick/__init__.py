@@ -61,7 +61,9 @@ else:
         },
     )
     __all__ += ["__version__"]
-    _MODULES = frozenset({"documents", "errors", "functions", "recurrence", "schedules", "testing", "workflows"})
+    _MODULES = frozenset(
+        {"client", "documents", "errors", "functions", "recurrence", "schedules", "testing", "workflows"}
+    )
 
     def __getattr__(name: str) -> Any:
         if name in __all__ or name.startswith("_"):

@@ -12,8 +12,10 @@ then decide), `Unavailable` (wait, then try again). `code` is a name for program
 from evertick.base.errors import *
 
 __all__ = [
-    "AlreadyExists", "ArgumentsTooLarge", "Conflict", "DatabaseLocked", "DatabaseUnavailable", "DocumentNotFound",
-    "EvertickError", "FunctionNotFound", "IdempotencyConflict", "InvalidArguments", "InvalidDatabaseUrl",
+    "AccessDenied", "AlreadyExists", "ArgumentsTooLarge", "Conflict", "DatabaseLocked", "DatabaseUnavailable",
+    "DocumentNotFound",
+    "EvertickError", "FunctionFailed", "FunctionNotFound", "IdempotencyConflict", "InvalidArguments",
+    "InvalidDatabaseUrl",
     "InvalidDelay", "InvalidSpec", "InvalidTenant", "InvalidText", "JobNotFound", "JobNotPending", "JobNotRetryable",
     "JournalTooLarge", "LimitExceeded", "Misuse", "NotDeterministic", "NotFound", "NotUnique", "OutcomeUnknown",
     "QuotaExceeded", "RegistrationError", "ReplayMismatch", "RunNotOpen", "ScheduleNotFound", "SchemaMismatch",

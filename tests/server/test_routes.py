@@ -36,7 +36,7 @@ def test_a_job_from_its_request_to_its_end(http: Http) -> None:
     job_id = http.ok("POST", f"{HOME}/jobs", json=body, headers={"Idempotency-Key": "k"})["id"]
     assert http.ok("POST", f"{HOME}/jobs", json=body, headers={"Idempotency-Key": "k"})["id"] == job_id
     job = http.ok("GET", f"{HOME}/jobs/{job_id}")
-    assert (job["state"], job["key"], job["priority"], job["limit_key"]) == ("pending", "k", 5, "ada")
+    assert (job["state"], job["key"], job["priority"], job["limit_key"]) == ("pending", None, 5, "ada")
 
     at = (datetime.now(UTC) + timedelta(hours=2)).isoformat()
     http.ok("POST", f"{HOME}/jobs/{job_id}/reschedule", json={"at": at})
@@ -48,6 +48,26 @@ def test_a_job_from_its_request_to_its_end(http: Http) -> None:
     assert http.ok("GET", f"{HOME}/jobs/counts")["shop.order"]["success"] == 1
     assert http.problem(409, "POST", f"{HOME}/jobs/{job_id}/retry")["code"] == "job_not_retryable"
     assert http.problem(404, "GET", f"{HOME}/jobs/job_{'0' * 28}")["code"] == "job_not_found"
+
+
+def test_what_is_made_under_a_key_is_made_once(http: Http) -> None:
+    key = {"Idempotency-Key": "k1"}
+    http.ok("POST", f"{HOME}/schedules", json=NINE)
+    span = {"start": "2026-01-01T00:00:00Z", "end": "2026-01-03T00:00:00Z"}
+    for path, body in (
+        ("jobs", {**ORDER, "after": 60}),
+        ("workflows", {"workflow": "shop.fulfil", "args": {"order_id": "7"}}),
+        ("schedules/s/backfills", span),
+    ):
+        key = {"Idempotency-Key": f"key of {path}"}
+        first = http.ok("POST", f"{HOME}/{path}", json=body, headers=key)
+        assert http.ok("POST", f"{HOME}/{path}", json=body, headers=key)["id"] == first["id"]
+        other = http.problem(409, "POST", f"{HOME}/{path}", json={**body, "key": "x"} if "args" in body else {
+            **body, "skip_done": True}, headers=key)  # fmt: skip
+        assert other["code"] == "idempotency_conflict"
+    assert len(http.ok("GET", f"{HOME}/jobs?function=shop.order&state=pending")["jobs"]) == 1
+    assert len(http.ok("GET", f"{HOME}/workflows")["runs"]) == 1
+    assert [each["action"] for each in http.ok("GET", f"{HOME}/audit-log")["changes"]].count("schedule.backfill") == 1
 
 
 def test_lists_of_jobs_are_filtered_and_paged(http: Http) -> None:

@@ -74,8 +74,8 @@ class Operation(Generic[P, T]):
         own = 2 if run == "write_pages" else 1
         shown = signature(operation)
         result = int if own == 2 else get_args(shown.return_annotation)[1]  # of `Work`, what the work returns
-        parameters = [each for one in list(shown.parameters.values())[own:] for each in _spread(one)]
-        self._signature = shown.replace(parameters=parameters, return_annotation=_kind(result))
+        parameters = [each for one in list(shown.parameters.values())[own:] for each in spread(one)]
+        self._signature = shown.replace(parameters=parameters, return_annotation=shown_kind(result))
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -124,14 +124,14 @@ class _Shown(str):
     __repr__ = str.__str__
 
 
-def _spread(parameter: Parameter) -> list[Parameter]:
+def spread(parameter: Parameter) -> list[Parameter]:
     """A parameter as `help()` shows it; `**options` as the names of the options, which their docstring explains."""
     if parameter.kind is not Parameter.VAR_KEYWORD:
-        return [parameter.replace(annotation=_kind(parameter.annotation))]
+        return [parameter.replace(annotation=shown_kind(parameter.annotation))]
     names = get_args(parameter.annotation)[0].__annotations__
     return [Parameter(name, Parameter.KEYWORD_ONLY, default=_Shown("...")) for name in names]
 
 
-def _kind(annotation: Any) -> _Shown:
+def shown_kind(annotation: Any) -> _Shown:
     """A type without its modules: `datetime | None`."""
     return _Shown(re.sub(r"\b[a-z_]+\.", "", formatannotation(annotation)))

@@ -36,6 +36,8 @@
     │   ├── StepStillRuns        a call of the run has no end yet, so it cannot be restarted behind it
     │   ├── WorkflowInactive     the workflow is paused, deprecated or deleted, so no run of it starts
     │   └── VersionConflict
+    ├── AccessDenied      of a server: the token is not valid, or may not do that
+    ├── FunctionFailed    of a server: the function that was called has raised
     ├── WorkflowFailed    what was waited for: the run has failed or was canceled
     ├── StepFailed        inside a workflow: a step has failed; catch it, or let the workflow fail
     │   └── StepOutcomeUnknown   its worker was lost: it may have happened or not; an OutcomeUnknown too
@@ -333,6 +335,27 @@ class SchemaMismatch(Unavailable):
     """The database's schema is older or newer than this code."""
 
     code = "schema_mismatch"
+
+
+class AccessDenied(EvertickError):
+    """A server refuses a request: the token is not valid, or it may not do that, or not there."""
+
+    code = "not_allowed"
+
+
+class FunctionFailed(EvertickError):
+    """A function that was called over HTTP has raised. `type` and `message` are those of its error.
+
+    `data` is what an application's own error carried, None for every other error.
+    """
+
+    code = "function_failed"
+
+    def __init__(self, type: str, message: str, data: Any = None) -> None:
+        super().__init__(f"{type}: {message}")
+        self.type = type
+        self.message = message
+        self.data = data
 
 
 class WorkflowFailed(EvertickError):

@@ -9,15 +9,16 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Protocol, TypeVar
 
-from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi import APIRouter, Depends, FastAPI, Header, Request
 from fastapi.routing import APIRoute
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 from starlette.responses import Response
 
 from evertick.app.access import Access, AsyncAccess, AsyncApp
 from evertick.app.access_control.audit_log import Auditor
 from evertick.app.access_control.tokens import may_reach, verified
 from evertick.app.environment import Environment
+from evertick.app.execution.keyed_calls import KeyedCall
 from evertick.app.functions.function import Function, FunctionCall
 from evertick.app.registry import Registry
 from evertick.app.surfaces import Awaited
@@ -101,6 +102,20 @@ class Caller:
             actor=self.actor, request=self.request_id, tenant=self.tenant, now=e.clock.now, make_id=e.ids.make
         )
         return auditor.audited(work, action, target, before=before)
+
+    async def once(self, request: Request, work: Work[Any]) -> Work[Any]:
+        """The work, done once under the `Idempotency-Key` of the request if there is one.
+
+        Its result is the JSON of the reply then. Raises IdempotencyConflict if another request had the key.
+        """
+        key = request.headers.get("idempotency-key")
+        if key is None:
+            return work
+        given = f"{request.url.path}\0{(await request.body()).decode(errors='replace')}"
+        name = f"{request.method} {request.scope['route'].path}"
+        call = KeyedCall(key, name, given, lambda transaction: to_json(work(transaction), by_alias=True).decode())
+        tenant, now = self.tenant or DEFAULT_TENANT, self.app.environment.clock.now
+        return lambda transaction: from_json(call.result_in(transaction, tenant=tenant, now=now()))
 
     async def change(
         self,
@@ -193,11 +208,6 @@ def version_of(request: Request) -> int | None:
     return int(number)
 
 
-def idempotency_key(request: Request) -> str | None:
-    """What `Idempotency-Key` says: the same key, the same result."""
-    return request.headers.get("idempotency-key")
-
-
 async def _caller_of(request: Request, scope: Scope) -> Caller:
     """Who sends a request. Raises Problem if that is not known, or if more is needed than the token has."""
     token = await _token(request)
@@ -244,3 +254,5 @@ async def _caller(request: Request) -> Caller:
 
 Called = Annotated[Caller, Depends(_caller)]
 """The caller, as a parameter of a route."""
+Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=512)]
+"""The header that makes a request repeatable, as a parameter of a route."""

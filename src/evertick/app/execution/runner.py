@@ -205,7 +205,8 @@ class Execution(WorkflowRuns):
         self, function: Mutation[..., Any], args: Any, kwargs: Any, key: str
     ) -> Callable[[Transaction], str]:
         encoded = function.encode_args(args, kwargs)
-        call = KeyedCall(key, function, encoded, self._mutation_work(function, encoded, None))
+        run = self._mutation_work(function, encoded, None)
+        call = KeyedCall(key, function.name, encoded, lambda transaction: function.encode_result(run(transaction)))
         return lambda transaction: call.result_in(transaction, tenant=self._tenant, now=self._e.clock.now())
 
     def schedules(self, tenant: TenantId, actor: str, /) -> "Schedules":

@@ -111,7 +111,7 @@ class AwaitableWorkflows(Workflows):
             self.sleep(pause_s)
             left_s = None if left_s is None else left_s - pause_s
             run, pause_s = self.get(run.id), pause_s * 2
-        return _result_of(run)
+        return result_of(run)
 
 
 class AsyncWorkflows(Awaited[WorkflowOperations], _Surface):
@@ -135,7 +135,7 @@ class AsyncWorkflows(Awaited[WorkflowOperations], _Surface):
             await asyncio.sleep(pause_s)
             left_s = None if left_s is None else left_s - pause_s
             run, pause_s = await self.get(run.id), pause_s * 2
-        return _result_of(run)
+        return result_of(run)
 
 
 def workflow_operations(
@@ -171,7 +171,8 @@ def _pause(run: RunView, pause_s: float, left_s: float | None) -> float:
     return min(pause_s, most)
 
 
-def _result_of(run: RunView) -> Any:
+def result_of(run: RunView) -> Any:
+    """What a run that has ended returned. Raises WorkflowFailed."""
     if run.state == "success":
         return run.result
     error = run.error or {"type": "Canceled", "message": "it was canceled"}

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from fastapi import Query
+from fastapi import Query, Request
 from pydantic import ConfigDict, Field
 from starlette.responses import Response
 
@@ -11,7 +11,7 @@ from evertick.api.schedules import BackfillPlanView, BackfillView
 from evertick.app.schedules.backfill import backfill, backfill_cancel
 from evertick.base.records.access import Scope
 from evertick.server.bodies import Named, Span
-from evertick.server.callers import Called, reply, tenant_routes
+from evertick.server.callers import Called, Key, reply, tenant_routes
 
 routes = tenant_routes("backfills")
 
@@ -55,11 +55,14 @@ async def plan_backfill(caller: Called, schedule_id: Named, plan: Plan) -> Respo
 
 
 @routes.at("POST", "/schedules/{schedule_id}/backfills", Scope.OPERATE, returns=BackfillView, status=201)
-async def start_backfill(caller: Called, schedule_id: Named, new: NewBackfill) -> Response:
+async def start_backfill(
+    request: Request, caller: Called, schedule_id: Named, new: NewBackfill, idempotency_key: Key = None
+) -> Response:
     """Run the times of a schedule in [start, end] now."""
     schedules = caller.access.schedules
     work = backfill(schedules.operations, schedule_id, new.start, new.end, token=new.token, **new.how())
-    return reply(await caller.change(schedules, work, "schedule.backfill", schedule_id), status=201)
+    audited = caller.audited(work, "schedule.backfill", schedule_id)
+    return reply(await schedules.write(await caller.once(request, audited)), status=201)
 
 
 @routes.at("GET", "/schedules/{schedule_id}/backfills/{backfill_id}", Scope.READ, returns=BackfillView)

@@ -1,8 +1,7 @@
 """Functions: which there are, and calls of them."""
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Header, Request
 from pydantic import ConfigDict
 from starlette.responses import Response
 
@@ -11,7 +10,7 @@ from evertick.app.functions.function import Mutation, Query, Workflow
 from evertick.base.errors import EvertickError, Misuse
 from evertick.base.records.access import Scope
 from evertick.server.bodies import Arguments, Body, Named
-from evertick.server.callers import Called, reply, tenant_routes
+from evertick.server.callers import Called, Key, reply, tenant_routes
 from evertick.server.problems import Problem, function_failed
 
 routes = tenant_routes("functions")
@@ -34,11 +33,10 @@ async def list_functions(caller: Called) -> Response:
 
 @routes.at("POST", "/functions/{name}/call", Scope.READ, returns=Any)
 async def call_function(
-    request: Request,
     caller: Called,
     name: Named,
     call: Call,
-    idempotency_key: Annotated[str | None, Header(max_length=512)] = None,
+    idempotency_key: Key = None,
 ) -> Response:
     """Call a query, a mutation or an action, and return what it returns.
 

@@ -2,18 +2,22 @@
 
 from typing import Annotated, Any, cast
 
-from fastapi import Header, Query
+from fastapi import Query, Request
 from pydantic import AwareDatetime, ConfigDict, Field
 from starlette.responses import Response
 
 from evertick.api.jobs import AttemptView, JobLogs, JobPage, JobView
 from evertick.app.functions.options import OnConflict
 from evertick.app.scheduling.choice import JobsWhere
+from evertick.app.scheduling.job_builder import Options, after, moment
+from evertick.app.scheduling.job_builder import Request as JobRequest
 from evertick.base.errors import Misuse
+from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.records.access import Scope
 from evertick.base.records.jobs import JobState
 from evertick.server.bodies import Arguments, Body, Counted, Duration, Named, RetryBody, Scheduled
-from evertick.server.callers import Called, Caller, reply, tenant_routes
+from evertick.server.callers import Called, Caller, Key, reply, tenant_routes
+from evertick.store.contract.store import Transaction
 
 routes = tenant_routes("jobs")
 
@@ -77,29 +81,27 @@ class JobsAsked(Chosen):
 
 
 @routes.at("POST", "/jobs", Scope.EDIT, returns=Scheduled, status=201)
-async def schedule_job(
-    caller: Called, job: NewJob, idempotency_key: Annotated[str | None, Header(max_length=512)] = None
-) -> Response:
-    """Schedule a call of a mutation or an action.
-
-    With `Idempotency-Key` the job takes it as its key, unless one is given: while it is unfinished, another request
-    with the key returns the same job.
-    """
+async def schedule_job(request: Request, caller: Called, job: NewJob, idempotency_key: Key = None) -> Response:
+    """Schedule a call of a mutation or an action. With `Idempotency-Key` it is scheduled once."""
     if job.after is not None and job.at is not None:
         raise Misuse("after and at name two times; give one")
-    scheduler = caller.access.scheduler.using(
-        key=job.key or idempotency_key,
+    builder, tenant = caller.app.environment.job_builder, caller.tenant or DEFAULT_TENANT
+    options = Options().merged(
+        key=job.key,
         on_conflict=job.on_conflict,
         priority=job.priority,
         limit_key=job.limit_key,
         retry=None if job.retry is None else job.retry.retry(),
     )
-    call = [caller.call(job.function, job.args)]
-    if job.at is not None:
-        [job_id] = await scheduler.run_at_many(job.at, call)
-    else:
-        [job_id] = await scheduler.run_after_many(job.after or 0, call)
-    return reply({"id": job_id}, status=201)
+    now, call = builder.now(), caller.call(job.function, job.args)
+    due_at = after(job.after or 0, now) if job.at is None else moment(job.at)
+    jobs = builder.draft(JobRequest([call], due_at, now), tenant=tenant, options=options, parent_id=None)
+
+    def work(transaction: Transaction) -> dict[str, str]:
+        [job_id] = builder.place(transaction, jobs, options.on_conflict, now=now)
+        return {"id": job_id}
+
+    return reply(await caller.access.jobs.write(await caller.once(request, work)), status=201)
 
 
 @routes.at("GET", "/jobs", Scope.READ, returns=JobPage)
@@ -184,14 +186,17 @@ async def reschedule_job(caller: Called, job_id: Named, to: Reschedule) -> Respo
 
 
 @routes.at("POST", "/jobs/{job_id}/retry", Scope.OPERATE, returns=Scheduled, status=201)
-async def retry_job(caller: Called, job_id: Named, again: Again | None = None) -> Response:
+async def retry_job(
+    request: Request, caller: Called, job_id: Named, again: Again | None = None, idempotency_key: Key = None
+) -> Response:
     """Try a failed job again, as a new job; with other arguments if they are given."""
     jobs = caller.access.jobs
     args = None if again is None else again.args
     if args is not None and not caller.may(Scope.EDIT):
         raise Misuse("other arguments need a token with the scope edit")
     work = jobs.operations.retry(job_id, args=args)
-    new_id = await caller.change(jobs, work, "job.retry", job_id, before=jobs.operations.get(job_id))
+    audited = caller.audited(work, "job.retry", job_id, before=jobs.operations.get(job_id))
+    new_id = await jobs.write(await caller.once(request, audited))
     return reply({"id": new_id}, status=201)
 
 

@@ -3,7 +3,7 @@
 from datetime import date
 from typing import Annotated, Any
 
-from fastapi import Header, Query, Request
+from fastapi import Query, Request
 from pydantic import AwareDatetime, ConfigDict, Field
 from starlette.responses import Response
 
@@ -25,7 +25,7 @@ from evertick.base.records.access import Scope
 from evertick.recurrence.spec.spec import Spec
 from evertick.recurrence.wire.reading import spec_from_wire
 from evertick.server.bodies import Arguments, Body, Counted, Duration, Named, RetryBody, Span
-from evertick.server.callers import Called, Caller, idempotency_key, reply, tenant_routes, version_of
+from evertick.server.callers import Called, Caller, Key, reply, tenant_routes, version_of
 
 routes = tenant_routes("schedules")
 
@@ -180,9 +180,7 @@ async def list_schedules(caller: Called, asked: Annotated[SchedulesAsked, Query(
 
 
 @routes.at("POST", "/schedules", Scope.EDIT, returns=ScheduleDescription, status=201)
-async def create_schedule(
-    caller: Called, new: NewSchedule, idempotency_key: Annotated[str | None, Header(max_length=512)] = None
-) -> Response:
+async def create_schedule(caller: Called, new: NewSchedule, idempotency_key: Key = None) -> Response:
     """Create a schedule. Sent again with the same `Idempotency-Key`, or the same definition, it is the same one."""
     schedules = caller.access.schedules
     work = schedules.operations.create(
@@ -319,15 +317,13 @@ async def resume_schedule(
 
 @routes.at("POST", "/schedules/{schedule_id}/trigger", Scope.OPERATE, returns=OccurrenceView)
 async def trigger_schedule(
-    request: Request, caller: Called, schedule_id: Named, how: Trigger | None = None
+    caller: Called, schedule_id: Named, how: Trigger | None = None, idempotency_key: Key = None
 ) -> Response:
     """Start a run at once. With `Idempotency-Key`, sending it again starts no other one."""
     schedules, how = caller.access.schedules, how or Trigger()
     if how.args is not None and not caller.may(Scope.EDIT):
         raise Misuse("other arguments need a token with the scope edit")
-    work = schedules.operations.trigger(
-        schedule_id, overlap=how.overlap, args=how.args, request_id=idempotency_key(request)
-    )
+    work = schedules.operations.trigger(schedule_id, overlap=how.overlap, args=how.args, request_id=idempotency_key)
     return reply(await caller.change(schedules, work, "schedule.trigger", schedule_id))
 
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from fastapi import Header, Query
+from fastapi import Query, Request
 from pydantic import AwareDatetime, ConfigDict, Field
 from starlette.responses import Response
 
@@ -13,7 +13,7 @@ from evertick.app.workflows.operations import has_ended
 from evertick.base.errors import Misuse, WorkflowFailed
 from evertick.base.records.access import Scope
 from evertick.server.bodies import Arguments, Body, Named, Scheduled
-from evertick.server.callers import Called, fleet_routes, reply, tenant_routes
+from evertick.server.callers import Called, Key, fleet_routes, reply, tenant_routes
 
 routes = tenant_routes("workflows")
 types = fleet_routes("workflows")
@@ -73,18 +73,17 @@ class Changed(Body):
 
 
 @routes.at("POST", "/workflows", Scope.EDIT, returns=Scheduled, status=201)
-async def start_workflow(
-    caller: Called, new: NewRun, idempotency_key: Annotated[str | None, Header(max_length=512)] = None
-) -> Response:
-    """Start a run. `Idempotency-Key` is its key, unless one is given: an unfinished run with the key is returned."""
+async def start_workflow(request: Request, caller: Called, new: NewRun, idempotency_key: Key = None) -> Response:
+    """Start a run. With `Idempotency-Key` it is started once."""
     workflow = caller.function(new.workflow)
     if not isinstance(workflow, Workflow):
         raise Misuse(f"{new.workflow} is no workflow; schedule it with POST .../jobs")
     workflows = caller.access.workflows.using(
-        key=new.key or idempotency_key, on_conflict=new.on_conflict, priority=new.priority, attributes=new.attributes
+        key=new.key, on_conflict=new.on_conflict, priority=new.priority, attributes=new.attributes
     )
     positional, named = workflow.decode_args(workflow.encode_args((), new.args))
-    return reply({"id": await workflows.start(workflow, *positional, **named)}, status=201)
+    work = await caller.once(request, workflows.operations.start(workflow, positional, named))
+    return reply({"id": await workflows.write(work)}, status=201)
 
 
 @routes.at("GET", "/workflows", Scope.READ, returns=RunPage)
@@ -169,12 +168,15 @@ async def resume_run(caller: Called, run_id: Named) -> Response:
 
 
 @routes.at("POST", "/workflows/{run_id}/restart", Scope.OPERATE, returns=Scheduled, status=201)
-async def restart_run(caller: Called, run_id: Named, how: Restart | None = None) -> Response:
+async def restart_run(
+    request: Request, caller: Called, run_id: Named, how: Restart | None = None, idempotency_key: Key = None
+) -> Response:
     """Run a workflow again from one of its steps, as a new run."""
     workflows = caller.access.workflows
     operations = workflows.operations
     work = operations.restart(run_id, step=None if how is None else how.step)
-    new_id = await caller.change(workflows, work, "workflow.restart", run_id, before=operations.get(run_id))
+    audited = caller.audited(work, "workflow.restart", run_id, before=operations.get(run_id))
+    new_id = await workflows.write(await caller.once(request, audited))
     return reply({"id": new_id}, status=201)
 
 

@@ -1,0 +1,173 @@
+"""Calls: one request of the HTTP API each, how its reply is read, and how a problem becomes an error."""
+
+import json
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from inspect import Parameter, signature
+from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeVar, get_args
+from urllib.parse import quote
+
+from evertick.app.functions.function import Function, FunctionCall
+from evertick.app.surfaces import Operation, shown_kind, spread
+from evertick.base import errors
+from evertick.base.instants import from_datetime, to_iso
+from evertick.base.records.retry import RetryPolicy
+from evertick.base.records.stored import json_of
+from evertick.recurrence.spec.spec import Spec
+from evertick.recurrence.wire.writing import spec_to_wire
+
+O = TypeVar("O")
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call(Generic[T]):
+    """A request. `read` makes the result of the reply's JSON, which is None where there is none.
+
+    With a `key` the server does it once, however often it is sent.
+    """
+
+    method: str
+    path: str
+    query: Mapping[str, Any] = field(default_factory=dict)
+    body: Any = None
+    key: str | None = None
+    if_version: int | None = None
+    wait_s: float = 0.0
+    """How long the server may wait before it replies."""
+    read: Callable[[Any], T]
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether sending it twice does no harm."""
+        return self.method == "GET" or self.key is not None
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Its own headers."""
+        found = {} if self.key is None else {"Idempotency-Key": self.key}
+        return found | ({} if self.if_version is None else {"If-Match": f'"{self.if_version}"'})
+
+
+class _Sent(Operation[P, T]):
+    """An operation that makes a `Call`, which a client sends."""
+
+    def __init__(self, operation: Callable[..., Any]) -> None:
+        self._operation = operation
+        self._run = "write"
+        self.__doc__ = operation.__doc__
+        shown = signature(operation)
+        parameters = [each for one in list(shown.parameters.values())[1:] for each in spread(one)]
+        [result] = get_args(shown.return_annotation) or [Any]
+        self._signature = shown.replace(
+            parameters=[each for each in parameters if each.kind is not Parameter.VAR_KEYWORD],
+            return_annotation=shown_kind(result),
+        )
+
+
+def sent(operation: Callable[Concatenate[O, P], Call[T]]) -> Operation[P, T]:
+    """An operation of a client."""
+    return _Sent(operation)
+
+
+def new_key() -> str:
+    """A key for one request."""
+    return f"client-{secrets.token_hex(16)}"
+
+
+def nothing(found: Any) -> None:
+    """Reads a reply without a body."""
+
+
+def part(text: str) -> str:
+    """An id or a name as a part of a path."""
+    return quote(text, safe="")
+
+
+def given(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that are not None, as JSON or as parameters of a query take them."""
+    return {name.removesuffix("_"): wire(value) for name, value in values.items() if value is not None}
+
+
+def wire(value: Any) -> Any:
+    """A value of the Python API as JSON."""
+    if isinstance(value, datetime):
+        return to_iso(from_datetime(value))
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Spec):
+        return spec_to_wire(value)
+    if isinstance(value, RetryPolicy):
+        return {
+            "attempts": value.attempts_max,
+            "first": value.first_ms / 1000,
+            "factor": value.factor,
+            "cap": value.cap_ms / 1000,
+            "jitter": value.jitter,
+        }
+    if isinstance(value, Function):
+        return value.name
+    if isinstance(value, Mapping):
+        return {name: wire(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [wire(each) for each in value]
+    return value
+
+
+def function_call(function: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """A function and its arguments: the function itself, `fn.args(...)`, or a name with arguments by name.
+
+    Raises InvalidArguments if they do not fit the signature, or have no names although only a name is known; Misuse.
+    """
+    kwargs = kwargs or {}
+    if isinstance(function, FunctionCall):
+        return {"function": function.function.name, "args": json.loads(function.args)}
+    if isinstance(function, Function):
+        return {"function": function.name, "args": json.loads(function.encode_args(args, kwargs))}
+    if not isinstance(function, str):
+        raise errors.Misuse(f"{function!r} is not a function of an app, nor the name of one")
+    if args:
+        raise errors.InvalidArguments(
+            f"{function}: give arguments by their names; the code that orders them is not here"
+        )
+    return {"function": function, "args": json.loads(json_of(dict(kwargs), f"{function}: what it is called with"))}
+
+
+_BY_CODE: Final[dict[str, type[errors.EvertickError]]] = {}
+
+
+def _collect(kind: type[errors.EvertickError]) -> None:
+    _BY_CODE.setdefault(kind.code, kind)
+    for each in kind.__subclasses__():
+        _collect(each)
+
+
+_collect(errors.EvertickError)
+_OTHERS: Final = {
+    401: errors.AccessDenied,
+    403: errors.AccessDenied,
+    404: errors.NotFound,
+    413: errors.LimitExceeded,
+    429: errors.Unavailable,
+}
+"""The class of a problem whose code no class has, by its status."""
+
+
+def error_of(status: int, problem: Mapping[str, Any]) -> Exception:
+    """The error for a problem: of the class that has its code."""
+    code, detail = str(problem.get("code", "")), str(problem.get("detail", "")) or f"status {status}"
+    if code == "timeout":
+        return TimeoutError(detail)
+    if code == "function_failed":
+        error = problem.get("error") or {}
+        return errors.FunctionFailed(str(error.get("type")), str(error.get("message")), error.get("data"))
+    fallback = errors.Misuse if status < 500 else errors.Unavailable
+    kind = _BY_CODE.get(code, _OTHERS.get(status, fallback))
+    found = kind.__new__(kind)  # some are made of other things than their text
+    Exception.__init__(found, detail)
+    return found

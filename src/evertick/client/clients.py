@@ -1,0 +1,247 @@
+"""The clients: one that blocks and one that is awaited."""
+
+import json
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Final, ParamSpec, Self, TypeVar, cast
+
+import httpx2
+
+from evertick.app.functions.function import Function, Mutation
+from evertick.base.errors import Misuse
+from evertick.base.ids import DEFAULT_TENANT, tenant_named
+from evertick.client import sending
+from evertick.client.calls import Call, function_call, new_key, part
+from evertick.client.fleet import ROOT, AuditRequests, PoolRequests, TenantRequests, TokenRequests
+from evertick.client.jobs import JobRequests, ScheduleJobs
+from evertick.client.schedules import ScheduleRequests
+from evertick.client.surfaces import (
+    AsyncAuditLog,
+    AsyncJobs,
+    AsyncPools,
+    AsyncScheduler,
+    AsyncSchedules,
+    AsyncTenants,
+    AsyncTokens,
+    AsyncWorkflows,
+    AuditLog,
+    Jobs,
+    Pools,
+    Scheduler,
+    Schedules,
+    Tenants,
+    Tokens,
+    Workflows,
+)
+from evertick.client.workflows import WorkflowRequests
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+TIMEOUT_S: Final = 30.0
+RETRIES: Final = 4
+
+
+class _Client:
+    """What both clients know: where the server is, with which token, and whose data is meant."""
+
+    def __init__(self, url: str, *, token: str | None, tenant: str, timeout: float, retries: int) -> None:
+        if not url.startswith(("http://", "https://")):
+            raise Misuse(f"the address of a server begins with http:// or https://, not {url!r}")
+        self._url = url.rstrip("/")
+        self._home = f"{ROOT}/tenants/{part(tenant_named(tenant))}"
+        self._policy = sending.Policy(timeout_s=timeout, retries=retries)
+        self._options: dict[str, Any] = {
+            "base_url": self._url,
+            "headers": {} if token is None else {"Authorization": f"Bearer {token}"},
+        }
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._url}>"
+
+    def _call(
+        self, function: Function[..., Any] | str, args: tuple[Any, ...], kwargs: Mapping[str, Any], key: str | None
+    ) -> Call[Any]:
+        call = function_call(function, args, kwargs)
+        read: Callable[[Any], Any] = _as_it_is
+        if isinstance(function, Function):
+            if key is None and isinstance(function, Mutation):
+                key = new_key()
+            read = _decoding(function)
+        path = f"{self._home}/functions/{part(call['function'])}/call"
+        return Call(method="POST", path=path, body={"args": call["args"]}, key=key, read=read)
+
+
+class Client(_Client):
+    """A client of a server, for one tenant's data: `Client("https://jobs.example.org", token="evt_...")`.
+
+    `tenant` is "default" unless given. `timeout` (30) is how long a reply may take, in seconds; `retries` (4) is how
+    often a request is sent again that cannot happen twice: what reads, has a key, or of which nothing was done. Close
+    it at the end, or use it in a `with` block. Threads may share it.
+
+    Raises Misuse, InvalidTenant. All calls raise what the Python API raises, and AccessDenied, Unavailable,
+    OutcomeUnknown if the connection broke and the request cannot be sent again.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        tenant: str = DEFAULT_TENANT,
+        timeout: float = TIMEOUT_S,
+        retries: int = RETRIES,
+    ) -> None:
+        super().__init__(url, token=token, tenant=tenant, timeout=timeout, retries=retries)
+        self._http = httpx2.Client(**self._options)
+        self._send: Any = sending.Blocking(self._http, self._policy).send
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def call(self, function: Function[P, R] | str, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call a function and return what it returns, with its types if the function itself is given.
+
+        A mutation that is given itself is called once, also if the connection breaks. Raises FunctionFailed for what
+        the function raises, FunctionNotFound, InvalidArguments.
+        """
+        return cast("R", self._send(self._call(function, args, kwargs, None)))
+
+    def call_once(self, key: str, function: Mutation[P, R] | str, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call a mutation under an idempotency key; as `app.call_once`."""
+        return cast("R", self._send(self._call(function, args, kwargs, key)))
+
+    @property
+    def jobs(self) -> Jobs:
+        """Jobs; as `app.jobs`."""
+        return Jobs(JobRequests(self._home), self._send, self._send)
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """Functions that run later; as `app.scheduler`."""
+        return Scheduler(ScheduleJobs(self._home), self._send, self._send)
+
+    @property
+    def schedules(self) -> Schedules:
+        """Schedules; as `app.schedules`."""
+        return Schedules(ScheduleRequests(self._home), self._send, self._send)
+
+    @property
+    def workflows(self) -> Workflows:
+        """Runs of workflows; as `app.workflows`."""
+        return Workflows(WorkflowRequests(self._home), self._send, self._send)
+
+    @property
+    def tokens(self) -> Tokens:
+        """Tokens of the tenant."""
+        return Tokens(TokenRequests(self._home), self._send, self._send)
+
+    @property
+    def audit_log(self) -> AuditLog:
+        """What was changed of the tenant."""
+        return AuditLog(AuditRequests(self._home), self._send, self._send)
+
+    @property
+    def pools(self) -> Pools:
+        """Pools; this needs a token of all tenants."""
+        return Pools(PoolRequests(), self._send, self._send)
+
+    @property
+    def tenants(self) -> Tenants:
+        """Limits of tenants; all but `get` need a token of all tenants."""
+        return Tenants(TenantRequests(), self._send, self._send)
+
+
+class AsyncClient(_Client):
+    """As `Client`, and every call is awaited: `async with AsyncClient(url, token=token) as client:`."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        tenant: str = DEFAULT_TENANT,
+        timeout: float = TIMEOUT_S,
+        retries: int = RETRIES,
+    ) -> None:
+        super().__init__(url, token=token, tenant=tenant, timeout=timeout, retries=retries)
+        self._http = httpx2.AsyncClient(**self._options)
+        self._send: Any = sending.Awaited(self._http, self._policy).send
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def call(self, function: Function[P, R] | str, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """As `Client.call`."""
+        return cast("R", await self._send(self._call(function, args, kwargs, None)))
+
+    async def call_once(self, key: str, function: Mutation[P, R] | str, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """As `Client.call_once`."""
+        return cast("R", await self._send(self._call(function, args, kwargs, key)))
+
+    @property
+    def jobs(self) -> AsyncJobs:
+        """As `Client.jobs`."""
+        return AsyncJobs(JobRequests(self._home), self._send, self._send)
+
+    @property
+    def scheduler(self) -> AsyncScheduler:
+        """As `Client.scheduler`."""
+        return AsyncScheduler(ScheduleJobs(self._home), self._send, self._send)
+
+    @property
+    def schedules(self) -> AsyncSchedules:
+        """As `Client.schedules`."""
+        return AsyncSchedules(ScheduleRequests(self._home), self._send, self._send)
+
+    @property
+    def workflows(self) -> AsyncWorkflows:
+        """As `Client.workflows`."""
+        return AsyncWorkflows(WorkflowRequests(self._home), self._send, self._send)
+
+    @property
+    def tokens(self) -> AsyncTokens:
+        """As `Client.tokens`."""
+        return AsyncTokens(TokenRequests(self._home), self._send, self._send)
+
+    @property
+    def audit_log(self) -> AsyncAuditLog:
+        """As `Client.audit_log`."""
+        return AsyncAuditLog(AuditRequests(self._home), self._send, self._send)
+
+    @property
+    def pools(self) -> AsyncPools:
+        """As `Client.pools`."""
+        return AsyncPools(PoolRequests(), self._send, self._send)
+
+    @property
+    def tenants(self) -> AsyncTenants:
+        """As `Client.tenants`."""
+        return AsyncTenants(TenantRequests(), self._send, self._send)
+
+
+def _as_it_is(found: Any) -> Any:
+    return found
+
+
+def _decoding(function: Function[..., Any]) -> Callable[[Any], Any]:
+    return lambda found: function.decode_result(json.dumps(found))

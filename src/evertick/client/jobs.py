@@ -1,0 +1,161 @@
+"""`client.jobs` and `client.scheduler`, as requests."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Unpack
+
+from evertick.api.jobs import AttemptView, JobLogs, JobPage, JobView
+from evertick.app.functions.options import OnConflict, Retry
+from evertick.app.scheduling.choice import JobsWhere
+from evertick.base.errors import InvalidDelay
+from evertick.base.ids import JobId
+from evertick.base.instants import duration_ms
+from evertick.client.calls import Call, function_call, given, new_key, part, sent, wire
+
+
+@dataclass(frozen=True, slots=True)
+class JobRequests:
+    """What may be done with the jobs below `home`."""
+
+    home: str
+
+    def get(self, job_id: JobId | str) -> Call[JobView]:
+        """A job. Raises JobNotFound."""
+        return Call(method="GET", path=self._of(job_id), read=JobView.model_validate)
+
+    def list(
+        self, *, limit: int = 100, cursor: str | None = None, newest_first: bool = False, **where: Unpack[JobsWhere]
+    ) -> Call[JobPage]:
+        """A page of jobs; as `app.jobs.list`."""
+        query = _where(where) | given({"limit": limit, "cursor": cursor, "newest_first": newest_first})
+        return Call(method="GET", path=f"{self.home}/jobs", query=query, read=JobPage.model_validate)
+
+    def counts_by_function(self) -> Call[dict[str, dict[str, int]]]:
+        """How many jobs of each function there are in each state."""
+        return Call(method="GET", path=f"{self.home}/jobs/counts", read=dict)
+
+    def attempts(self, job_id: JobId | str) -> Call[tuple[AttemptView, ...]]:
+        """The attempts at a job. Raises JobNotFound."""
+        return Call(method="GET", path=f"{self._of(job_id)}/attempts", read=_attempts)
+
+    def logs(self, job_id: JobId | str) -> Call[JobLogs]:
+        """The lines that its last attempt wrote. Raises JobNotFound."""
+        return Call(method="GET", path=f"{self._of(job_id)}/logs", read=JobLogs.model_validate)
+
+    def cancel(self, job_id: JobId | str) -> Call[JobView]:
+        """Cancel a job; as `app.jobs.cancel`. Raises JobNotFound."""
+        return self._changed(job_id, "cancel")
+
+    def stop(self, job_id: JobId | str) -> Call[JobView]:
+        """Cancel a job, and end its function if it runs. Raises JobNotFound."""
+        return self._changed(job_id, "stop")
+
+    def run_now(self, job_id: JobId | str) -> Call[JobView]:
+        """Let a pending job run now. Raises JobNotFound, JobNotPending."""
+        return self._changed(job_id, "run-now")
+
+    def reschedule(self, job_id: JobId | str, at: datetime) -> Call[JobView]:
+        """Let a pending job run at another time. Raises JobNotFound, JobNotPending, InvalidDelay."""
+        return self._changed(job_id, "reschedule", {"at": wire(at)})
+
+    def retry(self, job_id: JobId | str, *, args: Mapping[str, Any] | None = None) -> Call[JobId]:
+        """Try a failed job again; returns the id of the new one. Raises JobNotFound, JobNotRetryable."""
+        body = {} if args is None else {"args": dict(args)}
+        return Call(method="POST", path=f"{self._of(job_id)}/retry", body=body, read=_id)
+
+    def retry_all(self, **where: Unpack[JobsWhere]) -> Call[int]:
+        """Try all failed jobs again that are chosen; returns how many."""
+        return Call(method="POST", path=f"{self.home}/jobs/retry-all", body=_where(where), read=_count)
+
+    def cancel_all(self, **where: Unpack[JobsWhere]) -> Call[int]:
+        """Cancel all unfinished jobs that are chosen; returns how many."""
+        return Call(method="POST", path=f"{self.home}/jobs/cancel-all", body=_where(where), read=_count)
+
+    def _changed(self, job_id: str, action: str, body: dict[str, Any] | None = None) -> Call[JobView]:
+        return Call(method="POST", path=f"{self._of(job_id)}/{action}", body=body or {}, read=JobView.model_validate)
+
+    def _of(self, job_id: str) -> str:
+        return f"{self.home}/jobs/{part(job_id)}"
+
+
+class JobOperations:
+    """The operations of a surface."""
+
+    get = sent(JobRequests.get)
+    list = sent(JobRequests.list)
+    counts_by_function = sent(JobRequests.counts_by_function)
+    attempts = sent(JobRequests.attempts)
+    logs = sent(JobRequests.logs)
+    cancel = sent(JobRequests.cancel)
+    stop = sent(JobRequests.stop)
+    run_now = sent(JobRequests.run_now)
+    reschedule = sent(JobRequests.reschedule)
+    retry = sent(JobRequests.retry)
+    retry_all = sent(JobRequests.retry_all)
+    cancel_all = sent(JobRequests.cancel_all)
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleJobs:
+    """What may be scheduled below `home`, with options."""
+
+    home: str
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def using(
+        self,
+        *,
+        key: str | None = None,
+        on_conflict: OnConflict | str | None = None,
+        retry: Retry | None = None,
+        priority: int | None = None,
+        limit_key: str | None = None,
+    ) -> "ScheduleJobs":
+        """The same with options; those of `app.scheduler.using`."""
+        changes = {
+            "key": key, "on_conflict": on_conflict, "retry": retry, "priority": priority, "limit_key": limit_key,
+        }  # fmt: skip
+        return replace(self, options=tuple((dict(self.options) | given(changes)).items()))
+
+    def run_after(self, delay: float | timedelta, function: Any, /, *args: Any, **kwargs: Any) -> Call[JobId]:
+        """Run a function `delay` (seconds, or a timedelta) from now; returns the job's id.
+
+        `function` is the function itself, or its name with arguments by name. Raises InvalidDelay, InvalidArguments,
+        FunctionNotFound, QuotaExceeded. It is scheduled once, however often it is sent.
+        """
+        return self._new({"after": duration_ms(delay, name="delay") / 1000}, function, args, kwargs)
+
+    def run_at(self, at: datetime, function: Any, /, *args: Any, **kwargs: Any) -> Call[JobId]:
+        """Run a function at an aware datetime; as `run_after`."""
+        if not isinstance(at, datetime):
+            raise InvalidDelay(f"run_at takes an aware datetime, not {at!r}")
+        return self._new({"at": wire(at)}, function, args, kwargs)
+
+    def _new(
+        self, when: dict[str, Any], function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Call[JobId]:
+        body = {**function_call(function, args, kwargs), **when, **dict(self.options)}
+        return Call(method="POST", path=f"{self.home}/jobs", body=body, key=new_key(), read=_id)
+
+
+def _where(where: Mapping[str, Any]) -> dict[str, Any]:
+    """Filters of jobs, as the API takes them."""
+    found = given(where)
+    if isinstance(found.get("state"), str):
+        found["state"] = [found["state"]]
+    elif "state" in found:
+        found["state"] = [str(each) for each in found["state"]]
+    return found
+
+
+def _attempts(found: Any) -> tuple[AttemptView, ...]:
+    return tuple(AttemptView.model_validate(each) for each in found)
+
+
+def _id(found: Any) -> JobId:
+    return JobId(found["id"])
+
+
+def _count(found: Any) -> int:
+    return int(found["count"])

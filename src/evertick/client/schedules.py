@@ -1,0 +1,278 @@
+"""`client.schedules`, as requests."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypedDict, Unpack
+
+from evertick.api.reports import AuditReport, Explanation
+from evertick.api.schedules import (
+    BackfillPlanView,
+    BackfillView,
+    HistoryLine,
+    OccurrencePage,
+    OccurrenceView,
+    ScheduleDescription,
+    SchedulePage,
+    ScheduleSummary,
+    TimeView,
+)
+from evertick.app.documents.ranges import Unset
+from evertick.app.schedules.backfill import BackfillOptions
+from evertick.app.schedules.definition import Do
+from evertick.app.schedules.options import ScheduleOptions
+from evertick.app.schedules.queries import Where
+from evertick.app.schedules.specs import When, union
+from evertick.app.schedules.update import Patch
+from evertick.client.calls import Call, function_call, given, nothing, part, sent, wire
+from evertick.recurrence.wire.writing import spec_to_wire
+from evertick.rules.schedules.fates import Fate, Reason
+from evertick.rules.schedules.policies import Overlap
+
+
+class Which(TypedDict, total=False):
+    """Which occurrences are meant, with nominal times in [start, end), and in which order."""
+
+    start: datetime | None
+    end: datetime | None
+    newest_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleRequests:
+    """What may be done with the schedules below `home`."""
+
+    home: str
+
+    def create(
+        self,
+        schedule_id: str,
+        *,
+        when: When,
+        do: Do,
+        paused: bool = False,
+        request_id: str | None = None,
+        **options: Unpack[ScheduleOptions],
+    ) -> Call[ScheduleDescription]:
+        """Create a schedule; as `app.schedules.create`. Called again with the same definition, it returns the same."""
+        body = {"id": schedule_id, "when": _times(when), **function_call(do), "paused": paused, **given(options)}
+        path = f"{self.home}/schedules"
+        return Call(method="POST", path=path, body=body, key=request_id, read=ScheduleDescription.model_validate)
+
+    def get(self, schedule_id: str) -> Call[ScheduleDescription]:
+        """All about a schedule. Raises ScheduleNotFound."""
+        return Call(method="GET", path=self._of(schedule_id), read=ScheduleDescription.model_validate)
+
+    def list(
+        self, *, sort: str = "id", limit: int = 100, cursor: str | None = None, **where: Unpack[Where]
+    ) -> Call[SchedulePage]:
+        """A page of schedules; as `app.schedules.list`."""
+        query = given({"sort": sort, "limit": limit, "cursor": cursor, **where})
+        return Call(method="GET", path=f"{self.home}/schedules", query=query, read=SchedulePage.model_validate)
+
+    def update(
+        self, schedule_id: str, *, if_version: int | None = None, **patch: Unpack[Patch]
+    ) -> Call[ScheduleDescription]:
+        """Change what is given; UNSET goes back to the default. As `app.schedules.update`."""
+        options = {**patch}
+        when, do = options.pop("when", None), options.pop("do", None)
+        body = {
+            name.removesuffix("_"): None if isinstance(value, Unset) else wire(value)
+            for name, value in options.items()
+            if value is not None
+        }
+        body |= {} if when is None else {"when": _times(when)}  # type: ignore[arg-type]
+        body |= {} if do is None else function_call(do)
+        return self._changed("PATCH", schedule_id, body, if_version)
+
+    def replace(
+        self,
+        schedule_id: str,
+        *,
+        when: When,
+        do: Do,
+        if_version: int | None = None,
+        **options: Unpack[ScheduleOptions],
+    ) -> Call[ScheduleDescription]:
+        """Replace the definition of a schedule; as `app.schedules.replace`."""
+        body = {"when": _times(when), **function_call(do), **given(options)}
+        return self._changed("PUT", schedule_id, body, if_version)
+
+    def delete(self, schedule_id: str, *, if_version: int | None = None) -> Call[None]:
+        """Delete a schedule. Raises ScheduleNotFound, VersionConflict, Misuse for a cron that code declares."""
+        return Call(method="DELETE", path=self._of(schedule_id), if_version=if_version, read=nothing)
+
+    def pause(
+        self, schedule_id: str, note: str = "", *, until: datetime | None = None, if_version: int | None = None
+    ) -> Call[ScheduleSummary]:
+        """Pause a schedule. Raises ScheduleNotFound, VersionConflict."""
+        return self._act(schedule_id, "pause", given({"note": note, "until": until}), if_version)
+
+    def resume(
+        self, schedule_id: str, note: str = "", *, from_now: bool = False, if_version: int | None = None
+    ) -> Call[ScheduleSummary]:
+        """Resume a schedule. Raises ScheduleNotFound, VersionConflict."""
+        return self._act(schedule_id, "resume", {"note": note, "from_now": from_now}, if_version)
+
+    def trigger(
+        self,
+        schedule_id: str,
+        *,
+        overlap: Overlap | str | None = None,
+        args: Mapping[str, Any] | None = None,
+        request_id: str | None = None,
+    ) -> Call[OccurrenceView]:
+        """Start a run at once. With a `request_id` the same call starts it once. Raises ScheduleNotFound."""
+        path, body = f"{self._of(schedule_id)}/trigger", given({"overlap": overlap, "args": args})
+        return Call(method="POST", path=path, body=body, key=request_id, read=OccurrenceView.model_validate)
+
+    def matching_times(
+        self, schedule: str | When, start: datetime, end: datetime, *, limit: int = 1_000
+    ) -> Call[tuple[TimeView, ...]]:
+        """The times of a schedule (by id) or of a spec in [start, end), at most `limit`."""
+        span = given({"start": start, "end": end, "limit": limit})
+        if isinstance(schedule, str):
+            return Call(method="GET", path=f"{self._of(schedule)}/times", query=span, read=_all_times)
+        body = {"when": _times(schedule), **span}
+        return Call(method="POST", path=f"{self.home}/schedules/preview", body=body, key="preview", read=_all_times)
+
+    def occurrences(
+        self,
+        schedule_id: str | None = None,
+        /,
+        *,
+        fate: Fate | str | Sequence[Fate | str] | None = None,
+        reason: Reason | str | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+        **which: Unpack[Which],
+    ) -> Call[OccurrencePage]:
+        """A page of the ledger; as `app.schedules.occurrences`."""
+        fates = None if fate is None else [fate] if isinstance(fate, str) else [*fate]
+        query = given({"schedule": schedule_id, "fate": fates, "reason": reason, "limit": limit, "cursor": cursor})
+        path = f"{self.home}/occurrences"
+        return Call(method="GET", path=path, query=query | given(which), read=OccurrencePage.model_validate)
+
+    def history(self, schedule_id: str, *, limit: int = 100, before: str | None = None) -> Call[Sequence[HistoryLine]]:
+        """What was done to a schedule, the newest first."""
+        query = given({"limit": limit, "before": before})
+        return Call(method="GET", path=f"{self._of(schedule_id)}/history", query=query, read=_lines)
+
+    def explain(self, schedule_id: str, at: datetime) -> Call[Explanation]:
+        """Why a schedule ran at a time, or why it did not."""
+        path = f"{self._of(schedule_id)}/explain"
+        return Call(method="GET", path=path, query={"at": wire(at)}, read=Explanation.model_validate)
+
+    def audit(
+        self, start: datetime, end: datetime, *, schedule_id: str | None = None, late_after: float = 60.0
+    ) -> Call[AuditReport]:
+        """What was late, missed or skipped in [start, end)."""
+        query = given({"start": start, "end": end, "schedule": schedule_id, "late_after": late_after})
+        return Call(method="GET", path=f"{self.home}/audit", query=query, read=AuditReport.model_validate)
+
+    def backfill_plan(
+        self, schedule_id: str, start: datetime, end: datetime, **options: Unpack[BackfillOptions]
+    ) -> Call[BackfillPlanView]:
+        """What a backfill of [start, end] would do. Nothing is changed."""
+        path, body = f"{self._of(schedule_id)}/backfill-plan", given({"start": start, "end": end, **options})
+        return Call(method="POST", path=path, body=body, key="plan", read=BackfillPlanView.model_validate)
+
+    def backfill(
+        self,
+        schedule_id: str,
+        start: datetime,
+        end: datetime,
+        *,
+        token: str | None = None,
+        **options: Unpack[BackfillOptions],
+    ) -> Call[BackfillView]:
+        """Run now the times of a schedule in [start, end]; as `app.schedules.backfill`."""
+        path = f"{self._of(schedule_id)}/backfills"
+        body = given({"start": start, "end": end, "token": token, **options})
+        return Call(method="POST", path=path, body=body, read=BackfillView.model_validate)
+
+    def backfill_status(self, schedule_id: str, backfill_id: str) -> Call[BackfillView]:
+        """How far a backfill has come."""
+        path = f"{self._of(schedule_id)}/backfills/{part(backfill_id)}"
+        return Call(method="GET", path=path, read=BackfillView.model_validate)
+
+    def backfill_cancel(self, schedule_id: str, backfill_id: str) -> Call[BackfillView]:
+        """End a backfill: its waiting occurrences are skipped, its runs go on."""
+        path = f"{self._of(schedule_id)}/backfills/{part(backfill_id)}/cancel"
+        return Call(method="POST", path=path, body={}, read=BackfillView.model_validate)
+
+    def pause_all(self, note: str = "", **where: Unpack[Where]) -> Call[int]:
+        """Pause all schedules that are chosen; returns how many."""
+        return self._all("pause", {"note": note, **where})
+
+    def resume_all(self, note: str = "", **where: Unpack[Where]) -> Call[int]:
+        """Resume all schedules that are chosen; returns how many."""
+        return self._all("resume", {"note": note, **where})
+
+    def delete_all(self, **where: Unpack[Where]) -> Call[int]:
+        """Delete all schedules that are chosen, but for crons of code; returns how many."""
+        return self._all("delete", where)
+
+    def _of(self, schedule_id: str) -> str:
+        return f"{self.home}/schedules/{part(schedule_id)}"
+
+    def _changed(
+        self, method: str, schedule_id: str, body: Mapping[str, Any], if_version: int | None
+    ) -> Call[ScheduleDescription]:
+        return Call(
+            method=method,
+            path=self._of(schedule_id),
+            body=body,
+            if_version=if_version,
+            read=ScheduleDescription.model_validate,
+        )
+
+    def _act(self, schedule_id: str, action: str, body: Any, if_version: int | None) -> Call[ScheduleSummary]:
+        path = f"{self._of(schedule_id)}/{action}"
+        return Call(method="POST", path=path, body=body, if_version=if_version, read=ScheduleSummary.model_validate)
+
+    def _all(self, action: str, body: Mapping[str, Any]) -> Call[int]:
+        return Call(method="POST", path=f"{self.home}/schedules/{action}-all", body=given(body), read=_count)
+
+
+class ScheduleOperations:
+    """The operations of a surface."""
+
+    create = sent(ScheduleRequests.create)
+    get = describe = sent(ScheduleRequests.get)
+    update = sent(ScheduleRequests.update)
+    replace = sent(ScheduleRequests.replace)
+    delete = sent(ScheduleRequests.delete)
+    pause = sent(ScheduleRequests.pause)
+    resume = sent(ScheduleRequests.resume)
+    trigger = sent(ScheduleRequests.trigger)
+    matching_times = sent(ScheduleRequests.matching_times)
+    occurrences = sent(ScheduleRequests.occurrences)
+    history = sent(ScheduleRequests.history)
+    explain = sent(ScheduleRequests.explain)
+    audit = sent(ScheduleRequests.audit)
+    backfill_plan = sent(ScheduleRequests.backfill_plan)
+    backfill = sent(ScheduleRequests.backfill)
+    backfill_status = sent(ScheduleRequests.backfill_status)
+    backfill_cancel = sent(ScheduleRequests.backfill_cancel)
+    pause_all = sent(ScheduleRequests.pause_all)
+    resume_all = sent(ScheduleRequests.resume_all)
+    delete_all = sent(ScheduleRequests.delete_all)
+    list = sent(ScheduleRequests.list)
+
+
+def _times(when: When) -> Any:
+    """Times in their wire form. A sentence is read here: what it means does not depend on the server's release."""
+    return spec_to_wire(union(when))
+
+
+def _all_times(found: Any) -> tuple[TimeView, ...]:
+    return tuple(TimeView.model_validate(each) for each in found)
+
+
+def _lines(found: Any) -> Sequence[HistoryLine]:
+    return [HistoryLine.model_validate(each) for each in found]
+
+
+def _count(found: Any) -> int:
+    return int(found["count"])

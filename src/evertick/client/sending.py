@@ -1,0 +1,148 @@
+"""Sending calls: when a request is sent again, and for how long.
+
+Nothing is sent again that might happen twice: only what reads, what has a key, and what the server says, or the network
+shows, that nothing was done of.
+"""
+
+import asyncio
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from time import sleep
+from typing import Any, Final, TypeVar
+
+import httpx2
+
+from evertick.base.errors import DatabaseUnavailable, OutcomeUnknown, Unavailable
+from evertick.client.calls import Call, error_of
+
+T = TypeVar("T")
+
+FIRST_WAIT_S: Final = 0.1
+WAIT_MAX_S: Final = 30.0
+NOT_DONE: Final = frozenset(
+    {"database_unavailable", "database_locked", "not_ready", "too_many_requests", "write_conflict"}
+)
+"""Codes after which a call can be sent again: nothing was done."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """How long a client tries. `retries` more times, each reply within `timeout_s`."""
+
+    timeout_s: float
+    retries: int
+
+    def waits(self) -> Iterator[float]:
+        """The waits before the next tries."""
+        for number in range(self.retries):
+            yield FIRST_WAIT_S * 2**number * (0.5 + random.random())
+
+
+class Blocking:
+    """Sends calls and waits for their replies."""
+
+    def __init__(self, http: httpx2.Client, policy: Policy) -> None:
+        self._http = http
+        self._policy = policy
+
+    def send(self, call: Call[T], /) -> T:
+        """Send a call; returns its result. Raises the error that its problem names."""
+        waits = self._policy.waits()
+        while True:
+            try:
+                reply = self._http.request(call.method, call.path, **_options(call, self._policy))
+            except httpx2.TransportError as error:
+                pause = _after_failure(call, error, waits)
+            else:
+                found = _result(call, reply, waits)
+                if not isinstance(found, _Again):
+                    return found
+                pause = found.pause_s
+            sleep(pause)
+
+
+class Awaited:
+    """Sends calls, and its replies are awaited."""
+
+    def __init__(self, http: httpx2.AsyncClient, policy: Policy) -> None:
+        self._http = http
+        self._policy = policy
+
+    async def send(self, call: Call[T], /) -> T:
+        """As `Blocking.send`."""
+        waits = self._policy.waits()
+        while True:
+            try:
+                reply = await self._http.request(call.method, call.path, **_options(call, self._policy))
+            except httpx2.TransportError as error:
+                pause = _after_failure(call, error, waits)
+            else:
+                found = _result(call, reply, waits)
+                if not isinstance(found, _Again):
+                    return found
+                pause = found.pause_s
+            await asyncio.sleep(pause)
+
+
+@dataclass(frozen=True, slots=True)
+class _Again:
+    """The call is to be sent again after a pause."""
+
+    pause_s: float
+
+
+def _options(call: Call[Any], policy: Policy) -> dict[str, Any]:
+    options: dict[str, Any] = {"headers": call.headers, "timeout": policy.timeout_s + call.wait_s}
+    if call.query:
+        options["params"] = [
+            (name, _word(each))
+            for name, value in call.query.items()
+            for each in (value if isinstance(value, list) else [value])
+        ]
+    if call.body is not None:
+        options["json"] = call.body
+    return options
+
+
+def _word(value: Any) -> str:
+    """A value in the query of an address."""
+    return json.dumps(value) if isinstance(value, bool) else str(value)
+
+
+def _after_failure(call: Call[Any], error: httpx2.TransportError, waits: Iterator[float]) -> float:
+    """How long to wait before the next try. Raises DatabaseUnavailable, or OutcomeUnknown if it may have happened."""
+    was_not_sent = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
+    pause = next(waits, None) if call.is_safe or was_not_sent else None
+    if pause is not None:
+        return pause
+    words = f"{call.method} {call.path}: {type(error).__name__}: {error}"
+    if call.is_safe or was_not_sent:
+        raise DatabaseUnavailable(f"the server does not reply: {words}") from error
+    raise OutcomeUnknown(f"the connection broke, so it may have happened or not: {words}") from error
+
+
+def _result(call: Call[T], reply: httpx2.Response, waits: Iterator[float]) -> T | _Again:
+    if reply.is_success:
+        return call.read(reply.json() if reply.content else None)
+    try:
+        problem = reply.json()
+    except ValueError:
+        problem = {}
+    if not isinstance(problem, dict) or "code" not in problem:  # of something between here and the server
+        words = f"{call.method} {call.path}: status {reply.status_code} without a problem; is this an Evertick server?"
+        if call.is_safe and reply.status_code >= 500 and (pause := next(waits, None)) is not None:
+            return _Again(pause)
+        raise Unavailable(words) if reply.status_code >= 500 else error_of(reply.status_code, {"detail": words})
+    code = str(problem["code"])
+    if code in NOT_DONE or (call.is_safe and reply.status_code >= 500 and code != "not_installed"):
+        pause = next(waits, None)
+        if pause is not None:
+            return _Again(max(pause, _retry_after(reply)))
+    raise error_of(reply.status_code, problem)
+
+
+def _retry_after(reply: httpx2.Response) -> float:
+    text = reply.headers.get("retry-after", "")
+    return min(float(text), WAIT_MAX_S) if text.isdecimal() else 0.0

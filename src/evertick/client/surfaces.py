@@ -1,0 +1,194 @@
+"""What clients offer: operations over requests, blocking and awaited."""
+
+import time
+from datetime import datetime, timedelta
+from typing import Any, Final, ParamSpec, Self, cast
+
+from evertick.api.workflows import RunView
+from evertick.app.functions.function import Function, Workflow
+from evertick.app.surfaces import Awaited, Blocking
+from evertick.app.workflows.api import result_of
+from evertick.app.workflows.operations import has_ended
+from evertick.base.ids import JobId
+from evertick.base.instants import duration_ms
+from evertick.client.calls import Call, new_key
+from evertick.client.fleet import (
+    AuditOperations,
+    AuditRequests,
+    PoolOperations,
+    PoolRequests,
+    TenantOperations,
+    TenantRequests,
+    TokenOperations,
+    TokenRequests,
+)
+from evertick.client.jobs import JobOperations, JobRequests, ScheduleJobs
+from evertick.client.schedules import ScheduleOperations, ScheduleRequests
+from evertick.client.workflows import WorkflowOperations, WorkflowRequests
+
+P = ParamSpec("P")
+
+WAIT_S: Final = 30.0
+"""How long one request waits for the end of a run."""
+
+
+class Jobs(Blocking[JobRequests], JobOperations):
+    """`client.jobs`."""
+
+
+class AsyncJobs(Awaited[JobRequests], JobOperations):
+    """`client.jobs`, awaited."""
+
+
+class Schedules(Blocking[ScheduleRequests], ScheduleOperations):
+    """`client.schedules`."""
+
+
+class AsyncSchedules(Awaited[ScheduleRequests], ScheduleOperations):
+    """`client.schedules`, awaited."""
+
+
+class Pools(Blocking[PoolRequests], PoolOperations):
+    """`client.pools`."""
+
+
+class AsyncPools(Awaited[PoolRequests], PoolOperations):
+    """`client.pools`, awaited."""
+
+
+class Tenants(Blocking[TenantRequests], TenantOperations):
+    """`client.tenants`."""
+
+
+class AsyncTenants(Awaited[TenantRequests], TenantOperations):
+    """`client.tenants`, awaited."""
+
+
+class Tokens(Blocking[TokenRequests], TokenOperations):
+    """`client.tokens`."""
+
+
+class AsyncTokens(Awaited[TokenRequests], TokenOperations):
+    """`client.tokens`, awaited."""
+
+
+class AuditLog(Blocking[AuditRequests], AuditOperations):
+    """`client.audit_log`."""
+
+
+class AsyncAuditLog(Awaited[AuditRequests], AuditOperations):
+    """`client.audit_log`, awaited."""
+
+
+class _Sending:
+    """Operations that are not listed: their requests are made here."""
+
+    write: Any
+
+    def _sent(self, call: Call[Any]) -> Any:
+        return self.write(call)
+
+
+class Scheduler(_Sending, Blocking[ScheduleJobs]):
+    """`client.scheduler`: functions that run later."""
+
+    def using(self, **options: Any) -> Self:
+        """The same with options: `key`, `on_conflict`, `retry`, `priority`, `limit_key`."""
+        return self.with_operations(self.operations.using(**options))
+
+    def run_after(
+        self, delay: float | timedelta, function: Function[P, Any] | str, /, *args: P.args, **kwargs: P.kwargs
+    ) -> JobId:
+        """Run a function `delay` (seconds, or a timedelta) from now; returns the job's id.
+
+        `function` is the function itself, or its name with arguments by name. It is scheduled once, also if the
+        connection breaks and the request is sent again.
+
+        Raises InvalidDelay, InvalidArguments, FunctionNotFound, QuotaExceeded, Unavailable.
+        """
+        return cast("JobId", self._sent(self.operations.run_after(delay, function, *args, **kwargs)))
+
+    def run_at(self, at: datetime, function: Function[P, Any] | str, /, *args: P.args, **kwargs: P.kwargs) -> JobId:
+        """Run a function at an aware datetime; as `run_after`."""
+        return cast("JobId", self._sent(self.operations.run_at(at, function, *args, **kwargs)))
+
+
+class AsyncScheduler(_Sending, Awaited[ScheduleJobs]):
+    """`client.scheduler`, awaited."""
+
+    def using(self, **options: Any) -> Self:
+        """As `Scheduler.using`."""
+        return self.with_operations(self.operations.using(**options))
+
+    async def run_after(
+        self, delay: float | timedelta, function: Function[P, Any] | str, /, *args: P.args, **kwargs: P.kwargs
+    ) -> JobId:
+        """As `Scheduler.run_after`."""
+        return cast("JobId", await self._sent(self.operations.run_after(delay, function, *args, **kwargs)))
+
+    async def run_at(
+        self, at: datetime, function: Function[P, Any] | str, /, *args: P.args, **kwargs: P.kwargs
+    ) -> JobId:
+        """As `Scheduler.run_at`."""
+        return cast("JobId", await self._sent(self.operations.run_at(at, function, *args, **kwargs)))
+
+
+class Workflows(_Sending, Blocking[WorkflowRequests], WorkflowOperations):
+    """`client.workflows`."""
+
+    def using(self, **options: Any) -> Self:
+        """The same with options for runs: `key`, `on_conflict`, `priority`, `attributes`."""
+        return self.with_operations(self.operations.using(**options))
+
+    def start(self, workflow: Workflow[P, Any] | str, /, *args: P.args, **kwargs: P.kwargs) -> JobId:
+        """Start a run of a workflow, given itself or by name; returns its id. It is started once.
+
+        Raises FunctionNotFound, InvalidArguments, AlreadyExists, WorkflowInactive, Unavailable.
+        """
+        return cast("JobId", self._sent(self.operations.start(workflow, args, kwargs, new_key())))
+
+    def result(self, run_id: JobId | str, *, timeout: float | timedelta | None = None) -> Any:
+        """Wait until a run has ended and return its result.
+
+        Raises TimeoutError if it has not ended within `timeout` (seconds or a timedelta), WorkflowFailed, JobNotFound.
+        """
+        ends_at = _ends_at(timeout)
+        while True:
+            run: RunView = self._sent(self.operations.wait(run_id, _wait_s(ends_at)))
+            if has_ended(run):
+                return result_of(run)
+            _check_time(run, ends_at)
+
+
+class AsyncWorkflows(_Sending, Awaited[WorkflowRequests], WorkflowOperations):
+    """`client.workflows`, awaited."""
+
+    def using(self, **options: Any) -> Self:
+        """As `Workflows.using`."""
+        return self.with_operations(self.operations.using(**options))
+
+    async def start(self, workflow: Workflow[P, Any] | str, /, *args: P.args, **kwargs: P.kwargs) -> JobId:
+        """As `Workflows.start`."""
+        return cast("JobId", await self._sent(self.operations.start(workflow, args, kwargs, new_key())))
+
+    async def result(self, run_id: JobId | str, *, timeout: float | timedelta | None = None) -> Any:  # noqa: ASYNC109
+        """As `Workflows.result`."""
+        ends_at = _ends_at(timeout)
+        while True:
+            run: RunView = await self._sent(self.operations.wait(run_id, _wait_s(ends_at)))
+            if has_ended(run):
+                return result_of(run)
+            _check_time(run, ends_at)
+
+
+def _ends_at(timeout: float | timedelta | None) -> float | None:
+    return None if timeout is None else time.monotonic() + duration_ms(timeout, name="timeout") / 1000
+
+
+def _wait_s(ends_at: float | None) -> float:
+    return WAIT_S if ends_at is None else max(0.0, min(WAIT_S, ends_at - time.monotonic()))
+
+
+def _check_time(run: RunView, ends_at: float | None) -> None:
+    if ends_at is not None and time.monotonic() >= ends_at:
+        raise TimeoutError(f"run {run.id} of {run.workflow} has not ended in time; it goes on")

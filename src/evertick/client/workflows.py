@@ -1,0 +1,130 @@
+"""`client.workflows`, as requests."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Unpack
+
+from evertick.api.workflows import RunHistory, RunPage, RunView
+from evertick.app.functions.function import Function
+from evertick.app.functions.options import OnConflict
+from evertick.app.workflows.choice import RunsWhere
+from evertick.base.ids import JobId
+from evertick.base.records.attributes import Value
+from evertick.client.calls import Call, function_call, given, nothing, part, sent
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowRequests:
+    """What may be done with the runs below `home`, with options for those that are started."""
+
+    home: str
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def using(
+        self,
+        *,
+        key: str | None = None,
+        on_conflict: OnConflict | str | None = None,
+        priority: int | None = None,
+        attributes: Mapping[str, Value] | None = None,
+    ) -> "WorkflowRequests":
+        """The same with options; those of `app.workflows.using`."""
+        changes = given({"key": key, "on_conflict": on_conflict, "priority": priority, "attributes": attributes})
+        return replace(self, options=tuple((dict(self.options) | changes).items()))
+
+    def start(self, workflow: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], once: str) -> Call[JobId]:
+        """Start a run; `once` is the key of the request."""
+        named = function_call(workflow, args, kwargs)
+        body = {"workflow": named["function"], "args": named["args"], **dict(self.options)}
+        return Call(method="POST", path=f"{self.home}/workflows", body=body, key=once, read=_id)
+
+    def get(self, run_id: JobId | str) -> Call[RunView]:
+        """A run, by its id or its key. Raises JobNotFound."""
+        return Call(method="GET", path=self._of(run_id), read=RunView.model_validate)
+
+    def wait(self, run_id: JobId | str, wait_s: float) -> Call[RunView]:
+        """A run when it has ended, or as it is after `wait_s`."""
+        path = f"{self._of(run_id)}/result"
+        return Call(method="GET", path=path, query={"wait": wait_s}, wait_s=wait_s, read=RunView.model_validate)
+
+    def list(
+        self,
+        workflow: Function[..., Any] | str | None = None,
+        *,
+        limit: int = 100,
+        cursor: str | None = None,
+        **where: Unpack[RunsWhere],
+    ) -> Call[RunPage]:
+        """A page of runs, the newest first; as `app.workflows.list`."""
+        query = given({"workflow": workflow, "limit": limit, "cursor": cursor, **where})
+        if isinstance(query.get("state"), str):
+            query["state"] = [query["state"]]
+        if attributes := query.pop("attributes", None):
+            query["attribute"] = [f"{name}={value}" for name, value in attributes.items()]
+        return Call(method="GET", path=f"{self.home}/workflows", query=query, read=RunPage.model_validate)
+
+    def children(self, run_id: JobId | str) -> Call[tuple[RunView, ...]]:
+        """The runs that a run has called. Raises JobNotFound."""
+        return Call(method="GET", path=f"{self._of(run_id)}/children", read=_runs)
+
+    def history(self, run_id: JobId | str) -> Call[RunHistory]:
+        """What a run has done, event by event. Raises JobNotFound."""
+        return Call(method="GET", path=f"{self._of(run_id)}/history", read=RunHistory.model_validate)
+
+    def signal(self, run_id: JobId | str, event: str, value: Any = None, *, key: str | None = None) -> Call[None]:
+        """Send an event to a run; with a `key` the run sees it once. Raises JobNotFound, RunNotOpen."""
+        body = {"event": event, "value": value, "key": key}
+        return Call(method="POST", path=f"{self._of(run_id)}/signal", body=body, key=key, read=nothing)
+
+    def cancel(self, run_id: JobId | str) -> Call[bool]:
+        """Ask a run to end; returns whether it had not ended. Raises JobNotFound."""
+        return self._act(run_id, "cancel")
+
+    def terminate(self, run_id: JobId | str) -> Call[bool]:
+        """End a run at once; returns whether it had not ended. Raises JobNotFound."""
+        return self._act(run_id, "terminate")
+
+    def pause(self, run_id: JobId | str) -> Call[bool]:
+        """Let a run take no further step; returns whether it had not ended. Raises JobNotFound."""
+        return self._act(run_id, "pause")
+
+    def resume(self, run_id: JobId | str) -> Call[bool]:
+        """Let a paused run go on; returns whether it was paused. Raises JobNotFound."""
+        return self._act(run_id, "resume")
+
+    def restart(self, run_id: JobId | str, *, step: int | str | None = None) -> Call[JobId]:
+        """Run a workflow again from one of its steps; returns the id of the new run. As `app.workflows.restart`."""
+        return Call(method="POST", path=f"{self._of(run_id)}/restart", body={"step": step}, read=_id)
+
+    def _of(self, run_id: str) -> str:
+        return f"{self.home}/workflows/{part(run_id)}"
+
+    def _act(self, run_id: str, action: str) -> Call[bool]:
+        return Call(method="POST", path=f"{self._of(run_id)}/{action}", body={}, read=_changed)
+
+
+class WorkflowOperations:
+    """The operations of a surface."""
+
+    get = sent(WorkflowRequests.get)
+    list = sent(WorkflowRequests.list)
+    children = sent(WorkflowRequests.children)
+    history = sent(WorkflowRequests.history)
+    signal = sent(WorkflowRequests.signal)
+    cancel = sent(WorkflowRequests.cancel)
+    terminate = sent(WorkflowRequests.terminate)
+    pause = sent(WorkflowRequests.pause)
+    resume = sent(WorkflowRequests.resume)
+    restart = sent(WorkflowRequests.restart)
+
+
+def _id(found: Any) -> JobId:
+    return JobId(found["id"])
+
+
+def _runs(found: Any) -> tuple[RunView, ...]:
+    return tuple(RunView.model_validate(each) for each in found)
+
+
+def _changed(found: Any) -> bool:
+    return bool(found["changed"])

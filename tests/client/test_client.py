@@ -1,0 +1,244 @@
+"""The clients: what they do is what the Python API does, and the errors are the same."""
+
+import asyncio
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+
+import evertick
+from evertick import UNSET, App, Overlap, Retry, daily
+from evertick.client import AsyncClient, Client
+from evertick.errors import (
+    AccessDenied,
+    AlreadyExists,
+    DatabaseUnavailable,
+    FunctionFailed,
+    FunctionNotFound,
+    IdempotencyConflict,
+    InvalidArguments,
+    JobNotFound,
+    Misuse,
+    QuotaExceeded,
+    RunNotOpen,
+    ScheduleNotFound,
+    VersionConflict,
+)
+from tests.app.engine import Engine
+from tests.client.conftest import Served
+
+SOON = datetime.now(UTC) + timedelta(hours=1)
+
+
+def function(app: App, name: str) -> Any:
+    """A function of the shop."""
+    return app.functions.resolve(name)
+
+
+def test_functions_are_called_by_themselves_and_by_name(served: Served) -> None:
+    order, count = function(served.app, "shop.order"), function(served.app, "shop.count")
+    with served.client() as client:
+        assert client.call(order, "bread", n=2).startswith("orders_")
+        assert client.call("shop.order", item="tea").startswith("orders_")
+        assert client.call(count) == 2
+        assert client.call_once("k", order, "milk") == client.call_once("k", order, "milk")
+        with pytest.raises(IdempotencyConflict):
+            client.call_once("k", order, "wine")
+        with pytest.raises(InvalidArguments):
+            client.call("shop.order", itme="tea")
+        with pytest.raises(InvalidArguments, match="by their names"):
+            client.call("shop.order", "tea")
+        with pytest.raises(InvalidArguments):
+            client.call(order, n="many")
+        with pytest.raises(FunctionNotFound):
+            client.call("shop.oder", item="tea")
+        with pytest.raises(Misuse):
+            client.call(5)  # type: ignore[call-overload]
+        with pytest.raises(FunctionFailed) as failed:
+            client.call("shop.fail", how="plain")
+    assert (failed.value.type, failed.value.message) == ("ValueError", "plain")
+
+
+def test_jobs_are_scheduled_read_and_changed(served: Served) -> None:
+    order = function(served.app, "shop.order")
+    with served.client() as client:
+        scheduler = client.scheduler.using(priority=3, retry=Retry(5), limit_key="ada")
+        job_id = scheduler.run_after(timedelta(hours=1), order, "bread")
+        other = client.scheduler.using(key="k").run_at(SOON, "shop.order", item="tea")
+        assert client.scheduler.using(key="k").run_after(5, order, "tea") == other
+        with pytest.raises(AlreadyExists):
+            client.scheduler.using(key="k", on_conflict="error").run_after(5, order, "tea")
+
+        job = client.jobs.get(job_id)
+        assert job == served.app.jobs.get(job_id)
+        assert (job.priority, job.limit_key) == (3, "ada")
+        assert client.jobs.list(state="pending", limit=1).cursor is not None
+        assert [each.id for each in client.jobs.list(state=["pending"], key="k").jobs] == [other]
+        assert client.jobs.reschedule(job_id, SOON).due_at == SOON.replace(microsecond=SOON.microsecond // 1000 * 1000)
+        client.jobs.run_now(job_id)
+        with Engine(served.app) as engine:
+            engine.wait(job_id)
+        assert client.jobs.attempts(job_id) == served.app.jobs.attempts(job_id)
+        assert client.jobs.logs(job_id).lines == ()
+        assert client.jobs.cancel(other).state == "canceled"
+        assert client.jobs.counts_by_function() == served.app.jobs.counts_by_function()
+        failing = client.scheduler.run_after(0, "shop.fail", how="plain")
+        with Engine(served.app) as engine:
+            engine.wait(failing)
+        assert client.jobs.retry(failing, args={"how": "other"}) != failing
+        assert client.jobs.retry_all(function="shop.fail") == 0
+        assert client.jobs.cancel_all(function="shop.fail") == 1
+        with pytest.raises(JobNotFound):
+            client.jobs.stop("job_" + "0" * 28)
+
+
+def test_schedules_are_those_of_the_app(served: Served) -> None:
+    order = function(served.app, "shop.order")
+    with served.client() as client:
+        made = client.schedules.create(
+            "a/b", when=daily(hour=9, tz="Europe/Berlin"), do=order.args("tea"), overlap=Overlap.BUFFER_ONE,
+            catch_up_window=timedelta(hours=1), jitter=timedelta(seconds=5), except_=[date(2026, 12, 24)],
+            retry=Retry(3), note="n", memo={"a": 1},
+        )  # fmt: skip
+        assert made == served.app.schedules.get("a/b") == client.schedules.get("a/b")
+        again = served.app.schedules.create(
+            "c", when=daily(hour=9, tz="Europe/Berlin"), do=order.args("tea"), overlap=Overlap.BUFFER_ONE,
+            catch_up_window=timedelta(hours=1), jitter=timedelta(seconds=5), except_=[date(2026, 12, 24)],
+            retry=Retry(3), note="n", memo={"a": 1},
+        )  # fmt: skip
+        assert (again.spec, again.policies) == (made.spec, made.policies)
+        assert again.target.to_json() == made.target.to_json()
+
+        changed = client.schedules.update("a/b", jitter=UNSET, overlap="skip", if_version=1)
+        assert (changed.policies.overlap, changed.spec.jitter_ms) == ("skip", 0)
+        with pytest.raises(VersionConflict):
+            client.schedules.update("a/b", note="x", if_version=1)
+        assert client.schedules.replace("a/b", when="0 7 * * *", do=order.args("milk")).version == 3
+        assert client.schedules.pause("a/b", "rest", until=SOON).status == "paused"
+        assert client.schedules.resume("a/b").status == "active"
+        run = client.schedules.trigger("a/b", overlap="allow_all", args={"item": "x"}, request_id="r")
+        assert client.schedules.trigger("a/b", overlap="allow_all", args={"item": "x"}, request_id="r") == run
+        assert client.schedules.occurrences("a/b", fate=["started", "skipped"], newest_first=True).occurrences
+        begin, end = datetime(2027, 1, 1, tzinfo=UTC), datetime(2027, 1, 4, tzinfo=UTC)
+        assert len(client.schedules.matching_times("a/b", begin, end)) == 3
+        assert len(client.schedules.matching_times(daily(hour=9), begin, end)) == 3
+        assert client.schedules.explain("a/b", at=begin).sentence
+        assert client.schedules.audit(begin, end).clean is not None
+        past = (datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 3, tzinfo=UTC))
+        plan = client.schedules.backfill_plan("a/b", *past, overlap="buffer_all")
+        backfill = client.schedules.backfill("a/b", *past, overlap="buffer_all", token=plan.token)
+        assert client.schedules.backfill_status("a/b", backfill.id).id == backfill.id
+        assert client.schedules.backfill_cancel("a/b", backfill.id).id == backfill.id
+        assert [each.action for each in client.schedules.history("a/b")][-1] == "created"
+        assert [each.id for each in client.schedules.list(id_contains="/", sort="next").schedules] == ["a/b"]
+        assert client.schedules.pause_all("stop") == 2
+        assert client.schedules.resume_all() == 2
+        client.schedules.delete("a/b")
+        assert client.schedules.delete_all() == 1
+        with pytest.raises(ScheduleNotFound):
+            client.schedules.get("a/b")
+
+
+def test_runs_are_started_signaled_and_waited_for(served: Served) -> None:
+    fulfil = function(served.app, "shop.fulfil")
+    with served.client() as client, served.app.running():
+        run_id = client.workflows.using(key="order-7", attributes={"customer": "ada"}).start(fulfil, "7")
+        with pytest.raises(TimeoutError):
+            client.workflows.result("order-7", timeout=0.01)
+        assert client.workflows.pause(run_id) is True
+        assert client.workflows.resume(run_id) is True
+        client.workflows.signal("order-7", "paid", 12, key="once")
+        assert client.workflows.result(run_id, timeout=30) == "12"
+        assert client.workflows.get(run_id) == served.app.workflows.get(run_id)
+        assert client.workflows.history(run_id) == served.app.workflows.history(run_id)
+        assert client.workflows.children(run_id) == ()
+        found = client.workflows.list(fulfil, state="success", attributes={"customer": "ada"})
+        assert [each.id for each in found.runs] == [run_id]
+        with pytest.raises(RunNotOpen):
+            client.workflows.signal(run_id, "paid")
+        again = client.workflows.restart(run_id)
+        assert client.workflows.cancel(again) is True
+        other = client.workflows.start("shop.fulfil", order_id="8")
+        assert client.workflows.terminate(other) is True
+
+
+def test_what_belongs_to_all_tenants(served: Served) -> None:
+    with served.client("acme") as client:
+        assert client.pools.set("mail", running=3, per_tenant=None).limits.running == 3
+        assert client.pools.pause("mail").limits.paused
+        assert not client.pools.resume("mail").limits.paused
+        assert client.pools.get("mail").pool == "mail"
+        assert "default" in [each.pool for each in client.pools.list()]
+        assert client.tenants.set("acme", jobs=1).limits.jobs == 1
+        assert [each.tenant for each in client.tenants.list()] == ["acme"]
+        assert client.tenants.get("acme").usage.jobs == 0
+        client.scheduler.run_after(60, "shop.order", item="x")
+        with pytest.raises(QuotaExceeded):
+            client.scheduler.run_after(60, "shop.order", item="x")
+
+        made = client.tokens.create("reader", scope="read")
+        with Client(served.url, token=made.secret, tenant="acme") as reader:
+            assert len(reader.jobs.list().jobs) == 1
+            with pytest.raises(AccessDenied, match="scope"):
+                reader.jobs.cancel_all()
+            with pytest.raises(AccessDenied):
+                reader.pools.list()
+        fresh = client.tokens.rotate(made.id)
+        assert client.tokens.revoke(fresh.id).revoked_at is not None
+        assert len(client.tokens.list().tokens) == 2
+        assert [each.action for each in client.audit_log.list().changes][:3] == [
+            "token.revoke", "token.rotate", "token.create",
+        ]  # fmt: skip
+    with Client(served.url, token="evt_wrong") as stranger, pytest.raises(AccessDenied):
+        stranger.jobs.list()
+
+
+def test_the_awaited_client_has_the_same_names(served: Served) -> None:
+    async def main() -> None:
+        order, fulfil = function(served.app, "shop.order"), function(served.app, "shop.fulfil")
+        async with AsyncClient(served.url, token=served.token) as client:
+            assert (await client.call(order, "bread")).startswith("orders_")
+            assert await client.call_once("k", order, "x") == await client.call_once("k", order, "x")
+            job_id = await client.scheduler.using(priority=1).run_after(60, order, "tea")
+            assert (await client.jobs.get(job_id)).priority == 1
+            assert await client.scheduler.run_at(SOON, "shop.order", item="x")
+            assert (await client.schedules.create("s", when="0 9 * * *", do=order.args("x"))).id == "s"
+            run_id = await client.workflows.using(key="r").start(fulfil, "7")
+            await client.workflows.signal(run_id, "paid", 1)
+            with pytest.raises(TimeoutError):
+                await client.workflows.result(run_id, timeout=0.01)
+            await client.workflows.terminate(run_id)
+            with pytest.raises(evertick.errors.WorkflowFailed):
+                await client.workflows.result(run_id)
+            assert await client.pools.list()
+            assert await client.tenants.list() == []
+            assert (await client.tokens.list()).tokens == ()
+            assert (await client.audit_log.list()).changes
+
+    asyncio.run(main())
+
+    def names(kind: type) -> set[str]:
+        return {name for name in dir(kind) if not name.startswith("_")}
+
+    assert names(AsyncClient) == names(Client)
+    client, other = Client(served.url), AsyncClient(served.url)
+    for name in ("jobs", "schedules", "workflows", "scheduler", "pools", "tenants", "tokens", "audit_log"):
+        assert names(type(getattr(client, name))) == names(type(getattr(other, name)))
+    client.close()
+
+
+def test_names_are_those_of_the_app(served: Served) -> None:
+    with served.client() as client:
+        for name in ("jobs", "schedules", "workflows", "scheduler"):
+            inner = {"read", "write", "write_pages", "operations", "with_operations"}
+            there = {each for each in dir(getattr(client, name)) if not each.startswith("_")} - inner
+            assert there <= {each for each in dir(getattr(served.app, name)) if not each.startswith("_")}
+
+
+def test_a_server_that_is_not_there(served: Served) -> None:
+    with Client("http://127.0.0.1:9", retries=1) as client, pytest.raises(DatabaseUnavailable, match="does not reply"):
+        client.jobs.list()
+    with pytest.raises(Misuse, match="http://"):
+        Client("localhost:4400")
+    assert "127.0.0.1" in repr(served.client())
+    assert served.token not in repr(served.client())

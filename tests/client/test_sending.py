@@ -1,0 +1,126 @@
+"""When a request is sent again: never if it might happen twice."""
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx2
+import pytest
+
+from evertick.base.errors import (
+    AccessDenied,
+    DatabaseUnavailable,
+    JobNotFound,
+    NotFound,
+    OutcomeUnknown,
+    RunNotOpen,
+    Unavailable,
+)
+from evertick.client import sending
+from evertick.client.calls import Call, error_of
+
+READ: Any = {"method": "GET", "path": "/x", "read": lambda found: found}
+WRITE: Any = {"method": "POST", "path": "/x", "body": {}, "read": lambda found: found}
+KEYED: Any = {**WRITE, "key": "k"}
+
+
+def problem(status: int, code: str, **headers: str) -> httpx2.Response:
+    """A problem as the server sends it."""
+    return httpx2.Response(status, json={"code": code, "detail": "d"}, headers=headers)
+
+
+def away(request: httpx2.Request) -> httpx2.Response:
+    """No connection."""
+    raise httpx2.ConnectError("refused", request=request)
+
+
+def cut(request: httpx2.Request) -> httpx2.Response:
+    """The connection breaks after the request was sent."""
+    raise httpx2.ReadError("cut", request=request)
+
+
+Reply = httpx2.Response | Callable[[httpx2.Request], httpx2.Response]
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses that a client made, without making them."""
+    made: list[float] = []
+    monkeypatch.setattr(sending, "sleep", made.append)
+    return made
+
+
+def send(call: Call[Any], *replies: Reply, retries: int = 3) -> tuple[Any, int]:
+    """What a call returns where the server replies so, one after the other; and how many replies are left."""
+    left = list(replies)
+
+    def handle(request: httpx2.Request) -> httpx2.Response:
+        reply = left.pop(0)
+        return reply if isinstance(reply, httpx2.Response) else reply(request)
+
+    http = httpx2.Client(transport=httpx2.MockTransport(handle), base_url="http://server")
+    found = sending.Blocking(http, sending.Policy(timeout_s=1, retries=retries)).send(call)
+    return found, len(left)
+
+
+OK = httpx2.Response(200, json=5)
+
+
+@pytest.mark.parametrize("call", [READ, KEYED])
+@pytest.mark.parametrize(
+    "failure",
+    [
+        away,
+        cut,
+        problem(503, "database_unavailable"),
+        problem(500, "internal_error"),
+        httpx2.Response(502, text="bad gateway"),
+        problem(503, "outcome_unknown"),
+    ],
+)
+def test_what_does_no_harm_is_sent_again(call: Any, failure: Reply, pauses: list[float]) -> None:
+    assert send(Call(**call), failure, failure, OK) == (5, 0)
+    assert len(pauses) == 2
+
+
+@pytest.mark.parametrize("failure", [away, problem(503, "database_unavailable"), problem(429, "too_many_requests")])
+def test_what_was_not_done_is_sent_again(failure: Reply, pauses: list[float]) -> None:
+    assert send(Call(**WRITE), failure, OK) == (5, 0)
+
+
+@pytest.mark.parametrize(
+    ("failure", "error"),
+    [
+        (cut, OutcomeUnknown),
+        (problem(503, "outcome_unknown"), OutcomeUnknown),
+        (problem(500, "internal_error"), Unavailable),
+        (httpx2.Response(502, text="bad gateway"), Unavailable),
+        (problem(404, "job_not_found"), JobNotFound),
+        (httpx2.Response(404, text="<html>"), NotFound),
+    ],
+)
+def test_what_might_have_happened_is_not(failure: Reply, error: type[Exception], pauses: list[float]) -> None:
+    with pytest.raises(error):
+        send(Call(**WRITE), failure, OK)
+    assert pauses == []
+
+
+def test_it_ends_some_time(pauses: list[float]) -> None:
+    with pytest.raises(DatabaseUnavailable, match="does not reply"):
+        send(Call(**READ), *[away] * 10, retries=3)
+    assert len(pauses) == 3
+    assert pauses == sorted(pauses)
+
+
+def test_the_server_says_how_long_to_wait(pauses: list[float]) -> None:
+    later = {"retry-after": "7"}
+    send(Call(**READ), problem(429, "too_many_requests", **later), OK)
+    assert pauses == [7.0]
+
+
+def test_errors_are_those_of_the_python_api() -> None:
+    error = error_of(409, {"code": "run_not_open", "detail": "run r has ended"})
+    assert isinstance(error, RunNotOpen)
+    assert str(error) == "run r has ended"
+    assert isinstance(error_of(404, {"code": "new_code", "detail": "d"}), NotFound)
+    assert isinstance(error_of(403, {}), AccessDenied)
+    assert isinstance(error_of(504, {"code": "timeout", "detail": "d"}), TimeoutError)
