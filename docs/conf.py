@@ -37,6 +37,7 @@ PUBLIC_MODULES = (
     "evertick.errors",
     "evertick.metrics",
     "evertick.integrations.asgi",
+    "evertick.integrations.django",
     "evertick.integrations.logs",
     "evertick.recurrence",
     "evertick.testing",

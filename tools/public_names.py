@@ -21,6 +21,7 @@ MODULES: Final = (
     "evertick.errors",
     "evertick.metrics",
     "evertick.integrations.asgi",
+    "evertick.integrations.django",
     "evertick.integrations.logs",
     "evertick.testing",
 )

@@ -52,8 +52,8 @@ class App(Decorators, Opening):
 
     The database is the argument `database_url` (`sqlite:///FILE` or `postgresql://...`), else the environment variable
     EVERTICK_DATABASE_URL, else a SQLite file named after the app in the folder `.evertick` of the working directory.
-    It is opened on first use. `settings` are the limits and waiting times of workers; `clock` and `entropy` replace
-    the machine's clock and random numbers, for simulations.
+    It is opened on first use; a function as `database_url` is called then. `settings` are the limits and waiting times
+    of workers; `clock` and `entropy` replace the machine's clock and random numbers, for simulations.
 
     Several apps may share a database: each worker runs the jobs of its own app. After renaming an app, give its former
     names as `aliases`: their jobs, schedules and crons are this app's then.
@@ -66,7 +66,7 @@ class App(Decorators, Opening):
         name: str,
         *,
         aliases: Iterable[str] = (),
-        database_url: str | None = None,
+        database_url: str | Callable[[], str] | None = None,
         settings: Settings | None = None,
         clock: Clock | None = None,
         entropy: Entropy | None = None,
@@ -75,7 +75,7 @@ class App(Decorators, Opening):
         for each in names:
             if not each or each.startswith(".") or set(each) & set("/\\\0") or storable(each) != each:
                 raise Misuse(f"{each!r} cannot be an app's name: its database is the file {DATA_FOLDER}/<name>.db")
-        if database_url is not None and not isinstance(database_url, str):
+        if not (database_url is None or isinstance(database_url, str) or callable(database_url)):
             raise Misuse(f"database_url is text, such as sqlite:///FILE, not {database_url!r}")
         Decorators.__init__(self, name, names[1:])
         Opening.__init__(self, database_url=database_url, clock=clock, entropy=entropy or system_entropy())
@@ -204,7 +204,8 @@ class App(Decorators, Opening):
             with Session(engine) as session, session.begin():
                 app.bind(session).run_after(60, ship, 7)
 
-        `connection` is a sqlite3 or psycopg connection, or a SQLAlchemy Connection or Session, to the app's database.
+        `connection` is a sqlite3 or psycopg connection, a SQLAlchemy Connection or Session, or Django's
+        `django.db.connection`, to the app's database.
         With an AsyncSession or AsyncConnection (of aiosqlite, asyncpg or psycopg) its methods are awaited:
         `await app.bind(session).run_after(60, ship, 7)`.
 
@@ -218,13 +219,18 @@ class App(Decorators, Opening):
         from evertick.store.place import place_of
 
         e = self._environment
+        if hasattr(connection, "ensure_connection"):
+            from evertick.app.binding.django_connections import place_on
+
+            place = place_on(lambda: self.database_url)
+        else:
+            place = place_of(self.database_url) or None if e is None else e.store.place
         clock, ids = (self._clock, self._ids) if e is None else (e.clock, e.ids)
         job_builder = JobBuilder(self.functions, ids, clock) if e is None else e.job_builder
         operations = ScheduleOperations(
             tenant=tenant, now=clock.now, functions=self.functions, settings=self.settings, make_id=ids.make,
             actor=self.actor, targets=self.targets,
         )  # fmt: skip
-        place = place_of(self.database_url) or None if e is None else e.store.place
         return bound(connection, job_builder, operations, place)
 
     # -- running

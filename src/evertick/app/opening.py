@@ -45,7 +45,7 @@ class Opening(Access):
     targets: Targets
     failures: "FailureHooks | None"
 
-    def __init__(self, *, database_url: str | None, clock: Clock | None, entropy: Entropy) -> None:
+    def __init__(self, *, database_url: str | Callable[[], str] | None, clock: Clock | None, entropy: Entropy) -> None:
         self._database_url = database_url
         self._clock = clock or SystemClock()
         self._entropy = entropy
@@ -97,11 +97,8 @@ class Opening(Access):
     @property
     def database_url(self) -> str:
         """The database's address."""
-        return (
-            self._database_url
-            or os.environ.get(DATABASE_URL_VARIABLE)
-            or f"sqlite:///{Path(DATA_FOLDER) / self.name}.db"
-        )
+        given = self._database_url() if callable(self._database_url) else self._database_url
+        return given or os.environ.get(DATABASE_URL_VARIABLE) or f"sqlite:///{Path(DATA_FOLDER) / self.name}.db"
 
     def enter(self, environment: "Environment") -> Callable[[], None]:
         """Run on an environment made elsewhere, such as a test's world, until the returned function is called."""

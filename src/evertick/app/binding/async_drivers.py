@@ -52,6 +52,10 @@ class _Result:
         """All rows."""
         return self._rows
 
+    def fetchone(self) -> Any:
+        """The first row, or None."""
+        return next(iter(self._rows), None)
+
 
 class AwaitedCursor:
     """psycopg's cursor on a connection of asyncpg, or on an asynchronous one of psycopg."""

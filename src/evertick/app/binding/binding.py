@@ -1,4 +1,5 @@
-"""Binding: schedule inside a transaction of the user's own: sqlite3, psycopg or SQLAlchemy, blocking or awaited.
+"""Binding: schedule inside a transaction of the user's own: sqlite3, psycopg, SQLAlchemy or Django, blocking or
+awaited.
 
 The job's row is written through that very connection, so it is there exactly if the rest of the transaction is.
 """
@@ -64,6 +65,10 @@ def bound(
 
 def _transact_on(target: Any, place: str | None) -> Transact:
     """A way to run work on the connection behind `target`. Raises Misuse if there is none."""
+    if hasattr(target, "ensure_connection"):
+        from evertick.app.binding.django_connections import transact_on
+
+        return transact_on(target, lambda connection: _transact_on(connection, place))
     owner = _sqlalchemy_connection(target)
     connection = target if owner is None else _driver_connection(owner)
     if isinstance(connection, AwaitedSqlite):
@@ -85,7 +90,7 @@ def _transact_on(target: Any, place: str | None) -> Transact:
         )
     raise Misuse(
         f"cannot schedule on a {type(target).__module__}.{type(target).__name__}; "
-        f"give a sqlite3 or psycopg connection, a SQLAlchemy Connection or Session, or {_DRIVERS}"
+        f"give a sqlite3 or psycopg connection, a SQLAlchemy Connection or Session, Django's connection, or {_DRIVERS}"
     )
 
 

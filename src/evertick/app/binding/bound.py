@@ -9,6 +9,7 @@ from evertick.base.ids import JobId
 from evertick.base.records.jobs import Stop
 
 if TYPE_CHECKING:
+    from evertick.app.jobs.api import AsyncJobs, Jobs
     from evertick.app.schedules.api import AsyncSchedules, Schedules
     from evertick.app.schedules.commands import ScheduleOperations
     from evertick.app.workflows.api import AsyncWorkflows, Workflows
@@ -28,6 +29,13 @@ class BoundScheduler(BlockingScheduler):
         from evertick.app.schedules.api import Schedules
 
         return Schedules(self._operations, self._transact, self._transact)
+
+    @property
+    def jobs(self) -> "Jobs":
+        """Jobs that are read and changed in the connection's transaction, its own among them, like `app.jobs`."""
+        from evertick.app.jobs.api import Jobs, operations_with
+
+        return Jobs(operations_with(self._job_builder, self._tenant), self._transact, self._transact)
 
     @property
     def workflows(self) -> "Workflows":
@@ -63,6 +71,13 @@ class AsyncBoundScheduler(AwaitedScheduler):
         from evertick.app.schedules.api import AsyncSchedules
 
         return AsyncSchedules(self._operations, self._transact, self._transact)
+
+    @property
+    def jobs(self) -> "AsyncJobs":
+        """As `BoundScheduler.jobs`, awaited."""
+        from evertick.app.jobs.api import AsyncJobs, operations_with
+
+        return AsyncJobs(operations_with(self._job_builder, self._tenant), self._transact, self._transact)
 
     @property
     def workflows(self) -> "AsyncWorkflows":

@@ -9,6 +9,7 @@ Each call is a transaction of its own, those of `..._all` one for each page.
 
 from evertick.app.environment import Environment
 from evertick.app.jobs.operations import JobOperations
+from evertick.app.scheduling.job_builder import JobBuilder
 from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes, writes_pages
 from evertick.base.ids import TenantId
 
@@ -42,10 +43,15 @@ class AsyncJobs(Awaited[JobOperations], _Surface):
 
 def job_operations(environment: Environment, tenant: TenantId) -> JobOperations:
     """The operations on a tenant's jobs."""
+    return operations_with(environment.job_builder, tenant)
+
+
+def operations_with(job_builder: JobBuilder, tenant: TenantId) -> JobOperations:
+    """As `job_operations`, for an app whose database need not be open."""
     return JobOperations(
         tenant=tenant,
-        clock=environment.clock,
-        make_id=environment.ids.make,
-        functions=environment.functions,
-        check=environment.job_builder.quotas.check,
+        clock=job_builder.clock,
+        make_id=job_builder.ids.make,
+        functions=job_builder.functions,
+        check=job_builder.quotas.check,
     )

@@ -90,17 +90,17 @@ class JobBuilder:
 
     def __init__(self, functions: Functions, ids: IdMaker, clock: Clock) -> None:
         self.functions = functions
-        self._ids = ids
-        self._clock = clock
+        self.ids = ids
+        self.clock = clock
         self.quotas = Quotas()
 
     def now(self) -> Instant:
         """The present, for callers whose time does not stand still."""
-        return self._clock.now()
+        return self.clock.now()
 
     def make_id(self, prefix: str, now: Instant) -> str:
         """A new id for a row that follows from what is done here."""
-        return self._ids.make(prefix, now)
+        return self.ids.make(prefix, now)
 
     def call(self, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> FunctionCall:
         """A function with checked arguments. Raises FunctionNotFound, InvalidArguments or Misuse."""
@@ -133,7 +133,7 @@ class JobBuilder:
                 raise Misuse(f"{function.name} is a query, which has no effect; schedule a mutation or an action")
             jobs.append(
                 NewJob(
-                    id=JobId(self._ids.make(JOB_PREFIX, now)),
+                    id=JobId(self.ids.make(JOB_PREFIX, now)),
                     tenant=tenant,
                     kind=function.kind,
                     name=function.name,

@@ -1,0 +1,28 @@
+"""The application that is named in INSTALLED_APPS. It has no models: Evertick's tables are its own affair."""
+
+from typing import Any
+
+from django.apps import AppConfig
+from django.db.models.signals import post_migrate
+
+from evertick.integrations.django.configuration import migrate, setting
+
+
+class EvertickConfig(AppConfig):  # type: ignore[misc]
+    """Evertick in Django."""
+
+    name = "evertick.integrations.django"
+    label = "evertick"
+    verbose_name = "Evertick"
+
+    def ready(self) -> None:
+        """Check the setting, and let `manage.py migrate` bring Evertick's tables up to date."""
+        if setting("MIGRATE"):
+            post_migrate.connect(_migrated, sender=self, dispatch_uid="evertick")
+
+
+def _migrated(using: str, verbosity: int = 1, **_: Any) -> None:
+    if using == setting("DATABASE"):
+        steps = migrate(using)
+        if steps and verbosity > 0:
+            print(f"Evertick's tables: {len(steps)} step{'s' if len(steps) > 1 else ''} taken")  # as Django's own do

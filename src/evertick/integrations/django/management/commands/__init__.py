@@ -1,0 +1,1 @@
+"""Commands of `manage.py`, a file for each."""

@@ -1,0 +1,38 @@
+"""`manage.py evertick_worker`: run the jobs of the app in the setting EVERTICK until SIGTERM or Ctrl-C."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from evertick.app.serving import use_drain
+from evertick.base.errors import EvertickError
+from evertick.integrations.django.configuration import configured_app
+from evertick.integrations.django.fresh_connections import use_fresh_connections
+
+
+class Command(BaseCommand):  # type: ignore[misc]
+    """See the module."""
+
+    help = (
+        "Runs the jobs of the app that EVERTICK['APP'] names until SIGTERM or Ctrl-C. Then it takes no new jobs, and "
+        "running actions have --drain seconds to end; a second signal ends at once."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Which jobs, and how long a drain may take."""
+        parser.add_argument("--pool", action="append", default=[], help="Run only jobs of this pool; may be repeated.")
+        parser.add_argument("--drain", type=float, help="Seconds that running actions have to end when stopping.")
+
+    def handle(self, *_: Any, pool: list[str], drain: float | None, **__: Any) -> None:
+        """Run until stopped."""
+        if drain is not None and not 0 <= drain < float("inf"):
+            raise CommandError(f"--drain {drain:g}: give seconds, 0 or more")
+        try:
+            app = configured_app()
+            use_drain(app, drain)
+            use_fresh_connections(app)
+            with app.opened():
+                self.stdout.write(f"runs the jobs of {app.name}")
+                app.run(pools=pool)
+        except EvertickError as error:
+            raise CommandError(str(error)) from error

@@ -1,0 +1,219 @@
+"""Django: its settings, its commands and its transactions, in the example's project on both databases."""
+
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from evertick import App
+from evertick.integrations.django.configuration import _postgres_url
+from tests.cli.programs import Start, environment, programs_in
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "with-django"
+
+NESTED = """
+import django
+django.setup()
+from django.db import connection, connections, transaction
+from evertick.errors import EvertickError, Misuse
+from shop.jobs import app, ship
+
+bound = app.bind(connection)
+def jobs(): return len(bound.jobs.list().jobs)
+
+bound.run_after(60, ship, 1)                     # outside of atomic: committed at once
+assert not connection.in_atomic_block
+assert len(app.jobs.list().jobs) == 1
+
+with transaction.atomic():
+    bound.run_after(60, ship, 2)
+    try:
+        with transaction.atomic():               # a savepoint
+            bound.run_after(60, ship, 3)
+            with transaction.atomic():
+                bound.run_after(60, ship, 4)
+            assert jobs() == 4
+            raise ZeroDivisionError
+    except ZeroDivisionError:
+        pass
+    assert jobs() == 2
+    assert len(app.jobs.list().jobs) == 1        # others do not see it yet
+    with transaction.atomic():
+        bound.run_after(60, ship, 5)
+assert sorted(job.args["order_id"] for job in app.jobs.list().jobs) == [1, 2, 5]
+
+with transaction.atomic():                       # an error of Evertick's leaves the block usable
+    bound.using(key="once").run_after(60, ship, 6)
+    try:
+        bound.using(key="once").run_after(60, ship, 7)
+    except EvertickError:
+        pass
+    bound.run_after(60, ship, 8)
+assert sorted(job.args["order_id"] for job in app.jobs.list().jobs) == [1, 2, 5, 6, 8]
+
+try:
+    with transaction.atomic():
+        app.tenant("acme").bind(connections["default"]).run_after(60, ship, 9)
+        transaction.set_rollback(True)
+finally:
+    assert app.tenant("acme").jobs.list().jobs == ()
+app.close()
+print("all of it")
+"""
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def project(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the example, on a database without any tables."""
+    folder = tmp_path / "project"
+    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__", "*.db*"))
+    monkeypatch.delenv("SHOP_DATABASE_URL", raising=False)
+    if request.param == "postgres":
+        monkeypatch.setenv("SHOP_DATABASE_URL", request.getfixturevalue("postgres_url"))
+    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "shop.settings")
+    return folder
+
+
+@pytest.fixture
+def start(project: Path) -> Iterator[Start]:
+    with programs_in(project) as begin:
+        yield begin
+
+
+def python(folder: Path, *words: str, code: int = 0, **changes: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *words], cwd=folder, env=environment(**changes), capture_output=True, text=True, timeout=120,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.processes
+def test_djangos_test_runner(project: Path) -> None:
+    written = python(project, "manage.py", "test", "--no-input")
+
+    assert "Ran 5 tests" in written
+    assert "OK" in written
+
+
+@pytest.mark.processes
+def test_a_test_database_with_a_name_of_its_own(project: Path) -> None:
+    with (project / "shop" / "settings.py").open("a") as settings:
+        settings.write('\nDATABASES["default"]["TEST"] = {"NAME": "test_shop_of_its_own"}\n')
+    if "SHOP_DATABASE_URL" in os.environ:
+        name = f"test_{os.environ['SHOP_DATABASE_URL'].rpartition('/')[2].partition('?')[0]}_again"
+        text = (project / "shop" / "settings.py").read_text()
+        (project / "shop" / "settings.py").write_text(text.replace("test_shop_of_its_own", name))
+
+    assert "OK" in python(project, "manage.py", "test", "--no-input")
+
+
+@pytest.mark.processes
+def test_nested_blocks_and_savepoints(project: Path) -> None:
+    python(project, "manage.py", "migrate")
+    (project / "nested.py").write_text(NESTED)
+
+    assert "all of it" in python(project, "nested.py")
+
+
+@pytest.mark.processes
+def test_migrate_brings_the_tables_and_says_so(project: Path) -> None:
+    assert "No changes detected" in python(project, "manage.py", "makemigrations", "--check", "--dry-run")
+    assert re.search(r"Evertick's tables: \d+ steps taken", python(project, "manage.py", "migrate"))
+    assert "Evertick's" not in python(project, "manage.py", "migrate")
+    assert "nothing to do" in python(project, "manage.py", "evertick_migrate")
+
+
+@pytest.mark.processes
+def test_migrate_leaves_the_tables_alone_if_told_to(project: Path) -> None:
+    with (project / "shop" / "settings.py").open("a") as settings:
+        settings.write('\nEVERTICK["MIGRATE"] = False\n')
+
+    assert "Evertick's" not in python(project, "manage.py", "migrate")
+    assert re.search(r"\d+ steps taken", python(project, "manage.py", "evertick_migrate"))
+
+
+@pytest.mark.processes
+def test_a_worker_runs_what_was_committed_and_drains(project: Path, start: Start) -> None:
+    python(project, "manage.py", "migrate")
+    (project / "order.py").write_text(
+        "import django\ndjango.setup()\n"
+        "from django.db import connection, transaction\nfrom shop.jobs import app, ship\n"
+        "from shop.models import Order\n"
+        "with transaction.atomic():\n"
+        "    app.bind(connection).run_after(0, ship, Order.objects.create(item='tea').pk)\n"
+    )
+    python(project, "order.py")
+    worker = start("manage.py", "evertick_worker", "--drain", "5", command=(sys.executable,), PYTHONUNBUFFERED="1")
+
+    line = worker.wait_for("order 1 is shipped")
+    assert '"job_id": "job_' in line
+    assert '"function": "shop.jobs.ship"' in line
+    worker.process.terminate()
+    assert worker.end() == 0
+    assert state_of_orders(project) == ["shipped"]
+
+
+def state_of_orders(project: Path) -> list[str]:
+    if "SHOP_DATABASE_URL" in os.environ:
+        with psycopg.connect(os.environ["SHOP_DATABASE_URL"]) as connection:
+            return [state for (state,) in connection.execute("select state from shop_order").fetchall()]
+    with closing(sqlite3.connect(project / "shop.db")) as file:
+        return [state for (state,) in file.execute("select state from shop_order").fetchall()]
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("EVERTICK = {}", "names no app"),
+        ('EVERTICK = {"APP": "shop.jobs.other"}', "which is not there"),
+        ('EVERTICK = {"APP": "shop.jobs.ship"}', "but that is <action shop.jobs.ship>"),
+        ('EVERTICK = {"AP": "shop.jobs.app"}', "takes APP, DATABASE, MIGRATE"),
+    ],
+)
+def test_a_wrong_setting_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, said: str) -> None:
+    folder = tmp_path / "project"
+    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__", "*.db*"))
+    monkeypatch.delenv("SHOP_DATABASE_URL", raising=False)
+    with (folder / "shop" / "settings.py").open("a") as settings:
+        settings.write(f"\n{line}\n")
+
+    assert said in python(folder, "manage.py", "evertick_worker", code=1)
+
+
+@pytest.mark.parametrize(
+    ("given", "url"),
+    [
+        ({"NAME": "shop", "USER": "ada", "PASSWORD": "p@ss/1", "HOST": "db", "PORT": 5432},
+         "postgresql://ada:p%40ss%2F1@db:5432/shop"),
+        ({"NAME": "shop", "HOST": "/run/postgresql", "PORT": "5433"},
+         "postgresql:///shop?host=%2Frun%2Fpostgresql&port=5433"),
+        ({"NAME": "shop", "OPTIONS": {"sslmode": "require", "pool": True, "cursor_factory": object}},
+         "postgresql:///shop?sslmode=require"),
+        ({"NAME": None, "OPTIONS": {"service": "shop"}}, "postgresql:///?service=shop"),
+    ],
+)  # fmt: skip
+def test_the_address_of_a_postgresql_database(given: dict[str, object], url: str) -> None:
+    assert _postgres_url(given).replace("host=/run", "host=%2Frun").replace("/postgresql&", "%2Fpostgresql&") == url
+
+
+def test_an_address_is_asked_for_when_it_is_needed(tmp_path: Path) -> None:
+    folder = [tmp_path / "first"]
+    app = App("lazy", database_url=lambda: f"sqlite:///{folder[0]}/lazy.db")
+    folder[0] = tmp_path / "second"
+
+    app.open()
+    app.close()
+
+    assert (tmp_path / "second" / "lazy.db").exists()
+    assert not (tmp_path / "first").exists()
