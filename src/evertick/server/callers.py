@@ -224,16 +224,15 @@ async def _token(request: Request) -> AccessToken:
     app: ServedApp = request.app.state.evertick
     if not request.app.state.asks_tokens:
         return LOCAL
-    failures, client = request.app.state.limits.failures, client_of(request.scope)
-    if wait_s := failures.wait_s(client, take=False):
-        raise Problem(429, "too_many_requests", f"too many requests without a valid token; wait {wait_s:.0f} s")
     scheme, _, text = request.headers.get("authorization", "").partition(" ")
     now = app.environment.clock.now()
     token = None
     if scheme.lower() == "bearer":
         token = await app.environment.executors.view(verified(text.strip(), now))
     if token is None:
-        failures.wait_s(client)
+        # Only these are counted: behind a proxy, those with a token may come from the same address.
+        if wait_s := request.app.state.limits.failures.wait_s(client_of(request.scope)):
+            raise Problem(429, "too_many_requests", f"too many requests without a valid token; wait {wait_s:.0f} s")
         raise Problem(401, "not_authenticated", "send a valid token: Authorization: Bearer evt_...")
     if token.last_used_at is None or now - token.last_used_at >= MINUTE_MS:
         used = token.id

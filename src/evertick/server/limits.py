@@ -44,13 +44,13 @@ class Rate:
         self._per_s = per_s
         self._used: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def wait_s(self, client: str, *, take: bool = True) -> float:
-        """How long a client has to wait; with 0 the event counts, unless it is only asked for."""
+    def wait_s(self, client: str) -> float:
+        """How long a client has to wait; with 0 the event counts."""
         now = time.monotonic()
         left, at = self._used.pop(client, (self._most, now))
         left = min(self._most, left + (now - at) * self._most / self._per_s)
         is_allowed = left >= 1
-        self._used[client] = (left - (is_allowed and take), now)
+        self._used[client] = (left - is_allowed, now)
         if len(self._used) > CLIENTS_MAX:
             self._used.popitem(last=False)
         return 0.0 if is_allowed else (1 - left) * self._per_s / self._most

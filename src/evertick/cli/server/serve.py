@@ -125,6 +125,7 @@ def _serve(file: str, db: str | None, flags: ServeFlags) -> int:
             lifespan="off",
             server_header=False,
             proxy_headers=flags.behind_proxy,
+            forwarded_allow_ips="*" if flags.behind_proxy else None,
             timeout_graceful_shutdown=STOP_S,
             ssl_certfile=flags.certificate,
             ssl_keyfile=flags.key,
