@@ -114,6 +114,7 @@ ROWS = {
     "token rotate": Row("", "none", 3, "no token 'none'", elsewhere=f"test_token:{TOKENS}"),
     "status": Row("", "-o yaml", 2, "yaml", ("queues", "workers")),
     "doctor": Row("", "nowhere.py", 2, NO_FILE, elsewhere="test_doctor:test_code_that_fits_is_told_so"),
+    "backup": Row("copy.db", "copy.db --db nonsense", 2, "nonsense", ("file", "bytes")),
     "migrate": Row("--db sqlite:///new.db", "--db nonsense", 2, "nonsense", ("steps",)),
     "version": Row("", "-o yaml", 2, "yaml", ("evertick",)),
     "completion": Row("bash", "csh", 2, "csh"),

@@ -29,6 +29,7 @@ COMMANDS: Final = {
     "token": Lazy("evertick.cli.server.token:token", "Tokens of the HTTP API: create, list, revoke, rotate"),
     "status": Lazy("evertick.cli.status:status", "Show workers, what waits for them, and recent failures"),
     "doctor": Lazy("evertick.cli.doctor:doctor", "Check that what is scheduled fits the code, before a deploy"),
+    "backup": Lazy("evertick.cli.backup:backup", "Copy a SQLite database while programs use it"),
     "migrate": Lazy("evertick.cli.migrate:migrate", "Bring a database's schema up to this version"),
     "version": Lazy("evertick.cli.version:version", "Show the versions of everything that matters"),
     "completion": Lazy("evertick.cli.completion:completion", "Print the completion script for a shell"),
