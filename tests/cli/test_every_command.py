@@ -43,6 +43,7 @@ TOKENS = "test_a_token_is_made_listed_replaced_and_revoked"
 UNKNOWN = "job_01a204c0744f0008f37b7db4c446"
 
 ROWS = {
+    "init": Row("made", "made --template large", 2, "large"),
     "dev": Row("", "nowhere.py", 2, NO_FILE, elsewhere="test_dev:test_a_change_of_the_code_is_taken_over"),
     "run": Row("", "nowhere.send", 2, "no nowhere.py", elsewhere="test_run:test_words_are_read_by_the_signature"),
     "job list": Row("", "--state gone", 2, "gone", ("id", "state")),

@@ -16,6 +16,7 @@ from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.lazy import Lazy, LazyGroup
 
 COMMANDS: Final = {
+    "init": Lazy("evertick.cli.init.command:init", "Make a project that runs"),
     "dev": Lazy("evertick.cli.dev.command:dev", "Run an app on this machine, reloading it when its code changes"),
     "run": Lazy("evertick.cli.run:run", "Call a function, or schedule it with --after or --at"),
     "job": Lazy("evertick.cli.job.commands:job", "Scheduled functions: list, get, cancel, logs"),

@@ -1,0 +1,1 @@
+"""`evertick init`: a project that runs."""
