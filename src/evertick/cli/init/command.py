@@ -24,7 +24,9 @@ class Kind:
 
 
 KINDS: Final = {
-    "minimal": Kind(example='evertick run app.add text="buy bread"', meaning="adds a note; five seconds later it is remembered"),
+    "minimal": Kind(
+        example='evertick run app.add text="buy bread"', meaning="adds a note; five seconds later it is remembered"
+    ),
     "fastapi": Kind(
         example="uvicorn app:api", meaning="serves the API on http://127.0.0.1:8000/docs, and runs the jobs",
         packages=("fastapi", "uvicorn"), development=("pytest", "httpx2"),
@@ -34,13 +36,8 @@ KINDS: Final = {
         meaning="starts a run; `evertick workflow signal order-7 paid` lets it go on",
     ),
 }  # fmt: skip
-FILES: Final = {
-    "pyproject.toml": "common",
-    ".gitignore": "common",
-    "README.md": "common",
-    "app.py": "",
-    "test_app.py": "",
-}
+COMMON: Final = ("pyproject.toml", ".gitignore", "README.md")
+OWN: Final = ("app.py", "test_app.py")
 SETUP: Final = {
     "sqlite": "",
     "postgres": "export EVERTICK_DATABASE_URL=postgresql://user:password@localhost/$name\nevertick migrate\n",
@@ -100,7 +97,7 @@ def _contents(name: str, template: str, database: str) -> dict[str, str]:
     }
     folder = files("evertick.cli.init") / "templates"
     found = {}
-    for file, where in FILES.items():
-        text = (folder / (where or template) / f"{file.removeprefix('.')}.txt").read_text(encoding="utf-8")
+    for file, where in {**dict.fromkeys(COMMON, "common"), **dict.fromkeys(OWN, template)}.items():
+        text = (folder / where / f"{file.removeprefix('.')}.txt").read_text(encoding="utf-8")
         found[file] = Template(text).substitute(values).replace("\n\n```\n", "\n```\n")
     return found
