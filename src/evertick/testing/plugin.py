@@ -1,4 +1,4 @@
-"""The pytest plugin: the fixture `world`, which opens simulated worlds and closes them at the end of the test.
+"""The pytest plugin: fixtures that open simulated worlds and close them at the end of the test.
 
     def test_a_message_destroys_itself(world):
         w = world(app, at="2026-03-29T00:59:58Z")
@@ -6,17 +6,34 @@
         w.advance(5)
         assert w.get(message_id) is None
 
-pytest imports this file in every run, so it loads nothing of Evertick until a test asks for the fixture.
+`evertick_world` is a world of the app that the ini option `evertick_app` names (`shop.jobs:app`), or the marker
+`@pytest.mark.evertick(app=..., at=..., seed=..., settings=...)`, whose other arguments are those of `World`.
+
+pytest imports this file in every run, so it loads nothing of Evertick until a test asks for a fixture.
 """
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 if TYPE_CHECKING:
     from evertick.app.app import App
     from evertick.testing.world import World
+
+OPTION: Final = "evertick_app"
+MARKER: Final = "evertick"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the ini option."""
+    parser.addini(OPTION, "Where the app of the fixture evertick_world is: module:variable.", default="")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the marker."""
+    text = "evertick(app=..., at=..., seed=..., settings=...): the app of the fixture evertick_world, and its world"
+    config.addinivalue_line("markers", text)
 
 
 @pytest.fixture
@@ -33,3 +50,45 @@ def world() -> "Iterator[Callable[..., World]]":
     yield open_world
     for one in reversed(opened):
         one.close()
+
+
+@pytest.fixture
+def evertick_app(request: pytest.FixtureRequest) -> "App":
+    """The app under test: of the marker `evertick`, else of the ini option `evertick_app`. A project may replace it."""
+    return _app_at(_marked(request).get("app") or request.config.getini(OPTION))
+
+
+@pytest.fixture
+def evertick_world(request: pytest.FixtureRequest, evertick_app: "App") -> "Iterator[World]":
+    """A world of the app under test, closed at the end of the test."""
+    from evertick.testing.world import World
+
+    options = {name: value for name, value in _marked(request).items() if name != "app"}
+    with World(evertick_app, **options) as one:
+        yield one
+
+
+def _marked(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """What the markers of a test say, of the nearest where several say it."""
+    found: dict[str, Any] = {}
+    for marker in request.node.iter_markers(MARKER):
+        found = {**marker.kwargs, **found}
+    return found
+
+
+def _app_at(place: "App | str") -> "App":
+    """The app at `module:variable`, or itself. Raises UsageError with what to write."""
+    from importlib import import_module
+
+    from evertick.app.app import App
+
+    if isinstance(place, App):
+        return place
+    module, _, variable = str(place).partition(":")
+    if not module or not variable:
+        wrong = f"{place!r} is not module:variable" if place else "there is no app for evertick_world"
+        raise pytest.UsageError(f'{wrong}; write {OPTION} = "app:app" in [tool.pytest.ini_options], or mark the test')
+    found = getattr(import_module(module), variable, None)
+    if not isinstance(found, App):
+        raise pytest.UsageError(f"{place} is not an App of Evertick, but {found!r}")
+    return found
