@@ -47,13 +47,13 @@ def seed_of_the_attempt(run_id: Any, body: Any, *, seed: str) -> Run:
     return NEW_RUN(run_id, body, seed=f"{seed}{Stage.world.loop.time()}")
 
 
-def no_cancel(run: Any, waiting: Any, progress: Any, around: Any) -> Any:
+def no_cancel(run: Any, inbox: Any, progress: Any, around: Any) -> Any:
     """A request to cancel is taken from the inbox, and the code is not told."""
-    for message in list(waiting):
-        if message.kind is MessageKind.CANCEL:
-            waiting.remove(message)
-            progress.taken.append(message.id)
-    return NEXT_ROW(run, waiting, progress, around)
+    for placed in list(inbox.others):
+        if placed[1].kind is MessageKind.CANCEL:
+            inbox.others.remove(placed)
+            progress.taken.append(placed[1].id)
+    return NEXT_ROW(run, inbox, progress, around)
 
 
 def begun_elsewhere(self: Any, claim: Any, run: Any, progress: Any, *, now: Any) -> Any:

@@ -5,7 +5,8 @@ run the queries and mutations that the code calls, and collects what is to be wr
 calls that were given up. The caller writes all of it in one commit, or none of it.
 """
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -58,6 +59,38 @@ class Progress:
     """When it is to go on, unless it has ended."""
 
 
+class Inbox:
+    """The messages of a run, in the order in which it sees them.
+
+    A request to cancel comes first: a run that ends on its other messages would never hear it. An event waits until the
+    code waits for one of its name, so a run can have thousands of them that a delivery must not go through.
+    """
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        ordered = sorted(messages, key=lambda message: message.kind is not MessageKind.CANCEL)
+        self.others: deque[tuple[int, Message]] = deque()
+        """Those that the run takes whether its code waits for them or not, with their places."""
+        self._events: dict[str, deque[tuple[int, Message]]] = {}
+        for placed in enumerate(ordered):
+            is_event = placed[1].kind is MessageKind.EVENT
+            (self._events.setdefault(placed[1].name, deque()) if is_event else self.others).append(placed)
+
+    def take(self, run: Run) -> Iterator[Message]:
+        """The messages that the run takes now, one after the other; those that are not asked for stay."""
+        while True:
+            queues = [self.others] if self.others else []
+            if self._events:
+                names = {call.name for call in run.open_calls.values() if call.kind is CallKind.EVENT}
+                queues += [self._events[name] for name in names & self._events.keys()]
+            if not queues:
+                return
+            queue = min(queues, key=lambda queue: queue[0][0])
+            _, message = queue.popleft()
+            if not queue and message.kind is MessageKind.EVENT:
+                del self._events[message.name]
+            yield message
+
+
 def advance(run: Run, journal: Sequence[Row], messages: Sequence[Message], around: Surroundings) -> Progress:
     """Bring a new `Run` to where its journal ends and let it go on. One in memory is there: its `journal` is empty.
 
@@ -69,8 +102,7 @@ def advance(run: Run, journal: Sequence[Row], messages: Sequence[Message], aroun
         replay(run, journal, around.within_limit)
     elif run.position == 0:
         _deliver(run, run.start_row(around.now()), progress, around)
-    # A request to cancel comes first: a run that ends on its other messages would never hear it.
-    waiting = sorted(messages, key=lambda message: message.kind is not MessageKind.CANCEL)
+    inbox = Inbox(messages)
     deliveries = 0
     while True:
         _take_rows(run, progress, around)
@@ -79,7 +111,7 @@ def advance(run: Run, journal: Sequence[Row], messages: Sequence[Message], aroun
         if deliveries == DELIVERIES_MAX:
             progress.due_at = around.now()
             return progress
-        row = _next_row(run, waiting, progress, around)
+        row = _next_row(run, inbox, progress, around)
         if row is None:
             break
         deliveries += 1
@@ -106,21 +138,17 @@ def _take_rows(run: Run, progress: Progress, around: Surroundings) -> None:
             progress.begun.append((call.job_id, call))
 
 
-def _next_row(run: Run, waiting: list[Message], progress: Progress, around: Surroundings) -> Row | None:
+def _next_row(run: Run, inbox: Inbox, progress: Progress, around: Surroundings) -> Row | None:
     """What happens next: a message that is awaited, a timer that is due, a step; None if the run has to wait.
 
     Messages come first, so that a request to cancel is heard between two steps.
     """
     now = around.now()
-    for message in waiting:
-        found = _row_of(run, message, now)
-        if found is None and message.kind is MessageKind.EVENT:
-            continue  # an event waits until the code does
-        waiting.remove(message)
+    for message in inbox.take(run):
         progress.taken.append(message.id)
+        found = _row_of(run, message, now)
         if found is not None:
             return found
-        return _next_row(run, waiting, progress, around)
     due = [call for call in run.open_calls.values() if call.due_at is not None and call.due_at <= now]
     if due:
         call = min(due, key=lambda call: (call.due_at or 0, call.seq))
