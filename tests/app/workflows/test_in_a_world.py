@@ -347,9 +347,20 @@ def test_a_run_has_so_many_events_that_it_has_not_taken(monkeypatch: pytest.Monk
         world.advance(minutes(1))
         for _ in range(2):
             app.workflows.signal(run_id, "other")
-        with pytest.raises(LimitExceeded, match="has 2 events that its code has not taken yet"):
+        with pytest.raises(LimitExceeded, match="has 2 events of 8 characters that its code has not taken yet"):
             app.workflows.signal(run_id, "verified")
         assert app.workflows.get(run_id).state == "running"
+
+
+def test_the_events_that_a_run_has_not_taken_have_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operations, "WAITING_CHARS_MAX", 100)
+    with World(app) as world:
+        run_id = app.workflows.start(remind, "ada")
+        world.advance(minutes(1))
+        app.workflows.signal(run_id, "other", "x" * 70)
+        with pytest.raises(LimitExceeded, match="1 events of 72 characters"):
+            app.workflows.signal(run_id, "other", "x" * 70)
+        app.workflows.signal(run_id, "other", "x" * 20)
 
 
 def test_a_run_waits_until_its_tenant_has_room_for_the_jobs_of_its_steps() -> None:

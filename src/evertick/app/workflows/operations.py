@@ -30,8 +30,10 @@ from evertick.store.contract.workflows import Entry
 
 EVENT_BYTES_MAX: Final = 1024 * 1024
 """The value of an event."""
-EVENTS_MAX: Final = 10_000
-"""Events that wait for one run. Each time the run goes on, all of them are read."""
+EVENTS_MAX: Final = 1_000
+"""Events that wait for one run. Each time the run goes on, and each event wakes it, all of them are read."""
+WAITING_CHARS_MAX: Final = 16 * 1024 * 1024
+"""Characters that their values have together."""
 NO_OPTIONS: Final = Options()
 RunId = JobId | str
 
@@ -131,7 +133,8 @@ class WorkflowOperations:
         safe.
 
         Raises JobNotFound, RunNotOpen if the run has ended, InvalidArguments if the value cannot be written as JSON,
-        LimitExceeded if it has more than a megabyte, or if the run has 10,000 events that it has not taken.
+        LimitExceeded if it has more than a megabyte, or if the run has not taken 1,000 events, or events of 16
+        million characters together.
         """
         if not isinstance(event, str) or not 1 <= len(event) <= NAME_CHARS_MAX or not event.isprintable():
             raise Misuse(f"{event!r} cannot name an event: it is printable text of 1 to {NAME_CHARS_MAX} characters")
@@ -143,10 +146,12 @@ class WorkflowOperations:
 
         def work(transaction: Transaction) -> None:
             job = self._job(transaction, run_id)
-            if transaction.count_waiting(job.id, limit=EVENTS_MAX) >= EVENTS_MAX:
+            count, chars = transaction.waiting_size(job.id, limit=EVENTS_MAX)
+            if count >= EVENTS_MAX or chars + len(text) > WAITING_CHARS_MAX:
                 raise LimitExceeded(
-                    f"run {job.id} has {EVENTS_MAX:,} events that its code has not taken yet; send more when it has "
-                    "taken some, or end the run"
+                    f"run {job.id} has {count:,} events of {chars:,} characters that its code has not taken yet; "
+                    f"{EVENTS_MAX:,} of {WAITING_CHARS_MAX:,} together can wait: send more when it has taken some, or "
+                    "end the run"
                 )
             message = NewMessage(job.id, MessageKind.EVENT, event, outcome=Returned(text), key=key)
             if not transaction.send_messages([message], now=self.job_builder.now()):

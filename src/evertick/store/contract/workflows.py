@@ -93,8 +93,8 @@ class Workflows(Protocol):
         """What was sent to runs and not taken yet, in the order in which it was sent."""
         ...
 
-    def count_waiting(self, run_id: JobId, *, limit: int) -> int:
-        """How many messages a run has not taken; no more than `limit` are counted."""
+    def waiting_size(self, run_id: JobId, *, limit: int) -> tuple[int, int]:
+        """How many messages a run has not taken, and the characters of their values; `limit` of them are looked at."""
         ...
 
     def take_messages(self, ids: Sequence[int], *, now: Instant) -> None:

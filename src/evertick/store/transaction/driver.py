@@ -13,7 +13,8 @@ def nested_write() -> Misuse:
     """Why a thread that is inside a write cannot begin another."""
     return Misuse(
         "this thread is already inside a transaction of this database; "
-        "inside a mutation call others with ctx.run_mutation or ctx.run_query, and schedule with ctx.scheduler"
+        "inside a mutation call others with ctx.run_mutation or ctx.run_query, and schedule with ctx.scheduler; "
+        "in the code of a workflow make it a step"
     )
 
 

@@ -124,9 +124,9 @@ class SqlWorkflows(Driver):
         rows.sort(key=itemgetter(0))
         return [Message(r[0], r[1], MessageKind(r[2]), r[3], r[4], _outcome(r[5], r[6])) for r in rows]
 
-    def count_waiting(self, run_id: JobId, *, limit: int) -> int:
-        [row] = self._fetch("count_waiting", {"run_id": run_id, "limit": limit})
-        return int(row[0])
+    def waiting_size(self, run_id: JobId, *, limit: int) -> tuple[int, int]:
+        [row] = self._fetch("waiting_size", {"run_id": run_id, "limit": limit})
+        return int(row[0]), int(row[1])
 
     def take_messages(self, ids: Sequence[int], *, now: Instant) -> None:
         if ids:
