@@ -356,6 +356,23 @@ def test_a_run_is_restarted_from_a_step(app: App, add: Add) -> None:
         app.workflows.restart(run_id, step="nothing")
 
 
+def test_events_that_a_run_had_not_taken_are_those_of_the_restarted_one(app: App) -> None:
+    @app.workflow(name="flow")
+    async def flow(step: Step) -> list[object]:
+        first = await step.wait_for("go")
+        try:
+            return [first, await step.wait_for("go", timeout=0.05)]
+        except TimeoutError:
+            return [first]
+
+    run_id = app.workflows.start(flow)
+    app.workflows.signal(run_id, "go", 1, key="once")
+    again = app.workflows.restart(run_id)
+    app.workflows.signal(again, "go", 2, key="once")  # it has the key of the first one
+    with Engine(app):
+        assert app.workflows.result(again, timeout=PATIENCE_S) == [1]
+
+
 def test_a_run_is_not_restarted_behind_a_call_that_has_no_end(app: App, add: Add) -> None:
     @app.workflow(name="child")
     async def child(step: Step) -> None:

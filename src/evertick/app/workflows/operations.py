@@ -206,7 +206,8 @@ class WorkflowOperations:
 
         `step`: the number of the step, as the history shows it, or its name (the last one of that name). Steps before
         it keep their outcomes; it, what was called together with it, and what follows run again. A run that has not
-        ended is terminated. The new run has the retry policy and the `on_complete` of the old one; the workflow that
+        ended is terminated, and what it has started goes on: actions, jobs and child workflows. The new run has the
+        retry policy and the `on_complete` of the old one, and the events that it had not taken; the workflow that
         called a child hears of the old one only.
 
         Raises JobNotFound, Misuse for a step that the run did not make, StepStillRuns if a call that was begun earlier
@@ -222,6 +223,7 @@ class WorkflowOperations:
             missing = _ends_after(rows, kept, job.id)
             self._end(job.id, Stop.FORCE)(transaction)
             [again] = self._again(transaction, job, rows, now)
+            transaction.move_events(job.id, again)
             self._keep_attributes(
                 transaction, again, None if record is None else record.attributes, record if kept else None
             )

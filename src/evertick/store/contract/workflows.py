@@ -97,6 +97,10 @@ class Workflows(Protocol):
         """How many messages a run has not taken, and the characters of their values; `limit` of them are looked at."""
         ...
 
+    def move_events(self, run_id: JobId, to_run: JobId) -> None:
+        """Give the events that a run has not taken to another one, with their keys."""
+        ...
+
     def take_messages(self, ids: Sequence[int], *, now: Instant) -> None:
         """Mark messages as taken. They are kept, with their keys, as long as the run."""
         ...

@@ -128,6 +128,9 @@ class SqlWorkflows(Driver):
         [row] = self._fetch("waiting_size", {"run_id": run_id, "limit": limit})
         return int(row[0]), int(row[1])
 
+    def move_events(self, run_id: JobId, to_run: JobId) -> None:
+        self._run("move_events", {"run_id": run_id, "to_run": to_run})
+
     def take_messages(self, ids: Sequence[int], *, now: Instant) -> None:
         if ids:
             self._run("take_messages", {"messages": json.dumps(list(ids)), "now": now})
