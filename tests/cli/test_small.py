@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from evertick import __version__
 from evertick.base.errors import (
+    AccessDenied,
     Conflict,
     DatabaseLocked,
     EvertickError,
@@ -139,7 +140,7 @@ def test_an_unknown_command_is_one_line(capsys: pytest.CaptureFixture[str]) -> N
     ("error", "code"),
     [
         (InvalidArguments, 2), (Misuse, 2), (JobNotFound, 3), (NotFound, 3), (Conflict, 5), (DatabaseLocked, 7),
-        (Unavailable, 7), (EvertickError, 1),
+        (Unavailable, 7), (AccessDenied, 4), (EvertickError, 1),
     ],
 )  # fmt: skip
 def test_every_branch_of_errors_has_an_exit_code(error: type[EvertickError], code: int) -> None:

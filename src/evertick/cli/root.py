@@ -37,8 +37,8 @@ COMMANDS: Final = {
 }
 
 EPILOG: Final = (
-    "Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 5 conflict, 6 partly done, 7 database unavailable, "
-    "8 checked and not fulfilled, 130 interrupted."
+    "Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 not allowed, 5 conflict, 6 partly done, "
+    "7 database or server unavailable, 8 checked and not fulfilled, 130 interrupted."
 )
 
 FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

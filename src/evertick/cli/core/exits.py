@@ -14,7 +14,7 @@ import time
 from enum import IntEnum
 from typing import Final
 
-from evertick.base.errors import Conflict, EvertickError, Misuse, NotFound, Unavailable
+from evertick.base.errors import AccessDenied, Conflict, EvertickError, Misuse, NotFound, Unavailable
 
 
 class Exit(IntEnum):
@@ -49,6 +49,7 @@ def exit_code_of(error: EvertickError) -> Exit:
     for branch, code in (
         (Misuse, Exit.USAGE),
         (NotFound, Exit.NOT_FOUND),
+        (AccessDenied, Exit.NOT_ALLOWED),
         (Conflict, Exit.CONFLICT),
         (Unavailable, Exit.UNAVAILABLE),
     ):
