@@ -109,6 +109,7 @@ ROWS = {
     "worker run": Row("", "nowhere.py", 2, NO_FILE, elsewhere="test_worker:test_it_runs_jobs_and_logs_json"),
     "worker list": Row("", "--fields nope", 2, "nope", ("id", "alive")),
     "serve": Row("", "nowhere.py", 2, NO_FILE, elsewhere="test_serve:test_it_serves_runs_jobs_and_ends_cleanly"),
+    "api": Row("", "GET jobs", 2, "which server?", elsewhere="test_connections:test_requests_are_sent_as_they_are"),
     "token create": Row("me --scope edit", "me --scope root", 2, "root", ("secret", "scope")),
     "token list": Row("", "--fields nope", 2, "nope", elsewhere=f"test_token:{TOKENS}"),
     "token revoke": Row("", "none", 3, "no token 'none'", elsewhere=f"test_token:{TOKENS}"),

@@ -1,18 +1,15 @@
 """A real server on a port of this machine, and clients of it."""
 
-import socket
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-import uvicorn
 
 from evertick import App
 from evertick.client import Client
-from evertick.server.application import Server
 from tests.app.conftest import OpenApp, open_app
 from tests.server.conftest import shop_on
+from tests.server.serving import serving
 
 __all__ = ["open_app"]
 
@@ -35,10 +32,5 @@ def served(open_app: OpenApp) -> Iterator[Served]:
     """The shop, served."""
     app = shop_on(open_app)
     token = app.tokens.create("root", scope="admin").secret
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = uvicorn.Server(uvicorn.Config(Server(app), log_config=None, lifespan="off"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
-        yield Served(app, f"http://127.0.0.1:{listening.getsockname()[1]}", token)
-        server.should_exit = True
-        thread.join()
+    with serving(app) as url:
+        yield Served(app, url, token)

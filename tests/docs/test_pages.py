@@ -20,6 +20,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder to be in."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("EVERTICK_DATABASE_URL", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))  # where a page keeps its profiles
     monkeypatch.syspath_prepend(tmp_path)  # the tests of a page import its app.py
     monkeypatch.setitem(sys.modules, "app", None)  # as it was before, once the page has been run
     del sys.modules["app"]

@@ -18,6 +18,7 @@ import click
 
 from evertick.base.errors import EvertickError, Misuse
 from evertick.base.instants import SECOND_MS, to_iso
+from evertick.cli.core.connections import refuse_server
 from evertick.cli.core.databases import chosen_tenant, data_options, require_file
 from evertick.cli.core.escaping import finite, json_text, printable, printable_lines, reason
 from evertick.cli.core.exits import FunctionRaised
@@ -117,6 +118,7 @@ def run(function: str, flags: RunFlags) -> None:
 @contextmanager
 def opened(function: str, app_file: str | None, db: str | None) -> Iterator[tuple["App", Store]]:
     """The app that a function is of, open on the database that was named, or else on its own. Raises Misuse."""
+    refuse_server(db)
     if db is not None:
         require_file(db)  # a name that was mistyped makes no database; only the app's own is made here
     app = load_app(parse_target(app_file or home_of(function))).app

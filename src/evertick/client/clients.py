@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, Final, ParamSpec, Self, TypeVar, cast
+from typing import Any, Final, ParamSpec, Self, TypedDict, TypeVar, Unpack, cast
 
 import httpx2
 
@@ -43,6 +43,15 @@ TIMEOUT_S: Final = 30.0
 RETRIES: Final = 4
 
 
+class _Request(TypedDict, total=False):
+    """What a request brings. With a `key` the server does it once, with `if_version` only to that version."""
+
+    query: Mapping[str, Any]
+    body: Any
+    key: str | None
+    if_version: int | None
+
+
 class _Client:
     """What both clients know: where the server is, with which token, and whose data is meant."""
 
@@ -71,6 +80,10 @@ class _Client:
             read = _decoding(function)
         path = f"{self._home}/functions/{part(call['function'])}/call"
         return Call(method="POST", path=path, body={"args": call["args"]}, key=key, read=read)
+
+    def _request(self, method: str, path: str, **options: Unpack[_Request]) -> Call[Any]:
+        place = path if path.startswith("/") else f"{self._home}/{path}"
+        return Call(method=method, path=place, read=_as_it_is, **options)
 
 
 class Client(_Client):
@@ -120,6 +133,14 @@ class Client(_Client):
     def call_once(self, key: str, function: Mutation[P, R] | str, /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call a mutation under an idempotency key; as `app.call_once`."""
         return cast("R", self._send(self._call(function, args, kwargs, key)))
+
+    def request(self, method: str, path: str, /, **options: Unpack[_Request]) -> Any:
+        """Send any request: `client.request("GET", "jobs", query={"state": "failed"})`; returns the JSON of the reply.
+
+        A path that begins with "/" is taken as it is, any other is below the tenant. Options: `query`, `body`, `key`
+        (of idempotency) and `if_version`. A reply that is text is a string, one without a body None.
+        """
+        return self._send(self._request(method, path, **options))
 
     @property
     def jobs(self) -> Jobs:
@@ -197,6 +218,10 @@ class AsyncClient(_Client):
     async def call_once(self, key: str, function: Mutation[P, R] | str, /, *args: P.args, **kwargs: P.kwargs) -> R:
         """As `Client.call_once`."""
         return cast("R", await self._send(self._call(function, args, kwargs, key)))
+
+    async def request(self, method: str, path: str, /, **options: Unpack[_Request]) -> Any:
+        """As `Client.request`."""
+        return await self._send(self._request(method, path, **options))
 
     @property
     def jobs(self) -> AsyncJobs:

@@ -125,7 +125,7 @@ def _after_failure(call: Call[Any], error: httpx2.TransportError, waits: Iterato
 
 def _result(call: Call[T], reply: httpx2.Response, waits: Iterator[float]) -> T | _Again:
     if reply.is_success:
-        return call.read(reply.json() if reply.content else None)
+        return call.read(_content(reply))
     try:
         problem = reply.json()
     except ValueError:
@@ -141,6 +141,13 @@ def _result(call: Call[T], reply: httpx2.Response, waits: Iterator[float]) -> T 
         if pause is not None:
             return _Again(max(pause, _retry_after(reply)))
     raise error_of(reply.status_code, problem)
+
+
+def _content(reply: httpx2.Response) -> Any:
+    """What a reply brings: JSON, text, or None for nothing."""
+    if not reply.content:
+        return None
+    return reply.text if reply.headers.get("content-type", "").startswith("text/") else reply.json()
 
 
 def _retry_after(reply: httpx2.Response) -> float:

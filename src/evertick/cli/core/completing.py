@@ -41,8 +41,12 @@ def _safely(complete: Complete) -> Callable[[click.Context, str], list[Completio
 
 
 def _read(ctx: click.Context, work: Callable[[Any], Iterable[str]]) -> Iterable[str]:
+    from evertick.cli.core.connections import chosen_server
     from evertick.cli.core.databases import open_database
 
+    with ctx.scope(cleanup=False):
+        if chosen_server(ctx.params.get("db")) is not None:
+            return []  # ids of a database would be wrong there
     with open_database(ctx.params.get("db")) as store:
         return store.view(work)
 

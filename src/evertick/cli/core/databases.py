@@ -17,6 +17,7 @@ from evertick.app.simulation import clock_of
 from evertick.base.errors import DatabaseUnavailable, Misuse
 from evertick.base.ids import DEFAULT_TENANT, TenantId, tenant_named
 from evertick.base.instants import Instant
+from evertick.cli.core.connections import no_server_options, refuse_server, server_options
 from evertick.store.contract.store import Store
 
 DATABASE_URL_VARIABLE: Final = "EVERTICK_DATABASE_URL"
@@ -31,7 +32,16 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def db_option(command: Command) -> Command:
-    """`--db URL`, received as `db: str | None`."""
+    """`--db URL`, received as `db: str | None`, for commands that work on a database alone."""
+    return _db_option(no_server_options(command))
+
+
+def source_options(command: Command) -> Command:
+    """`--db URL`, received as `db: str | None`, and in place of it the options that name a server."""
+    return _db_option(server_options(command))
+
+
+def _db_option(command: Command) -> Command:
     return click.option(
         "--db",
         metavar="URL",
@@ -51,19 +61,19 @@ def tenants_option(command: Command) -> Command:
 
 
 def data_options(command: Command) -> Command:
-    """`--db URL` and `--tenant NAME`, for commands that look at one tenant's data."""
-    return db_option(tenant_option(command))
+    """`--db URL` or a server, and `--tenant NAME`, for commands that look at one tenant's data."""
+    return source_options(tenant_option(command))
 
 
 def chosen_tenant() -> TenantId:
     """The tenant of the command that runs."""
-    context = click.get_current_context(silent=True)
-    return DEFAULT_TENANT if context is None else context.meta.get(TENANT_KEY, DEFAULT_TENANT)
+    return named_tenant() or DEFAULT_TENANT
 
 
 def named_tenant() -> TenantId | None:
     """The tenant that the command which runs was given, if any."""
-    return click.get_current_context().meta.get(TENANT_KEY)
+    context = click.get_current_context(silent=True)
+    return None if context is None else context.meta.get(TENANT_KEY)
 
 
 def _tenant_option(text: str) -> Callable[[Command], Command]:
@@ -97,8 +107,9 @@ def database_url(db: str | None) -> str:
 def open_database(db: str | None) -> Iterator[Store]:
     """The database, open, its schema checked. It must exist already.
 
-    Raises Misuse, InvalidDatabaseUrl, DatabaseUnavailable or SchemaMismatch.
+    Raises Misuse, also where a server was chosen, InvalidDatabaseUrl, DatabaseUnavailable or SchemaMismatch.
     """
+    refuse_server(db)
     # Imported here, since the drivers of databases load slowly and `--help` needs none.
     from evertick.store.open import open_settled
 
