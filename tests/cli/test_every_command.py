@@ -57,6 +57,7 @@ ROWS = {
     "job retry": Row("FAILED", UNKNOWN, 3, NO_JOB, ("job_id", "retried_as")),
     "job run-now": Row("PENDING", UNKNOWN, 3, NO_JOB, ("job_id",)),
     "job reschedule": Row("PENDING --at tomorrow", "PENDING --at soon", 2, "soon", ("job_id",)),
+    "logs": Row("--request DONE", "--level loud", 2, "loud", ("id", "function", "message")),
     "schedule create": Row(f"new {HOURLY}", "new --interval never --function x", 2, "never", ("id", "sentence")),
     "schedule list": Row("", "-q state:gone", 2, "gone", ("id", "state")),
     "schedule describe": Row("s", "none", 3, "none", ("id", "policies")),

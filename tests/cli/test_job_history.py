@@ -168,3 +168,24 @@ def test_the_logs_of_a_running_action_are_followed_until_it_has_ended(folder: Pa
     assert follow.end() == 0
     assert follow.lines[-1] == "ended: canceled"
     assert "Traceback" not in alone.text + follow.text
+
+
+@pytest.mark.processes
+def test_the_lines_of_all_functions_are_followed(folder: Path, start: Start) -> None:
+    job_id = evertick(folder, "run", "app.wait", "seconds=600", "--after", "0s").out.split()[0]
+    follow = start("logs", "-f", "--level", "info", "-o", "jsonl")
+    start("worker", "app.py")
+
+    follow.wait_for(r'"message": ?"waiting"')
+    shown = evertick(folder, "logs", "--request", job_id)
+    narrowed = evertick(folder, "logs", "--search", "WAIT", "--function", "app.wait", "--since", "now-1h", "-o", "json")
+    follow.send(signal.SIGINT)
+
+    assert follow.end() == 130
+    assert [line for line in follow.lines if '"message"' in line] == follow.lines[:1]
+    assert shown.out.split()[1:] == ["info", "app.wait", "waiting"]
+    assert '"function": "app.wait"' in narrowed.out
+    assert evertick(folder, "logs", "--until", "now-1h").out == ""
+    assert evertick(folder, "logs", "--function", "app.wiat").code == 3
+    assert evertick(folder, "logs", "-f", "-o", "json").code == 2
+    assert evertick(folder, "logs", "-f", "--until", "now").code == 2

@@ -2,6 +2,10 @@
 
 from datetime import UTC, datetime, timedelta
 
+from evertick.base.ids import DEFAULT_TENANT
+from evertick.base.instants import Instant
+from evertick.base.records.history import AttemptLines
+from evertick.base.records.logs import LogLine
 from tests.app.engine import Engine
 from tests.server.conftest import HOME, Http
 
@@ -209,3 +213,20 @@ def test_the_state_of_all_and_the_metrics(http: Http) -> None:
     assert http.ok("GET", "/api/v1/workers") == []
     assert "evertick_jobs{" in http("GET", "/metrics").text
     assert len(http.ok("GET", "/openapi.json")["paths"]) > 50
+
+
+def test_lines_of_logs_are_listed_across_functions(http: Http) -> None:
+    job_id = http.ok("POST", f"{HOME}/jobs", json={"function": "shop.order", "args": {"item": "tea"}})["id"]
+    line = AttemptLines(job_id, 1, [LogLine(0, Instant(5), "warning", "Dear")], DEFAULT_TENANT, "shop.order")
+    http.app.environment.store.write(lambda transaction: transaction.add_logs([line], now=Instant(7)))
+
+    page = http.ok("GET", f"{HOME}/logs", params={"level": "warning", "text": "dEAR", "request": job_id})
+    [found] = page["lines"]
+
+    assert (found["function"], found["job_id"], found["message"]) == ("shop.order", job_id, "Dear")
+    assert http.ok("GET", f"{HOME}/logs", params={"level": "error"})["lines"] == []
+    assert http.ok("GET", f"{HOME}/logs", params={"cursor": found["id"], "newest_first": "false"})["lines"] == []
+    assert http.ok("GET", "/api/v1/tenants/other/logs")["lines"] == []
+    assert http.problem(422, "GET", f"{HOME}/logs", params={"level": "loud"})["code"]
+    assert http.problem(422, "GET", f"{HOME}/logs", params={"cursor": "x"})["code"] == "invalid_arguments"
+    assert http.problem(404, "GET", f"{HOME}/logs", params={"request": f"job_{'0' * 28}"})["code"] == "job_not_found"

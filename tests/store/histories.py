@@ -15,6 +15,7 @@ from evertick.base.ids import DEFAULT_TENANT, JobId, TenantId, WorkerId, queue_o
 from evertick.base.instants import Instant
 from evertick.base.records.calls import Call
 from evertick.base.records.documents import IndexPart, StoredDocument
+from evertick.base.records.history import AttemptLines, LineFilter
 from evertick.base.records.jobs import (
     COMPLETION,
     JOB_ERROR,
@@ -329,9 +330,28 @@ class History(LimitKeyDraws, ScheduleDraws):
 
     def draw_add_logs(self, tables: Tables) -> Any:
         lines = [
-            LogLine(n, self._moment(), "info", f"{n}", self._maybe(0.1)) for n in range(self._random.randint(1, 3))
+            LogLine(n, self._moment(), "info", f"Line {n}", self._maybe(0.1)) for n in range(self._random.randint(1, 3))
         ]
-        return ([(self._some_id(tables), self._random.randint(1, 2), lines)],), {}
+        of = (self._some_id(tables), self._random.randint(1, 2), lines)
+        return ([AttemptLines(*of, self._pick(TENANTS), self._pick(NAMES))],), {"now": self._moment()}
+
+    def draw_job_family(self, tables: Tables) -> Any:
+        return (self._some_id(tables),), {"tenant": self._pick(TENANTS), "limit": 10**6}
+
+    def draw_look_for_lines(self, tables: Tables) -> Any:
+        places = [kept.place for _, kept in tables.logs.values()]
+        where = LineFilter(
+            tenant=self._pick(TENANTS),
+            name=self._pick(NAMES) if self._maybe(0.3) else None,
+            levels=self._pick((("info", "error"), ("error",))) if self._maybe(0.3) else None,
+            text=self._pick(("1", "LINE", "%", "n_")) if self._maybe(0.3) else None,
+            jobs=tuple({self._some_id(tables) for _ in range(2)}) if self._maybe(0.3) else None,
+            since=Instant(self._now - 50) if self._maybe(0.3) else None,
+            until=self._moment() if self._maybe(0.3) else None,
+        )
+        after = self._pick(places) if places and self._maybe(0.5) else None
+        limit, newest_first = self._random.randint(1, 4), self._maybe(0.5)
+        return (where,), {"limit": limit, "after": after, "newest_first": newest_first}
 
     def draw_find_unfinished_key(self, tables: Tables) -> Any:
         return (self._pick(KEYS),), {"tenant": self._pick(TENANTS)}

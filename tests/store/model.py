@@ -14,7 +14,15 @@ from evertick.base.ids import JobId, QueueId, TenantId, WorkerId, queue_of
 from evertick.base.instants import Instant
 from evertick.base.records.calls import Call
 from evertick.base.records.documents import IndexPart, IndexPosition, StoredDocument
-from evertick.base.records.history import JobAttempt, JobCounts, JobLine
+from evertick.base.records.history import (
+    AttemptLines,
+    JobAttempt,
+    JobCounts,
+    JobLine,
+    LineFilter,
+    LinePlace,
+    StoredLine,
+)
 from evertick.base.records.jobs import (
     PRIORITY_MS,
     UNFINISHED,
@@ -32,11 +40,10 @@ from evertick.base.records.jobs import (
     Worker,
     blocked,
 )
-from evertick.base.records.logs import LogLine
 from evertick.base.records.stored import Stored
 from evertick.rules.jobs.lifecycle import SUSPECT_CRASHES
 from evertick.store.contract.claims import START, Head, Share, Suspect
-from evertick.store.contract.history import JobsFound
+from evertick.store.contract.history import JobsFound, LinesFound
 from tests.store.limit_key_model import LimitKeyModel
 from tests.store.schedule_model import ScheduleModel, ScheduleTables
 
@@ -58,7 +65,7 @@ class Tables(ScheduleTables):
     stages: dict[JobId, str] = field(default_factory=dict)
     attempts: dict[tuple[JobId, int], JobAttempt] = field(default_factory=dict)
     last_attempts: dict[JobId, WorkerId] = field(default_factory=dict)
-    logs: dict[tuple[JobId, int, int], LogLine] = field(default_factory=dict)
+    logs: dict[tuple[JobId, int, int], tuple[TenantId, StoredLine]] = field(default_factory=dict)
 
     def copy(self) -> "Tables":
         """The same state, to come back to."""
@@ -261,13 +268,42 @@ class ModelTransaction(LimitKeyModel, ScheduleModel):
             found.append(JobAttempt(job.attempt, job.worker_id, job.started_at, None, None, None))
         return sorted(found, key=lambda attempt: attempt.attempt)
 
-    def add_logs(self, lines: Iterable[tuple[JobId, int, Sequence[LogLine]]]) -> None:
-        for job_id, attempt, log in lines:
-            for line in log:
-                self.tables.logs.setdefault((job_id, attempt, line.number), line)
+    def add_logs(self, lines: Iterable[AttemptLines], *, now: Instant) -> None:
+        for log in lines:
+            for line in log.lines:
+                place = LinePlace(now, log.job_id, log.attempt, line.number)
+                self.tables.logs.setdefault(place[1:], (log.tenant, StoredLine(place, log.name, line)))
 
     def list_logs(self, job_id: JobId) -> list[JobLine]:
-        return [JobLine(place[1], line) for place, line in sorted(self.tables.logs.items()) if place[0] == job_id]
+        lines = sorted((place, kept) for place, (_, kept) in self.tables.logs.items() if place[0] == job_id)
+        return [JobLine(place[1], kept.line) for place, kept in lines]
+
+    def job_family(self, job_id: JobId, *, tenant: TenantId, limit: int) -> list[JobId]:
+        found = [job_id]
+        for parent in found:
+            found += sorted(j.id for j in self.tables.jobs.values() if j.parent_id == parent and j.tenant == tenant)
+        assert len(found) <= limit, "which ones come first is not said"
+        return found
+
+    def look_for_lines(
+        self, where: LineFilter, *, limit: int, after: LinePlace | None = None, newest_first: bool = False
+    ) -> LinesFound:
+        def is_meant(tenant: TenantId, kept: StoredLine) -> bool:
+            stored_at, job_id = kept.place.stored_at, kept.place.job_id
+            return (
+                tenant == where.tenant
+                and where.name in (None, kept.name)
+                and (where.levels is None or kept.line.level in where.levels)
+                and (where.text is None or where.text.lower() in kept.line.text.lower())
+                and (where.jobs is None or job_id in where.jobs)
+                and (where.since is None or where.since <= stored_at)
+                and (where.until is None or stored_at < where.until)
+                and (after is None or (kept.place < after if newest_first else kept.place > after))
+            )
+
+        found = [kept for tenant, kept in self.tables.logs.values() if is_meant(tenant, kept)]
+        found.sort(key=lambda kept: kept.place, reverse=newest_first)
+        return LinesFound(found[:limit], found[limit - 1].place if len(found) > limit else None)
 
     def cancel_job(
         self, job_id: JobId, *, tenant: TenantId, now: Instant, stop: Stop = Stop.CANCEL

@@ -24,6 +24,7 @@ SEEDS: Final = tuple(map(int, filter(None, os.environ.get("EVERTICK_STORE_SEED",
 STEPS: Final = int(os.environ.get("EVERTICK_STORE_STEPS", "450"))
 OPEN: Final = OPEN_COLUMNS[:5] + OPEN_COLUMNS[7:]
 """Without the order, which the model does not know."""
+LOGS: Final = ("stored_at", "job_id", "attempt", "number", "tenant", "name", "at", "level", "text", "is_cut")
 FLOOR: Final = 2
 """How often each kind of operation must have succeeded in a history of 250 steps."""
 RARE: Final = (
@@ -122,7 +123,7 @@ def snapshot(store: Store) -> dict[str, list[Any]]:
             "jobs": [job for tenant in TENANTS for job in whole_jobs(tx, tenant)],
             "counts": [tx.count_jobs(tenant) for tenant in TENANTS],
             "attempts": rows(tx, "select job_id, attempt, worker_id, started_at, ended_at, outcome from attempts"),
-            "logs": rows(tx, "select job_id, attempt, number, at, level, text, is_cut from logs"),
+            "logs": rows(tx, f"select {', '.join(LOGS)} from logs"),
             "workers": tx.list_workers(),
             "documents": rows(tx, "select tenant, id, body from documents"),
             "entries": rows(tx, "select tenant, index_name, key, document_id from index_entries"),
@@ -153,7 +154,7 @@ def snapshot_of_model(tables: Tables) -> dict[str, list[Any]]:
         "jobs": list(jobs),
         "counts": [ModelTransaction(tables).count_jobs(tenant) for tenant in TENANTS],
         "attempts": sorted((place[0], *attempt[:-1]) for place, attempt in tables.attempts.items()),
-        "logs": sorted((*place, *line[1:]) for place, line in tables.logs.items()),
+        "logs": sorted((*kept.place, tenant, kept.name, *kept.line[1:]) for tenant, kept in tables.logs.values()),
         "workers": sorted(tables.workers.values(), key=lambda worker: (worker.started_at, worker.id)),
         "documents": sorted((*place, body) for place, body in tables.documents.items()),
         "entries": sorted(tables.entries),

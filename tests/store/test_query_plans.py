@@ -14,7 +14,9 @@ from evertick.base.instants import Instant
 from evertick.base.records.access import AccessToken, AuditLine, Scope
 from evertick.base.records.calls import Call
 from evertick.base.records.documents import StoredDocument
+from evertick.base.records.history import AttemptLines
 from evertick.base.records.journal import Row, RowKind
+from evertick.base.records.logs import LogLine
 from evertick.base.records.pools import PoolLimits
 from evertick.base.records.runs import MessageKind, NewMessage, RunRecord
 from evertick.base.records.tenants import TenantLimits
@@ -42,11 +44,18 @@ OWN_INDEXES: Final = (
     "workflow_",
     "access_tokens_",
     "audit_log_",
+    "logs_",
 )
-SORT_THE_FEW: Final = {"reach_runs", "new_heads"}
+SORT_THE_FEW: Final = {"reach_runs", "new_heads", "list_lines_of_jobs desc"}
 """They sort the few rows that they are asked for: so that no two transactions wait for each other, or to find gaps."""
 TABLES: Final = {"workflow_runs", "workflow_journal", "workflow_inbox", "workflow_types", "workflow_attributes"}
 RUNS: Final = json.dumps([job_id(1), job_id(2)])
+
+LINES: Final = {
+    "tenant": "default", "name": None, "levels": None, "text": "n", "limit": 10, "skip": 100,
+    "beyond_at": at(900), "beyond_job": "", "beyond_attempt": 0, "beyond_number": 0,
+    "horizon_at": at(800), "horizon_job": "", "horizon_attempt": 0, "horizon_number": 0,
+}  # fmt: skip
 
 # What each hot statement is asked, and the indexes that it may read.
 HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
@@ -62,6 +71,11 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     ),
     "expired_jobs": ({"before": at(-50_000), "limit": 100}, {"history_completed"}),
     "drop_empty_counts": ({}, {"job_counts_empty"}),
+    "list_lines desc": (LINES, {"logs_stored"}),
+    "list_lines asc": (LINES, {"logs_stored"}),
+    "edge_lines desc": (LINES, {"logs_stored"}),
+    "list_lines_of_jobs desc": (LINES | {"jobs": json.dumps([job_id(1), job_id(2)])}, {"logs_pkey"}),
+    "job_family": ({"id": job_id(1), "tenant": "default", "limit": 100}, {"history_by_parent", "jobs_by_parent"}),
     "list_attempts": ({"id": job_id(1)}, {"attempts_pkey", "history_pkey", "jobs_pkey"}),
     "list_logs": ({"id": job_id(1)}, {"logs_pkey"}),
     "find_unfinished_key": ({"tenant": "default", "key": "k"}, {"jobs_key"}),
@@ -265,6 +279,9 @@ def fill(store: Store) -> None:
         ):
             tx.connection.execute(statement)
         ids = [f"t_{number:05}" for number in range(ENTRIES)]
+        for n in range(1, ENTRIES):
+            line = LogLine(0, at(n), "info", f"line {n}")
+            tx.add_logs([AttemptLines(job_id(n), 1, [line], TenantId(f"t{n % TENANTS}"), "app.f")], now=at(n))
         runs = [job_id(n) for n in range(1, ENTRIES)]
         tx.insert_runs([RunRecord(run, run) for run in runs])
         tx.save_attributes(dict.fromkeys(runs, (DEFAULT_TENANT, '{"stage": "paid"}')))
@@ -488,7 +505,7 @@ def test_sqlite_answers_hot_statements_from_an_index(sqlite_store: Store, name: 
     own = {index for index in indexes if not index.endswith("_pkey")}
     assert {word for line in lines for word in line.split() if word.startswith(OWN_INDEXES)} - TABLES == own
     assert own == indexes or any("PRIMARY KEY" in line or "sqlite_autoindex" in line for line in lines), lines
-    assert not [line for line in lines if "TEMP B-TREE" in line], lines
+    assert name in SORT_THE_FEW or not [line for line in lines if "TEMP B-TREE" in line], lines
     assert not [line for line in lines if line.startswith("SCAN") and not is_harmless(line)], lines
 
 
@@ -496,7 +513,16 @@ def is_harmless(line: str) -> bool:
     """Whether a scan is not one of a table: of rows that the statement itself made, or of the beginning of an index."""
     return (
         line
-        in ("SCAN found", "SCAN head", "SCAN held", "SCAN ready", "SCAN holders", "SCAN names", "SCAN CONSTANT ROW")
+        in (
+            "SCAN family",
+            "SCAN found",
+            "SCAN head",
+            "SCAN held",
+            "SCAN ready",
+            "SCAN holders",
+            "SCAN names",
+            "SCAN CONSTANT ROW",
+        )
         or line.startswith("SCAN json_each")
         or "VIRTUAL TABLE" in line  # json_each by another name
         or "INDEX jobs_running" in line

@@ -7,7 +7,7 @@ from typing import Any, Self
 from evertick.api.schema import Moment, Schema
 from evertick.base.ids import JobId, TenantId, WorkerId, pool_name
 from evertick.base.instants import Instant, to_datetime, to_datetime_or_none
-from evertick.base.records.history import JobAttempt, JobLine
+from evertick.base.records.history import JobAttempt, JobLine, LinePlace, StoredLine
 from evertick.base.records.jobs import FunctionKind, Job, JobState
 from evertick.base.records.logs import LINES_MAX
 
@@ -127,6 +127,51 @@ class JobLogLine(Schema):
     time: Moment
     level: str
     message: str
+
+
+class LogLineView(JobLogLine):
+    """A line in a list of all that functions wrote. `id` is unique, and a cursor that continues after this line.
+
+    `is_truncated` says that its text was too long to be kept whole, or with an empty text, that more lines followed.
+    """
+
+    id: str
+    job_id: JobId
+    attempt: int
+    function: str
+    is_truncated: bool
+
+    @classmethod
+    def of(cls, stored: StoredLine) -> Self:
+        """The view of a line."""
+        line, place = stored.line, stored.place
+        return cls(
+            id=id_of_line(place),
+            job_id=place.job_id,
+            attempt=place.attempt,
+            function=stored.name,
+            time=to_datetime(line.at),
+            level=line.level,
+            message=line.text,
+            is_truncated=line.is_cut,
+        )
+
+
+class LogPage(Schema):
+    """Lines, and where the next page begins; `cursor` is None on the last one.
+
+    `latest` is the cursor with which a later request, the oldest first, gets what was stored since. It begins some
+    seconds early, because transactions overlap: leave out the lines whose `id` is known.
+    """
+
+    lines: tuple[LogLineView, ...]
+    cursor: str | None
+    latest: str
+
+
+def id_of_line(place: LinePlace) -> str:
+    """A place as a text."""
+    return f"{place.stored_at}-{place.job_id}-{place.attempt}-{place.number}"
 
 
 class JobLogs(Schema):

@@ -22,6 +22,7 @@ COMMANDS: Final = {
     "job": Lazy("evertick.cli.job.commands:job", "Scheduled functions: list, get, cancel, logs"),
     "schedule": Lazy("evertick.cli.schedule.group:schedule", "Schedules: create, list, pause, backfill, explain"),
     "cron": Lazy("evertick.cli.cron:cron", "Crons declared in code: list, get, trigger, pause, resume"),
+    "logs": Lazy("evertick.cli.logs:logs", "What functions logged, across all jobs; -f follows"),
     "workflow": Lazy("evertick.cli.workflow.group:workflow", "Runs of workflows: start, signal, cancel, history"),
     "tenant": Lazy("evertick.cli.tenant:tenant", "Tenants: what each may use, and what it uses"),
     "pool": Lazy("evertick.cli.pool:pool", "Pools: what each may run, what it has to do; pause and resume"),

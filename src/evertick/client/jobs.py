@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Unpack
 
-from evertick.api.jobs import AttemptView, JobLogs, JobPage, JobView
+from evertick.api.jobs import AttemptView, JobLogs, JobPage, JobView, LogPage
 from evertick.app.functions.options import OnConflict, Retry
-from evertick.app.scheduling.choice import JobsWhere
+from evertick.app.jobs.log_lines import LinesWhere
+from evertick.app.scheduling.choice import JobsWhere, name_of
 from evertick.base.errors import InvalidDelay
 from evertick.base.ids import JobId
 from evertick.base.instants import duration_ms
@@ -42,6 +43,15 @@ class JobRequests:
     def logs(self, job_id: JobId | str) -> Call[JobLogs]:
         """The lines that its last attempt wrote. Raises JobNotFound."""
         return Call(method="GET", path=f"{self._of(job_id)}/logs", read=JobLogs.model_validate)
+
+    def log_lines(
+        self, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True, **where: Unpack[LinesWhere]
+    ) -> Call[LogPage]:
+        """A page of the lines that functions wrote; as `app.jobs.log_lines`. Raises JobNotFound."""
+        if where.get("function") is not None:
+            where["function"] = name_of(where["function"])
+        query = given(where) | given({"limit": limit, "cursor": cursor, "newest_first": newest_first})
+        return Call(method="GET", path=f"{self.home}/logs", query=query, read=LogPage.model_validate)
 
     def cancel(self, job_id: JobId | str) -> Call[JobView]:
         """Cancel a job; as `app.jobs.cancel`. Raises JobNotFound."""
@@ -87,6 +97,7 @@ class JobOperations:
     counts_by_function = sent(JobRequests.counts_by_function)
     attempts = sent(JobRequests.attempts)
     logs = sent(JobRequests.logs)
+    log_lines = sent(JobRequests.log_lines)
     cancel = sent(JobRequests.cancel)
     stop = sent(JobRequests.stop)
     run_now = sent(JobRequests.run_now)

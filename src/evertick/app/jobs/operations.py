@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Unpack
 
-from evertick.api.jobs import AttemptView, JobLogs, JobPage, JobView
+from evertick.api.jobs import AttemptView, JobLogs, JobPage, JobView, LogPage
 from evertick.app.documents.tables import require_job_id
 from evertick.app.functions.function import Function
 from evertick.app.functions.limits import check_args_size
+from evertick.app.jobs.log_lines import LinesWhere, log_lines
 from evertick.app.paging import PAGE_MAX, page_of_jobs
 from evertick.app.scheduling.choice import JobsWhere, jobs_where, name_of
 from evertick.app.scheduling.job_builder import Functions, check_horizon, moment
@@ -145,6 +146,28 @@ class JobOperations:
             return JobLogs.of(transaction.list_logs(job.id), job.attempt)
 
         return work
+
+    def log_lines(
+        self, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True, **where: Unpack[LinesWhere]
+    ) -> Work[LogPage]:
+        """A page of the lines that functions wrote with `ctx.log`, in the order in which they were stored.
+
+            for line in app.jobs.log_lines(level="warning", function=send).lines:
+                print(line.time, line.function, line.message)
+
+        `function`: a function or its name. `level`: debug, info, warning or error, and those above it. `text`: a part
+        of the line; a and A are the same. `request`: the id of a job; the lines of the job that began it all, and of
+        all that followed from that one (of 500 jobs at most). `since`, `until`: stored then or later, and before.
+        `limit`: at most 1,000. `cursor` continues after the page or the line that returned it. A page looks through
+        ten thousand lines for `function`, `level` and `text`: it may have few lines, or none, and a cursor to go on.
+
+        The lines of a mutation are stored when it is committed, those of an action within a second. A job takes its
+        lines along when it is removed.
+
+        Raises Misuse for an unknown level, LimitExceeded, JobNotFound for `request`, InvalidArguments for a cursor of
+        another list, InvalidDelay for a time without a zone.
+        """
+        return log_lines(self.tenant, self.clock, limit=limit, cursor=cursor, newest_first=newest_first, **where)
 
     def cancel(self, job_id: JobId | str) -> Work[JobView]:
         """Cancel a job and return it: a pending one never starts, an ended one stays as it is.

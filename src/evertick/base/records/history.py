@@ -1,8 +1,9 @@
 """Records of what is known of jobs beside their rows: attempts, lines of their logs, counts."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from evertick.base.ids import JobId, TenantId, WorkerId
+from evertick.base.ids import DEFAULT_TENANT, JobId, TenantId, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.records.logs import LogLine
 from evertick.base.records.stored import Stored
@@ -25,6 +26,49 @@ class JobLine(NamedTuple):
 
     attempt: int
     line: LogLine
+
+
+class AttemptLines(NamedTuple):
+    """New lines of an attempt at a tenant's job, which calls the function `name`."""
+
+    job_id: JobId
+    attempt: int
+    lines: Sequence[LogLine]
+    tenant: TenantId
+    name: str
+
+
+class LinePlace(NamedTuple):
+    """Where a line stands among all of its tenant: in the order in which they were stored, which is later than written.
+
+    A mutation's lines are stored when it is committed, an action's within a second.
+    """
+
+    stored_at: Instant
+    job_id: JobId
+    attempt: int
+    number: int
+
+
+class StoredLine(NamedTuple):
+    """A line of a function's log, as a list of them shows it."""
+
+    place: LinePlace
+    name: str
+    line: LogLine
+
+
+class LineFilter(NamedTuple):
+    """Which lines of a tenant: what is None does not narrow. `since` and `until` (exclusive) are times of storing."""
+
+    tenant: TenantId = DEFAULT_TENANT
+    name: str | None = None
+    levels: tuple[str, ...] | None = None
+    text: str | None = None
+    """A part of the text; a and A are the same."""
+    jobs: tuple[JobId, ...] | None = None
+    since: Instant | None = None
+    until: Instant | None = None
 
 
 class JobCounts(NamedTuple):

@@ -9,9 +9,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from evertick.base.ids import JobId
 from evertick.base.instants import Instant
+from evertick.base.records.jobs import Claim
 from evertick.base.records.logs import AttemptLog
+from evertick.engine.jobs.completion import logged_by
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
 from evertick.engine.runtime.registration import call_in_loop
@@ -26,8 +27,8 @@ class ActionLogs(Loop):
 
     name = "action logs"
 
-    def __init__(self, deps: EngineDeps, *, running: Callable[[], list[tuple[tuple[JobId, int], AttemptLog]]]) -> None:
-        """`running` returns the logs of the functions that run just now, by job and attempt."""
+    def __init__(self, deps: EngineDeps, *, running: Callable[[], list[tuple[Claim, AttemptLog]]]) -> None:
+        """`running` returns the logs of the functions that run just now, with the claims of their jobs."""
         super().__init__(deps, poll_ms=deps.settings.poll_ms)
         self._running = running
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -60,12 +61,13 @@ class ActionLogs(Loop):
         return None
 
     async def _store(self) -> None:
-        new = [(job_id, attempt, log.unstored(), log) for (job_id, attempt), log in self._running()]
-        lines = [each[:3] for each in new if each[2]]
+        new = [(logged_by(claim, claim.attempt, log.unstored()), log) for claim, log in self._running()]
+        lines = [each for each, _ in new if each.lines]
         if lines:
+            now = self._deps.clock.now()
             # In doubt whether they are stored, they are stored again: that changes nothing.
             await self._deps.executors.write(
-                lambda transaction: transaction.add_logs(lines), isolation=Isolation.READ_COMMITTED
+                lambda transaction: transaction.add_logs(lines, now=now), isolation=Isolation.READ_COMMITTED
             )
-            for _, _, stored, log in new:
-                log.stored(len(stored))
+            for each, log in new:
+                log.stored(len(each.lines))

@@ -172,9 +172,9 @@ class ActionLoop(Loop):
         """The jobs whose functions run just now."""
         return [job_id for job_id, _ in self._tasks]
 
-    def running_logs(self) -> list[tuple[Attempt, AttemptLog]]:
+    def running_logs(self) -> list[tuple[Claim, AttemptLog]]:
         """The logs of functions that run just now; an end takes its own along."""
-        return [(attempt, running.control.log) for attempt, running in self._tasks.items() if not running.has_ended]
+        return [(running.claim, running.control.log) for running in self._tasks.values() if not running.has_ended]
 
     def stop_running(self, job_id: JobId, stop: Stop) -> None:
         """Ask the function of a canceled job to stop. Its job ends as canceled when it has ended."""

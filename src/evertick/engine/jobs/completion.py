@@ -5,13 +5,14 @@ together with the end. So the notice is neither lost nor given twice.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from evertick.base.errors import SchemaMismatch
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import TIMED_OUT, Raised, Returned
+from evertick.base.records.history import AttemptLines
 from evertick.base.records.jobs import (
     NO_ERROR,
     Claim,
@@ -24,6 +25,7 @@ from evertick.base.records.jobs import (
     OccurrenceRef,
     Stop,
 )
+from evertick.base.records.logs import LogLine
 from evertick.base.records.runs import STEP, MessageKind, NewMessage
 from evertick.base.records.schedules import RunReport
 from evertick.base.records.stored import Stored, storable
@@ -64,9 +66,9 @@ def finish(
         late = [stopped(end, now=now) for end in ends if end.id in stops and end.id not in written]
         held = transaction.finish_jobs(late, worker_id=worker_id, now=now) if late else set()
         written.update((end.id, end) for end in late if end.id in held)
-    logged = [(end.id, end.attempt, end.logs) for end in ends if end.logs]
+    logged = [logged_by(claims[end.id], end.attempt, end.logs) for end in ends if end.logs]
     if logged:
-        transaction.add_logs(logged)
+        transaction.add_logs(logged, now=now)
     followers, reports, messages = [], [], []
     for end in written.values():
         claim = claims[end.id]
@@ -85,6 +87,11 @@ def finish(
     if messages:
         transaction.send_messages(messages, now=now)
     return written
+
+
+def logged_by(claim: Claim, attempt: int, lines: Sequence[LogLine]) -> AttemptLines:
+    """New lines of an attempt at a claimed job."""
+    return AttemptLines(claim.id, attempt, lines, claim.tenant, claim.name)
 
 
 def cancel(

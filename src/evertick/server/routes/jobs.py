@@ -1,13 +1,14 @@
 """Jobs: scheduled, read, canceled, moved and tried again."""
 
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, cast
 
 from fastapi import Query, Request
 from pydantic import AwareDatetime, ConfigDict, Field
 from starlette.responses import Response
 
-from evertick.api.jobs import AttemptView, JobLogs, JobPage, JobView
+from evertick.api.jobs import AttemptView, JobLogs, JobPage, JobView, LogPage
 from evertick.app.functions.options import OnConflict
+from evertick.app.jobs.log_lines import LinesWhere
 from evertick.app.scheduling.choice import JobsWhere
 from evertick.app.scheduling.job_builder import Options, after, moment
 from evertick.app.scheduling.job_builder import Request as JobRequest
@@ -78,6 +79,20 @@ class JobsAsked(Chosen):
     newest_first: bool = False
     limit: int = Field(100, ge=1, le=1_000)
     cursor: str | None = Field(None, max_length=1_000)
+
+
+class LinesAsked(Body):
+    """A page of lines of logs."""
+
+    function: str | None = None
+    level: Literal["debug", "info", "warning", "error"] | None = Field(None, description="This level and those above.")
+    text: str | None = Field(None, max_length=1_000)
+    request: str | None = Field(None, description="The id of a job: of all jobs of the request that it belongs to.")
+    since: AwareDatetime | None = None
+    until: AwareDatetime | None = None
+    newest_first: bool = True
+    limit: int = Field(100, ge=1, le=1_000)
+    cursor: str | None = Field(None, max_length=200)
 
 
 @routes.at("POST", "/jobs", Scope.EDIT, returns=Scheduled, status=201)
@@ -159,6 +174,16 @@ async def list_attempts(caller: Called, job_id: Named) -> Response:
 async def get_job_logs(caller: Called, job_id: Named) -> Response:
     """The lines that a job's last attempt wrote with `ctx.log`."""
     return reply(await caller.access.jobs.logs(job_id))
+
+
+@routes.at("GET", "/logs", Scope.READ, returns=LogPage)
+async def list_log_lines(caller: Called, asked: Annotated[LinesAsked, Query()]) -> Response:
+    """A page of the lines that functions wrote with `ctx.log`, the newest first unless asked otherwise."""
+    where = {name: getattr(asked, name) for name in LinesWhere.__annotations__}
+    page = await caller.access.jobs.log_lines(
+        limit=asked.limit, cursor=asked.cursor, newest_first=asked.newest_first, **cast("LinesWhere", where)
+    )
+    return reply(page)
 
 
 @routes.at("POST", "/jobs/{job_id}/cancel", Scope.OPERATE, returns=JobView)

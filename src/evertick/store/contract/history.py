@@ -5,9 +5,18 @@ from typing import NamedTuple, Protocol
 
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.history import FailedJob, JobAttempt, JobCounts, JobGroup, JobLine
+from evertick.base.records.history import (
+    AttemptLines,
+    FailedJob,
+    JobAttempt,
+    JobCounts,
+    JobGroup,
+    JobLine,
+    LineFilter,
+    LinePlace,
+    StoredLine,
+)
 from evertick.base.records.jobs import JobFilter, JobSummary
-from evertick.base.records.logs import LogLine
 
 
 class JobsFound(NamedTuple):
@@ -18,6 +27,13 @@ class JobsFound(NamedTuple):
 
     jobs: list[JobSummary]
     after: str | None
+
+
+class LinesFound(NamedTuple):
+    """A page of lines. `after` is where the next one begins, None if nothing is left; as `JobsFound`."""
+
+    lines: list[StoredLine]
+    after: LinePlace | None
 
 
 class History(Protocol):
@@ -62,8 +78,21 @@ class History(Protocol):
         """What the attempts of a job have logged, in order. The lines of a running action are there soon."""
         ...
 
-    def add_logs(self, lines: Iterable[tuple[JobId, int, Sequence[LogLine]]]) -> None:
-        """Keep lines of attempts: of a job, under an attempt. What is kept already stays as it is."""
+    def job_family(self, job_id: JobId, *, tenant: TenantId, limit: int) -> list[JobId]:
+        """A job and those that follow from it: what it has scheduled, what those have, and so on; at most `limit`."""
+        ...
+
+    def look_for_lines(
+        self, where: LineFilter, *, limit: int, after: LinePlace | None = None, newest_first: bool = False
+    ) -> LinesFound:
+        """Lines of a tenant's jobs in the order in which they were stored, beyond the place `after`.
+
+        Without `where.jobs` it looks through ten thousand lines at most, and says where to go on.
+        """
+        ...
+
+    def add_logs(self, lines: Iterable[AttemptLines], *, now: Instant) -> None:
+        """Keep lines of attempts, as stored at `now`. What is kept already stays as it is."""
         ...
 
     def prune_jobs(self, *, before: Instant, limit: int) -> int:

@@ -7,6 +7,7 @@ them, no process has the file open, so it is read as it is, without them.
 import contextlib
 import sqlite3
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,7 @@ from evertick.base.errors import StorageFailed
 from evertick.store.sqlite.ownership import is_ours
 
 WAL_BYTES_MAX: Final = 64 * 1024 * 1024
+MIGRATE_TIMEOUT_MS: Final = 60_000
 WAIT_S: Final = 0.01
 """Between two tries to change the mode of a file that others use."""
 _WITHOUT_FILES_BESIDE: Final = ("SQLITE_READONLY_DIRECTORY", "SQLITE_READONLY_CANTINIT", "SQLITE_CANTOPEN")
@@ -44,6 +46,18 @@ def connect(path: Path | None, *, prefix: str, reader: bool, timeout_ms: int, sy
         connection.execute("pragma temp_store = memory")
         stack.pop_all()
     return connection
+
+
+@contextlib.contextmanager
+def patient(connection: sqlite3.Connection, timeout_ms: int) -> Iterator[None]:
+    """Wait longer for other processes than `timeout_ms`: those that migrate a file at once wait for each other's steps,
+    and until it is in WAL mode even a look waits for who writes.
+    """
+    connection.execute(f"pragma busy_timeout = {max(timeout_ms, MIGRATE_TIMEOUT_MS)}")
+    try:
+        yield
+    finally:
+        connection.execute(f"pragma busy_timeout = {timeout_ms}")
 
 
 def turn_on_wal(connection: sqlite3.Connection, timeout_ms: int) -> None:

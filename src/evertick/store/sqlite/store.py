@@ -32,7 +32,7 @@ from evertick.store.contract.store import Isolation, Transaction
 from evertick.store.place import USUAL_PLACES, place_of, placed
 from evertick.store.sqlite.address import path_of
 from evertick.store.sqlite.change_poller import ForeignCommits
-from evertick.store.sqlite.connecting import Connection, connect, turn_on_wal
+from evertick.store.sqlite.connecting import Connection, connect, patient, turn_on_wal
 from evertick.store.sqlite.engine_lock import EngineLock, engine_runs
 from evertick.store.sqlite.errors import not_writable, ours
 from evertick.store.sqlite.memory import migrate_in_memory
@@ -184,7 +184,9 @@ class SqliteStore:
         return self._migrate()
 
     def _migrate(self) -> list[str]:
-        steps = schema.migrate(self.dialect, self._state(), self._apply, place=self._place)
+        self._check_usable()
+        with patient(self._writer, self._busy_timeout_ms):
+            steps = schema.migrate(self.dialect, self._state(), self._apply, place=self._place)
         if self.path is not None:
             with self._writing() as connection, self._in_our_words():
                 turn_on_wal(connection, self._busy_timeout_ms)  # the file is Evertick's now, if it was not before

@@ -2,17 +2,30 @@
 
 import json
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.history import JobAttempt, JobCounts, JobLine
+from evertick.base.records.history import (
+    AttemptLines,
+    JobAttempt,
+    JobCounts,
+    JobLine,
+    LineFilter,
+    LinePlace,
+    StoredLine,
+)
 from evertick.base.records.jobs import JOB_ERROR
 from evertick.base.records.logs import LogLine
+from evertick.store.contract.history import LinesFound
 from evertick.store.transaction.lists import SqlLists
 
-LOG_COLUMNS: Final = ("job_id", "attempt", "number", "at", "level", "text", "is_cut")
+LOG_COLUMNS: Final = ("job_id", "attempt", "number", "at", "level", "text", "is_cut", "tenant", "name", "stored_at")
+LOOK_MAX: Final = 10_000
+"""Lines that one page looks through for what no index serves."""
+FIRST: Final = Instant(-(2**62))
+LAST: Final = Instant(2**62)
 LINES_PRUNED_MAX: Final = 5_000
 """Lines of logs removed in one transaction."""
 
@@ -45,8 +58,41 @@ class SqlHistory(SqlLists):
         rows = self._fetch("list_logs", {"id": job_id})
         return [JobLine(r[0], LogLine(r[1], r[2], r[3], r[4], bool(r[5]))) for r in rows]
 
-    def add_logs(self, lines: Iterable[tuple[JobId, int, Sequence[LogLine]]]) -> None:
-        rows = [(job_id, attempt, *line[:4], int(line.is_cut)) for job_id, attempt, log in lines for line in log]
+    def job_family(self, job_id: JobId, *, tenant: TenantId, limit: int) -> list[JobId]:
+        return [row[0] for row in self._fetch("job_family", {"id": job_id, "tenant": tenant, "limit": limit})]
+
+    def look_for_lines(
+        self, where: LineFilter, *, limit: int, after: LinePlace | None = None, newest_first: bool = False
+    ) -> LinesFound:
+        low, high = _before(where.since or FIRST), _before(where.until or LAST)
+        start, end, nearer = (high, low, min) if newest_first else (low, high, max)
+        params = {
+            "tenant": where.tenant,
+            "name": where.name,
+            "levels": None if where.levels is None else json.dumps(where.levels),
+            # Both databases change the letters of ASCII alone, and so does this.
+            "text": None if where.text is None else where.text.encode().lower().decode(),
+            "limit": limit + 1,
+            **_named("beyond", start if after is None else nearer(start, after)),
+            **_named("horizon", end),
+        }
+        order, horizon = "desc" if newest_first else "asc", None
+        if where.jobs is not None:
+            rows = self._fetch(f"list_lines_of_jobs {order}", {**params, "jobs": json.dumps(where.jobs)})
+        else:
+            if where.name is not None or where.levels is not None or where.text is not None:
+                edges = self._fetch(f"edge_lines {order}", {**params, "skip": LOOK_MAX - 1})
+                horizon = LinePlace(*edges[0]) if edges else None
+            rows = self._fetch(f"list_lines {order}", {**params, **_named("horizon", horizon or end)})
+        lines = [StoredLine(LinePlace(*r[:4]), r[4], LogLine(r[3], r[5], r[6], r[7], bool(r[8]))) for r in rows[:limit]]
+        return LinesFound(lines, lines[-1].place if len(rows) > limit else horizon)
+
+    def add_logs(self, lines: Iterable[AttemptLines], *, now: Instant) -> None:
+        rows = [
+            (log.job_id, log.attempt, *line[:4], int(line.is_cut), log.tenant, log.name, now)
+            for log in lines
+            for line in log.lines
+        ]
         if rows:
             self._run_many("add_logs", LOG_COLUMNS, rows)
 
@@ -63,3 +109,13 @@ class SqlHistory(SqlLists):
         self._delete_history(ids)
         self._run("drop_empty_counts", {})
         return len(expired)
+
+
+def _before(at: Instant) -> LinePlace:
+    """The place before all lines that were stored at a time."""
+    return LinePlace(at, JobId(""), 0, 0)
+
+
+def _named(name: str, place: LinePlace) -> dict[str, object]:
+    return {f"{name}_at": place.stored_at, f"{name}_job": place.job_id, f"{name}_attempt": place.attempt,
+            f"{name}_number": place.number}  # fmt: skip

@@ -11,9 +11,9 @@ and hope to meet what a list wants. `{narrowed}` is the text of `_narrowed.sql`,
 and other parts are shared in the same way (`_SHARED`). `{running}` is the table of jobs, read by what runs.
 
 Small differences between the databases are words in braces: `in {list :ids}` and `in {numbers :ids}` are the members of
-a JSON list, `{each :names}` is a table with the one column `each` of them, `{for update}` locks rows (SQLite has one
-writer: nothing to lock), `{indexed by name}` tells SQLite which index to read. `tenants_with` stands for one statement
-for each kind of rows that tenants can have.
+a JSON list, `{each :names}` is a table with the one column `each` of them, `{has text :part}` asks whether a text has a
+part, which is in small letters, `{for update}` locks rows (SQLite has one writer: nothing to lock), `{indexed by name}`
+tells SQLite which index to read. `tenants_with` stands for one statement for each kind of rows that tenants can have.
 """
 
 import re
@@ -51,6 +51,7 @@ _WORDS: Final = {
     "sqlite": (
         (re.compile(r"\{(?:list|numbers) (:\w+)\}"), r"(select value from json_each(\1))"),
         (re.compile(r"\{each (:\w+)\}"), r"(select value as each from json_each(\1))"),
+        (re.compile(r"\{has (\w+) (:\w+)\}"), r"instr(lower(\1), \2) > 0"),
         (re.compile(r"\{for update[^}]*\}"), ""),
         (re.compile(r"\{(indexed by \w+)\}"), r"\1"),
     ),
@@ -58,6 +59,7 @@ _WORDS: Final = {
         (re.compile(r"\bin \{list (:\w+)\}"), r"= any (array(select json_array_elements_text(\1::json)))"),
         (re.compile(r"\bin \{numbers (:\w+)\}"), r"= any (array(select json_array_elements_text(\1::json)::bigint))"),
         (re.compile(r"\{each (:\w+)\}"), r"(select value as each from json_array_elements_text(\1::json))"),
+        (re.compile(r"\{has (\w+) (:\w+)\}"), r"""position(\2 in lower(\1 collate "C")) > 0"""),
         (re.compile(r"\{(for update[^}]*)\}"), r"\1"),
         (re.compile(r"\{indexed by \w+\}"), ""),
     ),

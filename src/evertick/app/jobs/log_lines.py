@@ -1,0 +1,112 @@
+"""Lines of logs across functions: the newest of a tenant, those of one request with all that followed, and new ones."""
+
+import re
+from datetime import datetime
+from typing import Final, TypedDict, Unpack
+
+from evertick.api.jobs import LogLineView, LogPage, id_of_line
+from evertick.app.documents.tables import require_job_id
+from evertick.app.functions.function import Function
+from evertick.app.paging import PAGE_MAX
+from evertick.app.scheduling.choice import name_of
+from evertick.app.scheduling.job_builder import moment
+from evertick.app.transacting import Work
+from evertick.base.clock import Clock
+from evertick.base.errors import InvalidArguments, JobNotFound, LimitExceeded, Misuse
+from evertick.base.ids import JobId, TenantId
+from evertick.base.instants import SECOND_MS, Instant
+from evertick.base.records.history import LineFilter, LinePlace
+from evertick.base.records.stored import storable
+from evertick.store.contract.store import Transaction
+
+LEVELS: Final = ("debug", "info", "warning", "error")
+FAMILY_MAX: Final = 500
+"""Jobs of one request whose lines are listed."""
+ANCESTORS_MAX: Final = 100
+OVERLAP_MS: Final = 5 * SECOND_MS
+"""A line may become visible so long after one that was stored later: the commit of its transaction took longer."""
+_PLACE: Final = re.compile(r"(-?\d{1,18})-(|job_[0-9a-z]{1,40})-(\d{1,9})-(\d{1,9})", re.ASCII)
+
+
+class LinesWhere(TypedDict, total=False):
+    """Filters of lines; see `log_lines`."""
+
+    function: Function[..., object] | str | None
+    level: str | None
+    text: str | None
+    request: JobId | str | None
+    since: datetime | None
+    until: datetime | None
+
+
+def log_lines(
+    tenant: TenantId,
+    clock: Clock,
+    *,
+    limit: int,
+    cursor: str | None,
+    newest_first: bool,
+    **where: Unpack[LinesWhere],
+) -> Work[LogPage]:
+    """A page of the lines that a tenant's functions wrote. Raises as `JobOperations.log_lines`."""
+    if type(limit) is not int or not 1 <= limit <= PAGE_MAX:
+        raise LimitExceeded(f"a page has 1 to {PAGE_MAX:,} lines, not {limit!r}")
+    chosen = _chosen(tenant, **where)
+    request = where.get("request")
+    job_id = None if request is None else require_job_id(request)
+    after = None if cursor is None else _place(cursor)
+
+    def work(transaction: Transaction) -> LogPage:
+        now = clock.now()
+        meant = chosen if job_id is None else chosen._replace(jobs=_family(transaction, job_id, tenant))
+        found = transaction.look_for_lines(meant, limit=limit, after=after, newest_first=newest_first)
+        lines = tuple(map(LogLineView.of, found.lines))
+        newest = LinePlace(Instant(now - OVERLAP_MS), JobId(""), 0, 0)
+        if not newest_first and found.after is not None:
+            newest = min(newest, found.after)  # there is more to read before what comes
+        return LogPage(
+            lines=lines, cursor=None if found.after is None else id_of_line(found.after), latest=id_of_line(newest)
+        )
+
+    return work
+
+
+def _chosen(tenant: TenantId, **where: Unpack[LinesWhere]) -> LineFilter:
+    level, text = where.get("level"), where.get("text")
+    if level is not None and level not in LEVELS:
+        raise Misuse(f"the level of a line is one of {', '.join(LEVELS)}, not {level!r}")
+    if text is not None and not isinstance(text, str):
+        raise Misuse(f"text is a part of a line's text, not {text!r}")
+    since, until = where.get("since"), where.get("until")
+    return LineFilter(
+        tenant=tenant,
+        name=name_of(where.get("function")),
+        levels=None if level is None else LEVELS[LEVELS.index(level) :],
+        text=None if not text else storable(text),
+        since=None if since is None else moment(since),
+        until=None if until is None else moment(until),
+    )
+
+
+def _family(transaction: Transaction, job_id: JobId, tenant: TenantId) -> tuple[JobId, ...]:
+    """The jobs of the request that a job belongs to: the first one, and all that followed from it."""
+    first = job_id
+    for _ in range(ANCESTORS_MAX):
+        found = transaction.get_jobs([first], tenant=tenant)
+        if not found:
+            if first == job_id:
+                raise JobNotFound(f"no job {job_id!r}")
+            break  # it is no longer kept; what followed from it is
+        if found[0].parent_id is None:
+            break
+        first = found[0].parent_id
+    return tuple(transaction.job_family(first, tenant=tenant, limit=FAMILY_MAX))
+
+
+def _place(cursor: str) -> LinePlace:
+    """The place that a cursor names. Raises InvalidArguments."""
+    found = _PLACE.fullmatch(cursor) if isinstance(cursor, str) else None
+    if found is None:
+        raise InvalidArguments(f"{cursor!r} is not the cursor of a list of lines")
+    at, job_id, attempt, number = found.groups()
+    return LinePlace(Instant(int(at)), JobId(job_id), int(attempt), int(number))

@@ -1,0 +1,136 @@
+"""`evertick logs`: what functions write with ctx.log, across all jobs of a tenant."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import click
+
+from evertick.api.jobs import LogLineView, LogPage
+from evertick.app.jobs.log_lines import LEVELS, LinesWhere, log_lines
+from evertick.app.simulation import clock_of
+from evertick.base.instants import to_datetime_or_none
+from evertick.base.records.jobs import JobFilter
+from evertick.cli.core.change_waiter import ChangeWaiter
+from evertick.cli.core.databases import chosen_tenant, data_options, open_database
+from evertick.cli.core.escaping import printable
+from evertick.cli.core.exits import Exit
+from evertick.cli.core.flags import flag, flags
+from evertick.cli.core.output import OutputOptions, output_option
+from evertick.cli.job.choosing import moment_of, require_known
+from evertick.store.contract.store import Store
+
+LOOK_EVERY_S: Final = 0.5
+"""What a running action logs is stored half a second after it was written."""
+PAGE: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class LogFlags:
+    """Which lines are written."""
+
+    function: str | None = flag("--function", metavar="NAME", help="Only lines of this function.")
+    level: str | None = flag("--level", type=click.Choice(LEVELS), help="Only lines of this level and those above it.")
+    search: str | None = flag("--search", metavar="TEXT", help="Only lines with this text; a and A are the same.")
+    request: str | None = flag(
+        "--request", metavar="JOB", help="Only lines of the request that a job belongs to: all that followed from it."
+    )
+    since: str | None = flag("--since", metavar="TIME", help="Lines stored at this time or later, such as now-1h.")
+    until: str | None = flag("--until", metavar="TIME", help="Lines stored before this time.")
+    limit: int = flag(
+        "--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="The last so many lines."
+    )
+
+    def where(self, store: Store) -> LinesWhere:
+        """The filters. Raises InvalidSpec for a time that cannot be read."""
+        return {
+            "function": self.function,
+            "level": self.level,
+            "text": self.search,
+            "request": self.request,
+            "since": to_datetime_or_none(moment_of(store, self.since, "--since")),
+            "until": to_datetime_or_none(moment_of(store, self.until, "--until")),
+        }
+
+
+@click.command()
+@click.option("-f", "--follow", is_flag=True, help="Go on with what is written from now on, until Ctrl-C.")
+@flags(LogFlags, "flags")
+@data_options
+@output_option
+def logs(follow: bool, flags: LogFlags, db: str | None, out: OutputOptions) -> int:
+    """Show what functions wrote with ctx.log, of all jobs: the last lines, in the order in which they were stored.
+
+    The lines of a mutation are stored when it is committed, those of a running action within a second.
+    """
+    if follow and out.output == "json":
+        raise click.UsageError("-f writes line by line; take -o jsonl")
+    if follow and flags.until is not None:
+        raise click.UsageError("-f goes on until Ctrl-C; leave out --until")
+    with open_database(db) as store:
+        if flags.function is not None:
+            require_known(store, JobFilter(tenant=chosen_tenant(), name=flags.function))
+        where = flags.where(store)
+        latest, lines = _last(store, where, flags.limit)
+        if out.output == "json":
+            out.write_json([line.to_json() for line in lines])
+        else:
+            for line in lines:
+                _write(line, out)
+        if follow:
+            return _follow(store, where, latest, {line.id for line in lines}, out)
+    if not lines and out.tells_of_nothing:
+        click.echo("no lines", err=True)
+    return Exit.OK
+
+
+def _last(store: Store, where: LinesWhere, limit: int) -> tuple[str, list[LogLineView]]:
+    """Where new lines begin, and the last lines, the oldest first."""
+    pages = _pages(store, where, None, newest_first=True)
+    latest = ""
+    lines: list[LogLineView] = []
+    for page in pages:
+        latest = latest or page.latest
+        lines += page.lines
+        if len(lines) >= limit:
+            break
+    return latest, lines[:limit][::-1]
+
+
+def _follow(store: Store, where: LinesWhere, latest: str, known: set[str], out: OutputOptions) -> int:
+    """Write what is stored from `latest` on until Ctrl-C."""
+    with ChangeWaiter(store) as news:
+        try:
+            while True:
+                found = set()
+                for page in _pages(store, where, latest, newest_first=False):
+                    for line in page.lines:
+                        found.add(line.id)
+                        if line.id not in known:
+                            _write(line, out)
+                    latest = page.latest
+                known = found
+                news.wait(LOOK_EVERY_S)
+        except KeyboardInterrupt:
+            return Exit.INTERRUPTED
+
+
+def _pages(store: Store, where: LinesWhere, cursor: str | None, *, newest_first: bool) -> Iterator[LogPage]:
+    clock = clock_of(store)
+    while True:
+        page = store.view(
+            log_lines(chosen_tenant(), clock, limit=PAGE, cursor=cursor, newest_first=newest_first, **where)
+        )
+        yield page
+        cursor = page.cursor
+        if cursor is None:
+            return
+
+
+def _write(line: LogLineView, out: OutputOptions) -> None:
+    row = line.to_json()
+    if out.is_data:
+        out.write_json(row)
+    elif not out.is_none:
+        cut = " (cut)" if line.is_truncated else ""
+        click.echo(f"{row['time']}  {line.level:<7}  {line.function}  {printable(line.message)}{cut}")
