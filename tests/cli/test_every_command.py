@@ -138,9 +138,8 @@ def leaves(command: click.Command, path: str, ctx: click.Context) -> Iterator[tu
 LEAVES = dict(leaves(root, "", click.Context(root)))
 
 
-@pytest.fixture
-def ids(command: Command) -> dict[str, str]:
-    """A database with jobs in several states, a schedule and a cron that have run, and a tenant with a limit."""
+def shop() -> App:
+    """An app whose functions the commands call."""
     app = App("shop")
 
     @app.mutation(name="shop.bill")
@@ -157,6 +156,14 @@ def ids(command: Command) -> dict[str, str]:
     async def old(step: Step) -> None: ...
 
     app.crons.add("c", every(hours=1), bill)
+    return app
+
+
+@pytest.fixture
+def ids(command: Command) -> dict[str, str]:
+    """A database with jobs in several states, a schedule and a cron that have run, and a tenant with a limit."""
+    app = shop()
+    bill, flow, old = (app.functions.resolve(f"shop.{name}") for name in ("bill", "flow", "old"))
     app.schedules.create("s", when=every(hours=1), do=bill)
     app.schedules.trigger("s")
     done, failed = app.scheduler.run_after(0, bill), app.scheduler.run_after(0, bill, fails=True)

@@ -38,6 +38,12 @@ class Which(TypedDict, total=False):
     newest_first: bool
 
 
+class Creation(ScheduleOptions, total=False):
+    """What a new schedule has beside its times and its function. `trigger`: one run at once, or its overlap policy."""
+
+    trigger: bool | Overlap | str
+
+
 @dataclass(frozen=True, slots=True)
 class ScheduleRequests:
     """What may be done with the schedules below `home`."""
@@ -52,7 +58,7 @@ class ScheduleRequests:
         do: Do,
         paused: bool = False,
         request_id: str | None = None,
-        **options: Unpack[ScheduleOptions],
+        **options: Unpack[Creation],
     ) -> Call[ScheduleDescription]:
         """Create a schedule; as `app.schedules.create`. Called again with the same definition, it returns the same."""
         body = {"id": schedule_id, "when": _times(when), **function_call(do), "paused": paused, **given(options)}

@@ -16,16 +16,16 @@ from evertick.store.contract.store import Store
 
 
 class ChangeWaiter:
-    """Notifications of a store, and Ctrl-C, while the `with` block lasts."""
+    """Notifications of a store, and Ctrl-C, while the `with` block lasts. Without a store nothing notifies."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store | None) -> None:
         self._store = store
         self._hints: SimpleQueue[object] = SimpleQueue()
         self._is_interrupted = False
         self._former_handler: Any = None
 
     def __enter__(self) -> Self:
-        self._unlisten = self._store.listen(self._hints.put)
+        self._unlisten = None if self._store is None else self._store.listen(self._hints.put)
         if threading.current_thread() is threading.main_thread():
             self._former_handler = signal.signal(signal.SIGINT, self._interrupt)
         return self
@@ -33,7 +33,8 @@ class ChangeWaiter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._unlisten()
+        if self._unlisten is not None:
+            self._unlisten()
         if self._former_handler is not None:
             signal.signal(signal.SIGINT, self._former_handler)
 

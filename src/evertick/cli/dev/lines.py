@@ -19,8 +19,8 @@ import sys
 import threading
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
 
 import click
 
@@ -245,6 +245,11 @@ def error_line(error: JobError) -> str:
     if len(message) > 200:
         message = f"{message[:200]}…"
     return f"{error.type}: {message}" + (f" ({place})" if place else "")
+
+
+def error_line_of(error: Mapping[str, Any]) -> str:
+    """As `error_line`, of an error in its JSON form."""
+    return error_line(JobError(error["type"], error["message"], error.get("traceback", "")))
 
 
 def place_in(traceback_text: str) -> str | None:

@@ -21,7 +21,7 @@ from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import OutputOptions, is_terminal, plain, row_options
 from evertick.cli.schedule.selection import sid_option
-from evertick.cli.schedule.session import ScheduleSession, open_session
+from evertick.cli.schedule.session import Session, open_session
 from evertick.cli.schedule.words import backfill_line, iso
 from evertick.rules.schedules.policies import Overlap
 
@@ -130,7 +130,7 @@ def backfill(sid: str, flags: BackfillFlags, db: str | None, out: OutputOptions)
     return Exit.PARTLY if waiting and found.skipped + found.missed else Exit.OK
 
 
-def _confirm_future(session: ScheduleSession, plan: BackfillPlanView, *, yes: bool) -> None:
+def _confirm_future(session: Session, plan: BackfillPlanView, *, yes: bool) -> None:
     """Ask before times run that are still to come. Raises UsageError where no terminal can confirm it."""
     now = session.now
     count = sum(from_datetime(time.nominal) > now for time in plan.times)
@@ -142,7 +142,7 @@ def _confirm_future(session: ScheduleSession, plan: BackfillPlanView, *, yes: bo
     click.confirm(f"{said}. Start the backfill?", abort=True, err=True)
 
 
-def _plan(session: ScheduleSession, sid: str, flags: BackfillFlags) -> BackfillPlanView:
+def _plan(session: Session, sid: str, flags: BackfillFlags) -> BackfillPlanView:
     """The plan, described on stderr."""
     start = session.moment(flags.start_time or "", "--start-time", sid)
     end = session.moment(flags.end_time or "", "--end-time", sid)
@@ -168,7 +168,7 @@ def _list_times(plan: BackfillPlanView, out: OutputOptions) -> None:
     out.write_rows(rows, [{name: plain(value) for name, value in row.items()} for row in rows], chosen)
 
 
-def _until_done(session: ScheduleSession, found: BackfillView) -> BackfillView:
+def _until_done(session: Session, found: BackfillView) -> BackfillView:
     """The backfill when all its runs have ended; each step of progress is written to stderr."""
     try:
         with ChangeWaiter(session.store) as news:
@@ -178,7 +178,7 @@ def _until_done(session: ScheduleSession, found: BackfillView) -> BackfillView:
             click.echo(err=True)
 
 
-def _watched(session: ScheduleSession, found: BackfillView, news: ChangeWaiter) -> BackfillView:
+def _watched(session: Session, found: BackfillView, news: ChangeWaiter) -> BackfillView:
     said = ""
     alone_said = False
     while True:
@@ -188,7 +188,7 @@ def _watched(session: ScheduleSession, found: BackfillView, news: ChangeWaiter) 
             said = line
         if found.done and found.ended == found.started:
             return found
-        if not alone_said and not session.read(lambda transaction: transaction.workers_alive(session.clock.now())):
+        if not alone_said and session.has_no_worker():
             click.echo("note: no worker runs on this database; the backfill goes on when one is started", err=True)
             alone_said = True
         news.wait(LOOK_EVERY_S)

@@ -5,18 +5,16 @@ from dataclasses import dataclass
 import click
 
 from evertick.api.schedules import ScheduleDescription
-from evertick.base.ids import ScheduleId
-from evertick.cli.core.databases import chosen_tenant, data_options
+from evertick.cli.core.databases import data_options
 from evertick.cli.core.escaping import printable
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions, output_option
 from evertick.cli.schedule.flags import DefinitionFlags, definition_options, say_if_unseen
 from evertick.cli.schedule.selection import app_option, sid_option
-from evertick.cli.schedule.session import ScheduleSession, open_session
+from evertick.cli.schedule.session import Session, open_session
 from evertick.cli.schedule.spec_flags import SpecFlags, spec_options
 from evertick.cli.schedule.times import SHOWN, say_state, write_times
 from evertick.recurrence.lint import lint
-from evertick.store.contract.store import Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +43,13 @@ def create(
     """Create a schedule: when (flags of times, united), what (--function, --input), and its policies."""
     with open_session(initial.db, initial.app_file) as session:
         spec = spec_flags.spec(now=session.now // 1000)
-        call = definition.call(session.operations.functions)
+        call = definition.call(session.functions)
         if call is None:
             raise click.UsageError("give --function NAME, the function to call")
-        making = session.operations.create(
-            sid, when=spec, do=call, paused=initial.paused, trigger=initial.trigger, request_id=initial.request_id,
-            **definition.options(),
+        existed, made = session.created(
+            sid, dry_run=initial.dry_run, when=spec, do=call, paused=initial.paused, trigger=initial.trigger,
+            request_id=initial.request_id, **definition.options(),
         )  # fmt: skip
-
-        def work(transaction: Transaction) -> tuple[bool, ScheduleDescription]:
-            existed = transaction.get_schedule(ScheduleId(sid), tenant=chosen_tenant()) is not None
-            return existed, making(transaction)
-
-        existed, made = session.rehearse(work) if initial.dry_run else session.write(work)
         did = "exists already, as this" if existed else "would be created" if initial.dry_run else "created"
         _say(session, f"{made.id} {did}", made)
         if not existed:
@@ -68,7 +60,7 @@ def create(
             write_times(made.upcoming[:SHOWN], made.spec, session.now)
 
 
-def _say(session: ScheduleSession, what: str, schedule: ScheduleDescription) -> None:
+def _say(session: Session, what: str, schedule: ScheduleDescription) -> None:
     click.echo(printable(f"{what}: {schedule.sentence}" if schedule.sentence else what), err=True)
     say_state(schedule)
     for remark in lint(schedule.spec, session.now // 1000):

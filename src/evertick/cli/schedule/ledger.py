@@ -15,7 +15,7 @@ from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import OutputOptions, output_option, time_row_options, words_of
 from evertick.cli.schedule.selection import LIMIT_DEFAULT, LIMIT_MAX, collected, sid_option, sid_or_query
-from evertick.cli.schedule.session import ScheduleSession, open_session
+from evertick.cli.schedule.session import Session, open_session
 from evertick.cli.schedule.words import HISTORY_LIST, OCCURRENCE_LIST, iso, occurrence_line, occurrence_words
 from evertick.recurrence.explain import change_near, clock_note
 from evertick.recurrence.parse.moments import format_instant, parse_moment
@@ -63,7 +63,7 @@ def _write_chain(told: Explanation) -> None:
         click.echo(printable(f"  {line}"))
 
 
-def _meant(session: ScheduleSession, sid: str, at: str) -> datetime:
+def _meant(session: Session, sid: str, at: str) -> datetime:
     """The moment in question. A local time that a clock change skips means the time to which its run was moved."""
     moment = session.moment(at, "--at", sid)
     second = int(moment.timestamp())
@@ -81,10 +81,11 @@ def _meant(session: ScheduleSession, sid: str, at: str) -> datetime:
     return to_datetime(Instant(moved * 1000))
 
 
-def _last_time(session: ScheduleSession, sid: str) -> datetime:
+def _last_time(session: Session, sid: str) -> datetime:
     """The newest time that a schedule's rule names and that has come; the present if there is none."""
-    row = session.row(sid)
-    last = row.spec.recurrence.prev(session.now // 1000 + 1)
+    session.status(sid)
+    recurrence = session.recurrence(sid)
+    last = None if recurrence is None else recurrence.prev(session.now // 1000 + 1)
     return to_datetime(Instant(last * 1000) if last is not None else session.now)
 
 
@@ -176,7 +177,7 @@ def occurrences(sid: str | None, chosen: OccurrenceFlags, db: str | None, out: O
         click.echo(f"these are {chosen.limit}; there are more: --limit", err=True)
 
 
-def _rows(session: ScheduleSession, sid: str | None, chosen: OccurrenceFlags) -> list[OccurrenceView]:
+def _rows(session: Session, sid: str | None, chosen: OccurrenceFlags) -> list[OccurrenceView]:
     """The rows that the flags choose, and one more if there are more than the limit."""
     first = None if chosen.start is None else session.moment(chosen.start, "--from", sid)
     last = None if chosen.end is None else session.moment(chosen.end, "--to", sid)

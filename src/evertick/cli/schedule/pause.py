@@ -12,7 +12,7 @@ from evertick.cli.core.escaping import printable
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import is_terminal
 from evertick.cli.schedule.selection import Selection, counted, if_version_option, named, selection_options, sid_option
-from evertick.cli.schedule.session import ScheduleSession, open_session
+from evertick.cli.schedule.session import Session, open_session
 
 _reason: Final = click.option("--reason", "--note", "reason", metavar="TEXT", help="Why; asked for at a terminal.")
 
@@ -104,10 +104,10 @@ def resume(chosen: Selection, how: ResumeFlags, db: str | None) -> None:
 
 
 def pause_one(
-    session: ScheduleSession, sid: str, how: PauseFlags, *, if_version: int | None = None, kind: str | None = None
+    session: Session, sid: str, how: PauseFlags, *, if_version: int | None = None, kind: str | None = None
 ) -> None:
     """Pause a schedule, and say so. Raises ScheduleNotFound, also if it is of another kind."""
-    session.row(sid, kind=kind)
+    session.status(sid, kind=kind)
     end = None if how.until is None else session.moment(how.until, "--until", sid)
     note = asked_for(how.reason)
     session.schedules.pause(sid, note, until=end, if_version=if_version)
@@ -116,12 +116,12 @@ def pause_one(
 
 
 def resume_one(
-    session: ScheduleSession, sid: str, how: ResumeFlags, *, if_version: int | None = None, kind: str | None = None
+    session: Session, sid: str, how: ResumeFlags, *, if_version: int | None = None, kind: str | None = None
 ) -> None:
     """Resume a schedule, and say when it runs next. Raises ScheduleNotFound, also if it is of another kind."""
-    was = session.row(sid, kind=kind)
+    was = session.status(sid, kind=kind)
     found = session.schedules.resume(sid, how.reason or "", from_now=how.from_now, if_version=if_version)
-    words = f"resumed {sid}" if was.status == "paused" else f"{sid} was not paused"
+    words = f"resumed {sid}" if was == "paused" else f"{sid} was not paused"
     following = "no further time" if found.next is None else f"next {to_iso(from_datetime(found.next))}"
     click.echo(printable(f"{words}; {following}"), err=True)
 

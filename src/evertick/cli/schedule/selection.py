@@ -16,7 +16,7 @@ from evertick.cli.core.output import is_terminal
 from evertick.cli.schedule.query import HELP, parse_query
 
 if TYPE_CHECKING:
-    from evertick.cli.schedule.session import ScheduleSession
+    from evertick.cli.schedule.session import Session
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -79,7 +79,7 @@ class Selection:
     if_version: int | None = shared(if_version_option)
     yes: bool = flag("--yes", default=False, help="Do not ask for confirmation.")
 
-    def where(self, session: "ScheduleSession", verb: str) -> Where:
+    def where(self, session: "Session", verb: str) -> Where:
         """What the query chooses, once that is confirmed. Raises UsageError if the query stands beside an id."""
         if self.sid is not None or self.if_version is not None:
             raise click.UsageError("--query chooses many schedules; leave out the id and --if-version")
@@ -101,7 +101,7 @@ def selection_options(verb: str, example: str) -> Decorator[Any]:
     return flags(Selection, "chosen", changed={"query": {"help": chosen}})
 
 
-def pages(session: "ScheduleSession", where: Where, sort: str, limit: int) -> list[ScheduleSummary]:
+def pages(session: "Session", where: Where, sort: str, limit: int) -> list[ScheduleSummary]:
     """At most `limit` schedules."""
 
     def page(size: int, cursor: str | None) -> tuple[tuple[ScheduleSummary, ...], str | None]:

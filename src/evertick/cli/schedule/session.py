@@ -1,4 +1,4 @@
-"""The session: the schedules of a database as commands work on them, beside whatever runs.
+"""The session: the schedules of a database, or of a server (`remote_session.py`), as commands work on them.
 
 No app is imported, unless `--app FILE` names one: then functions, their arguments and the app's settings are checked
 against its code. Otherwise functions are known by their names alone. History names `cli:<user>` as the actor;
@@ -10,23 +10,31 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
+from typing import TypeVar, Unpack
 
+from evertick.api.jobs import JobView
+from evertick.api.schedules import OccurrenceView, ScheduleDescription
 from evertick.app.functions_by_name import NamedFunctions
 from evertick.app.schedules.api import Schedules
 from evertick.app.schedules.commands import ScheduleOperations
+from evertick.app.schedules.explain import obstacle_of
+from evertick.app.schedules.update import replace_schedule
+from evertick.app.schedules.update import update as patched
+from evertick.app.schedules.views import occurrence_view
 from evertick.app.scheduling.job_builder import Functions
 from evertick.app.simulation import clock_of
 from evertick.base.clock import Clock
-from evertick.base.errors import ScheduleNotFound
-from evertick.base.ids import Entropy, IdMaker, ScheduleId, system_entropy
-from evertick.base.instants import SECOND_MS, Instant, to_datetime
-from evertick.cli.core.databases import chosen_tenant, open_database
-from evertick.cli.schedule.spec_flags import parse_when
+from evertick.base.ids import Entropy, IdMaker, JobId, ScheduleId, system_entropy
+from evertick.base.instants import Instant, from_datetime
+from evertick.base.records.jobs import blocked
+from evertick.cli.core.connections import chosen_server, open_client
+from evertick.cli.core.databases import chosen_tenant, named_tenant, open_database
+from evertick.cli.schedule.changes import Definition, Update
+from evertick.cli.schedule.remote_session import RemoteFunctions, RemoteSession, check_kind, moment_of
 from evertick.engine.runtime.executors import retry_conflicts
 from evertick.engine.runtime.settings import Settings
 from evertick.recurrence.search.recurrence import Recurrence
-from evertick.recurrence.zones.names import zone_named
+from evertick.rules.schedules.state import OccurrenceKey
 from evertick.store.contract.store import Store, Transaction
 from evertick.store.records.schedule import Schedule
 
@@ -78,15 +86,78 @@ class ScheduleSession:
             return results[0]
         raise AssertionError("the rehearsal ended without an exception")
 
-    def row(self, schedule_id: str, *, kind: str | None = None) -> Schedule:
-        """A schedule's row. Raises ScheduleNotFound, also for one of another kind."""
+    @property
+    def functions(self) -> Functions:
+        """The functions that schedules may call: those of an app, or all by their names."""
+        return self.operations.functions
+
+    def status(self, schedule_id: str, *, kind: str | None = None) -> str:
+        """A schedule's status, such as `paused`. Raises ScheduleNotFound, also for one of another kind."""
         if kind is None:
-            return self.read(lambda transaction: self.operations.row(transaction, schedule_id))
+            return self.read(lambda transaction: self.operations.row(transaction, schedule_id)).status
         found = self._found(schedule_id)
-        if found is None or found.kind != kind:
-            what = f"no {kind} {schedule_id!r}" if found is None else f"{schedule_id!r} is not a {kind}"
-            raise ScheduleNotFound(f"{what}; list them with `evertick {kind} list`")
-        return found
+        check_kind(schedule_id, None if found is None else found.kind, kind)
+        assert found is not None  # noqa: S101
+        return found.status
+
+    def function(self, schedule_id: str) -> str:
+        """The name of the function that a schedule calls. Raises ScheduleNotFound."""
+        return self.read(lambda transaction: self.operations.row(transaction, schedule_id)).function
+
+    def obstacle(self, schedule_id: str) -> str | None:
+        """Why a schedule's function may not run, as things stand. Raises ScheduleNotFound."""
+
+        def work(transaction: Transaction) -> str | None:
+            row = self.operations.row(transaction, schedule_id)
+            return obstacle_of(self.operations, transaction, row)
+
+        return self.read(work)
+
+    def created(
+        self, schedule_id: str, *, dry_run: bool, **definition: Unpack[Definition]
+    ) -> tuple[bool, ScheduleDescription]:
+        """Create a schedule; returns whether it was there already, and what it is."""
+        making = self.operations.create(schedule_id, **definition)
+
+        def work(transaction: Transaction) -> tuple[bool, ScheduleDescription]:
+            existed = transaction.get_schedule(ScheduleId(schedule_id), tenant=chosen_tenant()) is not None
+            return existed, making(transaction)
+
+        return self.rehearse(work) if dry_run else self.write(work)
+
+    def updated(self, schedule_id: str, update: Update) -> tuple[ScheduleDescription, ScheduleDescription]:
+        """Change a schedule; returns what it was and what it is."""
+
+        def work(transaction: Transaction) -> tuple[ScheduleDescription, ScheduleDescription]:
+            before = self.operations.get(schedule_id)(transaction)
+            change = replace_schedule if update.is_whole else patched
+            changed = change(self.operations, schedule_id, if_version=update.if_version, **update.make(before))
+            return before, changed(transaction)
+
+        return self.rehearse(work) if update.dry_run else self.write(work)
+
+    def job(self, job_id: JobId) -> JobView | None:
+        """A job; None if it is gone."""
+        now = self.now
+
+        def work(transaction: Transaction) -> JobView | None:
+            found = transaction.get_job(job_id, tenant=chosen_tenant())
+            if found is None:
+                return None
+            return JobView.of(found, blocked=bool(blocked([found], transaction.workers_alive(now), now)))
+
+        return self.read(work)
+
+    def occurrence(self, seen: OccurrenceView) -> OccurrenceView | None:
+        """What became of an occurrence since it was seen; None if the ledger has it no more."""
+        key = OccurrenceKey(seen.origin, seen.request, from_datetime(seen.nominal))
+        row = self.read(lambda tx: tx.get_occurrence(seen.schedule, key, tenant=chosen_tenant()))
+        return None if row is None else occurrence_view(row)
+
+    def has_no_worker(self) -> bool:
+        """Whether it is known that no worker lives."""
+        now = self.now
+        return not self.read(lambda transaction: transaction.workers_alive(now))
 
     def recurrence(self, schedule_id: str) -> Recurrence | None:
         """The compiled spec of a schedule; None if the schedule is gone."""
@@ -95,29 +166,37 @@ class ScheduleSession:
 
     def moment(self, text: str, flag: str, schedule_id: str | None = None) -> datetime:
         """A moment of the command line, on the schedule's clock if it has no zone. Raises InvalidSpec."""
-        recurrence = None if schedule_id is None else self.recurrence(schedule_id)
-        zone = zone_named("UTC") if recurrence is None else recurrence.zone
-        return to_datetime(Instant(parse_when(text, zone, flag, self.now // SECOND_MS) * SECOND_MS))
+        return moment_of(text, flag, None if schedule_id is None else self.recurrence(schedule_id), self.now)
 
     def _found(self, schedule_id: str) -> Schedule | None:
         sid = ScheduleId(schedule_id)
         return self.read(lambda transaction: transaction.get_schedule(sid, tenant=chosen_tenant()))
 
 
-@contextmanager
-def open_session(db: str | None, app_file: str | None = None) -> Iterator[ScheduleSession]:
-    """The schedules of the database that `db` names, else of the one here; `app_file` is an app to check against.
+Session = ScheduleSession | RemoteSession
+"""What commands work on."""
 
-    Raises as `open_database` does, and what importing the app raises.
+
+@contextmanager
+def open_session(db: str | None, app_file: str | None = None) -> Iterator[Session]:
+    """The schedules of the server that was named, else of the database that `db` names, else of the one here.
+
+    `app_file` is an app to check against. Raises as `open_client` and `open_database` do, and what importing the app
+    raises.
     """
     functions: Functions | None = None
     settings = Settings()
+    server = chosen_server(db)
     if app_file is not None:
         from evertick.cli.core.loading import load_app, parse_target
 
         app = load_app(parse_target(app_file)).app
         functions, settings = app.functions, app.settings
         db = db or app.database_url
+    if server is not None:
+        with open_client(server, named_tenant()) as client:
+            yield RemoteSession(client, functions or RemoteFunctions())
+        return
     with open_database(db) as store:
         clock, entropy = clock_of(store), system_entropy()
         operations = ScheduleOperations(

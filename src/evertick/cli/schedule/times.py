@@ -8,7 +8,7 @@ import click
 
 from evertick.api.reports import PreviewedTime, Remark, TimePreview
 from evertick.api.schedules import ScheduleDescription, TimeView
-from evertick.app.schedules.explain import obstacle_of
+from evertick.base.errors import ScheduleNotFound
 from evertick.base.instants import Instant, from_datetime, to_iso
 from evertick.cli.core.durations import distance
 from evertick.cli.core.escaping import printable
@@ -20,7 +20,7 @@ from evertick.recurrence.search.recurrence import Recurrence
 from evertick.recurrence.spec.spec import Spec
 
 if TYPE_CHECKING:
-    from evertick.cli.schedule.session import ScheduleSession
+    from evertick.cli.schedule.session import Session
 
 END_OF_TIME: Final = datetime(9999, 12, 31, tzinfo=UTC)
 SHOWN: Final = 5
@@ -59,14 +59,15 @@ def previewed(recurrence: Recurrence, time: TimeView) -> PreviewedTime:
     return PreviewedTime.at(recurrence, from_datetime(time.nominal) // 1000, **actual)
 
 
-def times_of_schedule(session: "ScheduleSession", sid: str, start: str, end: str | None, count: int) -> TimePreview:
+def times_of_schedule(session: "Session", sid: str, start: str, end: str | None, count: int) -> TimePreview:
     """At most `count` times of a schedule: those after `start`, or those in [start, end).
 
     Raises ScheduleNotFound, InvalidSpec.
     """
-    row = session.row(sid)
-    recurrence = row.spec.recurrence
-    obstacle = session.read(lambda transaction: obstacle_of(session.operations, transaction, row))
+    obstacle, function = session.obstacle(sid), session.function(sid)
+    recurrence = session.recurrence(sid)
+    if recurrence is None:
+        raise ScheduleNotFound(f"no schedule {sid!r}; list them with `evertick schedule list`")
     skipped = () if obstacle is None else (f"as things stand these times are skipped: {obstacle}",)
     begin = session.moment(start, "--after" if end is None else "--from", sid)
     if end is None:
@@ -81,6 +82,6 @@ def times_of_schedule(session: "ScheduleSession", sid: str, start: str, end: str
         time_zone=recurrence.zone.name,
         after=format_instant(from_datetime(begin) // 1000),
         times=tuple(previewed(recurrence, time) for time in times),
-        warnings=tuple(Remark(code="target_ineligible", where=row.function, message=each) for each in skipped),
+        warnings=tuple(Remark(code="target_ineligible", where=function, message=each) for each in skipped),
         **ended,
     )

@@ -8,23 +8,20 @@ from typing import Final
 import click
 
 from evertick.api.schedules import OccurrenceView
-from evertick.app.schedules.views import occurrence_view
 from evertick.base.errors import NotFound
-from evertick.base.instants import from_datetime
-from evertick.base.records.jobs import JobState, blocked
+from evertick.base.records.jobs import JobState
 from evertick.cli.core.change_waiter import ChangeWaiter
-from evertick.cli.core.databases import chosen_tenant, data_options
+from evertick.cli.core.databases import data_options
 from evertick.cli.core.escaping import printable
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import OutputOptions, time_row_options
-from evertick.cli.dev.lines import error_line
+from evertick.cli.dev.lines import error_line_of
 from evertick.cli.schedule.flags import json_object, window
 from evertick.cli.schedule.selection import app_option, sid_option
-from evertick.cli.schedule.session import ScheduleSession, open_session
+from evertick.cli.schedule.session import Session, open_session
 from evertick.cli.schedule.words import occurrence_words
 from evertick.rules.schedules.fates import Fate, RunOutcome
-from evertick.rules.schedules.state import OccurrenceKey
 
 LOOK_EVERY_S: Final = 0.5
 HINT_AFTER_S: Final = 3.0
@@ -72,16 +69,14 @@ def trigger(sid: str, how: TriggerFlags, app_file: str | None, db: str | None, o
         return trigger_one(session, sid, how, out)
 
 
-def trigger_one(
-    session: ScheduleSession, sid: str, how: TriggerFlags, out: OutputOptions, *, kind: str | None = None
-) -> int:
+def trigger_one(session: Session, sid: str, how: TriggerFlags, out: OutputOptions, *, kind: str | None = None) -> int:
     """Trigger a schedule and say what became of it; returns the exit code."""
     chosen, wait_s = out.columns(OccurrenceView.names(), SHOWN), how.wait_s
-    session.row(sid, kind=kind)
+    session.status(sid, kind=kind)
     args = None if how.input_text is None else json_object(how.input_text, "--input", "arguments by name")
     found = session.schedules.trigger(sid, overlap=how.overlap, args=args, request_id=how.request_id)
     click.echo(printable(said(found)), err=True)
-    is_alone = not session.read(lambda transaction: transaction.workers_alive(session.clock.now()))
+    is_alone = session.has_no_worker()
     if is_alone:
         _hint(session, found, waits=wait_s is not None)
     if wait_s is not None:
@@ -99,15 +94,12 @@ def trigger_one(
     return Exit.OK if found.outcome is RunOutcome.SUCCESS else Exit.FAILED
 
 
-def _error_of(session: ScheduleSession, found: OccurrenceView) -> str:
+def _error_of(session: Session, found: OccurrenceView) -> str:
     """The error of a run that has failed, in words; empty if there is none."""
-    job_id = found.job_id
-    if job_id is None:
-        return ""
-    job = session.read(lambda transaction: transaction.get_job(job_id, tenant=chosen_tenant()))
+    job = None if found.job_id is None else session.job(found.job_id)
     if job is None or job.error is None:
         return ""
-    return f": {error_line(job.error.value)} (evertick job get {job_id})"
+    return f": {error_line_of(job.error)} (evertick job get {job.id})"
 
 
 def said(found: OccurrenceView) -> str:
@@ -123,19 +115,15 @@ def said(found: OccurrenceView) -> str:
             return f"{found.fate}: {found.detail or found.reason}{behind}{cure}"
 
 
-def until_ended(
-    session: ScheduleSession, found: OccurrenceView, seconds: float, *, says_what_it_needs: bool
-) -> OccurrenceView:
+def until_ended(session: Session, found: OccurrenceView, seconds: float, *, says_what_it_needs: bool) -> OccurrenceView:
     """The occurrence when its run has ended, or when it will not start, or when the time is over."""
     hint_at = time.monotonic() + HINT_AFTER_S if says_what_it_needs else None
 
     def look() -> OccurrenceView | None:
         nonlocal hint_at
-        key = OccurrenceKey(found.origin, found.request, from_datetime(found.nominal))
-        row = session.read(lambda tx: tx.get_occurrence(found.schedule, key, tenant=chosen_tenant()))
-        if row is None:
+        seen = session.occurrence(found)
+        if seen is None:
             raise NotFound(f"the trigger of {found.schedule!r} is not in the ledger any more")
-        seen = occurrence_view(row)
         ended = seen.outcome is not None or seen.fate in (Fate.SKIPPED, Fate.MISSED)
         if not ended and hint_at is not None and time.monotonic() >= hint_at:
             hint_at = None
@@ -145,23 +133,18 @@ def until_ended(
     return watch(session, look, seconds) or found
 
 
-def _hint(session: ScheduleSession, seen: OccurrenceView, *, waits: bool) -> None:
+def _hint(session: Session, seen: OccurrenceView, *, waits: bool) -> None:
     """Say what a run needs that has not begun."""
-    job_id = seen.job_id
-    if job_id is None:
-        return
-    job = session.read(lambda transaction: transaction.get_job(job_id, tenant=chosen_tenant()))
-    if job is not None and job.state is JobState.PENDING:
-        now = session.clock.now()
-        workers = session.read(lambda transaction: transaction.workers_alive(now))
+    job = None if seen.job_id is None else session.job(seen.job_id)
+    if job is not None and job.state is JobState.PENDING and job.attempt == 0:
         needed = "`evertick dev` or `evertick worker` on this database"
-        if blocked([job], workers, now):
-            needed = f"code that defines {printable(job.name)}; no worker knows that function"
+        if job.blocked:
+            needed = f"code that defines {printable(job.function)}; no worker knows that function"
         leave = "; Ctrl-C leaves it alone" if waits else ""
         click.echo(f"it has not begun: it needs {needed}{leave}", err=True)
 
 
-def watch(session: ScheduleSession, look: Callable[[], OccurrenceView | None], seconds: float) -> OccurrenceView | None:
+def watch(session: Session, look: Callable[[], OccurrenceView | None], seconds: float) -> OccurrenceView | None:
     """Look at every change and every half second until `look` finds something; None if the time is over."""
     deadline = time.monotonic() + seconds
     with ChangeWaiter(session.store) as news:

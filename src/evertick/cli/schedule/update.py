@@ -10,22 +10,21 @@ import click
 from evertick.api.schedules import ScheduleDescription
 from evertick.app.documents.ranges import UNSET
 from evertick.app.functions.function import FunctionCall
-from evertick.app.schedules.update import Patch, replace_schedule
-from evertick.app.schedules.update import update as patched
+from evertick.app.schedules.update import Patch
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.escaping import json_text, printable
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions, output_option
+from evertick.cli.schedule.changes import Update
 from evertick.cli.schedule.flags import DefinitionFlags, definition_options, say_if_unseen
 from evertick.cli.schedule.selection import app_option, if_version_option, sid_option
-from evertick.cli.schedule.session import ScheduleSession, open_session
+from evertick.cli.schedule.session import Session, open_session
 from evertick.cli.schedule.spec_flags import SpecFlags, spec_options
 from evertick.cli.schedule.times import SHOWN, previewed, say_state
 from evertick.recurrence.search.compiler import compile_spec
 from evertick.recurrence.spec.spec import Spec
 from evertick.recurrence.wire.reading import spec_from_wire
 from evertick.recurrence.wire.writing import spec_to_wire
-from evertick.store.contract.store import Transaction
 
 UNSET_IN_SPEC: Final = {
     "jitter": "jitter", "start-time": "start", "end-time": "end", "except": "except", "time-zone": "time_zone",
@@ -73,36 +72,29 @@ def update(sid: str, spec_flags: SpecFlags, definition: DefinitionFlags, how: Up
         now_s = session.now // 1000
         call = _call(session, sid, definition, how)
 
-        def work(transaction: Transaction) -> tuple[ScheduleDescription, ScheduleDescription]:
-            before = session.operations.get(sid)(transaction)
+        def make(before: ScheduleDescription) -> Mapping[str, Any]:
             if how.is_whole:
-                assert call is not None  # noqa: S101
-                after = replace_schedule(
-                    session.operations, sid, when=spec_flags.spec(now=now_s), do=call, if_version=how.if_version,
-                    **definition.options(),
-                )  # fmt: skip
-            else:
-                patch = _patch(definition, how.unset, call, _changed_spec(before.spec, spec_flags, how, now_s))
-                after = patched(session.operations, sid, if_version=how.if_version, **patch)
-            return before, after(transaction)
+                return {"when": spec_flags.spec(now=now_s), "do": call, **definition.options()}
+            return _patch(definition, how.unset, call, _changed_spec(before.spec, spec_flags, how, now_s))
 
-        before, after = session.rehearse(work) if how.dry_run else session.write(work)
+        change = Update(make=make, is_whole=how.is_whole, if_version=how.if_version, dry_run=how.dry_run)
+        before, after = session.updated(sid, change)
     if spec_flags.names_times and not how.is_whole:
         _say_what_stays(before, after)
     _report(before, after, out, dry_run=how.dry_run)
     say_if_unseen(call)
 
 
-def _call(session: ScheduleSession, sid: str, definition: DefinitionFlags, how: UpdateFlags) -> FunctionCall | None:
+def _call(session: Session, sid: str, definition: DefinitionFlags, how: UpdateFlags) -> FunctionCall | None:
     """The new function with its arguments, if either changes. Raises UsageError where something is missing."""
-    call = definition.call(session.operations.functions)
+    call = definition.call(session.functions)
     if call is not None:
         return call
     if how.is_whole:
         raise click.UsageError("--replace needs everything: also --function, the function to call")
     if definition.input_text is None and "input" not in how.unset:
         return None
-    resolved = session.operations.functions.resolve(session.row(sid).function)
+    resolved = session.functions.resolve(session.function(sid))
     return FunctionCall(resolved, resolved.encode_args((), definition.arguments()))
 
 

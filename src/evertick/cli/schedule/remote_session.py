@@ -1,0 +1,158 @@
+"""The schedules of a server as commands work on them: what `ScheduleSession` does on a database, over HTTP.
+
+Times such as `now-1h` are read by this machine's clock. Functions are known by their names; the server checks them, and
+their arguments, against its code.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Unpack
+
+from evertick.api.jobs import JobView
+from evertick.api.schedules import OccurrenceView, ScheduleDescription
+from evertick.app.functions.function import Function
+from evertick.app.functions_by_name import NamedFunction
+from evertick.app.scheduling.job_builder import Functions, Target
+from evertick.base.clock import SystemClock
+from evertick.base.errors import JobNotFound, Misuse, ScheduleNotFound
+from evertick.base.ids import JobId
+from evertick.base.instants import SECOND_MS, Instant, to_datetime
+from evertick.base.records.jobs import FunctionKind
+from evertick.cli.schedule.changes import Definition, Update
+from evertick.cli.schedule.spec_flags import parse_when
+from evertick.recurrence.search.compiler import compile_spec
+from evertick.recurrence.search.recurrence import Recurrence
+from evertick.recurrence.zones.names import zone_named
+
+if TYPE_CHECKING:
+    from evertick.client.clients import Client
+    from evertick.client.surfaces import Schedules
+
+
+class RemoteFunctions:
+    """Every name is a function: the server knows which there are."""
+
+    def resolve(self, target: Target, /) -> Function[..., Any]:
+        """The function of that name."""
+        if isinstance(target, Function):
+            return target
+        if not isinstance(target, str):
+            raise Misuse(f"a function's name is text, not {target!r}")
+        return NamedFunction(target, FunctionKind.MUTATION, seen=True)
+
+    def __iter__(self) -> Iterator[Function[..., Any]]:
+        return iter(())  # none is at hand
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteSession:
+    """A client, and everything that can be done to its tenant's schedules."""
+
+    client: "Client"
+    functions: Functions
+
+    store = None
+    """A server sends no notifications: who waits looks again."""
+
+    @property
+    def schedules(self) -> "Schedules":
+        """The operations."""
+        return self.client.schedules
+
+    @property
+    def now(self) -> Instant:
+        """The present by this machine's clock."""
+        return SystemClock().now()
+
+    def status(self, schedule_id: str, *, kind: str | None = None) -> str:
+        """See `ScheduleSession.status`."""
+        try:
+            found = self.schedules.get(schedule_id)
+        except ScheduleNotFound:
+            check_kind(schedule_id, None, kind)
+            raise
+        check_kind(schedule_id, found.kind, kind)
+        return found.status
+
+    def function(self, schedule_id: str) -> str:
+        """See `ScheduleSession.function`."""
+        return self.schedules.get(schedule_id).function
+
+    def obstacle(self, schedule_id: str) -> str | None:
+        """See `ScheduleSession.obstacle`."""
+        return self.schedules.get(schedule_id).blocked_reason
+
+    def recurrence(self, schedule_id: str) -> Recurrence | None:
+        """See `ScheduleSession.recurrence`."""
+        try:
+            return compile_spec(self.schedules.get(schedule_id).spec)
+        except ScheduleNotFound:
+            return None
+
+    def moment(self, text: str, flag: str, schedule_id: str | None = None) -> datetime:
+        """See `ScheduleSession.moment`."""
+        return moment_of(text, flag, None if schedule_id is None else self.recurrence(schedule_id), self.now)
+
+    def created(
+        self, schedule_id: str, *, dry_run: bool, **definition: Unpack[Definition]
+    ) -> tuple[bool, ScheduleDescription]:
+        """See `ScheduleSession.created`."""
+        if dry_run:
+            raise Misuse(NO_DRY_RUN)
+        try:
+            self.schedules.get(schedule_id)
+            existed = True
+        except ScheduleNotFound:
+            existed = False
+        return existed, self.schedules.create(schedule_id, **definition)
+
+    def updated(self, schedule_id: str, update: Update) -> tuple[ScheduleDescription, ScheduleDescription]:
+        """See `ScheduleSession.updated`. Raises VersionConflict if somebody else changes it at the same time."""
+        if update.dry_run:
+            raise Misuse(NO_DRY_RUN)
+        before = self.schedules.get(schedule_id)
+        version = before.version if update.if_version is None else update.if_version
+        change = self.schedules.replace if update.is_whole else self.schedules.update
+        return before, change(schedule_id, if_version=version, **update.make(before))
+
+    def job(self, job_id: JobId) -> JobView | None:
+        """See `ScheduleSession.job`."""
+        try:
+            return self.client.jobs.get(job_id)
+        except JobNotFound:
+            return None
+
+    def occurrence(self, seen: OccurrenceView) -> OccurrenceView | None:
+        """See `ScheduleSession.occurrence`."""
+        cursor: str | None = None
+        while True:
+            end = seen.nominal + timedelta(milliseconds=1)
+            page = self.schedules.occurrences(seen.schedule, start=seen.nominal, end=end, cursor=cursor)
+            for each in page.occurrences:
+                if (each.origin, each.request) == (seen.origin, seen.request):
+                    return each
+            if page.cursor is None:
+                return None
+            cursor = page.cursor
+
+    def has_no_worker(self) -> bool:
+        """See `ScheduleSession.has_no_worker`; workers belong to no tenant, so a token may not see them."""
+        return False
+
+
+NO_DRY_RUN = "a server has no --dry-run; `evertick schedule preview` shows times without one"
+
+
+def moment_of(text: str, flag: str, recurrence: Recurrence | None, now: Instant) -> datetime:
+    """A moment of the command line, on the clock of `recurrence` if it has no zone. Raises InvalidSpec."""
+    zone = zone_named("UTC") if recurrence is None else recurrence.zone
+    return to_datetime(Instant(parse_when(text, zone, flag, now // SECOND_MS) * SECOND_MS))
+
+
+def check_kind(schedule_id: str, found: str | None, kind: str | None) -> None:
+    """Raise ScheduleNotFound if a schedule of another kind, or none, was found where a `kind` is wanted."""
+    if kind is None or found == kind:
+        return
+    what = f"no {kind} {schedule_id!r}" if found is None else f"{schedule_id!r} is not a {kind}"
+    raise ScheduleNotFound(f"{what}; list them with `evertick {kind} list`")

@@ -1,0 +1,127 @@
+"""Every command against a server: it does the same as on the database, or says that it needs the database."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from tests.cli.desk import Command, Ended
+from tests.cli.test_every_command import LEAVES, ROWS, ids, shop
+from tests.server.serving import serving
+
+__all__ = ["ids"]
+
+LOCAL: Final = {"init", "version", "completion", "api"}
+"""Commands about no data, and the one that is for servers alone."""
+READS: Final = {
+    "schedule list", "schedule describe", "schedule get", "schedule explain", "schedule audit", "schedule occurrences",
+    "schedule history", "schedule preview", "cron list", "cron get",
+}  # fmt: skip
+"""Commands that print the same, byte for byte."""
+CHANGES: Final = {
+    "schedule create", "schedule update", "schedule toggle", "schedule pause", "schedule resume", "schedule trigger",
+    "schedule backfill", "schedule delete", "cron trigger", "cron pause", "cron resume",
+}  # fmt: skip
+DAY: Final = "--from 2026-01-01T00:00:00Z --to 2026-01-02T00:00:00Z"
+OTHER_WORDS: Final = {
+    "schedule preview": "s --after 2026-01-01T00:00:00Z", "schedule explain": "s --at 2026-01-01T00:00:00Z",
+    "schedule audit": f"s {DAY}",
+}  # fmt: skip
+"""Where the words of the row would not reach the database, or mean another moment each time."""
+
+
+@pytest.fixture
+def url(ids: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of a server over that database; EVERTICK_TOKEN may do everything."""
+    app = shop()
+    app.open()
+    monkeypatch.setenv("EVERTICK_TOKEN", app.tokens.create("root", scope="admin").secret)
+    with serving(app) as address:
+        yield address
+    app.close()
+
+
+def words_of(name: str, ids: dict[str, str]) -> list[str]:
+    """A good call of a command."""
+    words = OTHER_WORDS.get(name, ROWS[name].words)
+    return [*name.split(), *(ids.get(word, word) for word in words.split())]
+
+
+@pytest.mark.parametrize("name", sorted(READS))
+@pytest.mark.parametrize("form", ["json", "table"])
+def test_what_only_reads_prints_the_same(name: str, form: str, ids: dict[str, str], url: str, command: Command) -> None:
+    has_times = any(each.name == "time_style" for each in LEAVES[name].params)
+    words = [*words_of(name, ids), "-o", form, *(("--time", "iso") if has_times else ())]
+    before, remote, after = command(*words), command(*words, "--url", url), command(*words)
+    assert remote in (before, after)  # an hour may have begun meanwhile
+    assert remote.code == 0
+
+
+@pytest.mark.parametrize("name", sorted(CHANGES))
+def test_what_changes_something_does_the_same(name: str, ids: dict[str, str], url: str, command: Command) -> None:
+    row, words = ROWS[name], words_of(name, ids)
+    done = command(*words, *(("-o", "json") if row.keys else ()), "--url", url)
+    assert done.code == 0, done.err
+    if row.keys:
+        assert set(row.keys) <= set(done.json)
+
+
+@pytest.mark.parametrize("name", sorted(READS | CHANGES))
+def test_a_wrong_call_ends_the_same(name: str, ids: dict[str, str], url: str, command: Command) -> None:
+    row = ROWS[name]
+    done = command(*name.split(), *row.wrong.split(), "--url", url)
+    assert (done.code, done.out) == (row.code, "")
+    assert done.err.splitlines()[-1].startswith("error: ")
+    assert row.says in done.err
+
+
+@pytest.mark.parametrize("name", sorted(set(LEAVES) - LOCAL - READS - CHANGES))
+def test_all_others_need_the_database(name: str, command: Command) -> None:
+    row = ROWS[name]
+    words = row.wrong if row.elsewhere else row.words
+    done = command(*name.split(), *words.split(), "--url", "http://127.0.0.1:1")
+    assert (done.code, done.out) == (2, "")
+    assert f"error: `{name}" in done.err
+    assert "needs the database" in done.err
+
+
+def test_a_schedule_is_made_changed_and_removed(ids: dict[str, str], url: str, command: Command) -> None:
+    def ended(*words: str) -> Ended:
+        return command("schedule", *words, "--url", url)
+
+    made = ended("create", "a", "--cron", "0 9 * * *", "--tz", "Europe/Berlin", "--function", "shop.bill", "-o", "json")
+    assert made.err.startswith("a created: ")
+    assert ended(
+        "create", "a", "--cron", "0 9 * * *", "--tz", "Europe/Berlin", "--function", "shop.bill"
+    ).err.startswith("a exists already")
+    changed = ended("update", "a", "--overlap-policy", "BufferAll", "-o", "json")
+    assert changed.json["changes"] == {"overlap": ["skip", "buffer_all"]}
+    assert changed.json["version"] == made.json["version"] + 1
+    assert ended("update", "a", "--jitter", "1m", "--if-version", "1").code == 5
+    assert ended("update", "a", "--cron", "0 8 * * *").code == 0
+    assert ended("update", "a", "--input", '{"fails": true}', "-o", "json").json["target"]["input"] == {"fails": True}
+    assert ended("update", "a", "--replace", "--interval", "1h", "--function", "shop.bill").code == 0
+    assert command("schedule", "get", "a", "-o", "json").json == ended("get", "a", "-o", "json").json
+    assert ended("update", "a", "--function", "shop.none").code == 3
+    assert ended("create", "b", "--interval", "1h", "--function", "shop.bill", "--input", '{"no": 1}').code == 2
+    assert ended("pause", "a", "--reason", "rest").err == "paused a: rest\n"
+    assert ended("history", "a", "-o", "json").json[0]["actor"] == "token root"
+    assert ended("pause", "--query", "function:shop.bill kind:schedule", "--yes").err == "paused 1 schedule\n"
+    assert ended("resume", "--query", "id:a", "--yes").err == "resumed 1 schedule\n"
+    assert ended("delete", "a").code == 0
+    assert ended("get", "a").code == 3
+    assert command("cron", "get", "s", "--url", url).err.startswith("error: 's' is not a cron")
+
+
+def test_a_run_is_waited_for(ids: dict[str, str], url: str, command: Command) -> None:
+    done = command("schedule", "trigger", "s", "--wait", "--timeout", "0s", "--url", url, "-o", "json")
+    assert (done.code, done.json["fate"]) == (8, "started")
+    assert "the run has not ended yet" in done.err
+
+
+def test_what_a_server_cannot_do_is_said(ids: dict[str, str], url: str, command: Command) -> None:
+    new = ("schedule", "create", "a", "--interval", "1h", "--function", "shop.bill", "--dry-run")
+    for words in (new, ("schedule", "delete", "c", "--force")):
+        done = command(*words, "--url", url)
+        assert (done.code, done.out) == (2, "")
+        assert words[-1] in done.err
