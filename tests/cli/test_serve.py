@@ -80,6 +80,44 @@ def test_it_ends_although_a_request_waits(folder: Path, start: Start) -> None:
         assert server.end() == 0
 
 
+def test_open_streams_are_told_of_changes_and_end_with_the_server(folder: Path, start: Start) -> None:
+    server = start("serve", "--port", "0", "--worker")
+    address = address_of(server)
+    found = re.search(r"evt_\w+", server.text)
+    assert found is not None
+    home, headers = f"{address}/api/v1/tenants/default", {"Authorization": f"Bearer {found[0]}"}
+    streams = [
+        urllib.request.urlopen(urllib.request.Request(f"{home}/events", headers=headers), timeout=30) for _ in range(5)
+    ]
+    assert [stream.readline() for stream in streams] == [b"event: ready\n"] * 5
+    assert ask(f"{address}/ready") == (200, {"ok": True})
+
+    ask(f"{home}/jobs", found[0], {"function": "app.fail", "args": {}})
+    for stream in streams:
+        assert next(line for line in stream if line == b"event: jobs\n")
+
+    server.send(signal.SIGTERM)
+    assert server.end() == 0
+    for stream in streams:
+        stream.read()  # to its end
+        stream.close()
+    assert "Traceback" not in server.text
+
+
+def test_a_connection_without_a_request_is_closed(folder: Path, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "app.py").write_text(
+        (folder / "app.py").read_text() + "\nimport evertick.server.protocol as p\np.HEAD_S = 0.2\n"
+    )
+    host, port = address_of(start("serve", "--port", "0")).removeprefix("http://").split(":")
+    for sent in (b"", b"GET / HTTP/1.1\r\nHost: local", b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /"):
+        with socket.create_connection((host, int(port)), timeout=30) as connection:
+            connection.sendall(sent)
+            read = b""
+            while part := connection.recv(4_096):
+                read += part
+            assert read.startswith(b"HTTP/1.1 200") == (b"/health" in sent)
+
+
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [

@@ -32,6 +32,8 @@ def statuses(http: Http, tenant: str) -> Iterator[tuple[APIRoute, int]]:
         if scope_of(route) != PUBLIC:
             body: dict[str, Any] = {} if route.methods == {"GET"} or route.methods == {"DELETE"} else {"json": {}}
             [method] = route.methods
+            if route.path.endswith("/events"):
+                body = {"params": {"seconds": 0}}  # else it goes on for an hour
             yield route, http(method, path_of(route, tenant), **body).status_code
 
 

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from evertick.base.errors import Misuse
+from evertick.base.ids import WorkerId
 from evertick.engine.runtime.event_loop import begun_anew, run_to_end
 from evertick.engine.worker import Worker
 
@@ -60,6 +61,13 @@ class Running:
             _started.discard(self)
         if in_thread.error is not None:
             raise in_thread.error
+
+    @property
+    def worker_id(self) -> WorkerId | None:
+        """The id of the worker that runs; None before it is registered, and when it has ended."""
+        if self._on_loop is not None:
+            return self._on_loop[0].worker_id
+        return None if self._in_thread is None else self._in_thread.worker_id
 
     def __enter__(self) -> Self:
         self.start()
@@ -136,6 +144,11 @@ class _Workers:
         self._stopping = True
         self._worker.stop()
 
+    @property
+    def worker_id(self) -> WorkerId | None:
+        """The id of the worker that runs."""
+        return None if self._worker.has_ended else self._worker.registration.current_id()
+
     def release_engine(self) -> None:
         """If the worker could not even begin, let another one take its place."""
         self._worker.release_engine()
@@ -162,6 +175,11 @@ class _InThread:
         self._ending = False
         self._thread = threading.Thread(target=self._run, name="evertick-worker", daemon=True)
         self._thread.start()
+
+    @property
+    def worker_id(self) -> WorkerId | None:
+        """The id of the worker that runs."""
+        return self._workers.worker_id
 
     def end(self) -> None:
         """Tell it to end, whether it has begun, still begins or has ended, and wait until it has."""

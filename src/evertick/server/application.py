@@ -1,6 +1,8 @@
 """The server's application: its layers and its routes, over an app whose database is open."""
 
 import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from fastapi import FastAPI
@@ -8,16 +10,20 @@ from starlette.types import Receive, Scope, Send
 
 from evertick._version import __version__
 from evertick.app.app import App
+from evertick.base.ids import TenantId, WorkerId
+from evertick.base.records.history import Pulse
 from evertick.server.callers import check_scopes
 from evertick.server.description import described
+from evertick.server.hints import Hints
 from evertick.server.limits import Guard, Limits
 from evertick.server.problems import add_handlers
-from evertick.server.routes import access, backfills, fleet, functions, health, jobs, schedules, workflows
+from evertick.server.routes import access, backfills, events, fleet, functions, health, jobs, schedules, workflows
 
 ROUTES: Final = (
     health.routes,
     functions.routes,
     jobs.routes,
+    events.routes,
     schedules.routes,
     backfills.routes,
     workflows.routes,
@@ -31,12 +37,21 @@ ROUTES: Final = (
 
 class Server:
     """An ASGI application: `uvicorn.run(Server(app))`. `asks_tokens` False is for one that only its own user reaches.
+    `worker` returns the id of the worker in the same process, without which the server is not ready.
 
     Raises RuntimeError if a route declares no scope.
     """
 
-    def __init__(self, app: App, *, limits: Limits | None = None, asks_tokens: bool = True) -> None:
+    def __init__(
+        self,
+        app: App,
+        *,
+        limits: Limits | None = None,
+        asks_tokens: bool = True,
+        worker: Callable[[], WorkerId | None] | None = None,
+    ) -> None:
         limits = limits or Limits()
+        self.app = app
         self.api = FastAPI(
             title=f"Evertick: {app.name}",
             version=__version__,
@@ -54,8 +69,15 @@ class Server:
         self.api.state.limits = limits
         self.api.state.asks_tokens = asks_tokens
         self.api.state.tasks = tasks
+        self.api.state.worker = worker
+        self.hints = self.api.state.hints = Hints(partial(pulses_of, app))
         self._guard = Guard(self.api, limits)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
         await self._guard(scope, receive, send)
+
+
+async def pulses_of(app: App, tenants: Sequence[TenantId]) -> list[Pulse]:
+    """What changes when something of a tenant has changed, of each."""
+    return await app.environment.executors.view(lambda transaction: [transaction.pulse(tenant) for tenant in tenants])

@@ -140,7 +140,7 @@ class ScopedRoute(APIRoute):
         async def checked(request: Request) -> Response:
             scope = (self.openapi_extra or {})[SCOPE_KEY]
             if scope != PUBLIC:
-                request.state.caller = await _caller_of(request, Scope(scope))
+                request.state.caller = await caller_of(request, Scope(scope))
             return await handler(StrictRequest(request.scope, request.receive))
 
         return checked
@@ -208,7 +208,7 @@ def version_of(request: Request) -> int | None:
     return int(number)
 
 
-async def _caller_of(request: Request, scope: Scope) -> Caller:
+async def caller_of(request: Request, scope: Scope) -> Caller:
     """Who sends a request. Raises Problem if that is not known, or if more is needed than the token has."""
     token = await _token(request)
     text = request.path_params.get("tenant")

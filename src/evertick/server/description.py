@@ -47,6 +47,8 @@ def described(api: FastAPI) -> dict[str, Any]:
         for path in made["paths"].values():
             for operation in path.values():
                 _complete(operation)
+        stream = made["paths"]["/api/v1/tenants/{tenant}/events"]["get"]["responses"]["200"]
+        stream["content"] = {"text/event-stream": {"schema": {"type": "string"}}}
         text = made["paths"]["/metrics"]["get"]["responses"]["200"]
         text["content"] = {"text/plain": {"schema": {"type": "string"}}}
         api.openapi_schema = made

@@ -81,6 +81,14 @@ class JobCounts(NamedTuple):
     canceled: int = 0
 
 
+class Pulse(NamedTuple):
+    """What is different when something of a tenant has changed since: a text for each kind of things."""
+
+    jobs: str
+    schedules: str
+    logs: str
+
+
 class JobGroup(NamedTuple):
     """Unfinished jobs of a function in a pool. `doing` is running (an action), claimed, due or later."""
 

@@ -27,6 +27,8 @@ from evertick.store.open import open_settled
 
 if TYPE_CHECKING:
     from evertick.app.app import App
+    from evertick.app.embedded_worker import Running
+    from evertick.server.application import Server
 
 _logger: Final = logging.getLogger("evertick.cli")
 
@@ -101,6 +103,7 @@ def _serve(file: str, db: str | None, flags: ServeFlags) -> int:
 
         from evertick.server.application import Server
         from evertick.server.limits import LOOPBACK, Limits
+        from evertick.server.protocol import TimedProtocol
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in ("fastapi", "starlette", "uvicorn"):
             raise
@@ -118,8 +121,11 @@ def _serve(file: str, db: str | None, flags: ServeFlags) -> int:
         _first_token(app)
         names = [flags.host] if flags.host not in ("0.0.0.0", "::") else []  # noqa: S104  # those are no names
         hosts = [*LOOPBACK, *(f"[{name}]" if ":" in name else name for name in (*names, *flags.hosts))]
+        running = app.running() if flags.worker else None
+        served = Server(app, limits=Limits(hosts=hosts), worker=None if running is None else lambda: running.worker_id)
         config = uvicorn.Config(
-            Server(app, limits=Limits(hosts=hosts)),
+            served,
+            http=TimedProtocol,
             log_config=None,
             access_log=False,
             lifespan="off",
@@ -130,7 +136,7 @@ def _serve(file: str, db: str | None, flags: ServeFlags) -> int:
             ssl_certfile=flags.certificate,
             ssl_keyfile=flags.key,
         )
-        asyncio.run(_run(app, uvicorn.Server(config), listening, flags))
+        asyncio.run(_run(served, uvicorn.Server(config), listening, running))
     finally:
         listening.close()
         app.close()
@@ -139,21 +145,22 @@ def _serve(file: str, db: str | None, flags: ServeFlags) -> int:
     return Exit.OK
 
 
-async def _run(app: "App", server: Any, listening: socket.socket, flags: ServeFlags) -> None:
-    loop = asyncio.get_running_loop()
+async def _run(served: "Server", server: Any, listening: socket.socket, running: "Running | None") -> None:
+    app, loop = served.app, asyncio.get_running_loop()
 
     def ask() -> None:
         """The first request lets requests that are under way end, the second does not."""
         server.force_exit = server.should_exit
         server.should_exit = True
+        served.hints.end()  # streams would keep it until they are cut off
 
     loop.add_signal_handler(signal.SIGTERM, ask)
     loop.add_signal_handler(signal.SIGINT, once_per_keypress(ask))
     server.capture_signals = nullcontext  # uvicorn's own handlers end the process by the signal once more
     async with AsyncExitStack() as stack:
-        if flags.worker:
-            await stack.enter_async_context(app.running())
-        scheme = "http" if flags.certificate is None else "https"
+        if running is not None:
+            await stack.enter_async_context(running)
+        scheme = "https" if server.config.is_ssl else "http"
         host, port = listening.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
         _logger.info(

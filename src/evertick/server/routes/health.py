@@ -19,12 +19,16 @@ async def health(request: Request) -> Response:
 
 @routes.at("GET", "/ready", None, returns=dict[str, bool])
 async def ready(request: Request) -> Response:
-    """200 while the server reaches its database; otherwise 503."""
+    """200 while the server reaches its database, and its worker, if it has one, holds its lease; otherwise 503."""
     e = request.app.state.evertick.environment
+    now = e.clock.now()
     try:
-        await e.executors.view(lambda transaction: transaction.next_waiting_at())
+        alive = await e.executors.view(lambda transaction: transaction.workers_alive(now))
     except EvertickError:
         raise Problem(503, "not_ready", "the database cannot be read") from None
+    worker = request.app.state.worker
+    if worker is not None and worker() not in {each.id for each in alive}:
+        raise Problem(503, "not_ready", "the worker of this process holds no lease")
     return reply({"ok": True})
 
 

@@ -14,6 +14,7 @@ from evertick.base.records.history import (
     JobLine,
     LineFilter,
     LinePlace,
+    Pulse,
     StoredLine,
 )
 from evertick.base.records.jobs import JobFilter, JobSummary
@@ -64,6 +65,12 @@ class History(Protocol):
 
     def count_jobs(self, tenant: TenantId, *, name: str | None = None) -> dict[str, JobCounts]:
         """How many jobs each function of a tenant has, by name; or one of them. The counts are kept."""
+        ...
+
+    def pulse(self, tenant: TenantId) -> Pulse:
+        """A glance at a tenant: another one when jobs, schedules or logs have changed, but for details such as the time
+        at which a job is due.
+        """
         ...
 
     def sum_counts(self, *, limit: int) -> int:

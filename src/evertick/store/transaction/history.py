@@ -14,6 +14,7 @@ from evertick.base.records.history import (
     JobLine,
     LineFilter,
     LinePlace,
+    Pulse,
     StoredLine,
 )
 from evertick.base.records.jobs import JOB_ERROR
@@ -46,6 +47,10 @@ class SqlHistory(SqlLists):
                 runs = running.get(function, 0)
                 counts[function] = JobCounts(unfinished - runs, runs, *ended)
         return dict(sorted(counts.items()))
+
+    def pulse(self, tenant: TenantId) -> Pulse:
+        [(*schedules, logs)] = self._fetch("pulse", {"tenant": tenant})
+        return Pulse(str(self.count_jobs(tenant)), str(schedules), str(logs))
 
     def sum_counts(self, *, limit: int) -> int:
         return 0

@@ -1,0 +1,105 @@
+"""Hints: that something of a tenant has changed, for open streams. One look a second serves all of them."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Final
+
+from evertick.base.errors import EvertickError
+from evertick.base.ids import TenantId
+from evertick.base.records.history import Pulse
+
+LOOK_EVERY_S: Final = 1.0
+STREAMS_MAX: Final = 1_000
+"""Streams that one server holds open."""
+
+Look = Callable[[Sequence[TenantId]], Awaitable[list[Pulse]]]
+
+
+class Stream:
+    """What an open stream has not been told yet."""
+
+    def __init__(self, tenant: TenantId) -> None:
+        self.tenant = tenant
+        self.is_over = False
+        """Whether the server ends."""
+        self._changed: set[str] = set()
+        self._woken = asyncio.Event()
+
+    def tell(self, changed: set[str]) -> None:
+        """These kinds of things have changed."""
+        self._changed |= changed
+        self._woken.set()
+
+    def end(self) -> None:
+        """Nothing more will be told."""
+        self.is_over = True
+        self._woken.set()
+
+    async def changes(self, timeout_s: float) -> list[str]:
+        """The kinds of things that have changed; none after the timeout, or when the server ends."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._woken.wait()
+        self._woken.clear()
+        changed, self._changed = sorted(self._changed), set()
+        return changed
+
+
+class Hints:
+    """The open streams of a server, and the task that looks for them while there are any."""
+
+    def __init__(self, look: Look) -> None:
+        self._look = look
+        self._streams: list[Stream] = []
+        self._seen: dict[TenantId, Pulse] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._has_ended = False
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no further stream is accepted."""
+        return len(self._streams) >= STREAMS_MAX
+
+    @contextlib.asynccontextmanager
+    async def stream(self, tenant: TenantId) -> AsyncIterator[Stream]:
+        """A stream of what changes from now on. Raises what a look raises."""
+        if tenant not in self._seen:
+            [pulse] = await self._look([tenant])
+            self._seen.setdefault(tenant, pulse)
+        stream = Stream(tenant)
+        if self._has_ended:
+            stream.end()
+        self._streams.append(stream)
+        if self._task is None:
+            self._task = asyncio.create_task(self._watch())
+        try:
+            yield stream
+        finally:
+            self._streams.remove(stream)
+
+    def end(self) -> None:
+        """End all streams, and those that are opened later."""
+        self._has_ended = True
+        for stream in self._streams:
+            stream.end()
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            tenants = sorted({stream.tenant for stream in self._streams})
+            if not tenants:
+                self._seen.clear()
+                self._task = None
+                return
+            with contextlib.suppress(EvertickError):  # the database is away; the next look finds what has changed
+                self._compare(tenants, await self._look(tenants))
+
+    def _compare(self, tenants: Sequence[TenantId], pulses: Sequence[Pulse]) -> None:
+        before, self._seen = self._seen, dict(zip(tenants, pulses, strict=True))
+        for stream in self._streams:
+            was, now = before.get(stream.tenant), self._seen.get(stream.tenant)
+            if was is None or now is None:
+                continue
+            if changed := {kind for kind in Pulse._fields if getattr(was, kind) != getattr(now, kind)}:
+                stream.tell(changed)

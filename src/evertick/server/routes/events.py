@@ -1,0 +1,63 @@
+"""A stream of hints: what to look at again, as server-sent events."""
+
+import time
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, Final
+
+from fastapi import Query, Request
+from fastapi.sse import EventSourceResponse, format_sse_event
+from starlette.responses import Response
+
+from evertick.base.errors import EvertickError
+from evertick.base.records.access import Scope
+from evertick.server.callers import Called, Caller, caller_of, tenant_routes
+from evertick.server.hints import Hints
+from evertick.server.problems import Problem
+
+routes = tenant_routes("events")
+
+COMMENT_EVERY_S: Final = 15
+"""How often a stream without hints says that it is there, and whether its token still holds is looked up."""
+STREAM_S_MAX: Final = 3_600
+RETRY_MS: Final = 2_000
+
+
+@routes.at("GET", "/events", Scope.READ, returns=Any)
+async def stream_events(
+    request: Request, caller: Called, seconds: Annotated[int, Query(ge=0, le=STREAM_S_MAX)] = STREAM_S_MAX
+) -> Response:
+    """Server-sent events: `jobs`, `schedules` or `logs` within a second or two when something of these has changed.
+
+    `ready` is the first one: what changes later is told. An event says to look again, and nothing else. The stream ends
+    after `seconds`, with its token, or with the server; clients such as EventSource open it again by themselves.
+    """
+    hints: Hints = request.app.state.hints
+    if hints.is_full:
+        raise Problem(503, "too_many_streams", "too many streams are open; try again later, or ask for lists instead")
+    return EventSourceResponse(_events(request, caller, hints, seconds), headers={"X-Accel-Buffering": "no"})
+
+
+async def _events(request: Request, caller: Caller, hints: Hints, seconds: int) -> AsyncIterator[bytes]:
+    assert caller.tenant is not None, "it is a tenant's route"  # noqa: S101
+    end = time.monotonic() + seconds
+    checked = time.monotonic()
+    async with hints.stream(caller.tenant) as stream:
+        yield format_sse_event(data_str="{}", event="ready", retry=RETRY_MS)
+        while not stream.is_over and (left := end - time.monotonic()) > 0:
+            changed = await stream.changes(min(left, COMMENT_EVERY_S))
+            if time.monotonic() - checked >= COMMENT_EVERY_S:
+                checked = time.monotonic()
+                if not await _is_still_allowed(request):
+                    return
+            for kind in changed:
+                yield format_sse_event(data_str="{}", event=kind)
+            if not changed:
+                yield format_sse_event(comment="nothing new")
+
+
+async def _is_still_allowed(request: Request) -> bool:
+    try:
+        await caller_of(request, Scope.READ)
+    except (Problem, EvertickError):
+        return False
+    return True
