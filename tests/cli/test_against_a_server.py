@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from tests.cli.desk import Command, Ended
-from tests.cli.test_every_command import LEAVES, ROWS, ids, shop
+from tests.cli.test_every_command import LEAVES, ROWS, UNKNOWN, ids, shop
 from tests.server.serving import serving
 
 __all__ = ["ids"]
@@ -14,11 +14,13 @@ __all__ = ["ids"]
 LOCAL: Final = {"init", "version", "completion", "api"}
 """Commands about no data, and the one that is for servers alone."""
 READS: Final = {
+    "job list", "job get", "job attempts", "job logs", "job counts",
     "schedule list", "schedule describe", "schedule get", "schedule explain", "schedule audit", "schedule occurrences",
     "schedule history", "schedule preview", "cron list", "cron get",
 }  # fmt: skip
 """Commands that print the same, byte for byte."""
 CHANGES: Final = {
+    "job cancel", "job stop", "job cancel-all",
     "schedule create", "schedule update", "schedule toggle", "schedule pause", "schedule resume", "schedule trigger",
     "schedule backfill", "schedule delete", "cron trigger", "cron pause", "cron resume",
 }  # fmt: skip
@@ -75,7 +77,7 @@ def test_a_wrong_call_ends_the_same(name: str, ids: dict[str, str], url: str, co
     assert row.says in done.err
 
 
-@pytest.mark.parametrize("name", sorted(set(LEAVES) - LOCAL - READS - CHANGES))
+@pytest.mark.parametrize("name", sorted(set(ROWS) - LOCAL - READS - CHANGES))
 def test_all_others_need_the_database(name: str, command: Command) -> None:
     row = ROWS[name]
     words = row.wrong if row.elsewhere else row.words
@@ -125,3 +127,24 @@ def test_what_a_server_cannot_do_is_said(ids: dict[str, str], url: str, command:
         done = command(*words, "--url", url)
         assert (done.code, done.out) == (2, "")
         assert words[-1] in done.err
+
+
+def test_jobs_are_looked_up_followed_and_canceled(ids: dict[str, str], url: str, command: Command) -> None:
+    def both(*words: str) -> Ended:
+        local, remote = command("job", *words), command("job", *words, "--url", url)
+        assert remote == local
+        return remote
+
+    assert both("get", ids["DONE"], UNKNOWN, ids["FAILED"], "-o", "json").code == 6
+    assert both("list", "--state", "failed", "--function", "shop.bill", "-o", "json").json[0]["id"] == ids["FAILED"]
+    assert "these are the newest" not in both("list", "--since", "now-1h", "--limit", "2").err
+    assert both("list", "--function", "shop.bil").code == 3
+    assert both("list", "--schedule", "none").code == 3
+    assert both("get", "none").code == 2
+    assert both("logs", ids["FAILED"], "-f", "-o", "table").err.startswith("ended: failed, ValueError: no card")
+    assert both("cancel", ids["DONE"]).code == 5
+    done = command("job", "stop", ids["PENDING"], ids["DONE"], "--url", url)
+    assert done.code == 6
+    assert done.err.startswith(f"canceled {ids['PENDING']}\n")
+    assert both("cancel", ids["PENDING"]).code == 5
+    assert both("cancel-all", "--schedule", "s", "--yes").err == "canceled 0 jobs that the filters choose\n"

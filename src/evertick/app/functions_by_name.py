@@ -77,9 +77,14 @@ def require_seen(transaction: Transaction, name: str, tenant: TenantId) -> None:
     """Raise FunctionNotFound if no worker, job or schedule has the function `name`, although some have others."""
     names = names_seen(transaction, tenant)
     if names and name not in names and _kind_seen(transaction, name, tenant) is None:
-        near = nearest_names(name, names)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(names)[:NAMES_SHOWN])}"
-        raise FunctionNotFound(f"no worker, job or schedule has a function {name!r}; {hint}")
+        raise unknown_function(name, names)
+
+
+def unknown_function(name: str, names: set[str]) -> FunctionNotFound:
+    """The error for a function that nothing has, with the names that there are."""
+    near = nearest_names(name, names)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(names)[:NAMES_SHOWN])}"
+    return FunctionNotFound(f"no worker, job or schedule has a function {name!r}; {hint}")
 
 
 def _kind_seen(transaction: Transaction, name: str, tenant: TenantId) -> FunctionKind | None:

@@ -38,8 +38,8 @@ def _keep(context: click.Context, parameter: click.Parameter, value: bool) -> No
     context.meta[_KEY] = value
 
 
-def refreshed(store: Store, out: OutputOptions, write: Callable[[], None]) -> int:
-    """Write once; with `--watch`, again and again. Returns the exit code.
+def refreshed(store: Store | None, out: OutputOptions, write: Callable[[], None]) -> int:
+    """Write once; with `--watch`, again and again, without a store every second. Returns the exit code.
 
     Raises UsageError for `--watch` with a form for programs.
     """

@@ -1,15 +1,17 @@
 """What commands that choose jobs by filters share: the filters, moments, and names that must not be misspelt."""
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
+from typing import Any, cast
 
 import click
 
 from evertick.app.functions.options import check_pool
 from evertick.app.functions_by_name import require_seen
+from evertick.app.scheduling.choice import JobsWhere, jobs_where
 from evertick.base.errors import ScheduleNotFound
-from evertick.base.ids import ScheduleId
-from evertick.base.instants import SECOND_MS, Instant
+from evertick.base.instants import SECOND_MS, Instant, from_datetime, to_datetime
 from evertick.base.records.jobs import JobFilter, JobState
 from evertick.cli.core.databases import chosen_tenant, now_of
 from evertick.cli.core.escaping import printable
@@ -46,26 +48,37 @@ class JobFilters:
 
     def where(self, store: Store, states: tuple[JobState, ...]) -> JobFilter:
         """The filter for the store, of jobs in these states. Raises InvalidSpec, UsageError."""
+        now = now_of(store)
+        return jobs_where(chosen_tenant(), now=now, **self.chosen_at(now, states))
+
+    def chosen_at(self, now: Instant, states: tuple[JobState, ...]) -> JobsWhere:
+        """The filters as `app.jobs.list` and `client.jobs.list` take them. Raises InvalidSpec, UsageError."""
         if self.pool is not None:
             check_pool(self.pool)
         if self.error == "":
             raise click.UsageError("--error takes a text that is not empty")
         if self.blocked and states and JobState.PENDING not in states:
             raise click.UsageError("--blocked: only pending jobs can be blocked")
-        return JobFilter(
-            tenant=chosen_tenant(), states=(JobState.PENDING,) if self.blocked else states, name=self.function,
-            schedule_id=None if self.schedule is None else ScheduleId(self.schedule), key=self.key,
-            due_from=moment_of(store, self.since, "--since"), due_until=moment_of(store, self.until, "--until"),
-            error=self.error, pool=self.pool, limit_key=self.limit_key,
-            blocked_at=now_of(store) if self.blocked else None,
-        )  # fmt: skip
+        given: dict[str, Any] = {
+            "function": self.function, "schedule": self.schedule, "key": self.key, "error": self.error,
+            "due_from": moment_at(now, self.since, "--since"), "due_until": moment_at(now, self.until, "--until"),
+            "pool": self.pool, "limit_key": self.limit_key, "blocked": self.blocked or None,
+            "state": (JobState.PENDING,) if self.blocked else states or None,
+        }  # fmt: skip
+        return cast("JobsWhere", {name: value for name, value in given.items() if value is not None})
 
 
 def moment_of(store: Store, text: str | None, what: str) -> Instant | None:
     """The moment that `text` names, given as the flag `what`; None for none. Raises InvalidSpec."""
+    found = moment_at(now_of(store), text, what)
+    return None if found is None else from_datetime(found)
+
+
+def moment_at(now: Instant, text: str | None, what: str) -> datetime | None:
+    """As `moment_of`, where it is `now`."""
     if text is None:
         return None
-    return Instant(parse_when(text, zone_named("UTC"), what, now_of(store) // SECOND_MS) * SECOND_MS)
+    return to_datetime(Instant(parse_when(text, zone_named("UTC"), what, now // SECOND_MS) * SECOND_MS))
 
 
 def require_known(store: Store, where: JobFilter) -> None:

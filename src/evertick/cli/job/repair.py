@@ -23,7 +23,7 @@ from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions, is_terminal, output_option
 from evertick.cli.job.choosing import JobFilters, moment_of, require_known
-from evertick.cli.job.commands import job_id_of
+from evertick.cli.job.session import job_id_of
 from evertick.cli.root import fail
 from evertick.cli.schedule.flags import json_object
 from evertick.engine.jobs import repair
