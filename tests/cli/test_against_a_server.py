@@ -14,16 +14,20 @@ __all__ = ["ids"]
 LOCAL: Final = {"init", "version", "completion", "api"}
 """Commands about no data, and the one that is for servers alone."""
 READS: Final = {
+    "worker list", "pool list", "pool get", "tenant list", "tenant get",
     "job list", "job get", "job attempts", "job logs", "job counts",
     "schedule list", "schedule describe", "schedule get", "schedule explain", "schedule audit", "schedule occurrences",
     "schedule history", "schedule preview", "cron list", "cron get",
 }  # fmt: skip
 """Commands that print the same, byte for byte."""
 CHANGES: Final = {
+    "pool set", "pool pause", "pool resume", "tenant set", "token create", "status",
     "job cancel", "job stop", "job cancel-all",
     "schedule create", "schedule update", "schedule toggle", "schedule pause", "schedule resume", "schedule trigger",
     "schedule backfill", "schedule delete", "cron trigger", "cron pause", "cron resume",
 }  # fmt: skip
+TOKENS: Final = {"token list", "token revoke", "token rotate"}
+"""What needs the id of a token."""
 DAY: Final = "--from 2026-01-01T00:00:00Z --to 2026-01-02T00:00:00Z"
 OTHER_WORDS: Final = {
     "schedule preview": "s --after 2026-01-01T00:00:00Z", "schedule explain": "s --at 2026-01-01T00:00:00Z",
@@ -68,7 +72,7 @@ def test_what_changes_something_does_the_same(name: str, ids: dict[str, str], ur
         assert set(row.keys) <= set(done.json)
 
 
-@pytest.mark.parametrize("name", sorted(READS | CHANGES))
+@pytest.mark.parametrize("name", sorted(READS | CHANGES | TOKENS))
 def test_a_wrong_call_ends_the_same(name: str, ids: dict[str, str], url: str, command: Command) -> None:
     row = ROWS[name]
     done = command(*name.split(), *row.wrong.split(), "--url", url)
@@ -77,7 +81,7 @@ def test_a_wrong_call_ends_the_same(name: str, ids: dict[str, str], url: str, co
     assert row.says in done.err
 
 
-@pytest.mark.parametrize("name", sorted(set(ROWS) - LOCAL - READS - CHANGES))
+@pytest.mark.parametrize("name", sorted(set(ROWS) - LOCAL - READS - CHANGES - TOKENS))
 def test_all_others_need_the_database(name: str, command: Command) -> None:
     row = ROWS[name]
     words = row.wrong if row.elsewhere else row.words
@@ -148,3 +152,33 @@ def test_jobs_are_looked_up_followed_and_canceled(ids: dict[str, str], url: str,
     assert done.err.startswith(f"canceled {ids['PENDING']}\n")
     assert both("cancel", ids["PENDING"]).code == 5
     assert both("cancel-all", "--schedule", "s", "--yes").err == "canceled 0 jobs that the filters choose\n"
+
+
+def test_tokens_are_made_listed_replaced_and_revoked(ids: dict[str, str], url: str, command: Command) -> None:
+    def both(*words: str) -> Ended:
+        local, remote = command("token", *words), command("token", *words, "--url", url)
+        assert remote == local
+        return remote
+
+    made = command("token", "create", "me", "--scope", "edit", "--tenant", "acme", "-o", "json", "--url", url).json
+    assert (made["tenant"], made["scope"], made["created_by"]) == ("acme", "edit", "token root")
+    again = command("token", "rotate", made["id"], "--tenant", "acme", "-o", "json", "--url", url).json
+    assert command("token", "revoke", again["id"], "--url", url).code == 3  # it is not a token of all tenants
+    assert command("token", "revoke", again["id"], "--tenant", "acme", "--url", url).code == 0
+    assert [each["id"] for each in both("list", "--tenant", "acme", "-o", "json").json] == [made["id"], again["id"]]
+    of_all = command("token", "create", "all", "--expires", "never", "-o", "json", "--url", url).json
+    assert (of_all["tenant"], of_all["expires_at"]) == (None, None)
+    assert made["secret"] not in both("list", "--fields", "id,name,tenant", "-o", "table").out
+
+
+def test_a_tenants_token_sees_its_tenant(
+    ids: dict[str, str], url: str, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = command("token", "create", "me", "--tenant", "acme", "-o", "json").json["secret"]
+    monkeypatch.setenv("EVERTICK_TOKEN", secret)
+    done = command("status", "--tenant", "acme", "--url", url)
+    assert done.code == 0
+    assert done.err.startswith("0 due; 0 running")
+    assert command("tenant", "get", "acme", "--url", url).code == 0
+    for words in (("status",), ("worker", "list"), ("pool", "list"), ("token", "list", "--tenant", "acme")):
+        assert command(*words, "--url", url).code == 4

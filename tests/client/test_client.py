@@ -243,3 +243,24 @@ def test_a_server_that_is_not_there(served: Served) -> None:
         Client("localhost:4400")
     assert "127.0.0.1" in repr(served.client())
     assert served.token not in repr(served.client())
+
+
+def test_what_a_server_has_is_listed(served: Served) -> None:
+    with served.client() as client:
+        names = [each.name for each in client.functions()]
+        assert {"shop.order", "shop.fulfil"} <= set(names)
+        assert client.status().tenants == ("default",)
+        assert client.status(all_tenants=True).workers == ()
+        assert list(client.workers()) == []
+        assert client.request("GET", "/health") == {"ok": True}
+        assert client.request("GET", "jobs", query={"limit": 1}) == {"jobs": [], "cursor": None}
+        assert "evertick" in client.request("GET", "/metrics")
+
+    async def awaited() -> None:
+        async with AsyncClient(served.url, token=served.token) as client:
+            assert [each.name for each in await client.functions()] == names
+            assert (await client.status()).tenants == ("default",)
+            assert list(await client.workers()) == []
+            assert await client.request("GET", "/health") == {"ok": True}
+
+    asyncio.run(awaited())

@@ -6,15 +6,13 @@ from typing import Final
 import click
 
 from evertick.api.pools import PoolView
-from evertick.app.limits.pools import PoolOperations
 from evertick.app.registry import nearest_names
-from evertick.app.transacting import Work
-from evertick.cli.core.databases import db_option, now_of, open_database
+from evertick.cli.core.databases import source_options
+from evertick.cli.core.fleet import AnyFleet, open_fleet
 from evertick.cli.core.lazy import LazyGroup
 from evertick.cli.core.output import MomentWriter, OutputOptions, row_options, words_of
 from evertick.cli.tenant import changes_of, limit_options
 
-OPERATIONS: Final = PoolOperations()
 FIELDS: Final = (
     "pool",
     "state",
@@ -40,29 +38,29 @@ def pool() -> None:
 
 
 @pool.command("list")
-@db_option
+@source_options
 @row_options
 def list_pools(db: str | None, out: OutputOptions) -> None:
     """List pools: of each, the jobs that run and those that are due and wait, with their limits."""
     chosen = out.columns(PoolView.names() if out.is_data else FIELDS, FIELDS)
-    with open_database(db) as store:
-        found = store.view(OPERATIONS.list())
-        moment = out.moments(now_of(store))
+    with open_fleet(db) as fleet:
+        found = fleet.pools.list()
+        moment = out.moments(fleet.now)
     out.write_rows([view.to_json() for view in found], [_words(view, moment) for view in found], chosen)
 
 
-def _add(work: Callable[[str], Work[PoolView]], words: str, *, is_change: bool = True) -> None:
+def _add(operation: str, words: str) -> None:
     """Add a command, named as the operation, that does something to the pool NAME and shows it."""
 
-    @pool.command(work.__name__, help=words)
+    @pool.command(operation, help=words)
     @click.argument("name")
-    @db_option
+    @source_options
     @row_options
     def command(name: str, db: str | None, out: OutputOptions) -> None:
-        _write(lambda: work(name), db, out, is_change=is_change)
+        _write(lambda fleet: getattr(fleet.pools, operation)(name), db, out)
 
 
-_add(OPERATIONS.get, "Show the limits of a pool, and what it has to do.", is_change=False)
+_add("get", "Show the limits of a pool, and what it has to do.")
 
 
 @pool.command("set")
@@ -70,19 +68,19 @@ _add(OPERATIONS.get, "Show the limits of a pool, and what it has to do.", is_cha
 def set_pool(name: str, db: str | None, out: OutputOptions, **limits: int | str | None) -> None:
     """Change what a pool may run; 'none' removes a limit."""
     changes = changes_of(limits)
-    _write(lambda: OPERATIONS.set(name, **changes), db, out)
+    _write(lambda fleet: fleet.pools.set(name, **changes), db, out)
 
 
-_add(OPERATIONS.pause, "Let no job of a pool start; what runs goes on.")
-_add(OPERATIONS.resume, "Let the jobs of a paused pool start again.")
+_add("pause", "Let no job of a pool start; what runs goes on.")
+_add("resume", "Let the jobs of a paused pool start again.")
 
 
-def _write(work: Callable[[], Work[PoolView]], db: str | None, out: OutputOptions, *, is_change: bool = True) -> None:
+def _write(work: Callable[[AnyFleet], PoolView], db: str | None, out: OutputOptions) -> None:
     chosen = out.columns(PoolView.names() if out.is_data else FIELDS, FIELDS)
-    with open_database(db) as store:
-        known = {each.pool for each in store.view(OPERATIONS.list())}
-        view = (store.write if is_change else store.view)(work())
-        moment = out.moments(now_of(store))
+    with open_fleet(db) as fleet:
+        known = {each.pool for each in fleet.pools.list()}
+        view = work(fleet)
+        moment = out.moments(fleet.now)
     if view.pool not in known and (near := nearest_names(view.pool, sorted(known))):
         meant = " or ".join(near)
         click.echo(f"note: nothing here has the pool {view.pool!r} yet; did you mean {meant}?", err=True)

@@ -8,30 +8,29 @@ import click
 from evertick.api.schema import Schema
 from evertick.api.status import FailureView, QueueView, StatusView, WorkerView
 from evertick.api.workflows import WorkflowTypeView
-from evertick.app.status import status_of, workers_of
-from evertick.cli.core.databases import db_option, named_tenant, now_of, open_database, tenants_option
+from evertick.cli.core.databases import named_tenant, source_options, tenants_option
 from evertick.cli.core.durations import length
+from evertick.cli.core.fleet import AnyFleet, RemoteFleet, open_fleet
 from evertick.cli.core.output import MomentWriter, OutputOptions, output_option, time_row_options, words_of
 from evertick.cli.core.watching import refreshed, watch_option
-from evertick.store.contract.store import Store
 
 WORKER_LIST: Final = ("id", "app", "host", "pid", "started", "alive", "pools")
 
 
 @click.command()
 @watch_option
-@db_option
+@source_options
 @tenants_option
 @output_option
 def status(db: str | None, out: OutputOptions) -> int:
     """Show live workers, how long due jobs wait, unfinished jobs by function, and the failures of the last hour."""
-    with open_database(db) as store:
-        return refreshed(store, out, lambda: _write_status(store, out))
+    with open_fleet(db) as fleet:
+        return refreshed(fleet.store, out, lambda: _write_status(fleet, out))
 
 
-def _write_status(store: Store, out: OutputOptions) -> None:
-    now = now_of(store)
-    found = store.view(lambda transaction: status_of(transaction, named_tenant(), now))
+def _write_status(fleet: AnyFleet, out: OutputOptions) -> None:
+    now = fleet.now
+    found = fleet.status(named_tenant())
     if out.is_data:
         out.write_json(found.to_json())
         return
@@ -42,19 +41,19 @@ def _write_status(store: Store, out: OutputOptions) -> None:
     _section(out, "failures", found.failures, FailureView.names(), moment)
     _section(out, "workflows", found.inactive, WorkflowTypeView.names(), moment)
     if not out.is_none:
-        click.echo(_summary(found, len(live)), err=True)
+        hides_workers = isinstance(fleet, RemoteFleet) and fleet.tenant is not None
+        click.echo(_summary(found, None if hides_workers else len(live)), err=True)
 
 
 @click.command("list")
-@db_option
+@source_options
 @time_row_options
 def list_workers(db: str | None, out: OutputOptions) -> None:
     """List the workers of a database: those that live, and those whose end has not been noticed yet."""
     chosen = out.columns(WorkerView.names(), WORKER_LIST)
-    with open_database(db) as store:
-        now = now_of(store)
-        found = store.view(lambda transaction: workers_of(transaction, now))
-    moment = out.moments(now)
+    with open_fleet(db) as fleet:
+        found = fleet.workers()
+        moment = out.moments(fleet.now)
     out.write_rows([each.to_json() for each in found], [_words(each, moment) for each in found], chosen)
     if not found and out.tells_of_nothing:
         click.echo("no workers", err=True)
@@ -84,7 +83,7 @@ def _words(view: Schema, moment: MomentWriter) -> dict[str, str]:
     return words
 
 
-def _summary(found: StatusView, live: int) -> str:
+def _summary(found: StatusView, live: int | None) -> str:
     due, later, running, blocked = (
         sum(getattr(queue, name) for queue in found.queues) for name in ("due", "later", "running", "blocked")
     )
@@ -92,7 +91,7 @@ def _summary(found: StatusView, live: int) -> str:
     lag = f", the oldest for {length(found.lag_ms)}" if found.lag_ms else ""
     held = f", {blocked:,} blocked" if blocked else ""
     cut = "" if found.complete else "; there are more jobs or tenants than were looked at"
-    workers = f"{live:,} live worker{'' if live == 1 else 's'}"
+    workers = "" if live is None else f"{live:,} live worker{'' if live == 1 else 's'}; "
     jobs = f"{due:,} due{lag}{held}; {running:,} running; {later:,} later"
     of_tenants = f" of {len(found.tenants):,} tenants" if len(found.tenants) > 1 else ""
-    return f"{workers}; {jobs}; {failed:,} failed in the last hour{of_tenants}{cut}"
+    return f"{workers}{jobs}; {failed:,} failed in the last hour{of_tenants}{cut}"

@@ -7,13 +7,13 @@ from typing import Any, Final
 import click
 
 from evertick.api.tenants import TenantView
-from evertick.app.limits.tenants import LIST_MAX, TenantOperations
+from evertick.app.limits.tenants import LIST_MAX
 from evertick.base.records.tenants import LIMIT_MAX
-from evertick.cli.core.databases import Command, db_option, open_database
+from evertick.cli.core.databases import Command, source_options
+from evertick.cli.core.fleet import open_fleet
 from evertick.cli.core.lazy import LazyGroup
 from evertick.cli.core.output import OutputOptions, plain, row_options
 
-OPERATIONS: Final = TenantOperations()
 FIELDS: Final = ("tenant", "running", "starts_per_minute", "jobs", "argument_bytes", "schedules")
 
 
@@ -53,7 +53,7 @@ def limit_options(limits: Mapping[str, str]) -> Callable[[Command], Command]:
     """NAME; an option for each limit, `--starts-per-minute N|none`, with its help; `--db`, and how the row is shown."""
 
     def add(command: Command) -> Command:
-        command = db_option(row_options(command))
+        command = source_options(row_options(command))
         for name, words in reversed(list(limits.items())):
             option = click.option(f"--{name.replace('_', '-')}", name, type=Limit(), metavar="N|none", help=words)
             command = option(command)
@@ -73,13 +73,13 @@ def changes_of(limits: Mapping[str, int | str | None]) -> Any:
 @tenant.command("list")
 @click.option("--first", metavar="NAME", default="", help="Begin at this name.")
 @click.option("--limit", type=click.IntRange(1, LIST_MAX), default=100, show_default=True)
-@db_option
+@source_options
 @row_options
 def list_tenants(first: str, limit: int, db: str | None, out: OutputOptions) -> None:
     """List tenants with limits: of each limit, what is used and how much there may be."""
     chosen = out.columns(TenantView.names() if out.is_data else FIELDS, FIELDS)
-    with open_database(db) as store:
-        found = store.view(OPERATIONS.list(first=first, limit=limit + 1))
+    with open_fleet(db) as fleet:
+        found = fleet.tenants.list(first=first, limit=limit + 1)
     more, found = len(found) > limit, found[:limit]
     out.write_rows([view.to_json() for view in found], [_words(view) for view in found], chosen)
     if not found and out.tells_of_nothing:
@@ -90,12 +90,12 @@ def list_tenants(first: str, limit: int, db: str | None, out: OutputOptions) -> 
 
 @tenant.command("get")
 @click.argument("name")
-@db_option
+@source_options
 @row_options
 def get_tenant(name: str, db: str | None, out: OutputOptions) -> None:
     """Show what a tenant uses, and what it may use."""
-    with open_database(db) as store:
-        _write(store.view(OPERATIONS.get(name)), out)
+    with open_fleet(db) as fleet:
+        _write(fleet.tenants.get(name), out)
 
 
 @tenant.command("set")
@@ -103,8 +103,8 @@ def get_tenant(name: str, db: str | None, out: OutputOptions) -> None:
 def set_tenant(name: str, db: str | None, out: OutputOptions, **limits: int | str | None) -> None:
     """Change what a tenant may use; 'none' removes a limit."""
     changes = changes_of(limits)
-    with open_database(db) as store:
-        _write(store.write(OPERATIONS.set(name, **changes)), out)
+    with open_fleet(db) as fleet:
+        _write(fleet.tenants.set(name, **changes), out)
 
 
 def _write(view: TenantView, out: OutputOptions) -> None:

@@ -1,18 +1,29 @@
 """The clients: one that blocks and one that is awaited."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, ParamSpec, Self, TypedDict, TypeVar, Unpack, cast
 
 import httpx2
 
+from evertick.api.functions import FunctionView
+from evertick.api.status import StatusView, WorkerView
 from evertick.app.functions.function import Function, Mutation
 from evertick.base.errors import Misuse
 from evertick.base.ids import DEFAULT_TENANT, tenant_named
 from evertick.client import sending
 from evertick.client.calls import Call, function_call, new_key, part
-from evertick.client.fleet import ROOT, AuditRequests, PoolRequests, TenantRequests, TokenRequests
+from evertick.client.fleet import (
+    ROOT,
+    AuditRequests,
+    PoolRequests,
+    TenantRequests,
+    TokenRequests,
+    functions_call,
+    status_call,
+    workers_call,
+)
 from evertick.client.jobs import JobRequests, ScheduleJobs
 from evertick.client.schedules import ScheduleRequests
 from evertick.client.surfaces import (
@@ -142,6 +153,24 @@ class Client(_Client):
         """
         return self._send(self._request(method, path, **options))
 
+    def status(self, *, all_tenants: bool = False) -> StatusView:
+        """Who works, what waits and for how long, and what failed in the last hour, of the client's tenant.
+
+        With `all_tenants`, of all, and the workers; this needs a token of all tenants.
+        """
+        found: StatusView = self._send(status_call(ROOT if all_tenants else self._home))
+        return found
+
+    def workers(self) -> Sequence[WorkerView]:
+        """Every worker that the database knows, the oldest first; this needs a token of all tenants."""
+        found: Sequence[WorkerView] = self._send(workers_call())
+        return found
+
+    def functions(self) -> Sequence[FunctionView]:
+        """The functions that the client may call, with their parameters."""
+        found: Sequence[FunctionView] = self._send(functions_call(self._home))
+        return found
+
     @property
     def jobs(self) -> Jobs:
         """Jobs; as `app.jobs`."""
@@ -222,6 +251,21 @@ class AsyncClient(_Client):
     async def request(self, method: str, path: str, /, **options: Unpack[_Request]) -> Any:
         """As `Client.request`."""
         return await self._send(self._request(method, path, **options))
+
+    async def status(self, *, all_tenants: bool = False) -> StatusView:
+        """As `Client.status`."""
+        found: StatusView = await self._send(status_call(ROOT if all_tenants else self._home))
+        return found
+
+    async def workers(self) -> Sequence[WorkerView]:
+        """As `Client.workers`."""
+        found: Sequence[WorkerView] = await self._send(workers_call())
+        return found
+
+    async def functions(self) -> Sequence[FunctionView]:
+        """As `Client.functions`."""
+        found: Sequence[FunctionView] = await self._send(functions_call(self._home))
+        return found
 
     @property
     def jobs(self) -> AsyncJobs:

@@ -6,7 +6,9 @@ from datetime import timedelta
 from typing import Any, Unpack
 
 from evertick.api.access import AuditPage, NewToken, TokenPage, TokenView
+from evertick.api.functions import FunctionView
 from evertick.api.pools import PoolView
+from evertick.api.status import StatusView, WorkerView
 from evertick.api.tenants import TenantView
 from evertick.app.limits.tenants import Limits as TenantLimits
 from evertick.app.limits.values import Limits as PoolLimits
@@ -136,6 +138,29 @@ class AuditOperations:
     """The operations of a surface."""
 
     list = sent(AuditRequests.list)
+
+
+def status_call(home: str) -> Call[StatusView]:
+    """Who works, what waits and what failed, below `home`."""
+    return Call(method="GET", path=f"{home}/status", read=StatusView.model_validate)
+
+
+def workers_call() -> Call[Sequence[WorkerView]]:
+    """The workers of the database."""
+    return Call(method="GET", path=f"{ROOT}/workers", read=_workers)
+
+
+def functions_call(home: str) -> Call[Sequence[FunctionView]]:
+    """The functions that can be called."""
+    return Call(method="GET", path=f"{home}/functions", read=_functions)
+
+
+def _workers(found: Any) -> Sequence[WorkerView]:
+    return [WorkerView.model_validate(each) for each in found]
+
+
+def _functions(found: Any) -> Sequence[FunctionView]:
+    return [FunctionView.model_validate(each) for each in found]
 
 
 def _pools(found: Any) -> Sequence[PoolView]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from evertick.api.jobs import AttemptView, JobLogLine, JobLogs, JobView
 from evertick.app.documents.tables import require_job_id
@@ -202,8 +202,7 @@ class RemoteJobSession:
         """See `JobSession.require_known`."""
         name, schedule = where.get("function"), where.get("schedule")
         if isinstance(name, str):
-            functions: list[Any] = self.client.request("GET", "functions")
-            names = {each["name"] for each in functions} | self.client.jobs.counts_by_function().keys()
+            names = {each.name for each in self.client.functions()} | self.client.jobs.counts_by_function().keys()
             if name not in names:
                 raise unknown_function(name, names)
         if schedule is not None and not self.client.jobs.list(schedule=schedule, limit=1).jobs:
