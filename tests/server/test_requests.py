@@ -35,6 +35,21 @@ def test_what_is_no_json_is_refused(http: Http, body: bytes, says: str) -> None:
     assert says in found["detail"]
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'\\"' * 2_000_000,
+        b'"\\' * 2_000_000,
+        b'["' * 2_000_000,
+        b'{"args": {' + b"".join(b'"%d": 1, ' % n for n in range(200_000)) + b'"199999": 1}}',
+    ],
+    ids=["quotes", "backslashes", "lists", "members"],
+)
+def test_a_body_costs_no_more_than_its_size(http: Http, body: bytes) -> None:
+    """Each of these took hours: the test would not end."""
+    assert http.problem(422, "POST", CALL, content=body, headers=JSON)["code"] == "invalid_json"
+
+
 def test_brackets_inside_of_texts_are_not_deep(http: Http) -> None:
     http.ok("POST", CALL, json={"args": {"item": "[" * 1_000 + '\\"' + "{" * 1_000}})
 

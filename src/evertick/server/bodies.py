@@ -15,7 +15,8 @@ from evertick.server.problems import Problem
 
 DEPTH_MAX: Final = 100
 """Lists and objects inside of each other. Arguments may be 200 deep in Python; over HTTP half of it."""
-_TOKENS: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
+_TOKENS: Final = re.compile(rb'"(?:[^"\\]++|\\.|\\\Z)*+(?:"|\Z)|[\[{]|[\]}]', re.DOTALL)
+"""Texts and brackets. Each character is read once: a text without an end goes to the end, and is not tried again."""
 
 
 class Body(BaseModel):
@@ -54,8 +55,8 @@ def strict_json(text: bytes) -> Any:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        seen: set[str] = set()
+        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise ValueError(f"the member {twice[:100]!r} is there twice")
     return found
 
