@@ -11,9 +11,12 @@ from tests.server.serving import serving
 
 __all__ = ["ids"]
 
+STARTS: Final = {"workflow start"}
+"""What needs no app here, so that it is wrong in another way."""
 LOCAL: Final = {"init", "version", "completion", "api"}
 """Commands about no data, and the one that is for servers alone."""
 READS: Final = {
+    "workflow list", "workflow get", "workflow wait", "workflow history",
     "worker list", "pool list", "pool get", "tenant list", "tenant get",
     "job list", "job get", "job attempts", "job logs", "job counts",
     "schedule list", "schedule describe", "schedule get", "schedule explain", "schedule audit", "schedule occurrences",
@@ -21,13 +24,14 @@ READS: Final = {
 }  # fmt: skip
 """Commands that print the same, byte for byte."""
 CHANGES: Final = {
+    "workflow signal", "workflow cancel", "workflow terminate", "workflow pause", "workflow resume", "workflow restart",
     "pool set", "pool pause", "pool resume", "tenant set", "token create", "status",
     "job cancel", "job stop", "job cancel-all",
     "schedule create", "schedule update", "schedule toggle", "schedule pause", "schedule resume", "schedule trigger",
     "schedule backfill", "schedule delete", "cron trigger", "cron pause", "cron resume",
 }  # fmt: skip
-TOKENS: Final = {"token list", "token revoke", "token rotate"}
-"""What needs the id of a token."""
+OTHERS: Final = {"token list", "token revoke", "token rotate", "workflow children"}
+"""Commands with a test of their own below."""
 DAY: Final = "--from 2026-01-01T00:00:00Z --to 2026-01-02T00:00:00Z"
 OTHER_WORDS: Final = {
     "schedule preview": "s --after 2026-01-01T00:00:00Z", "schedule explain": "s --at 2026-01-01T00:00:00Z",
@@ -72,16 +76,16 @@ def test_what_changes_something_does_the_same(name: str, ids: dict[str, str], ur
         assert set(row.keys) <= set(done.json)
 
 
-@pytest.mark.parametrize("name", sorted(READS | CHANGES | TOKENS))
+@pytest.mark.parametrize("name", sorted(READS | CHANGES | OTHERS))
 def test_a_wrong_call_ends_the_same(name: str, ids: dict[str, str], url: str, command: Command) -> None:
     row = ROWS[name]
-    done = command(*name.split(), *row.wrong.split(), "--url", url)
+    done = command(*name.split(), *(ids.get(word, word) for word in row.wrong.split()), "--url", url)
     assert (done.code, done.out) == (row.code, "")
     assert done.err.splitlines()[-1].startswith("error: ")
     assert row.says in done.err
 
 
-@pytest.mark.parametrize("name", sorted(set(ROWS) - LOCAL - READS - CHANGES - TOKENS))
+@pytest.mark.parametrize("name", sorted(set(ROWS) - LOCAL - READS - CHANGES - OTHERS - STARTS))
 def test_all_others_need_the_database(name: str, command: Command) -> None:
     row = ROWS[name]
     words = row.wrong if row.elsewhere else row.words
@@ -182,3 +186,24 @@ def test_a_tenants_token_sees_its_tenant(
     assert command("tenant", "get", "acme", "--url", url).code == 0
     for words in (("status",), ("worker", "list"), ("pool", "list"), ("token", "list", "--tenant", "acme")):
         assert command(*words, "--url", url).code == 4
+
+
+def test_a_workflow_is_started_and_looked_at(ids: dict[str, str], url: str, command: Command) -> None:
+    def ended(*words: str) -> Ended:
+        return command("workflow", *words, "--url", url)
+
+    made = ended("start", "shop.flow", "--id", "k", "--attribute", "n=7", "--attribute", "big=true")
+    again = ended("start", "shop.flow", "--id", "k")
+    assert again.out == made.out
+    assert again.err.startswith(f"note: run {made.out.strip()} has this id and has not ended")
+    assert ended("get", "k", "-o", "json").json["attributes"] == {"n": 7, "big": True}
+    for chosen in ("n=7", "big=true"):
+        assert [each["key"] for each in ended("list", "--attribute", chosen, "-o", "json").json] == ["k"]
+    assert ended("children", "k", "-o", "json").json == []
+    assert ended("children", "none").code == 3
+    assert ended("wait", "k", "--timeout", "0s").code == 8
+    assert ended("list", "--workflow", "shop.flwo").code == 3
+    assert ended("start", "shop.flwo").code == 3
+    assert ended("start", "shop.flow", "no=1").code == 2
+    assert ended("start", "shop.bill").code == 2
+    assert ended("start", "shop.old").code == 5

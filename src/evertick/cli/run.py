@@ -150,6 +150,22 @@ def home_of(function: str) -> str:
 
 def encoded(function: "Function[..., Any]", given: Mapping[str, Any], words: tuple[str, ...]) -> str:
     """The arguments of a call as they are stored. Raises UsageError or InvalidArguments."""
+    return function.encode_words(_named(given, words), given)
+
+
+def unread(given: Mapping[str, Any], words: tuple[str, ...]) -> dict[str, Any]:
+    """The arguments NAME=VALUE where no signature is at hand: as JSON if they read as JSON, else as text."""
+    found: dict[str, Any] = {}
+    for name, text in _named(given, words).items():
+        try:
+            found[name] = parse_json(text)
+        except EvertickError:
+            found[name] = text
+    return found
+
+
+def _named(given: Mapping[str, Any], words: tuple[str, ...]) -> dict[str, str]:
+    """The arguments NAME=VALUE by name. Raises UsageError."""
     named: dict[str, str] = {}
     for word in words:
         name, equals, value = word.partition("=")
@@ -158,7 +174,7 @@ def encoded(function: "Function[..., Any]", given: Mapping[str, Any], words: tup
         if name in named or name in given:
             raise click.UsageError(f"the argument {printable(name)!r} is given twice")
         named[name] = value
-    return function.encode_words(named, given)
+    return named
 
 
 def given_arguments(json_words: str | None, json_file: Path | None) -> dict[str, Any]:

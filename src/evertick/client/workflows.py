@@ -9,7 +9,7 @@ from evertick.app.functions.function import Function
 from evertick.app.functions.options import OnConflict
 from evertick.app.workflows.choice import RunsWhere
 from evertick.base.ids import JobId
-from evertick.base.records.attributes import Value
+from evertick.base.records.attributes import Value, word_of
 from evertick.client.calls import Call, function_call, given, nothing, part, sent
 
 
@@ -60,7 +60,7 @@ class WorkflowRequests:
         if isinstance(query.get("state"), str):
             query["state"] = [query["state"]]
         if attributes := query.pop("attributes", None):
-            query["attribute"] = [f"{name}={value}" for name, value in attributes.items()]
+            query["attribute"] = [f"{name}={word_of(value)}" for name, value in attributes.items()]
         return Call(method="GET", path=f"{self.home}/workflows", query=query, read=RunPage.model_validate)
 
     def children(self, run_id: JobId | str) -> Call[tuple[RunView, ...]]:

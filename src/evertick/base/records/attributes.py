@@ -1,6 +1,7 @@
 """Attributes of workflow runs: a few names with plain values, by which lists find runs."""
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ TEXT_CHARS_MAX: Final = 255
 INTEGER_MAX: Final = 2**63 - 1
 
 Value = str | int | bool
+_INTEGER: Final = re.compile("-?(0|[1-9][0-9]{0,18})")
 
 
 def checked(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -51,6 +53,23 @@ def from_text(text: str | None) -> dict[str, Value]:
 def value_text(value: Value) -> str:
     """A value as the index has it: JSON, so that 7, true and their texts differ."""
     return json.dumps(value, ensure_ascii=False)
+
+
+def word_of(value: Value) -> str:
+    """A value as a word of a command line or an address, which `from_word` reads as the same value."""
+    if not isinstance(value, str):
+        return json.dumps(value)
+    return value if from_word(value) == value else f'"{value}"'
+
+
+def from_word(word: str) -> Value:
+    """The value of a word: 7 is a number, true and false are booleans, "7" in quotes is a text, and so is all else."""
+    if word in ("true", "false"):
+        return word == "true"
+    if _INTEGER.fullmatch(word):
+        return int(word)
+    is_quoted = len(word) > 1 and word[0] == word[-1] == '"'
+    return word[1:-1] if is_quoted else word
 
 
 def _check_value(name: str, value: Any) -> None:

@@ -2,13 +2,11 @@
 
 import json
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import click
 
-from evertick.app.transacting import Work
-from evertick.app.workflows.operations import WorkflowOperations, has_ended
+from evertick.app.workflows.operations import has_ended
 from evertick.base.errors import Conflict, EvertickError
 from evertick.base.records.journal import CallKind
 from evertick.cli.core.databases import data_options
@@ -18,7 +16,7 @@ from evertick.cli.core.output import OutputOptions
 from evertick.cli.root import fail
 from evertick.cli.schedule.spec_flags import parse_json
 from evertick.cli.workflow.runs import write_run
-from evertick.cli.workflow.session import RunSession, open_runs, run_options
+from evertick.cli.workflow.session import AnyRunSession, open_runs, run_options
 
 
 class RunEnded(Conflict):
@@ -37,45 +35,43 @@ def signal(run_id: str, event: str, value: str | None, key: str | None, db: str 
     """Send EVENT to a run, which takes it with step.wait_for. VALUE is read as JSON if it is, else as text."""
     with open_runs(db) as session:
         waits = _waits_for(session, run_id, event)
-        session.write(session.runs.signal(run_id, event, _value(value), key=key))
+        session.runs.signal(run_id, event, _value(value), key=key)
     kept = "" if waits else "; its code does not wait for that now, the event is kept"
     click.echo(f"sent {printable(event)} to {printable(run_id)}{kept}", err=True)
 
 
-def _of_each_run(change: Callable[[WorkflowOperations, str], Work[bool]], says: str, words: str) -> click.Command:
+def _of_each_run(operation: str, says: str, words: str) -> click.Command:
     """A command, named as the operation, that changes run by run, and says so of each."""
 
-    @click.command(change.__name__, help=words)
+    @click.command(operation, help=words)
     @click.argument("run_ids", metavar="ID...", nargs=-1, required=True)
     @data_options
     def command(run_ids: tuple[str, ...], db: str | None) -> int:
         with open_runs(db) as session:
-            return each_run(session, run_ids, partial(change, session.runs), says)
+            return each_run(session, run_ids, getattr(session.runs, operation), says)
 
     return command
 
 
 cancel = _of_each_run(
-    WorkflowOperations.cancel,
+    "cancel",
     "asked {} to end",
     "Ask runs to end: their code meets CancelledError where it waits, and can clean up. An ended one is refused.",
 )
 terminate = _of_each_run(
-    WorkflowOperations.terminate,
+    "terminate",
     "terminated {}",
     "End runs at once: none of their code runs any more. An ended one is refused.",
 )
 pause = _of_each_run(
-    WorkflowOperations.pause,
+    "pause",
     "paused {}",
     """Let runs take no further step until they are resumed or canceled. An ended one is refused.
 
     Events are kept, and timers that come due meanwhile are seen when the run is resumed.
     """,
 )
-resume = _of_each_run(
-    WorkflowOperations.resume, "resumed {}", "Let paused runs go on. One that is not paused is refused."
-)
+resume = _of_each_run("resume", "resumed {}", "Let paused runs go on. One that is not paused is refused.")
 
 
 @click.command()
@@ -88,9 +84,9 @@ def restart(run_id: str, step: str | None, db: str | None, out: OutputOptions) -
     """
     chosen: int | str | None = int(step) if step is not None and step.isdecimal() else step
     with open_runs(db) as session:
-        again = session.write(session.runs.restart(run_id, step=chosen))
+        again = session.runs.restart(run_id, step=chosen)
         if out.is_data or out.fields is not None:
-            write_run(session, session.read(session.runs.get(again)), out)
+            write_run(session, session.runs.get(again), out)
         elif not out.is_none:
             click.echo(again)
 
@@ -98,13 +94,13 @@ def restart(run_id: str, step: str | None, db: str | None, out: OutputOptions) -
 # -- helpers
 
 
-def each_run(session: RunSession, run_ids: tuple[str, ...], change: Callable[[str], Work[bool]], says: str) -> int:
-    """Change run by run, each in a transaction; returns the exit code."""
+def each_run(session: AnyRunSession, run_ids: tuple[str, ...], change: Callable[[str], bool], says: str) -> int:
+    """Change run by run; returns the exit code."""
     codes = []
     for run_id in run_ids:
         try:
-            if not session.write(change(run_id)):
-                run = session.read(session.runs.get(run_id))
+            if not change(run_id):
+                run = session.runs.get(run_id)
                 is_open = not has_ended(run)
                 raise RunEnded(f"run {run.id} {f'is {run.state}' if is_open else f'has ended already ({run.state})'}")
         except EvertickError as error:
@@ -116,9 +112,9 @@ def each_run(session: RunSession, run_ids: tuple[str, ...], change: Callable[[st
     return Exit.PARTLY if failures and len(failures) < len(codes) else max(failures, default=Exit.OK)
 
 
-def _waits_for(session: RunSession, run_id: str, event: str) -> bool:
+def _waits_for(session: AnyRunSession, run_id: str, event: str) -> bool:
     """Whether a run's code waits for an event now, as far as its journal tells."""
-    steps = session.read(session.runs.history(run_id)).steps()
+    steps = session.runs.history(run_id).steps()
     return any(step.kind is CallKind.EVENT and step.name == event and step.ended_at is None for step in steps)
 
 

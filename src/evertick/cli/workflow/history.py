@@ -7,7 +7,6 @@ from typing import Final
 import click
 
 from evertick.api.workflows import RunHistory, RunStep, RunView
-from evertick.app.limits.waiting import pool_waits
 from evertick.app.workflows.operations import has_ended
 from evertick.base.ids import JobId
 from evertick.base.instants import Instant, from_datetime
@@ -20,7 +19,7 @@ from evertick.cli.core.output import OutputOptions, output_option, words_of
 from evertick.cli.core.watching import refreshed, watch_option
 from evertick.cli.dev.lines import error_line
 from evertick.cli.workflow.runs import words_of_run
-from evertick.cli.workflow.session import RunSession, open_runs
+from evertick.cli.workflow.session import AnyRunSession, open_runs
 from evertick.cli.workflow.timeline import Span, bars
 
 FIELDS: Final = ("step", "name", "kind", "outcome", "started_at", "duration")
@@ -45,8 +44,8 @@ def history(run_id: str, limit: int, db: str | None, out: OutputOptions) -> int:
         return refreshed(session.store, out, lambda: _write(session, run_id, limit, out))
 
 
-def _write(session: RunSession, run_id: str, limit: int, out: OutputOptions) -> None:
-    run, found = session.read(lambda tx: (session.runs.get(run_id)(tx), session.runs.history(run_id)(tx)))
+def _write(session: AnyRunSession, run_id: str, limit: int, out: OutputOptions) -> None:
+    run, found = session.runs.get(run_id), session.runs.history(run_id)
     if out.output == "json":
         out.write_json(found.to_json())
     elif out.output == "jsonl":
@@ -56,7 +55,7 @@ def _write(session: RunSession, run_id: str, limit: int, out: OutputOptions) -> 
         _draw(run, found, limit, out, session)
 
 
-def _draw(run: RunView, found: RunHistory, limit: int, out: OutputOptions, session: RunSession) -> None:
+def _draw(run: RunView, found: RunHistory, limit: int, out: OutputOptions, session: AnyRunSession) -> None:
     """Write the steps for people: with bars where columns are aligned."""
     steps = found.steps()
     last, fields = steps[-limit:], list(FIELDS)
@@ -76,13 +75,10 @@ def _draw(run: RunView, found: RunHistory, limit: int, out: OutputOptions, sessi
         click.echo("no steps" if has_ended(run) else "no steps yet", err=True)
 
 
-def _held(session: RunSession, steps: Sequence[RunStep]) -> dict[JobId, str]:
+def _held(session: AnyRunSession, steps: Sequence[RunStep]) -> Mapping[JobId, str]:
     """Why the jobs of steps wait that are due: their pool has no room."""
     ids = [step.job_id for step in steps if step.outcome == "running" and step.job_id is not None]
-    if not ids:
-        return {}
-    tenant = session.runs.tenant
-    return session.read(lambda tx: pool_waits(tx, tx.get_jobs(ids, tenant=tenant), session.now))
+    return session.held(ids) if ids else {}
 
 
 def _words(step: RunStep, run: RunView, held: Mapping[JobId, str]) -> dict[str, str]:

@@ -1,37 +1,31 @@
 """`evertick workflow list` and `get`."""
 
-import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import Final
 
 import click
 
 from evertick.api.workflows import RunView
-from evertick.app.functions_by_name import require_seen
 from evertick.app.paging import PAGE_MAX
 from evertick.app.workflows.choice import STATES, RunsWhere
-from evertick.base.instants import to_datetime
-from evertick.base.records.attributes import Value
+from evertick.base.instants import Instant
+from evertick.base.records.attributes import Value, from_word
 from evertick.base.records.jobs import JobError
-from evertick.cli.core.databases import chosen_tenant, data_options
+from evertick.cli.core.databases import data_options
 from evertick.cli.core.escaping import printable_lines
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import MomentWriter, OutputOptions, row_options, words_of
 from evertick.cli.core.watching import refreshed, watch_option
 from evertick.cli.dev.lines import error_line
-from evertick.cli.job.choosing import moment_of
-from evertick.cli.workflow.session import RunSession, open_runs, run_options
-from evertick.store.contract.store import Store
+from evertick.cli.job.choosing import moment_at
+from evertick.cli.workflow.session import AnyRunSession, open_runs, run_options
 
 LIST_FIELDS: Final = ("id", "key", "workflow", "state", "created_at", "wakes_at", "completed_at", "error")
 """The columns of the table unless --fields is given."""
 LIMIT_DEFAULT: Final = 50
 ATTRIBUTE_HELP: Final = 'Repeatable. 7 is a number, true and false are booleans, "7" in quotes is a text.'
-_INTEGER: Final = re.compile("-?(0|[1-9][0-9]*)")
 
 
 def attributes_of(words: Sequence[str]) -> dict[str, Value]:
@@ -41,12 +35,7 @@ def attributes_of(words: Sequence[str]) -> dict[str, Value]:
         name, equals, value = word.partition("=")
         if not equals or name in attributes:
             raise click.UsageError(f"--attribute takes NAME=VALUE, each name once, not {word!r}")
-        is_text = value not in ("true", "false") and not _INTEGER.fullmatch(value)
-        if is_text:
-            is_quoted = len(value) > 1 and value[0] == value[-1] == '"'
-            attributes[name] = value[1:-1] if is_quoted else value
-        else:
-            attributes[name] = json.loads(value)
+        attributes[name] = from_word(value)
     return attributes
 
 
@@ -63,15 +52,15 @@ class RunFilters:
     limit: int = flag("--limit", type=click.IntRange(1, PAGE_MAX), default=LIMIT_DEFAULT, show_default=True)
     cursor: str | None = flag("--cursor", metavar="ID", help="Go on after this run: where a page has ended.")
 
-    def where(self, store: Store) -> RunsWhere:
+    def where(self, now: Instant) -> RunsWhere:
         """The filters as `app.workflows.list` takes them. Raises InvalidSpec."""
         where: RunsWhere = {"prefix": self.prefix, "attributes": attributes_of(self.attributes)}
         if self.states:
             where["state"] = self.states
-        if (since := moment_of(store, self.since, "--since")) is not None:
-            where["started_from"] = to_datetime(since)
-        if (until := moment_of(store, self.until, "--until")) is not None:
-            where["started_until"] = to_datetime(until)
+        if (since := moment_at(now, self.since, "--since")) is not None:
+            where["started_from"] = since
+        if (until := moment_at(now, self.until, "--until")) is not None:
+            where["started_until"] = until
         return where
 
 
@@ -87,31 +76,30 @@ def list_runs(filters: RunFilters, db: str | None, out: OutputOptions) -> int:
         return refreshed(session.store, out, lambda: _write_list(session, filters, chosen, out))
 
 
-def _write_list(session: RunSession, filters: RunFilters, chosen: list[str], out: OutputOptions) -> None:
+def _write_list(session: AnyRunSession, filters: RunFilters, chosen: list[str], out: OutputOptions) -> None:
     runs, cursor = _found(session, filters)
     if not runs and filters.workflow is not None:
-        session.read(partial(require_seen, name=filters.workflow, tenant=chosen_tenant()))
+        session.require_known(filters.workflow)
     _write_runs(session, runs, chosen, out)
     if cursor is not None and filters.limit == LIMIT_DEFAULT and not out.is_none:
         click.echo(f"these are the newest {filters.limit}; there are more: --limit, or --cursor {cursor}", err=True)
 
 
-def _found(session: RunSession, filters: RunFilters) -> tuple[list[RunView], str | None]:
+def _found(session: AnyRunSession, filters: RunFilters) -> tuple[list[RunView], str | None]:
     """The runs that are listed, and where the next page begins.
 
     A page may hold few runs, or none, and go on all the same: then the following ones are read, too.
     """
-    where, runs, cursor = filters.where(session.store), list[RunView](), filters.cursor
+    where, runs, cursor = filters.where(session.now), list[RunView](), filters.cursor
     while True:
-        more = session.runs.list(filters.workflow, limit=filters.limit - len(runs), cursor=cursor, **where)
-        page = session.read(more)
+        page = session.runs.list(filters.workflow, limit=filters.limit - len(runs), cursor=cursor, **where)
         runs += page.runs
         cursor = page.cursor
         if cursor is None or len(runs) == filters.limit:
             return runs, cursor
 
 
-def _write_runs(session: RunSession, runs: Sequence[RunView], chosen: list[str], out: OutputOptions) -> None:
+def _write_runs(session: AnyRunSession, runs: Sequence[RunView], chosen: list[str], out: OutputOptions) -> None:
     moment = out.moments(session.now)
     out.write_rows([run.to_json() for run in runs], [words_of_run(run, moment) for run in runs], chosen)
     if not runs and out.tells_of_nothing:
@@ -124,7 +112,7 @@ def children(run_id: str, db: str | None, out: OutputOptions) -> None:
     """List the child workflows that a run has called, in the order of the calls."""
     chosen = out.columns(RunView.names(), LIST_FIELDS)
     with open_runs(db) as session:
-        _write_runs(session, session.read(session.runs.children(run_id)), chosen, out)
+        _write_runs(session, session.runs.children(run_id), chosen, out)
 
 
 @click.command("get")
@@ -132,10 +120,10 @@ def children(run_id: str, db: str | None, out: OutputOptions) -> None:
 def get_run(run_id: str, db: str | None, out: OutputOptions) -> None:
     """Show one run by its id or key: its state, its progress, its result or error."""
     with open_runs(db) as session:
-        write_run(session, session.read(session.runs.get(run_id)), out)
+        write_run(session, session.runs.get(run_id), out)
 
 
-def write_run(session: RunSession, run: RunView, out: OutputOptions) -> None:
+def write_run(session: AnyRunSession, run: RunView, out: OutputOptions) -> None:
     """Write one run; people see where its error was raised."""
     chosen = out.columns(RunView.names(), RunView.names())
     relative, exact = out.moments(session.now), OutputOptions(time_style="iso").moments(session.now)

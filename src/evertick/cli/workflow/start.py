@@ -5,6 +5,8 @@ app's worker.
 """
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,15 +17,16 @@ from evertick.app.functions.options import OnConflict
 from evertick.app.workflows.operations import has_ended
 from evertick.base.records.run_states import RunState
 from evertick.cli.core.change_waiter import ChangeWaiter
+from evertick.cli.core.connections import chosen_server
 from evertick.cli.core.databases import chosen_tenant, data_options
 from evertick.cli.core.escaping import printable
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions, row_options
-from evertick.cli.run import CallFlags, encoded, given_arguments, opened
+from evertick.cli.run import CallFlags, encoded, given_arguments, opened, unread
 from evertick.cli.schedule.flags import window
 from evertick.cli.workflow.runs import ATTRIBUTE_HELP, attributes_of, write_run
-from evertick.cli.workflow.session import RunSession, open_runs, run_options, session_on
+from evertick.cli.workflow.session import AnyRunSession, open_runs, run_options, session_on
 
 if TYPE_CHECKING:
     from evertick.app.app import App
@@ -53,17 +56,16 @@ class StartFlags(CallFlags):
 def start(workflow: str, how: StartFlags, out: OutputOptions) -> int:
     """Start a run of WORKFLOW (module.function) and print its id; its app's worker runs it.
 
-    Arguments are NAME=VALUE, as for `evertick run`. With --wait: 0 if the run succeeded, 1 if it failed or was
-    canceled, 8 if it did not end in time.
+    Arguments are NAME=VALUE, as for `evertick run`; on a server, a value that reads as JSON is JSON, any other is text.
+    With --wait: 0 if the run succeeded, 1 if it failed or was canceled, 8 if it did not end in time.
     """
     if how.timeout is not None and not how.wait:
         raise click.UsageError("--timeout limits --wait")
     limit_s, given = _seconds(how.timeout), given_arguments(how.json_words, how.json_file)
     out.columns(RunView.names(), ())
-    with opened(workflow, how.app_file, how.db) as (app, store):
-        session = session_on(store)
-        there = _run_with_the_key(session, how)
-        run_id = _start(app, workflow, given, how)
+    with _opened(workflow, given, how) as (session, begin):
+        there = None if how.key is None else session.with_key(how.key)
+        run_id = begin()
         if run_id == there:
             click.echo(f"note: run {run_id} has this id and has not ended; no other one was started", err=True)
         if how.wait:
@@ -72,7 +74,7 @@ def start(workflow: str, how: StartFlags, out: OutputOptions) -> int:
             return _wait(session, run_id, limit_s, out)
         _say_if_alone(session)
         if out.is_data or out.fields is not None:
-            write_run(session, session.read(session.runs.get(run_id)), out)
+            write_run(session, session.runs.get(run_id), out)
         elif not out.is_none:
             click.echo(run_id)
         return Exit.OK
@@ -95,6 +97,19 @@ def wait(run_id: str, timeout: str | None, db: str | None, out: OutputOptions) -
 # -- helpers
 
 
+@contextmanager
+def _opened(workflow: str, given: dict[str, Any], how: StartFlags) -> Iterator[tuple[AnyRunSession, Callable[[], str]]]:
+    """Where the run is to be, and what starts it: the app on its database, or the server that was named."""
+    if chosen_server(how.db) is None:
+        with opened(workflow, how.app_file, how.db) as (app, store):
+            yield session_on(store), lambda: _start(app, workflow, given, how)
+        return
+    with open_runs(how.db) as session:
+        attributes = attributes_of(how.attributes)
+        runs: Any = session.runs.using(key=how.key, on_conflict=how.on_conflict, attributes=attributes)
+        yield session, lambda: runs.start(workflow, **given, **unread(given, how.words))
+
+
 def _start(app: "App", workflow: str, given: dict[str, Any], how: StartFlags) -> str:
     function = app.functions.resolve(workflow)
     args, kwargs = function.decode_args(encoded(function, given, how.words))
@@ -103,29 +118,21 @@ def _start(app: "App", workflow: str, given: dict[str, Any], how: StartFlags) ->
     return workflows.start(function, *args, **kwargs)  # type: ignore[arg-type]  # it refuses what is no workflow
 
 
-def _run_with_the_key(session: RunSession, how: StartFlags) -> str | None:
-    """The run that has the wanted id already, and has not ended."""
-    if how.key is None:
-        return None
-    key = how.key
-    return session.read(lambda transaction: transaction.find_unfinished_key(key, tenant=chosen_tenant()))
-
-
 def _seconds(timeout: str | None) -> float:
     """How long to wait. Raises InvalidSpec."""
     return float("inf") if timeout is None else window(timeout).total_seconds()
 
 
-def _wait(session: RunSession, run_id: str, limit_s: float, out: OutputOptions) -> int:
+def _wait(session: AnyRunSession, run_id: str, limit_s: float, out: OutputOptions) -> int:
     """Wait for the end of a run and write it; returns the exit code."""
     deadline = time.monotonic() + limit_s
-    run = session.read(session.runs.get(run_id))
+    run = session.runs.get(run_id)
     if not has_ended(run):
         _say_if_alone(session)
     with ChangeWaiter(session.store) as news:
         while not has_ended(run) and (left := deadline - time.monotonic()) > 0:
             news.wait(min(LOOK_EVERY_S, left))
-            run = session.read(session.runs.get(run.id))
+            run = session.runs.get(run.id)
     write_run(session, run, out)
     if not has_ended(run):
         click.echo("the time is over; the run has not ended yet", err=True)
@@ -133,7 +140,7 @@ def _wait(session: RunSession, run_id: str, limit_s: float, out: OutputOptions) 
     return Exit.OK if run.state is RunState.SUCCESS else Exit.FAILED
 
 
-def _say_if_alone(session: RunSession) -> None:
-    if not session.read(lambda transaction: transaction.workers_alive(session.now)):
+def _say_if_alone(session: AnyRunSession) -> None:
+    if session.has_no_worker():
         words = "no worker runs on this database; the run goes on when `evertick dev` or `evertick worker` is started"
         click.echo(f"note: {printable(words)}", err=True)

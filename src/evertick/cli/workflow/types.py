@@ -7,10 +7,10 @@ import click
 from evertick.api.workflows import WorkflowTypeView
 from evertick.app.transacting import Work
 from evertick.app.workflows.types import TypeOperations
-from evertick.cli.core.databases import db_option
+from evertick.cli.core.databases import db_option, open_database
 from evertick.cli.core.lazy import LazyGroup
 from evertick.cli.core.output import OutputOptions, row_options, words_of
-from evertick.cli.workflow.session import open_runs
+from evertick.cli.workflow.session import session_on
 
 FIELDS = WorkflowTypeView.names()
 
@@ -27,8 +27,9 @@ def types() -> None:
 def list_types(deleted: bool, db: str | None, out: OutputOptions) -> None:
     """List the workflows of live workers, and those that were given a status."""
     chosen = out.columns(FIELDS, FIELDS)
-    with open_runs(db) as session:
-        found = session.read(TypeOperations(session.runs.job_builder).list(deleted=deleted))
+    with open_database(db) as store:
+        session = session_on(store)
+        found = session.read(TypeOperations(session.operations.job_builder).list(deleted=deleted))
         moment = out.moments(session.now)
     out.write_rows([view.to_json() for view in found], [words_of(view, moment) for view in found], chosen)
     if not found and out.tells_of_nothing:
@@ -44,9 +45,10 @@ def _add(operation: Callable[[TypeOperations, str], Work[WorkflowTypeView]], wor
     @row_options
     def command(name: str, db: str | None, out: OutputOptions) -> None:
         chosen = out.columns(FIELDS, FIELDS)
-        with open_runs(db) as session:
+        with open_database(db) as store:
+            session = session_on(store)
             do = session.read if operation is TypeOperations.get else session.write
-            view = do(operation(TypeOperations(session.runs.job_builder), name))
+            view = do(operation(TypeOperations(session.operations.job_builder), name))
             moment = out.moments(session.now)
         out.write_one(view.to_json(), words_of(view, moment), chosen)
 

@@ -12,6 +12,7 @@ from evertick.app.functions.options import OnConflict
 from evertick.app.workflows.operations import has_ended
 from evertick.base.errors import Misuse, WorkflowFailed
 from evertick.base.records.access import Scope
+from evertick.base.records.attributes import from_word
 from evertick.server.bodies import Arguments, Body, Named, Scheduled
 from evertick.server.callers import Called, Key, fleet_routes, reply, tenant_routes
 
@@ -61,7 +62,10 @@ class RunsAsked(Body):
     prefix: str | None = None
     started_from: AwareDatetime | None = None
     started_until: AwareDatetime | None = None
-    attribute: list[str] = Field(default_factory=list, description="`name=value`, as text; may be repeated.")
+    attribute: list[str] = Field(
+        default_factory=list,
+        description='`name=value`; 7 is a number, true a boolean, "7" in quotes a text. May be repeated.',
+    )
     limit: int = Field(100, ge=1, le=1_000)
     cursor: str | None = Field(None, max_length=1_000)
 
@@ -92,7 +96,7 @@ async def list_runs(caller: Called, asked: Annotated[RunsAsked, Query()]) -> Res
     where: dict[str, Any] = {"state": asked.state} if asked.state else {}
     if asked.attribute:
         pairs = [each.partition("=") for each in asked.attribute]
-        where["attributes"] = {name: value for name, _, value in pairs}
+        where["attributes"] = {name: from_word(value) for name, _, value in pairs}
     for name in ("prefix", "started_from", "started_until"):
         if (value := getattr(asked, name)) is not None:
             where[name] = value
