@@ -13,6 +13,7 @@ COMMANDS = {
     "bench_schedules --schedules 100 --due 20 --seconds 1 --store ram --database sqlite": "raw limit",
     "bench_fairness --jobs 500 --samples 2 --store ram": "times",
     "bench_steps --runs 5 --turns 1 --store ram": "that sleep",
+    "bench_http_lists --part 0.001 --runs 1 --store ram": "status of all",
     "flatness.run --part 0.0001 --only lists --store ram": "occurrences",
 }
 

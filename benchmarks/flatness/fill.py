@@ -36,6 +36,8 @@ class Sizes(NamedTuple):
         return Sizes(*(max(100, round(size * part)) for size in self))
 
 
+TABLES: Final = ("jobs", "history", "job_counts", "schedules", "occurrences", "workflow_runs", "audit_log")
+"""What is filled."""
 _SERIES: Final = {
     "sqlite": "(with recursive r (n) as (select {low} union all select n + 1 from r where n < {high} - 1) "
     "select n from r) as series",
@@ -53,10 +55,10 @@ select {id}, {tenant}, 'mutation', {name}, '{{"n":1}}', 'pending', {due}, {due},
        'waiting', {due}, 7
   from {series}
 """
-_FINISHED: Final = """
+FINISHED: Final = """
 insert into history (id, tenant, kind, name, state, requested_at, due_at, created_at, started_at, completed_at, attempt,
                      failures, crashes, worker_id, parent_id, key, schedule_id, priority, stop, args, result, error)
-select {id}, 'default', 'mutation', 'bench.f' || (n % {functions}),
+select {id}, 'default', '{kind}', {name},
        case when n % 100 = 7 then 'failed' when n % 100 = 8 then 'canceled' else 'success' end, {at}, {at}, {at}, {at},
        {at} + 5, 1, 0, 0, 'worker_1',
        case when n % 10 = 0 then 'job_parent_' || (n % 1000) end,
@@ -66,7 +68,7 @@ select {id}, 'default', 'mutation', 'bench.f' || (n % {functions}),
                                   || '", "message": "no such user", "traceback": "in bench.py"}}' end
   from {series}
 """
-_COUNTS: Final = """
+COUNTS: Final = """
 insert into job_counts (tenant, name, unfinished, success, failed, canceled)
 select tenant, name, sum(unfinished), sum(success), sum(failed), sum(canceled)
   from (select tenant, name, count(*) as unfinished, 0 as success, 0 as failed, 0 as canceled
@@ -78,7 +80,7 @@ select tenant, name, sum(unfinished), sum(success), sum(failed), sum(canceled)
  group by tenant, name
 """
 _SETTLE: Final = (
-    "vacuum analyze {place}.jobs", "vacuum analyze {place}.history", "vacuum analyze {place}.job_counts", "checkpoint",
+    *(f"vacuum analyze {{place}}.{table}" for table in TABLES), "checkpoint",
 )  # fmt: skip
 
 
@@ -94,19 +96,25 @@ def fill(store: Store, sizes: Sizes) -> None:
         "at": f"{now - RETAINED_MS} + 1000 + n / 100", "queue": queue, "name": f"'bench.f' || (n % {FUNCTIONS})",
         "tenant": "'default'", "due": now + 365 * DAY_MS,
     }  # fmt: skip
-    ended = {"at": f"{now - RETAINED_MS} + cast(n as bigint) * {RETAINED_MS - 60_000} / {sizes.finished}"}
-    _write(store, _PENDING, pending, sizes.tenants)
-    _write(store, _PENDING, later, sizes.waiting)
-    _write(store, _FINISHED, ended, sizes.finished)
-    _run(store, _COUNTS)
-    if store.dialect == "postgres":
-        settle(store)
-    else:
-        _run(store, "analyze")
+    ended = finished(now, sizes.finished, kind="mutation", name=f"'bench.f' || (n % {FUNCTIONS})")
+    write(store, _PENDING, pending, sizes.tenants)
+    write(store, _PENDING, later, sizes.waiting)
+    write(store, FINISHED, ended, sizes.finished)
+    run(store, COUNTS)
+    settle(store)
+
+
+def finished(now: int, count: int, *, kind: str, name: str) -> dict[str, Any]:
+    """The words of `FINISHED`: jobs that ended one after the other in the last week."""
+    at = f"{now - RETAINED_MS} + cast(n as bigint) * {RETAINED_MS - 60_000} / {count}"
+    return {"at": at, "kind": kind, "name": name, "needle": NEEDLE}
 
 
 def settle(store: Store) -> None:
-    """Let PostgreSQL do at once what it would do in the background."""
+    """Let the database do at once what it would do in the background."""
+    if store.dialect == "sqlite":
+        run(store, "analyze")
+        return
     import psycopg
 
     with psycopg.connect(store.url, autocommit=True) as connection:
@@ -114,15 +122,17 @@ def settle(store: Store) -> None:
             connection.execute(statement.format(place=USUAL_PLACES["postgres"]).encode())
 
 
-def _write(store: Store, statement: str, words: dict[str, Any], number: int) -> None:
+def write(store: Store, statement: str, words: dict[str, Any], number: int) -> None:
+    """Write so many rows by a statement with `{series}`, and `{id}` if the words say `at` when it is made."""
     for low in range(0, number, PAGE):
         series = _SERIES[store.dialect].format(low=low, high=min(number, low + PAGE))
-        made = _ID[store.dialect].format(at=words["at"])
-        fixed = {"functions": FUNCTIONS, "needle": NEEDLE}
-        _run(store, statement.format(id=made, series=series, **fixed, **words))
+        made = _ID[store.dialect].format(at=words.get("at"))
+        run(store, statement.format(id=made, series=series, **words))
 
 
-def _run(store: Store, statement: str) -> None:
+def run(store: Store, statement: str) -> None:
+    """Run a statement in a transaction of its own."""
+
     def work(transaction: Transaction) -> None:
         if store.dialect == "postgres":
             transaction.connection.execute("set local statement_timeout = 0")

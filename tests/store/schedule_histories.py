@@ -7,7 +7,7 @@ from evertick.base.ids import DEFAULT_TENANT, JobId, ScheduleId, TenantId, Worke
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import JOB_ERROR, JobError, JobState
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, RunReport, ScheduleFilter
-from evertick.rules.schedules.fates import Origin, Reason
+from evertick.rules.schedules.fates import FATE_OF, Origin, Reason
 from evertick.rules.schedules.policies import Overlap
 from evertick.rules.schedules.state import Occurrence, OccurrenceKey, Run, ScheduleState, Stop, new_state
 from evertick.store.records.schedule import STATE, Schedule
@@ -17,7 +17,6 @@ from tests.store.schedule_rows import line, occurrence, report, schedule
 
 TENANTS: Final = (DEFAULT_TENANT, TenantId("other"))
 SCHEDULES: Final = tuple(map(ScheduleId, ("s1", "s2", "S1", "s_%", "ß")))
-FATES: Final = ("started", "buffered", "buffered", "skipped", "missed")
 FED: Final = 2 * ["insert_schedule", "record_occurrences", "record_occurrences", "report_runs", "cancel_job"]
 """What others feed on, so it is drawn more often."""
 SELDOM: Final = 2 * ["held_jobs", "holders_without_row", "document_indexes", "workers_alive"]
@@ -118,7 +117,8 @@ class ScheduleDraws:
         return (list(rows.values()),), {}
 
     def _new_occurrence(self) -> OccurrenceRow:
-        fate = self._pick(FATES)
+        reason = self._pick((Reason.ON_TIME, Reason.BEHIND_RUN, Reason.STOPPING_RUN, Reason.OVERLAP, Reason.RUNS_FULL))
+        fate = FATE_OF[reason].value
         job_id = JobId(f"job_{self._random.randint(1, 40):028x}") if fate == "started" else None
         return occurrence(
             self._random.randint(1, 12),
@@ -127,7 +127,7 @@ class ScheduleDraws:
             origin=self._pick(("schedule", "schedule", "trigger")),
             request=self._pick(("", "r")),
             fate=fate,
-            reason=self._pick(("on_time", "overlap")),
+            reason=reason.value,
             decided_at=self._moment(),
             job_id=job_id,
             started_at=None if job_id is None else self._moment(),

@@ -78,7 +78,7 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "edge_lines desc": (LINES, {"logs_stored"}),
     "list_lines_of_jobs desc": (LINES | {"jobs": json.dumps([job_id(1), job_id(2)])}, {"logs_pkey"}),
     "job_family": ({"id": job_id(1), "tenant": "default", "limit": 100}, {"history_by_parent", "jobs_by_parent"}),
-    "pulse": ({"tenant": "default"}, {"schedule_history_newest", "schedules_next", "logs_stored"}),
+    "pulse": ({"tenant": "default"}, {"schedule_history_newest", "schedules_by_next", "logs_stored"}),
     "list_attempts": ({"id": job_id(1)}, {"attempts_pkey", "history_pkey", "jobs_pkey"}),
     "list_logs": ({"id": job_id(1)}, {"logs_pkey"}),
     "find_unfinished_key": ({"tenant": "default", "key": "k"}, {"jobs_key"}),

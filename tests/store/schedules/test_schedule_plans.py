@@ -38,12 +38,24 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "delete_schedule": ({"tenant": "default", "id": "due00001"}, {"schedules_pkey"}),
     "list_schedules_by_id": (LISTED | {"tenant": "default", "after_id": "due00010"}, {"schedules_pkey"}),
     "list_schedules_by_next": (
+        LISTED | {"tenant": "default", "after_next": at(-100)},
+        {"schedules_by_next", "schedules_pkey"},
+    ),
+    "list_schedules_at_next": (
         LISTED | {"tenant": "default", "after_id": "due00010", "after_next": at(-100)},
-        {"schedules_next"},
+        {"schedules_by_next", "schedules_pkey"},
     ),
     "get_occurrence": (ONE | {"nominal_at": at(60_000), "origin": "schedule", "request": ""}, {"occurrences_pkey"}),
-    "list_occurrences_asc": (LEDGER | {"after_nominal": at(60_000)}, {"occurrences_by_time"}),
-    "list_occurrences_desc": (LEDGER | {"after_nominal": at(600_000)}, {"occurrences_by_time"}),
+    "list_occurrences_asc": (LEDGER | {"after_nominal": at(60_000)}, {"occurrences_in_order"}),
+    "list_occurrences_desc": (LEDGER | {"after_nominal": at(600_000)}, {"occurrences_in_order"}),
+    "list_occurrences_by_reason_asc": (
+        LEDGER | {"reason": "overlap", "after_nominal": at(60_000)},
+        {"occurrences_by_reason"},
+    ),
+    "list_occurrences_by_reason_desc": (
+        LEDGER | {"reason": "overlap", "after_nominal": at(600_000)},
+        {"occurrences_by_reason"},
+    ),
     "list_occurrences_of_asc": (LEDGER | ONE | {"after_nominal": at(60_000)}, {"occurrences_pkey"}),
     "list_occurrences_of_desc": (LEDGER | ONE | {"after_nominal": at(600_000)}, {"occurrences_pkey"}),
     "prune_occurrences": ({"before": at(120_000), "limit": 10}, {"occurrences_decided", "occurrences_pkey"}),
@@ -64,10 +76,12 @@ POSTGRES: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "delete_run_reports": ({"rows": '[{"job_id":"j"}]'}, {"run_reports_pkey"}),
 }
 MAY_SORT: Final = (
-    "run_reports_of", "open_occurrences", "named_open_occurrences", "list_occurrences_asc", "list_occurrences_desc",
-    "prune_occurrences",
+    "run_reports_of", "open_occurrences", "named_open_occurrences", "prune_occurrences",
+    "list_schedules_at_next", "list_schedules_by_next", "list_occurrences_asc", "list_occurrences_desc",
+    "list_occurrences_by_reason_asc", "list_occurrences_by_reason_desc",
 )  # fmt: skip
-"""The reports of a page have one order and their schedules another; times of one moment are put in order by id."""
+"""The reports of a page have one order and their schedules another; the rows of a page are put in order again, and so
+are the occurrences of one schedule and one moment."""
 
 
 def fill(store: Store) -> None:
@@ -122,7 +136,9 @@ def test_sqlite_reads_schedules_from_an_index(sqlite_store: Store, name: str) ->
     lines = [row[3] for row in rows]
     reads = [text for text in lines if text.startswith(("SEARCH", "SCAN"))]
     scans = [text for text in reads if text.startswith("SCAN") and "INDEX" not in text]
-    assert all(text.startswith(("SCAN json_each", "SCAN r", "SCAN value", "SCAN k")) for text in scans), lines
+    assert all(text.startswith(("SCAN json_each", "SCAN r", "SCAN value", "SCAN k", "SCAN page")) for text in scans), (
+        lines
+    )
     for index in indexes:
         named = ("PRIMARY KEY", "COVERING INDEX") if index.endswith("_pkey") else (index,)
         assert any(name in text for text in reads for name in named), lines

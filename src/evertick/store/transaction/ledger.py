@@ -2,12 +2,15 @@
 
 import json
 from collections.abc import Sequence
+from heapq import merge
+from itertools import islice
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, RunReport
+from evertick.rules.schedules.fates import FATE_OF
 from evertick.rules.schedules.state import OccurrenceKey
 from evertick.store.contract.notifications import Notification
 from evertick.store.transaction.driver import Driver, Row
@@ -56,22 +59,24 @@ class SqlLedger(Driver):
         after: OccurrenceRow | None = None,
         newest_first: bool = False,
     ) -> list[OccurrenceRow]:
-        edge = NEVER if newest_first else -NEVER
-        params = {
+        params = _position(where, after, newest_first) | {
             "tenant": where.tenant,
             "schedule_id": where.schedule_id,
             "start": -NEVER if where.start is None else where.start,
             "end": NEVER if where.end is None else where.end,
             "fates": f",{','.join(where.fates)}," if where.fates else None,
             "reason": where.reason,
-            "after_nominal": edge if after is None else after.nominal_at,
-            "after_schedule": "" if after is None else after.schedule_id,
-            "after_origin": "" if after is None else after.origin,
-            "after_request": "" if after is None else after.request,
             "limit": limit,
         }
-        scope = "list_occurrences" if where.schedule_id is None else "list_occurrences_of"
-        rows = self._fetch(f"{scope}_{'desc' if newest_first else 'asc'}", params)
+        order = "desc" if newest_first else "asc"
+        if where.schedule_id is not None:
+            rows = self._fetch(f"list_occurrences_of_{order}", params)
+        elif where.reason is None and not where.fates:
+            rows = self._fetch(f"list_occurrences_{order}", params)
+        else:
+            by_reason = f"list_occurrences_by_reason_{order}"
+            pages = [self._fetch(by_reason, params | {"reason": reason}) for reason in _reasons(where)]
+            rows = list(islice(merge(*pages, key=_place, reverse=newest_first), limit))
         return [_occurrence(row) for row in rows]
 
     def prune_occurrences(self, *, before: Instant, limit: int) -> int:
@@ -98,3 +103,25 @@ class SqlLedger(Driver):
 
 def _occurrence(row: Row) -> OccurrenceRow:
     return OccurrenceRow(*row)
+
+
+def _position(where: OccurrenceFilter, after: OccurrenceRow | None, newest_first: bool) -> dict[str, Any]:
+    """Beyond which row of the ledger a page begins: the one given, or before the first of the times asked for."""
+    first, last = -NEVER if where.start is None else where.start, NEVER if where.end is None else where.end
+    place: tuple[int, str, str, str] = (last if newest_first else first, "", "", "")
+    if after is not None:
+        given = (after.nominal_at, after.schedule_id, after.origin, after.request)
+        place = min(given, place) if newest_first else max(given, place)
+    return dict(zip(("after_nominal", "after_schedule", "after_origin", "after_request"), place, strict=True))
+
+
+def _reasons(where: OccurrenceFilter) -> list[str]:
+    """The reasons that rows with the chosen fates can have."""
+    if where.reason is not None:
+        return [where.reason]
+    return [reason for reason, fate in FATE_OF.items() if fate in where.fates]
+
+
+def _place(row: Row) -> tuple[Any, ...]:
+    """Where a row stands in the order of the ledger."""
+    return row[2], row[1], row[3], row[4]

@@ -95,10 +95,14 @@ class SqlSchedules(SqlOpenOccurrences):
             "after_id": schedule_id,
             "limit": limit,
         }
-        if by_next:
-            rows = self._fetch("list_schedules_by_next", params | {"after_next": NEVER if next_at is None else next_at})
-        else:
+        if not by_next:
             rows = self._fetch("list_schedules_by_id", params)
+            return [_schedule(row) for row in rows]
+        params["after_next"] = NEVER if next_at is None else next_at
+        # Many may be due at one time, so what is left of it is asked for by itself.
+        rows = self._fetch("list_schedules_at_next", params) if schedule_id else []
+        if len(rows) < limit:
+            rows = [*rows, *self._fetch("list_schedules_by_next", params | {"limit": limit - len(rows)})]
         return [_schedule(row) for row in rows]
 
     def add_history(self, row: HistoryRow) -> None:

@@ -7,13 +7,15 @@ written `:name`; PostgreSQL's driver wants `%(name)s`, so they are turned into t
 A list is one file for both directions, `<name> asc` and `<name> desc`; and where `{by}` stands in it, for each column
 that an index begins with, `<name> by name asc`, and for the index of runs, `<name> of runs asc`. `{id}` is the last
 column of such an index. On PostgreSQL that is an expression: it would otherwise often read the primary key backwards
-and hope to meet what a list wants. `{narrowed}` is the text of `_narrowed.sql`, the filters that all lists share,
-and other parts are shared in the same way (`_SHARED`). `{running}` is the table of jobs, read by what runs.
+and hope to meet what a list wants; `{schedule_id}` likewise. `{narrowed}` is the text of `_narrowed.sql`, the filters
+that all lists share, and other parts are shared in the same way (`_SHARED`). `{running}` is the table of jobs, read by
+what runs.
 
 Small differences between the databases are words in braces: `in {list :ids}` and `in {numbers :ids}` are the members of
 a JSON list, `{each :names}` is a table with the one column `each` of them, `{has text :part}` asks whether a text has a
-part, which is in small letters, `{for update}` locks rows (SQLite has one writer: nothing to lock), `{indexed by name}`
-tells SQLite which index to read. `tenants_with` stands for one statement for each kind of rows that tenants can have.
+part, which is in small letters (with `exactly`: as it is), `{for update}` locks rows (SQLite has one writer: nothing to
+lock), `{indexed by name}` tells SQLite which index to read. `tenants_with` stands for one statement for each kind of
+rows that tenants can have.
 """
 
 import re
@@ -33,12 +35,14 @@ can be cut here, which works also where PostgreSQL cannot decode it."""
 _OWN: Final = {
     "sqlite": {
         "{id}": "id",
+        "{schedule_id}": "schedule_id",
         "{running}": "jobs indexed by jobs_running",
         "{says}": "instr(lower(replace(substr(error, instr(error, '{0}') + {3}, instr(error || '{2}', '{2}') - "
         "instr(error, '{0}') - {3}), '{1}', ': ')), :error) > 0".format(*_HEAD, len(_HEAD[0])),
     },
     "postgres": {
         "{id}": "(id || '')",
+        "{schedule_id}": "(schedule_id || '')",
         "{running}": "jobs",
         "{says}": "position(:error in lower(replace(split_part(split_part(error, '{2}', 1), '{0}', 2), '{1}', ': ') "
         'collate "C")) > 0'.format(*_HEAD),
@@ -52,6 +56,7 @@ _WORDS: Final = {
         (re.compile(r"\{(?:list|numbers) (:\w+)\}"), r"(select value from json_each(\1))"),
         (re.compile(r"\{each (:\w+)\}"), r"(select value as each from json_each(\1))"),
         (re.compile(r"\{has (\w+) (:\w+)\}"), r"instr(lower(\1), \2) > 0"),
+        (re.compile(r"\{has exactly (\w+) (:\w+)\}"), r"instr(\1, \2) > 0"),
         (re.compile(r"\{for update[^}]*\}"), ""),
         (re.compile(r"\{(indexed by \w+)\}"), r"\1"),
     ),
@@ -60,6 +65,7 @@ _WORDS: Final = {
         (re.compile(r"\bin \{numbers (:\w+)\}"), r"= any (array(select json_array_elements_text(\1::json)::bigint))"),
         (re.compile(r"\{each (:\w+)\}"), r"(select value as each from json_array_elements_text(\1::json))"),
         (re.compile(r"\{has (\w+) (:\w+)\}"), r"""position(\2 in lower(\1 collate "C")) > 0"""),
+        (re.compile(r"\{has exactly (\w+) (:\w+)\}"), r"position(\2 in \1) > 0"),
         (re.compile(r"\{(for update[^}]*)\}"), r"\1"),
         (re.compile(r"\{indexed by \w+\}"), ""),
     ),

@@ -6,7 +6,7 @@ select tenant, id, kind, spec, target, function, state, status, note, memo, seen
    and (cast(:kind as text) is null or kind = :kind)
    and (cast(:status as text) is null or status = :status)
    and (cast(:function as text) is null or function = :function)
-   and (cast(:id_contains as text) is null or replace(id, :id_contains, '') <> id)
+   and (cast(:id_contains as text) is null or {has exactly id :id_contains})
    and (cast(:next_before as bigint) is null or next_at < :next_before)
  order by id
  limit :limit

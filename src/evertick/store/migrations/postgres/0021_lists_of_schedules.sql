@@ -1,0 +1,16 @@
+-- Lists of schedules by their next time with any filter, and of the ledger by time and by reason, from an index alone.
+-- oldest code: 17
+
+-- afterwards:
+
+-- In the order of the list, with what its filters ask.
+create index concurrently if not exists schedules_by_next on schedules (
+    tenant, coalesce(next_at, 9223372036854775807), id, next_at, kind, status, function
+);
+drop index concurrently if exists schedules_next;
+-- The expression keeps these two from being read where the primary key is meant.
+create index concurrently if not exists occurrences_in_order on occurrences (tenant, nominal_at, (schedule_id || ''));
+drop index concurrently if exists occurrences_by_time;
+create index concurrently if not exists occurrences_by_reason on occurrences (
+    tenant, reason, nominal_at, (schedule_id || '')
+);
