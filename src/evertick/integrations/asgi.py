@@ -1,20 +1,35 @@
-"""ASGI: Evertick for as long as a web application of FastAPI, Starlette or Litestar lives.
+"""ASGI: Evertick inside a web application of FastAPI, Starlette or Litestar, for as long as that lives.
 
     api = FastAPI(lifespan=lifespan(app))                  # schedules; its database is open
     api = FastAPI(lifespan=lifespan(app, worker=True))     # runs the jobs as well
     api = Litestar([...], lifespan=[lifespan(app)])
 
 The server begins the lifespan before the first request and ends it at SIGTERM or Ctrl-C, after the last one.
+
+`router` is the HTTP API of `evertick serve`, to be mounted there:
+
+    api.mount("/jobs", router(app, tokens=True))           # for programs, with tokens of the API
+    api.mount("/jobs", router(app, authorize=who))         # for those who have logged in to the application
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from evertick.app.app import App
 from evertick.base.errors import Misuse
+from evertick.base.ids import tenant_named
+from evertick.base.instants import Instant
+from evertick.base.records.access import AccessToken, Scope
 
-__all__ = ["lifespan"]
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from evertick.server.application import Server
+
+__all__ = ["Identity", "lifespan", "router"]
 
 Lifespan = Callable[[Any], AbstractAsyncContextManager[Any]]
 """What frameworks take: a function of the web application that returns an asynchronous context manager."""
@@ -67,3 +82,89 @@ def lifespan(app: App, *, worker: bool = False, pools: Iterable[str] = (), aroun
             yield state
 
     return whole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Who sends a request, and what it may do.
+
+    `name` is shown as `user <name>` in the audit log and in the histories of schedules. `tenant` is whose data is
+    reached; None means that of all tenants, and what belongs to none, such as pools. `scope` is read, operate, edit or
+    admin; each may do what those before it may.
+
+    Raises Misuse for another scope or a name that is not printable text of 1 to 200 characters, InvalidTenant.
+    """
+
+    name: str
+    tenant: str | None
+    scope: Scope | str = Scope.READ
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.isprintable() or not 1 <= len(self.name.strip()) <= 200:
+            raise Misuse(f"the name of an identity is printable text of 1 to 200 characters, not {self.name!r}")
+        if self.scope not in list(Scope):
+            raise Misuse(f"{self.scope!r} is no scope; there are {', '.join(Scope)}")
+        if self.tenant is not None:
+            tenant_named(self.tenant)
+
+
+Authorize = Callable[["Request"], Identity | Awaitable[Identity | None] | None]
+"""A function of the application that says who sends a request; None is for who may not."""
+
+
+def router(
+    app: App, *, tokens: bool = False, authorize: Authorize | None = None, hosts: Iterable[str] = ()
+) -> "Server":
+    """The HTTP API of an app, as an ASGI application to be mounted in another one at any path.
+
+        def who(request: Request) -> Identity | None:
+            user = request.session.get("user")
+            return None if user is None else Identity(name=user, tenant="default", scope="operate")
+
+        api.mount("/jobs", router(app, authorize=who))     # GET /jobs/api/v1/tenants/default/jobs
+
+    With `tokens=True` callers send tokens of `app.tokens`, as to `evertick serve`. `authorize` says who sends a request
+    by means of the application's own login; it gets the request without its body, as the application's middleware has
+    left it (its session, its user), and runs in a thread unless it is `async def`. With both, it is asked about
+    requests without a valid token. Only `/health` and `/ready` are open to everybody. One of both has to be given.
+
+    Requests of web pages of other sites are refused, because a browser adds its user's cookies to them: their `Origin`
+    has to be the `Host` that they are sent to. Behind a proxy that changes the `Host`, or for pages at other addresses,
+    list in `hosts` all names that either may have, without ports; others are refused then.
+
+    The app's database has to be open; `lifespan` does that, with the jobs run by this process or not.
+
+    Raises Misuse with neither tokens nor authorize, or if FastAPI is missing.
+    """
+    if not tokens and authorize is None:
+        raise Misuse("router(app) would let everybody in; give tokens=True, or authorize= with your own login, or both")
+    if authorize is not None and not callable(authorize):
+        raise Misuse(f"authorize= is a function of a request, not {authorize!r}")
+    names = (hosts,) if isinstance(hosts, str) else tuple(hosts)
+    try:
+        from starlette.concurrency import run_in_threadpool
+
+        from evertick.server.application import Server
+        from evertick.server.limits import Limits
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in ("fastapi", "starlette"):
+            raise
+        raise Misuse("the HTTP API needs FastAPI: pip install 'evertick[server]'") from None
+
+    async def known(request: "Request") -> AccessToken | None:
+        assert authorize is not None  # noqa: S101  # it is given to the server only if there is one
+        asked = type(request)(request.scope)  # without the body, which is read later
+        if inspect.iscoroutinefunction(authorize):
+            found = await authorize(asked)
+        else:
+            found = await run_in_threadpool(authorize, asked)
+            if inspect.isawaitable(found):
+                found = await found
+        if found is None:
+            return None
+        if not isinstance(found, Identity):
+            raise TypeError(f"authorize= returns an Identity or None, not {type(found).__name__}")
+        tenant = None if found.tenant is None else tenant_named(found.tenant)
+        return AccessToken("", tenant, f"user {found.name}", Scope(found.scope), "", Instant(0), "")
+
+    return Server(app, limits=Limits(hosts=names), asks_tokens=tokens, authorize=None if authorize is None else known)

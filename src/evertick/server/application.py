@@ -12,7 +12,7 @@ from evertick._version import __version__
 from evertick.app.app import App
 from evertick.base.ids import TenantId, WorkerId
 from evertick.base.records.history import Pulse
-from evertick.server.callers import check_scopes
+from evertick.server.callers import Authorize, check_scopes
 from evertick.server.description import described
 from evertick.server.hints import Hints
 from evertick.server.limits import Guard, Limits
@@ -36,8 +36,11 @@ ROUTES: Final = (
 
 
 class Server:
-    """An ASGI application: `uvicorn.run(Server(app))`. `asks_tokens` False is for one that only its own user reaches.
-    `worker` returns the id of the worker in the same process, without which the server is not ready.
+    """An ASGI application: `uvicorn.run(Server(app))`.
+
+    Callers have tokens, or with `authorize` whatever makes it return what they may do. Without either (`asks_tokens`
+    False) everybody may do everything: that is for a server that only its own user reaches. `worker` returns the id of
+    the worker in the same process, without which the server is not ready.
 
     Raises RuntimeError if a route declares no scope.
     """
@@ -48,6 +51,7 @@ class Server:
         *,
         limits: Limits | None = None,
         asks_tokens: bool = True,
+        authorize: Authorize | None = None,
         worker: Callable[[], WorkerId | None] | None = None,
     ) -> None:
         limits = limits or Limits()
@@ -68,6 +72,7 @@ class Server:
         self.api.state.evertick = app
         self.api.state.limits = limits
         self.api.state.asks_tokens = asks_tokens
+        self.api.state.authorize = authorize
         self.api.state.tasks = tasks
         self.api.state.worker = worker
         self.hints = self.api.state.hints = Hints(partial(pulses_of, app))

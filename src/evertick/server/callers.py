@@ -5,7 +5,7 @@ reaches that tenant's routes alone: what others have looks to it like what does 
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Protocol, TypeVar
 
@@ -39,6 +39,8 @@ PUBLIC: Final = "none"
 """What stands there for a route without a token: it tells nothing but whether the server is there."""
 LOCAL: Final = AccessToken("", None, "local", Scope.ADMIN, "", Instant(0), "")
 """The caller of a server that asks for no tokens."""
+Authorize = Callable[[Request], Awaitable[AccessToken | None]]
+"""What finds out who sends a request without a token; the id of what it returns is empty."""
 
 
 class ServedApp(Protocol):
@@ -68,7 +70,7 @@ class Caller:
     @property
     def actor(self) -> str:
         """As histories show the caller."""
-        return f"token {self.token.name}" if self.token.id else "local"
+        return f"token {self.token.name}" if self.token.id else self.token.name
 
     @property
     def access(self) -> AsyncAccess:
@@ -222,18 +224,23 @@ async def caller_of(request: Request, scope: Scope) -> Caller:
 
 async def _token(request: Request) -> AccessToken:
     app: ServedApp = request.app.state.evertick
-    if not request.app.state.asks_tokens:
+    asks_tokens = request.app.state.asks_tokens
+    authorize: Authorize | None = request.app.state.authorize
+    if not asks_tokens and authorize is None:
         return LOCAL
     scheme, _, text = request.headers.get("authorization", "").partition(" ")
     now = app.environment.clock.now()
     token = None
-    if scheme.lower() == "bearer":
+    if asks_tokens and scheme.lower() == "bearer":
         token = await app.environment.executors.view(verified(text.strip(), now))
+    if token is None and authorize is not None and (known := await authorize(request)) is not None:
+        return known
     if token is None:
         # Only these are counted: behind a proxy, those with a token may come from the same address.
         if wait_s := request.app.state.limits.failures.wait_s(client_of(request.scope)):
             raise Problem(429, "too_many_requests", f"too many requests without a valid token; wait {wait_s:.0f} s")
-        raise Problem(401, "not_authenticated", "send a valid token: Authorization: Bearer evt_...")
+        wanted = "send a valid token: Authorization: Bearer evt_..." if asks_tokens else "log in first"
+        raise Problem(401, "not_authenticated", wanted)
     if token.last_used_at is None or now - token.last_used_at >= MINUTE_MS:
         used = token.id
         task = asyncio.create_task(_note_use(app, used, now))

@@ -58,7 +58,10 @@ class Rate:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a server accepts. `hosts` are the names under which it is called; none means any."""
+    """What a server accepts. `hosts` are the names under which it is called; none means any.
+
+    Requests of web pages are accepted from these names, or without any from the one that the request itself is sent to.
+    """
 
     hosts: Iterable[str] = LOOPBACK
     body_bytes_max: int = BODY_BYTES_MAX
@@ -91,7 +94,7 @@ class Guard:
             return
         request_id = f"req_{secrets.token_hex(8)}"
         scope["state"] = {**scope.get("state", {}), "request_id": request_id}
-        scope["path"] = _path(scope)
+        scope["path"], scope["root_path"] = _path(scope)
         headers = {name.lower(): value for name, value in scope["headers"]}
 
         async def reply(message: Message) -> None:
@@ -112,8 +115,7 @@ class Guard:
         host = _PORT.sub("", headers.get(b"host", b"").decode("latin-1")).lower()
         if self._hosts and host not in self._hosts:
             return Refusal(421, "wrong_host", "this server is not called so; see --allow-host")
-        origin = headers.get(b"origin", b"").decode("latin-1").partition("://")[2]
-        if self._hosts and origin and _PORT.sub("", origin).lower() not in self._hosts:
+        if b"origin" in headers and not self._is_own(headers[b"origin"], headers.get(b"host", b"")):
             return Refusal(403, "foreign_origin", "requests from pages of other sites are refused")
         length = headers.get(b"content-length", b"0")
         if not length.isdigit():
@@ -128,6 +130,13 @@ class Guard:
         if wait_s:
             return Refusal(429, "too_many_requests", f"more than {REQUESTS_PER_SECOND:,} requests a second", wait_s)
         return None
+
+    def _is_own(self, origin: bytes, host: bytes) -> bool:
+        """Whether a page that sends a request is one of this server; `null`, which hides where it is from, is not."""
+        name = origin.decode("latin-1").partition("://")[2].lower()
+        if not self._hosts:
+            return bool(name) and name == host.decode("latin-1").lower()
+        return _PORT.sub("", name) in self._hosts
 
     def _counted(self, receive: Receive) -> Receive:
         size = 0
@@ -152,13 +161,26 @@ def client_of(scope: Scope) -> str:
     return client[0] if client else ""
 
 
-def _path(scope: Scope) -> str:
-    """The path with its parts decoded, so that `%2F` inside of an id does not part it."""
-    raw = scope.get("raw_path")
+def _path(scope: Scope) -> tuple[str, str]:
+    """The path with its parts decoded, so that `%2F` inside of an id does not part it; and the prefix it begins with.
+
+    The prefix is where the server is mounted. ASGI wants it in the path and in `root_path`. Litestar removes it from
+    the path without a word, and adds a slash to its end; FastAPI does not put its own `root_path` into the path.
+    """
+    path, prefix, raw = str(scope["path"]), str(scope.get("root_path", "")), scope.get("raw_path")
     if raw is None:
-        return str(scope["path"])
-    parts = raw.partition(b"?")[0].decode("latin-1").split("/")
-    return "/".join(unquote(part, errors="replace").replace("/", SLASH) for part in parts)
+        return path, prefix
+    parts = [unquote(part, errors="replace") for part in raw.partition(b"?")[0].decode("latin-1").split("/")]
+    whole, kept = "/".join(parts), "/".join(part.replace("/", SLASH) for part in parts)  # equally long
+    if whole != path:
+        below = path.rstrip("/")
+        if not whole.endswith(below):
+            return path, prefix  # another path was put in its place
+        prefix += whole[: len(whole) - len(below)]
+    elif not path.startswith(prefix):
+        outer = str(scope.get("app_root_path", ""))
+        whole, kept = outer + whole, outer + kept
+    return whole[: len(prefix)] + kept[len(prefix) :], prefix
 
 
 async def _send(send: Send, refusal: Refusal, request_id: str) -> None:

@@ -47,4 +47,5 @@ async def metrics(request: Request, caller: Called) -> Response:
 @routes.at("GET", "/openapi.json", Scope.READ, returns=dict[str, object])
 async def openapi(request: Request, caller: Called) -> Response:
     """The description of this API, as OpenAPI 3.1."""
-    return reply(request.app.openapi())
+    prefix = request.scope.get("root_path", "")
+    return reply(request.app.openapi() | ({"servers": [{"url": prefix}]} if prefix else {}))

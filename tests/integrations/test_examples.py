@@ -1,0 +1,35 @@
+"""Examples that show one integration each: their own tests, run as they stand, outside of this project."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.programs import environment
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+TESTS = {"with-fastapi": 5, "with-litestar": 3, "with-pytest": 6}
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("name", TESTS)
+def test_the_tests_of_an_example(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / name
+    shutil.copytree(EXAMPLES / name, folder, ignore=shutil.ignore_patterns("__pycache__", "*.db*"))
+
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"], cwd=folder,
+        env=environment(), capture_output=True, text=True, timeout=240, check=False,
+    )  # fmt: skip
+
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert f"{TESTS[name]} passed" in ran.stdout
+
+
+def test_every_example_is_tried() -> None:
+    """By this file, by test_django.py, or by tests of its own in another folder."""
+    elsewhere = {"chat", "shop", "with-django"}
+
+    assert {folder.name for folder in EXAMPLES.iterdir() if folder.is_dir()} == TESTS.keys() | elsewhere
