@@ -24,6 +24,23 @@ SEED_CREATE = (
 )  # fmt: skip
 
 
+SEED_LINES = (
+    ("config", "set", "version", "next"),
+    SEED_CREATE,
+    ("schedule", "describe", "--sid", "my-schedule-id"),
+    ("schedule", "toggle", "--sid", "my-schedule-id", "--pause", "--reason", "paused because the database is down"),
+    ("schedule", "toggle", "--sid", "my-schedule-id", "--unpause", "--reason", "the database is back up"),
+    ("schedule", "trigger", "--sid", "my-schedule-id"),
+    ("schedule", "trigger", "--sid", "my-schedule-id", "--overlap-policy", "AllowAll"),
+    ("schedule", "backfill", "--sid", "my-schedule-id", "--overlap-policy", "BufferAll",
+     "--start-time", "2022-05-01T00:00:00Z", "--end-time", "2022-05-31T23:59:59Z"),
+    ("schedule", "list"),
+    ("schedule", "update", "--sid", "my-schedule-id", "--interval", "6h", "--type", "MyWorkflowType"),
+    ("schedule", "delete", "--sid", "my-schedule-id"),
+)  # fmt: skip
+"""Lines of other schedulers' command lines."""
+
+
 @dataclass(frozen=True)
 class Ended:
     """A command that ended."""

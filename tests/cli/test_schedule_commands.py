@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from evertick import ActionCtx, App, MutationCtx
-from tests.cli.desk import SEED_CREATE, Command, work_off, work_until
+from tests.cli.desk import SEED_CREATE, SEED_LINES, Command, work_off, work_until
 
 
 @pytest.fixture(autouse=True)
@@ -49,22 +49,7 @@ def made(command: Command, name: str, *words: str) -> None:
 
 
 def test_every_line_that_people_bring_along_works_unchanged(shop: App, command: Command) -> None:
-    lines = [
-        ("config", "set", "version", "next"),
-        SEED_CREATE,
-        ("schedule", "describe", "--sid", "my-schedule-id"),
-        ("schedule", "toggle", "--sid", "my-schedule-id", "--pause", "--reason", "paused because the database is down"),
-        ("schedule", "toggle", "--sid", "my-schedule-id", "--unpause", "--reason", "the database is back up"),
-        ("schedule", "trigger", "--sid", "my-schedule-id"),
-        ("schedule", "trigger", "--sid", "my-schedule-id", "--overlap-policy", "AllowAll"),
-        ("schedule", "backfill", "--sid", "my-schedule-id", "--overlap-policy", "BufferAll",
-         "--start-time", "2022-05-01T00:00:00Z", "--end-time", "2022-05-31T23:59:59Z"),
-        ("schedule", "list"),
-        ("schedule", "update", "--sid", "my-schedule-id", "--interval", "6h", "--type", "MyWorkflowType"),
-        ("schedule", "delete", "--sid", "my-schedule-id"),
-    ]  # fmt: skip
-
-    assert [command(*line).code for line in lines] == [0] * len(lines)
+    assert [command(*line).code for line in SEED_LINES] == [0] * len(SEED_LINES)
     history = command("schedule", "history", "my-schedule-id", "--fields", "actor,action,detail").out.splitlines()
     assert [line.split("\t")[:2] for line in history] == [
         ["cli:ada", action]

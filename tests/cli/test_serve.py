@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.cli.desk import SEED_LINES, Command
 from tests.cli.programs import Program, Start, evertick
 
 pytestmark = pytest.mark.processes
@@ -55,6 +56,32 @@ def test_it_serves_runs_jobs_and_ends_cleanly(folder: Path, start: Start) -> Non
     server.send(signal.SIGTERM)
     assert server.end() == 0
     assert "Traceback" not in server.text
+
+
+def test_lines_of_other_schedulers_work_against_a_server(
+    folder: Path, start: Start, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are unchanged: a profile in the environment says where they go."""
+    with (folder / "app.py").open("a") as file:
+        file.write('\n\n@app.action(name="MyWorkflowType")\nasync def my_workflow(ctx) -> None: ...\n')
+    server = start("serve", "--port", "0")
+    url, [secret] = address_of(server), re.findall(r"evt_\w+", server.text)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
+    (folder / "config" / "evertick").mkdir(parents=True)
+    (folder / "config" / "evertick" / "profiles.toml").write_text(f'[seed]\nurl = "{url}"\n')
+    monkeypatch.setenv("EVERTICK_TOKEN", secret)
+    monkeypatch.setenv("EVERTICK_PROFILE", "seed")
+
+    ends = [command(*line) for line in SEED_LINES]
+
+    assert [done.code for done in ends] == [0] * len(SEED_LINES), [done.err for done in ends]
+    database = ("--db", "sqlite:///.evertick/chat.db")
+    history = command("schedule", "history", "my-schedule-id", "-o", "json", *database).json
+    assert [line["action"] for line in history] == [
+        "deleted", "updated", "backfilled", "triggered", "triggered", "resumed", "paused", "created",
+    ]  # fmt: skip
+    assert {line["actor"] for line in history} == {"token first start"}
+    assert command("schedule", "history", "my-schedule-id", "-o", "json").json == history
 
 
 def test_the_first_token_is_shown_on_the_first_start_alone(folder: Path, start: Start) -> None:
