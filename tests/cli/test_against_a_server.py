@@ -11,7 +11,7 @@ from tests.server.serving import serving
 
 __all__ = ["ids"]
 
-STARTS: Final = {"workflow start"}
+STARTS: Final = {"workflow start", "run"}
 """What needs no app here, so that it is wrong in another way."""
 LOCAL: Final = {"init", "version", "completion", "api"}
 """Commands about no data, and the one that is for servers alone."""
@@ -207,3 +207,25 @@ def test_a_workflow_is_started_and_looked_at(ids: dict[str, str], url: str, comm
     assert ended("start", "shop.flow", "no=1").code == 2
     assert ended("start", "shop.bill").code == 2
     assert ended("start", "shop.old").code == 5
+    assert ended("start", "shop.flow", "--app", "app.py").err.startswith("error: --app needs the database")
+
+
+def test_a_function_is_called_or_scheduled(ids: dict[str, str], url: str, command: Command) -> None:
+    def ended(*words: str) -> Ended:
+        return command("run", *words, "--url", url)
+
+    assert ended("shop.bill", "fails=false").out == "null\n"
+    raised = ended("shop.bill", "fails=true")
+    assert (raised.code, raised.out) == (1, "")
+    assert raised.err == "error: shop.bill raised ValueError: no card\n"
+    first, second = (ended("shop.bill", "--idempotency-key", "k") for _ in range(2))
+    assert first.code == second.code == 0
+    assert ended("shop.bill", "fails=true", "--idempotency-key", "k").code == 5
+    job_id = ended("shop.bill", "--after", "1h", "--key", "j").out.strip()
+    assert command("job", "get", job_id, "-o", "json").json["key"] == "j"
+    moved = ended("shop.bill", "--at", "tomorrow", "-o", "json").json
+    assert moved["due_at"].endswith("T00:00:00Z")
+    assert ended("shop.none").code == 3
+    assert ended("shop.bill", "no=1").code == 2
+    assert ended("shop.bill", "--traceback").code == 2
+    assert ended("shop.bill", "--app", "app.py").code == 2

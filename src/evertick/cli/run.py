@@ -1,7 +1,7 @@
 """`evertick run`: call a function from the terminal, or schedule it. Works beside a running `evertick dev`.
 
 The function's module says where the app is: `app.send` lives in `app.py` of the current folder. The function runs in
-this process, on the app's database; what it schedules is run by the app's worker.
+this process, on the app's database; what it schedules is run by the app's worker. On a server, the server calls it.
 """
 
 import json
@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from evertick.base.errors import EvertickError, Misuse
-from evertick.base.instants import SECOND_MS, to_iso
-from evertick.cli.core.connections import refuse_server
-from evertick.cli.core.databases import chosen_tenant, data_options, require_file
+from evertick.base.clock import SystemClock
+from evertick.base.errors import EvertickError, FunctionFailed, Misuse
+from evertick.base.instants import SECOND_MS, Instant, from_datetime, to_iso
+from evertick.cli.core.connections import Server, chosen_server, open_client
+from evertick.cli.core.databases import chosen_tenant, data_options, named_tenant, require_file
 from evertick.cli.core.escaping import finite, json_text, printable, printable_lines, reason
 from evertick.cli.core.exits import FunctionRaised
 from evertick.cli.core.flags import flag, flags, shared
@@ -97,10 +98,15 @@ class RunFlags(CallFlags):
 def run(function: str, flags: RunFlags) -> None:
     """Call FUNCTION (module.function) and print what it returns as JSON; with --after or --at, schedule it.
 
-    Arguments are NAME=VALUE; a value is read as JSON where that fits the function's signature, else as text.
+    Arguments are NAME=VALUE; a value is read as JSON where that fits the function's signature, else as text; on a
+    server, as JSON if it reads as JSON.
     """
     flags.check()
     given = given_arguments(flags.json_words, flags.json_file)
+    server = chosen_server(flags.db)
+    if server is not None:
+        _on_server(server, function, {**given, **unread(given, flags.words)}, flags)
+        return
     with opened(function, flags.app_file, flags.db) as (app, _):
         resolved = app.functions.resolve(function)
         call = resolved.decode_args(encoded(resolved, given, flags.words))
@@ -118,7 +124,6 @@ def run(function: str, flags: RunFlags) -> None:
 @contextmanager
 def opened(function: str, app_file: str | None, db: str | None) -> Iterator[tuple["App", Store]]:
     """The app that a function is of, open on the database that was named, or else on its own. Raises Misuse."""
-    refuse_server(db)
     if db is not None:
         require_file(db)  # a name that was mistyped makes no database; only the app's own is made here
     app = load_app(parse_target(app_file or home_of(function))).app
@@ -215,9 +220,12 @@ def _schedule(app: "App", function: "Function[..., Any]", call: Call, flags: Run
         scheduler = scheduler.using(key=flags.key)
     if flags.after is not None:
         return scheduler.run_after(parse_milliseconds(flags.after) / 1000, function, *args, **kwargs)
-    now = app.environment.clock.now() // SECOND_MS
-    moment = datetime.fromtimestamp(parse_when(flags.at or "", zone_named("UTC"), "--at", now), UTC)
-    return scheduler.run_at(moment, function, *args, **kwargs)
+    return scheduler.run_at(_moment(flags.at or "", app.environment.clock.now()), function, *args, **kwargs)
+
+
+def _moment(text: str, now: Instant) -> datetime:
+    """The time that --at names. Raises InvalidSpec."""
+    return datetime.fromtimestamp(parse_when(text, zone_named("UTC"), "--at", now // SECOND_MS), UTC)
 
 
 def _call(app: "App", function: "Function[..., Any]", call: Call, flags: RunFlags) -> Any:
@@ -239,15 +247,47 @@ def _call(app: "App", function: "Function[..., Any]", call: Call, flags: RunFlag
         raise FunctionRaised(f"{function.name} raised {type(error).__name__}: {error}{where}") from error
 
 
+def _on_server(server: Server, function: str, args: dict[str, Any], flags: RunFlags) -> None:
+    """Call a function on a server, or schedule it there. Raises FunctionRaised if it raises."""
+    refuse_app(flags.app_file)
+    if flags.show_traceback:
+        raise click.UsageError("--traceback needs the database: a server keeps to itself where its code raised")
+    with open_client(server, named_tenant()) as opened:
+        client: Any = opened  # functions are known by their names alone, so their types are not
+        if flags.is_scheduled:
+            scheduler = client.scheduler if flags.key is None else client.scheduler.using(key=flags.key)
+            if flags.after is not None:
+                job_id = scheduler.run_after(parse_milliseconds(flags.after) / 1000, function, **args)
+            else:
+                job_id = scheduler.run_at(_moment(flags.at or "", SystemClock().now()), function, **args)
+            due_at = None if flags.output is None else to_iso(from_datetime(client.jobs.get(job_id).due_at))
+            _write_job(job_id, due_at, flags.output)
+            return
+        key = flags.idempotency_key
+        try:
+            value = client.call(function, **args) if key is None else client.call_once(key, function, **args)
+        except FunctionFailed as error:
+            raise FunctionRaised(f"{function} raised {error}") from error
+    if flags.output != "none":
+        click.echo(json_text(value, indent=2))
+
+
+def refuse_app(app_file: str | None) -> None:
+    """Raise UsageError if an app was named beside a server."""
+    if app_file is not None:
+        raise click.UsageError("--app needs the database: a server has the app's code itself")
+
+
 def _print_job(app: "App", job_id: str, output: str | None) -> None:
-    if output == "none":
-        return
-    if output is None:
-        click.echo(job_id)
-        return
     from evertick.base.ids import JobId
 
     store = app.environment.store
     job = store.read(lambda transaction: transaction.get_job(JobId(job_id), tenant=chosen_tenant()))
-    due_at = None if job is None else to_iso(job.due_at)
-    click.echo(json_text({"job_id": job_id, "due_at": due_at}, indent=2))
+    _write_job(job_id, None if job is None else to_iso(job.due_at), output)
+
+
+def _write_job(job_id: str, due_at: str | None, output: str | None) -> None:
+    if output is None:
+        click.echo(job_id)
+    elif output != "none":
+        click.echo(json_text({"job_id": job_id, "due_at": due_at}, indent=2))

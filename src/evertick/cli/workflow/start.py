@@ -23,7 +23,7 @@ from evertick.cli.core.escaping import printable
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions, row_options
-from evertick.cli.run import CallFlags, encoded, given_arguments, opened, unread
+from evertick.cli.run import CallFlags, encoded, given_arguments, opened, refuse_app, unread
 from evertick.cli.schedule.flags import window
 from evertick.cli.workflow.runs import ATTRIBUTE_HELP, attributes_of, write_run
 from evertick.cli.workflow.session import AnyRunSession, open_runs, run_options, session_on
@@ -104,6 +104,7 @@ def _opened(workflow: str, given: dict[str, Any], how: StartFlags) -> Iterator[t
         with opened(workflow, how.app_file, how.db) as (app, store):
             yield session_on(store), lambda: _start(app, workflow, given, how)
         return
+    refuse_app(how.app_file)
     with open_runs(how.db) as session:
         attributes = attributes_of(how.attributes)
         runs: Any = session.runs.using(key=how.key, on_conflict=how.on_conflict, attributes=attributes)
