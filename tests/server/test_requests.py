@@ -5,7 +5,8 @@ import logging
 
 import pytest
 
-from evertick.base.errors import DatabaseUnavailable
+from evertick import ActionCtx
+from evertick.base.errors import DatabaseUnavailable, WriteConflict
 from evertick.server.limits import Limits, Rate
 from evertick.server.routes import fleet
 from tests.app.conftest import OpenApp
@@ -178,3 +179,90 @@ def test_many_requests_at_once_are_served(http: Http) -> None:
 
     assert set(asyncio.run(all_of_them())) == {200}
     assert http.ok("POST", f"{HOME}/functions/shop.count/call", json={}) == 50
+
+
+def test_an_action_that_has_begun_never_looks_as_if_nothing_was_done(open_app: OpenApp) -> None:
+    """A client would send the call again after `database_unavailable`, and the action would run twice."""
+    app = shop_on(open_app)
+
+    @app.action(name="shop.charge")
+    async def charge(ctx: ActionCtx, how: str) -> None:
+        errors = {"db": DatabaseUnavailable, "conflict": WriteConflict, "time": TimeoutError}
+        raise errors.get(how, asyncio.CancelledError)("after the charge")
+
+    http = http_of(app)
+    for how in ("db", "conflict", "time", "cancel"):
+        found = http.problem(422, "POST", f"{HOME}/functions/shop.charge/call", json={"args": {"how": how}})
+        assert found["code"] == "function_failed"
+    assert http.problem(422, "POST", f"{HOME}/functions/shop.charge/call", json={})["code"] == "invalid_arguments"
+
+
+def test_only_an_admin_gives_internal_functions_other_arguments(http: Http) -> None:
+    app = http.app
+    app.schedules.create("s", when="0 9 * * *", do=app.functions.resolve("shop.secret"))
+    job_id = app.scheduler.run_after(3_600, "shop.secret")
+    app.jobs.cancel(job_id)
+    editor, operator = http.by("edit", tenant="default"), http.by("operate", tenant="default")
+    trigger, retry = f"{HOME}/schedules/s/trigger", f"{HOME}/jobs/{job_id}/retry"
+
+    for path in (trigger, retry):
+        assert editor.problem(404, "POST", path, json={"args": {}})["code"] == "function_not_found"
+        assert operator.problem(403, "POST", path, json={"args": {}})["code"] == "not_allowed"
+    operator.ok("POST", trigger)
+    http.ok("POST", retry, json={"args": {}})
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "content"),
+    [
+        (403, {"Origin": "null"}, b"{}"),
+        (403, {"Origin": "localhost"}, b"{}"),
+        (400, {"Content-Length": "2", "Transfer-Encoding": "chunked"}, b"{}"),
+        (400, {"Content-Length": "9" * 5_000}, b"{}"),
+    ],
+)
+def test_odd_heads_are_refused(http: Http, status: int, headers: dict[str, str], content: bytes) -> None:
+    http.problem(status, "POST", CALL, content=content, headers=JSON | headers)
+
+
+def test_odd_moments_and_versions_are_refused(http: Http) -> None:
+    for at in ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"):
+        http.problem(422, "POST", f"{HOME}/schedules/preview", json={"when": "0 9 * * *", "start": at, "end": at})
+    http.problem(412, "DELETE", f"{HOME}/schedules/none", headers={"If-Match": "9" * 5_000})
+
+
+def test_a_body_has_its_time(http: Http, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evertick.server.limits.BODY_S", 0.05)
+
+    async def slow():
+        yield b"{"
+        await asyncio.sleep(30)
+
+    assert http.problem(408, "POST", CALL, content=slow(), headers=JSON)["code"] == "request_timeout"
+
+
+def test_behind_a_proxy_the_last_address_counts(open_app: OpenApp) -> None:
+    http = http_of(shop_on(open_app), Limits(behind_proxy=True, failures=Rate(2, 3_600.0)))
+    stranger = Http(http.app, http.server, None)
+
+    for n, status in enumerate((401, 401, 429)):
+        stranger.problem(status, "GET", f"{HOME}/jobs", headers={"X-Forwarded-For": f"9.9.9.{n}, 203.0.113.7"})
+    stranger.problem(401, "GET", f"{HOME}/jobs", headers={"X-Forwarded-For": "203.0.113.7, 203.0.113.8"})
+
+
+def test_a_page_of_jobs_ends_when_it_is_large(http: Http, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evertick.app.paging.PAGE_CHARS_MAX", 10_000)
+    monkeypatch.setattr("evertick.app.paging.AT_ONCE", 2)
+    for _ in range(7):
+        http.app.scheduler.run_after(3_600, "shop.order", item="x" * 4_000)
+    for newest_first in (False, True):
+        sizes, ids, cursor = [], [], None
+        while True:
+            params = {"newest_first": newest_first} | ({} if cursor is None else {"cursor": cursor})
+            page = http.ok("GET", f"{HOME}/jobs", params=params)
+            sizes.append(len(page["jobs"]))
+            ids += [job["id"] for job in page["jobs"]]
+            if (cursor := page["cursor"]) is None:
+                break
+        assert sizes == [4, 3]
+        assert ids == sorted(set(ids), reverse=newest_first)

@@ -12,6 +12,10 @@ from evertick.store.records.schedule import Schedule
 
 PAGE_MAX: Final = 1_000
 """Rows of a page."""
+PAGE_CHARS_MAX: Final = 16_000_000
+"""Characters of arguments and results after which a page of jobs ends: a job may have a megabyte of each."""
+AT_ONCE: Final = 50
+"""Jobs that are read with all they carry in one statement."""
 TENANTS_MAX: Final = 1_000
 """Tenants that are looked at together."""
 
@@ -55,10 +59,17 @@ def page_of_jobs(
     """A page of the jobs that `where` chooses, with all that they carry, by id; and where the next one begins.
 
     With filters that no index serves, a page looks through a few thousand jobs, so it may hold few of them, or none.
+    And it ends when their arguments and results have PAGE_CHARS_MAX characters.
     """
     found = transaction.look_for_jobs(where, limit=limit, after=after, newest_first=newest_first)
-    jobs = transaction.get_jobs([job.id for job in found.jobs], tenant=where.tenant)
-    return jobs[::-1] if newest_first else jobs, found.after
+    ids, jobs, chars = [job.id for job in found.jobs], [], 0
+    for begin in range(0, len(ids), AT_ONCE):
+        part = transaction.get_jobs(ids[begin : begin + AT_ONCE], tenant=where.tenant)
+        jobs += part[::-1] if newest_first else part
+        chars += sum(len(job.args) + len(job.result or "") for job in part)
+        if chars > PAGE_CHARS_MAX and begin + AT_ONCE < len(ids):
+            return jobs, ids[begin + AT_ONCE - 1]
+    return jobs, found.after
 
 
 def job_pages(

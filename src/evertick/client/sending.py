@@ -7,14 +7,13 @@ shows, that nothing was done of.
 import asyncio
 import json
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass
 from time import sleep
 from typing import Any, Final, TypeVar
 
 import httpx2
 
-from evertick.base.errors import DatabaseUnavailable, OutcomeUnknown, Unavailable
+from evertick.base.errors import DatabaseUnavailable, EvertickError, OutcomeUnknown, Unavailable
 from evertick.client.calls import Call, error_of
 
 T = TypeVar("T")
@@ -34,10 +33,22 @@ class Policy:
     timeout_s: float
     retries: int
 
-    def waits(self) -> Iterator[float]:
+    def waits(self) -> "_Waits":
         """The waits before the next tries."""
-        for number in range(self.retries):
-            yield FIRST_WAIT_S * 2**number * (0.5 + random.random())
+        return _Waits([FIRST_WAIT_S * 2**number * (0.5 + random.random()) for number in range(self.retries)])
+
+
+@dataclass(slots=True)
+class _Waits:
+    """The waits that are left."""
+
+    left_s: list[float]
+    in_doubt: bool = False
+    """Whether an earlier try may have done what was asked."""
+
+    def next(self) -> float | None:
+        """The next wait; None if no further try is allowed."""
+        return self.left_s.pop(0) if self.left_s else None
 
 
 class Blocking:
@@ -53,7 +64,7 @@ class Blocking:
         while True:
             try:
                 reply = self._http.request(call.method, call.path, **_options(call, self._policy))
-            except httpx2.TransportError as error:
+            except httpx2.RequestError as error:
                 pause = _after_failure(call, error, waits)
             else:
                 found = _result(call, reply, waits)
@@ -76,7 +87,7 @@ class Awaited:
         while True:
             try:
                 reply = await self._http.request(call.method, call.path, **_options(call, self._policy))
-            except httpx2.TransportError as error:
+            except httpx2.RequestError as error:
                 pause = _after_failure(call, error, waits)
             else:
                 found = _result(call, reply, waits)
@@ -111,36 +122,50 @@ def _word(value: Any) -> str:
     return json.dumps(value) if isinstance(value, bool) else str(value)
 
 
-def _after_failure(call: Call[Any], error: httpx2.TransportError, waits: Iterator[float]) -> float:
+def _after_failure(call: Call[Any], error: httpx2.RequestError, waits: _Waits) -> float:
     """How long to wait before the next try. Raises DatabaseUnavailable, or OutcomeUnknown if it may have happened."""
     was_not_sent = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
-    pause = next(waits, None) if call.is_safe or was_not_sent else None
+    pause = waits.next() if call.is_safe or was_not_sent else None
     if pause is not None:
+        waits.in_doubt = waits.in_doubt or not was_not_sent
         return pause
     words = f"{call.method} {call.path}: {type(error).__name__}: {error}"
-    if call.is_safe or was_not_sent:
+    if call.method == "GET" or (was_not_sent and not waits.in_doubt):
         raise DatabaseUnavailable(f"the server does not reply: {words}") from error
     raise OutcomeUnknown(f"the connection broke, so it may have happened or not: {words}") from error
 
 
-def _result(call: Call[T], reply: httpx2.Response, waits: Iterator[float]) -> T | _Again:
+def _result(call: Call[T], reply: httpx2.Response, waits: _Waits) -> T | _Again:
     if reply.is_success:
-        return call.read(_content(reply))
+        return _read(call, reply)
     try:
         problem = reply.json()
     except ValueError:
         problem = {}
     if not isinstance(problem, dict) or "code" not in problem:  # of something between here and the server
         words = f"{call.method} {call.path}: status {reply.status_code} without a problem; is this an Evertick server?"
-        if call.is_safe and reply.status_code >= 500 and (pause := next(waits, None)) is not None:
+        if call.is_safe and reply.status_code >= 500 and (pause := waits.next()) is not None:
             return _Again(pause)
+        if call.method != "GET" and reply.status_code in (500, 502, 504):
+            raise OutcomeUnknown(f"it may have happened or not: {words}")
         raise Unavailable(words) if reply.status_code >= 500 else error_of(reply.status_code, {"detail": words})
     code = str(problem["code"])
     if code in NOT_DONE or (call.is_safe and reply.status_code >= 500 and code != "not_installed"):
-        pause = next(waits, None)
+        pause = waits.next()
         if pause is not None:
             return _Again(max(pause, _retry_after(reply)))
     raise error_of(reply.status_code, problem)
+
+
+def _read(call: Call[T], reply: httpx2.Response) -> T:
+    """The result of a call. Raises Unavailable, or OutcomeUnknown after a change, for what is no reply of a server."""
+    try:
+        return call.read(_content(reply))
+    except EvertickError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        words = f"{call.method} {call.path}: this is not what an Evertick server replies ({type(error).__name__})"
+        raise (Unavailable if call.method == "GET" else OutcomeUnknown)(words) from error
 
 
 def _content(reply: httpx2.Response) -> Any:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Final
 
 from fastapi import Request
@@ -79,6 +79,19 @@ Duration = Annotated[
 ]
 """Seconds, or text such as `1h30m`."""
 
+
+def _in_range(at: datetime) -> datetime:
+    """A moment whose UTC can be told, too."""
+    try:
+        at.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("a moment is in the years 1 to 9999, in UTC, too") from None
+    return at
+
+
+Time = Annotated[AwareDatetime, AfterValidator(_in_range)]
+"""A moment, RFC 3339 with a zone."""
+
 Named = Annotated[str, AfterValidator(lambda text: text.replace(SLASH, "/"))]
 """A part of the path: an id or a name. A slash in it is written `%2F`."""
 
@@ -115,5 +128,5 @@ class Counted(Body):
 class Span(Body):
     """From `start` to `end`, both included."""
 
-    start: AwareDatetime
-    end: AwareDatetime
+    start: Time
+    end: Time

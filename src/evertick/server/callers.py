@@ -29,7 +29,8 @@ from evertick.base.instants import MINUTE_MS, Instant
 from evertick.base.records.access import AccessToken, Scope
 from evertick.server.bodies import StrictRequest
 from evertick.server.limits import SLASH, client_of
-from evertick.server.problems import Problem
+from evertick.server.problems import Problem, is_told, of_bug
+from evertick.store.contract.store import Transaction
 
 T = TypeVar("T")
 
@@ -95,6 +96,17 @@ class Caller:
         """Whether the caller's token has a scope."""
         return self.token.scope.includes(scope)
 
+    def with_args(self, work: Work[T], function_of: Work[str]) -> Work[T]:
+        """The work, which gives a function other arguments. Raises Problem if the caller may not; FunctionNotFound."""
+        if not self.may(Scope.EDIT):
+            raise Problem(403, "not_allowed", "other arguments need a token with the scope edit")
+
+        def checked(transaction: Transaction) -> T:
+            self.function(function_of(transaction))
+            return work(transaction)
+
+        return checked
+
     def audited(
         self, work: Work[T], action: str, target: str | Callable[[T], str], *, before: Work[Any] | None = None
     ) -> Work[T]:
@@ -143,7 +155,12 @@ class ScopedRoute(APIRoute):
             scope = (self.openapi_extra or {})[SCOPE_KEY]
             if scope != PUBLIC:
                 request.state.caller = await caller_of(request, Scope(scope))
-            return await handler(StrictRequest(request.scope, request.receive))
+            try:
+                return await handler(StrictRequest(request.scope, request.receive))
+            except Exception as error:
+                if is_told(error):
+                    raise
+                return of_bug(request, error)  # here: further out the connection would be cut after the reply
 
         return checked
 
@@ -205,7 +222,7 @@ def version_of(request: Request) -> int | None:
     if not given or given == "*":
         return None
     number = given.strip('"')
-    if not (number.isascii() and number.isdecimal()):
+    if not (number.isascii() and number.isdecimal() and len(number) < 19):
         raise Problem(412, "version_conflict", f"If-Match names no version: {given[:100]!r}; send the ETag of a GET")
     return int(number)
 

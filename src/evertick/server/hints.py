@@ -2,12 +2,14 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Final
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Final, TypeVar
 
 from evertick.base.errors import EvertickError
 from evertick.base.ids import TenantId
 from evertick.base.records.history import Pulse
+
+T = TypeVar("T")
 
 LOOK_EVERY_S: Final = 1.0
 STREAMS_MAX: Final = 1_000
@@ -55,6 +57,7 @@ class Hints:
         self._seen: dict[TenantId, Pulse] = {}
         self._task: asyncio.Task[None] | None = None
         self._has_ended = False
+        self._ends: set[asyncio.Future[None]] = set()
 
     @property
     def is_full(self) -> bool:
@@ -79,10 +82,25 @@ class Hints:
             self._streams.remove(stream)
 
     def end(self) -> None:
-        """End all streams, and those that are opened later."""
+        """End all streams, those that are opened later, and what waits until then."""
         self._has_ended = True
+        for waits in self._ends:
+            if not waits.done():
+                waits.set_result(None)
         for stream in self._streams:
             stream.end()
+
+    async def until_end(self, work: Coroutine[Any, Any, T]) -> T | None:
+        """What the work returns; None if the server is told to end before that. Raises what the work raises."""
+        task, end = asyncio.ensure_future(work), asyncio.get_running_loop().create_future()
+        self._ends.add(end)
+        try:
+            if not self._has_ended:
+                await asyncio.wait({task, end}, return_when=asyncio.FIRST_COMPLETED)
+            return task.result() if task.done() else None
+        finally:
+            self._ends.discard(end)
+            task.cancel()
 
     async def _watch(self) -> None:
         while True:

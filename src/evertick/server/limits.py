@@ -3,6 +3,7 @@
 Every reply gets an id of its request and the headers that keep browsers from guessing, framing or caching it.
 """
 
+import asyncio
 import re
 import secrets
 import time
@@ -22,6 +23,9 @@ REQUESTS_PER_SECOND: Final = 1_000
 """Of one client, which may make as many at once."""
 FAILURES_PER_MINUTE: Final = 60
 """Requests of one client without a valid token."""
+BODY_S: Final = 60.0
+"""How long a body may take."""
+DIGITS_MAX: Final = 18
 CLIENTS_MAX: Final = 10_000
 LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 SLASH: Final = "\x1f"
@@ -61,10 +65,14 @@ class Limits:
     """What a server accepts. `hosts` are the names under which it is called; none means any.
 
     Requests of web pages are accepted from these names, or without any from the one that the request itself is sent to.
+
+    With `behind_proxy` a request comes from the last address of X-Forwarded-For, the one that the proxy itself has
+    added: those before it are the client's own words.
     """
 
     hosts: Iterable[str] = LOOPBACK
     body_bytes_max: int = BODY_BYTES_MAX
+    behind_proxy: bool = False
     requests: Rate = field(default_factory=lambda: Rate(REQUESTS_PER_SECOND, 1.0))
     failures: Rate = field(default_factory=lambda: Rate(FAILURES_PER_MINUTE, 60.0))
 
@@ -96,6 +104,8 @@ class Guard:
         scope["state"] = {**scope.get("state", {}), "request_id": request_id}
         scope["path"], scope["root_path"] = _path(scope)
         headers = {name.lower(): value for name, value in scope["headers"]}
+        if self._limits.behind_proxy:
+            _believe_proxy(scope, headers)
 
         async def reply(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -118,8 +128,10 @@ class Guard:
         if b"origin" in headers and not self._is_own(headers[b"origin"], headers.get(b"host", b"")):
             return Refusal(403, "foreign_origin", "requests from pages of other sites are refused")
         length = headers.get(b"content-length", b"0")
-        if not length.isdigit():
+        if not length.isdigit() or len(length) > DIGITS_MAX:
             return Refusal(400, "bad_request", "Content-Length is not a number")
+        if b"content-length" in headers and b"transfer-encoding" in headers:  # a proxy may see two: RFC 9112, 6.1
+            return Refusal(400, "bad_request", "a request has Content-Length or Transfer-Encoding, not both")
         if int(length) > self._limits.body_bytes_max:
             return Refusal(413, "body_too_large", self._too_large())
         has_body = int(length) > 0 or b"transfer-encoding" in headers
@@ -139,12 +151,19 @@ class Guard:
         return _PORT.sub("", name) in self._hosts
 
     def _counted(self, receive: Receive) -> Receive:
-        size = 0
+        size, is_read, end = 0, False, time.monotonic() + BODY_S
 
         async def counted() -> Message:
-            nonlocal size
-            message = await receive()
+            nonlocal size, is_read
+            if is_read:  # what follows is the end of the connection
+                return await receive()
+            try:
+                async with asyncio.timeout(end - time.monotonic()):
+                    message = await receive()
+            except TimeoutError:
+                raise Problem(408, "request_timeout", f"the body did not come within {BODY_S:.0f} s") from None
             size += len(message.get("body", b""))
+            is_read = not message.get("more_body", False)
             if size > self._limits.body_bytes_max:
                 raise Problem(413, "body_too_large", self._too_large())
             return message
@@ -153,6 +172,16 @@ class Guard:
 
     def _too_large(self) -> str:
         return f"a body has at most {self._limits.body_bytes_max:,} bytes"
+
+
+def _believe_proxy(scope: Scope, headers: dict[bytes, bytes]) -> None:
+    """Take the client's address and the scheme from what the proxy has added."""
+    address = headers.get(b"x-forwarded-for", b"").rpartition(b",")[2].strip().decode("latin-1")
+    scheme = headers.get(b"x-forwarded-proto", b"").rpartition(b",")[2].strip().lower()
+    if address:
+        scope["client"] = (address, 0)
+    if scheme in (b"http", b"https"):
+        scope["scheme"] = scheme.decode()
 
 
 def client_of(scope: Scope) -> str:

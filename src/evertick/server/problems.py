@@ -79,7 +79,17 @@ def add_handlers(app: FastAPI) -> None:
     app.add_exception_handler(TimeoutError, _of_timeout)
     app.add_exception_handler(RequestValidationError, _of_validation)
     app.add_exception_handler(HTTPException, _of_http)
-    app.add_exception_handler(Exception, _of_bug)
+
+
+def is_told(error: Exception) -> bool:
+    """Whether an error has a reply of its own."""
+    return isinstance(error, (HTTPException, errors.EvertickError, TimeoutError, RequestValidationError))
+
+
+def of_bug(request: Request, error: Exception) -> Response:
+    """The reply after an error of the server's own."""
+    _logger.error("%s failed", request.state.request_id, exc_info=error)
+    return _reply(request, Problem(500, "internal_error", "something went wrong in the server; its log has more"))
 
 
 def _reply(request: Request, problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
@@ -90,7 +100,8 @@ def _reply(request: Request, problem: Problem, headers: Mapping[str, str] | None
 
 async def _of_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, Problem)  # noqa: S101  # it is registered for these alone
-    headers = {"WWW-Authenticate": "Bearer"} if error.status_code == 401 else {}
+    # After 408 the rest of the body would be taken for the next request.
+    headers = {401: {"WWW-Authenticate": "Bearer"}, 408: {"Connection": "close"}}.get(error.status_code, {})
     return _reply(request, error, headers)
 
 
@@ -119,8 +130,3 @@ async def _of_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101
     code, words = OTHERS.get(error.status_code, ("bad_request", str(error.detail)))
     return _reply(request, Problem(error.status_code, code, words), error.headers)
-
-
-async def _of_bug(request: Request, error: Exception) -> Response:
-    _logger.error("%s failed", request.state.request_id, exc_info=error)
-    return _reply(request, Problem(500, "internal_error", "something went wrong in the server; its log has more"))

@@ -122,7 +122,11 @@ def _serve(file: str, db: str | None, flags: ServeFlags) -> int:
         names = [flags.host] if flags.host not in ("0.0.0.0", "::") else []  # noqa: S104  # those are no names
         hosts = [*LOOPBACK, *(f"[{name}]" if ":" in name else name for name in (*names, *flags.hosts))]
         running = app.running() if flags.worker else None
-        served = Server(app, limits=Limits(hosts=hosts), worker=None if running is None else lambda: running.worker_id)
+        served = Server(
+            app,
+            limits=Limits(hosts=hosts, behind_proxy=flags.behind_proxy),
+            worker=None if running is None else lambda: running.worker_id,
+        )
         config = uvicorn.Config(
             served,
             http=TimedProtocol,
@@ -130,8 +134,7 @@ def _serve(file: str, db: str | None, flags: ServeFlags) -> int:
             access_log=False,
             lifespan="off",
             server_header=False,
-            proxy_headers=flags.behind_proxy,
-            forwarded_allow_ips="*" if flags.behind_proxy else None,
+            proxy_headers=False,
             timeout_graceful_shutdown=STOP_S,
             ssl_certfile=flags.certificate,
             ssl_keyfile=flags.key,

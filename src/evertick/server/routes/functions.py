@@ -1,12 +1,14 @@
 """Functions: which there are, and calls of them."""
 
+import asyncio
+import traceback
 from typing import Any
 
 from pydantic import ConfigDict
 from starlette.responses import Response
 
 from evertick.api.functions import FunctionView
-from evertick.app.functions.function import Mutation, Query, Workflow
+from evertick.app.functions.function import Action, Mutation, Query, Workflow
 from evertick.base.errors import EvertickError, Misuse
 from evertick.base.records.access import Scope
 from evertick.server.bodies import Arguments, Body, Named
@@ -56,8 +58,23 @@ async def call_function(
             result = await caller.access.call_once(idempotency_key, function, *positional, **named)
         else:
             raise Misuse(f"{name} is not a mutation; only mutations take an Idempotency-Key")
-    except (EvertickError, TimeoutError):
+    except (EvertickError, TimeoutError) as error:
+        if isinstance(function, Action) and _comes_from(error, function):
+            raise function_failed(error) from error  # it has begun, so this must not look like "nothing was done"
         raise
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise function_failed(error) from error
     except (Exception, SystemExit, KeyboardInterrupt, GeneratorExit) as error:
         raise function_failed(error) from error
     return Response(function.encode_result(result), media_type="application/json")
+
+
+def _comes_from(error: BaseException, function: Action[..., Any]) -> bool:
+    """Whether a function's own code has raised an error, or let it pass."""
+    handler = function.handler
+    code = getattr(handler, "__code__", None) or getattr(type(handler).__call__, "__code__", None)
+    frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
+    return code is None or any(frame.f_code is code for frame in frames)

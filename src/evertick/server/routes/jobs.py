@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Literal, cast
 
 from fastapi import Query, Request
-from pydantic import AwareDatetime, ConfigDict, Field
+from pydantic import ConfigDict, Field
 from starlette.responses import Response
 
 from evertick.api.jobs import AttemptView, JobLogs, JobPage, JobView, LogPage
@@ -16,7 +16,7 @@ from evertick.base.errors import Misuse
 from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.records.access import Scope
 from evertick.base.records.jobs import JobState
-from evertick.server.bodies import Arguments, Body, Counted, Duration, Named, RetryBody, Scheduled
+from evertick.server.bodies import Arguments, Body, Counted, Duration, Named, RetryBody, Scheduled, Time
 from evertick.server.callers import Called, Caller, Key, reply, tenant_routes
 from evertick.store.contract.store import Transaction
 
@@ -33,7 +33,7 @@ class NewJob(Body):
     function: str
     args: Arguments
     after: Duration | None = None
-    at: AwareDatetime | None = None
+    at: Time | None = None
     key: str | None = Field(None, description="At most one unfinished job holds a key.")
     on_conflict: OnConflict | None = None
     priority: int | None = Field(None, ge=-1_000, le=1_000)
@@ -44,7 +44,7 @@ class NewJob(Body):
 class Reschedule(Body):
     """Another time for a pending job."""
 
-    at: AwareDatetime
+    at: Time
 
 
 class Again(Body):
@@ -60,8 +60,8 @@ class Chosen(Body):
     function: str | None = None
     schedule: str | None = None
     key: str | None = None
-    due_from: AwareDatetime | None = None
-    due_until: AwareDatetime | None = None
+    due_from: Time | None = None
+    due_until: Time | None = None
     error: str | None = None
     pool: str | None = None
     limit_key: str | None = None
@@ -88,8 +88,8 @@ class LinesAsked(Body):
     level: Literal["debug", "info", "warning", "error"] | None = Field(None, description="This level and those above.")
     text: str | None = Field(None, max_length=1_000)
     request: str | None = Field(None, description="The id of a job: of all jobs of the request that it belongs to.")
-    since: AwareDatetime | None = None
-    until: AwareDatetime | None = None
+    since: Time | None = None
+    until: Time | None = None
     newest_first: bool = True
     limit: int = Field(100, ge=1, le=1_000)
     cursor: str | None = Field(None, max_length=200)
@@ -217,9 +217,9 @@ async def retry_job(
     """Try a failed job again, as a new job; with other arguments if they are given."""
     jobs = caller.access.jobs
     args = None if again is None else again.args
-    if args is not None and not caller.may(Scope.EDIT):
-        raise Misuse("other arguments need a token with the scope edit")
     work = jobs.operations.retry(job_id, args=args)
+    if args is not None:
+        work = caller.with_args(work, lambda transaction: jobs.operations.get(job_id)(transaction).function)
     audited = caller.audited(work, "job.retry", job_id, before=jobs.operations.get(job_id))
     new_id = await jobs.write(await caller.once(request, audited))
     return reply({"id": new_id}, status=201)

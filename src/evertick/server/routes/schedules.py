@@ -4,7 +4,7 @@ from datetime import date
 from typing import Annotated, Any
 
 from fastapi import Query, Request
-from pydantic import AwareDatetime, ConfigDict, Field
+from pydantic import ConfigDict, Field
 from starlette.responses import Response
 
 from evertick.api.reports import Explanation
@@ -20,11 +20,10 @@ from evertick.api.schedules import (
 from evertick.app.documents.ranges import UNSET
 from evertick.app.schedules.update import replace_schedule as replacement
 from evertick.app.schedules.update import update
-from evertick.base.errors import Misuse
 from evertick.base.records.access import Scope
 from evertick.recurrence.spec.spec import Spec
 from evertick.recurrence.wire.reading import spec_from_wire
-from evertick.server.bodies import Arguments, Body, Counted, Duration, Named, RetryBody, Span
+from evertick.server.bodies import Arguments, Body, Counted, Duration, Named, RetryBody, Span, Time
 from evertick.server.callers import Called, Caller, Key, reply, tenant_routes, version_of
 
 routes = tenant_routes("schedules")
@@ -38,8 +37,8 @@ Left = list[dict[str, Any] | date | tuple[date, date]]
 class Options(Body):
     """What defines a schedule beside its times and its function; `help(app.schedules.create)` explains each."""
 
-    start: AwareDatetime | None = None
-    end: AwareDatetime | None = None
+    start: Time | None = None
+    end: Time | None = None
     jitter: Duration | None = None
     except_: Left | None = Field(None, alias="except")
     overlap: str | None = None
@@ -105,7 +104,7 @@ class Pausing(Body):
     """Why a schedule is paused, and until when."""
 
     note: str = ""
-    until: AwareDatetime | None = None
+    until: Time | None = None
 
 
 class Resuming(Body):
@@ -129,7 +128,7 @@ class Choice(Body):
     status: str | None = None
     function: str | None = None
     id_contains: str | None = None
-    next_before: AwareDatetime | None = None
+    next_before: Time | None = None
 
     def where(self) -> dict[str, Any]:
         """The filters that were given."""
@@ -156,8 +155,8 @@ class OccurrencesAsked(Body):
     schedule: str | None = None
     fate: list[str] = Field(default_factory=list)
     reason: str | None = None
-    start: AwareDatetime | None = None
-    end: AwareDatetime | None = None
+    start: Time | None = None
+    end: Time | None = None
     newest_first: bool = False
     limit: int = Field(100, ge=1, le=1_000)
     cursor: str | None = Field(None, max_length=4_000)
@@ -167,8 +166,8 @@ class Preview(Body):
     """Times of a spec that no schedule has yet."""
 
     when: Times
-    start: AwareDatetime
-    end: AwareDatetime
+    start: Time
+    end: Time
     limit: int = Field(100, ge=1, le=10_000)
 
 
@@ -321,9 +320,9 @@ async def trigger_schedule(
 ) -> Response:
     """Start a run at once. With `Idempotency-Key`, sending it again starts no other one."""
     schedules, how = caller.access.schedules, how or Trigger()
-    if how.args is not None and not caller.may(Scope.EDIT):
-        raise Misuse("other arguments need a token with the scope edit")
     work = schedules.operations.trigger(schedule_id, overlap=how.overlap, args=how.args, request_id=idempotency_key)
+    if how.args is not None:
+        work = caller.with_args(work, lambda transaction: schedules.operations.get(schedule_id)(transaction).function)
     return reply(await caller.change(schedules, work, "schedule.trigger", schedule_id))
 
 
@@ -342,8 +341,8 @@ async def get_schedule_history(
 async def list_times(
     caller: Called,
     schedule_id: Named,
-    start: AwareDatetime,
-    end: AwareDatetime,
+    start: Time,
+    end: Time,
     limit: Annotated[int, Query(ge=1, le=10_000)] = 1_000,
 ) -> Response:
     """The times of a schedule in [start, end)."""
@@ -351,7 +350,7 @@ async def list_times(
 
 
 @routes.at("GET", "/schedules/{schedule_id}/explain", Scope.READ, returns=Explanation)
-async def explain_schedule(caller: Called, schedule_id: Named, at: AwareDatetime) -> Response:
+async def explain_schedule(caller: Called, schedule_id: Named, at: Time) -> Response:
     """Why a schedule ran at a time, or why it did not."""
     return reply(await caller.access.schedules.explain(schedule_id, at=at))
 

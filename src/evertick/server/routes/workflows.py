@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 from fastapi import Query, Request
-from pydantic import AwareDatetime, ConfigDict, Field
+from pydantic import ConfigDict, Field
 from starlette.responses import Response
 
 from evertick.api.workflows import RunHistory, RunPage, RunView, WorkflowTypeView
@@ -13,7 +13,7 @@ from evertick.app.workflows.operations import has_ended
 from evertick.base.errors import Misuse, WorkflowFailed
 from evertick.base.records.access import Scope
 from evertick.base.records.attributes import from_word
-from evertick.server.bodies import Arguments, Body, Named, Scheduled
+from evertick.server.bodies import Arguments, Body, Named, Scheduled, Time
 from evertick.server.callers import Called, Key, fleet_routes, reply, tenant_routes
 
 routes = tenant_routes("workflows")
@@ -60,8 +60,8 @@ class RunsAsked(Body):
     workflow: str | None = None
     state: list[str] = Field(default_factory=list)
     prefix: str | None = None
-    started_from: AwareDatetime | None = None
-    started_until: AwareDatetime | None = None
+    started_from: Time | None = None
+    started_until: Time | None = None
     attribute: list[str] = Field(
         default_factory=list,
         description='`name=value`; 7 is a number, true a boolean, "7" in quotes a text. May be repeated.',
@@ -112,14 +112,14 @@ async def get_run(caller: Called, run_id: Named) -> Response:
 
 @routes.at("GET", "/workflows/{run_id}/result", Scope.READ, returns=RunView)
 async def wait_for_run(
-    caller: Called, run_id: Named, wait: Annotated[float, Query(ge=0, le=WAIT_S_MAX)] = 0.0
+    request: Request, caller: Called, run_id: Named, wait: Annotated[float, Query(ge=0, le=WAIT_S_MAX)] = 0.0
 ) -> Response:
     """A run when it has ended, or after `wait` seconds as it is then (with the status 202)."""
     workflows = caller.access.workflows
     run = await workflows.get(run_id)
     if not has_ended(run) and wait:
         try:
-            await workflows.result(run.id, timeout=wait)
+            await request.app.state.hints.until_end(workflows.result(run.id, timeout=wait))
         except (TimeoutError, WorkflowFailed):
             pass
         run = await workflows.get(run.id)
