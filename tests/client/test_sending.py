@@ -10,6 +10,7 @@ from evertick.base.errors import (
     AccessDenied,
     DatabaseUnavailable,
     JobNotFound,
+    Misuse,
     NotFound,
     OutcomeUnknown,
     RunNotOpen,
@@ -93,7 +94,8 @@ def test_what_was_not_done_is_sent_again(failure: Reply, pauses: list[float]) ->
         (cut, OutcomeUnknown),
         (problem(503, "outcome_unknown"), OutcomeUnknown),
         (problem(500, "internal_error"), Unavailable),
-        (httpx2.Response(502, text="bad gateway"), Unavailable),
+        (httpx2.Response(502, text="bad gateway"), OutcomeUnknown),
+        (httpx2.Response(503, text="busy"), Unavailable),
         (problem(404, "job_not_found"), JobNotFound),
         (httpx2.Response(404, text="<html>"), NotFound),
     ],
@@ -125,3 +127,30 @@ def test_errors_are_those_of_the_python_api() -> None:
     assert isinstance(error_of(404, {"code": "new_code", "detail": "d"}), NotFound)
     assert isinstance(error_of(403, {}), AccessDenied)
     assert isinstance(error_of(504, {"code": "timeout", "detail": "d"}), TimeoutError)
+
+
+def test_a_change_in_doubt_stays_in_doubt(pauses: list[float]) -> None:
+    """It has a key, but the caller does not know it: another call would do it twice."""
+    with pytest.raises(OutcomeUnknown):
+        send(Call(**KEYED), cut, away, away, away)
+    with pytest.raises(OutcomeUnknown):
+        send(Call(**KEYED), cut, retries=0)
+    with pytest.raises(DatabaseUnavailable):
+        send(Call(**KEYED), away, away, away, away)
+    with pytest.raises(DatabaseUnavailable):
+        send(Call(**READ), cut, away, away, away)
+
+
+@pytest.mark.parametrize("content", [b"<html>", b"{}", b"[]", b"[" * 5_000, b"1" * 5_000])
+def test_a_reply_of_something_else_is_no_result(content: bytes, pauses: list[float]) -> None:
+    read: Any = {"read": lambda found: found["id"]}
+    for call, error in ((READ, Unavailable), (WRITE, OutcomeUnknown)):
+        with pytest.raises(error, match="not what an Evertick server replies"):
+            send(Call(**call | read), httpx2.Response(200, content=content))
+
+
+def test_a_client_is_not_used_after_a_fork(monkeypatch: pytest.MonkeyPatch) -> None:
+    http = sending.Blocking(httpx2.Client(), sending.Policy(timeout_s=1, retries=0))
+    monkeypatch.setattr("os.getpid", lambda: -1)
+    with pytest.raises(Misuse, match="fork"):
+        http.send(Call(**READ))

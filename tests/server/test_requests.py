@@ -3,6 +3,7 @@
 import asyncio
 import logging
 
+import httpx2
 import pytest
 
 from evertick import ActionCtx
@@ -27,6 +28,7 @@ CALL = f"{HOME}/functions/shop.order/call"
         (b"[" * 100_000, "more than 100 levels deep"),
         (b'{"a": ' * 50_000 + b"1" + b"}" * 50_000, "more than 100 levels deep"),
         (b'{"args": ', "is not JSON"),
+        (b'{"args": {"item": "x", "n": 1e400}}', "beyond the largest number"),
         (b'{"args": {"n": 1' + b"0" * 10_000 + b"}}", "is not JSON"),
     ],
 )
@@ -147,7 +149,7 @@ def test_a_database_that_is_away_is_a_503(http: Http, monkeypatch: pytest.Monkey
     found = http.problem(503, "GET", "/api/v1/status")
     assert found["code"] == "database_unavailable"
     assert "10.0.0.7" not in str(found)
-    monkeypatch.setattr(http.app.environment.store, "view", away)
+    monkeypatch.setattr(http.app.environment.store, "read", away)
     assert http.problem(503, "GET", "/ready")["code"] == "not_ready"
     assert http.ok("GET", "/health") == {"ok": True}
 
@@ -266,3 +268,41 @@ def test_a_page_of_jobs_ends_when_it_is_large(http: Http, monkeypatch: pytest.Mo
                 break
         assert sizes == [4, 3]
         assert ids == sorted(set(ids), reverse=newest_first)
+
+
+def test_wrong_items_cost_no_more_than_one(http: Http) -> None:
+    """Each was an error of its own, of some kilobytes: this took half a minute and a gigabyte."""
+    span = {"start": "2026-01-01T00:00:00Z", "end": "2026-01-02T00:00:00Z"}
+    for body in ({"when": [1] * 1_000_000}, {"when": ["0 9 * * *"] * 1_001}, {str(n): n for n in range(300_000)}):
+        found = http.problem(422, "POST", f"{HOME}/schedules/preview", json=span | body)
+        assert len(found["errors"]) <= 5
+    http.problem(422, "POST", f"{HOME}/jobs/cancel-all", json={"state": ["gone"] * 1_000_000})
+
+
+def test_what_is_under_way_when_the_server_ends_is_unknown(open_app: OpenApp) -> None:
+    app = shop_on(open_app)
+
+    @app.action(name="shop.long")
+    async def long(ctx: ActionCtx) -> None:
+        await asyncio.sleep(600)
+
+    http = http_of(app)
+
+    async def cut(method: str, path: str) -> str:
+        transport = httpx2.ASGITransport(app=http.server)
+        headers = {"Authorization": f"Bearer {http.secret}"}
+        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            task = asyncio.create_task(
+                client.request(method, path, headers=headers, json={} if method == "POST" else None)
+            )
+            await asyncio.sleep(0.2)
+            task.cancel()
+            return str((await task).json()["code"])
+
+    assert asyncio.run(cut("POST", f"{HOME}/functions/shop.long/call")) == "outcome_unknown"
+
+
+def test_long_polls_return_when_the_server_ends(http: Http) -> None:
+    run_id = http.ok("POST", f"{HOME}/workflows", json={"workflow": "shop.fulfil", "args": {"order_id": "7"}})["id"]
+    http.server.hints.end()
+    assert http("GET", f"{HOME}/workflows/{run_id}/result", params={"wait": 60}).status_code == 202

@@ -6,6 +6,7 @@ shows, that nothing was done of.
 
 import asyncio
 import json
+import os
 import random
 from dataclasses import dataclass
 from time import sleep
@@ -13,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 import httpx2
 
-from evertick.base.errors import DatabaseUnavailable, EvertickError, OutcomeUnknown, Unavailable
+from evertick.base.errors import DatabaseUnavailable, EvertickError, Misuse, OutcomeUnknown, Unavailable
 from evertick.client.calls import Call, error_of
 
 T = TypeVar("T")
@@ -57,9 +58,11 @@ class Blocking:
     def __init__(self, http: httpx2.Client, policy: Policy) -> None:
         self._http = http
         self._policy = policy
+        self._pid = os.getpid()
 
     def send(self, call: Call[T], /) -> T:
         """Send a call; returns its result. Raises the error that its problem names."""
+        _require_own(self._pid)
         waits = self._policy.waits()
         while True:
             try:
@@ -80,9 +83,11 @@ class Awaited:
     def __init__(self, http: httpx2.AsyncClient, policy: Policy) -> None:
         self._http = http
         self._policy = policy
+        self._pid = os.getpid()
 
     async def send(self, call: Call[T], /) -> T:
         """As `Blocking.send`."""
+        _require_own(self._pid)
         waits = self._policy.waits()
         while True:
             try:
@@ -95,6 +100,12 @@ class Awaited:
                     return found
                 pause = found.pause_s
             await asyncio.sleep(pause)
+
+
+def _require_own(pid: int) -> None:
+    """Raise Misuse in another process, which would read replies that are meant for the first one."""
+    if os.getpid() != pid:
+        raise Misuse("a client must not be used after a fork; make one in the new process")
 
 
 @dataclass(frozen=True, slots=True)

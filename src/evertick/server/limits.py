@@ -17,8 +17,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from evertick.server.problems import Problem, problem_bytes
 
-BODY_BYTES_MAX: Final = 16 * 1024 * 1024
-"""Of one request: sixteen times the largest arguments of a job."""
+BODY_BYTES_MAX: Final = 8 * 1024 * 1024
+"""Of one request: the largest arguments of a job, a megabyte, with each character as an escape of six."""
 REQUESTS_PER_SECOND: Final = 1_000
 """Of one client, which may make as many at once."""
 FAILURES_PER_MINUTE: Final = 60
@@ -87,6 +87,10 @@ class Refusal(NamedTuple):
     """How long to wait before the next one."""
 
 
+UNREAD: Final = Refusal(503, "not_ready", "the server ends; ask again", 1)
+UNKNOWN: Final = Refusal(503, "outcome_unknown", "the server ends, so it may have happened or not", 1)
+
+
 class Guard:
     """The outermost layer of the server."""
 
@@ -107,8 +111,12 @@ class Guard:
         if self._limits.behind_proxy:
             _believe_proxy(scope, headers)
 
+        has_begun = False
+
         async def reply(message: Message) -> None:
+            nonlocal has_begun
             if message["type"] == "http.response.start":
+                has_begun = True
                 own = {name for name, _ in message["headers"]}
                 added = [each for each in HEADERS if each[0] not in own]
                 message["headers"] = [*message["headers"], *added, (b"x-request-id", request_id.encode())]
@@ -118,7 +126,13 @@ class Guard:
         if refused is not None:
             await _send(reply, refused, request_id)
             return
-        await self._app(scope, self._counted(receive), reply)
+        try:
+            await self._app(scope, self._counted(receive), reply)
+        except asyncio.CancelledError:  # the server ends, and does not wait any longer
+            if has_begun:
+                raise
+            reads = scope["method"] in ("GET", "HEAD")
+            await _send(reply, UNREAD if reads else UNKNOWN, request_id)
 
     def _refused(self, scope: Scope, headers: dict[bytes, bytes]) -> Refusal | None:
         """Why a request is not let through."""

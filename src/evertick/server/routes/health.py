@@ -23,7 +23,7 @@ async def ready(request: Request) -> Response:
     e = request.app.state.evertick.environment
     now = e.clock.now()
     try:
-        alive = await e.executors.view(lambda transaction: transaction.workers_alive(now))
+        alive = await e.executors.read(lambda transaction: transaction.workers_alive(now))
     except EvertickError:
         raise Problem(503, "not_ready", "the database cannot be read") from None
     worker = request.app.state.worker

@@ -16,7 +16,7 @@ from evertick.base.errors import Misuse
 from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.records.access import Scope
 from evertick.base.records.jobs import JobState
-from evertick.server.bodies import Arguments, Body, Counted, Duration, Named, RetryBody, Scheduled, Time
+from evertick.server.bodies import Arguments, Body, Counted, Duration, Items, Named, RetryBody, Scheduled, Time
 from evertick.server.callers import Called, Caller, Key, reply, tenant_routes
 from evertick.store.contract.store import Transaction
 
@@ -56,7 +56,7 @@ class Again(Body):
 class Chosen(Body):
     """Which jobs are meant. Each member narrows the choice."""
 
-    state: list[JobState] = Field(default_factory=list)
+    state: Items[JobState] = Field(default_factory=list)
     function: str | None = None
     schedule: str | None = None
     key: str | None = None

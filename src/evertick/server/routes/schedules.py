@@ -23,14 +23,14 @@ from evertick.app.schedules.update import update
 from evertick.base.records.access import Scope
 from evertick.recurrence.spec.spec import Spec
 from evertick.recurrence.wire.reading import spec_from_wire
-from evertick.server.bodies import Arguments, Body, Counted, Duration, Named, RetryBody, Span, Time
+from evertick.server.bodies import Arguments, Body, Counted, Duration, Items, Named, RetryBody, Span, Time
 from evertick.server.callers import Called, Caller, Key, reply, tenant_routes, version_of
 
 routes = tenant_routes("schedules")
 
-Times = dict[str, Any] | str | list[dict[str, Any] | str]
+Times = dict[str, Any] | str | Items[dict[str, Any] | str]
 """A spec in its wire form, a cron line or a sentence; or a list of these, whose times are united."""
-Left = list[dict[str, Any] | date | tuple[date, date]]
+Left = Items[dict[str, Any] | date | tuple[date, date]]
 """What is left out of a spec: specs, dates, and pairs of dates."""
 
 
@@ -81,7 +81,7 @@ class NewSchedule(Options):
     args: Arguments
     paused: bool = False
     trigger: bool | str = Field(False, description="Start one run at once: true, or an overlap policy for that run.")
-    backfill: list[Span] = Field(default_factory=list)
+    backfill: Items[Span] = Field(default_factory=list)
 
 
 class ChangedSchedule(Options):
@@ -153,7 +153,7 @@ class OccurrencesAsked(Body):
     """A page of the ledger."""
 
     schedule: str | None = None
-    fate: list[str] = Field(default_factory=list)
+    fate: Items[str] = Field(default_factory=list)
     reason: str | None = None
     start: Time | None = None
     end: Time | None = None

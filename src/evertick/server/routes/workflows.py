@@ -13,7 +13,7 @@ from evertick.app.workflows.operations import has_ended
 from evertick.base.errors import Misuse, WorkflowFailed
 from evertick.base.records.access import Scope
 from evertick.base.records.attributes import from_word
-from evertick.server.bodies import Arguments, Body, Named, Scheduled, Time
+from evertick.server.bodies import Arguments, Body, Items, Named, Scheduled, Time
 from evertick.server.callers import Called, Key, fleet_routes, reply, tenant_routes
 
 routes = tenant_routes("workflows")
@@ -58,11 +58,11 @@ class RunsAsked(Body):
     """A page of runs."""
 
     workflow: str | None = None
-    state: list[str] = Field(default_factory=list)
+    state: Items[str] = Field(default_factory=list)
     prefix: str | None = None
     started_from: Time | None = None
     started_until: Time | None = None
-    attribute: list[str] = Field(
+    attribute: Items[str] = Field(
         default_factory=list,
         description='`name=value`; 7 is a number, true a boolean, "7" in quotes a text. May be repeated.',
     )
