@@ -212,7 +212,13 @@ def test_the_state_of_all_and_the_metrics(http: Http) -> None:
     assert http.ok("GET", f"{HOME}/status")["workers"] == []
     assert http.ok("GET", "/api/v1/workers") == []
     assert "evertick_jobs{" in http("GET", "/metrics").text
-    assert len(http.ok("GET", "/openapi.json")["paths"]) > 50
+    paths = http.ok("GET", "/openapi.json")["paths"]
+    assert len(paths) > 50
+    waiting = paths["/api/v1/tenants/{tenant}/workflows/{run_id}/result"]["get"]["responses"]
+    assert (
+        waiting["202"]["content"]["application/json"]["schema"]
+        == waiting["200"]["content"]["application/json"]["schema"]
+    )
 
 
 def test_lines_of_logs_are_listed_across_functions(http: Http) -> None:

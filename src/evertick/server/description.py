@@ -49,6 +49,8 @@ def described(api: FastAPI) -> dict[str, Any]:
                 _complete(operation)
         stream = made["paths"]["/api/v1/tenants/{tenant}/events"]["get"]["responses"]["200"]
         stream["content"] = {"text/event-stream": {"schema": {"type": "string"}}}
+        result = made["paths"]["/api/v1/tenants/{tenant}/workflows/{run_id}/result"]["get"]["responses"]
+        result["202"] = result["200"] | {"description": "The run has not ended yet."}
         text = made["paths"]["/metrics"]["get"]["responses"]["200"]
         text["content"] = {"text/plain": {"schema": {"type": "string"}}}
         api.openapi_schema = made
