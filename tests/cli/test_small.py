@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evertick import __version__
+from evertick.base.durations import clock_time, distance, length, wait
 from evertick.base.errors import (
     AccessDenied,
     Conflict,
@@ -23,9 +24,8 @@ from evertick.base.errors import (
     NotFound,
     Unavailable,
 )
+from evertick.base.escaping import json_text, one_line, printable
 from evertick.base.instants import Instant
-from evertick.cli.core.durations import clock_time, distance, length, wait
-from evertick.cli.core.escaping import json_text, one_line, printable
 from evertick.cli.core.exits import exit_code_of
 from evertick.cli.core.loading import AppNotFound, parse_target
 from evertick.cli.dev.lines import WORDS_MAX, DevHandler

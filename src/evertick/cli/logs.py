@@ -9,11 +9,11 @@ import click
 from evertick.api.jobs import LogLineView, LogPage
 from evertick.app.jobs.log_lines import LEVELS, LinesWhere, log_lines
 from evertick.app.simulation import clock_of
+from evertick.base.escaping import printable
 from evertick.base.instants import to_datetime_or_none
 from evertick.base.records.jobs import JobFilter
 from evertick.cli.core.change_waiter import ChangeWaiter
 from evertick.cli.core.databases import chosen_tenant, data_options, open_database
-from evertick.cli.core.escaping import printable
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import OutputOptions, output_option

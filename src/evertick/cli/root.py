@@ -11,7 +11,7 @@ import click
 
 from evertick._version import __version__
 from evertick.base.errors import EvertickError
-from evertick.cli.core.escaping import one_line
+from evertick.base.escaping import one_line
 from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.lazy import Lazy, LazyGroup
 

@@ -18,10 +18,10 @@ import click
 
 from evertick.base.clock import SystemClock
 from evertick.base.errors import EvertickError, FunctionFailed, Misuse
+from evertick.base.escaping import finite, json_text, printable, printable_lines, reason
 from evertick.base.instants import SECOND_MS, Instant, from_datetime, to_iso
 from evertick.cli.core.connections import Server, chosen_server, open_client
 from evertick.cli.core.databases import chosen_tenant, data_options, named_tenant, require_file
-from evertick.cli.core.escaping import finite, json_text, printable, printable_lines, reason
 from evertick.cli.core.exits import FunctionRaised
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target, place_of

@@ -8,8 +8,8 @@ import click
 from evertick.api.schema import Schema
 from evertick.api.status import FailureView, QueueView, StatusView, WorkerView
 from evertick.api.workflows import WorkflowTypeView
+from evertick.base.durations import length
 from evertick.cli.core.databases import named_tenant, source_options, tenants_option
-from evertick.cli.core.durations import length
 from evertick.cli.core.fleet import AnyFleet, RemoteFleet, open_fleet
 from evertick.cli.core.output import MomentWriter, OutputOptions, output_option, time_row_options, words_of
 from evertick.cli.core.watching import refreshed, watch_option

@@ -11,8 +11,8 @@ from evertick._version import __version__
 from evertick.app.serving import Stopper, close, serve, stop_on_signals, use_drain
 from evertick.app.simulation import simulation_of
 from evertick.base.errors import EvertickError, Misuse
+from evertick.base.escaping import one_line, printable
 from evertick.cli.core.databases import db_option, shown_url
-from evertick.cli.core.escaping import one_line, printable
 from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.health import HealthServer, WorkerHealth, metrics_of

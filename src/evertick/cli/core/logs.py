@@ -4,7 +4,7 @@ import logging
 import sys
 from typing import Final
 
-from evertick.cli.core.escaping import printable
+from evertick.base.escaping import printable
 from evertick.integrations.logs import JobFilter, JsonFormatter, extras_of, time_of
 
 LEVELS: Final = ("debug", "info", "warning", "error")

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import click
 
+from evertick.base.durations import distance
+from evertick.base.escaping import json_text, printable
 from evertick.base.instants import Instant, from_datetime, to_iso
-from evertick.cli.core.durations import distance
-from evertick.cli.core.escaping import json_text, printable
 from evertick.cli.core.flags import flag, flags
 
 if TYPE_CHECKING:

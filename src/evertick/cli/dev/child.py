@@ -29,10 +29,10 @@ from typing import Any, TextIO
 from evertick.app.app import App
 from evertick.app.functions.function import Function
 from evertick.app.serving import Stopper, close, leave, serve, use_drain
+from evertick.base.durations import length
 from evertick.base.errors import DatabaseLocked, EvertickError
+from evertick.base.escaping import one_line, printable
 from evertick.cli.core.databases import DATA_FOLDER, shown_url, sqlite_file
-from evertick.cli.core.durations import length
-from evertick.cli.core.escaping import one_line, printable
 from evertick.cli.core.exits import Exit, end, exit_code_of
 from evertick.cli.core.loading import load_app, local_files, parse_target
 from evertick.cli.dev.clock import Asked, continued, database_for

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from evertick.cli.core.durations import wall_clock
+from evertick.base.durations import wall_clock
 from evertick.cli.core.exits import Exit, ending
 
 LAST_WORDS_S: Final = 0.5

@@ -18,8 +18,8 @@ from typing import Any, Final, TypeVar
 import click
 
 from evertick.app.serving import once_per_keypress
+from evertick.base.escaping import one_line
 from evertick.cli.core.databases import db_option
-from evertick.cli.core.escaping import one_line
 from evertick.cli.core.exits import Exit, ending
 from evertick.cli.core.loading import FILE_DEFAULT, parse_target, shown_path
 from evertick.cli.dev.child_process import Child

@@ -8,10 +8,10 @@ from evertick._version import __version__
 from evertick.api.schedules import ScheduleSummary
 from evertick.app.app import App
 from evertick.app.simulation import Simulation
+from evertick.base.durations import distance
+from evertick.base.escaping import printable
 from evertick.base.instants import Instant, from_datetime, to_iso
 from evertick.cli.core.databases import shown_url
-from evertick.cli.core.durations import distance
-from evertick.cli.core.escaping import printable
 from evertick.recurrence.parse.moments import format_instant
 from evertick.recurrence.zones.names import zone_named
 from evertick.store.contract.store import Store

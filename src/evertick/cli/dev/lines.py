@@ -25,13 +25,13 @@ from typing import Any, Final
 import click
 
 from evertick.base.clock import Clock, real_seconds
+from evertick.base.durations import clock_time, distance, length, wait, wall_clock
 from evertick.base.errors import EvertickError
+from evertick.base.escaping import one_line, printable
 from evertick.base.ids import JOB_PREFIX
 from evertick.base.instants import Instant, to_datetime
 from evertick.base.records.jobs import JobError, JobFilter, JobState, JobSummary
 from evertick.base.records.schedules import OccurrenceRow
-from evertick.cli.core.durations import clock_time, distance, length, wait, wall_clock
-from evertick.cli.core.escaping import one_line, printable
 from evertick.cli.core.loading import is_users, shown_path
 from evertick.cli.core.output import on_terminal
 from evertick.engine.runtime.metrics import JobEnded

@@ -10,7 +10,7 @@ from typing import Final
 import click
 
 from evertick.base.errors import AlreadyExists, Misuse, StorageFailed
-from evertick.cli.core.escaping import printable
+from evertick.base.escaping import printable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,10 +11,10 @@ from evertick.app.functions.options import check_pool
 from evertick.app.functions_by_name import require_seen
 from evertick.app.scheduling.choice import JobsWhere, jobs_where
 from evertick.base.errors import ScheduleNotFound
+from evertick.base.escaping import printable
 from evertick.base.instants import SECOND_MS, Instant, from_datetime, to_datetime
 from evertick.base.records.jobs import JobFilter, JobState
 from evertick.cli.core.databases import chosen_tenant, now_of
-from evertick.cli.core.escaping import printable
 from evertick.cli.core.flags import flag
 from evertick.cli.schedule.spec_flags import parse_when
 from evertick.recurrence.zones.names import zone_named

@@ -8,14 +8,14 @@ import click
 
 from evertick.api.jobs import JobView
 from evertick.app.scheduling.choice import JobsWhere
+from evertick.base.durations import length
 from evertick.base.errors import InvalidArguments, JobNotFound
+from evertick.base.escaping import json_text, printable, printable_lines
 from evertick.base.ids import JobId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import STUCK
 from evertick.base.records.jobs import JobState, Stop
 from evertick.cli.core.databases import data_options
-from evertick.cli.core.durations import length
-from evertick.cli.core.escaping import json_text, printable, printable_lines
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flags
 from evertick.cli.core.lazy import Lazy, LazyGroup

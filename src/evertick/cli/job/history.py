@@ -5,12 +5,12 @@ from typing import Final
 import click
 
 from evertick.api.jobs import AttemptView, JobLogLine, JobView
+from evertick.base.durations import length
+from evertick.base.escaping import printable
 from evertick.base.records.history import JobCounts
 from evertick.base.records.jobs import UNFINISHED
 from evertick.cli.core.change_waiter import ChangeWaiter
 from evertick.cli.core.databases import data_options
-from evertick.cli.core.durations import length
-from evertick.cli.core.escaping import printable
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.output import OutputOptions, output_option, row_options, words_of
 from evertick.cli.dev.lines import error_line_of

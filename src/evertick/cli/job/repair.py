@@ -14,11 +14,11 @@ from evertick.app.paging import whole_jobs
 from evertick.app.scheduling.job_builder import check_horizon
 from evertick.app.scheduling.quotas import Quotas
 from evertick.base.errors import EvertickError, InvalidArguments
+from evertick.base.escaping import printable
 from evertick.base.ids import IdMaker, JobId, system_entropy
 from evertick.base.instants import Instant, to_iso
 from evertick.base.records.jobs import Job, JobFilter, JobState
 from evertick.cli.core.databases import chosen_tenant, data_options, now_of, open_database
-from evertick.cli.core.escaping import printable
 from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions, is_terminal, output_option

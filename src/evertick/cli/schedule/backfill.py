@@ -13,10 +13,10 @@ from typing import Final, TypedDict
 import click
 
 from evertick.api.schedules import BackfillPlanView, BackfillView
+from evertick.base.escaping import printable
 from evertick.base.instants import from_datetime
 from evertick.cli.core.change_waiter import ChangeWaiter
 from evertick.cli.core.databases import data_options
-from evertick.cli.core.escaping import printable
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import OutputOptions, is_terminal, plain, row_options

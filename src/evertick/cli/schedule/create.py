@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import click
 
 from evertick.api.schedules import ScheduleDescription
+from evertick.base.escaping import printable
 from evertick.cli.core.databases import data_options
-from evertick.cli.core.escaping import printable
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions, output_option
 from evertick.cli.schedule.flags import DefinitionFlags, definition_options, say_if_unseen

@@ -14,7 +14,7 @@ from evertick.app.functions_by_name import NamedFunction
 from evertick.app.schedules.options import ScheduleOptions
 from evertick.app.scheduling.job_builder import Functions
 from evertick.base.errors import EvertickError, InvalidArguments
-from evertick.cli.core.escaping import printable
+from evertick.base.escaping import printable
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.schedule.spec_flags import parse_json
 from evertick.recurrence.parse.duration import parse_milliseconds

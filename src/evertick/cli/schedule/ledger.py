@@ -8,9 +8,9 @@ import click
 
 from evertick.api.reports import Answer, AuditReport, Explanation
 from evertick.api.schedules import HistoryLine, OccurrenceView
+from evertick.base.escaping import printable
 from evertick.base.instants import Instant, to_datetime
 from evertick.cli.core.databases import data_options
-from evertick.cli.core.escaping import printable
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import OutputOptions, output_option, time_row_options, words_of

@@ -7,8 +7,8 @@ import click
 
 from evertick.api.schedules import ScheduleDescription, ScheduleSummary
 from evertick.base.errors import Misuse
+from evertick.base.escaping import printable
 from evertick.cli.core.databases import data_options
-from evertick.cli.core.escaping import printable
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import OutputOptions, time_row_options, words_of
 from evertick.cli.schedule.query import parse_query

@@ -6,9 +6,9 @@ from typing import Final
 
 import click
 
+from evertick.base.escaping import printable
 from evertick.base.instants import from_datetime, to_iso
 from evertick.cli.core.databases import data_options
-from evertick.cli.core.escaping import printable
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import is_terminal
 from evertick.cli.schedule.selection import Selection, counted, if_version_option, named, selection_options, sid_option

@@ -22,10 +22,10 @@ from typing import Any, TextIO
 import click
 
 from evertick.api.reports import PreviewedTime, Remark, TimePreview
+from evertick.base.durations import distance
 from evertick.base.errors import EvertickError, InvalidSpec
 from evertick.base.instants import SECOND_MS, Instant
 from evertick.cli.core.databases import data_options
-from evertick.cli.core.durations import distance
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import on_terminal
 from evertick.cli.schedule.spec_flags import SpecFlags, parse_json, parse_when, spec_options

@@ -18,7 +18,7 @@ from typing import Any, Final
 import click
 
 from evertick.base.errors import InvalidSpec
-from evertick.cli.core.escaping import reason
+from evertick.base.escaping import reason
 from evertick.cli.core.flags import flag, flags
 from evertick.recurrence.parse.duration import parse_duration
 from evertick.recurrence.parse.moments import format_instant, parse_moment

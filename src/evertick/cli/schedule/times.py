@@ -8,10 +8,10 @@ import click
 
 from evertick.api.reports import PreviewedTime, Remark, TimePreview
 from evertick.api.schedules import ScheduleDescription, TimeView
+from evertick.base.durations import distance
 from evertick.base.errors import ScheduleNotFound
+from evertick.base.escaping import printable
 from evertick.base.instants import Instant, from_datetime, to_iso
-from evertick.cli.core.durations import distance
-from evertick.cli.core.escaping import printable
 from evertick.cli.core.output import on_terminal
 from evertick.recurrence.english.describe import describe
 from evertick.recurrence.parse.moments import format_instant

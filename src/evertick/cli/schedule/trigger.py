@@ -9,10 +9,10 @@ import click
 
 from evertick.api.schedules import OccurrenceView
 from evertick.base.errors import NotFound
+from evertick.base.escaping import printable
 from evertick.base.records.jobs import JobState
 from evertick.cli.core.change_waiter import ChangeWaiter
 from evertick.cli.core.databases import data_options
-from evertick.cli.core.escaping import printable
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import OutputOptions, time_row_options

@@ -11,8 +11,8 @@ from evertick.api.schedules import ScheduleDescription
 from evertick.app.documents.ranges import UNSET
 from evertick.app.functions.function import FunctionCall
 from evertick.app.schedules.update import Patch
+from evertick.base.escaping import json_text, printable
 from evertick.cli.core.databases import data_options
-from evertick.cli.core.escaping import json_text, printable
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions, output_option
 from evertick.cli.schedule.changes import Update

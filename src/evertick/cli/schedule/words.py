@@ -8,9 +8,9 @@ from shlex import quote
 from typing import Final
 
 from evertick.api.schedules import BackfillView, OccurrenceView, RunView, ScheduleDescription
+from evertick.base.durations import length
+from evertick.base.escaping import json_text
 from evertick.base.instants import from_datetime, to_iso
-from evertick.cli.core.durations import length
-from evertick.cli.core.escaping import json_text
 from evertick.cli.core.output import MomentWriter, words_of
 from evertick.recurrence.parse.duration import format_milliseconds
 

@@ -7,9 +7,9 @@ from typing import Any, Final, TextIO
 import click
 
 from evertick.base.errors import Misuse
+from evertick.base.escaping import json_text, printable_lines
 from evertick.cli.core.connections import chosen_server, open_client, server_options
 from evertick.cli.core.databases import named_tenant, tenant_option
-from evertick.cli.core.escaping import json_text, printable_lines
 from evertick.cli.core.flags import flag, flags
 
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")

@@ -16,9 +16,9 @@ from evertick._version import __version__
 from evertick.app.serving import once_per_keypress
 from evertick.app.simulation import simulation_of
 from evertick.base.errors import EvertickError, Misuse
+from evertick.base.escaping import one_line
 from evertick.base.records.access import Scope
 from evertick.cli.core.databases import db_option, shown_url
-from evertick.cli.core.escaping import one_line
 from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target

@@ -8,9 +8,9 @@ import click
 
 from evertick.app.workflows.operations import has_ended
 from evertick.base.errors import Conflict, EvertickError
+from evertick.base.escaping import printable
 from evertick.base.records.journal import CallKind
 from evertick.cli.core.databases import data_options
-from evertick.cli.core.escaping import printable
 from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.output import OutputOptions
 from evertick.cli.root import fail

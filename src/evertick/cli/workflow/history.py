@@ -8,13 +8,13 @@ import click
 
 from evertick.api.workflows import RunHistory, RunStep, RunView
 from evertick.app.workflows.operations import has_ended
+from evertick.base.durations import length
+from evertick.base.escaping import printable
 from evertick.base.ids import JobId
 from evertick.base.instants import Instant, from_datetime
 from evertick.base.records.jobs import JobError
 from evertick.base.records.journal import CallKind
 from evertick.cli.core.databases import data_options
-from evertick.cli.core.durations import length
-from evertick.cli.core.escaping import printable
 from evertick.cli.core.output import OutputOptions, output_option, words_of
 from evertick.cli.core.watching import refreshed, watch_option
 from evertick.cli.dev.lines import error_line

@@ -10,11 +10,11 @@ import click
 from evertick.api.workflows import RunView
 from evertick.app.paging import PAGE_MAX
 from evertick.app.workflows.choice import STATES, RunsWhere
+from evertick.base.escaping import printable_lines
 from evertick.base.instants import Instant
 from evertick.base.records.attributes import Value, from_word
 from evertick.base.records.jobs import JobError
 from evertick.cli.core.databases import data_options
-from evertick.cli.core.escaping import printable_lines
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import MomentWriter, OutputOptions, row_options, words_of
 from evertick.cli.core.watching import refreshed, watch_option

@@ -15,11 +15,11 @@ import click
 from evertick.api.workflows import RunView
 from evertick.app.functions.options import OnConflict
 from evertick.app.workflows.operations import has_ended
+from evertick.base.escaping import printable
 from evertick.base.records.run_states import RunState
 from evertick.cli.core.change_waiter import ChangeWaiter
 from evertick.cli.core.connections import chosen_server
 from evertick.cli.core.databases import chosen_tenant, data_options
-from evertick.cli.core.escaping import printable
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions, row_options

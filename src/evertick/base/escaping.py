@@ -1,4 +1,4 @@
-r"""Untrusted text on a terminal: what a function returned, raised or logged must not move the cursor.
+r"""Untrusted text for people: what a function returned, raised or logged must not move the cursor of a terminal.
 
 Control characters, invisible formatting (which can turn the order of letters around) and lone surrogates are written
 as escapes: `\x1b`, `\u202e`. JSON keeps its meaning, because there the same escapes are JSON's own.
