@@ -9,6 +9,7 @@ import httpx2
 import pytest
 
 from evertick import ActionCtx, App, MutationCtx, QueryCtx, Settings, Step
+from evertick.app.functions.function import FunctionCall
 from evertick.errors import EvertickError
 from evertick.server.application import Server
 from evertick.server.limits import Limits
@@ -55,6 +56,12 @@ def shop_on(open_app: OpenApp) -> App:
     app.migrate()
     app.open()
     return app
+
+
+def order_of(app: App) -> FunctionCall:
+    """An order of the shop, as what a schedule does."""
+    order = app.functions.resolve("shop.order")
+    return FunctionCall(order, order.encode_args((), {"item": "x"}))
 
 
 @dataclass

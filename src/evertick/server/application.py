@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from starlette.types import Receive, Scope, Send
 
 from evertick._version import __version__
@@ -33,6 +33,17 @@ ROUTES: Final = (
     access.of_tenant,
     access.routes,
 )
+
+
+class Pages(Protocol):
+    """Pages for people, beside the API: `evertick.dashboard` has them."""
+
+    routes: Sequence[APIRouter]
+    """Each with its scope; they come after those of the API."""
+
+    def takes_forms(self, path: str) -> bool:
+        """Whether a request to `path` may have the body of a form."""
+        ...
 
 
 class Server:
@@ -77,6 +88,13 @@ class Server:
         self.api.state.worker = worker
         self.hints = self.api.state.hints = Hints(partial(pulses_of, app))
         self._guard = Guard(self.api, limits)
+
+    def show(self, pages: Pages) -> None:
+        """Serve pages, too. Raises RuntimeError if a route of theirs declares no scope."""
+        for routes in pages.routes:
+            self.api.include_router(routes, include_in_schema=False)
+        check_scopes(self.api)
+        self._guard.takes_forms = pages.takes_forms
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""

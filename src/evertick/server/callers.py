@@ -147,29 +147,37 @@ class Caller:
 class ScopedRoute(APIRoute):
     """A route that knows the scope it needs. The caller is checked before anything of the body is read."""
 
+    async def check(self, request: Request) -> None:
+        """Find out who sends the request. Raises Problem if that may not use this route."""
+        scope = (self.openapi_extra or {})[SCOPE_KEY]
+        if scope != PUBLIC:
+            request.state.caller = await caller_of(request, Scope(scope))
+
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The handler."""
         handler = super().get_route_handler()
 
         async def checked(request: Request) -> Response:
-            scope = (self.openapi_extra or {})[SCOPE_KEY]
-            if scope != PUBLIC:
-                request.state.caller = await caller_of(request, Scope(scope))
+            await self.check(request)
             try:
                 return await handler(StrictRequest(request.scope, request.receive))
             except Exception as error:
                 if is_told(error):
                     raise
-                return of_bug(request, error)  # here: further out the connection would be cut after the reply
+                return self.failed(request, error)  # here: further out the connection would be cut after the reply
 
         return checked
+
+    def failed(self, request: Request, error: Exception) -> Response:
+        """The reply after an error of the server's own."""
+        return of_bug(request, error)
 
 
 class Routes(APIRouter):
     """Routes, each with the scope that it needs."""
 
-    def __init__(self, *, prefix: str = "", tag: str) -> None:
-        super().__init__(prefix=prefix, tags=[tag], route_class=ScopedRoute)
+    def __init__(self, *, prefix: str = "", tag: str, route_class: type[ScopedRoute] = ScopedRoute) -> None:
+        super().__init__(prefix=prefix, tags=[tag], route_class=route_class)
 
     def at(
         self, method: str, path: str, scope: Scope | None, *, returns: Any = None, status: int = 200
@@ -248,9 +256,10 @@ async def _token(request: Request) -> AccessToken:
     scheme, _, text = request.headers.get("authorization", "").partition(" ")
     now = app.environment.clock.now()
     token = None
-    if asks_tokens and scheme.lower() == "bearer":
+    secret = getattr(request.state, "secret", None) or (text.strip() if scheme.lower() == "bearer" else None)
+    if asks_tokens and secret is not None:
         # Not among the calls: a tenant's slow queries would stand in the way of all others' checks.
-        token = await app.environment.executors.read(verified(text.strip(), now))
+        token = await app.environment.executors.read(verified(secret, now))
     if token is None and authorize is not None and (known := await authorize(request)) is not None:
         return known
     if token is None:

@@ -8,7 +8,7 @@ import re
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 from urllib.parse import unquote
@@ -30,6 +30,7 @@ CLIENTS_MAX: Final = 10_000
 LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 SLASH: Final = "\x1f"
 """Stands for a slash inside of a part of the path, such as in the id of a schedule; no id holds this character."""
+FORM: Final = b"application/x-www-form-urlencoded"
 HEADERS: Final = (
     (b"cache-control", b"no-store"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
@@ -94,6 +95,9 @@ UNKNOWN: Final = Refusal(503, "outcome_unknown", "the server ends, so it may hav
 class Guard:
     """The outermost layer of the server."""
 
+    takes_forms: Callable[[str], bool] | None = None
+    """At which paths a body may be that of a form; everywhere else it is JSON."""
+
     def __init__(self, app: ASGIApp, limits: Limits) -> None:
         self._app = app
         self._limits = limits
@@ -150,7 +154,8 @@ class Guard:
             return Refusal(413, "body_too_large", self._too_large())
         has_body = int(length) > 0 or b"transfer-encoding" in headers
         media = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-        if has_body and media != b"application/json" and not media.endswith(b"+json"):
+        is_form = media == FORM and self.takes_forms is not None and self.takes_forms(scope["path"])
+        if has_body and not is_form and media != b"application/json" and not media.endswith(b"+json"):
             return Refusal(415, "unsupported_media_type", "send JSON, with Content-Type: application/json")
         wait_s = self._limits.requests.wait_s(client_of(scope))
         if wait_s:

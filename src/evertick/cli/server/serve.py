@@ -1,4 +1,4 @@
-"""`evertick serve`: the HTTP API of an app. Logs to stderr; SIGTERM and Ctrl-C end it."""
+"""`evertick serve`: the HTTP API of an app, and its dashboard. Logs to stderr; SIGTERM and Ctrl-C end it."""
 
 import asyncio
 import ipaddress
@@ -80,7 +80,7 @@ class ServeFlags:
 @db_option
 @flags(ServeFlags, "flags")
 def serve(file: str, db: str | None, flags: ServeFlags) -> int:
-    """Serve the HTTP API of the app in FILE (app.py unless given) until asked to stop.
+    """Serve the HTTP API and the dashboard of the app in FILE (app.py unless given) until asked to stop.
 
     A token is needed for all but /health and /ready; see `evertick token create`. If there is none for all tenants
     yet, one with the scope admin is made and printed. Jobs are run by `evertick worker`, or with --worker by this
@@ -101,13 +101,14 @@ def _serve(file: str, db: str | None, flags: ServeFlags) -> int:
     try:
         import uvicorn
 
+        from evertick.dashboard.application import Dashboard
         from evertick.server.application import Server
         from evertick.server.limits import LOOPBACK, Limits
         from evertick.server.protocol import TimedProtocol
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in ("fastapi", "starlette", "uvicorn"):
+        if error.name is None or error.name.partition(".")[0] not in ("fastapi", "jinja2", "starlette", "uvicorn"):
             raise
-        raise Misuse("the server needs FastAPI and uvicorn: pip install 'evertick[server]'") from None
+        raise Misuse("the server needs FastAPI, Jinja and uvicorn: pip install 'evertick[server]'") from None
     app = load_app(parse_target(file)).app
     listening = _listen(flags.host, flags.port)
     store = open_settled(db or app.database_url)
@@ -127,6 +128,7 @@ def _serve(file: str, db: str | None, flags: ServeFlags) -> int:
             limits=Limits(hosts=hosts, behind_proxy=flags.behind_proxy),
             worker=None if running is None else lambda: running.worker_id,
         )
+        served.show(Dashboard())
         config = uvicorn.Config(
             served,
             http=TimedProtocol,

@@ -31,6 +31,11 @@ async def stream_events(
     `ready` is the first one: what changes later is told. An event says to look again, and nothing else. The stream ends
     after `seconds`, with its token, or with the server; clients such as EventSource open it again by themselves.
     """
+    return hint_stream(request, caller, seconds)
+
+
+def hint_stream(request: Request, caller: Caller, seconds: int = STREAM_S_MAX) -> Response:
+    """The stream of a caller. Raises Problem if too many are open."""
     hints: Hints = request.app.state.hints
     if hints.is_full:
         raise Problem(503, "too_many_streams", "too many streams are open; try again later, or ask for lists instead")

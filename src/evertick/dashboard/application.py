@@ -1,0 +1,27 @@
+"""Which pages there are, and where they begin. `Server.show(Dashboard())` adds them to a server."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from fastapi import APIRouter
+
+from evertick.dashboard.routes import files, home, live, missing, schedules
+
+ROUTES: Final[Sequence[APIRouter]] = (
+    files.routes,
+    home.routes,
+    live.routes,
+    schedules.routes,
+    missing.routes,  # the last one: every other address
+)
+PREFIXES: Final = ("/t/", "/login", "/logout")
+
+
+class Dashboard:
+    """The pages of a server."""
+
+    routes = ROUTES
+
+    def takes_forms(self, path: str) -> bool:
+        """Whether a request to `path` may have the body of a form."""
+        return path.startswith(PREFIXES)

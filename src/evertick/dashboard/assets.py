@@ -1,0 +1,28 @@
+"""The files that pages need: style, script, pictures. Their addresses have a hash, so browsers keep them for good."""
+
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import Final
+
+FILES: Final = {
+    "dash.css": "dash.css",
+    "dash.js": "dash.js",
+    "favicon.svg": "favicon.svg",
+    "htmx.js": "vendor/htmx-4.0.1.min.js",
+    "uplot.js": "vendor/uplot-1.6.32.min.js",
+    "uplot.css": "vendor/uplot-1.6.32.min.css",
+}
+"""The files by the name that pages call them."""
+
+
+@cache
+def content_of(name: str) -> bytes:
+    """What is in a file. Raises KeyError for another name."""
+    return files("evertick.dashboard").joinpath("static", FILES[name]).read_bytes()
+
+
+@cache
+def asset(name: str) -> str:
+    """The address of a file below the server's prefix, with the hash of what is in it."""
+    return f"/assets/{sha256(content_of(name)).hexdigest()[:12]}/{name}"

@@ -1,0 +1,1 @@
+"""Markup: how moments, states, strips and commands look on every page."""

@@ -1,0 +1,46 @@
+"""Strips: the outcomes of a schedule's last times as bars, the oldest first. One path for each outcome."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from markupsafe import Markup
+
+WIDTH: Final = 4
+HEIGHT: Final = 18
+BARS: Final = 30
+SHAPES: Final[dict[str, tuple[tuple[int, int], ...]]] = {
+    "ok": ((8, 10),),
+    "late": ((3, 3), (8, 10)),
+    "failed": ((1, 17),),
+    "missed": ((1, 10), (14, 4)),
+    "skipped": ((14, 4),),
+    "canceled": ((10, 4),),
+    "running": ((4, 14),),
+    "queued": ((4, 14),),
+}
+"""Top and height of the parts of a bar. Each outcome differs by its shape, too, and not by colour alone."""
+
+
+def strip(outcomes: Sequence[str], *, label: str | None = None, wide: bool = False) -> Markup:
+    """A strip of outcomes, right-aligned to `BARS`; with `wide`, as wide as its place, of any number."""
+    if not outcomes:
+        return Markup()
+    first = 0 if wide else BARS - len(outcomes)
+    paths: dict[str, list[str]] = {}
+    for position, outcome in enumerate(outcomes):
+        for top, height in SHAPES[outcome]:
+            bar = f"M{(first + position) * WIDTH} {top}h3v{height}h-3z"
+            paths.setdefault("skipped" if outcome == "canceled" else outcome, []).append(bar)
+    counts = ", ".join(f"{count} {outcome}" for outcome, count in Counter(outcomes).items())
+    drawn = Markup().join(Markup('<path class="{}" d="{}"/>').format(css, "".join(d)) for css, d in paths.items())
+    width = (len(outcomes) if wide else BARS) * WIDTH
+    return Markup('<svg class="strip{}" viewBox="0 0 {} {}"{} role="img" aria-label="{}: {}">{}</svg>').format(
+        " wide" if wide else "",
+        width,
+        HEIGHT,
+        Markup(' preserveAspectRatio="none"') if wide else "",
+        label or f"last {len(outcomes)}",
+        counts,
+        drawn,
+    )

@@ -1,0 +1,74 @@
+"""The templates' environment: what every template may use, and how text of others gets into HTML.
+
+Every value is escaped for HTML. Text with control characters or with marks that turn its direction around is shown with
+these as escapes (`\\u202e`), so that a name cannot pretend to be another one.
+"""
+
+import json
+from functools import cache
+from typing import Any, Final
+from urllib.parse import quote
+
+import jinja2
+from markupsafe import Markup
+
+from evertick.base.escaping import finite, printable
+from evertick.dashboard.assets import asset
+from evertick.dashboard.markup.commands import command, command_line
+from evertick.dashboard.markup.states import REASONS, glyph, outcome_of, state
+from evertick.dashboard.markup.strips import strip
+from evertick.dashboard.markup.times import lasted, seconds
+
+SHOWN_CHARS_MAX: Final = 20_000
+"""Of one text; a longer one is cut, and says so."""
+MANY: Final = 10_000
+"""Above this nothing is counted exactly."""
+
+
+@cache
+def environment() -> jinja2.Environment:
+    """The environment; made once."""
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader("evertick.dashboard"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=visible,
+        auto_reload=False,
+    )
+    made.globals.update(
+        asset=asset, st=state, g=glyph, strip=strip, cli=command_line, command=command, outcome_of=outcome_of,
+        reasons=REASONS, lasted=lasted, seconds=seconds, json_lines=json_lines, json_line=json_line,
+    )  # fmt: skip
+    made.filters.update(part=part, many=many)
+    return made
+
+
+def visible(value: Any) -> Any:
+    """What is written for a value: text of others without characters that do something instead of being seen."""
+    if isinstance(value, Markup) or not isinstance(value, str):
+        return "" if value is None else value
+    if len(value) > SHOWN_CHARS_MAX:
+        value = f"{value[:SHOWN_CHARS_MAX]}… ({len(value):,} characters)"
+    return value if value.isprintable() else "\n".join(map(printable, value.split("\n")))
+
+
+def part(name: str) -> str:
+    """A name as a part of a path."""
+    return quote(name, safe="")
+
+
+def many(count: int) -> str:
+    """A count: `1,204`, or `10,000+`."""
+    return f"{MANY:,}+" if count > MANY else f"{count:,}"
+
+
+def json_line(value: Any) -> str:
+    """A value as JSON on one line."""
+    return json.dumps(finite(value), ensure_ascii=False)
+
+
+def json_lines(value: Any) -> str:
+    """A value as indented JSON."""
+    return json.dumps(finite(value), ensure_ascii=False, indent=2)

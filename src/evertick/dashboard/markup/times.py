@@ -1,0 +1,90 @@
+"""Moments on a page: on the wall clock of the page's zone, and beside it how far from now; the title has both in full.
+
+14:30 in 12 min
+Mon 23 Nov 08:00 in 3 d
+    02:00 America/New_York          a second line, where the schedule has another zone
+"""
+
+from datetime import datetime, timedelta, timezone
+from typing import Final
+
+from markupsafe import Markup
+
+from evertick.base.durations import distance, length
+from evertick.base.instants import NEVER, Instant, from_datetime, to_datetime, to_iso
+from evertick.recurrence.zones.names import is_utc, zone_named
+from evertick.recurrence.zones.zones import Zone
+
+DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+class Times:
+    """Writes moments for a page: `now` is when it is made, `zone` whose wall clock it shows."""
+
+    def __init__(self, now: Instant, zone: Zone) -> None:
+        self.now = now
+        self.zone = zone
+
+    def local(self, at: datetime | Instant, zone: Zone | None = None) -> datetime:
+        """A moment on the wall clock of a zone, of the page's unless another is given."""
+        instant = at if isinstance(at, int) else from_datetime(at)
+        offset_s = (zone or self.zone).offset_at(instant // 1000)
+        return to_datetime(Instant(instant)).astimezone(timezone(timedelta(seconds=offset_s)))
+
+    def clock(self, at: datetime | Instant, zone: Zone | None = None, *, seconds: bool | None = None) -> str:
+        """`14:30`, with the date where it is another day than today, and with the year where it is another year.
+
+        Seconds are shown where there are any, unless `seconds` says otherwise.
+        """
+        shown, today = self.local(at, zone), self.local(self.now, zone)
+        has_seconds = bool(shown.second) if seconds is None else seconds
+        hours = f"{shown:%H:%M:%S}" if has_seconds else f"{shown:%H:%M}"
+        return hours if shown.date() == today.date() else f"{self.day(shown)} {hours}"
+
+    def day(self, shown: datetime) -> str:
+        """`Mon 23 Nov`, with the year where it is another one than this."""
+        year = f" {shown.year}" if shown.year != self.local(self.now).year else ""
+        return f"{DAYS[shown.weekday()]} {shown.day} {MONTHS[shown.month - 1]}{year}"
+
+    def dated(self, at: datetime | Instant) -> str:
+        """As `clock`, always with the date."""
+        shown = self.local(at)
+        return f"{self.day(shown)} {shown:%H:%M:%S}" if shown.second else f"{self.day(shown)} {shown:%H:%M}"
+
+    def relative(self, at: datetime | Instant) -> str:
+        """How far a moment is from now: `in 5 s`, `3 min ago`."""
+        return distance(Instant(at if isinstance(at, int) else from_datetime(at)), self.now)
+
+    def when(
+        self, at: datetime | Instant | None, other: str | None = None, *, relative: bool = True, dated: bool = False
+    ) -> Markup:
+        """A moment as it stands in a list; nothing for None. `other` is the zone of a second line, where it differs."""
+        if at is None:
+            return Markup()
+        instant = Instant(at if isinstance(at, int) else from_datetime(at))
+        if instant >= NEVER:
+            return Markup("<i>at an event</i>")
+        title = f"{self.local(instant).isoformat(timespec='milliseconds')} · {to_iso(instant)}"
+        words = self.dated(instant) if dated else self.clock(instant)
+        tail = Markup(" <i>{}</i>").format(self.relative(instant)) if relative else ""
+        line = Markup('<time datetime="{}" title="{}"><b>{}</b>{}</time>').format(to_iso(instant), title, words, tail)
+        return line + self._second(instant, other)
+
+    def _second(self, instant: Instant, other: str | None) -> Markup:
+        zone = None if other is None or other == self.zone.name else zone_named(other, abbreviations=True)
+        if zone is None or (is_utc(zone.name) and is_utc(self.zone.name)):
+            return Markup()
+        there, here = self.local(instant, zone), self.local(instant)
+        day = "" if there.date() == here.date() else f"{DAYS[there.weekday()]} "
+        return Markup("<small>{}{} {}</small>").format(day, f"{there:%H:%M}", zone.name)
+
+
+def lasted(duration_ms: int | None) -> str:
+    """A duration in words; nothing for None."""
+    return "" if duration_ms is None else length(duration_ms)
+
+
+def seconds(value: timedelta | None) -> str:
+    """A duration that is a `timedelta`, in words."""
+    return "" if value is None else length(round(value.total_seconds() * 1000))

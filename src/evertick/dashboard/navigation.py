@@ -1,0 +1,17 @@
+"""The pages that the rail names, in three groups. A place is named when its page exists."""
+
+from typing import Final, NamedTuple
+
+from evertick.base.records.access import Scope
+
+
+class Place(NamedTuple):
+    """A page in the rail: its name, its path below the tenant, and the key that follows `g`."""
+
+    name: str
+    path: str
+    key: str = ""
+    scope: Scope = Scope.READ
+
+
+PLACES: Final[tuple[tuple[Place, ...], ...]] = ((Place("Schedules", "schedules", "s"),),)

@@ -1,0 +1,293 @@
+"""Pages: what each request for HTML has in common, from the check of the visitor to the face of an error.
+
+    routes = page_routes()
+
+    @routes.page("/schedules", Scope.READ)
+    async def list_schedules(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
+        return page.render("schedules/list.html", found=await page.access.schedules.list())
+
+    @routes.form("/schedules/{schedule_id}/pause", Scope.OPERATE)
+    async def pause(page: Shown, schedule_id: Named) -> Response:
+        form = await page.form()
+        ...
+        return page.done(page.url("schedules", schedule_id), "Paused.")
+
+A form is a page of its own, which works without script. With script it is shown as a dialog over the page before:
+then only its part of the template is sent (`page.in_dialog`).
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Annotated, Any, Final
+from urllib.parse import parse_qsl, quote, unquote, urlencode
+
+from fastapi import Depends, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from evertick._version import __version__
+from evertick.app.access import AsyncAccess
+from evertick.app.simulation import Simulation, simulation_of
+from evertick.base.errors import EvertickError, Misuse
+from evertick.base.ids import DEFAULT_TENANT
+from evertick.base.instants import Instant, to_iso
+from evertick.base.records.access import Scope
+from evertick.dashboard.faces import Face, face_of
+from evertick.dashboard.markup.commands import command
+from evertick.dashboard.markup.templates import environment
+from evertick.dashboard.markup.times import Times
+from evertick.dashboard.navigation import PLACES
+from evertick.dashboard.visitors import check_origin, cookies_of, is_outage, keep, secret_in, to_login
+from evertick.dashboard.zones import choices, offset_words, zone_of
+from evertick.recurrence.zones.names import zone_named
+from evertick.server.callers import Called, Caller, Routes, ScopedRoute
+from evertick.server.limits import SLASH
+from evertick.server.problems import Problem
+
+_logger: Final = logging.getLogger("evertick.server")
+
+SLOW_S: Final = 2.0
+"""A page that takes longer is given up, and says so: what it looks at goes on all the same."""
+FIELDS_MAX: Final = 2_000
+SAID_COOKIE: Final = "evertick_said"
+DIALOG_HEADER: Final = "x-evertick-dialog"
+TO_HEADER: Final = "x-evertick-to"
+CSP: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+)
+
+
+class Page:
+    """One request for a page: who asks, when, in which zone, and what it is sent."""
+
+    def __init__(self, request: Request, caller: Caller | None) -> None:
+        self.request = request
+        self.caller = caller
+        e = request.app.state.evertick.environment
+        self.now: Instant = e.clock.now()
+        self.zone = zone_of(request)
+        self.times = Times(self.now, self.zone)
+        self.in_dialog = DIALOG_HEADER in request.headers
+        """Whether only the form is wanted, to be shown over another page."""
+
+    @property
+    def tenant(self) -> str:
+        """Whose data is shown."""
+        return (None if self.caller is None else self.caller.tenant) or DEFAULT_TENANT
+
+    @property
+    def access(self) -> AsyncAccess:
+        """The tenant's data, as the HTTP API has it."""
+        return self.known.access
+
+    @property
+    def known(self) -> Caller:
+        """Who asks, on a page that needs a token."""
+        assert self.caller is not None, "this page has a scope"  # noqa: S101
+        return self.caller
+
+    @property
+    def prefix(self) -> str:
+        """The path below which all is served."""
+        return str(self.request.scope.get("root_path", ""))
+
+    @property
+    def here(self) -> str:
+        """The address of this page, with its parameters."""
+        query = self.request.url.query
+        return self.request.url.path.replace(SLASH, "%2F") + (f"?{query}" if query else "")
+
+    @property
+    def simulation(self) -> Simulation | None:
+        """The simulated clock of the database, if it has one."""
+        return simulation_of(self.request.app.state.evertick.environment.store.url)
+
+    @property
+    def asks_tokens(self) -> bool:
+        """Whether visitors log in."""
+        return bool(self.request.app.state.asks_tokens)
+
+    @property
+    def zones(self) -> list[tuple[str, str]]:
+        """The zones to choose from, with their offsets now."""
+        return [(name, offset_words(zone_named(name), self.now // 1000)) for name in choices(self.request, self.zone)]
+
+    @property
+    def offset(self) -> str:
+        """The offset of the page's zone now: `UTC+1`."""
+        return offset_words(self.zone, self.now // 1000)
+
+    def may(self, scope: Scope | str) -> bool:
+        """Whether the visitor may do what a scope allows."""
+        return self.caller is not None and self.caller.may(Scope(scope))
+
+    def url(self, *parts: str, **query: Any) -> str:
+        """An address below the tenant; parameters that are None or empty are left out."""
+        path = "/".join(quote(str(each), safe="") for each in ("t", self.tenant, *parts))
+        given = {name.rstrip("_"): value for name, value in query.items() if value not in (None, "", [], ())}
+        tail = f"?{urlencode(given, doseq=True)}" if given else ""
+        return f"{self.prefix}/{path}{tail}"
+
+    def with_query(self, **changes: Any) -> str:
+        """The address of this page with other parameters; None takes one away. Pages begin anew."""
+        kept = {name: self.request.query_params.getlist(name) for name in self.request.query_params}
+        kept.pop("cursor", None)
+        for name, value in changes.items():
+            kept[name] = [] if value in (None, "") else [str(value)]
+        query = urlencode([(name, each) for name, values in kept.items() for each in values if each])
+        return f"?{query}" if query else self.request.url.path.replace(SLASH, "%2F")
+
+    def command(self, *words: str, **options: str | None) -> str:
+        """A line of `evertick` that does the same, for this tenant."""
+        tenant = None if self.tenant == DEFAULT_TENANT else self.tenant
+        return command(*words, **options, tenant=tenant)
+
+    async def form(self) -> "Form":
+        """What was typed into a form. Raises Problem."""
+        body = await self.request.body()
+        try:
+            pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=FIELDS_MAX, errors="strict")
+        except (UnicodeError, ValueError):
+            raise Problem(422, "invalid_form", "this is not a form") from None
+        return Form(pairs)
+
+    def render(self, template: str, *, status: int = 200, **values: Any) -> Response:
+        """A page made from a template."""
+        said = unquote(cookies_of(self.request).get(SAID_COOKIE, ""))
+        frame = {
+            "page": self,
+            "said": said,
+            "version": __version__,
+            "now_iso": to_iso(self.now),
+            "when": self.times.when,
+            "places": PLACES,
+            "base": "_dialog.html" if self.in_dialog else "_base.html",
+        }
+        text = environment().get_template(template).render(frame | values)
+        response = HTMLResponse(text, status_code=status)
+        if said and not self.in_dialog:
+            response.delete_cookie(SAID_COOKIE, path=self.prefix or "/")
+        return response
+
+    def done(self, to: str, said: str = "") -> Response:
+        """A form was carried out: on to another page, which says so."""
+        if self.in_dialog:
+            response = Response(status_code=204, headers={TO_HEADER: to})
+        else:
+            response = RedirectResponse(to, status_code=303)
+        if said:
+            keep(response, self.request, SAID_COOKIE, quote(said[:500]), max_age=30)
+        return response
+
+
+class Form:
+    """The fields of a form, and what is wrong with them."""
+
+    def __init__(self, pairs: list[tuple[str, str]] | None = None) -> None:
+        self.pairs = pairs or []
+        self.errors: dict[str, str] = {}
+        """What is wrong, by field; under `""` what is about the whole form."""
+
+    def __getitem__(self, name: str) -> str:
+        """What was typed into a field; nothing if it is not there."""
+        return next((value for key, value in self.pairs if key == name), "").strip()
+
+    def all(self, name: str) -> list[str]:
+        """Every value of a field."""
+        return [value for key, value in self.pairs if key == name]
+
+    def given(self, name: str) -> str | None:
+        """What was typed into a field; None for nothing."""
+        return self[name] or None
+
+    def fail(self, name: str, why: str) -> None:
+        """Something is wrong with a field; the first complaint stays."""
+        self.errors.setdefault(name, why)
+
+    def error(self, name: str) -> str | None:
+        """What is wrong with a field."""
+        return self.errors.get(name)
+
+    def field_of(self, error: Exception, fields: Mapping[str, str], otherwise: str = "") -> None:
+        """Put an error beside the field that its message begins with or names; `fields` maps words to fields."""
+        words = str(error)
+        name = next((field for word, field in fields.items() if word in words[:120]), otherwise)
+        self.fail(name, words)
+
+
+class PageRoute(ScopedRoute):
+    """The route of a page: visitors have a cookie, and errors have faces."""
+
+    async def check(self, request: Request) -> None:
+        check_origin(request)
+        request.state.secret = secret_in(request)
+        await super().check(request)
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handler = super().get_route_handler()
+
+        async def shown(request: Request) -> Response:
+            try:
+                async with asyncio.timeout(SLOW_S if request.method in ("GET", "HEAD") else None):
+                    response = await handler(request)
+            except Problem as problem:
+                if problem.status_code == 401:
+                    return to_login(request)
+                response = _face(request, face_of(problem))
+            except (EvertickError, TimeoutError, RequestValidationError) as error:
+                if is_outage(error):
+                    _logger.error("%s: %s", request.state.request_id, error)
+                response = _face(request, face_of(error))
+            response.headers.setdefault("content-security-policy", CSP)
+            # With no-referrer browsers hide from where a form is sent, even to its own site: Origin is null then.
+            response.headers["referrer-policy"] = "same-origin"
+            return response
+
+        return shown
+
+    def failed(self, request: Request, error: Exception) -> Response:
+        _logger.error("%s failed", request.state.request_id, exc_info=error)
+        return _face(request, face_of(error))
+
+
+def _face(request: Request, face: Face) -> Response:
+    caller = getattr(request.state, "caller", None)
+    try:
+        page = Page(request, caller)
+    except Misuse:  # a zone in the address that is none
+        request.scope["query_string"] = b""
+        page = Page(Request(request.scope), caller)
+    return page.render("face.html", status=face.status, face=face, request_id=request.state.request_id)
+
+
+class PageRoutes(Routes):
+    """Routes of pages, each with the scope that it needs."""
+
+    def page(self, path: str, scope: Scope | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Add a page."""
+        return self.at("GET", path, scope)
+
+    def form(self, path: str, scope: Scope | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Add what a form does."""
+        return self.at("POST", path, scope)
+
+
+def page_routes(*, prefix: str = "/t/{tenant}") -> PageRoutes:
+    """Routes of pages about a tenant, or of others."""
+    return PageRoutes(prefix=prefix, tag="pages", route_class=PageRoute)
+
+
+async def _shown(request: Request, caller: Called) -> Page:
+    return Page(request, caller)
+
+
+async def _public(request: Request) -> Page:
+    return Page(request, None)
+
+
+Shown = Annotated[Page, Depends(_shown)]
+"""The page, as a parameter of a route with a scope."""
+Public = Annotated[Page, Depends(_public)]
+"""The page, as a parameter of a route without one."""

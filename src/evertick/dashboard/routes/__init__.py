@@ -1,0 +1,1 @@
+"""The routes of the pages, a file for each subject. Changes go through the endpoints of the HTTP API."""

@@ -1,0 +1,108 @@
+"""Where visitors arrive: the first page, the login, the choice of a tenant and of a zone."""
+
+from typing import Annotated
+
+from fastapi import Query, Request
+from starlette.responses import RedirectResponse, Response
+
+from evertick.base.errors import EvertickError
+from evertick.base.ids import DEFAULT_TENANT, tenant_named
+from evertick.base.records.access import Scope
+from evertick.dashboard.page import Form, Page, Public, Shown, page_routes
+from evertick.dashboard.visitors import COOKIE, keep, secret_in, token_of
+from evertick.dashboard.zones import COOKIE as ZONE_COOKIE
+from evertick.recurrence.zones.names import zone_named
+from evertick.server.callers import caller_of
+from evertick.server.limits import client_of
+from evertick.server.problems import Problem
+
+routes = page_routes(prefix="")
+
+KEPT_S = 30 * 24 * 3600
+"""How long a browser keeps a token or a zone, unless the token ends earlier."""
+
+
+@routes.page("/", None)
+async def home(page: Public) -> Response:
+    """The first page: that of the visitor's tenant."""
+    caller = await caller_of(_with_cookie(page), Scope.READ)
+    tenant = caller.token.tenant or DEFAULT_TENANT
+    page.caller = caller
+    return RedirectResponse(f"{page.prefix}/t/{tenant}", status_code=303)
+
+
+@routes.page("/login", None)
+async def show_login(page: Public, next_: Annotated[str, Query(alias="next", max_length=4_000)] = "/") -> Response:
+    """Where visitors log in."""
+    return _login(page, Form([("next", next_)]))
+
+
+@routes.form("/login", None)
+async def log_in(page: Public) -> Response:
+    """Log in with a token."""
+    form = await page.form()
+    wait_s = page.request.app.state.limits.failures.wait_s(client_of(page.request.scope))
+    if wait_s:
+        raise Problem(429, "too_many_requests", f"too many tries without a valid token; wait {wait_s:.0f} s")
+    token = await token_of(page.request, form["token"]) if form["token"] else None
+    if token is None:
+        form.fail("token", "No token is like this, or it has ended. Make one with the command below.")
+        return _login(page, form, status=401)
+    response = page.done(_inside(page, form["next"]))
+    keep(response, page.request, COOKIE, form["token"], max_age=KEPT_S)
+    return response
+
+
+@routes.form("/logout", None)
+async def log_out(page: Public) -> Response:
+    """Let the browser forget the token."""
+    response = page.done(f"{page.prefix}/login", "You are logged out.")
+    response.delete_cookie(COOKIE, path=page.prefix or "/")
+    return response
+
+
+@routes.form("/t/{tenant}/zone", Scope.READ)
+async def choose_zone(page: Shown) -> Response:
+    """Show times in another zone from now on. Raises InvalidSpec."""
+    form = await page.form()
+    zone = zone_named(form["tz"])
+    response = page.done(_inside(page, form["next"]), f"Times are shown in {zone.name}.")
+    keep(response, page.request, ZONE_COOKIE, zone.name, max_age=KEPT_S)
+    return response
+
+
+@routes.page("/t/{tenant}/tenants", Scope.READ)
+async def list_tenants(page: Shown) -> Response:
+    """The tenants that the visitor's token reaches."""
+    caller = page.known
+    if caller.token.tenant is not None:
+        return page.render("tenants.html", tenants=[caller.token.tenant], error=None)
+    found = await caller.app.aio.tenants.list()
+    names = {page.tenant, DEFAULT_TENANT, *(each.tenant for each in found)}
+    return page.render("tenants.html", tenants=sorted(names), error=None)
+
+
+@routes.form("/t/{tenant}/tenants", Scope.READ)
+async def choose_tenant(page: Shown) -> Response:
+    """On to the pages of another tenant."""
+    form = await page.form()
+    try:
+        chosen = tenant_named(form["tenant"])
+    except EvertickError as error:
+        return page.render("tenants.html", status=422, tenants=[page.tenant], error=str(error))
+    return page.done(f"{page.prefix}/t/{chosen}")
+
+
+def _login(page: Page, form: Form, *, status: int = 200) -> Response:
+    return page.render("login.html", status=status, form=form)
+
+
+def _inside(page: Page, to: str) -> str:
+    """An address of this site: another one would send visitors away with what they have typed."""
+    is_path = to.startswith("/") and not to.startswith(("//", "/\\")) and to.isprintable()
+    return to if is_path and (not page.prefix or to.startswith(page.prefix)) else f"{page.prefix}/"
+
+
+def _with_cookie(page: Page) -> Request:
+    page.request.state.secret = secret_in(page.request)
+    return page.request

@@ -1,0 +1,264 @@
+// Enhancement only: every list, detail and form works without it.
+const $ = (query, node = document) => node.querySelector(query);
+const $$ = (query, node = document) => [...node.querySelectorAll(query)];
+const root = document.documentElement;
+const say = text => { $("#say").textContent = text };
+const kept = {
+  get: key => { try { return localStorage[key] } catch { return undefined } },
+  set: (key, value) => { try { localStorage[key] = value } catch { /* a private window */ } },
+};
+const pause = ms => new Promise(done => setTimeout(done, ms));
+
+// -- the browser's zone: the server cannot know it, so it is told once
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+if (zone && !document.cookie.includes("evertick_browser_zone=")) {
+  document.cookie = `evertick_browser_zone=${zone}; path=/; samesite=strict; max-age=31536000`;
+  if (document.body.dataset.events && !["UTC", "Etc/UTC"].includes(zone)) location.reload();
+}
+
+// -- what only works with script appears with it
+if (kept.get("theme")) root.dataset.theme = kept.get("theme");
+for (const each of $$("[data-theme-toggle], [data-open], [data-script]")) each.hidden = false;
+const isDark = () => root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+
+// -- dialogs: the form of a link is shown over the page; without script it is a page of its own
+const dialog = $("#dialog");
+let opener = null;
+
+async function openDialog(href, from) {
+  const reply = await fetch(href, { headers: { "X-Evertick-Dialog": "1" } });
+  if (reply.redirected) return void (location.href = href);
+  opener = from;
+  fill(await reply.text());
+  if (!dialog.open) dialog.showModal();
+}
+
+function fill(html) {
+  dialog.innerHTML = html;
+  const first = $("[aria-invalid=true], [autofocus], form :is(input:not([type=hidden]), textarea, select), button", dialog);
+  first?.focus();
+  arm(dialog);
+  document.dispatchEvent(new CustomEvent("evertick:filled", { detail: dialog }));
+}
+
+async function send(form, submitter) {
+  const data = new URLSearchParams(new FormData(form, submitter));
+  submitter?.setAttribute("aria-disabled", "true");
+  try {
+    const reply = await fetch(form.action, { method: "POST", body: data, headers: { "X-Evertick-Dialog": "1" } });
+    const to = reply.headers.get("X-Evertick-To");
+    if (to) {
+      const same = new URL(to, location.href);
+      if (same.href === location.href) location.reload(); else location.href = to;
+    } else fill(await reply.text());
+  } catch {
+    submitter?.setAttribute("aria-disabled", "false");
+    say("The server cannot be reached; nothing was sent. Try again.");
+    alertIn(form, "The server cannot be reached. It is not known whether this was done: look before you try again.");
+  }
+}
+
+function alertIn(form, text) {
+  let line = $("#form-error", form);
+  if (!line) { line = Object.assign(document.createElement("p"), { id: "form-error", className: "err st failed" }); line.setAttribute("role", "alert"); form.prepend(line) }
+  line.textContent = text;
+}
+
+dialog?.addEventListener("close", () => { dialog.replaceChildren(); opener?.isConnected && opener.focus(); opener = null });
+
+document.addEventListener("submit", event => {
+  const form = event.target;
+  if (event.submitter?.ariaDisabled === "true") return event.preventDefault();
+  if (form.closest("dialog") && form.method === "post") { event.preventDefault(); send(form, event.submitter) }
+});
+
+// -- clicks
+document.addEventListener("click", event => {
+  const button = event.target.closest("button, a");
+  if (!button) return;
+  const data = button.dataset;
+  if (button.ariaDisabled === "true") event.preventDefault();
+  else if ("copy" in data) copy(button);
+  else if ("dialog" in data && !event.ctrlKey && !event.metaKey && !event.shiftKey) { event.preventDefault(); openDialog(button.href, button) }
+  else if (data.open) { event.preventDefault(); opener = button; $("#" + data.open).showModal() }
+  else if ("close" in data && button.closest("dialog")) { event.preventDefault(); button.closest("dialog").close() }
+  else if ("themeToggle" in data) { kept.set("theme", root.dataset.theme = isDark() ? "light" : "dark"); document.dispatchEvent(new Event("evertick:theme")) }
+  else if ("keysOff" in data) { kept.set("keys", kept.get("keys") === "off" ? "on" : "off"); say(`Single-letter keys are ${kept.get("keys")}`); button.textContent = `Switch single-letter keys ${kept.get("keys") === "off" ? "on" : "off"}` }
+  else if ("live" in data) hold(!held);
+  else if ("refresh" in data) { event.preventDefault(); refresh(true) }
+});
+
+function copy(button) {
+  const text = ($("code", button.parentNode) ?? button.previousElementSibling).textContent.trim();
+  navigator.clipboard?.writeText(text);
+  button.textContent = "Copied";
+  say("Copied");
+  setTimeout(() => { button.textContent = "Copy" }, 1500);
+}
+
+// -- a typed count arms a button, rows that are ticked arm the bar; both counts come from the server
+function arm(node) {
+  for (const input of $$("[data-arm]", node)) armOne(input);
+}
+function armOne(input) {
+  document.getElementById(input.dataset.for).ariaDisabled = String(input.value.trim() !== input.dataset.arm);
+}
+function countRows() {
+  const bar = $(".bulk");
+  if (!bar) return;
+  const count = $$("input[name=row]:checked").length;
+  bar.hidden = !count;
+  $("[data-n]", bar).textContent = count;
+}
+document.addEventListener("input", event => {
+  const input = event.target;
+  if (input.dataset.arm) armOne(input);
+  if ("all" in input.dataset) for (const row of $$("input[name=row]")) row.checked = input.checked;
+  if (input.name === "row" || "all" in input.dataset) countRows();
+});
+document.addEventListener("change", event => {
+  const form = event.target.closest("[data-submit-on-change]");
+  if (form) form.requestSubmit();
+});
+
+// -- keys
+let prefix = false, row = -1;
+document.addEventListener("keydown", event => {
+  if (event.ctrlKey || event.metaKey || event.altKey || kept.get("keys") === "off") return;
+  if (event.target.closest("input:not([type=checkbox]), textarea, select, dialog, [contenteditable]")) return;
+  const key = event.key, rows = $$("tbody tr:not(.note):has(th a)");
+  const go = prefix && $(`[data-go="${CSS.escape(key)}"]`);
+  prefix = key === "g";
+  if (go) { event.preventDefault(); return go.click() }
+  if ("/?jkxptbr".includes(key) && key.length === 1) event.preventDefault();
+  if (key === "/") ($(".filters input[type=search]") ?? $("[data-search]"))?.focus();
+  else if (key === "?") $("#keys").showModal();
+  else if (key === "r") hold(!held);
+  else if ((key === "j" || key === "k") && rows.length) {
+    $("tr.cur")?.classList.remove("cur");
+    row = Math.max(0, Math.min(rows.length - 1, row + (key === "j" ? 1 : -1)));
+    rows[row].classList.add("cur");
+    $("th a", rows[row]).focus();
+  }
+  else if (key === "x" && rows[row]) $("input[name=row]", rows[row])?.click();
+  else if ("ptb".includes(key) && key.length === 1) {
+    const button = $(`[data-key="${key}"]`);
+    if (button) { button.focus(); button.click() }
+  }
+});
+
+// -- live: hints say that something has changed; regions that follow it are read again and morphed, so that focus and
+//    half-typed text survive. While pointer or focus is in a table its rows stay where they are, and the news are counted.
+const regions = () => $$("[data-follow]");
+const liveButton = $("[data-live]"), stale = $("#stale");
+const READ_FIRST_MS = 500, READ_MAX_MS = 10_000, LOST_AFTER_MS = 10_000;
+let held = kept.get("live") === "off", source = null, wanted = new Set(), reading = false, wait = READ_FIRST_MS, lastRead = Date.now(), lostTimer = 0;
+
+function hold(on) {
+  held = on;
+  kept.set("live", on ? "off" : "on");
+  showLive();
+  if (!on) { follow(); refresh(true) } else source?.close(), source = null;
+}
+function showLive() {
+  if (!liveButton) return;
+  liveButton.hidden = !regions().length;
+  liveButton.classList.toggle("off", held);
+  liveButton.firstChild.data = held ? "held " : "live ";
+  $("i", liveButton).textContent = `as of ${clock(lastRead)}`;
+}
+const clock = ms => new Date(ms).toLocaleTimeString("en-GB");
+
+function follow() {
+  if (source || held || document.hidden || !document.body.dataset.events || !regions().length) return;
+  source = new EventSource(document.body.dataset.events);
+  const alive = () => { clearTimeout(lostTimer); lostTimer = 0; stale.hidden = true };
+  source.addEventListener("ready", () => { const wasLost = !stale.hidden || lostTimer; alive(); if (wasLost) want("jobs", "schedules", "logs") });
+  for (const kind of ["jobs", "schedules", "logs"]) source.addEventListener(kind, () => want(kind));
+  source.onerror = () => {
+    lostTimer ||= setTimeout(() => { $("span", stale).textContent = clock(lastRead); stale.hidden = false }, LOST_AFTER_MS);
+    if (source?.readyState === EventSource.CLOSED) { source = null; setTimeout(follow, 5_000) }
+  };
+}
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) { source?.close(); source = null } else if (!held) { follow(); want("jobs", "schedules", "logs") }
+});
+
+function want(...kinds) {
+  for (const kind of kinds) wanted.add(kind);
+  if (!reading) read();
+}
+async function read() {
+  reading = true;
+  while (wanted.size && !held && !document.hidden) {
+    await pause(wait);
+    await refresh(false);
+    // The more often something changes, the more seldom it is read: fifty open pages must not keep the server busy.
+    wait = Math.min(wait * 2, READ_MAX_MS);
+    if (!wanted.size) { await pause(wait); if (!wanted.size) wait = READ_FIRST_MS }
+  }
+  reading = false;
+}
+const isBusy = region => region.matches(":has(table)") && (region.matches(":has(table:hover)") || ($("table", region)?.contains(document.activeElement) ?? false));
+
+async function refresh(forced) {
+  const kinds = wanted;
+  wanted = new Set();
+  const due = regions().filter(region => forced || region.dataset.follow.split(" ").some(kind => kinds.has(kind)));
+  if (!due.length || dialog?.open && !forced) return;
+  let text;
+  try {
+    const reply = await fetch(location.href, { headers: { "X-Evertick-Live": "1" } });
+    if (!reply.ok) return;
+    text = await reply.text();
+  } catch { return }
+  lastRead = Date.now();
+  const fresh = new DOMParser().parseFromString(text, "text/html");
+  for (const region of due) {
+    const found = fresh.getElementById(region.id);
+    if (!found) continue;
+    if (!forced && isBusy(region)) { tellNews(region, found); continue }
+    await morph(region, found.outerHTML);
+    countRows();
+    document.dispatchEvent(new CustomEvent("evertick:filled", { detail: document.getElementById(region.id) }));
+  }
+  resetClock(fresh.documentElement.dataset);
+  showLive();
+}
+function morph(region, html) {
+  const ticked = new Set($$("input[name=row]:checked", region).map(input => input.value));
+  return htmx.swap({ text: html, target: region, sourceElement: region, swap: "outerMorph", select: "#" + CSS.escape(region.id) }).then(() => {
+    for (const input of $$("input[name=row]", document.getElementById(region.id))) input.checked = ticked.has(input.value);
+  });
+}
+function tellNews(region, found) {
+  const known = new Set($$("tbody tr[id]", region).map(each => each.id));
+  const news = $$("tbody tr[id]", found).filter(each => !known.has(each.id)).length;
+  const place = $("[data-news]");
+  if (!place) return;
+  place.replaceChildren();
+  if (news) place.append(`order held while you are in the list · `, Object.assign(document.createElement("a"), { href: "", textContent: `${news} new` }));
+  $("a", place)?.setAttribute("data-refresh", "");
+}
+document.addEventListener("pointerout", event => { if (event.target.closest("[data-follow] table") && !event.relatedTarget?.closest?.("[data-follow] table")) { const place = $("[data-news]"); if (place?.childNodes.length) { place.replaceChildren(); refresh(true) } } });
+
+// -- relative times tick here, from datetime=; the server never sends a clock. A simulated clock has its own pace
+let t0, p0, speed;
+function resetClock(data) { t0 = Date.parse(data.now); p0 = performance.now(); speed = Number(data.speed ?? 1) }
+resetClock(root.dataset);
+const lengthOf = s => s < 60 ? `${Math.round(s)} s` : s < 3600 ? `${Math.round(s / 60)} min` : null;
+function tick() {
+  if (document.hidden) return;
+  const now = t0 + (performance.now() - p0) * speed;
+  for (const time of $$("time[datetime] > i")) {
+    const away = (Date.parse(time.parentNode.dateTime) - now) / 1000, words = Math.abs(away) < 1 ? "now" : lengthOf(Math.abs(away));
+    const text = words === null || words === "now" ? words : away > 0 ? `in ${words}` : `${words} ago`;
+    if (text && time.textContent !== text) time.textContent = text;
+  }
+}
+setInterval(tick, 1_000);
+
+showLive();
+follow();
+arm(document);
+countRows();

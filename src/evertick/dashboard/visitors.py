@@ -1,0 +1,76 @@
+"""Visitors: who looks at a page. They log in with a token of the HTTP API, which the browser keeps in a cookie.
+
+The cookie is out of reach of scripts, and is sent to pages of this site alone (`SameSite=Strict`). What changes
+something has to come from a page of this site, too: browsers say where a request comes from.
+"""
+
+from http.cookies import CookieError, SimpleCookie
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+from fastapi import Request
+from starlette.responses import RedirectResponse, Response
+
+from evertick.app.access_control.tokens import verified
+from evertick.base.errors import EvertickError
+from evertick.base.records.access import AccessToken
+from evertick.server.problems import Problem
+
+COOKIE: Final = "evertick_token"
+SAFE: Final = ("GET", "HEAD")
+
+
+def secret_in(request: Request) -> str | None:
+    """The token that the browser sends, if any."""
+    return cookies_of(request).get(COOKIE)
+
+
+def cookies_of(request: Request) -> dict[str, str]:
+    """The cookies of a request by name; none if they cannot be read."""
+    jar: SimpleCookie = SimpleCookie()
+    try:
+        jar.load(request.headers.get("cookie", "")[:16_384])
+    except CookieError:
+        return {}
+    return {name: morsel.value for name, morsel in jar.items()}
+
+
+def check_origin(request: Request) -> None:
+    """Refuse what changes something and comes from elsewhere. Raises Problem."""
+    if request.method in SAFE:
+        return
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        is_own = site == "same-origin"
+    else:
+        origin = request.headers.get("origin", "")
+        is_own = bool(origin) and urlsplit(origin).netloc.lower() == request.headers.get("host", "").lower()
+    if not is_own:
+        raise Problem(403, "foreign_origin", "this form was sent from another site, so nothing was done")
+
+
+async def token_of(request: Request, secret: str) -> AccessToken | None:
+    """The token whose secret was typed in; None if there is none, or it has ended."""
+    e = request.app.state.evertick.environment
+    found: AccessToken | None = await e.executors.read(verified(secret.strip(), e.clock.now()))
+    return found
+
+
+def to_login(request: Request) -> Response:
+    """To the page where visitors log in, and from there back to this one."""
+    here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    prefix = request.scope.get("root_path", "")
+    back = f"?next={quote(here, safe='')}" if request.method in SAFE else ""
+    return RedirectResponse(f"{prefix}/login{back}", status_code=303)
+
+
+def keep(response: Response, request: Request, name: str, value: str, **how: Any) -> None:
+    """Let the browser keep a value: out of reach of scripts, for this site alone."""
+    path = request.scope.get("root_path", "") or "/"
+    secure = request.url.scheme == "https"
+    response.set_cookie(name, value, httponly=True, samesite="strict", path=path, secure=secure, **how)
+
+
+def is_outage(error: Exception) -> bool:
+    """Whether an error says that the database cannot be read now."""
+    return isinstance(error, EvertickError) and error.code in ("database_unavailable", "unavailable")

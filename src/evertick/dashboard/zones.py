@@ -1,0 +1,66 @@
+"""The zone in which a page shows its times: chosen on the page, kept in a cookie, or once by `?tz=`."""
+
+from typing import Final
+
+from fastapi import Request
+
+from evertick.base.errors import InvalidSpec
+from evertick.dashboard.visitors import cookies_of
+from evertick.recurrence.zones.names import zone_named
+from evertick.recurrence.zones.zones import Zone
+
+COOKIE: Final = "evertick_zone"
+"""The zone that was chosen."""
+BROWSER_COOKIE: Final = "evertick_browser_zone"
+"""The zone of the browser, which its script writes: a server cannot know it otherwise."""
+COMMON: Final = (
+    "UTC",
+    "America/Los_Angeles",
+    "America/New_York",
+    "America/Sao_Paulo",
+    "Europe/London",
+    "Europe/Berlin",
+    "Africa/Nairobi",
+    "Asia/Kolkata",
+    "Asia/Kathmandu",
+    "Asia/Shanghai",
+    "Asia/Tokyo",
+    "Australia/Sydney",
+)
+
+
+def zone_of(request: Request) -> Zone:
+    """The zone for this request: of `?tz=`, else the one chosen, else the browser's, else UTC.
+
+    Raises InvalidSpec if `?tz=` is no zone; what a cookie holds is passed over then.
+    """
+    asked = request.query_params.get("tz")
+    if asked:
+        return zone_named(asked)
+    cookies = cookies_of(request)
+    for name in (cookies.get(COOKIE), cookies.get(BROWSER_COOKIE)):
+        if name:
+            try:
+                return zone_named(name)
+            except InvalidSpec:
+                continue
+    return zone_named("UTC")
+
+
+def choices(request: Request, zone: Zone) -> tuple[str, ...]:
+    """The zones to choose from: the one in use, the browser's, and some of all parts of the world."""
+    browser = cookies_of(request).get(BROWSER_COOKIE)
+    try:
+        local = () if not browser else (zone_named(browser).name,)
+    except InvalidSpec:
+        local = ()
+    return tuple(dict.fromkeys((zone.name, *local, *COMMON)))
+
+
+def offset_words(zone: Zone, instant_s: int) -> str:
+    """The offset of a zone at a time: `UTC+5:45`."""
+    minutes = zone.offset_at(instant_s) // 60
+    hours, rest = divmod(abs(minutes), 60)
+    if not minutes:
+        return "UTC"
+    return f"UTC{'+' if minutes > 0 else '−'}{hours}" + (f":{rest:02}" if rest else "")

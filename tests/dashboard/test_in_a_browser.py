@@ -1,0 +1,41 @@
+"""What script adds: dialogs, keys, and regions that follow what happens."""
+
+from playwright.sync_api import expect
+
+from evertick import every
+from tests.dashboard.browser import Window
+from tests.dashboard.conftest import Site
+from tests.server.conftest import order_of
+
+
+def schedule(site: Site, name: str) -> None:
+    """A schedule of the shop."""
+    site.app.schedules.create(name, when=every(hours=1), do=order_of(site.app))
+
+
+def test_a_form_opens_over_the_page_and_keeps_what_was_typed(site: Site, window: Window) -> None:
+    schedule(site, "s")
+    page = window.go("schedules/s/pause")
+    page.get_by_role("button", name="Pause", exact=True).click()
+    expect(page.get_by_text("Say why, in a few words")).to_be_visible()
+    page.get_by_label("Reason").fill("vendor outage")
+    page.get_by_role("button", name="Pause", exact=True).click()
+    expect(page.get_by_text("Paused s.")).to_be_visible()
+    assert site.app.schedules.get("s").note == "vendor outage"
+
+
+def test_a_list_follows_what_happens_by_itself(site: Site, window: Window) -> None:
+    page = window.go("schedules")
+    expect(page.locator("tbody tr")).to_have_count(0)
+    expect(page.get_by_role("button", name="live")).to_be_visible()
+    schedule(site, "new one")
+    expect(page.get_by_role("link", name="new one")).to_be_visible()
+
+
+def test_the_zone_of_the_browser_is_used(site: Site, window: Window) -> None:
+    page = window.go("schedules")
+    page.context.add_cookies([{"name": "evertick_browser_zone", "value": "Asia/Kathmandu", "url": window.address}])
+    page.reload()
+    expect(page.get_by_label("Display time zone")).to_have_value("Asia/Kathmandu")
+    page.get_by_label("Display time zone").select_option("Europe/Berlin")
+    expect(page.get_by_text("Times are shown in Europe/Berlin.")).to_be_visible()
