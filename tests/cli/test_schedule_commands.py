@@ -292,6 +292,9 @@ def test_queries_choose_by_state_function_time_and_name(shop: App, command: Comm
     assert ids("-q", "mail state:active") == ["mail.daily", "mail.hourly"]
     assert ids("-q", "function:shop.count id:daily") == ["mail.daily"]
     assert ids("-q", "kind:cron") == []
+    assert ids("--sort", "-id", "-q", "tz:UTC") == ["report", "mail.hourly", "mail.daily"]
+    assert ids("-q", "tz:Asia/Tokyo") == ids("-q", "health:failing") == ids("-q", "health:missed") == []
+    assert command("schedule", "list", "-q", "health:bad").code == 2
     limited = command("schedule", "list", "--limit", "1")
     assert limited.out.startswith("mail.daily\t")
     assert "there are more" in limited.err

@@ -140,6 +140,17 @@ def test_schedules_are_those_of_the_app(served: Served) -> None:
             client.schedules.get("a/b")
 
 
+def test_schedules_are_listed_for_people_as_the_app_lists_them(served: Served) -> None:
+    order = function(served.app, "shop.order")
+    with served.client() as client:
+        client.schedules.create("s", when=daily(hour=9, tz="Asia/Tokyo"), do=order.args("bread"))
+        client.schedules.create("t", when=daily(hour=9), do=order.args("bread"), paused=True)
+
+        assert client.schedules.list_detailed(sort="-id") == served.app.schedules.list_detailed(sort="-id")
+        assert [each.id for each in client.schedules.list(time_zone="Asia/Tokyo").schedules] == ["s"]
+        assert client.schedules.counts(status="paused").matching.number == 1
+
+
 def test_runs_are_started_signaled_and_waited_for(served: Served) -> None:
     fulfil = function(served.app, "shop.fulfil")
     with served.client() as client, served.app.running():

@@ -417,7 +417,7 @@ def test_a_wrong_cursor_filter_or_page_is_refused(world: OpenWorld) -> None:
 
     with pytest.raises(InvalidArguments, match="cursor"):
         app.schedules.list(cursor="nonsense")
-    with pytest.raises(Misuse, match="sorted by id or by next"):
+    with pytest.raises(Misuse, match="sorted by id, next or last"):
         app.schedules.list(sort="name")
     with pytest.raises(Misuse, match="status is one of"):
         app.schedules.list(status="enabled")

@@ -236,3 +236,19 @@ def test_lines_of_logs_are_listed_across_functions(http: Http) -> None:
     assert http.problem(422, "GET", f"{HOME}/logs", params={"level": "loud"})["code"]
     assert http.problem(422, "GET", f"{HOME}/logs", params={"cursor": "x"})["code"] == "invalid_arguments"
     assert http.problem(404, "GET", f"{HOME}/logs", params={"request": f"job_{'0' * 28}"})["code"] == "job_not_found"
+
+
+def test_schedules_are_listed_for_people_and_counted(http: Http) -> None:
+    http.ok("POST", f"{HOME}/schedules", json=NINE)
+    http.ok("POST", f"{HOME}/schedules", json={**NINE, "id": "t", "when": {"cron": "0 8 * * *", "tz": "Asia/Tokyo"}})
+    http.ok("POST", f"{HOME}/schedules/s/pause", json={"note": "vendor outage"})
+
+    page = http.ok("GET", f"{HOME}/schedule-details?sort=-id&limit=1")
+    assert [(each["id"], each["expression"], each["strip"]) for each in page["schedules"]] == [("t", "0 8 * * *", [])]
+    [rest] = http.ok("GET", f"{HOME}/schedule-details?sort=-id&cursor={page['cursor']}")["schedules"]
+    assert (rest["id"], rest["pause"]["note"], rest["health"]) == ("s", "vendor outage", [])
+    assert [each["id"] for each in http.ok("GET", f"{HOME}/schedules?time_zone=Asia/Tokyo")["schedules"]] == ["t"]
+    counts = http.ok("GET", f"{HOME}/schedule-counts?time_zone=Asia/Tokyo")
+    assert (counts["matching"], counts["paused"]) == ({"number": 1, "more": False}, {"number": 1, "more": False})
+    assert http.problem(422, "GET", f"{HOME}/schedules?health=bad")
+    assert http.problem(422, "GET", f"{HOME}/schedule-details?limit=101")

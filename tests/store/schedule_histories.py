@@ -6,7 +6,7 @@ from typing import Any, Final
 from evertick.base.ids import DEFAULT_TENANT, JobId, ScheduleId, TenantId, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import JOB_ERROR, JobError, JobState
-from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, RunReport, ScheduleFilter
+from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, RunReport, ScheduleFilter, ScheduleOrder
 from evertick.rules.schedules.fates import FATE_OF, Origin, Reason
 from evertick.rules.schedules.policies import Overlap
 from evertick.rules.schedules.state import Occurrence, OccurrenceKey, Run, ScheduleState, Stop, new_state
@@ -45,7 +45,11 @@ class ScheduleDraws:
             function=self._pick(("app.f", "app.g")),
             wake_at=self._pick((moment, Instant(moment + 30), None)),
             next_at=self._pick((moment, None)),
+            last_at=self._pick((moment, None)),
             last_result=self._pick((None, "1")),
+            last_failure=self._pick((None, "E: no")),
+            late=self._pick((None, 0, 1)),
+            missed_at=self._pick((moment, None)),
             stored_state=STATE.value(self._new_state()),
         )
 
@@ -104,11 +108,21 @@ class ScheduleDraws:
             function=self._pick((None, None, "app.f")),
             id_contains=self._pick((None, None, "s", "_", "%", "S", "")),
             next_before=self._moment() if self._maybe(0.2) else None,
+            time_zone=self._pick((None, None, "UTC", "Asia/Tokyo")),
+            failing=self._maybe(0.2),
+            late=self._maybe(0.2),
+            missed_since=self._moment() if self._maybe(0.2) else None,
         )
         known = [row for row in tables.schedules.values() if row.tenant == where.tenant]
         last = self._pick(known) if known and self._maybe(0.4) else None
-        after = None if last is None else (last.next_at, str(last.id))
-        return (where,), {"limit": self._random.randint(1, 5), "after": after, "by_next": self._maybe(0.5)}
+        order = ScheduleOrder(self._pick(("id", "next", "last")), self._maybe(0.5))
+        time = None if last is None else last.last_at if order.by == "last" else last.next_at
+        after = None if last is None else (time, str(last.id))
+        return (where,), {"limit": self._random.randint(1, 5), "after": after, "order": order}
+
+    def draw_schedule_counts(self, tables: Any) -> Any:
+        where = ScheduleFilter(tenant=self._pick(TENANTS), failing=self._maybe(0.3))
+        return (where,), {"now": self._moment(), "limit": self._random.randint(1, 5)}
 
     # -- the ledger
 

@@ -1,19 +1,22 @@
 """The model's part for schedules: what `evertick.store.contract.schedules` promises, over plain dicts."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evertick.base.errors import WriteConflict
 from evertick.base.ids import HISTORY_PREFIX, JobId, ScheduleId, TenantId, first_id_from
-from evertick.base.instants import Instant
+from evertick.base.instants import DAY_MS, HOUR_MS, Instant
 from evertick.base.records.jobs import CanceledJob, Job, Stop
 from evertick.base.records.schedules import (
+    BY_ID,
     HistoryRow,
     OccurrenceFilter,
     OccurrenceRow,
     RunReport,
+    ScheduleCounts,
     ScheduleFilter,
+    ScheduleOrder,
 )
 from evertick.rules.schedules.state import OccurrenceKey
 from evertick.store.records.schedule import Schedule
@@ -73,6 +76,8 @@ class ScheduleModel:
             old = self.tables.schedules.get((row.tenant, row.id))
             if old is not None and old.revision == row.revision:
                 born = {"kind": old.kind, "created_at": old.created_at, "revision": old.revision + 1}
+                born |= {"late": row.late if row.late is not None else old.late}
+                born |= {"missed_at": row.missed_at if row.missed_at is not None else old.missed_at}
                 self.tables.schedules[row.tenant, row.id] = row._replace(**born)
                 saved += 1
         return saved
@@ -86,10 +91,23 @@ class ScheduleModel:
         *,
         limit: int,
         after: tuple[Instant | None, str] | None = None,
-        by_next: bool = False,
+        order: ScheduleOrder = BY_ID,
     ) -> list[Schedule]:
-        def position(next_at: Instant | None, schedule_id: str) -> tuple[Any, ...]:
-            return (next_at is None, next_at or 0, schedule_id) if by_next else (schedule_id,)
+        def position(time: Instant | None, schedule_id: str) -> tuple[Any, ...]:
+            match order.by:
+                case "next":
+                    return (time is None, time or 0, schedule_id)
+                case "last":
+                    return (time is not None, time or 0, schedule_id)
+            return (schedule_id,)
+
+        def place(row: Schedule) -> tuple[Any, ...]:
+            return position(row.last_at if order.by == "last" else row.next_at, row.id)
+
+        def is_beyond(row: Schedule) -> bool:
+            if after is None:
+                return True
+            return place(row) < position(*after) if order.descending else place(row) > position(*after)
 
         found = [
             row
@@ -100,9 +118,31 @@ class ScheduleModel:
             and where.function in (None, row.function)
             and (where.id_contains or "") in row.id
             and (where.next_before is None or (row.next_at is not None and row.next_at < where.next_before))
-            and (after is None or position(row.next_at, row.id) > position(*after))
+            and where.time_zone in (None, row.time_zone)
+            and (not where.failing or row.last_failure is not None)
+            and (not where.late or row.late)
+            and (where.missed_since is None or (row.missed_at is not None and row.missed_at >= where.missed_since))
+            and is_beyond(row)
         ]
-        return sorted(found, key=lambda row: position(row.next_at, row.id))[:limit]
+        return sorted(found, key=place, reverse=order.descending)[:limit]
+
+    def schedule_counts(self, where: ScheduleFilter, *, now: Instant, limit: int) -> ScheduleCounts:
+        def count(chosen: ScheduleFilter) -> int:
+            return len(self.list_schedules(chosen, limit=limit))
+
+        every = ScheduleFilter(tenant=where.tenant)
+        return ScheduleCounts(
+            count(where),
+            count(replace(every, failing=True)),
+            count(replace(every, late=True)),
+            count(replace(every, missed_since=Instant(now - DAY_MS))),
+            count(replace(every, status="paused")),
+            count(replace(every, next_before=Instant(now + HOUR_MS))),
+        )
+
+    def missed_since(self, schedules: Sequence[ScheduleId], *, tenant: TenantId, since: Instant) -> set[ScheduleId]:
+        where = ScheduleFilter(tenant=tenant, missed_since=since)
+        return {row.id for row in self.list_schedules(where, limit=10**6) if row.id in schedules}
 
     # -- the ledger
 

@@ -55,6 +55,11 @@ class OccurrenceView(Schema):
         return None if self.started is None else max(timedelta(0), self.started - self.actual)
 
     @property
+    def duration(self) -> timedelta | None:
+        """How long its run took; None if it has not ended."""
+        return None if self.started is None or self.ended is None else self.ended - self.started
+
+    @property
     def is_late(self) -> bool:
         """Whether it was started more than ten seconds after its actual time."""
         return self.late_by is not None and self.late_by > timedelta(milliseconds=LATE_AFTER_MS)

@@ -7,7 +7,7 @@ string and the wire form. A schema reads both forms, so `Model.model_validate(va
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, Self
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, PlainValidator
 
@@ -33,6 +33,25 @@ class Schema(BaseModel):
         """The keys of the JSON form, in order."""
         fields = (str(field.serialization_alias or name) for name, field in cls.model_fields.items())
         return (*fields, *cls.model_computed_fields)
+
+
+COUNT_MAX: Final = 10_000
+"""How far rows are counted."""
+
+
+class Count(Schema):
+    """A number of rows; `more` if there are more than `number`, which is where counting ends."""
+
+    number: int
+    more: bool = False
+
+    @classmethod
+    def of(cls, counted: int) -> Self:
+        """The view of a count that went to `COUNT_MAX + 1` at most."""
+        return cls(number=min(counted, COUNT_MAX), more=counted > COUNT_MAX)
+
+    def __str__(self) -> str:
+        return f"{self.number:,}{'+' if self.more else ''}"
 
 
 def named(python: str, json_name: str) -> Any:

@@ -12,6 +12,7 @@ An interval is counted from the moment the cron was first deployed, which is als
 """
 
 import logging
+import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, ParamSpec, Self, Unpack
@@ -22,7 +23,7 @@ from evertick.app.functions.function import Function, FunctionCall
 from evertick.app.paging import all_schedules
 from evertick.app.schedules.api import ScheduleReader, Schedules
 from evertick.app.schedules.commands import ScheduleOperations, initial_state
-from evertick.app.schedules.definition import Definition, define, schedule_id_of
+from evertick.app.schedules.definition import Definition, define, place_of, schedule_id_of
 from evertick.app.schedules.options import CronOptions, given, note_of
 from evertick.app.schedules.specs import When, anchored, check_spec, union
 from evertick.app.schedules.update import difference
@@ -61,6 +62,7 @@ class Cron:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     options: CronOptions
+    declared_at: str | None = None
 
     @property
     def sentence(self) -> str:
@@ -119,7 +121,7 @@ class Crons:
         cron = self._cron(name, when, function, args, kwargs)
         if name in self._declared:
             raise RegistrationError(f"Cron identifier registered twice: {name}")
-        self._declared[name] = cron
+        self._declared[name] = replace(cron, declared_at=place_of(sys._getframe(1)))
 
     @property
     def declared(self) -> tuple[Cron, ...]:
@@ -297,6 +299,9 @@ class _Sync:
             raise RegistrationError(f"cron {cron.name!r}: {owner} has that name; choose another one")
         is_own = metadata.app == self.app_name == row.target.app
         if is_own and metadata.definition == definition.digest(note_of(cron.options)):
+            if metadata.declared_at != cron.declared_at:  # the lines of its file have moved
+                moved = row.with_metadata(replace(metadata, declared_at=cron.declared_at))
+                self.transaction.save_schedules([moved])
             return "unchanged"
         self._update(row, cron, definition)
         return "updated"
@@ -306,6 +311,7 @@ class _Sync:
             source=CODE,
             app=self.app_name,
             declared=canonical(definition.spec),
+            declared_at=cron.declared_at,
             definition=definition.digest(note_of(cron.options)),
         )
         fresh = replace(definition, spec=anchored(definition.spec, self.now))
@@ -325,7 +331,7 @@ class _Sync:
         def edit(row: Schedule) -> Schedule:
             spec_at = self.now if spec_changed else row.metadata.spec_at
             metadata = replace(row.metadata, declared=declared, definition=definition.digest(note), spec_at=spec_at)
-            metadata = replace(metadata, app=self.app_name)
+            metadata = replace(metadata, app=self.app_name, declared_at=cron.declared_at)
             row = row._replace(spec=StoredSpec.of(fresh.spec)).with_target(fresh.target)
             return row.with_metadata(metadata).with_state(row.state._replace(note=note))
 

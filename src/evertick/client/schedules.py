@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, TypedDict, Unpack
 
 from evertick.api.reports import AuditReport, Explanation
+from evertick.api.schedule_lists import DetailedSchedulePage, ScheduleCountsView
 from evertick.api.schedules import (
     BackfillPlanView,
     BackfillView,
@@ -75,6 +76,19 @@ class ScheduleRequests:
         """A page of schedules; as `app.schedules.list`."""
         query = given({"sort": sort, "limit": limit, "cursor": cursor, **where})
         return Call(method="GET", path=f"{self.home}/schedules", query=query, read=SchedulePage.model_validate)
+
+    def list_detailed(
+        self, *, sort: str = "id", limit: int = 100, cursor: str | None = None, **where: Unpack[Where]
+    ) -> Call[DetailedSchedulePage]:
+        """A page of schedules for people; as `app.schedules.list_detailed`."""
+        query = given({"sort": sort, "limit": limit, "cursor": cursor, **where})
+        path = f"{self.home}/schedule-details"
+        return Call(method="GET", path=path, query=query, read=DetailedSchedulePage.model_validate)
+
+    def counts(self, **where: Unpack[Where]) -> Call[ScheduleCountsView]:
+        """How many schedules there are; as `app.schedules.counts`."""
+        path = f"{self.home}/schedule-counts"
+        return Call(method="GET", path=path, query=given({**where}), read=ScheduleCountsView.model_validate)
 
     def update(
         self, schedule_id: str, *, if_version: int | None = None, **patch: Unpack[Patch]
@@ -264,6 +278,8 @@ class ScheduleOperations:
     pause_all = sent(ScheduleRequests.pause_all)
     resume_all = sent(ScheduleRequests.resume_all)
     delete_all = sent(ScheduleRequests.delete_all)
+    list_detailed = sent(ScheduleRequests.list_detailed)
+    counts = sent(ScheduleRequests.counts)
     list = sent(ScheduleRequests.list)
 
 

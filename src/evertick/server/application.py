@@ -17,7 +17,18 @@ from evertick.server.description import described
 from evertick.server.hints import Hints
 from evertick.server.limits import Guard, Limits
 from evertick.server.problems import add_handlers
-from evertick.server.routes import access, backfills, events, fleet, functions, health, jobs, schedules, workflows
+from evertick.server.routes import (
+    access,
+    backfills,
+    events,
+    fleet,
+    functions,
+    health,
+    jobs,
+    schedule_lists,
+    schedules,
+    workflows,
+)
 
 ROUTES: Final = (
     health.routes,
@@ -25,6 +36,7 @@ ROUTES: Final = (
     jobs.routes,
     events.routes,
     schedules.routes,
+    schedule_lists.routes,
     backfills.routes,
     workflows.routes,
     workflows.types,

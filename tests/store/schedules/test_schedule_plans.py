@@ -19,11 +19,16 @@ from tests.store.test_query_plans import buffers, nodes, postgres_plan, sqlite_s
 FAR, ASLEEP, DUE = 5_000, 2_000, 300
 NEVER: Final = 2**63 - 1
 KEYS: Final = json.dumps([["default", f"due{n:05}"] for n in range(3)])
-LISTED: Final = {"kind": None, "status": None, "function": None, "id_contains": None, "next_before": None, "limit": 10}
+LISTED: Final = {
+    "tenant": "default", "kind": None, "status": None, "function": None, "id_contains": None, "next_before": None,
+    "time_zone": None, "failing": None, "late": None, "missed_since": None, "limit": 10,
+}  # fmt: skip
 LEDGER: Final = {
     "tenant": "default", "start": -NEVER, "end": NEVER, "fates": None, "reason": None, "after_schedule": "",
     "after_origin": "", "after_request": "", "limit": 10,
 }  # fmt: skip
+COUNTED: Final = tuple(f"SCAN {part}" for part in ("chosen", "failing", "late", "missed", "paused", "soon", "CONSTANT"))
+"""Rows that a statement of counts has read before."""
 ONE: Final = {"tenant": "default", "schedule_id": "due00001"}
 
 HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
@@ -36,15 +41,24 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "get_schedule": ({"tenant": "default", "id": "due00001"}, {"schedules_pkey"}),
     "lock_schedule": ({"tenant": "default", "id": "due00001"}, {"schedules_pkey"}),
     "delete_schedule": ({"tenant": "default", "id": "due00001"}, {"schedules_pkey"}),
-    "list_schedules_by_id": (LISTED | {"tenant": "default", "after_id": "due00010"}, {"schedules_pkey"}),
-    "list_schedules_by_next": (
-        LISTED | {"tenant": "default", "after_next": at(-100)},
-        {"schedules_by_next", "schedules_pkey"},
+    "list_schedules_by_id asc": (LISTED | {"after_id": "due00010"}, {"schedules_pkey"}),
+    "list_schedules_by_id desc": (LISTED | {"after_id": "due00010"}, {"schedules_pkey"}),
+    "schedule_counts": (
+        LISTED | {"limit": 10_001, "day_ago": at(0), "soon": at(100_000)},
+        {"schedules_by_next", "schedules_failing", "schedules_late", "schedules_missed", "schedules_paused"},
     ),
-    "list_schedules_at_next": (
-        LISTED | {"tenant": "default", "after_id": "due00010", "after_next": at(-100)},
-        {"schedules_by_next", "schedules_pkey"},
-    ),
+    "missed_since": ({"tenant": "default", "ids": '["due00001", "due00002"]', "since": at(0)}, {"schedules_pkey"}),
+    "last_occurrences": ({"tenant": "default", "ids": '["due00001", "due00002"]'}, {"occurrences_pkey"}),
+    "newest_endings": ({"tenant": "default", "ids": '["due00001", "due00002"]', "beside": 29}, {"occurrences_pkey"}),
+    **{
+        f"list_schedules_{how}_time {moment} {order}": (
+            LISTED | {"after_id": "due00010", "after_time": at(-100)},
+            {f"schedules_by_{moment}", "schedules_pkey"},
+        )
+        for how in ("by", "at")
+        for moment in ("next", "last")
+        for order in ("asc", "desc")
+    },
     "get_occurrence": (ONE | {"nominal_at": at(60_000), "origin": "schedule", "request": ""}, {"occurrences_pkey"}),
     "list_occurrences_asc": (LEDGER | {"after_nominal": at(60_000)}, {"occurrences_in_order"}),
     "list_occurrences_desc": (LEDGER | {"after_nominal": at(600_000)}, {"occurrences_in_order"}),
@@ -77,7 +91,7 @@ POSTGRES: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
 }
 MAY_SORT: Final = (
     "run_reports_of", "open_occurrences", "named_open_occurrences", "prune_occurrences",
-    "list_schedules_at_next", "list_schedules_by_next", "list_occurrences_asc", "list_occurrences_desc",
+    *(name for name in HOT if "_time " in name), "newest_endings", "list_occurrences_asc", "list_occurrences_desc",
     "list_occurrences_by_reason_asc", "list_occurrences_by_reason_desc",
 )  # fmt: skip
 """The reports of a page have one order and their schedules another; the rows of a page are put in order again, and so
@@ -95,7 +109,7 @@ def fill(store: Store) -> None:
         for number in range(DUE):
             state = STATE.value(EMPTY._replace(running=tuple(run(number) for number in range(20))))
             due_at = at(-number)
-            tx.insert_schedule(schedule(f"due{number:05}", wake_at=due_at, next_at=due_at, stored_state=state))
+            tx.insert_schedule(schedule(f"due{number:05}", wake_at=due_at, next_at=due_at, stored_state=state, late=1))
         for number in range(DUE):
             name = f"due{number:05}"
             minutes = [occurrence(minute, name, ended_at=NOW) for minute in range(1, 40)]
@@ -136,9 +150,9 @@ def test_sqlite_reads_schedules_from_an_index(sqlite_store: Store, name: str) ->
     lines = [row[3] for row in rows]
     reads = [text for text in lines if text.startswith(("SEARCH", "SCAN"))]
     scans = [text for text in reads if text.startswith("SCAN") and "INDEX" not in text]
-    assert all(text.startswith(("SCAN json_each", "SCAN r", "SCAN value", "SCAN k", "SCAN page")) for text in scans), (
-        lines
-    )
+    assert all(
+        text.startswith(("SCAN json_each", "SCAN r", "SCAN value", "SCAN k", "SCAN page", *COUNTED)) for text in scans
+    ), lines
     for index in indexes:
         named = ("PRIMARY KEY", "COVERING INDEX") if index.endswith("_pkey") else (index,)
         assert any(name in text for text in reads for name in named), lines

@@ -4,7 +4,7 @@ import pytest
 
 from evertick.base.errors import WriteConflict
 from evertick.base.ids import DEFAULT_TENANT, ScheduleId, TenantId
-from evertick.base.records.schedules import ScheduleFilter
+from evertick.base.records.schedules import BY_ID, ScheduleFilter, ScheduleOrder
 from evertick.store.contract.store import Isolation, Store, Transaction
 from evertick.store.records.schedule import METADATA, Schedule
 from tests.store.conftest import OpenStore
@@ -12,6 +12,7 @@ from tests.store.rows import NOW, OTHER, at
 from tests.store.schedule_rows import add, ids, line, schedule
 
 S1 = ScheduleId("s1")
+BY_NEXT = ScheduleOrder("next")
 
 
 def find(store: Store, name: str = "s1", tenant: TenantId = DEFAULT_TENANT) -> Schedule | None:
@@ -22,14 +23,17 @@ def due(store: Store, *, limit: int = 100) -> list[str]:
     return ids(store.write(lambda tx: tx.due_schedules(NOW, limit=limit), isolation=Isolation.READ_COMMITTED))
 
 
-def listed(store: Store, where: ScheduleFilter | None = None, *, limit: int = 100, by_next: bool = False) -> list[str]:
+def listed(
+    store: Store, where: ScheduleFilter | None = None, *, limit: int = 100, order: ScheduleOrder = BY_ID
+) -> list[str]:
     """All pages of `limit`, one after the other."""
     found: list[Schedule] = []
     while True:
-        after = (found[-1].next_at, str(found[-1].id)) if found else None
+        time = found and (found[-1].last_at if order.by == "last" else found[-1].next_at)
+        after = (time, str(found[-1].id)) if found else None
 
         def page(tx: Transaction, after: tuple[object, str] | None = after) -> list[Schedule]:
-            return tx.list_schedules(where or ScheduleFilter(), limit=limit, after=after, by_next=by_next)  # type: ignore[arg-type]
+            return tx.list_schedules(where or ScheduleFilter(), limit=limit, after=after, order=order)  # type: ignore[arg-type]
 
         rows = store.read(page)
         found += rows
@@ -157,7 +161,7 @@ def test_schedules_are_listed_by_their_next_time_and_those_without_one_last(stor
     )
 
     for limit in (1, 2, 100):
-        assert listed(store, limit=limit, by_next=True) == ["also soon", "soon", "late", "a", "x"]
+        assert listed(store, limit=limit, order=BY_NEXT) == ["also soon", "soon", "late", "a", "x"]
 
 
 @pytest.mark.parametrize(
@@ -172,20 +176,28 @@ def test_schedules_are_listed_by_their_next_time_and_those_without_one_last(stor
         (ScheduleFilter(id_contains=""), ["c", "p", "q_%!", "r"]),
         (ScheduleFilter(next_before=at(5)), ["r"]),
         (ScheduleFilter(tenant=OTHER), ["theirs"]),
+        (ScheduleFilter(failing=True), ["p"]),
+        (ScheduleFilter(late=True), ["c"]),
+        (ScheduleFilter(missed_since=at(3)), ["r"]),
+        (ScheduleFilter(missed_since=at(4)), []),
+        (ScheduleFilter(time_zone="UTC", failing=True), ["p"]),
+        (ScheduleFilter(time_zone="Asia/Tokyo"), []),
     ],
 )
-@pytest.mark.parametrize("by_next", [False, True])
-def test_a_filter_narrows_the_list(store: Store, where: ScheduleFilter, expected: list[str], by_next: bool) -> None:
+@pytest.mark.parametrize("order", [BY_ID, BY_NEXT, ScheduleOrder("last", descending=True)])
+def test_a_filter_narrows_the_list(
+    store: Store, where: ScheduleFilter, expected: list[str], order: ScheduleOrder
+) -> None:
     add(
         store,
-        schedule("c", kind="cron"),
-        schedule("p", status="paused"),
+        schedule("c", kind="cron", late=1),
+        schedule("p", status="paused", last_failure="E: no"),
         schedule("q_%!", status="paused", function="app.other"),
-        schedule("r", next_at=at(4)),
+        schedule("r", next_at=at(4), missed_at=at(3)),
         schedule("theirs", tenant=OTHER),
     )
 
-    assert sorted(listed(store, where, limit=1, by_next=by_next)) == expected
+    assert sorted(listed(store, where, limit=1, order=order)) == expected
 
 
 def test_a_history_is_read_newest_first(store: Store) -> None:

@@ -20,6 +20,7 @@ from evertick.app.schedules.audit import audit
 from evertick.app.schedules.backfill import backfill, backfill_cancel, backfill_plan, backfill_status
 from evertick.app.schedules.commands import ScheduleOperations
 from evertick.app.schedules.explain import explain
+from evertick.app.schedules.lists import counts, list_detailed
 from evertick.app.schedules.update import replace_schedule, update
 from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes, writes_pages
 from evertick.app.transacting import Transact, Work
@@ -51,6 +52,8 @@ class _Questions(_Surface):
     backfill_status = reads(backfill_status)
     explain = reads(explain)
     audit = reads(audit)
+    list_detailed = reads(list_detailed)
+    counts = reads(counts)
     list = reads(ScheduleOperations.list_page)
 
 

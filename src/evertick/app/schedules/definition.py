@@ -3,6 +3,8 @@
 import hashlib
 import json
 from dataclasses import dataclass, replace
+from pathlib import PurePath
+from types import FrameType
 from typing import Any, Final, cast
 
 from evertick.app.functions.function import Function, FunctionCall
@@ -99,6 +101,14 @@ def schedule_id_of(text: str) -> ScheduleId:
     if len(text) > ID_CHARS_MAX:
         raise LimitExceeded(f"a schedule's id has at most {ID_CHARS_MAX} characters, not {len(text)}")
     return ScheduleId(text)
+
+
+def place_of(frame: FrameType) -> str:
+    """Where code is, by its package: `shop/crons.py:14`. It is the same on every machine."""
+    path = PurePath(frame.f_code.co_filename)
+    module = str(frame.f_globals.get("__name__", "")).split(".")
+    depth = len(module) + (path.name == "__init__.py")
+    return f"{'/'.join(path.parts[-depth:])}:{frame.f_lineno}"
 
 
 def target_of(functions: Functions, do: Do) -> Target:

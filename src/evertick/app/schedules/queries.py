@@ -26,8 +26,8 @@ from evertick.app.schedules.views import RECENT, description, history_line, occu
 from evertick.app.transacting import Work
 from evertick.base.errors import InvalidArguments, LimitExceeded, Misuse, ScheduleNotFound
 from evertick.base.ids import ScheduleId, TenantId
-from evertick.base.instants import Instant, from_datetime, to_iso
-from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, ScheduleFilter
+from evertick.base.instants import DAY_MS, Instant, from_datetime, to_iso
+from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, ScheduleFilter, ScheduleOrder
 from evertick.engine.schedules.times import ScheduleTimes, times_of
 from evertick.recurrence.search.compiler import compile_spec
 from evertick.rules.schedules.fates import Fate, Reason
@@ -36,6 +36,9 @@ from evertick.store.records.schedule import UNREADABLE, Schedule
 
 TIMES_MAX: Final = 10_000
 """Times that one call of `matching_times` lists."""
+
+HEALTH: Final = ("failing", "late", "missed")
+"""What can be wrong with a schedule."""
 
 UNNAMED: Final = ScheduleId("")
 """The id whose jitter a spec without a schedule gets: none is applied."""
@@ -49,6 +52,8 @@ class Where(TypedDict, total=False):
     function: str | None
     id_contains: str | None
     next_before: datetime | None
+    time_zone: str | None
+    health: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,34 +73,49 @@ class ScheduleQueries:
     def list_page(
         self, *, sort: str = "id", limit: int = 100, cursor: str | None = None, **where: Unpack[Where]
     ) -> Work[SchedulePage]:
-        """A page of schedules by `id` or by their `next` time (those without one last).
+        """A page of schedules by `id`, by their `next` time or by the start of their `last` run.
 
-            page = app.schedules.list(status="paused", sort="next")
+            page = app.schedules.list(status="paused", sort="-next")
 
-        `kind`: schedule or cron. `status`: active, paused, completed, or unreadable by
-        this release, which can then only delete it. `function`: the name of what they call.
-        `id_contains`: a part of the id. `next_before`: their next time comes before that moment. `limit`: at most
-        1,000. `cursor` continues after the page that returned it.
+        A `-` before it turns the order round. Those without a next time are the last ones by `next`, and those that
+        never ran the first ones by `last`. `kind`: schedule or cron. `status`: active, paused, completed, or
+        unreadable by this release, which can then only delete it. `function`: the name of what they call.
+        `id_contains`: a part of the id. `next_before`: their next time comes before that moment. `time_zone`: the name
+        of their zone. `health`: `failing` (the run that ended last failed), `late` (the last start came more than ten
+        seconds late) or `missed` (a time of the last 24 hours was missed). `limit`: at most 1,000. `cursor`
+        continues after the page that returned it.
 
         Raises Misuse for an unknown word, LimitExceeded, InvalidArguments for a cursor of another list.
         """
-        if sort not in ("id", "next"):
-            raise Misuse(f"schedules are sorted by id or by next, not by {sort!r}")
+        page_of = self.page_of(sort, limit, cursor, where)
+
+        def work(transaction: Transaction) -> SchedulePage:
+            rows, following = page_of(transaction)
+            return SchedulePage(schedules=tuple(summary(row) for row in rows), cursor=following)
+
+        return work
+
+    def page_of(
+        self, sort: str, limit: int, cursor: str | None, where: Where, *, most: int = PAGE_MAX
+    ) -> Work[tuple[Sequence[Schedule], str | None]]:
+        """A page of schedules as rows, and the cursor of the next one. Raises as `list_page`."""
+        order = ScheduleOrder(sort.removeprefix("-"), sort.startswith("-"))
+        if order.by not in ("id", "next", "last"):
+            raise Misuse(
+                f"schedules are sorted by id, next or last, or by one of these with a - before it, not by {sort!r}"
+            )
         chosen = self.where(**where)
         after = None
         if cursor is not None:
-            next_at, schedule_id = _opened(cursor, 2)
-            after = (next_at, schedule_id)
-        limit = _page(limit)
+            time, schedule_id = _opened(cursor, 2)
+            after = (time, schedule_id)
+        limit = _page(limit, most)
 
-        def work(transaction: Transaction) -> SchedulePage:
-            rows = transaction.list_schedules(chosen, limit=limit + 1, after=after, by_next=sort == "next")
-            page = rows[:limit]
-            more = len(rows) > limit
-            return SchedulePage(
-                schedules=tuple(summary(row) for row in page),
-                cursor=_sealed([page[-1].next_at, page[-1].id]) if more else None,
-            )
+        def work(transaction: Transaction) -> tuple[Sequence[Schedule], str | None]:
+            rows = transaction.list_schedules(chosen, limit=limit + 1, after=after, order=order)
+            last = rows[limit - 1] if len(rows) > limit else None
+            time = None if last is None else last.last_at if order.by == "last" else last.next_at
+            return rows[:limit], None if last is None else _sealed([time, last.id])
 
         return work
 
@@ -206,7 +226,8 @@ class ScheduleQueries:
             raise Misuse(f"schedules are not chosen by {', '.join(sorted(unknown))}")
         _one_of("kind", where.get("kind"), ("schedule", "cron"))
         _one_of("status", where.get("status"), ("active", "paused", "completed", UNREADABLE))
-        next_before = where.get("next_before")
+        _one_of("health", where.get("health"), HEALTH)
+        next_before, health = where.get("next_before"), where.get("health")
         return ScheduleFilter(
             tenant=self.tenant,
             kind=where.get("kind"),
@@ -214,6 +235,10 @@ class ScheduleQueries:
             function=where.get("function"),
             id_contains=where.get("id_contains"),
             next_before=None if next_before is None else from_datetime(next_before),
+            time_zone=where.get("time_zone"),
+            failing=health == "failing",
+            late=health == "late",
+            missed_since=Instant(self.now() - DAY_MS) if health == "missed" else None,
         )
 
     def described(self, transaction: Transaction, row: Schedule) -> ScheduleDescription:
@@ -251,9 +276,9 @@ def _word(words: type[Fate] | type[Reason], value: str) -> str:
         raise Misuse(f"{value!r} is none of {', '.join(words)}") from None
 
 
-def _page(limit: int) -> int:
-    if not 1 <= limit <= PAGE_MAX:
-        raise LimitExceeded(f"a page has 1 to {PAGE_MAX} rows, not {limit}")
+def _page(limit: int, most: int = PAGE_MAX) -> int:
+    if not 1 <= limit <= most:
+        raise LimitExceeded(f"a page has 1 to {most} rows, not {limit}")
     return limit
 
 

@@ -1,7 +1,7 @@
 """Records of what belongs to a schedule: its ledger, its history, what is reported to it, and the filters of lists."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from evertick.base.ids import DEFAULT_TENANT, JobId, ScheduleId, TenantId
 from evertick.base.instants import Instant
@@ -69,6 +69,46 @@ class ScheduleFilter:
     function: str | None = None
     id_contains: str | None = None
     next_before: Instant | None = None
+    time_zone: str | None = None
+    failing: bool = False
+    late: bool = False
+    missed_since: Instant | None = None
+
+
+class ScheduleOrder(NamedTuple):
+    """The order of a list of schedules: by `id`, by their `next` time or by their `last` start.
+
+    Those without a next time are the last ones, those without a last start the first ones; `descending` turns all that
+    round.
+    """
+
+    by: str = "id"
+    descending: bool = False
+
+
+BY_ID: Final = ScheduleOrder()
+
+
+class ScheduleCounts(NamedTuple):
+    """How many schedules of a tenant are chosen by a filter; and of all of them, how many are failing, late, missed
+    something in the last day, are paused, and are due within an hour.
+    """
+
+    chosen: int
+    failing: int
+    late: int
+    missed: int
+    paused: int
+    soon: int
+
+
+class RunEnding(NamedTuple):
+    """How an occurrence of a schedule ended, as far as it has. `late_ms` is from its time to its start."""
+
+    schedule_id: ScheduleId
+    fate: str
+    outcome: str | None
+    late_ms: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

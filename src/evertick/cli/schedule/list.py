@@ -27,6 +27,7 @@ from evertick.cli.schedule.session import open_session
 from evertick.cli.schedule.words import LIST_FIELDS, LONG_FIELDS, description_words
 from evertick.rules.schedules.metadata import CODE
 
+SORTS: Final = ("id", "next", "last", "-id", "-next", "-last")
 HIDDEN: Final = ("time_zone", "function", "spec", "source", "run_id_template", "recent", "backfills", "created")
 """What `describe` leaves out for people; some of it only where it says nothing."""
 
@@ -36,7 +37,7 @@ class ListFlags:
     """Which schedules are listed, and in which order."""
 
     query: str = flag("--query", "-q", metavar="TERMS", default="", help="Such as 'state:paused kind:cron next<1h'.")
-    sort: str = flag("--sort", type=click.Choice(("id", "next")), default="id", show_default=True)
+    sort: str = flag("--sort", type=click.Choice(SORTS), default="id", show_default=True)
     limit: int = flag("--limit", type=click.IntRange(1, LIMIT_MAX), default=LIMIT_DEFAULT, show_default=True)
     is_long: bool = flag("--long", default=False, help="More columns.")
 

@@ -1,15 +1,16 @@
 """Queries: which schedules, in a few words: `state:paused kind:cron next<1h report`.
 
 Terms are joined by "and". `state:` active (enabled), paused (disabled), completed or unreadable; `kind:` schedule or
-cron; `function:NAME`; `next<TIME`, whose next time comes before a moment or within a duration; a bare word is a part of
-the id, and so is `id:`. Words with spaces stand in quotes.
+cron; `function:NAME`; `health:` failing, late or missed; `tz:NAME`, the time zone; `next<TIME`, whose next time comes
+before a moment or within a duration; a bare word is a part of the id, and so is `id:`. Words with spaces stand in
+quotes.
 """
 
 import shlex
 from datetime import datetime
 from typing import Final
 
-from evertick.app.schedules.queries import Where
+from evertick.app.schedules.queries import HEALTH, Where
 from evertick.base.errors import InvalidSpec, Misuse
 from evertick.base.instants import Instant, to_datetime
 from evertick.cli.schedule.spec_flags import parse_when
@@ -23,7 +24,7 @@ STATES: Final = {
 KINDS: Final = ("schedule", "cron")
 HELP: Final = (
     "state:active|paused|completed|unreadable, kind:schedule|cron, function:NAME, next<TIME, "
-    "id:TEXT or a part of the id"
+    "health:failing|late|missed, tz:NAME, id:TEXT or a part of the id"
 )
 
 
@@ -47,6 +48,10 @@ def parse_query(text: str, now: Instant) -> Where:
                 where["kind"] = _of({kind: kind for kind in KINDS}, value, term)
             case "function":
                 where["function"] = value
+            case "time_zone":
+                where["time_zone"] = value
+            case "health":
+                where["health"] = _of({word: word for word in HEALTH}, value, term)
             case "next_before":
                 where["next_before"] = _moment(value, now)
             case _:
@@ -57,7 +62,7 @@ def parse_query(text: str, now: Instant) -> Where:
 def _term(term: str) -> tuple[str, str]:
     names = {
         "state": "status", "status": "status", "kind": "kind", "function": "function", "fn": "function",
-        "id": "id_contains",
+        "id": "id_contains", "health": "health", "tz": "time_zone", "zone": "time_zone", "time_zone": "time_zone",
     }  # fmt: skip
     if term.startswith("next<"):
         return "next_before", term.removeprefix("next<").removeprefix("=")

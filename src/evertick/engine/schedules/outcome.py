@@ -14,6 +14,7 @@ from evertick.base.records.jobs import OCCURRENCE, NewJob, OccurrenceRef, Served
 from evertick.base.records.retry import RETRY
 from evertick.base.records.schedules import OccurrenceRow, RunReport
 from evertick.engine.jobs.completion import MakeId
+from evertick.rules.schedules.catch_up import LATE_AFTER_MS
 from evertick.rules.schedules.events import Event
 from evertick.rules.schedules.fates import Fate
 from evertick.rules.schedules.lifecycle import PAUSED_BY_FAILURE, next_wake, retires_at
@@ -172,7 +173,15 @@ def _after(schedule: Schedule, plan: Plan, happened: Happened, retire_at: Instan
         next_at=None if sleeps else next_at,
         version=schedule.version + paused_itself,
         last_at=now if plan.starts else schedule.last_at,
+        late=_lateness(plan, now),
+        missed_at=now if any(verdict.fate is Fate.MISSED for verdict in plan.fates) else None,
     )
+
+
+def _lateness(plan: Plan, now: Instant) -> int | None:
+    """Whether the last start came late, 1 or 0; None if nothing started."""
+    actual_at = max((start.occurrence.actual_at for start in plan.starts), default=None)
+    return None if actual_at is None else int(now - actual_at > LATE_AFTER_MS)
 
 
 def _result_text(end: RunEnd | None, schedule: Schedule, reports: Sequence[RunReport]) -> str | None:

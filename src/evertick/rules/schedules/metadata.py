@@ -82,7 +82,8 @@ class ScheduleMetadata:
 
     - `user`: the user's memo.
     - `request_id`, `definition`: the request that created it, and the digest of what it asked for.
-    - `spec_at`: since when the spec is what it is. `declared`: a cron's spec as the code has it.
+    - `spec_at`: since when the spec is what it is. `declared`: a cron's spec as the code has it; `declared_at`:
+      where that stands, `app/crons.py:14`.
     - `app`, `source`: the app that declared a cron; `code` or `run_time`.
     - `triggers`, `backfills`: what was asked for, by request.
     - `overrides`: arguments for the runs of triggers that wait, by request.
@@ -95,6 +96,7 @@ class ScheduleMetadata:
     app: str | None = None
     source: str | None = None
     declared: str | None = None
+    declared_at: str | None = None
     triggers: dict[str, Instant] = field(default_factory=dict)
     backfills: dict[str, KnownBackfill] = field(default_factory=dict)
     overrides: dict[str, str] = field(default_factory=dict)

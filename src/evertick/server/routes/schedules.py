@@ -129,6 +129,8 @@ class Choice(Body):
     function: str | None = None
     id_contains: str | None = None
     next_before: Time | None = None
+    time_zone: str | None = Field(None, max_length=100)
+    health: str | None = Field(None, pattern="^(failing|late|missed)$")
 
     def where(self) -> dict[str, Any]:
         """The filters that were given."""
@@ -144,7 +146,7 @@ class NotedChoice(Choice):
 class SchedulesAsked(Choice):
     """A page of schedules."""
 
-    sort: str = Field("id", pattern="^(id|next)$")
+    sort: str = Field("id", pattern="^-?(id|next|last)$")
     limit: int = Field(100, ge=1, le=1_000)
     cursor: str | None = Field(None, max_length=2_000)
 
@@ -173,7 +175,7 @@ class Preview(Body):
 
 @routes.at("GET", "/schedules", Scope.READ, returns=SchedulePage)
 async def list_schedules(caller: Called, asked: Annotated[SchedulesAsked, Query()]) -> Response:
-    """A page of schedules, by id or by their next time."""
+    """A page of schedules, by id, next time or last run; with a `-` before the word in the other direction."""
     schedules = caller.access.schedules
     return reply(await schedules.list(sort=asked.sort, limit=asked.limit, cursor=asked.cursor, **asked.where()))
 

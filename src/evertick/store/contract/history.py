@@ -86,7 +86,7 @@ class History(Protocol):
         ...
 
     def job_family(self, job_id: JobId, *, tenant: TenantId, limit: int) -> list[JobId]:
-        """A job and those that follow from it: what it has scheduled, what those have, and so on; at most `limit`."""
+        """A job and, by id, those that follow from it: what it scheduled, what those did ...; at most `limit`."""
         ...
 
     def look_for_lines(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, RunReport
+from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, RunEnding, RunReport
 
 if TYPE_CHECKING:  # every app imports the contract, and only those with schedules load their rules
     from evertick.rules.schedules.state import OccurrenceKey
@@ -40,6 +40,17 @@ class Ledger(Protocol):
         newest_first: bool = False,
     ) -> list[OccurrenceRow]:
         """The ledger by nominal time, beyond the row `after`."""
+        ...
+
+    def last_occurrences(self, schedules: Sequence[ScheduleId], *, tenant: TenantId) -> list[OccurrenceRow]:
+        """The newest occurrence of each of these schedules that has one."""
+        ...
+
+    def newest_endings(self, schedules: Sequence[ScheduleId], *, tenant: TenantId, count: int) -> list[RunEnding]:
+        """How the newest occurrences of each of these schedules ended: schedule by schedule, the newest first.
+
+        At least `count` of each, if there are that many.
+        """
         ...
 
     def prune_occurrences(self, *, before: Instant, limit: int) -> int:

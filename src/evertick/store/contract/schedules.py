@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING, Protocol
 
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.schedules import HistoryRow, RunReport, ScheduleFilter
+from evertick.base.records.schedules import (
+    BY_ID,
+    HistoryRow,
+    RunReport,
+    ScheduleCounts,
+    ScheduleFilter,
+    ScheduleOrder,
+)
 
 if TYPE_CHECKING:  # every app imports the contract, and only those with schedules load their rules
     from evertick.store.records.schedule import Schedule
@@ -69,9 +76,17 @@ class Schedules(Protocol):
         *,
         limit: int,
         after: tuple[Instant | None, str] | None = None,
-        by_next: bool = False,
+        order: ScheduleOrder = BY_ID,
     ) -> "list[Schedule]":
-        """Schedules by id, or by their next time, beyond the position `after` (next time, id)."""
+        """Schedules in an order, beyond the position `after`: (next or last time, id). By id only the id counts."""
+        ...
+
+    def schedule_counts(self, where: ScheduleFilter, *, now: Instant, limit: int) -> ScheduleCounts:
+        """How many schedules there are, each number to `limit` at most."""
+        ...
+
+    def missed_since(self, schedules: Sequence[ScheduleId], *, tenant: TenantId, since: Instant) -> set[ScheduleId]:
+        """Those of these schedules of which a time was missed, decided at `since` or later."""
         ...
 
     def add_history(self, row: HistoryRow) -> None:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
+from evertick.base.errors import InvalidSpec
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.stored import ByText, Codec, Stored
@@ -81,6 +82,8 @@ TARGET: Final = Codec(Target.to_text, lru_cache(maxsize=COMPILED_MAX)(Target.fro
 FORMAT: Final = 1
 """The newest format of a schedule's row that this code knows. Rows of a newer one are left to newer code."""
 UNREADABLE: Final = "unreadable"
+READ_COLUMNS: Final = 20
+"""Fields of a schedule that are read from its row."""
 NOTHING: Final[Mapping[OccurrenceKey, Open]] = MappingProxyType({})
 METADATA: Final = Codec(ScheduleMetadata.to_text, ScheduleMetadata.from_text)
 
@@ -121,9 +124,12 @@ class Schedule(NamedTuple):
     created_at: Instant
     updated_at: Instant
     listed: Mapping[OccurrenceKey, Open] = NOTHING
+    late: int | None = None
+    missed_at: Instant | None = None
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Schedule) and self[:-1] == other[:-1]  # what was read beside the row aside
+        # What was read beside the row, and what is only written, do not count.
+        return isinstance(other, Schedule) and self[:READ_COLUMNS] == other[:READ_COLUMNS]
 
     def __hash__(self) -> int:
         return hash((self.tenant, self.id))
@@ -164,6 +170,21 @@ class Schedule(NamedTuple):
     def target(self) -> Target:
         """What it does. Raises SchemaMismatch if a newer release wrote it."""
         return self.stored_target.value
+
+    @property
+    def failing(self) -> int:
+        """1 if the run that ended last failed, else 0."""
+        return int(self.last_failure is not None)
+
+    @property
+    def time_zone(self) -> str | None:
+        """The name of its time zone; None if the spec cannot be read."""
+        if self.status == UNREADABLE:
+            return None
+        try:
+            return self.spec.recurrence.zone.name
+        except InvalidSpec:
+            return None
 
     @property
     def state(self) -> ScheduleState:

@@ -64,7 +64,8 @@ class SqlHistory(SqlLists):
         return [JobLine(r[0], LogLine(r[1], r[2], r[3], r[4], bool(r[5]))) for r in rows]
 
     def job_family(self, job_id: JobId, *, tenant: TenantId, limit: int) -> list[JobId]:
-        return [row[0] for row in self._fetch("job_family", {"id": job_id, "tenant": tenant, "limit": limit})]
+        rows = self._fetch("job_family", {"id": job_id, "tenant": tenant, "limit": limit})
+        return [job_id, *sorted(row[0] for row in rows if row[0] != job_id)]
 
     def look_for_lines(
         self, where: LineFilter, *, limit: int, after: LinePlace | None = None, newest_first: bool = False

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, RunReport
+from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, RunEnding, RunReport
 from evertick.rules.schedules.fates import FATE_OF
 from evertick.rules.schedules.state import OccurrenceKey
 from evertick.store.contract.notifications import Notification
@@ -78,6 +78,14 @@ class SqlLedger(Driver):
             pages = [self._fetch(by_reason, params | {"reason": reason}) for reason in _reasons(where)]
             rows = list(islice(merge(*pages, key=_place, reverse=newest_first), limit))
         return [_occurrence(row) for row in rows]
+
+    def last_occurrences(self, schedules: Sequence[ScheduleId], *, tenant: TenantId) -> list[OccurrenceRow]:
+        params = {"ids": json.dumps(list(schedules)), "tenant": tenant}
+        return [_occurrence(row) for row in self._fetch("last_occurrences", params)]
+
+    def newest_endings(self, schedules: Sequence[ScheduleId], *, tenant: TenantId, count: int) -> list[RunEnding]:
+        params = {"ids": json.dumps(list(schedules)), "tenant": tenant, "beside": count - 1}
+        return [RunEnding(*row) for row in self._fetch("newest_endings", params)]
 
     def prune_occurrences(self, *, before: Instant, limit: int) -> int:
         return self._run("prune_occurrences", {"before": before, "limit": limit})

@@ -1,12 +1,13 @@
 """Schedules over SQL, and their history."""
 
+import json
 from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any, Final
 
 from evertick.base.ids import HISTORY_PREFIX, ScheduleId, TenantId, first_id_from
-from evertick.base.instants import Instant
-from evertick.base.records.schedules import HistoryRow, ScheduleFilter
+from evertick.base.instants import DAY_MS, HOUR_MS, Instant
+from evertick.base.records.schedules import BY_ID, HistoryRow, ScheduleCounts, ScheduleFilter, ScheduleOrder
 from evertick.store.contract.notifications import Notification
 from evertick.store.records.schedule import FORMAT, METADATA, STATE, TARGET, Schedule, StoredSpec
 from evertick.store.transaction.driver import Row
@@ -14,14 +15,19 @@ from evertick.store.transaction.open_occurrences import SqlOpenOccurrences
 
 NEVER: Final = 2**63 - 1
 """Where schedules without a next time stand in a list by next time."""
+_WITHOUT: Final = {"next": NEVER, "last": -1}
+"""Where schedules without such a time stand in a list by it."""
+_LAST_ID: Final = "\U0010ffff"
 
 SCHEDULE_COLUMNS: Final = (
     "tenant", "id", "kind", "spec", "target", "function", "state", "status", "note", "memo", "seen_until", "wake_at",
     "next_at", "last_at", "last_result", "last_failure", "version", "revision", "created_at", "updated_at",
+    "time_zone", "failing", "late", "missed_at",
 )  # fmt: skip
 SAVED_COLUMNS: Final = (
     "spec", "target", "function", "state", "status", "note", "memo", "seen_until", "wake_at", "next_at", "last_at",
-    "last_result", "last_failure", "version", "updated_at", "tenant", "id", "revision",
+    "last_result", "last_failure", "version", "updated_at", "time_zone", "failing", "late", "missed_at",
+    "tenant", "id", "revision",
 )  # fmt: skip
 _STORED: Final = {
     "spec": "spec.text",
@@ -82,28 +88,33 @@ class SqlSchedules(SqlOpenOccurrences):
         *,
         limit: int,
         after: tuple[Instant | None, str] | None = None,
-        by_next: bool = False,
+        order: ScheduleOrder = BY_ID,
     ) -> list[Schedule]:
-        next_at, schedule_id = after or (Instant(-NEVER), "")
-        params = {
-            "tenant": where.tenant,
-            "kind": where.kind,
-            "status": where.status,
-            "function": where.function,
-            "id_contains": where.id_contains or None,  # no pattern: `like` minds the case on one database only
-            "next_before": where.next_before,
-            "after_id": schedule_id,
-            "limit": limit,
-        }
-        if not by_next:
-            rows = self._fetch("list_schedules_by_id", params)
-            return [_schedule(row) for row in rows]
-        params["after_next"] = NEVER if next_at is None else next_at
+        time, schedule_id = after or (None, "")
+        params = chosen_by(where) | {"after_id": schedule_id, "limit": limit}
+        direction = "desc" if order.descending else "asc"
+        if after is None and order.descending:
+            params["after_id"] = _LAST_ID
+        if order.by == "id":
+            return [_schedule(row) for row in self._fetch(f"list_schedules_by_id {direction}", params)]
+        if after is None:
+            time = Instant(NEVER if order.descending else -NEVER)
+        params["after_time"] = _WITHOUT[order.by] if time is None else time
         # Many may be due at one time, so what is left of it is asked for by itself.
-        rows = self._fetch("list_schedules_at_next", params) if schedule_id else []
+        at_time = f"list_schedules_at_time {order.by} {direction}"
+        rows = self._fetch(at_time, params) if params["after_id"] else []
         if len(rows) < limit:
-            rows = [*rows, *self._fetch("list_schedules_by_next", params | {"limit": limit - len(rows)})]
+            further = params | {"limit": limit - len(rows)}
+            rows = [*rows, *self._fetch(f"list_schedules_by_time {order.by} {direction}", further)]
         return [_schedule(row) for row in rows]
+
+    def schedule_counts(self, where: ScheduleFilter, *, now: Instant, limit: int) -> ScheduleCounts:
+        moments = {"day_ago": now - DAY_MS, "soon": now + HOUR_MS, "limit": limit}
+        return ScheduleCounts(*self._fetch("schedule_counts", chosen_by(where) | moments)[0])
+
+    def missed_since(self, schedules: Sequence[ScheduleId], *, tenant: TenantId, since: Instant) -> set[ScheduleId]:
+        params = {"ids": json.dumps(list(schedules)), "tenant": tenant, "since": since}
+        return {row[0] for row in self._fetch("missed_since", params)}
 
     def add_history(self, row: HistoryRow) -> None:
         names = ("id", "tenant", "schedule_id", "at", "actor", "action", "detail")
@@ -124,6 +135,22 @@ class SqlSchedules(SqlOpenOccurrences):
     def _one_schedule(self, statement: str, schedule_id: ScheduleId, tenant: TenantId) -> Schedule | None:
         rows = self._fetch(statement, {"id": schedule_id, "tenant": tenant})
         return self.with_open_runs([_schedule(rows[0])])[0] if rows else None
+
+
+def chosen_by(where: ScheduleFilter) -> dict[str, Any]:
+    """The parameters of `_chosen.sql`."""
+    return {
+        "tenant": where.tenant,
+        "kind": where.kind,
+        "status": where.status,
+        "function": where.function,
+        "time_zone": where.time_zone,
+        "failing": 1 if where.failing else None,
+        "late": 1 if where.late else None,
+        "missed_since": where.missed_since,
+        "id_contains": where.id_contains or None,  # no pattern: `like` minds the case on one database only
+        "next_before": where.next_before,
+    }
 
 
 def _values(row: object, names: Sequence[str]) -> dict[str, Any]:

@@ -7,9 +7,9 @@ written `:name`; PostgreSQL's driver wants `%(name)s`, so they are turned into t
 A list is one file for both directions, `<name> asc` and `<name> desc`; and where `{by}` stands in it, for each column
 that an index begins with, `<name> by name asc`, and for the index of runs, `<name> of runs asc`. `{id}` is the last
 column of such an index. On PostgreSQL that is an expression: it would otherwise often read the primary key backwards
-and hope to meet what a list wants; `{schedule_id}` likewise. `{narrowed}` is the text of `_narrowed.sql`, the filters
-that all lists share, and other parts are shared in the same way (`_SHARED`). `{running}` is the table of jobs, read by
-what runs.
+and hope to meet what a list wants; `{schedule_id}` likewise. `{moment}` is a time of schedules, `<name> next asc`.
+`{narrowed}` is the text of `_narrowed.sql`, the filters that all lists share, and other parts are shared in the same
+way (`_SHARED`). `{running}` is the table of jobs, read by what runs.
 
 Small differences between the databases are words in braces: `in {list :ids}` and `in {numbers :ids}` are the members of
 a JSON list, `{each :names}` is a table with the one column `each` of them, `{has text :part}` asks whether a text has a
@@ -49,7 +49,7 @@ _OWN: Final = {
     },
 }
 """Parts of lists that each database has in its own words."""
-_SHARED: Final = ("narrowed", "attributed", "found", "open", "names", "with_rows")
+_SHARED: Final = ("narrowed", "attributed", "found", "open", "names", "with_rows", "chosen")
 """Parts of statements that are files, `_<name>.sql`."""
 _WORDS: Final = {
     "sqlite": (
@@ -87,6 +87,9 @@ _BY: Final = {
     " by key": "and key = :key",
     " of runs": "and kind = 'workflow'",
 }
+
+_MOMENTS: Final = {"next": "coalesce(next_at, 9223372036854775807)", "last": "coalesce(last_at, -1)"}
+"""The times by which schedules are listed, as their indexes have them."""
 
 
 class Statements(dict[str, str]):
@@ -135,6 +138,10 @@ def _filled_in(name: str, text: str) -> Iterator[tuple[str, str]]:
     if "{rows}" in text:
         for kind, rows in _ROWS.items():
             yield f"{name} {kind}", text.replace("{rows}", rows)
+        return
+    if "{moment}" in text:
+        for moment, column in _MOMENTS.items():
+            yield from _filled_in(f"{name} {moment}", text.replace("{moment}", column))
         return
     if "{order}" not in text:
         yield name, text

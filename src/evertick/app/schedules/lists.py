@@ -1,0 +1,114 @@
+"""Lists of schedules for people: each with its last run, how the newest ones ended, and what is wrong with it."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, Unpack
+
+from evertick.api.schedule_lists import DetailedSchedule, DetailedSchedulePage, ScheduleCountsView
+from evertick.api.schedules import OccurrenceView, ScheduleSummary
+from evertick.api.schema import COUNT_MAX, Count
+from evertick.app.schedules.queries import Where
+from evertick.app.schedules.views import occurrence_view, pause_view, summary
+from evertick.app.transacting import Work
+from evertick.base.instants import DAY_MS, Instant
+from evertick.base.records.schedules import RunEnding
+from evertick.recurrence.wire.short import short_form
+from evertick.rules.schedules.catch_up import LATE_AFTER_MS
+from evertick.rules.schedules.fates import FAILURES, Fate, RunOutcome
+from evertick.store.contract.store import Transaction
+from evertick.store.records.schedule import UNREADABLE, Schedule
+
+if TYPE_CHECKING:
+    from evertick.app.schedules.commands import ScheduleOperations
+
+STRIP: Final = 30
+"""How many occurrences a strip shows."""
+DETAILED_MAX: Final = 100
+"""Schedules of a page for people."""
+
+
+def list_detailed(
+    operations: "ScheduleOperations",
+    *,
+    sort: str = "id",
+    limit: int = DETAILED_MAX,
+    cursor: str | None = None,
+    **where: Unpack[Where],
+) -> Work[DetailedSchedulePage]:
+    """A page of schedules for people: as `list`, each with its last occurrence, how the newest 30 ended, its health.
+
+        app.schedules.list_detailed(health="failing", sort="-last")
+
+    `limit`: at most 100. Raises as `list`.
+    """
+    page_of = operations.page_of(sort, limit, cursor, where, most=DETAILED_MAX)
+
+    def work(transaction: Transaction) -> DetailedSchedulePage:
+        rows, following = page_of(transaction)
+        return DetailedSchedulePage(schedules=detailed(transaction, rows, operations.now()), cursor=following)
+
+    return work
+
+
+def counts(operations: "ScheduleOperations", **where: Unpack[Where]) -> Work[ScheduleCountsView]:
+    """How many schedules a filter chooses, and how many are failing, late, paused ..., each counted to 10,000.
+
+    The filters are those of `list`; they concern `matching` alone. Raises Misuse for an unknown word.
+    """
+    chosen = operations.where(**where)
+
+    def work(transaction: Transaction) -> ScheduleCountsView:
+        found = transaction.schedule_counts(chosen, now=operations.now(), limit=COUNT_MAX + 1)
+        return ScheduleCountsView(**dict(zip(ScheduleCountsView.model_fields, map(Count.of, found), strict=True)))
+
+    return work
+
+
+def detailed(transaction: Transaction, rows: Sequence[Schedule], now: Instant) -> tuple[DetailedSchedule, ...]:
+    """The views of a tenant's schedules, in three statements."""
+    if not rows:
+        return ()
+    ids, tenant = [row.id for row in rows], rows[0].tenant
+    last = {row.schedule_id: occurrence_view(row) for row in transaction.last_occurrences(ids, tenant=tenant)}
+    missed = transaction.missed_since(ids, tenant=tenant, since=Instant(now - DAY_MS))
+    endings: dict[str, list[RunEnding]] = {}
+    for ending in transaction.newest_endings(ids, tenant=tenant, count=STRIP):
+        endings.setdefault(ending.schedule_id, []).append(ending)
+    return tuple(_detailed(row, last.get(row.id), endings.get(row.id, [])[:STRIP], row.id in missed) for row in rows)
+
+
+def ending_word(ending: RunEnding) -> str:
+    """How an occurrence ended, in a word of strips."""
+    if ending.fate != Fate.STARTED:
+        return "queued" if ending.fate == Fate.BUFFERED else ending.fate
+    if ending.outcome is None:
+        return "running"
+    if ending.outcome == RunOutcome.SUCCESS:
+        return "late" if _is_late(ending) else "ok"
+    return "failed" if ending.outcome in FAILURES else "canceled"
+
+
+def _detailed(
+    row: Schedule, last: OccurrenceView | None, endings: Sequence[RunEnding], is_missing: bool
+) -> DetailedSchedule:
+    plain: ScheduleSummary = summary(row)
+    is_readable = plain.status != UNREADABLE
+    started = next((ending for ending in endings if ending.fate == Fate.STARTED), None)
+    wrong = {
+        "failing": bool(row.failing),
+        "late": started is not None and _is_late(started),
+        "missed": is_missing,
+    }
+    pause = row.state.pause if is_readable else None
+    return DetailedSchedule(
+        **dict(plain),
+        expression=short_form(row.spec.value) if is_readable else "",
+        declared_at=row.metadata.declared_at if is_readable else None,
+        health=tuple(word for word, is_so in wrong.items() if is_so),
+        last_occurrence=last,
+        strip=tuple(ending_word(ending) for ending in reversed(endings)),
+        pause=None if pause is None else pause_view(pause),
+    )
+
+
+def _is_late(ending: RunEnding) -> bool:
+    return ending.late_ms is not None and ending.late_ms > LATE_AFTER_MS

@@ -1,0 +1,35 @@
+"""Lists of schedules for people, and how many schedules are in which state."""
+
+from typing import Annotated
+
+from fastapi import Query
+from pydantic import Field
+from starlette.responses import Response
+
+from evertick.api.schedule_lists import DetailedSchedulePage, ScheduleCountsView
+from evertick.base.records.access import Scope
+from evertick.server.callers import Called, reply, tenant_routes
+from evertick.server.routes.schedules import Choice, SchedulesAsked
+
+routes = tenant_routes("schedules")
+
+
+class DetailedAsked(SchedulesAsked):
+    """A page of schedules for people."""
+
+    limit: int = Field(100, ge=1, le=100)
+
+
+@routes.at("GET", "/schedule-details", Scope.READ, returns=DetailedSchedulePage)
+async def list_schedule_details(caller: Called, asked: Annotated[DetailedAsked, Query()]) -> Response:
+    """A page of schedules for people: each with its last occurrence, how the newest 30 ended, and its health."""
+    page = await caller.access.schedules.list_detailed(
+        sort=asked.sort, limit=asked.limit, cursor=asked.cursor, **asked.where()
+    )
+    return reply(page)
+
+
+@routes.at("GET", "/schedule-counts", Scope.READ, returns=ScheduleCountsView)
+async def count_schedules(caller: Called, chosen: Annotated[Choice, Query()]) -> Response:
+    """How many schedules are chosen, and how many are failing, late, paused ..., each counted to 10,000."""
+    return reply(await caller.access.schedules.counts(**chosen.where()))
