@@ -5,13 +5,15 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from evertick.dashboard.routes import files, home, live, missing, schedules
+from evertick.dashboard.routes import files, home, live, missing
+from evertick.dashboard.routes.schedules import listing, pausing
 
 ROUTES: Final[Sequence[APIRouter]] = (
     files.routes,
     home.routes,
     live.routes,
-    schedules.routes,
+    listing.routes,
+    pausing.routes,
     missing.routes,  # the last one: every other address
 )
 PREFIXES: Final = ("/t/", "/login", "/logout")
