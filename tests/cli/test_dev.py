@@ -1,9 +1,12 @@
 """`evertick dev` as its user sees it: real processes, real files, real signals."""
 
 import os
+import re
 import signal
 import sqlite3
 import subprocess
+import urllib.error
+import urllib.request
 from contextlib import closing
 from pathlib import Path
 
@@ -319,3 +322,30 @@ def test_code_that_does_not_import_at_the_start_is_an_error_with_its_place(folde
 
     assert done.code == 1
     assert done.err == "error: app.py:3: ModuleNotFoundError: No module named 'nowhere'\n"
+
+
+def test_the_dashboard_is_there_and_stays_at_its_address_when_the_code_changes(folder: Path, start: Start) -> None:
+    dev = start("dev", "app.py")
+    address = re.search(r"dashboard  (http://localhost:\d+)", dev.wait_for(r"dashboard  http"))
+    assert address is not None
+    page = f"{address[1]}/t/default/schedules"
+    with urllib.request.urlopen(page, timeout=DEADLINE_S) as reply:
+        assert b"<h1>Schedules</h1>" in reply.read()
+
+    with (folder / "app.py").open("a") as file:
+        file.write("\n\n@app.mutation\ndef another(ctx) -> None: ...\n")
+    dev.wait_for("reloaded app.py")
+    with urllib.request.urlopen(page, timeout=DEADLINE_S) as reply:
+        assert reply.status == 200
+
+    forged = urllib.request.Request(page, headers={"Host": "evil.example"})
+    with pytest.raises(urllib.error.HTTPError, match="421"):
+        urllib.request.urlopen(forged, timeout=DEADLINE_S)
+    dev.send(signal.SIGTERM)
+    assert dev.end() == 0
+
+
+def test_no_dashboard_on_request(folder: Path, start: Start) -> None:
+    dev = start("dev", "app.py", "--no-dashboard")
+    dev.wait_for(READY)
+    assert "dashboard" not in dev.text

@@ -44,6 +44,38 @@ class Simulation(NamedTuple):
         return Simulation(start=self.clock.now(), real_start=SystemClock().now(), speed=self.speed)
 
 
+class Pace:
+    """How fast a simulation goes that runs in this process, to be changed while it does.
+
+    What is written down beside the database changes with it, so that commands agree.
+    """
+
+    def __init__(self, url: str, clock: ScaledClock) -> None:
+        self._url = url
+        self._clock = clock
+
+    @property
+    def speed(self) -> float:
+        """How many times as fast as the machine's clock it goes; 0 while it stands."""
+        return self._clock.speed
+
+    @property
+    def now(self) -> Instant:
+        """What time it is in the simulation."""
+        return self._clock.now()
+
+    def change(self, speed: float) -> None:
+        """Go on at another pace from now on; with 0 the clock stands."""
+        simulation = Simulation(start=self._clock.now(), real_start=SystemClock().now(), speed=speed)
+        self._clock.run(simulation.start, real_start=simulation.real_start, speed=speed)
+        write_simulation(self._url, simulation)
+
+
+def pace_of(url: str, clock: Clock) -> Pace | None:
+    """The pace of a database's clock, if it is a simulated one that runs here; otherwise None."""
+    return Pace(url, clock) if isinstance(clock, ScaledClock) else None
+
+
 def clock_of(store: Store) -> Clock:
     """The clock by which a database's times are meant: simulated, or the machine's with the database's offset.
 

@@ -5,11 +5,15 @@ run faster, `ManualClock` stands still until it is moved; a fleet wraps the firs
 clock, so that machines agree.
 """
 
+import math
 import time
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from evertick.base.instants import Instant
+
+PACE_HEARD_S: Final = 0.25
+"""Within this time of the machine what waits notices that a simulated clock goes at another pace."""
 
 
 class Clock(Protocol):
@@ -95,17 +99,25 @@ def agree(clock: SystemClock, ask: AskDatabase) -> int:
 class ScaledClock:
     """A clock that showed `start` when the machine's showed `real_start`, and since runs `speed` times as fast.
 
-    Processes that are given the same three figures agree on the time.
+    Processes that are given the same three figures agree on the time. With the speed 0 it stands still.
     """
 
     def __init__(self, start: Instant, *, real_start: Instant, speed: float) -> None:
-        self.start = start
-        self.real_start = real_start
-        self.speed = speed
+        self._pace = start, real_start, speed  # one value, so that no reader in another thread sees half of a change
 
     def now(self) -> Instant:
         """The present of the simulation."""
-        return Instant(self.start + int((time.time_ns() / 1_000_000 - self.real_start) * self.speed))
+        start, real_start, speed = self._pace
+        return Instant(start + int((time.time_ns() / 1_000_000 - real_start) * speed))
+
+    def run(self, start: Instant, *, real_start: Instant, speed: float) -> None:
+        """Go on at another pace, from where `start` and `real_start` say."""
+        self._pace = start, real_start, speed
+
+    @property
+    def speed(self) -> float:
+        """How many of its seconds pass in one of the machine's."""
+        return self._pace[2]
 
 
 class ManualClock:
@@ -124,6 +136,14 @@ class ManualClock:
 
 
 def real_seconds(clock: Clock, duration_ms: int) -> float:
-    """How many seconds of the machine pass while `clock` moves on by `duration_ms`."""
+    """How many seconds of the machine pass while `clock` moves on by `duration_ms`; infinitely many if it stands."""
     speed = clock.speed if isinstance(clock, ScaledClock) else 1.0
+    if not speed:
+        return math.inf if duration_ms else 0.0
     return duration_ms / (1000 * speed)
+
+
+def wait_seconds(clock: Clock, duration_ms: int) -> float:
+    """As `real_seconds`, for waiting: no longer than `PACE_HEARD_S` by a clock whose pace may change meanwhile."""
+    seconds = real_seconds(clock, duration_ms)
+    return min(seconds, PACE_HEARD_S) if isinstance(clock, ScaledClock) else seconds

@@ -5,13 +5,14 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from evertick.dashboard.routes import files, home, live, missing
+from evertick.dashboard.routes import clock, files, home, live, missing
 from evertick.dashboard.routes.schedules import listing, pausing
 
 ROUTES: Final[Sequence[APIRouter]] = (
     files.routes,
     home.routes,
     live.routes,
+    clock.routes,
     listing.routes,
     pausing.routes,
     missing.routes,  # the last one: every other address

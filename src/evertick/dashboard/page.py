@@ -28,7 +28,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from evertick._version import __version__
 from evertick.app.access import AsyncAccess
-from evertick.app.simulation import Simulation, simulation_of
+from evertick.app.simulation import Pace, pace_of
 from evertick.base.errors import EvertickError, Misuse
 from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.instants import Instant, to_iso
@@ -100,9 +100,10 @@ class Page:
         return self.request.url.path.replace(SLASH, "%2F") + (f"?{query}" if query else "")
 
     @property
-    def simulation(self) -> Simulation | None:
-        """The simulated clock of the database, if it has one."""
-        return simulation_of(self.request.app.state.evertick.environment.store.url)
+    def pace(self) -> Pace | None:
+        """The simulated clock, if the server runs by one."""
+        e = self.request.app.state.evertick.environment
+        return pace_of(e.store.url, e.clock)
 
     @property
     def asks_tokens(self) -> bool:
@@ -143,6 +144,14 @@ class Page:
         """A line of `evertick` that does the same, for this tenant."""
         tenant = None if self.tenant == DEFAULT_TENANT else self.tenant
         return command(*words, **options, tenant=tenant)
+
+    def back_to(self, address: str) -> str:
+        """An address of this site, to go on at; the first page in place of any other.
+
+        Another site's would send visitors away with what they have typed.
+        """
+        is_path = address.startswith("/") and not address.startswith(("//", "/\\")) and address.isprintable()
+        return address if is_path and address.startswith(self.prefix) else f"{self.prefix}/"
 
     async def form(self) -> "Form":
         """What was typed into a form. Raises Problem."""

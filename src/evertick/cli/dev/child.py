@@ -39,6 +39,7 @@ from evertick.cli.dev.clock import Asked, continued, database_for
 from evertick.cli.dev.clock import stop as stop_clock
 from evertick.cli.dev.intro import introduce
 from evertick.cli.dev.lines import DevHandler, DevLines, say, show_times_of
+from evertick.cli.dev.pages import Pages
 from evertick.store.contract.store import Store
 from evertick.store.open import open_settled
 
@@ -153,13 +154,15 @@ def _run(app: App, store: Store, drain_ms: int, pipes: Pipes, reason: dict[str, 
     app.open_on(store)
     functions = list(app.functions)
     names = [*(function.name for function in functions), *(cron.name for cron in app.crons.declared)]
+    pages = Pages(app)
+    where = pages.start(reason["port"]) if reason["port"] is not None else None
     lines = DevLines(store, app.environment.clock, name_width=max(map(len, names), default=0))
     app.counters.observers.append(lines)
     app.counters.schedule_observers.append(lines)
 
     def started(stopper: Stopper) -> None:
         if reason["first"]:
-            introduce(app, store, simulation, created=len(steps) > 0)
+            introduce(app, store, simulation, created=len(steps) > 0, dashboard=where)
             lines.announce_waiting()
         else:
             _say_what_changed(functions, reason)
@@ -171,7 +174,7 @@ def _run(app: App, store: Store, drain_ms: int, pipes: Pipes, reason: dict[str, 
         lines.start()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopper.ask)
         pipes.orders.obey(stopper.ask)
-        pipes.report("running", True)
+        pipes.report("running", {"port": pages.port})
 
     if not reason["first"]:
         logging.getLogger("evertick.schedules").setLevel(logging.INFO)  # which crons the new code adds or changes
@@ -179,6 +182,7 @@ def _run(app: App, store: Store, drain_ms: int, pipes: Pipes, reason: dict[str, 
         serve(app, drain_ms, started=started)
     finally:
         lines.stop()
+        pages.stop()
         stop_clock(store.url)
     return Exit.OK
 

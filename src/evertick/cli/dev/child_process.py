@@ -26,6 +26,7 @@ class Child:
         self.files: dict[str, int] = {}
         self.functions: list[str] = []
         self.database = ""
+        self.port: int | None = None
         self.since = wall_clock()
         self.started_at = time.monotonic()
 
@@ -73,11 +74,13 @@ class Child:
                 self.files = value.get("files", self.files)
                 self.functions = value.get("functions", self.functions)
                 self.database = value.get("database", self.database)
+                self.port = value.get("port", self.port)
         return answer
 
     def replaced(self, what: str, began: float) -> dict[str, Any]:
         """Why the child that takes this one's place is to run: it tells what is different now."""
-        return {"first": False, "what": what, "began": began, "functions": self.functions, "database": self.database}
+        before = {"functions": self.functions, "database": self.database, "port": self.port}
+        return {"first": False, "what": what, "began": began, **before}
 
     def order(self, what: str, value: Any) -> None:
         """Tell the child something. One that is gone cannot be told."""

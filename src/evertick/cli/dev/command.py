@@ -11,6 +11,7 @@ import contextlib
 import signal
 import time
 from collections.abc import Coroutine, Iterable, Mapping
+from dataclasses import dataclass
 from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -21,10 +22,12 @@ from evertick.app.serving import once_per_keypress
 from evertick.base.escaping import one_line
 from evertick.cli.core.databases import db_option
 from evertick.cli.core.exits import Exit, ending
+from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.loading import FILE_DEFAULT, parse_target, shown_path
 from evertick.cli.dev.child_process import Child
 from evertick.cli.dev.clock import SPEED_MAX, SPEED_MIN, Asked
 from evertick.cli.dev.lines import say
+from evertick.cli.dev.pages import PORT
 from evertick.cli.root import fail
 
 DRAIN_DEFAULT_S: Final = 10.0
@@ -44,49 +47,60 @@ STEADY_S: Final = 10.0
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True)
+class DevFlags:
+    """How an app runs on this machine."""
+
+    drain: float = flag(
+        "--drain", type=click.FloatRange(0), default=DRAIN_DEFAULT_S, show_default=True, metavar="SECONDS",
+        help="Time for running actions to end before a reload and at the end.",
+    )  # fmt: skip
+    reload: bool = flag("--reload/--no-reload", default=True, show_default=True, help="Whether to watch the code.")
+    at: str | None = flag("--at", metavar="TIME", help="Simulate from this moment on, on a database of its own.")
+    speed: float | None = flag(
+        "--speed", type=click.FloatRange(SPEED_MIN, SPEED_MAX), metavar="N",
+        help="Simulate N times as fast as the real clock; from now on unless --at says when.",
+    )  # fmt: skip
+    port: int = flag(
+        "--port", type=click.IntRange(1, 65_535), default=PORT, show_default=True,
+        help="Where the dashboard is; where that is taken, at the next one that is free.",
+    )  # fmt: skip
+    dashboard: bool = flag(
+        "--dashboard/--no-dashboard", default=True, show_default=True, help="Whether to serve the dashboard."
+    )
+
+
 @click.command()
 @click.argument("file", default=FILE_DEFAULT)
 @db_option
-@click.option(
-    "--drain",
-    type=click.FloatRange(0),
-    default=DRAIN_DEFAULT_S,
-    show_default=True,
-    metavar="SECONDS",
-    help="Time for running actions to end before a reload and at the end.",
-)
-@click.option("--reload/--no-reload", default=True, show_default=True, help="Whether to watch the code.")
-@click.option("--at", metavar="TIME", help="Simulate from this moment on, on a database of its own.")
-@click.option(
-    "--speed",
-    type=click.FloatRange(SPEED_MIN, SPEED_MAX),
-    metavar="N",
-    help="Simulate N times as fast as the real clock; from now on unless --at says when.",
-)
-def dev(file: str, db: str | None, drain: float, *, reload: bool, at: str | None, speed: float | None) -> int:
+@flags(DevFlags, "flags")
+def dev(file: str, db: str | None, flags: DevFlags) -> int:
     """Run the app in FILE (app.py unless given) on this machine, and show what happens.
 
     The database is --db, else EVERTICK_DATABASE_URL, else .evertick/<app>.db in this folder; it is created and
-    migrated as needed. Ctrl-C ends it when running actions have ended; a second Ctrl-C ends it at once.
+    migrated as needed. The dashboard is at http://localhost:4400, for this machine alone. Ctrl-C ends it when running
+    actions have ended; a second Ctrl-C ends it at once.
 
     With --at 2026-03-29T00:55Z --speed 60 everything runs as if it were that moment, a minute a second: timers, crons
     and what functions see as now. Functions take the time they take.
     """
     parse_target(file)
-    asked: dict[str, Any] = {"file": file, "db": db, "drain": drain}
-    simulated = Asked.of(at, speed)
+    asked: dict[str, Any] = {"file": file, "db": db, "drain": flags.drain}
+    simulated = Asked.of(flags.at, flags.speed)
     if simulated is not None:
         asked["simulated"] = simulated.to_json()
-    return asyncio.run(Supervisor(asked, watch=reload).run())
+    port = flags.port if flags.dashboard else None
+    return asyncio.run(Supervisor(asked, watch=flags.reload, port=port).run())
 
 
 class Supervisor:
     """Starts, replaces and ends children."""
 
-    def __init__(self, asked: Mapping[str, Any], *, watch: bool) -> None:
+    def __init__(self, asked: Mapping[str, Any], *, watch: bool, port: int | None) -> None:
         self._asked = asked
         self._drain: float = asked["drain"]
         self._watching = watch
+        self._port = port
         self._stops = 0
         self._stop = asyncio.Event()
         self._stop_now = asyncio.Event()
@@ -103,7 +117,7 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._asked_to_stop)
         loop.add_signal_handler(signal.SIGINT, once_per_keypress(self._asked_to_stop))
-        child, failure = await self._start({"first": True})
+        child, failure = await self._start({"first": True, "port": self._port})
         if child is None:
             return Exit.OK if self._stop.is_set() else fail(failure["error"], failure["code"])
         try:

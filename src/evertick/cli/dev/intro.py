@@ -20,8 +20,10 @@ CRONS_MAX: Final = 100
 """Crons that are listed."""
 
 
-def introduce(app: App, store: Store, simulation: Simulation | None, *, created: bool) -> None:
-    """Say what runs, and how to call it."""
+def introduce(
+    app: App, store: Store, simulation: Simulation | None, *, created: bool, dashboard: str | None = None
+) -> None:
+    """Say what runs, how to call it, and where its `dashboard` is."""
     new = " (new)" if created else ""
     lines = [f"  evertick {__version__}   app {printable(app.name)}   database {printable(shown_url(store.url))}{new}"]
     if simulation is not None:
@@ -33,6 +35,8 @@ def introduce(app: App, store: Store, simulation: Simulation | None, *, created:
         words = "".join(f" {name}=..." for name in example.parameter_names)
         where = "" if simulation is None else f" --db {printable(store.url)}"
         lines.append(f"  try        evertick run {printable(example.name)}{words}{where}")
+    if dashboard is not None:
+        lines.append(f"  dashboard  {dashboard}")
     click.echo("\n".join(lines))
 
 

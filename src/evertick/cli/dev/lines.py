@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import click
 
-from evertick.base.clock import Clock, real_seconds
+from evertick.base.clock import Clock, ScaledClock
 from evertick.base.durations import clock_time, distance, length, wait, wall_clock
 from evertick.base.errors import EvertickError
 from evertick.base.escaping import one_line, printable
@@ -115,7 +115,6 @@ class DevLines(threading.Thread):
         super().__init__(name="evertick-dev-lines", daemon=True)
         self._store = store
         self._clock = clock
-        self._look_back_ms = round(LOOK_BACK_MS / (1000 * real_seconds(clock, 1)))
         self._name_width = min(name_width, 40)
         self._ends: deque[JobEnded] = deque()
         self._decided: deque[OccurrenceRow] = deque()
@@ -191,7 +190,9 @@ class DevLines(threading.Thread):
     def _scheduled(self) -> list[JobSummary]:
         """Jobs that were written since the last look. More than a page of them is skipped over: it is too much."""
         now = self._clock.now()
-        after = max(self._floor, min(self._cursor, f"{JOB_PREFIX}_{max(0, now - self._look_back_ms):012x}"))
+        speed = self._clock.speed if isinstance(self._clock, ScaledClock) else 1.0
+        since = max(0, now - round(LOOK_BACK_MS * speed))
+        after = max(self._floor, min(self._cursor, f"{JOB_PREFIX}_{since:012x}"))
         jobs = self._store.view(lambda transaction: transaction.list_jobs(JobFilter(), limit=PAGE, after=after))
         if len(jobs) == PAGE:
             last = self._store.view(lambda transaction: _newest(transaction, PAGE))

@@ -5,7 +5,7 @@ import ipaddress
 import logging
 import signal
 import socket
-from contextlib import AsyncExitStack, nullcontext
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +23,7 @@ from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target
 from evertick.cli.core.logs import LEVELS, set_up
+from evertick.server.listening import listen
 from evertick.store.open import open_settled
 
 if TYPE_CHECKING:
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from evertick.server.application import Server
 
 _logger: Final = logging.getLogger("evertick.cli")
-
-STOP_S: Final = 2
-"""How long requests that are under way may take to end when the server is told to stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,18 +97,16 @@ def serve(file: str, db: str | None, flags: ServeFlags) -> int:
 
 def _serve(file: str, db: str | None, flags: ServeFlags) -> int:
     try:
-        import uvicorn
-
         from evertick.dashboard.application import Dashboard
         from evertick.server.application import Server
         from evertick.server.limits import LOOPBACK, Limits
-        from evertick.server.protocol import TimedProtocol
+        from evertick.server.process import uvicorn_of
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in ("fastapi", "jinja2", "starlette", "uvicorn"):
             raise
         raise Misuse("the server needs FastAPI, Jinja and uvicorn: pip install 'evertick[server]'") from None
     app = load_app(parse_target(file)).app
-    listening = _listen(flags.host, flags.port)
+    listening = listen(flags.host, flags.port)
     store = open_settled(db or app.database_url)
     try:
         if store.single_engine:
@@ -129,19 +125,8 @@ def _serve(file: str, db: str | None, flags: ServeFlags) -> int:
             worker=None if running is None else lambda: running.worker_id,
         )
         served.show(Dashboard())
-        config = uvicorn.Config(
-            served,
-            http=TimedProtocol,
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            server_header=False,
-            proxy_headers=False,
-            timeout_graceful_shutdown=STOP_S,
-            ssl_certfile=flags.certificate,
-            ssl_keyfile=flags.key,
-        )
-        asyncio.run(_run(served, uvicorn.Server(config), listening, running))
+        tls = {"ssl_certfile": flags.certificate, "ssl_keyfile": flags.key}
+        asyncio.run(_run(served, uvicorn_of(served, tls), listening, running))
     finally:
         listening.close()
         app.close()
@@ -161,7 +146,6 @@ async def _run(served: "Server", server: Any, listening: socket.socket, running:
 
     loop.add_signal_handler(signal.SIGTERM, ask)
     loop.add_signal_handler(signal.SIGINT, once_per_keypress(ask))
-    server.capture_signals = nullcontext  # uvicorn's own handlers end the process by the signal once more
     async with AsyncExitStack() as stack:
         if running is not None:
             await stack.enter_async_context(running)
@@ -181,17 +165,6 @@ def _first_token(app: "App") -> None:
     if not tokens.read(tokens.operations.any()):
         made = tokens.create("first start", scope=Scope.ADMIN)
         click.echo(f"There is no token yet; this one may do everything, and is shown this once:\n{made.secret}")
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listening = socket.create_server((host, port), family=family, backlog=1_024)
-    except OSError as error:
-        raise Misuse(f"cannot listen at {host}:{port}: {error.strerror or error}") from None
-    # asyncio leaves it out for connections of such a socket; without it a reply can wait 40 ms for the client's kernel.
-    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listening
 
 
 def _is_loopback(host: str) -> bool:

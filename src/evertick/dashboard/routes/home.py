@@ -48,7 +48,7 @@ async def log_in(page: Public) -> Response:
     if token is None:
         form.fail("token", "No token is like this, or it has ended. Make one with the command below.")
         return _login(page, form, status=401)
-    response = page.done(_inside(page, form["next"]))
+    response = page.done(page.back_to(form["next"]))
     keep(response, page.request, COOKIE, form["token"], max_age=KEPT_S)
     return response
 
@@ -66,7 +66,7 @@ async def choose_zone(page: Shown) -> Response:
     """Show times in another zone from now on. Raises InvalidSpec."""
     form = await page.form()
     zone = zone_named(form["tz"])
-    response = page.done(_inside(page, form["next"]), f"Times are shown in {zone.name}.")
+    response = page.done(page.back_to(form["next"]), f"Times are shown in {zone.name}.")
     keep(response, page.request, ZONE_COOKIE, zone.name, max_age=KEPT_S)
     return response
 
@@ -95,12 +95,6 @@ async def choose_tenant(page: Shown) -> Response:
 
 def _login(page: Page, form: Form, *, status: int = 200) -> Response:
     return page.render("login.html", status=status, form=form)
-
-
-def _inside(page: Page, to: str) -> str:
-    """An address of this site: another one would send visitors away with what they have typed."""
-    is_path = to.startswith("/") and not to.startswith(("//", "/\\")) and to.isprintable()
-    return to if is_path and (not page.prefix or to.startswith(page.prefix)) else f"{page.prefix}/"
 
 
 def _with_cookie(page: Page) -> Request:

@@ -167,7 +167,7 @@ function showLive() {
   liveButton.firstChild.data = held ? "held " : "live ";
   $("i", liveButton).textContent = `as of ${clock(lastRead)}`;
 }
-const clock = ms => new Date(ms).toLocaleTimeString("en-GB");
+const clock = ms => new Date(ms).toLocaleTimeString("en-GB", { timeZone: root.dataset.zone });
 
 function follow() {
   if (source || held || document.hidden || !document.body.dataset.events || !regions().length) return;
@@ -257,6 +257,21 @@ function tick() {
   }
 }
 setInterval(tick, 1_000);
+
+// -- a simulated clock: its banner follows it, whoever changes its pace
+async function followClock() {
+  if (document.hidden) return;
+  try {
+    const data = await (await fetch(root.dataset.clock)).json();
+    const wasMoving = speed > 0;
+    resetClock(data);
+    const shown = $("[data-now-shown]");
+    shown.textContent = new Date(data.now).toLocaleString("en-GB", { timeZone: root.dataset.zone, weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false }).replaceAll(",", "");
+    $("[data-speed-shown]").textContent = data.speed ? `${data.speed} times as fast` : "stands still";
+    if (wasMoving !== data.speed > 0 && !$(":focus", $(".clock"))) location.reload();
+  } catch { /* the server is away: the banner of the page says so */ }
+}
+if (root.dataset.clock && $("[data-now-shown]")) setInterval(followClock, 1_000);
 
 showLive();
 follow();

@@ -10,7 +10,7 @@ import logging
 from abc import ABC, abstractmethod
 from typing import Final
 
-from evertick.base.clock import real_seconds
+from evertick.base.clock import wait_seconds
 from evertick.base.errors import Conflict, Unavailable
 from evertick.base.instants import Instant
 from evertick.engine.runtime.deps import EngineDeps
@@ -88,7 +88,7 @@ class Loop(ABC):
             return poll_s
         wait_ms = wake_at - self._deps.clock.now()
         # A clock that runs fast must not turn a millisecond of its own into no wait at all.
-        return min(max(real_seconds(self._deps.clock, wait_ms), LEAST_WAIT_S), poll_s) if wait_ms > 0 else 0.0
+        return min(max(wait_seconds(self._deps.clock, wait_ms), LEAST_WAIT_S), poll_s) if wait_ms > 0 else 0.0
 
     async def _back_off(self, error: Unavailable) -> None:
         if self._away_since is None:
