@@ -11,8 +11,8 @@ from tests.server.serving import serving
 
 __all__ = ["ids"]
 
-STARTS: Final = {"workflow start", "run"}
-"""What needs no app here, so that it is wrong in another way."""
+STARTS: Final = {"workflow start", "run", "schedule apply"}
+"""What needs no app here, or a file first, so that it is wrong in another way."""
 LOCAL: Final = {"init", "version", "completion", "api"}
 """Commands about no data, and the one that is for servers alone."""
 READS: Final = {
@@ -28,7 +28,7 @@ CHANGES: Final = {
     "pool set", "pool pause", "pool resume", "tenant set", "token create", "status",
     "job cancel", "job stop", "job cancel-all",
     "schedule create", "schedule update", "schedule toggle", "schedule pause", "schedule resume", "schedule trigger",
-    "schedule backfill", "schedule delete", "cron trigger", "cron pause", "cron resume",
+    "schedule backfill", "schedule delete", "schedule export", "cron trigger", "cron pause", "cron resume",
 }  # fmt: skip
 OTHERS: Final = {"token list", "token revoke", "token rotate", "workflow children"}
 """Commands with a test of their own below."""
@@ -129,12 +129,29 @@ def test_a_run_is_waited_for(ids: dict[str, str], url: str, command: Command) ->
     assert "the run has not ended yet" in done.err
 
 
-def test_what_a_server_cannot_do_is_said(ids: dict[str, str], url: str, command: Command) -> None:
+def test_a_rehearsal_writes_nothing(ids: dict[str, str], url: str, command: Command) -> None:
     new = ("schedule", "create", "a", "--interval", "1h", "--function", "shop.bill", "--dry-run")
-    for words in (new, ("schedule", "delete", "c", "--force")):
-        done = command(*words, "--url", url)
-        assert (done.code, done.out) == (2, "")
-        assert words[-1] in done.err
+    shown = command(*new, "-o", "json", "--url", url)
+    assert shown.json["dry_run"] is True
+    assert shown.err.startswith("a would be created: every hour")
+    assert command(*new[:-1], "--input", '{"no": 1}', "--dry-run", "--url", url).code == 2
+    assert command("schedule", "get", "a", "--url", url).code == 3
+    before = command("schedule", "get", "s", "-o", "json").json
+    changed = ("schedule", "update", "s", "--overlap-policy", "BufferAll", "--dry-run")
+    for words in ((), ("--replace", "--function", "shop.bill", "--interval", "1h")):
+        done = command(*changed, *words, "-o", "json", "--url", url)
+        assert done.json["changes"] == {"overlap": ["skip", "buffer_all"]}
+    assert command("schedule", "get", "s", "-o", "json").json["version"] == before["version"]
+    assert [line["action"] for line in command("schedule", "history", "s", "-o", "json").json] == [
+        "triggered",
+        "created",
+    ]
+
+
+def test_what_a_server_cannot_do_is_said(ids: dict[str, str], url: str, command: Command) -> None:
+    done = command("schedule", "delete", "c", "--force", "--url", url)
+    assert (done.code, done.out) == (2, "")
+    assert "--force" in done.err
 
 
 def test_jobs_are_looked_up_followed_and_canceled(ids: dict[str, str], url: str, command: Command) -> None:

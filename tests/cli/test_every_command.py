@@ -40,6 +40,7 @@ NO_JOB = "no job job_01a204c0744f0008f37b7db4c446"
 CHILDREN = "test_the_children_of_a_run_are_listed"
 STARTED = "test_a_run_is_started_signaled_and_waited_for"
 TOKENS = "test_a_token_is_made_listed_replaced_and_revoked"
+APPLIED = "test_the_difference_is_shown_field_by_field"
 UNKNOWN = "job_01a204c0744f0008f37b7db4c446"
 
 ROWS = {
@@ -76,6 +77,8 @@ ROWS = {
     "schedule audit": Row("s", "none", 3, "none", ("clean",)),
     "schedule occurrences": Row("s", "none", 3, "none", ("nominal", "fate")),
     "schedule history": Row("s", "none", 3, "none", ("action", "actor")),
+    "schedule export": Row("s", "none", 3, "none", ("schedules",)),
+    "schedule apply": Row("", "none.yaml", 2, "none.yaml", elsewhere=f"test_schedule_files:{APPLIED}"),
     "cron list": Row("", "-q state:gone", 2, "gone", ("id", "kind")),
     "cron get": Row("c", "none", 3, "none", ("id", "kind")),
     "cron trigger": Row("c", "none", 3, "none", ("reason",)),

@@ -251,6 +251,32 @@ class ScheduleDescription(ScheduleSummary):
         return self.counters.missed
 
 
+class AppliedSchedule(Schema):
+    """What applying a file did to a schedule, or would do: `create`, `update`, `delete` or `unchanged`.
+
+    `changes` are by name, each [before, after]. `error` says why it was not done.
+    """
+
+    id: ScheduleId
+    action: str
+    changes: dict[str, list[Any]]
+    next_before: tuple[Moment, ...]
+    next_after: tuple[Moment, ...]
+    error: str | None
+
+
+class ApplyReport(Schema):
+    """What applying files of schedules did; with `dry_run`, what it would do."""
+
+    dry_run: bool
+    created: int
+    updated: int
+    deleted: int
+    unchanged: int
+    failed: int
+    schedules: tuple[AppliedSchedule, ...]
+
+
 class SchedulePage(Schema):
     """A page of schedules; `cursor` continues the list, None at its end."""
 

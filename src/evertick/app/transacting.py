@@ -40,6 +40,38 @@ class Transactions(Protocol):
         ...
 
 
+class _NothingWritten(Exception):
+    """Rolls a rehearsed transaction back."""
+
+
+def rehearse(transact: Transact, work: Work[T]) -> T:
+    """What the work returns in a transaction that is rolled back. Raises what the work raises."""
+    results: list[T] = []
+    try:
+        transact(_rolled_back(work, results))
+    except _NothingWritten:
+        return results[0]
+    raise AssertionError("the rehearsal ended without an exception")
+
+
+async def rehearse_async(transact: TransactAsync, work: Work[T]) -> T:
+    """Like `rehearse`, without blocking the event loop."""
+    results: list[T] = []
+    try:
+        await transact(_rolled_back(work, results))
+    except _NothingWritten:
+        return results[0]
+    raise AssertionError("the rehearsal ended without an exception")
+
+
+def _rolled_back(work: Work[T], results: list[T]) -> Work[None]:
+    def rehearsal(transaction: Transaction) -> None:
+        results[:] = [work(transaction)]
+        raise _NothingWritten
+
+    return rehearsal
+
+
 def in_pages(transact: Transact, page: Callable[[str], Work[Page]]) -> int:
     """Run `page(last_id)` for page after page, each in a transaction, from "" on. Returns the sum of their counts."""
     total, last = 0, ""

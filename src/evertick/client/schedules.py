@@ -1,7 +1,7 @@
 """`client.schedules`, as requests."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypedDict, Unpack
 
@@ -40,9 +40,25 @@ class Which(TypedDict, total=False):
 
 
 class Creation(ScheduleOptions, total=False):
-    """What a new schedule has beside its times and its function. `trigger`: one run at once, or its overlap policy."""
+    """What a new schedule has beside its times and its function.
+
+    `trigger`: one run at once, or its overlap policy. `dry_run`: check everything and return what would be.
+    """
 
     trigger: bool | Overlap | str
+    dry_run: bool
+
+
+class Replacement(ScheduleOptions, total=False):
+    """A new definition. `dry_run`: check everything and return what would be."""
+
+    dry_run: bool
+
+
+class Change(Patch, total=False):
+    """What an update may change. `dry_run`: check everything and return what would be."""
+
+    dry_run: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +73,22 @@ class ScheduleRequests:
         *,
         when: When,
         do: Do,
-        paused: bool = False,
+        paused: bool | datetime = False,
         request_id: str | None = None,
         **options: Unpack[Creation],
     ) -> Call[ScheduleDescription]:
         """Create a schedule; as `app.schedules.create`. Called again with the same definition, it returns the same."""
-        body = {"id": schedule_id, "when": _times(when), **function_call(do), "paused": paused, **given(options)}
-        path = f"{self.home}/schedules"
-        return Call(method="POST", path=path, body=body, key=request_id, read=ScheduleDescription.model_validate)
+        chosen: dict[str, Any] = {**options, "paused": paused}
+        query = _rehearsed(chosen)
+        body = {"id": schedule_id, "when": _times(when), **function_call(do), **given(chosen)}
+        return Call(
+            method="POST",
+            path=f"{self.home}/schedules",
+            query=query,
+            body=body,
+            key=request_id,
+            read=ScheduleDescription.model_validate,
+        )
 
     def get(self, schedule_id: str) -> Call[ScheduleDescription]:
         """All about a schedule. Raises ScheduleNotFound."""
@@ -91,19 +115,20 @@ class ScheduleRequests:
         return Call(method="GET", path=path, query=given({**where}), read=ScheduleCountsView.model_validate)
 
     def update(
-        self, schedule_id: str, *, if_version: int | None = None, **patch: Unpack[Patch]
+        self, schedule_id: str, *, if_version: int | None = None, **patch: Unpack[Change]
     ) -> Call[ScheduleDescription]:
         """Change what is given; UNSET goes back to the default. As `app.schedules.update`."""
-        options = {**patch}
+        options: dict[str, Any] = {**patch}
+        query = _rehearsed(options)
         when, do = options.pop("when", None), options.pop("do", None)
         body = {
             name.removesuffix("_"): None if isinstance(value, Unset) else wire(value)
             for name, value in options.items()
             if value is not None
         }
-        body |= {} if when is None else {"when": _times(when)}  # type: ignore[arg-type]
+        body |= {} if when is None else {"when": _times(when)}
         body |= {} if do is None else function_call(do)
-        return self._changed("PATCH", schedule_id, body, if_version)
+        return replace(self._changed("PATCH", schedule_id, body, if_version), query=query)
 
     def replace(
         self,
@@ -112,11 +137,13 @@ class ScheduleRequests:
         when: When,
         do: Do,
         if_version: int | None = None,
-        **options: Unpack[ScheduleOptions],
+        **options: Unpack[Replacement],
     ) -> Call[ScheduleDescription]:
         """Replace the definition of a schedule; as `app.schedules.replace`."""
-        body = {"when": _times(when), **function_call(do), **given(options)}
-        return self._changed("PUT", schedule_id, body, if_version)
+        chosen: dict[str, Any] = {**options}
+        query = _rehearsed(chosen)
+        body = {"when": _times(when), **function_call(do), **given(chosen)}
+        return replace(self._changed("PUT", schedule_id, body, if_version), query=query)
 
     def delete(self, schedule_id: str, *, if_version: int | None = None) -> Call[None]:
         """Delete a schedule. Raises ScheduleNotFound, VersionConflict, Misuse for a cron that code declares."""
@@ -281,6 +308,11 @@ class ScheduleOperations:
     list_detailed = sent(ScheduleRequests.list_detailed)
     counts = sent(ScheduleRequests.counts)
     list = sent(ScheduleRequests.list)
+
+
+def _rehearsed(options: MutableMapping[str, Any]) -> dict[str, Any]:
+    """Takes `dry_run` out of the options, which makes the body of a request, and into its query."""
+    return {"dry_run": True} if options.pop("dry_run", False) else {}
 
 
 def _times(when: When) -> Any:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Protocol, TypeVar
 
-from fastapi import APIRouter, Depends, FastAPI, Header, Request
+from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request
 from fastapi.routing import APIRoute
 from pydantic_core import from_json, to_json
 from starlette.responses import Response
@@ -22,7 +22,7 @@ from evertick.app.execution.keyed_calls import KeyedCall
 from evertick.app.functions.function import Function, FunctionCall
 from evertick.app.registry import Registry
 from evertick.app.surfaces import Awaited
-from evertick.app.transacting import Work
+from evertick.app.transacting import Work, rehearse_async
 from evertick.base.errors import FunctionNotFound
 from evertick.base.ids import DEFAULT_TENANT, TenantId, tenant_named
 from evertick.base.instants import MINUTE_MS, Instant
@@ -139,9 +139,16 @@ class Caller:
         target: str | Callable[[T], str],
         *,
         before: Work[Any] | None = None,
+        dry_run: bool = False,
     ) -> T:
-        """Do the work in a transaction, with a line in the audit log."""
+        """Do the work in a transaction, with a line in the audit log. With `dry_run` the transaction is rolled back."""
+        if dry_run:
+            return await rehearse_async(surface.write, work)
         return await surface.write(self.audited(work, action, target, before=before))
+
+
+DryRun = Annotated[bool, Query(description="Check everything and return what would be; nothing is written.")]
+"""The parameter that makes a request a rehearsal."""
 
 
 class ScopedRoute(APIRoute):

@@ -21,7 +21,7 @@ from evertick.app.schedules.definition import (
     refuse_deleting_code,
     schedule_id_of,
 )
-from evertick.app.schedules.options import ScheduleOptions, given, note_of, value_of, word
+from evertick.app.schedules.options import ScheduleOptions, check_note, check_until, given, note_of, value_of, word
 from evertick.app.schedules.queries import ScheduleQueries, Where
 from evertick.app.schedules.specs import When, check_spec
 from evertick.app.schedules.views import occurrence_view, sentence, summary
@@ -58,7 +58,7 @@ Span = tuple[datetime, datetime]
 class CreateOptions(ScheduleOptions, total=False):
     """The options of `create`: those that define the schedule, and how it begins."""
 
-    paused: bool
+    paused: bool | datetime
     trigger: bool | Overlap | str
     backfill: Sequence[Span]
     request_id: str | None
@@ -117,7 +117,7 @@ class ScheduleOperations(ScheduleQueries):
 
         How it begins:
 
-        - `paused`: paused, with `note` as the reason; False.
+        - `paused`: True, or until when; paused, with `note` as the reason. False.
         - `trigger`: start one run at once; True, or an overlap policy for that run.
         - `backfill`: spans (start, end), both included, whose times run now.
         - `request_id`: makes the call repeatable, 1 to 1,000 characters.
@@ -142,7 +142,10 @@ class ScheduleOperations(ScheduleQueries):
         note, remaining = value_of(chosen, "note", ""), value_of(chosen, "remaining_actions")
         if remaining is not None and remaining < 1:
             raise Misuse(f"remaining_actions must be at least 1, not {remaining}; leave it out for no limit")
-        digest = definition.digest(paused, note, remaining, str(trigger), [str(each) for each in asked])
+        until = from_datetime(paused) if isinstance(paused, datetime) else None
+        digest = definition.digest(
+            paused if until is None else until, note, remaining, str(trigger), [str(each) for each in asked]
+        )
         metadata = ScheduleMetadata(user=definition.memo, request_id=request_id, definition=digest, source=RUN_TIME)
 
         def work(transaction: Transaction) -> ScheduleDescription:
@@ -154,7 +157,8 @@ class ScheduleOperations(ScheduleQueries):
             check_spec(definition.spec, now, self.settings)
             state = initial_state(definition, chosen, now)
             if paused:
-                state = state._replace(pause=Pause(at=now, by=self.actor, note=state.note))
+                check_until(until, now)
+                state = state._replace(pause=Pause(at=now, by=self.actor, note=state.note, until=until))
             row = self.new_row(name, definition, metadata, state)
             events: list[Event] = []
             if trigger is not False:
@@ -199,11 +203,10 @@ class ScheduleOperations(ScheduleQueries):
         Triggers and backfills still run. Raises ScheduleNotFound, VersionConflict, Misuse if `until` is past.
         """
         until_at = None if until is None else from_datetime(until)
-        _check_note(note)
+        check_note(note)
 
         def event(now: Instant) -> Event:
-            if until_at is not None and until_at <= now:
-                raise Misuse(f"the pause would end at {to_iso(until_at)}, which is past")
+            check_until(until_at, now)
             return Paused(at=now, note=note, by=self.actor, until=until_at)
 
         detail = note if until_at is None else f"{note} (until {to_iso(until_at)})".strip()
@@ -220,7 +223,7 @@ class ScheduleOperations(ScheduleQueries):
 
         Raises ScheduleNotFound, VersionConflict.
         """
-        _check_note(note)
+        check_note(note)
 
         def resumed(now: Instant) -> Event:
             return Resumed(at=now, note=note, recount=self.make_id(RECOUNT_PREFIX, now) if from_now else None)
@@ -388,11 +391,6 @@ def _behind_overdue(row: Schedule) -> Overlap | None:
     """
     is_free = not row.state.running and not row.state.unlisted.runs
     return Overlap.BUFFER_ONE if is_free and row.state.policies.overlap is Overlap.SKIP else None
-
-
-def _check_note(note: str) -> None:
-    if not isinstance(note, str):
-        raise Misuse(f"a note is text, not {note!r}")
 
 
 def _check_request(request_id: str | None) -> None:

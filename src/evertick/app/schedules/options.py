@@ -12,7 +12,7 @@ from typing import Any, Final, TypedDict, TypeVar
 from evertick.app.documents.ranges import Unset
 from evertick.app.functions.options import Retry
 from evertick.base.errors import Misuse
-from evertick.base.instants import duration_ms
+from evertick.base.instants import Instant, duration_ms, to_iso
 from evertick.recurrence.builders import Excepted
 from evertick.rules.schedules.catch_up import window_ms
 from evertick.rules.schedules.lifecycle import cut
@@ -61,9 +61,20 @@ def given(options: Mapping[str, Any], known: type = ScheduleOptions) -> dict[str
     found = {name: value for name, value in options.items() if value is not None}
     if value_of(found, "pool") is not None:
         raise Misuse("a run is in the pool of its function: @app.action(pool=...); leave out pool= here")
-    if not isinstance(value_of(found, "note", ""), str):
-        raise Misuse(f"a note is text, not {found['note']!r}")
+    check_note(value_of(found, "note", ""))
     return found
+
+
+def check_note(note: Any) -> None:
+    """Raise Misuse for a note that is no text."""
+    if not isinstance(note, str):
+        raise Misuse(f"a note is text, not {note!r}")
+
+
+def check_until(until: Instant | None, now: Instant) -> None:
+    """Raise Misuse if a pause would have ended already."""
+    if until is not None and until <= now:
+        raise Misuse(f"the pause would end at {to_iso(until)}, which is past")
 
 
 def value_of(options: Mapping[str, Any], name: str, default: Any = None) -> Any:

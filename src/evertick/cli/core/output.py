@@ -5,6 +5,7 @@ tab-separated without header. `json` is one array (or one object), `jsonl` one o
 Data goes to stdout, words to stderr.
 """
 
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -152,6 +153,13 @@ def plain(value: Any) -> str:
 def on_terminal() -> bool:
     """Whether a person looks at standard output."""
     return is_terminal(sys.stdout)
+
+
+def colorful() -> bool:
+    """Whether standard output may have colors: on a terminal, unless NO_COLOR is set; with FORCE_COLOR anywhere."""
+    if "NO_COLOR" in os.environ:
+        return False
+    return "FORCE_COLOR" in os.environ or on_terminal()
 
 
 def is_terminal(stream: TextIO | None) -> bool:

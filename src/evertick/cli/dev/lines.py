@@ -33,7 +33,7 @@ from evertick.base.instants import Instant, to_datetime
 from evertick.base.records.jobs import JobError, JobFilter, JobState, JobSummary
 from evertick.base.records.schedules import OccurrenceRow
 from evertick.cli.core.loading import is_users, shown_path
-from evertick.cli.core.output import on_terminal
+from evertick.cli.core.output import colorful
 from evertick.engine.runtime.metrics import JobEnded
 from evertick.rules.schedules.fates import Fate, Reason
 from evertick.store.contract.store import Store, Transaction
@@ -56,7 +56,7 @@ FATES: Final = {Fate.STARTED: "▶", Fate.BUFFERED: "≡", Fate.SKIPPED: "↷", 
 
 def say(sign: str, words: str) -> None:
     """One line, at once: the wall clock (or that of the simulation), a sign, words."""
-    shown = click.style(sign, fg=COLORS[sign]) if sign in COLORS and _colorful() else sign
+    shown = click.style(sign, fg=COLORS[sign]) if sign in COLORS and colorful() else sign
     _write(f"  {_time_shown()} {shown} {words}\n")
 
 
@@ -82,12 +82,6 @@ def show_times_of(clock: Clock) -> None:
 
 
 _time_shown: Callable[[], str] = wall_clock
-
-
-def _colorful() -> bool:
-    if "NO_COLOR" in os.environ:
-        return False
-    return "FORCE_COLOR" in os.environ or on_terminal()
 
 
 class DevHandler(logging.Handler):

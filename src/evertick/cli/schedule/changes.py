@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Required
 
 from evertick.api.schedules import ScheduleDescription
@@ -15,7 +16,7 @@ class Definition(ScheduleOptions, total=False):
 
     when: Required[When]
     do: Required[Do]
-    paused: bool
+    paused: bool | datetime
     trigger: bool
     request_id: str | None
 

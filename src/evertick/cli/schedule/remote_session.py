@@ -98,23 +98,19 @@ class RemoteSession:
         self, schedule_id: str, *, dry_run: bool, **definition: Unpack[Definition]
     ) -> tuple[bool, ScheduleDescription]:
         """See `ScheduleSession.created`."""
-        if dry_run:
-            raise Misuse(NO_DRY_RUN)
         try:
             self.schedules.get(schedule_id)
             existed = True
         except ScheduleNotFound:
             existed = False
-        return existed, self.schedules.create(schedule_id, **definition)
+        return existed, self.schedules.create(schedule_id, dry_run=dry_run, **definition)
 
     def updated(self, schedule_id: str, update: Update) -> tuple[ScheduleDescription, ScheduleDescription]:
         """See `ScheduleSession.updated`. Raises VersionConflict if somebody else changes it at the same time."""
-        if update.dry_run:
-            raise Misuse(NO_DRY_RUN)
         before = self.schedules.get(schedule_id)
         version = before.version if update.if_version is None else update.if_version
         change = self.schedules.replace if update.is_whole else self.schedules.update
-        return before, change(schedule_id, if_version=version, **update.make(before))
+        return before, change(schedule_id, if_version=version, dry_run=update.dry_run, **update.make(before))
 
     def job(self, job_id: JobId) -> JobView | None:
         """See `ScheduleSession.job`."""
@@ -139,9 +135,6 @@ class RemoteSession:
     def has_no_worker(self) -> bool:
         """See `ScheduleSession.has_no_worker`; workers belong to no tenant, so a token may not see them."""
         return False
-
-
-NO_DRY_RUN = "a server has no --dry-run; `evertick schedule preview` shows times without one"
 
 
 def moment_of(text: str, flag: str, recurrence: Recurrence | None, now: Instant) -> datetime:

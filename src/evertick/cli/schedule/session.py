@@ -23,6 +23,7 @@ from evertick.app.schedules.update import update as patched
 from evertick.app.schedules.views import occurrence_view
 from evertick.app.scheduling.job_builder import Functions
 from evertick.app.simulation import clock_of
+from evertick.app.transacting import rehearse
 from evertick.base.clock import Clock
 from evertick.base.ids import Entropy, IdMaker, JobId, ScheduleId, system_entropy
 from evertick.base.instants import Instant, from_datetime
@@ -39,10 +40,6 @@ from evertick.store.contract.store import Store, Transaction
 from evertick.store.records.schedule import Schedule
 
 T = TypeVar("T")
-
-
-class _NothingWritten(Exception):
-    """Rolls a rehearsed transaction back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +71,7 @@ class ScheduleSession:
 
     def rehearse(self, work: Callable[[Transaction], T]) -> T:
         """What `write` would return; the transaction is rolled back."""
-        results: list[T] = []
-
-        def rehearsal(transaction: Transaction) -> None:
-            results[:] = [work(transaction)]
-            raise _NothingWritten
-
-        try:
-            self.write(rehearsal)
-        except _NothingWritten:
-            return results[0]
-        raise AssertionError("the rehearsal ended without an exception")
+        return rehearse(self.write, work)
 
     @property
     def functions(self) -> Functions:

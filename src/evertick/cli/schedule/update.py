@@ -122,7 +122,7 @@ def _patch(
 def _say_what_stays(before: ScheduleDescription, after: ScheduleDescription) -> None:
     """New times replace the old ones alone: say which zone, exceptions and bounds of the old ones still apply."""
     old, new = spec_to_wire(before.spec), spec_to_wire(after.spec)
-    kept = [(flag, _text(new[key])) for flag, key in UNSET_IN_SPEC.items() if key in new and old.get(key) == new[key]]
+    kept = [(flag, text_of(new[key])) for flag, key in UNSET_IN_SPEC.items() if key in new and old.get(key) == new[key]]
     if kept:
         words = ", ".join(f"{flag} {printable(value)}" for flag, value in kept)
         click.echo(f"note: what the schedule had besides its times stays: {words}; --unset lifts it", err=True)
@@ -140,9 +140,9 @@ def _report(before: ScheduleDescription, after: ScheduleDescription, out: Output
     if out.is_none:
         return
     for name, (old, new) in changes.items():
-        click.echo(f"{name}\t{printable(_text(old))} -> {printable(_text(new))}")
+        click.echo(f"{name}\t{printable(text_of(old))} -> {printable(text_of(new))}")
     if "spec" in changes or "times" in changes:
-        for old_time, new_time in _next_times(before, after):
+        for old_time, new_time in next_times(before, after):
             click.echo(f"next\t{old_time}" + ("   same" if old_time == new_time else f" -> {new_time}"))
 
 
@@ -170,12 +170,15 @@ def _definition(schedule: ScheduleDescription) -> dict[str, Any]:
     }
 
 
-def _next_times(before: ScheduleDescription, after: ScheduleDescription) -> list[tuple[str, str]]:
+def next_times(before: ScheduleDescription | None, after: ScheduleDescription) -> list[tuple[str, str]]:
+    """The next times before and after a change, side by side; `-` where there is none."""
     old, new = (
-        [previewed(compile_spec(each.spec), time).time for time in each.upcoming[:SHOWN]] for each in (before, after)
+        [] if each is None else [previewed(compile_spec(each.spec), time).time for time in each.upcoming[:SHOWN]]
+        for each in (before, after)
     )
     return list(zip_longest(old, new, fillvalue="-"))
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """A value of a change for people."""
     return "-" if value is None else value if isinstance(value, str) else json_text(value)

@@ -8,10 +8,11 @@ from starlette.responses import Response
 
 from evertick.api.access import AuditPage, NewToken, TokenPage, TokenView
 from evertick.app.access_control.tokens import EXPIRES_AFTER, TokenOperations
+from evertick.app.bodies import Body, Duration
 from evertick.app.transacting import Work
 from evertick.base.errors import NotFound
 from evertick.base.records.access import Scope
-from evertick.server.bodies import Body, Duration, Named
+from evertick.server.bodies import Named
 from evertick.server.callers import Called, Caller, fleet_routes, reply, tenant_routes
 from evertick.store.contract.store import Transaction
 

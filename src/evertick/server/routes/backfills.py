@@ -8,9 +8,10 @@ from starlette.responses import Response
 
 from evertick.api.reports import AuditReport
 from evertick.api.schedules import BackfillPlanView, BackfillView
+from evertick.app.bodies import Span
 from evertick.app.schedules.backfill import backfill, backfill_cancel
 from evertick.base.records.access import Scope
-from evertick.server.bodies import Named, Span
+from evertick.server.bodies import Named
 from evertick.server.callers import Called, Key, reply, tenant_routes
 
 routes = tenant_routes("backfills")

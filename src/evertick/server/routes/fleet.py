@@ -8,11 +8,12 @@ from starlette.responses import Response
 from evertick.api.pools import PoolView
 from evertick.api.status import StatusView, WorkerView
 from evertick.api.tenants import TenantView
+from evertick.app.bodies import Body
 from evertick.app.limits.pools import PoolOperations
 from evertick.app.limits.tenants import TenantOperations
 from evertick.app.status import status_of, workers_of
 from evertick.base.records.access import Scope
-from evertick.server.bodies import Body, Named
+from evertick.server.bodies import Named
 from evertick.server.callers import Called, Caller, fleet_routes, reply, tenant_routes
 
 routes = fleet_routes("fleet")

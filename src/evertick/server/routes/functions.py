@@ -8,10 +8,11 @@ from pydantic import ConfigDict
 from starlette.responses import Response
 
 from evertick.api.functions import FunctionView
+from evertick.app.bodies import Arguments, Body
 from evertick.app.functions.function import Action, Mutation, Query, Workflow
 from evertick.base.errors import EvertickError, Misuse
 from evertick.base.records.access import Scope
-from evertick.server.bodies import Arguments, Body, Named
+from evertick.server.bodies import Named
 from evertick.server.callers import Called, Key, reply, tenant_routes
 from evertick.server.problems import Problem, function_failed
 

@@ -7,6 +7,7 @@ from pydantic import ConfigDict, Field
 from starlette.responses import Response
 
 from evertick.api.jobs import AttemptView, JobLogs, JobPage, JobView, LogPage
+from evertick.app.bodies import Arguments, Body, Duration, Items, RetryBody, Time
 from evertick.app.functions.options import OnConflict
 from evertick.app.jobs.log_lines import LinesWhere
 from evertick.app.scheduling.choice import JobsWhere
@@ -16,7 +17,7 @@ from evertick.base.errors import Misuse
 from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.records.access import Scope
 from evertick.base.records.jobs import JobState
-from evertick.server.bodies import Arguments, Body, Counted, Duration, Items, Named, RetryBody, Scheduled, Time
+from evertick.server.bodies import Counted, Named, Scheduled
 from evertick.server.callers import Called, Caller, Key, reply, tenant_routes
 from evertick.store.contract.store import Transaction
 

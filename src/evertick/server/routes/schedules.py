@@ -1,10 +1,9 @@
 """Schedules: made, watched and changed. Crons that code declares are among them, with the kind `cron`."""
 
-from datetime import date
 from typing import Annotated, Any
 
 from fastapi import Query, Request
-from pydantic import ConfigDict, Field
+from pydantic import Field
 from starlette.responses import Response
 
 from evertick.api.reports import Explanation
@@ -17,87 +16,15 @@ from evertick.api.schedules import (
     ScheduleSummary,
     TimeView,
 )
-from evertick.app.documents.ranges import UNSET
+from evertick.app.bodies import Body, Items, Time
 from evertick.app.schedules.update import replace_schedule as replacement
 from evertick.app.schedules.update import update
+from evertick.app.schedules.written import ChangedSchedule, NewSchedule, ReplacedSchedule, Times, when_of
 from evertick.base.records.access import Scope
-from evertick.recurrence.spec.spec import Spec
-from evertick.recurrence.wire.reading import spec_from_wire
-from evertick.server.bodies import Arguments, Body, Counted, Duration, Items, Named, RetryBody, Span, Time
-from evertick.server.callers import Called, Caller, Key, reply, tenant_routes, version_of
+from evertick.server.bodies import Counted, Named
+from evertick.server.callers import Called, Caller, DryRun, Key, reply, tenant_routes, version_of
 
 routes = tenant_routes("schedules")
-
-Times = dict[str, Any] | str | Items[dict[str, Any] | str]
-"""A spec in its wire form, a cron line or a sentence; or a list of these, whose times are united."""
-Left = Items[dict[str, Any] | date | tuple[date, date]]
-"""What is left out of a spec: specs, dates, and pairs of dates."""
-
-
-class Options(Body):
-    """What defines a schedule beside its times and its function; `help(app.schedules.create)` explains each."""
-
-    start: Time | None = None
-    end: Time | None = None
-    jitter: Duration | None = None
-    except_: Left | None = Field(None, alias="except")
-    overlap: str | None = None
-    concurrency_limit: int | None = None
-    catch_up: str | None = None
-    catch_up_window: Duration | None = None
-    pause_on_failure: bool | None = None
-    buffer_limit: int | None = None
-    retry: RetryBody | None = None
-    remaining_actions: int | None = None
-    workflow_id: str | None = None
-    run_id_template: str | None = None
-    note: str | None = None
-    memo: dict[str, Any] | None = None
-
-    def options(self, *, lifts: bool) -> dict[str, Any]:
-        """The options that were given; with `lifts`, null goes back to the default."""
-        found: dict[str, Any] = {}
-        for name in Options.model_fields.keys() & self.model_fields_set:
-            value = getattr(self, name)
-            if value is not None:
-                found[name] = _value(name, value)
-            elif lifts:
-                found[name] = UNSET
-        return found
-
-
-class NewSchedule(Options):
-    """A schedule."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"id": "report", "when": "0 9 * * 1-5", "function": "shop.report", "overlap": "buffer_one"}]
-        }
-    )
-
-    id: str
-    when: Times
-    function: str
-    args: Arguments
-    paused: bool = False
-    trigger: bool | str = Field(False, description="Start one run at once: true, or an overlap policy for that run.")
-    backfill: Items[Span] = Field(default_factory=list)
-
-
-class ChangedSchedule(Options):
-    """What is to change; what is left out stays, and null goes back to the default."""
-
-    when: Times | None = None
-    function: str | None = None
-    args: dict[str, Any] | None = None
-
-
-class ReplacedSchedule(Options):
-    """A new definition; options that are left out get their defaults."""
-
-    when: Times
-    function: str
-    args: Arguments
 
 
 class Pausing(Body):
@@ -181,20 +108,22 @@ async def list_schedules(caller: Called, asked: Annotated[SchedulesAsked, Query(
 
 
 @routes.at("POST", "/schedules", Scope.EDIT, returns=ScheduleDescription, status=201)
-async def create_schedule(caller: Called, new: NewSchedule, idempotency_key: Key = None) -> Response:
+async def create_schedule(
+    caller: Called, new: NewSchedule, idempotency_key: Key = None, dry_run: DryRun = False
+) -> Response:
     """Create a schedule. Sent again with the same `Idempotency-Key`, or the same definition, it is the same one."""
     schedules = caller.access.schedules
     work = schedules.operations.create(
         new.id,
         when=when_of(new.when),
         do=caller.call(new.function, new.args),
-        paused=new.paused,
+        paused=new.paused or False,
         trigger=new.trigger,
         backfill=[(span.start, span.end) for span in new.backfill],
         request_id=idempotency_key,
         **new.options(lifts=False),
     )
-    made = await caller.change(schedules, work, "schedule.create", new.id)
+    made = await caller.change(schedules, work, "schedule.create", new.id, dry_run=dry_run)
     return reply(made, status=201, etag=made.version)
 
 
@@ -249,7 +178,9 @@ async def get_schedule(caller: Called, schedule_id: Named) -> Response:
 
 
 @routes.at("PATCH", "/schedules/{schedule_id}", Scope.EDIT, returns=ScheduleDescription)
-async def update_schedule(request: Request, caller: Called, schedule_id: Named, to: ChangedSchedule) -> Response:
+async def update_schedule(
+    request: Request, caller: Called, schedule_id: Named, to: ChangedSchedule, dry_run: DryRun = False
+) -> Response:
     """Change a schedule. With `If-Match`, only a schedule of that version is changed."""
     patch = to.options(lifts=True)
     schedules = caller.access.schedules
@@ -267,12 +198,15 @@ async def update_schedule(request: Request, caller: Called, schedule_id: Named, 
         "schedule.update",
         schedule_id,
         before=work.get(schedule_id),
+        dry_run=dry_run,
     )
     return reply(changed, etag=changed.version)
 
 
 @routes.at("PUT", "/schedules/{schedule_id}", Scope.EDIT, returns=ScheduleDescription)
-async def replace_schedule(request: Request, caller: Called, schedule_id: Named, to: ReplacedSchedule) -> Response:
+async def replace_schedule(
+    request: Request, caller: Called, schedule_id: Named, to: ReplacedSchedule, dry_run: DryRun = False
+) -> Response:
     """Replace the definition of a schedule; what has happened stays."""
     schedules = caller.access.schedules
     work = replacement(
@@ -284,7 +218,7 @@ async def replace_schedule(request: Request, caller: Called, schedule_id: Named,
         **to.options(lifts=False),
     )
     before = schedules.operations.get(schedule_id)
-    changed = await caller.change(schedules, work, "schedule.replace", schedule_id, before=before)
+    changed = await caller.change(schedules, work, "schedule.replace", schedule_id, before=before, dry_run=dry_run)
     return reply(changed, etag=changed.version)
 
 
@@ -355,24 +289,6 @@ async def list_times(
 async def explain_schedule(caller: Called, schedule_id: Named, at: Time) -> Response:
     """Why a schedule ran at a time, or why it did not."""
     return reply(await caller.access.schedules.explain(schedule_id, at=at))
-
-
-def when_of(times: Times) -> Spec | str | list[Spec | str]:
-    """The times of a body, read. Raises InvalidSpec."""
-    return [_one(each) for each in times] if isinstance(times, list) else _one(times)
-
-
-def _one(times: dict[str, Any] | str) -> Spec | str:
-    return times if isinstance(times, str) else spec_from_wire(times)
-
-
-def _value(name: str, value: Any) -> Any:
-    """An option as Python takes it."""
-    if isinstance(value, RetryBody):
-        return value.retry()
-    if name == "except_":
-        return [spec_from_wire(each) if isinstance(each, dict) else each for each in value]
-    return value
 
 
 async def _all(caller: Caller, action: str, chosen: Choice, *args: Any) -> Response:

@@ -7,13 +7,14 @@ from pydantic import ConfigDict, Field
 from starlette.responses import Response
 
 from evertick.api.workflows import RunHistory, RunPage, RunView, WorkflowTypeView
+from evertick.app.bodies import Arguments, Body, Items, Time
 from evertick.app.functions.function import Workflow
 from evertick.app.functions.options import OnConflict
 from evertick.app.workflows.operations import has_ended
 from evertick.base.errors import Misuse, WorkflowFailed
 from evertick.base.records.access import Scope
 from evertick.base.records.attributes import from_word
-from evertick.server.bodies import Arguments, Body, Items, Named, Scheduled, Time
+from evertick.server.bodies import Named, Scheduled
 from evertick.server.callers import Called, Key, fleet_routes, reply, tenant_routes
 
 routes = tenant_routes("workflows")

@@ -1,0 +1,99 @@
+"""Bodies: what people and programs write as JSON, as models that refuse what they do not know."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Final, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    FailFast,
+    Field,
+    WithJsonSchema,
+    model_validator,
+)
+
+from evertick.app.functions.options import Retry
+from evertick.recurrence.parse.duration import parse_milliseconds
+
+MEMBERS_MAX: Final = 100
+ITEMS_MAX: Final = 1_000
+"""Of a list that is not an argument of a function."""
+
+
+class Body(BaseModel):
+    """A body. An unknown member is refused, and so are more than MEMBERS_MAX: each would be an error of its own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few_members(cls, given: Any) -> Any:
+        if isinstance(given, dict) and len(given) > MEMBERS_MAX:
+            raise ValueError(f"there are {len(given):,} members; no body has so many")
+        return given
+
+
+def _duration(given: Any) -> Any:
+    """Seconds, or text such as `1h30m`."""
+    if isinstance(given, bool):
+        raise ValueError("a duration is seconds, or text such as '1h30m'")
+    return timedelta(milliseconds=parse_milliseconds(given)) if isinstance(given, str) else given
+
+
+Duration = Annotated[
+    timedelta,
+    BeforeValidator(_duration),
+    WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}], "examples": [5, "1h30m"]}),
+]
+"""Seconds, or text such as `1h30m`."""
+
+
+def _in_range(at: datetime) -> datetime:
+    """A moment whose UTC can be told, too."""
+    try:
+        at.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("a moment is in the years 1 to 9999, in UTC, too") from None
+    return at
+
+
+Time = Annotated[AwareDatetime, AfterValidator(_in_range)]
+"""A moment, RFC 3339 with a zone."""
+
+
+class _EndsAtFirst(FailFast):
+    """The first item that is wrong ends the reading. Pydantic's own cannot stand in a union: it has no hash."""
+
+    __hash__ = object.__hash__
+
+
+T = TypeVar("T")
+Items = Annotated[list[T], Field(max_length=ITEMS_MAX), _EndsAtFirst()]
+"""A list of some length; a million wrong items would be a million errors."""
+
+
+class RetryBody(Body):
+    """How often to try, and how far apart; see `evertick.Retry`."""
+
+    attempts: int = Field(ge=1)
+    first: Duration = timedelta(milliseconds=250)
+    factor: float = 2.0
+    cap: Duration = timedelta(days=1)
+    jitter: float = 0.5
+
+    def retry(self) -> Retry:
+        """The policy. Raises Misuse."""
+        return Retry(self.attempts, first=self.first, factor=self.factor, cap=self.cap, jitter=self.jitter)
+
+
+Arguments = Annotated[dict[str, Any], Field(default_factory=dict, description="Arguments by name.")]
+
+
+class Span(Body):
+    """From `start` to `end`, both included."""
+
+    start: Time
+    end: Time

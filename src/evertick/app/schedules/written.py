@@ -1,0 +1,162 @@
+"""A schedule as it is written: the body of a request, and an entry of a file of schedules.
+
+The members are the options of `app.schedules.create`, which explains them; durations and moments may be text.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from datetime import date
+from typing import Any
+
+from pydantic import ConfigDict, Field
+
+from evertick.api.schedules import ScheduleDescription
+from evertick.app.bodies import Arguments, Body, Duration, Items, RetryBody, Span, Time
+from evertick.app.documents.ranges import UNSET
+from evertick.app.schedules.definition import RUN_NAME, template_of
+from evertick.base.instants import from_datetime, to_iso
+from evertick.base.records.retry import RetryPolicy
+from evertick.recurrence.parse.duration import format_milliseconds
+from evertick.recurrence.spec.spec import Spec
+from evertick.recurrence.wire.reading import spec_from_wire
+from evertick.recurrence.wire.writing import spec_to_wire
+from evertick.rules.schedules.policies import Policies
+
+Times = dict[str, Any] | str | Items[dict[str, Any] | str]
+"""A spec in its wire form, a cron line or a sentence; or a list of these, whose times are united."""
+Left = Items[dict[str, Any] | date | tuple[date, date]]
+"""What is left out of a spec: specs, dates, and pairs of dates."""
+
+
+class Options(Body):
+    """What defines a schedule beside its times and its function; `help(app.schedules.create)` explains each."""
+
+    start: Time | None = None
+    end: Time | None = None
+    jitter: Duration | None = None
+    except_: Left | None = Field(None, alias="except")
+    overlap: str | None = None
+    concurrency_limit: int | None = None
+    catch_up: str | None = None
+    catch_up_window: Duration | None = None
+    pause_on_failure: bool | None = None
+    buffer_limit: int | None = None
+    retry: RetryBody | None = None
+    remaining_actions: int | None = None
+    workflow_id: str | None = None
+    run_id_template: str | None = None
+    note: str | None = None
+    memo: dict[str, Any] | None = None
+
+    def options(self, *, lifts: bool) -> dict[str, Any]:
+        """The options that were given; with `lifts`, null goes back to the default."""
+        found: dict[str, Any] = {}
+        for name in Options.model_fields.keys() & self.model_fields_set:
+            value = getattr(self, name)
+            if value is not None:
+                found[name] = _value(name, value)
+            elif lifts:
+                found[name] = UNSET
+        return found
+
+
+class ReplacedSchedule(Options):
+    """A new definition; options that are left out get their defaults."""
+
+    when: Times
+    function: str
+    args: Arguments
+
+
+class WrittenSchedule(ReplacedSchedule):
+    """A schedule as a file holds it. `paused` is true, or the moment until which it is paused."""
+
+    id: str
+    paused: bool | Time | None = None
+
+
+class NewSchedule(WrittenSchedule):
+    """A schedule. `paused` is true, or the moment until which it is paused."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"id": "report", "when": "0 9 * * 1-5", "function": "shop.report", "overlap": "buffer_one"}]
+        }
+    )
+
+    trigger: bool | str = Field(False, description="Start one run at once: true, or an overlap policy for that run.")
+    backfill: Items[Span] = Field(default_factory=list)
+
+
+class ChangedSchedule(Options):
+    """What is to change; what is left out stays, and null goes back to the default."""
+
+    when: Times | None = None
+    function: str | None = None
+    args: dict[str, Any] | None = None
+
+
+def when_of(times: Times) -> Spec | str | list[Spec | str]:
+    """The times of a body, read. Raises InvalidSpec."""
+    return [_one(each) for each in times] if isinstance(times, list) else _one(times)
+
+
+def _one(times: dict[str, Any] | str) -> Spec | str:
+    return times if isinstance(times, str) else spec_from_wire(times)
+
+
+def _value(name: str, value: Any) -> Any:
+    """An option as Python takes it."""
+    if isinstance(value, RetryBody):
+        return value.retry()
+    if name == "except_":
+        return [spec_from_wire(each) if isinstance(each, dict) else each for each in value]
+    return value
+
+
+def written(schedule: ScheduleDescription) -> dict[str, Any]:
+    """The JSON of a `WrittenSchedule` that makes this schedule: only what differs from the defaults."""
+    target, policies = schedule.target, schedule.policies
+    found: dict[str, Any] = {"id": schedule.id, "when": spec_to_wire(schedule.spec), "function": target.function}
+    if target.args:
+        found["args"] = target.args
+    default = Policies()
+    if policies.overlap != default.overlap:
+        found["overlap"] = policies.overlap.value
+    if policies.concurrency_limit != default.concurrency_limit:
+        found["concurrency_limit"] = policies.concurrency_limit
+    if policies.catch_up != default.catch_up:
+        found["catch_up"] = policies.catch_up.value
+    if policies.catch_up_window_ms != default.catch_up_window_ms:
+        found["catch_up_window"] = format_milliseconds(policies.catch_up_window_ms)
+    if policies.pause_on_failure:
+        found["pause_on_failure"] = True
+    if policies.buffer_limit != default.buffer_limit:
+        found["buffer_limit"] = policies.buffer_limit
+    if target.retry is not None:
+        found["retry"] = _retry(target.retry)
+    if schedule.remaining is not None:
+        found["remaining_actions"] = schedule.remaining
+    if target.workflow_id is not None:
+        found["workflow_id"] = target.workflow_id
+    if schedule.run_id_template != template_of(RUN_NAME, target.workflow_id or schedule.id):
+        found["run_id_template"] = schedule.run_id_template
+    if schedule.pause is not None:
+        until = schedule.pause.until
+        found["paused"] = True if until is None else to_iso(from_datetime(until))
+    if schedule.note:
+        found["note"] = schedule.note
+    if schedule.memo:
+        found["memo"] = schedule.memo
+    return found
+
+
+def _retry(policy: RetryPolicy) -> Mapping[str, Any]:
+    default = RetryPolicy(policy.attempts_max)
+    names = {"first_ms": "first", "factor": "factor", "cap_ms": "cap", "jitter": "jitter"}
+    found: dict[str, Any] = {"attempts": policy.attempts_max}
+    for each in fields(RetryPolicy):
+        value = getattr(policy, each.name)
+        if value != getattr(default, each.name):
+            found[names[each.name]] = format_milliseconds(value) if each.name.endswith("_ms") else value
+    return found

@@ -1,0 +1,185 @@
+"""Plans: what has to happen for a database or a server to be as a file says.
+
+Each step is tried out first, in a transaction that is rolled back, so what cannot be done is known before anything is
+changed. A step carries the version of the schedule that it was planned for, so an edit meanwhile is a conflict.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from evertick.api.schedules import ScheduleDescription
+from evertick.app.documents.ranges import UNSET
+from evertick.app.functions.function import FunctionCall
+from evertick.app.schedules.written import WrittenSchedule, when_of
+from evertick.base.errors import EvertickError, Misuse, ScheduleNotFound, VersionConflict
+from evertick.base.instants import from_datetime, to_datetime, to_iso
+from evertick.cli.schedule.changes import Update
+from evertick.cli.schedule.files.reading import Entry, Problem
+from evertick.cli.schedule.files.scope import Scope
+from evertick.cli.schedule.session import Session
+from evertick.cli.schedule.update import difference
+from evertick.rules.schedules.metadata import CODE
+from evertick.store.records.schedule import UNREADABLE
+
+DEFINING: Final = (
+    "overlap", "concurrency_limit", "catch_up", "catch_up_window", "pause_on_failure", "buffer_limit", "retry",
+    "workflow_id", "run_id_template", "memo",
+)  # fmt: skip
+"""The options that go back to their defaults where an entry does not name them."""
+
+
+class Action(StrEnum):
+    """What is done to a schedule."""
+
+    CREATE = "create"
+    UPDATE = "update"
+    DELETE = "delete"
+    UNCHANGED = "unchanged"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What is done to a schedule, what it was and would be, and how it is done."""
+
+    schedule_id: str
+    action: Action
+    do: Callable[[], None]
+    before: ScheduleDescription | None = None
+    after: ScheduleDescription | None = None
+    changes: dict[str, list[Any]]
+
+
+def planned(session: Session, entry: Entry, *, resets: bool) -> Step | Problem:
+    """The step for an entry. With `resets` an existing schedule gets the `remaining_actions` of the file, too."""
+    schedule_id = entry.schedule.id
+    try:
+        before = _found(session, schedule_id)
+        if before is None:
+            return _creation(session, entry.schedule)
+        if before.source == CODE:
+            raise Misuse("a cron of this id is declared in code; change it there")
+        return _update(session, entry.schedule, before, resets=resets)
+    except VersionConflict:
+        return Problem(entry.where, f"{schedule_id}: it was changed meanwhile; try again")
+    except EvertickError as error:
+        return Problem(entry.where, f"{schedule_id}: {error}")
+
+
+def deletions(session: Session, scope: Scope, kept: Sequence[str]) -> list[Step]:
+    """A step for each schedule of a scope that a file does not have. Crons of code stay, and so does what has ended."""
+
+    def step(schedule_id: str, version: int) -> Step:
+        def delete() -> None:
+            session.schedules.delete(schedule_id, if_version=version)
+
+        return Step(schedule_id=schedule_id, action=Action.DELETE, do=delete, changes={})
+
+    names = set(kept)
+    return [
+        step(each.id, each.version)
+        for each in scope.found(session, kind="schedule")
+        if each.id not in names and each.source != CODE and each.status not in ("completed", UNREADABLE)
+    ]
+
+
+def _found(session: Session, schedule_id: str) -> ScheduleDescription | None:
+    try:
+        return session.schedules.get(schedule_id)
+    except ScheduleNotFound:
+        return None
+
+
+def _call(session: Session, written: WrittenSchedule) -> FunctionCall:
+    function = session.functions.resolve(written.function)
+    return FunctionCall(function, function.encode_args((), written.args))
+
+
+def _pause(session: Session, written: WrittenSchedule) -> bool | datetime | None:
+    """Whether it is to be paused, or until when; a moment that has passed ends a pause. None leaves that as it is."""
+    paused = written.paused
+    return paused if not isinstance(paused, datetime) or from_datetime(paused) > session.now else False
+
+
+def _creation(session: Session, written: WrittenSchedule) -> Step:
+    options = written.options(lifts=False)
+
+    def create(*, dry_run: bool) -> ScheduleDescription:
+        call, paused = _call(session, written), _pause(session, written) or False
+        when = when_of(written.when)
+        return session.created(written.id, dry_run=dry_run, when=when, do=call, paused=paused, **options)[1]
+
+    def do() -> None:
+        create(dry_run=False)
+
+    after = create(dry_run=True)
+    return Step(schedule_id=written.id, action=Action.CREATE, do=do, after=after, changes={})
+
+
+def _update(session: Session, written: WrittenSchedule, before: ScheduleDescription, *, resets: bool) -> Step:
+    patch = _patch(session, written, before, resets=resets)
+
+    def update(*, dry_run: bool) -> ScheduleDescription:
+        change = Update(make=lambda _: patch, is_whole=False, if_version=before.version, dry_run=dry_run)
+        return session.updated(written.id, change)[1]
+
+    after = update(dry_run=True)
+    changes = difference(before, after)
+    pausing = _pausing(session, written, before)
+    is_defined_anew = bool(changes)
+    if pausing is not None:
+        changes["paused"] = [_shown(before), _said(pausing)]
+
+    def do() -> None:
+        version = update(dry_run=False).version if is_defined_anew else before.version
+        if pausing is False:
+            session.schedules.resume(written.id, written.note or "", if_version=version)
+        elif pausing is not None:
+            until = pausing if isinstance(pausing, datetime) else None
+            note = before.note if written.note is None else written.note
+            session.schedules.pause(written.id, note, until=until, if_version=version)
+
+    action = Action.UPDATE if changes else Action.UNCHANGED
+    return Step(schedule_id=written.id, action=action, do=do, before=before, after=after, changes=changes)
+
+
+def _patch(
+    session: Session, written: WrittenSchedule, before: ScheduleDescription, *, resets: bool
+) -> dict[str, Any]:  # fmt: skip
+    """The definition as a patch.
+
+    State that people and the engine change stays as it is: how many runs remain, and the note of a pause that the file
+    does not ask for.
+    """
+    patch = dict.fromkeys(DEFINING, UNSET) | written.options(lifts=True)
+    if not resets:
+        patch.pop("remaining_actions", None)
+    if before.pause is not None and written.paused is None:
+        patch.pop("note", None)
+    patch["when"] = when_of(written.when)
+    if (written.function, written.args) != (before.target.function, before.target.args):
+        patch["do"] = _call(session, written)
+    return patch
+
+
+def _pausing(session: Session, written: WrittenSchedule, before: ScheduleDescription) -> bool | datetime | None:
+    """The pause that is missing, or False for one that is there and must end; None if it is as it should be."""
+    wanted = _pause(session, written)
+    if wanted is None or (wanted is False and before.pause is None):
+        return None
+    if before.pause is None or wanted is False:
+        return wanted
+    until = None if wanted is True else to_datetime(from_datetime(wanted))
+    is_noted = written.note is None or written.note == before.pause.note
+    return None if before.pause.until == until and is_noted else wanted
+
+
+def _shown(schedule: ScheduleDescription) -> bool | str:
+    pause = schedule.pause
+    return False if pause is None else _said(pause.until or True)
+
+
+def _said(paused: bool | datetime) -> bool | str:
+    return to_iso(from_datetime(paused)) if isinstance(paused, datetime) else paused

@@ -1,0 +1,137 @@
+"""Reading files of schedules: every entry with its place, every problem with its line."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from pydantic import ValidationError
+
+from evertick.app.schedules.specs import union
+from evertick.app.schedules.written import WrittenSchedule, when_of
+from evertick.base.errors import InvalidSpec, Misuse
+from evertick.base.escaping import printable, reason
+from evertick.cli.schedule.files.json_form import read_json
+from evertick.cli.schedule.files.parsed import Parsed, Place, Unreadable
+
+BYTES_MAX: Final = 64 * 1024 * 1024
+SCHEDULES: Final = "schedules"
+CRONS: Final = "crons"
+"""The keys of a file. Crons are declared in code: a file may show them, and `apply` leaves them alone."""
+
+
+WORDS: Final = {
+    "missing": "it is missing",
+    "extra_forbidden": "a schedule has no such member",
+    "model_type": "a schedule is a mapping of its members",
+}
+"""Problems in our words, by pydantic's types."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A schedule of a file, and where it is written."""
+
+    where: str
+    schedule: WrittenSchedule
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with an entry."""
+
+    where: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What files say: the schedules in their order, what is wrong with others, and how many crons they show."""
+
+    entries: Sequence[Entry]
+    problems: Sequence[Problem]
+    crons: int
+
+
+def say_problems(problems: Sequence[Problem], what: str = "nothing was changed") -> None:
+    """Write each problem as a line on stderr, and raise Misuse if there are any."""
+    for each in problems:
+        click.echo(f"{each.where}: {printable(each.words)}", err=True)
+    if problems:
+        count = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}"
+        raise Misuse(f"{count} in what is to be applied; {what}")
+
+
+def read_files(files: Sequence[str]) -> Declared:
+    """What the files say; `-` is standard input. Raises Misuse for a file that cannot be read at all."""
+    entries: list[Entry] = []
+    problems: list[Problem] = []
+    crons = 0
+    for file in files:
+        parsed = _parsed(file)
+        top = parsed.value
+        if not isinstance(top, dict) or not isinstance(top.get(SCHEDULES), list):
+            raise Misuse(f"{parsed.where()}: a file of schedules has a list `schedules:`; `schedule export` writes one")
+        problems += [
+            Problem(parsed.where((key,)), f"there is no {key!r}") for key in top if key not in (SCHEDULES, CRONS)
+        ]
+        crons += len(top.get(CRONS) or ())
+        for index, value in enumerate(top[SCHEDULES]):
+            place = (SCHEDULES, index)
+            found = _entry(parsed, place, value)
+            if isinstance(found, Entry):
+                entries.append(found)
+            else:
+                problems += found
+    problems += _twice(entries)
+    return Declared(entries, problems, crons)
+
+
+def _parsed(file: str) -> Parsed:
+    text, name = (sys.stdin.read(), "stdin") if file == "-" else (_text(Path(file)), file)
+    if text.lstrip()[:1] in ("{", "["):
+        try:
+            return read_json(text, name)
+        except Unreadable:
+            if Path(file).suffix == ".json":
+                raise  # else it may be YAML that begins with a bracket
+    try:
+        from evertick.cli.schedule.files.yaml_form import read_yaml
+    except ModuleNotFoundError:
+        raise Misuse(f"{name} is not JSON, and YAML needs the extra: pip install 'evertick[yaml]'") from None
+    return read_yaml(text, name)
+
+
+def _text(file: Path) -> str:
+    try:
+        if file.stat().st_size > BYTES_MAX:
+            raise Misuse(f"{file} has more than {BYTES_MAX:,} bytes")
+        return file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise Misuse(f"{file} cannot be read: {reason(problem)}") from None
+
+
+def _entry(parsed: Parsed, place: Place, value: Any) -> Entry | list[Problem]:
+    try:
+        schedule = WrittenSchedule.model_validate(value)
+    except ValidationError as error:
+        name = f"{value['id']}: " if isinstance(value, dict) and isinstance(value.get("id"), str) else ""
+        found = {each["loc"]: WORDS.get(each["type"], each["msg"]) for each in error.errors()}
+        return [
+            Problem(parsed.where((*place, *loc)), f"{name}{'.'.join(map(str, loc))}: {words}".removeprefix(": "))
+            for loc, words in found.items()
+        ]
+    try:
+        union(when_of(schedule.when))
+    except InvalidSpec as error:
+        return [Problem(parsed.where((*place, "when")), f"{schedule.id}: when: {error}")]
+    return Entry(parsed.where(place), schedule)
+
+
+def _twice(entries: Sequence[Entry]) -> Iterator[Problem]:
+    seen: dict[str, str] = {}
+    for each in entries:
+        if (first := seen.setdefault(each.schedule.id, each.where)) != each.where:
+            yield Problem(each.where, f"{each.schedule.id}: it is there twice, first at {first}")

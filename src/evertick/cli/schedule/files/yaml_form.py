@@ -1,0 +1,159 @@
+"""YAML: read with the line of each part, and written so that it is read back as the same value.
+
+Plain words are read by the core schema of YAML 1.2, so `on`, `no`, `17:30` and `2026-01-01` are text. What an older
+reader would take for something else than text is written in quotes. Aliases and merge keys (`<<`) are understood.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import yaml
+
+from evertick.cli.schedule.files.parsed import Parsed, Place, Unreadable
+
+NODES_MAX: Final = 1_000_000
+"""Parts of a file, counted as often as aliases repeat them: a few lines of aliases could name billions."""
+DEPTH_MAX: Final = 100
+MERGE: Final = "tag:yaml.org,2002:merge"
+CORE: Final = (
+    ("null", re.compile(r"(?:~|null|Null|NULL|)\Z"), ["~", "n", "N", ""]),
+    ("bool", re.compile(r"(?:true|True|TRUE|false|False|FALSE)\Z"), list("tTfF")),
+    ("int", re.compile(r"(?:[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)\Z"), list("-+0123456789")),
+    (
+        "float",
+        re.compile(r"(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z"),
+        list("-+.0123456789"),
+    ),
+    ("merge", re.compile(r"<<\Z"), ["<"]),
+)  # fmt: skip
+"""The words that are not text: the tag, its pattern, and the characters one begins with."""
+
+_Fast: Any = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+
+
+class _Loader(_Fast):  # type: ignore[misc]
+    """Reads nodes; their values are made by `_Values`."""
+
+    yaml_implicit_resolvers: Final[dict[Any, Any]] = {}
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes what both the core schema and older readers read as the same."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """Write a value that is there twice, twice."""
+        return True
+
+
+for _tag, _pattern, _first in CORE:
+    for _each in (_Loader, _Dumper):
+        _each.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _pattern, _first)
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    # Older readers take some of the characters that are not printable for ends of lines.
+    style = '"' if not text.replace("\n", "").isprintable() else "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def yaml_of(value: Any) -> str:
+    """A value as YAML, keys in their order."""
+    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+
+
+def read_yaml(text: str, name: str) -> Parsed:
+    """The value of a file. Raises Unreadable."""
+    try:
+        _check_depth(text, name)
+        node = yaml.compose(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise Unreadable(name, 1 if mark is None else mark.line + 1, f"not YAML: {error.problem}") from None
+    except yaml.YAMLError as error:  # characters that no YAML may hold
+        raise Unreadable(name, 1, f"not YAML: {str(error).splitlines()[0]}") from None
+    values = _Values(name)
+    return Parsed(name, None if node is None else values.of(node, ()), values.lines)
+
+
+def _check_depth(text: str, name: str) -> None:
+    """Raise Unreadable for what is too deep: the composer in C would end the process."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEPTH_MAX:
+            mark = event.start_mark
+            raise Unreadable(name, 1 if mark is None else mark.line + 1, f"it is more than {DEPTH_MAX} levels deep")
+
+
+@dataclass(slots=True)
+class _Values:
+    """Makes values of nodes."""
+
+    name: str
+    lines: dict[Place, int] = field(default_factory=dict)
+    count: int = 0
+
+    def of(self, node: yaml.Node, place: Place) -> Any:
+        """The value of a node. Raises Unreadable."""
+        self.count += 1
+        if self.count > NODES_MAX:
+            raise self._problem(node, f"it has more than {NODES_MAX:,} parts, aliases counted")
+        if len(place) > DEPTH_MAX:
+            raise self._problem(node, f"it is more than {DEPTH_MAX} levels deep")
+        self.lines.setdefault(place, node.start_mark.line + 1)
+        if isinstance(node, yaml.MappingNode) and node.tag.endswith(":map"):
+            return self._mapping(node, place)
+        if isinstance(node, yaml.SequenceNode) and node.tag.endswith(":seq"):
+            return [self.of(each, (*place, index)) for index, each in enumerate(node.value)]
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node)
+        raise self._problem(node, f"a value of the kind {node.tag} is not understood")
+
+    def _mapping(self, node: yaml.MappingNode, place: Place) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        merged: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if key_node.tag == MERGE:
+                for each in value_node.value if isinstance(value_node, yaml.SequenceNode) else [value_node]:
+                    if not isinstance(each, yaml.MappingNode):
+                        raise self._problem(key_node, "<< takes a mapping, or a list of mappings")
+                    merged = self._mapping(each, (*place, "<<")) | merged
+                continue
+            key = self._scalar(key_node) if isinstance(key_node, yaml.ScalarNode) else key_node
+            if not isinstance(key, str):
+                raise self._problem(key_node, "a key is text; put it in quotes")
+            if key in found:
+                raise self._problem(key_node, f"the key {key[:100]!r} is there twice")
+            self.lines[(*place, key)] = key_node.start_mark.line + 1
+            found[key] = self.of(value_node, (*place, key))
+        return merged | found
+
+    def _scalar(self, node: yaml.ScalarNode) -> Any:
+        text: str = node.value
+        match node.tag.removeprefix("tag:yaml.org,2002:"):
+            case "str":
+                return text
+            case "null":
+                return None
+            case "bool":
+                return text.lower() == "true"
+            case "int":
+                return self._int(node, text)
+            case "float" if "inf" not in text.lower() and "nan" not in text.lower():
+                return float(text)
+            case "float":
+                raise self._problem(node, f"{text} is not a number of JSON")
+        raise self._problem(node, f"a value of the kind {node.tag} is not understood")
+
+    def _int(self, node: yaml.ScalarNode, text: str) -> int:
+        try:
+            return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
+        except ValueError:  # more digits than Python reads
+            raise self._problem(node, "a number has too many digits") from None
+
+    def _problem(self, node: yaml.Node, words: str) -> Unreadable:
+        return Unreadable(self.name, node.start_mark.line + 1, words)
