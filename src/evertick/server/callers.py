@@ -22,7 +22,7 @@ from evertick.app.execution.keyed_calls import KeyedCall
 from evertick.app.functions.function import Function, FunctionCall
 from evertick.app.registry import Registry
 from evertick.app.surfaces import Awaited
-from evertick.app.transacting import Work, rehearse_async
+from evertick.app.transacting import Work
 from evertick.base.errors import FunctionNotFound
 from evertick.base.ids import DEFAULT_TENANT, TenantId, tenant_named
 from evertick.base.instants import MINUTE_MS, Instant
@@ -139,11 +139,8 @@ class Caller:
         target: str | Callable[[T], str],
         *,
         before: Work[Any] | None = None,
-        dry_run: bool = False,
     ) -> T:
-        """Do the work in a transaction, with a line in the audit log. With `dry_run` the transaction is rolled back."""
-        if dry_run:
-            return await rehearse_async(surface.write, work)
+        """Do the work in a transaction, with a line in the audit log."""
         return await surface.write(self.audited(work, action, target, before=before))
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import zip_longest
 from typing import Any, Final, cast
 
 import click
@@ -11,17 +10,17 @@ from evertick.api.schedules import ScheduleDescription
 from evertick.app.documents.ranges import UNSET
 from evertick.app.functions.function import FunctionCall
 from evertick.app.schedules.update import Patch
-from evertick.base.escaping import json_text, printable
+from evertick.base.escaping import printable
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions, output_option
 from evertick.cli.schedule.changes import Update
+from evertick.cli.schedule.differences import difference, next_times, text_of
 from evertick.cli.schedule.flags import DefinitionFlags, definition_options, say_if_unseen
 from evertick.cli.schedule.selection import app_option, if_version_option, sid_option
 from evertick.cli.schedule.session import Session, open_session
 from evertick.cli.schedule.spec_flags import SpecFlags, spec_options
-from evertick.cli.schedule.times import SHOWN, previewed, say_state
-from evertick.recurrence.search.compiler import compile_spec
+from evertick.cli.schedule.times import say_state
 from evertick.recurrence.spec.spec import Spec
 from evertick.recurrence.wire.reading import spec_from_wire
 from evertick.recurrence.wire.writing import spec_to_wire
@@ -144,41 +143,3 @@ def _report(before: ScheduleDescription, after: ScheduleDescription, out: Output
     if "spec" in changes or "times" in changes:
         for old_time, new_time in next_times(before, after):
             click.echo(f"next\t{old_time}" + ("   same" if old_time == new_time else f" -> {new_time}"))
-
-
-def difference(before: ScheduleDescription, after: ScheduleDescription) -> dict[str, list[Any]]:
-    """What changed of what a schedule is to do, by name: [before, after]."""
-    old, new = _definition(before), _definition(after)
-    return {name: [old[name], new[name]] for name in new if old[name] != new[name]}
-
-
-def _definition(schedule: ScheduleDescription) -> dict[str, Any]:
-    row = schedule.to_json()
-    # The sentence stands for the sources of the spec; what else the spec says follows by its own names.
-    spec = {name: row["spec"].get(name) for name in ("start", "end", "jitter", "except", "time_zone", "dst", "dialect")}
-    sources = {name: value for name, value in row["spec"].items() if name not in spec}
-    return {
-        "times": row["sentence"],
-        "spec": sources,
-        **spec,
-        **row["target"],
-        **row["policies"],
-        "run_id_template": row["run_id_template"],
-        "remaining_actions": row["remaining_actions"],
-        "note": row["note"],
-        "memo": row["memo"],
-    }
-
-
-def next_times(before: ScheduleDescription | None, after: ScheduleDescription) -> list[tuple[str, str]]:
-    """The next times before and after a change, side by side; `-` where there is none."""
-    old, new = (
-        [] if each is None else [previewed(compile_spec(each.spec), time).time for time in each.upcoming[:SHOWN]]
-        for each in (before, after)
-    )
-    return list(zip_longest(old, new, fillvalue="-"))
-
-
-def text_of(value: Any) -> str:
-    """A value of a change for people."""
-    return "-" if value is None else value if isinstance(value, str) else json_text(value)

@@ -20,6 +20,7 @@ from evertick.app.bodies import Body, Items, Time
 from evertick.app.schedules.update import replace_schedule as replacement
 from evertick.app.schedules.update import update
 from evertick.app.schedules.written import ChangedSchedule, NewSchedule, ReplacedSchedule, Times, when_of
+from evertick.app.transacting import rehearse_async
 from evertick.base.records.access import Scope
 from evertick.server.bodies import Counted, Named
 from evertick.server.callers import Called, Caller, DryRun, Key, reply, tenant_routes, version_of
@@ -123,7 +124,9 @@ async def create_schedule(
         request_id=idempotency_key,
         **new.options(lifts=False),
     )
-    made = await caller.change(schedules, work, "schedule.create", new.id, dry_run=dry_run)
+    if dry_run:
+        return reply(await rehearse_async(schedules.write, work))
+    made = await caller.change(schedules, work, "schedule.create", new.id)
     return reply(made, status=201, etag=made.version)
 
 
@@ -191,15 +194,11 @@ async def update_schedule(
     elif to.args is not None:
         now = await schedules.get(schedule_id)
         patch["do"] = caller.call(now.target.function, to.args)
-    work = schedules.operations
-    changed = await caller.change(
-        schedules,
-        update(work, schedule_id, if_version=version_of(request), **patch),
-        "schedule.update",
-        schedule_id,
-        before=work.get(schedule_id),
-        dry_run=dry_run,
-    )
+    work = update(schedules.operations, schedule_id, if_version=version_of(request), **patch)
+    if dry_run:
+        return reply(await rehearse_async(schedules.write, work))
+    before = schedules.operations.get(schedule_id)
+    changed = await caller.change(schedules, work, "schedule.update", schedule_id, before=before)
     return reply(changed, etag=changed.version)
 
 
@@ -217,8 +216,10 @@ async def replace_schedule(
         if_version=version_of(request),
         **to.options(lifts=False),
     )
+    if dry_run:
+        return reply(await rehearse_async(schedules.write, work))
     before = schedules.operations.get(schedule_id)
-    changed = await caller.change(schedules, work, "schedule.replace", schedule_id, before=before, dry_run=dry_run)
+    changed = await caller.change(schedules, work, "schedule.replace", schedule_id, before=before)
     return reply(changed, etag=changed.version)
 
 

@@ -15,13 +15,13 @@ from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions, colorful, is_terminal, output_option
+from evertick.cli.schedule.differences import next_times, text_of
 from evertick.cli.schedule.files.plan import Action, Step, deletions, planned
 from evertick.cli.schedule.files.reading import Problem, read_files, say_problems
 from evertick.cli.schedule.files.scope import Scope
 from evertick.cli.schedule.selection import app_option, counted
 from evertick.cli.schedule.session import open_session
 from evertick.cli.schedule.times import SHOWN
-from evertick.cli.schedule.update import next_times, text_of
 
 SIGNS: Final = {Action.CREATE: ("+", "green"), Action.UPDATE: ("~", "yellow"), Action.DELETE: ("-", "red")}
 VERBS: Final = {Action.CREATE: "created", Action.UPDATE: "changed", Action.DELETE: "deleted"}

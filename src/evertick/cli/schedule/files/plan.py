@@ -17,10 +17,10 @@ from evertick.app.schedules.written import WrittenSchedule, when_of
 from evertick.base.errors import EvertickError, Misuse, ScheduleNotFound, VersionConflict
 from evertick.base.instants import from_datetime, to_datetime, to_iso
 from evertick.cli.schedule.changes import Update
+from evertick.cli.schedule.differences import difference
 from evertick.cli.schedule.files.reading import Entry, Problem
 from evertick.cli.schedule.files.scope import Scope
 from evertick.cli.schedule.session import Session
-from evertick.cli.schedule.update import difference
 from evertick.rules.schedules.metadata import CODE
 from evertick.store.records.schedule import UNREADABLE
 
