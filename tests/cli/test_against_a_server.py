@@ -18,7 +18,7 @@ LOCAL: Final = {"init", "version", "completion", "api"}
 READS: Final = {
     "workflow list", "workflow get", "workflow wait", "workflow history",
     "worker list", "pool list", "pool get", "tenant list", "tenant get",
-    "job list", "job get", "job attempts", "job logs", "job counts",
+    "logs", "job list", "job get", "job attempts", "job logs", "job counts",
     "schedule list", "schedule describe", "schedule get", "schedule explain", "schedule audit", "schedule occurrences",
     "schedule history", "schedule preview", "cron list", "cron get",
 }  # fmt: skip

@@ -7,22 +7,19 @@ from typing import Final
 import click
 
 from evertick.api.jobs import LogLineView, LogPage
-from evertick.app.jobs.log_lines import LEVELS, LinesWhere, log_lines
-from evertick.app.simulation import clock_of
+from evertick.app.jobs.log_lines import LEVELS, LinesWhere
 from evertick.base.escaping import printable
-from evertick.base.instants import to_datetime_or_none
-from evertick.base.records.jobs import JobFilter
+from evertick.base.instants import Instant
 from evertick.cli.core.change_waiter import ChangeWaiter
-from evertick.cli.core.databases import chosen_tenant, data_options, open_database
+from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import OutputOptions, output_option
-from evertick.cli.job.choosing import moment_of, require_known
-from evertick.store.contract.store import Store
+from evertick.cli.job.choosing import moment_at
+from evertick.cli.job.session import AnyJobSession, open_jobs
 
 LOOK_EVERY_S: Final = 0.5
 """What a running action logs is stored half a second after it was written."""
-PAGE: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +38,15 @@ class LogFlags:
         "--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="The last so many lines."
     )
 
-    def where(self, store: Store) -> LinesWhere:
+    def where(self, now: Instant) -> LinesWhere:
         """The filters. Raises InvalidSpec for a time that cannot be read."""
         return {
             "function": self.function,
             "level": self.level,
             "text": self.search,
             "request": self.request,
-            "since": to_datetime_or_none(moment_of(store, self.since, "--since")),
-            "until": to_datetime_or_none(moment_of(store, self.until, "--until")),
+            "since": moment_at(now, self.since, "--since"),
+            "until": moment_at(now, self.until, "--until"),
         }
 
 
@@ -67,26 +64,26 @@ def logs(follow: bool, flags: LogFlags, db: str | None, out: OutputOptions) -> i
         raise click.UsageError("-f writes line by line; take -o jsonl")
     if follow and flags.until is not None:
         raise click.UsageError("-f goes on until Ctrl-C; leave out --until")
-    with open_database(db) as store:
+    with open_jobs(db) as session:
         if flags.function is not None:
-            require_known(store, JobFilter(tenant=chosen_tenant(), name=flags.function))
-        where = flags.where(store)
-        latest, lines = _last(store, where, flags.limit)
+            session.require_known({"function": flags.function})
+        where = flags.where(session.now)
+        latest, lines = _last(session, where, flags.limit)
         if out.output == "json":
             out.write_json([line.to_json() for line in lines])
         else:
             for line in lines:
                 _write(line, out)
         if follow:
-            return _follow(store, where, latest, {line.id for line in lines}, out)
+            return _follow(session, where, latest, {line.id for line in lines}, out)
     if not lines and out.tells_of_nothing:
         click.echo("no lines", err=True)
     return Exit.OK
 
 
-def _last(store: Store, where: LinesWhere, limit: int) -> tuple[str, list[LogLineView]]:
+def _last(session: AnyJobSession, where: LinesWhere, limit: int) -> tuple[str, list[LogLineView]]:
     """Where new lines begin, and the last lines, the oldest first."""
-    pages = _pages(store, where, None, newest_first=True)
+    pages = _pages(session, where, None, newest_first=True)
     latest = ""
     lines: list[LogLineView] = []
     for page in pages:
@@ -97,13 +94,13 @@ def _last(store: Store, where: LinesWhere, limit: int) -> tuple[str, list[LogLin
     return latest, lines[:limit][::-1]
 
 
-def _follow(store: Store, where: LinesWhere, latest: str, known: set[str], out: OutputOptions) -> int:
+def _follow(session: AnyJobSession, where: LinesWhere, latest: str, known: set[str], out: OutputOptions) -> int:
     """Write what is stored from `latest` on until Ctrl-C."""
-    with ChangeWaiter(store) as news:
+    with ChangeWaiter(session.store) as news:
         try:
             while True:
                 found = set()
-                for page in _pages(store, where, latest, newest_first=False):
+                for page in _pages(session, where, latest, newest_first=False):
                     for line in page.lines:
                         found.add(line.id)
                         if line.id not in known:
@@ -115,12 +112,11 @@ def _follow(store: Store, where: LinesWhere, latest: str, known: set[str], out: 
             return Exit.INTERRUPTED
 
 
-def _pages(store: Store, where: LinesWhere, cursor: str | None, *, newest_first: bool) -> Iterator[LogPage]:
-    clock = clock_of(store)
+def _pages(
+    session: AnyJobSession, where: LinesWhere, cursor: str | None, *, newest_first: bool
+) -> Iterator[LogPage]:  # fmt: skip
     while True:
-        page = store.view(
-            log_lines(chosen_tenant(), clock, limit=PAGE, cursor=cursor, newest_first=newest_first, **where)
-        )
+        page = session.log_page(where, cursor, newest_first=newest_first)
         yield page
         cursor = page.cursor
         if cursor is None:

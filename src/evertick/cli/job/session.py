@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from evertick.api.jobs import AttemptView, JobLogLine, JobLogs, JobView
+from evertick.api.jobs import AttemptView, JobLogLine, JobLogs, JobView, LogPage
 from evertick.app.documents.tables import require_job_id
 from evertick.app.functions_by_name import unknown_function
+from evertick.app.jobs.log_lines import LinesWhere, log_lines
 from evertick.app.limits.waiting import pool_waits
 from evertick.app.paging import PAGE_MAX, page_of_jobs
 from evertick.app.scheduling.choice import JobsWhere, jobs_where
+from evertick.app.simulation import clock_of
 from evertick.base.clock import SystemClock
 from evertick.base.errors import Conflict, InvalidArguments, JobNotFound
 from evertick.base.ids import IdMaker, JobId, system_entropy
@@ -126,6 +128,12 @@ class JobSession:
 
         return self.store.view(work)
 
+    def log_page(self, where: LinesWhere, cursor: str | None, *, newest_first: bool) -> LogPage:
+        """A page of the lines of all jobs; see `evertick.app.jobs.log_lines`."""
+        clock = clock_of(self.store)
+        work = log_lines(chosen_tenant(), clock, limit=PAGE_MAX, cursor=cursor, newest_first=newest_first, **where)
+        return self.store.view(work)
+
     def counts(self, function: str | None) -> dict[str, dict[str, int]]:
         """How many jobs each function has, or one, by state."""
         found = self.store.view(lambda transaction: transaction.count_jobs(chosen_tenant(), name=function))
@@ -222,6 +230,10 @@ class RemoteJobSession:
         kept = self.client.jobs.logs(job_id)
         lines = [((job.attempt, number), line) for number, line in enumerate(kept.lines)]
         return Logged(job, lines, kept.is_truncated, False)
+
+    def log_page(self, where: LinesWhere, cursor: str | None, *, newest_first: bool) -> LogPage:
+        """See `JobSession.log_page`."""
+        return self.client.jobs.log_lines(limit=PAGE_MAX, cursor=cursor, newest_first=newest_first, **where)
 
     def counts(self, function: str | None) -> dict[str, dict[str, int]]:
         """See `JobSession.counts`."""
