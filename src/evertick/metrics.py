@@ -6,12 +6,12 @@
     REGISTRY.register(Metrics(app))
 
 `evertick worker --health-port` serves them at `/metrics`. Names and labels follow Prometheus' conventions: base units,
-`_total` for what only grows.
+`_total` for what only grows. `evertick.integrations.otel` has the same for OpenTelemetry.
 """
 
 import threading
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -19,53 +19,29 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from evertick.api.status import StatusView
-from evertick.app.status import status_of
-from evertick.base.errors import EvertickError
-from evertick.base.instants import Instant
-from evertick.base.records.jobs import JobState
+from evertick.app import measures
+from evertick.app.measures import BUCKETS_S, GAUGES, HISTOGRAMS, Measure
 from evertick.base.records.schedules import OccurrenceRow
 from evertick.engine.runtime.metrics import JobEnded
-from evertick.store.contract.store import Transaction
 
 if TYPE_CHECKING:
     from evertick.app.app import App
 
 __all__ = ["Metrics"]
 
-BUCKETS_S: Final = (
-    0.001,
-    0.005,
-    0.01,
-    0.025,
-    0.05,
-    0.1,
-    0.25,
-    0.5,
-    1.0,
-    2.5,
-    5.0,
-    10.0,
-    30.0,
-    60.0,
-    300.0,
-    1800.0,
-    3600.0,
-)
-"""The upper bounds of the histograms, in seconds."""
-
 
 class Metrics(Collector):
     """The metrics of an app, as a collector for any registry of `prometheus_client`.
 
-    Of this process, since the collector was made: `evertick_attempts_total` (function, kind, outcome: success, failed,
-    canceled, retried, lost), `evertick_attempt_duration_seconds` and `evertick_attempt_lateness_seconds` (function;
-    how long after its due time it was started), `evertick_occurrences_total` (function, fate), and
-    `evertick_engine_events_total` (event).
+    Of this process, since the collector was made: `evertick_attempts_total` (app, function, kind, outcome: success,
+    failed, canceled, retried, lost), `evertick_attempt_duration_seconds` and `evertick_attempt_lateness_seconds` (app,
+    function; how long after its due time it was started), `evertick_occurrences_total` (app, function, fate),
+    `evertick_occurrence_lateness_seconds` (app, function) and `evertick_engine_events_total` (app, event).
 
-    Of the database, read at each collection, over all tenants: `evertick_jobs` (function, pool, state: due, blocked,
-    later, running), `evertick_oldest_due_job_seconds` (function, pool), `evertick_lag_seconds`,
-    `evertick_schedules_lag_seconds`, `evertick_workers` (app, state: alive, lost) and `evertick_database_up`. Every
+    Of the database, read at each collection, over all tenants: `evertick_jobs` (app, function, pool, state: due,
+    blocked, later, running), `evertick_jobs_complete` (0 if there are more than were counted),
+    `evertick_oldest_due_job_seconds` (app, function, pool), `evertick_lag_seconds`, `evertick_schedules_lag_seconds`,
+    `evertick_workers` (app, state: alive, lost), `evertick_database_read_seconds` and `evertick_database_up`. Every
     worker would report the same, so `database=False` leaves them out.
 
     Make it before the worker starts: it counts from then on. In a world of `evertick.testing` there are only those of
@@ -75,7 +51,7 @@ class Metrics(Collector):
     def __init__(self, app: "App", *, database: bool = True) -> None:
         self._app = app
         self._database = database
-        self._seen = _Seen()
+        self._seen = _Seen(app.name)
         app.counters.observers.append(self._seen)
         app.counters.schedule_observers.append(self._seen)
 
@@ -86,24 +62,18 @@ class Metrics(Collector):
     def collect(self) -> Iterator[Metric]:
         """The metrics. Without the database, `evertick_database_up` is 0 and what is read from it is left out."""
         yield from self._seen.families()
-        events = CounterMetricFamily(
-            "evertick_engine_events", "What the engine counted, by its name.", labels=["event"]
-        )
+        events = _counter(measures.ENGINE_EVENTS)
         for event, count in sorted(self._app.counters.snapshot().items()):
-            events.add_metric([event], count)
+            events.add_metric([self._app.name, event], count)
         yield events
         if not self._database:
             return
-        up = GaugeMetricFamily("evertick_database_up", "Whether the database can be read.")
-        try:
-            status, wakes_at = self._app.environment.store.view(self._read)
-        except EvertickError:
-            up.add_metric([], 0)
-            yield up
-            return
-        up.add_metric([], 1)
-        yield up
-        yield from _families_of(status, wakes_at)
+        families = {
+            each: GaugeMetricFamily(each.prometheus_name, each.description, labels=each.labels) for each in GAUGES
+        }
+        for measure, value, labels in measures.samples_of(self._app):
+            families[measure].add_metric(labels, value)
+        yield from (family for family in families.values() if family.samples)
 
     def text(self) -> bytes:
         """The metrics in Prometheus' text format, for a page of your own: `text/plain; version=0.0.4`."""
@@ -111,60 +81,51 @@ class Metrics(Collector):
         registry.register(self)
         return generate_latest(registry)
 
-    def _read(self, transaction: Transaction) -> tuple[StatusView, Instant | None]:
-        now = self._app.environment.job_builder.now()
-        return status_of(transaction, None, now), transaction.next_wake()
-
 
 class _Seen:
     """Counts ends of attempts and fates of occurrences, in the engine's threads: so cheaply."""
 
-    def __init__(self) -> None:
+    def __init__(self, app: str) -> None:
+        self._app = app
         self._lock = threading.Lock()
         self._attempts: Counter[tuple[str, str, str]] = Counter()
-        self._durations: dict[str, _Histogram] = {}
-        self._latenesses: dict[str, _Histogram] = {}
         self._occurrences: Counter[tuple[str, str]] = Counter()
+        self._times: dict[Measure, defaultdict[str, _Histogram]] = {
+            each: defaultdict(_Histogram) for each in HISTOGRAMS
+        }
 
     def job_ended(self, event: JobEnded, /) -> None:
         """See `Observer.job_ended`."""
-        claim, state = event.claim, event.end.state
-        outcome = "lost" if event.lost else "retried" if state is JobState.PENDING else state.value
+        claim, times = event.claim, measures.times_of(event)
         with self._lock:
-            self._attempts[claim.name, claim.kind.value, outcome] += 1
-            if not event.lost:  # when it was started is not known
-                _observe(self._durations, claim.name, event.ended_at - event.started_at)
-                _observe(self._latenesses, claim.name, max(0, event.started_at - claim.due_at))
+            self._attempts[claim.name, claim.kind.value, measures.outcome_of(event)] += 1
+            if times is not None:
+                self._times[measures.ATTEMPT_DURATION][claim.name].observe(times[0])
+                self._times[measures.ATTEMPT_LATENESS][claim.name].observe(times[1])
 
     def occurrences_decided(self, function: str, rows: Sequence[OccurrenceRow], /) -> None:
         """See `ScheduleObserver.occurrences_decided`."""
         with self._lock:
             for row in rows:
                 self._occurrences[function, row.fate] += 1
+            for lateness_ms in measures.latenesses_of(rows):
+                self._times[measures.OCCURRENCE_LATENESS][function].observe(lateness_ms)
 
     def families(self) -> Iterator[Metric]:
         """What was counted so far."""
-        attempts = CounterMetricFamily(
-            "evertick_attempts", "Ended attempts at jobs.", labels=["function", "kind", "outcome"]
-        )
-        durations = HistogramMetricFamily(
-            "evertick_attempt_duration_seconds", "How long attempts took.", labels=["function"]
-        )
-        latenesses = HistogramMetricFamily(
-            "evertick_attempt_lateness_seconds", "How long after their due time attempts started.", labels=["function"]
-        )
-        occurrences = CounterMetricFamily(
-            "evertick_occurrences", "Decided times of schedules.", labels=["function", "fate"]
-        )
+        attempts, occurrences = _counter(measures.ATTEMPTS), _counter(measures.OCCURRENCES)
+        families: list[Metric] = [attempts, occurrences]
         with self._lock:
-            for labels, count in sorted(self._attempts.items()):
-                attempts.add_metric(labels, count)
-            for family, histograms in ((durations, self._durations), (latenesses, self._latenesses)):
+            for of_attempts, count in sorted(self._attempts.items()):
+                attempts.add_metric([self._app, *of_attempts], count)
+            for of_occurrences, count in sorted(self._occurrences.items()):
+                occurrences.add_metric([self._app, *of_occurrences], count)
+            for measure, histograms in self._times.items():
+                family = HistogramMetricFamily(measure.prometheus_name, measure.description, labels=measure.labels)
                 for function, histogram in sorted(histograms.items()):
-                    family.add_metric([function], histogram.buckets(), histogram.sum_ms / 1000)
-            for which, count in sorted(self._occurrences.items()):
-                occurrences.add_metric(which, count)
-        yield from (attempts, durations, latenesses, occurrences)
+                    family.add_metric([self._app, function], histogram.buckets(), histogram.sum_ms / 1000)
+                families.append(family)
+        yield from families
 
 
 class _Histogram:
@@ -182,49 +143,14 @@ class _Histogram:
     def buckets(self) -> list[tuple[str, float]]:
         """The counts as Prometheus has them: each with those below it."""
         counted, buckets = 0, []
-        for bound, count in zip((*map(str, BUCKETS_S), "+Inf"), self._counts, strict=True):
+        for bound, count in zip(BOUNDS, self._counts, strict=True):
             counted += count
             buckets.append((bound, float(counted)))
         return buckets
 
 
-def _observe(histograms: dict[str, _Histogram], function: str, milliseconds: int) -> None:
-    histogram = histograms.get(function)
-    if histogram is None:
-        histogram = histograms[function] = _Histogram()
-    histogram.observe(milliseconds)
+BOUNDS: Final = (*map(str, BUCKETS_S), "+Inf")
 
 
-def _families_of(status: StatusView, wakes_at: Instant | None) -> Iterator[Metric]:
-    """What a database holds."""
-    jobs = GaugeMetricFamily("evertick_jobs", "Unfinished jobs.", labels=["function", "pool", "state"])
-    oldest = GaugeMetricFamily(
-        "evertick_oldest_due_job_seconds", "How long the oldest due job waits.", labels=["function", "pool"]
-    )
-    counts: Counter[tuple[str, str, str]] = Counter()
-    ages: dict[tuple[str, str], float] = {}
-    for queue in status.queues:
-        place = queue.function, queue.pool
-        states = {
-            "due": queue.due - queue.blocked, "blocked": queue.blocked, "later": queue.later, "running": queue.running
-        }  # fmt: skip
-        for state, count in states.items():
-            counts[*place, state] += count
-        age = 0.0 if queue.oldest is None else (status.at - queue.oldest).total_seconds()
-        ages[place] = max(age, ages.get(place, 0.0))
-    for labels, count in sorted(counts.items()):
-        jobs.add_metric(labels, count)
-    for place, age in sorted(ages.items()):
-        oldest.add_metric(place, age)
-    workers = GaugeMetricFamily("evertick_workers", "Workers with a row.", labels=["app", "state"])
-    alive = Counter((worker.app, "alive" if worker.alive else "lost") for worker in status.workers)
-    for which, count in sorted(alive.items()):
-        workers.add_metric(which, count)
-    overdue_s = 0.0 if wakes_at is None else max(0.0, status.at.timestamp() - wakes_at / 1000)
-    yield from (jobs, oldest, workers)
-    yield GaugeMetricFamily(
-        "evertick_lag_seconds", "How long the oldest due job waits that a live worker could run.", status.lag_ms / 1000
-    )
-    yield GaugeMetricFamily(
-        "evertick_schedules_lag_seconds", "How long the schedule waits whose time was due first.", overdue_s
-    )
+def _counter(measure: Measure) -> CounterMetricFamily:
+    return CounterMetricFamily(measure.prometheus_name, measure.description, labels=measure.labels)

@@ -8,8 +8,9 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from evertick import ActionCtx, App, MutationCtx, Retry
+from evertick.app.measures import BUCKETS_S
 from evertick.base.errors import DatabaseUnavailable
-from evertick.metrics import BUCKETS_S, Metrics
+from evertick.metrics import Metrics
 from evertick.testing import World, hours
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
@@ -39,17 +40,17 @@ def test_attempts_are_counted_by_function_and_outcome_with_their_times(open_app:
         engine.until(lambda: len(values(metrics, "evertick_attempts_total")) == 3 or None)
 
     assert values(metrics, "evertick_attempts_total") == {
-        ("call", "action", "failed"): 1,
-        ("call", "action", "retried"): 1,
-        ("keep", "mutation", "success"): 3,
+        ("test", "call", "action", "failed"): 1,
+        ("test", "call", "action", "retried"): 1,
+        ("test", "keep", "mutation", "success"): 3,
     }
     for name in ("duration", "lateness"):
         buckets = values(metrics, f"evertick_attempt_{name}_seconds_bucket")
-        of_keep = [buckets["keep", str(bound)] for bound in (*BUCKETS_S, "+Inf")]
+        of_keep = [buckets["test", "keep", str(bound)] for bound in (*BUCKETS_S, "+Inf")]
         assert of_keep == sorted(of_keep)
-        assert of_keep[-1] == values(metrics, f"evertick_attempt_{name}_seconds_count")["keep",] == 3
-        assert values(metrics, f"evertick_attempt_{name}_seconds_sum")["keep",] >= 0
-    assert values(metrics, "evertick_engine_events_total")["jobs_success",] == 3
+        assert of_keep[-1] == values(metrics, f"evertick_attempt_{name}_seconds_count")["test", "keep"] == 3
+        assert values(metrics, f"evertick_attempt_{name}_seconds_sum")["test", "keep"] >= 0
+    assert values(metrics, "evertick_engine_events_total")["test", "jobs_success"] == 3
 
 
 def test_the_database_is_read_at_each_collection_over_all_tenants(open_app: OpenApp) -> None:
@@ -63,17 +64,17 @@ def test_the_database_is_read_at_each_collection_over_all_tenants(open_app: Open
     app.tenant("acme").scheduler.run_after(timedelta(days=1), keep)
     app.tenant("acme").scheduler.run_after(0, keep)
     assert values(metrics, "evertick_jobs") == {
-        ("keep", "default", "blocked"): 0,
-        ("keep", "default", "due"): 1,
-        ("keep", "default", "later"): 2,
-        ("keep", "default", "running"): 0,
+        ("test", "keep", "default", "blocked"): 0,
+        ("test", "keep", "default", "due"): 1,
+        ("test", "keep", "default", "later"): 2,
+        ("test", "keep", "default", "running"): 0,
     }
-    assert values(metrics, "evertick_oldest_due_job_seconds")["keep", "default"] >= 0
+    assert values(metrics, "evertick_oldest_due_job_seconds")["test", "keep", "default"] >= 0
     assert values(metrics, "evertick_database_up") == {(): 1}
     assert values(metrics, "evertick_workers") == {}
 
     with Engine(app) as engine:
-        engine.until(lambda: values(metrics, "evertick_jobs")["keep", "default", "due"] == 0 or None)
+        engine.until(lambda: values(metrics, "evertick_jobs")["test", "keep", "default", "due"] == 0 or None)
         assert values(metrics, "evertick_workers") == {("test", "alive"): 1}
         assert values(metrics, "evertick_lag_seconds") == {(): 0}
 
@@ -103,7 +104,7 @@ def test_decided_times_are_counted_by_fate(open_app: OpenApp) -> None:
 
     with Engine(app) as engine:
         app.schedules.create("ticks", when="every second", do=tick.args())
-        engine.until(lambda: ("started", "tick") in values(metrics, "evertick_occurrences_total") or None)
+        engine.until(lambda: ("test", "started", "tick") in values(metrics, "evertick_occurrences_total") or None)
 
     assert values(metrics, "evertick_database_up") == {}
 

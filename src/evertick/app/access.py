@@ -128,9 +128,14 @@ class Access(ABC):
 
     @property
     def _execution(self) -> "Execution":
+        e = self.environment
+        if e.tracing is not None:
+            from evertick.app.execution.traced import TracedExecution
+
+            return TracedExecution(e, self.tenant_id, e.tracing)
         from evertick.app.execution.runner import Execution
 
-        return Execution(self.environment, self.tenant_id)
+        return Execution(e, self.tenant_id)
 
     @abstractmethod
     def _opened(self) -> "Environment":

@@ -22,6 +22,7 @@ from evertick.base.ids import DEFAULT_TENANT, Entropy, TenantId, pool_name, syst
 from evertick.base.records.stored import storable
 from evertick.engine.runtime.metrics import Counters, JobLog
 from evertick.engine.runtime.settings import Settings
+from evertick.engine.runtime.tracing import Tracing
 from evertick.engine.schedules.eligibility import WORKFLOWS, Targets
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ class App(Decorators, Opening):
         self.counters = Counters()
         self.counters.observers.append(JobLog())
         self.failures: FailureHooks | None = None
+        self.tracing: Tracing | None = None
         self._crons: Crons | None = None
         self._worker_lock = threading.Lock()
         self._last_worker: Callable[[], Worker | None] = lambda: None
@@ -144,6 +146,17 @@ class App(Decorators, Opening):
                 self._environment.failures = self.failures
         self.failures.add(hook)
         return hook
+
+    def trace(self, tracing: Tracing, /) -> None:
+        """Make spans of what the app does; `evertick.integrations.otel.instrument` calls it.
+
+        Raises Misuse if the app is traced already, or its database is open: what runs then is not traced any more.
+        """
+        if self.tracing is not None:
+            raise Misuse(f"the app {self.name} is instrumented already")
+        if self._environment is not None:
+            raise Misuse(f"instrument the app {self.name} before it is used: its database is open already")
+        self.tracing = tracing
 
     @property
     def aio(self) -> AsyncApp:
@@ -226,10 +239,10 @@ class App(Decorators, Opening):
         else:
             place = place_of(self.database_url) or None if e is None else e.store.place
         clock, ids = (self._clock, self._ids) if e is None else (e.clock, e.ids)
-        job_builder = JobBuilder(self.functions, ids, clock) if e is None else e.job_builder
+        job_builder = JobBuilder(self.functions, ids, clock, self.tracing) if e is None else e.job_builder
         operations = ScheduleOperations(
             tenant=tenant, now=clock.now, functions=self.functions, settings=self.settings, make_id=ids.make,
-            actor=self.actor, targets=self.targets,
+            actor=self.actor, targets=self.targets, tracing=self.tracing,
         )  # fmt: skip
         return bound(connection, job_builder, operations, place)
 

@@ -19,6 +19,7 @@ from evertick.app.transacting import Work
 from evertick.base.clock import Clock, SystemClock, agree
 from evertick.base.ids import Entropy, IdMaker
 from evertick.engine.runtime.settings import Settings
+from evertick.engine.runtime.tracing import Tracing
 from evertick.engine.schedules.eligibility import Targets
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Opening(Access):
     tables: TableRegistry
     targets: Targets
     failures: "FailureHooks | None"
+    tracing: Tracing | None
 
     def __init__(self, *, database_url: str | Callable[[], str] | None, clock: Clock | None, entropy: Entropy) -> None:
         self._database_url = database_url
@@ -158,8 +160,9 @@ class Opening(Access):
             clock=clock,
             ids=self._ids,
             entropy=self._entropy,
-            job_builder=JobBuilder(self.functions, self._ids, clock),
+            job_builder=JobBuilder(self.functions, self._ids, clock, self.tracing),
             settings=self.settings,
+            tracing=self.tracing,
             targets=self.targets,
             failures=self.failures,
         )

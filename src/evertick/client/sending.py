@@ -8,6 +8,7 @@ import asyncio
 import json
 import os
 import random
+import sys
 from dataclasses import dataclass
 from time import sleep
 from typing import Any, Final, TypeVar
@@ -116,7 +117,7 @@ class _Again:
 
 
 def _options(call: Call[Any], policy: Policy) -> dict[str, Any]:
-    options: dict[str, Any] = {"headers": call.headers, "timeout": policy.timeout_s + call.wait_s}
+    options: dict[str, Any] = {"headers": call.headers | _trace_headers(), "timeout": policy.timeout_s + call.wait_s}
     if call.query:
         options["params"] = [
             (name, _word(each))
@@ -126,6 +127,16 @@ def _options(call: Call[Any], policy: Policy) -> dict[str, Any]:
     if call.body is not None:
         options["json"] = call.body
     return options
+
+
+def _trace_headers() -> dict[str, str]:
+    """The trace context of the current span, if the program uses OpenTelemetry and has one."""
+    headers: dict[str, str] = {}
+    if "opentelemetry.trace" in sys.modules:  # else there is no span, and nothing need be loaded
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+        TraceContextTextMapPropagator().inject(headers)
+    return headers
 
 
 def _word(value: Any) -> str:

@@ -98,6 +98,7 @@ class Server:
         self.api.state.authorize = authorize
         self.api.state.tasks = tasks
         self.api.state.worker = worker
+        self.api.state.metrics = _metrics_of(app)
         self.hints = self.api.state.hints = Hints(partial(pulses_of, app))
         self._guard = Guard(self.api, limits)
 
@@ -110,7 +111,24 @@ class Server:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
-        await self._guard(scope, receive, send)
+        tracing = self.app.tracing
+        if tracing is None or scope["type"] != "http":
+            await self._guard(scope, receive, send)
+            return
+        from evertick.server.tracing import traced
+
+        await traced(tracing, self._guard, scope, receive, send)
+
+
+def _metrics_of(app: App) -> Callable[[], bytes] | None:
+    """Makes the text of the app's metrics, counted from now on; None where the extra is not installed."""
+    try:
+        from evertick.metrics import Metrics
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith("prometheus_client"):
+            raise
+        return None
+    return Metrics(app).text
 
 
 async def pulses_of(app: App, tenants: Sequence[TenantId]) -> list[Pulse]:

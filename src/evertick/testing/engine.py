@@ -21,7 +21,7 @@ from evertick.app.environment import Environment
 from evertick.app.execution.runner import Execution
 from evertick.app.scheduling.job_builder import JobBuilder
 from evertick.base.errors import Misuse
-from evertick.base.ids import IdMaker
+from evertick.base.ids import DEFAULT_TENANT, IdMaker, TenantId
 from evertick.base.instants import DAY_MS, HOUR_MS, Instant, to_datetime
 from evertick.base.records.jobs import is_of
 from evertick.base.time_limit import TimeLimits
@@ -127,7 +127,7 @@ class SimulatedEngine:
         e = self._environment
         self.app.sync_pools()
         self.app.sync_crons()
-        self._execution = Execution(e)
+        self._execution = self._execution_for(DEFAULT_TENANT)
         worker = Worker(e.engine_deps(self._execution, self.counters), targets=e.targets)
         self._worker = worker
         self._working = self._loop.start(self._process, worker.run())
@@ -148,6 +148,15 @@ class SimulatedEngine:
         if self.app.failures is not None:
             self.app.failures.failed_now(event)
 
+    def _execution_for(self, tenant: TenantId) -> Execution:
+        """What runs the app's functions, as an app has it."""
+        e = self._environment
+        if e.tracing is None:
+            return Execution(e, tenant)
+        from evertick.app.execution.traced import TracedExecution
+
+        return TracedExecution(e, tenant, e.tracing)
+
     def _enter(self, app: App) -> None:
         if app in _inhabited:
             raise Misuse(f"the app {app.name!r} lives in another world; close that one first (world.close())")
@@ -164,7 +173,8 @@ class SimulatedEngine:
             clock=self._clock,
             ids=self._ids,
             entropy=self._entropy,
-            job_builder=JobBuilder(app.functions, self._ids, self._clock),
+            job_builder=JobBuilder(app.functions, self._ids, self._clock, app.tracing),
+            tracing=app.tracing,
             settings=replace(
                 settings,
                 poll_ms=max(settings.poll_ms, DAY_MS),

@@ -33,7 +33,6 @@ from evertick.app.app import App
 from evertick.app.documents.database import DatabaseReader
 from evertick.app.documents.queries import Document
 from evertick.app.documents.tables import SYSTEM_JOBS
-from evertick.app.execution.runner import Execution
 from evertick.app.functions.function import Action, Function
 from evertick.app.paging import whole_jobs
 from evertick.app.run.run import TransactionRun
@@ -146,7 +145,7 @@ class World(SimulatedEngine, ScheduleStories, OwnConnections):
         While an action waits, time passes and jobs run; a query or mutation takes no time, and runs no job.
         """
         resolved = self.app.functions.resolve(function)
-        execution = Execution(self._environment, self._tenant)
+        execution = self._execution_for(self._tenant)
         if isinstance(resolved, Action):
             result = self._run_action(execution.call(resolved, args, kwargs))
         else:

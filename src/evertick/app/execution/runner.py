@@ -31,7 +31,7 @@ from evertick.base.records.jobs import Claim, FunctionKind, ServedFunction
 from evertick.base.scheduled_run import ScheduledRun, scheduled_run, typed_or_plain
 from evertick.base.time_limit import FunctionTimeout, current_guard, is_interrupt
 from evertick.engine.runtime.event_loop import a_loop_runs_here
-from evertick.engine.runtime.executors import retry_conflicts, retry_conflicts_async
+from evertick.engine.runtime.executors import in_context, retry_conflicts, retry_conflicts_async
 from evertick.engine.runtime.runner import Ran, RunningAction
 from evertick.rules.workflows.calls import Call
 from evertick.store.contract.store import Isolation, Transaction
@@ -232,7 +232,8 @@ class Execution(WorkflowRuns):
     ) -> T:
         """As `transact`, without blocking the event loop."""
         e = self._e
-        return await retry_conflicts_async(lambda: e.executors.write(work, isolation=isolation), e.entropy)
+        here = in_context(work)
+        return await retry_conflicts_async(lambda: e.executors.write(here, isolation=isolation), e.entropy)
 
     # -- helpers
 

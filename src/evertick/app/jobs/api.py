@@ -55,4 +55,5 @@ def operations_with(job_builder: JobBuilder, tenant: TenantId) -> JobOperations:
         make_id=job_builder.ids.make,
         functions=job_builder.functions,
         check=job_builder.quotas.check,
+        tracing=job_builder.tracing,
     )

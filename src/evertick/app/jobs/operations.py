@@ -29,6 +29,7 @@ from evertick.base.instants import Instant
 from evertick.base.records.jobs import UNFINISHED, Job, JobState, Stop, blocked
 from evertick.engine.jobs import repair
 from evertick.engine.jobs.completion import MakeId, cancel, cancel_page
+from evertick.engine.runtime.tracing import Tracing
 from evertick.store.contract.store import Transaction
 
 RETRY_PAGE: Final = 500
@@ -45,6 +46,7 @@ class JobOperations:
     functions: Functions
     check: repair.Check
     """Whether a tenant has room for a job that runs again."""
+    tracing: Tracing | None = None
 
     def get(self, job_id: JobId | str) -> Work[JobView]:
         """A job: its state, its arguments, its result or error. `blocked` says that no live worker can run it.
@@ -275,8 +277,8 @@ class JobOperations:
         return work
 
     def _again(self, transaction: Transaction, job: Job, args: str | None) -> JobId:
-        now = self.clock.now()
-        return repair.retry(transaction, job, args=args, now=now, make_id=self.make_id, check=self.check)
+        now, trace = self.clock.now(), None if self.tracing is None else self.tracing.carried()
+        return repair.retry(transaction, job, args=args, trace=trace, now=now, make_id=self.make_id, check=self.check)
 
     def _retried(self, transaction: Transaction, job: Job) -> bool:
         """Run a job again, unless that was done, its key is taken, or its workflow is inactive; returns whether."""

@@ -98,6 +98,7 @@ def operations_of(
         make_id=environment.ids.make,
         actor=actor,
         targets=environment.targets,
+        tracing=environment.tracing,
     )
 
 

@@ -33,6 +33,7 @@ from evertick.base.ids import ScheduleId
 from evertick.base.instants import Instant, from_datetime, to_iso
 from evertick.engine.jobs.completion import MakeId
 from evertick.engine.runtime.settings import Settings
+from evertick.engine.runtime.tracing import Tracing
 from evertick.engine.schedules import commands as requests
 from evertick.engine.schedules.commands import Change, Requester
 from evertick.engine.schedules.eligibility import WORKFLOWS, Targets
@@ -73,6 +74,7 @@ class ScheduleOperations(ScheduleQueries):
     make_id: MakeId
     actor: str
     targets: Targets = WORKFLOWS
+    tracing: Tracing | None = None
 
     # -- making
 
@@ -325,13 +327,9 @@ class ScheduleOperations(ScheduleQueries):
     def by(self, now: Instant) -> Requester:
         """Who requests a change."""
         return Requester(
-            tenant=self.tenant,
-            actor=self.actor,
-            now=now,
-            make_id=self.make_id,
-            targets=self.targets,
-            retention_ms=self.settings.completed_retention_ms,
-        )
+            tenant=self.tenant, actor=self.actor, now=now, make_id=self.make_id, targets=self.targets,
+            retention_ms=self.settings.completed_retention_ms, tracing=self.tracing,
+        )  # fmt: skip
 
     def _simple(self, schedule_id: str, change: Change, event: Callable[[Instant], Event]) -> Work[ScheduleSummary]:
         def work(transaction: Transaction) -> ScheduleSummary:

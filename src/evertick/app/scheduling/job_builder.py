@@ -24,6 +24,7 @@ from evertick.base.records.jobs import COMPLETION, PRIORITY_MAX, UNFINISHED, Com
 from evertick.base.records.retry import RETRY
 from evertick.base.records.stored import Stored, size_of
 from evertick.engine.jobs.completion import cancel
+from evertick.engine.runtime.tracing import Tracing
 from evertick.store.contract.store import Transaction
 
 Target = Function[..., Any] | str
@@ -88,10 +89,11 @@ class Request:
 class JobBuilder:
     """Drafts the rows of jobs: checks everything that can be checked before the row is written."""
 
-    def __init__(self, functions: Functions, ids: IdMaker, clock: Clock) -> None:
+    def __init__(self, functions: Functions, ids: IdMaker, clock: Clock, tracing: Tracing | None = None) -> None:
         self.functions = functions
         self.ids = ids
         self.clock = clock
+        self.tracing = tracing
         self.quotas = Quotas()
 
     def now(self) -> Instant:
@@ -152,7 +154,15 @@ class JobBuilder:
             )
         if options.key is not None and len(jobs) > 1:
             raise Misuse("a key names one job: schedule the calls one by one, each with its own key")
-        return jobs
+        return self.traced(jobs)
+
+    def traced(self, jobs: list[NewJob]) -> list[NewJob]:
+        """Jobs that are scheduled together, with the trace context of that if the app is traced."""
+        if self.tracing is None or not jobs:
+            return jobs
+        from evertick.engine.runtime.spans import scheduled
+
+        return scheduled(self.tracing, jobs)
 
     def place(
         self, transaction: Transaction, jobs: list[NewJob], on_conflict: OnConflict, *, now: Instant

@@ -275,7 +275,7 @@ class WorkflowOperations:
             priority=job.priority,
             limit_key=job.limit_key,
         )
-        return self.job_builder.place(transaction, [new], self.options.on_conflict, now=now)
+        return self.job_builder.place(transaction, self.job_builder.traced([new]), self.options.on_conflict, now=now)
 
     def _end(self, run_id: RunId, stop: Stop) -> Work[bool]:
         def work(transaction: Transaction) -> bool:

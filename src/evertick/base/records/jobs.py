@@ -152,9 +152,9 @@ class NewJob(NamedTuple):
 
     `requested_at` is the time that was asked for and never changes; `due_at` is when it may run. `args` is a JSON
     object by parameter name. `schedule` is the occurrence this job runs, if it runs one. `state` is `pending`, or
-    `canceled` where a canceled job scheduled it. `pool` is the full name of the function's pool, and so
-    says which app the job belongs to. Of two jobs the one with the higher `priority` runs first, unless the other has
-    been due for a minute longer for each step. Of a `limit_key` its pool may run some at a time.
+    `canceled` where a canceled job scheduled it. `pool` is the full name of the function's pool, so it says which app
+    the job is of. Of two jobs that with the higher `priority` runs first, unless the other has been due for a minute
+    longer for each step. Of a `limit_key` its pool may run some at a time. `trace` is its trace context (see Tracing).
     """
 
     id: JobId
@@ -174,6 +174,7 @@ class NewJob(NamedTuple):
     pool: str = DEFAULT_POOL
     priority: int = 0
     limit_key: str | None = None
+    trace: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,6 +260,7 @@ class Claim(NamedTuple):
     schedule: Stored[OccurrenceRef] | None = None
     queue: QueueId = QueueId(0)
     rank: int = 0
+    trace: str | None = None
 
 
 class JobEnd(NamedTuple):
@@ -282,23 +284,21 @@ class JobEnd(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CanceledJob:
-    """What follows from a job that was canceled: the function to call, and the occurrence it ran.
-
-    With `still_runs` it was asked to stop, and all that follows when its function has ended.
-    """
+    """What follows from a job that was canceled; if it `still_runs`, when its function has ended."""
 
     on_complete: Stored[Completion] | None
     schedule: Stored[OccurrenceRef] | None = None
     still_runs: bool = False
+    trace: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFilter:
     """Which jobs to list. Every field that is set narrows the choice.
 
-    `states` are visible states; `due_from` is inside the range of moments, `due_until` is not. `error` is a part of
-    "ValueError: no such user"; small and capital letters of ASCII are the same. `blocked_at` chooses pending jobs that
-    are due then while no live worker runs them, `pool` a pool by its name inside its app, `runs` runs of workflows.
+    `states` are visible; `due_from` is inside the range, `due_until` is not. `error` is a part of "ValueError: no such
+    user"; small and capital letters of ASCII are the same. `blocked_at` chooses pending jobs that are due then while no
+    live worker runs them, `pool` a pool by its name inside its app, `runs` runs of workflows.
     """
 
     tenant: TenantId = DEFAULT_TENANT

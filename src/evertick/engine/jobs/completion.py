@@ -78,7 +78,8 @@ def finish(
             if on_complete.kind == STEP:
                 messages.append(_told_run(on_complete, _outcome_of(end)))
             elif on_complete.follows(end.state):
-                followers.append(_completion(on_complete, end.id, claim.tenant, _result_of(end), now, make_id))
+                told = _completion(on_complete, end.id, claim.tenant, _result_of(end), now, make_id)
+                followers.append(told._replace(trace=claim.trace))
         if (occurrence := _read(claim.schedule, end.id)) is not None:
             outcome = CANCELED_BY.get(stops.get(end.id, Stop.NONE), CANCELED)
             reports.append(_report(occurrence, end.id, claim.tenant, end, now, outcome=outcome))
@@ -118,7 +119,8 @@ def cancel(
         if on_complete.kind == STEP:
             transaction.send_messages([_told_run(on_complete, STEP_CANCELED)], now=now)
         elif on_complete.follows(JobState.CANCELED):
-            transaction.insert_jobs([_completion(on_complete, job_id, tenant, {"kind": "canceled"}, now, make_id)])
+            told = _completion(on_complete, job_id, tenant, {"kind": "canceled"}, now, make_id)
+            transaction.insert_jobs([told._replace(trace=ended.trace)])
     if (occurrence := _read(ended.schedule, job_id)) is not None:
         transaction.report_runs([_report(occurrence, job_id, tenant, None, now, outcome=CANCELED_BY[stop])])
     return True

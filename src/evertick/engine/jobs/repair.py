@@ -50,8 +50,9 @@ def reschedule(transaction: Transaction, job_id: JobId, due_at: Instant, *, tena
 
 
 def retry(
-    transaction: Transaction, job: Job, *, args: str | None, now: Instant, make_id: MakeId, check: Check
-) -> JobId:
+    transaction: Transaction, job: Job, *, args: str | None, now: Instant, make_id: MakeId, check: Check,
+    trace: str | None = None,
+) -> JobId:  # fmt: skip
     """Run a failed or canceled job again, now; returns the id of the new job.
 
     With `args`, with these arguments; then a pending job can be replaced too, by one that is due when it was. The new
@@ -59,9 +60,9 @@ def retry(
     run of a schedule: the ledger keeps how that ended. A job is retried once; when it fails again, it is the new one
     that can be retried.
 
-    `check` is asked whether there is room for it, and may raise. Raises JobNotRetryable for another state and for a job
-    that was retried, AlreadyExists if a job holds the key meanwhile, WorkflowInactive for a run whose workflow is not
-    active.
+    `check` is asked whether there is room for it, and may raise. `trace` is the trace context of the request. Raises
+    JobNotRetryable for another state and for a job that was retried, AlreadyExists if a job holds the key meanwhile,
+    WorkflowInactive for a run whose workflow is not active.
     """
     before = retried_as(transaction, job)
     if before is not None:
@@ -102,6 +103,7 @@ def retry(
         pool=job.pool,
         priority=job.priority,
         limit_key=job.limit_key,
+        trace=trace,
     )
     check(transaction, [again], now=now)
     transaction.insert_jobs([again])

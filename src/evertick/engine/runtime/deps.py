@@ -8,6 +8,7 @@ from evertick.engine.runtime.executors import Executors
 from evertick.engine.runtime.metrics import Counters
 from evertick.engine.runtime.runner import Runner
 from evertick.engine.runtime.settings import Settings
+from evertick.engine.runtime.tracing import Tracing
 from evertick.store.contract.store import Store
 
 
@@ -25,6 +26,8 @@ class Surroundings:
     ids: IdMaker
     entropy: Entropy
     settings: Settings
+    tracing: Tracing | None = None
+    """None if the app is not traced."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -16,7 +16,9 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Final, NamedTuple, Protocol, TypeVar
+from contextvars import copy_context
+from functools import partial
+from typing import Final, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from evertick.base.errors import WriteConflict
 from evertick.base.ids import Entropy
@@ -26,6 +28,7 @@ from evertick.store.contract.store import Isolation, Store, Transaction
 
 A = TypeVar("A")
 B = TypeVar("B")
+P = ParamSpec("P")
 T = TypeVar("T")
 Work = Callable[[Transaction], T]
 
@@ -135,11 +138,11 @@ class ThreadExecutors(Executors):
         return await asyncio.get_running_loop().run_in_executor(self._pools.readers, function)
 
     async def call(self, function: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._pools.callers, function)
+        return await asyncio.get_running_loop().run_in_executor(self._pools.callers, in_context(function))
 
     async def call_to_end(self, function: Callable[[], T]) -> T:
         pools = self._pools
-        in_thread = pools.callers.submit(function)
+        in_thread = pools.callers.submit(in_context(function))
         ended = asyncio.wrap_future(in_thread)
         try:
             return await asyncio.shield(ended)
@@ -152,7 +155,7 @@ class ThreadExecutors(Executors):
         raise asyncio.CancelledError
 
     async def run_job(self, function: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._pools.jobs, function)
+        return await asyncio.get_running_loop().run_in_executor(self._pools.jobs, in_context(function))
 
     def close(self, *, wait: bool = True) -> None:
         """A function that still runs keeps its thread, not the process.
@@ -210,6 +213,11 @@ class InlineExecutors(Executors):
 
     def close(self, *, wait: bool = True) -> None:
         """Nothing is to be given back."""
+
+
+def in_context(function: Callable[P, T]) -> Callable[P, T]:
+    """A function that is called in another thread with the caller's context variables, such as the current span."""
+    return partial(copy_context().run, function)
 
 
 CONFLICTS: Final = RetryPolicy(attempts_max=10, first_ms=10, factor=2.0, cap_ms=1_000, jitter=0.5)

@@ -21,6 +21,7 @@ from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.schedules import OccurrenceFilter
 from evertick.engine.jobs.completion import MakeId
+from evertick.engine.runtime.tracing import Tracing
 from evertick.engine.schedules.eligibility import ELIGIBLE, WORKFLOWS, Targets
 from evertick.engine.schedules.evaluation import Inputs, evaluate
 from evertick.engine.schedules.outcome import COMPLETED_RETENTION_MS, Evaluated, Evaluation
@@ -52,11 +53,12 @@ class Requester:
     targets: Targets | None = WORKFLOWS
     """Who is asked whether a target may run; None lets all of them."""
     retention_ms: int = COMPLETED_RETENTION_MS
+    tracing: Tracing | None = None
 
     @property
     def evaluation(self) -> Evaluation:
         """What evaluations on its behalf need."""
-        return Evaluation(now=self.now, make_id=self.make_id, retention_ms=self.retention_ms)
+        return Evaluation(now=self.now, make_id=self.make_id, retention_ms=self.retention_ms, tracing=self.tracing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +97,7 @@ def create(
     """
     if transaction.get_schedule(row.id, tenant=row.tenant) is not None:
         raise AlreadyExists(f"a schedule {row.id!r} exists already; update it, or choose another id")
-    row = _beyond_ledger(transaction, row)
+    row = _in_trace(_beyond_ledger(transaction, row), by)
     transaction.insert_schedule(row)
     return _write(transaction, row, Change(action="created", detail=detail, events=requests), by)
 
@@ -121,7 +123,7 @@ def update(transaction: Transaction, schedule_id: ScheduleId, change: Update, by
     write(transaction, [before], by.evaluation)
     seen = before.row.saved()
     edited = seen if change.edit is None else change.edit(seen)
-    edited = edited._replace(version=row.version + 1, updated_at=by.now)
+    edited = _in_trace(edited, by)._replace(version=row.version + 1, updated_at=by.now)
     spec_changed = edited.spec != row.spec
     pending: tuple[FireTime, ...] = ()
     spec_since: Instant | None = None
@@ -221,6 +223,14 @@ def _evaluated(
         write(transaction, [page._replace(retired=False)], by.evaluation)
         row = page.row.saved()
     raise Unavailable(f"schedule {row.id!r} is being caught up with what it missed; try again in a moment")
+
+
+def _in_trace(row: Schedule, by: Requester) -> Schedule:
+    """The schedule with the trace context of the request that defines it."""
+    trace = None if by.tracing is None else by.tracing.carried()
+    if by.tracing is None or row.metadata.trace == trace:
+        return row
+    return row.with_metadata(replace(row.metadata, trace=trace))
 
 
 def _beyond_ledger(transaction: Transaction, row: Schedule) -> Schedule:

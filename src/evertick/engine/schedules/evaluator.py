@@ -142,6 +142,7 @@ class Evaluator(Loop):
             make_id=self._deps.ids.make,
             retention_ms=self._deps.settings.completed_retention_ms,
             function_of=cache(self._function_of),
+            tracing=self._deps.tracing,
         )
 
     def _function_of(self, name: str, app: str | None) -> ServedFunction | None:

@@ -14,6 +14,7 @@ from evertick.base.records.jobs import OCCURRENCE, NewJob, OccurrenceRef, Served
 from evertick.base.records.retry import RETRY
 from evertick.base.records.schedules import OccurrenceRow, RunReport
 from evertick.engine.jobs.completion import MakeId
+from evertick.engine.runtime.tracing import Tracing
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS
 from evertick.rules.schedules.events import Event
 from evertick.rules.schedules.fates import Fate
@@ -50,6 +51,7 @@ class Evaluation:
     make_id: MakeId
     retention_ms: int = COMPLETED_RETENTION_MS
     function_of: FunctionOf = no_function
+    tracing: Tracing | None = None
 
     def function(self, target: Target) -> ServedFunction:
         """What a target calls; as the target knows it, where the function is not at hand."""

@@ -12,6 +12,7 @@ from evertick.base.ids import HISTORY_PREFIX
 from evertick.base.records.jobs import Stop
 from evertick.base.records.schedules import HistoryRow
 from evertick.engine.jobs.completion import cancel
+from evertick.engine.runtime.spans import started
 from evertick.engine.schedules.outcome import Evaluated, Evaluation
 from evertick.rules.schedules.state import OccurrenceKey
 from evertick.store.contract.store import Transaction
@@ -27,7 +28,9 @@ def write(transaction: Transaction, items: Sequence[Evaluated], evaluation: Eval
     Raises WriteConflict if a schedule is not as it was when it was read: then nothing of all this may be committed.
     """
     reports = [report for item in items for report in item.reports]
-    transaction.insert_jobs([job for item in items for job in item.jobs])
+    tracing = evaluation.tracing
+    jobs = [job if tracing is None else started(tracing, item.row, job) for item in items for job in item.jobs]
+    transaction.insert_jobs(jobs)
     transaction.record_occurrences([row for item in items for row in item.occurrences])
     transaction.end_occurrences(reports)
     transaction.delete_run_reports(reports)

@@ -87,6 +87,7 @@ class ScheduleMetadata:
     - `app`, `source`: the app that declared a cron; `code` or `run_time`.
     - `triggers`, `backfills`: what was asked for, by request.
     - `overrides`: arguments for the runs of triggers that wait, by request.
+    - `trace`: the trace context of the request that defined it, if it was traced.
     """
 
     user: dict[str, Any] = field(default_factory=dict)
@@ -100,6 +101,7 @@ class ScheduleMetadata:
     triggers: dict[str, Instant] = field(default_factory=dict)
     backfills: dict[str, KnownBackfill] = field(default_factory=dict)
     overrides: dict[str, str] = field(default_factory=dict)
+    trace: str | None = None
 
     def to_text(self) -> str:
         """As JSON text; what is empty is left out."""

@@ -35,12 +35,10 @@ async def ready(request: Request) -> Response:
 @routes.at("GET", "/metrics", Scope.READ, returns=str)
 async def metrics(request: Request, caller: Called) -> Response:
     """Metrics for Prometheus, which needs a token of all tenants."""
-    try:
-        from evertick.metrics import Metrics
-    except ModuleNotFoundError:
-        raise Problem(501, "not_installed", "metrics need prometheus-client: pip install 'evertick[metrics]'") from None
-    e = caller.app.environment
-    text = await e.executors.ask(Metrics(request.app.state.evertick).text)
+    text_of = request.app.state.metrics
+    if text_of is None:
+        raise Problem(501, "not_installed", "metrics need prometheus-client: pip install 'evertick[metrics]'")
+    text = await caller.app.environment.executors.ask(text_of)
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 

@@ -121,5 +121,5 @@ def _claim(r: Row) -> Claim:
         return Claim(r[0], r[1], _KINDS[r[2]], *r[3:])
     return Claim(
         r[0], r[1], _KINDS[r[2]], r[3], r[4], r[5], r[6], r[7], r[8], r[9],
-        RETRY.optional(r[10]), COMPLETION.optional(r[11]), OCCURRENCE.optional(r[12]), r[13], r[14],
+        RETRY.optional(r[10]), COMPLETION.optional(r[11]), OCCURRENCE.optional(r[12]), r[13], r[14], r[15],
     )  # fmt: skip

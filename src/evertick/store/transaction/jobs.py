@@ -41,7 +41,7 @@ of arguments, jobs were worked off twice as fast on PostgreSQL and five times as
 NEW_JOB_COLUMNS: Final = (
     "id", "tenant", "kind", "name", "args", "state", "requested_at", "due_at", "created_at", "parent_id", "key",
     "retry", "on_complete", "schedule_id", "schedule", "pool", "queue", "stage", "priority", "rank", "size",
-    "limit_key",
+    "limit_key", "trace",
 )  # fmt: skip
 
 
@@ -124,11 +124,11 @@ class SqlJobs(Driver):
         rows = self._cancel({"id": job_id, "tenant": tenant, "now": now, "stop": stop.value})
         if not rows:
             return None
-        state, on_complete, schedule, *_ = rows[0]
+        state, on_complete, schedule, _, trace = rows[0]
         still_runs = state == JobState.IN_PROGRESS
         if still_runs:
             self.hints.add(Notification.STOP)
-        return CanceledJob(COMPLETION.optional(on_complete), OCCURRENCE.optional(schedule), still_runs)
+        return CanceledJob(COMPLETION.optional(on_complete), OCCURRENCE.optional(schedule), still_runs, trace)
 
     def reschedule_job(self, job_id: JobId, *, tenant: TenantId, due_at: Instant, now: Instant) -> bool:
         rows = self._fetch("reschedule_job", {"id": job_id, "tenant": tenant, "due_at": due_at})
@@ -179,7 +179,7 @@ def new_job_row(job: NewJob, args: str | None = None) -> Row:
         text_of(job.on_complete), None if job.schedule is None else _schedule_of(job.schedule), text_of(job.schedule),
         _pool_of(job), queue_of(job.pool, job.name), "ready" if job.due_at <= job.created_at else "waiting",
         job.priority, job.due_at - job.priority * PRIORITY_MS, size_of(job.args),
-        job.limit_key,
+        job.limit_key, job.trace,
     )  # fmt: skip
 
 

@@ -26,6 +26,7 @@ from evertick.base.records.retry import RETRY
 from evertick.base.records.runs import STEP, Message, RunRecord
 from evertick.engine.jobs.completion import cancel
 from evertick.engine.jobs.workflows.memory import RunsInMemory
+from evertick.engine.runtime import spans
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.rules.jobs.lifecycle import ended
 from evertick.rules.workflows.advance import Progress, advance
@@ -81,6 +82,39 @@ class OpenRuns:
 
         Raises what the database raises; whatever the run's code raises is its end.
         """
+        tracing = self._deps.tracing
+        if tracing is None:
+            return self._go_on(claim, now=now)
+        function = self._deps.runner.function(claim.name)
+        with tracing.span(spans.attempt(claim, "" if function is None else function.pool)) as span:
+            end = self._go_on(claim, now=now)
+            spans.tell_run(span, end, claim)
+        return end
+
+    def write(self) -> None:
+        """Write what the runs did since the last call. Their ends are the caller's."""
+        transaction, now = self._transaction, self._deps.clock.now()
+        transaction.insert_runs(self._new)
+        transaction.append_journal(self._entries)
+        transaction.save_runs(list(self._changed.values()))
+        transaction.save_attributes(self._attributes)
+        transaction.take_messages(self._taken, now=now)
+        self._new, self._entries, self._taken = [], [], []
+        self._changed.clear()
+        self._attributes.clear()
+
+    def finish(self) -> None:
+        """After everything else of the batch is written: cancel what was given up, and wake runs that were sent
+        more.
+        """
+        now = self._deps.clock.now()
+        for job_id, claim in self._given_up:
+            cancel(self._transaction, job_id, tenant=claim.tenant, now=now, make_id=self._deps.ids.make)
+        self._transaction.wake_parked(self._parked, now=now)
+
+    # -- helpers
+
+    def _go_on(self, claim: Claim, *, now: Instant) -> JobEnd:
         depth = self._unit.depth
         self._unit.begin()
         around = _Around(self._unit, claim, self._deps)
@@ -111,29 +145,6 @@ class OpenRuns:
         self._unit.keep()
         self._note(claim, record, run, progress)
         return end._replace(logs=around.logs)
-
-    def write(self) -> None:
-        """Write what the runs did since the last call. Their ends are the caller's."""
-        transaction, now = self._transaction, self._deps.clock.now()
-        transaction.insert_runs(self._new)
-        transaction.append_journal(self._entries)
-        transaction.save_runs(list(self._changed.values()))
-        transaction.save_attributes(self._attributes)
-        transaction.take_messages(self._taken, now=now)
-        self._new, self._entries, self._taken = [], [], []
-        self._changed.clear()
-        self._attributes.clear()
-
-    def finish(self) -> None:
-        """After everything else of the batch is written: cancel what was given up, and wake runs that were sent
-        more.
-        """
-        now = self._deps.clock.now()
-        for job_id, claim in self._given_up:
-            cancel(self._transaction, job_id, tenant=claim.tenant, now=now, make_id=self._deps.ids.make)
-        self._transaction.wake_parked(self._parked, now=now)
-
-    # -- helpers
 
     def _new_run(self, claim: Claim, journal: Sequence[Row], record: RunRecord | None) -> Run:
         first = journal[0].outcome if journal else None
@@ -201,6 +212,7 @@ class OpenRuns:
             on_complete=COMPLETION.value(Completion(claim.id, STEP, (), call.seq)),
             pool=function.pool if options.pool is None else full_pool(self._deps.app, options.pool),
             limit_key=options.limit_key,
+            trace=None if self._deps.tracing is None else self._deps.tracing.carried(),
         )
 
 

@@ -3,4 +3,4 @@
 update jobs
    set stop = max(stop, :stop), key = null
  where id = :id and tenant = :tenant and state = 'in_progress' and kind = 'action'
-returning state, on_complete, schedule, name
+returning state, on_complete, schedule, name, trace

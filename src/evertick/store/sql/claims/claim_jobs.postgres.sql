@@ -26,4 +26,4 @@ update jobs
  where id = any (array(select id from counted where size_so_far <= :bytes or position = 1))
 returning id, tenant, kind, name,
           case args when '' then (select bodies.args from bodies where bodies.id = jobs.id) else args end,
-          due_at, attempt, failures, crashes, key, retry, on_complete, schedule, queue, rank
+          due_at, attempt, failures, crashes, key, retry, on_complete, schedule, queue, rank, trace

@@ -9,4 +9,4 @@ update jobs
                           for update skip locked))
 returning id, tenant, kind, name,
           case args when '' then (select bodies.args from bodies where bodies.id = jobs.id) else args end,
-          due_at, attempt, failures, crashes, key, retry, on_complete, schedule, queue, rank
+          due_at, attempt, failures, crashes, key, retry, on_complete, schedule, queue, rank, trace

@@ -5,7 +5,7 @@ with r as materialized (
            as r (id text, tenant text, kind text, name text, args text, state text, requested_at bigint, due_at bigint,
                  created_at bigint, parent_id text, key text, retry text, on_complete text, schedule_id text,
                  schedule text, pool text, queue bigint, stage text, priority smallint, rank bigint, size integer,
-                 limit_key text, body text)
+                 limit_key text, trace text, body text)
 ), apart as (
     insert into bodies (id, args)
     select id, body from r where body is not null

@@ -12,7 +12,7 @@ with found as materialized (
        set stop = greatest(jobs.stop, :stop), key = null
       from found
      where jobs.id = found.id and found.runs
-    returning jobs.on_complete, jobs.schedule, jobs.name
+    returning jobs.on_complete, jobs.schedule, jobs.name, jobs.trace
 ), gone as (
     delete from jobs
      using found
@@ -31,8 +31,8 @@ with found as materialized (
            key, schedule_id, pool, priority, stop, schedule, args, error, retry, on_complete, limit_key
       from gone
 )
-select 'in_progress', on_complete, schedule, name
+select 'in_progress', on_complete, schedule, name, trace
   from asked
 union all
-select 'canceled', on_complete, schedule, name
+select 'canceled', on_complete, schedule, name, trace
   from gone

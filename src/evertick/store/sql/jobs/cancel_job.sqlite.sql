@@ -9,4 +9,4 @@ select id, tenant, kind, name, 'canceled', requested_at, due_at, created_at,
        on_complete, limit_key
   from jobs
  where id = :id and tenant = :tenant and (state = 'pending' or kind <> 'action')
-returning state, on_complete, schedule, name
+returning state, on_complete, schedule, name, (select trace from jobs where jobs.id = history.id)

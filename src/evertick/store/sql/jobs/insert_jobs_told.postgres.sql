@@ -3,9 +3,9 @@
 -- only one at a time does it, and only while there is room.
 {with_rows}, new as (
     insert into jobs (id, tenant, kind, name, args, state, requested_at, due_at, created_at, parent_id, key, retry,
-                      on_complete, schedule_id, schedule, pool, queue, stage, priority, rank, size, limit_key)
+                      on_complete, schedule_id, schedule, pool, queue, stage, priority, rank, size, limit_key, trace)
     select id, tenant, kind, name, args, state, requested_at, due_at, created_at, parent_id, key, retry, on_complete,
-           schedule_id, schedule, pool, queue, stage, priority, rank, size, limit_key
+           schedule_id, schedule, pool, queue, stage, priority, rank, size, limit_key, trace
       from r
 )
 select pg_notify(:channel, :payload)

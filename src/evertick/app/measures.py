@@ -1,0 +1,156 @@
+"""Measures: what is measured of an app, for Prometheus (`evertick.metrics`) and OpenTelemetry alike.
+
+What this process does is told to an observer, event by event. What the database holds is read when it is asked for.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from evertick.api.status import StatusView
+from evertick.app.status import status_of
+from evertick.base.errors import EvertickError
+from evertick.base.instants import Instant
+from evertick.base.records.jobs import JobState
+from evertick.base.records.schedules import OccurrenceRow
+from evertick.engine.runtime.metrics import JobEnded
+from evertick.store.contract.store import Transaction
+
+if TYPE_CHECKING:
+    from evertick.app.app import App
+
+BUCKETS_S: Final = (
+    0.001,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    30.0,
+    60.0,
+    300.0,
+    1800.0,
+    3600.0,
+)
+"""The upper bounds of the histograms, in seconds."""
+
+
+class Measure(NamedTuple):
+    """Something that is measured. `unit` is "s" or, in braces, what is counted; empty for yes (1) or no (0)."""
+
+    name: str
+    unit: str
+    description: str
+    labels: tuple[str, ...] = ()
+
+    @property
+    def prometheus_name(self) -> str:
+        """Its name by Prometheus' conventions, without `_total`."""
+        return self.name.replace(".", "_") + ("_seconds" if self.unit == "s" else "")
+
+
+ATTEMPTS: Final = Measure(
+    "evertick.attempts", "{attempt}", "Ended attempts at jobs.", ("app", "function", "kind", "outcome")
+)
+ATTEMPT_DURATION: Final = Measure("evertick.attempt.duration", "s", "How long attempts took.", ("app", "function"))
+ATTEMPT_LATENESS: Final = Measure(
+    "evertick.attempt.lateness", "s", "How long after their due time attempts started.", ("app", "function")
+)
+OCCURRENCES: Final = Measure(
+    "evertick.occurrences", "{occurrence}", "Decided times of schedules.", ("app", "function", "fate")
+)
+OCCURRENCE_LATENESS: Final = Measure(
+    "evertick.occurrence.lateness", "s", "How long after their time occurrences started.", ("app", "function")
+)
+ENGINE_EVENTS: Final = Measure(
+    "evertick.engine.events", "{event}", "What the engine counted, by its name.", ("app", "event")
+)
+HISTOGRAMS: Final = (ATTEMPT_DURATION, ATTEMPT_LATENESS, OCCURRENCE_LATENESS)
+COUNTERS: Final = (ATTEMPTS, OCCURRENCES, ENGINE_EVENTS)
+
+UP: Final = Measure("evertick.database.up", "", "Whether the database can be read.")
+READ_TIME: Final = Measure("evertick.database.read", "s", "How long reading what follows took.")
+JOBS: Final = Measure("evertick.jobs", "{job}", "Unfinished jobs.", ("app", "function", "pool", "state"))
+JOBS_COMPLETE: Final = Measure("evertick.jobs.complete", "", "Whether all unfinished jobs were counted.")
+OLDEST: Final = Measure(
+    "evertick.oldest_due_job", "s", "How long the oldest due job waits.", ("app", "function", "pool")
+)
+WORKERS: Final = Measure("evertick.workers", "{worker}", "Workers with a row.", ("app", "state"))
+LAG: Final = Measure("evertick.lag", "s", "How long the oldest due job waits that a live worker could run.")
+SCHEDULES_LAG: Final = Measure("evertick.schedules.lag", "s", "How long the schedule waits whose time was due first.")
+GAUGES: Final = (UP, READ_TIME, JOBS, JOBS_COMPLETE, OLDEST, WORKERS, LAG, SCHEDULES_LAG)
+"""What is read from the database. If it cannot be read, there is only the first."""
+
+
+class Sample(NamedTuple):
+    """A value of a measure, and those of its labels."""
+
+    measure: Measure
+    value: float
+    labels: tuple[str, ...] = ()
+
+
+def samples_of(app: "App") -> Iterator[Sample]:
+    """The gauges of an app's database, over all tenants."""
+    began = perf_counter()
+    try:
+        status, wakes_at = app.environment.store.view(lambda transaction: _read(transaction, app))
+    except EvertickError:
+        yield Sample(UP, 0)
+        return
+    yield Sample(UP, 1)
+    yield Sample(READ_TIME, perf_counter() - began)
+    yield from _of_queues(status)
+    alive = Counter((worker.app, "alive" if worker.alive else "lost") for worker in status.workers)
+    for which, count in sorted(alive.items()):
+        yield Sample(WORKERS, count, which)
+    yield Sample(LAG, status.lag_ms / 1000)
+    yield Sample(SCHEDULES_LAG, 0.0 if wakes_at is None else max(0.0, status.at.timestamp() - wakes_at / 1000))
+
+
+def outcome_of(event: JobEnded) -> str:
+    """How an attempt ended: success, failed, canceled, retried or lost."""
+    state = event.end.state
+    return "lost" if event.lost else "retried" if state is JobState.PENDING else state.value
+
+
+def times_of(event: JobEnded) -> tuple[int, int] | None:
+    """How long an attempt took and how late it started, in milliseconds; None if its worker died."""
+    if event.lost:  # when it was started is not known
+        return None
+    return event.ended_at - event.started_at, max(0, event.started_at - event.claim.due_at)
+
+
+def latenesses_of(rows: Sequence[OccurrenceRow]) -> list[int]:
+    """How late the occurrences among `rows` started that did, in milliseconds."""
+    return [max(0, row.started_at - row.actual_at) for row in rows if row.started_at is not None]
+
+
+def _read(transaction: Transaction, app: "App") -> tuple[StatusView, Instant | None]:
+    return status_of(transaction, None, app.environment.job_builder.now()), transaction.next_wake()
+
+
+def _of_queues(status: StatusView) -> Iterator[Sample]:
+    counts: Counter[tuple[str, str, str, str]] = Counter()
+    ages: dict[tuple[str, str, str], float] = {}
+    for queue in status.queues:
+        place = queue.app or "", queue.function, queue.pool
+        states = {
+            "due": queue.due - queue.blocked, "blocked": queue.blocked, "later": queue.later, "running": queue.running
+        }  # fmt: skip
+        for state, count in states.items():
+            counts[*place, state] += count
+        age = 0.0 if queue.oldest is None else (status.at - queue.oldest).total_seconds()
+        ages[place] = max(age, ages.get(place, 0.0))
+    for labels, count in sorted(counts.items()):
+        yield Sample(JOBS, count, labels)
+    for place, age in sorted(ages.items()):
+        yield Sample(OLDEST, age, place)
+    yield Sample(JOBS_COMPLETE, int(status.complete))

@@ -1,0 +1,125 @@
+"""OpenTelemetry: traces and metrics of an app. From the extra `otel`.
+
+    from evertick.integrations.otel import instrument
+
+    app = App("shop")
+    instrument(app)
+
+Which spans there are stands in `evertick/engine/runtime/spans.py` and in the guide. Only the API of OpenTelemetry is
+used: providers and exporters are those that the program has configured, and without any nothing is recorded.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+try:
+    from opentelemetry.context import Context
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.trace import (
+        Link,
+        SpanKind,
+        Status,
+        StatusCode,
+        TracerProvider,
+        get_current_span,
+        get_tracer,
+    )
+    from opentelemetry.trace import Span as OtelSpan
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+except ModuleNotFoundError as error:
+    if (error.name or "").partition(".")[0] != "opentelemetry":
+        raise
+    raise ModuleNotFoundError("traces need OpenTelemetry: pip install 'evertick[otel]'", name=error.name) from None
+
+from evertick._version import __version__
+from evertick.engine.runtime.tracing import NewSpan
+
+if TYPE_CHECKING:
+    from evertick.app.app import App
+
+__all__ = ["instrument"]
+
+SCOPE: Final = "evertick"
+_PROPAGATOR: Final = TraceContextTextMapPropagator()
+_KINDS: Final = {kind.name.lower(): kind for kind in SpanKind}
+
+
+def instrument(
+    app: "App",
+    *,
+    tracer_provider: TracerProvider | None = None,
+    meter_provider: MeterProvider | None = None,
+    database: bool = True,
+) -> None:
+    """Make traces and metrics of what the app does, by means of these providers, or of the global ones.
+
+    Call it once, before the app is used, where the app is made: then `evertick worker`, `evertick serve` and the
+    program's own processes are traced. From then on jobs carry the trace context in which they were scheduled.
+
+    `database=False` leaves out the metrics that are read from the database, which every process would report the same.
+
+    Raises Misuse if the app is instrumented already, or its database is open.
+    """
+    from evertick.integrations.otel_metrics import observe
+
+    app.trace(_OpenTelemetry(tracer_provider))
+    observe(app, meter_provider, database=database)
+
+
+class _OpenTelemetry:
+    """A `Tracing` by means of OpenTelemetry."""
+
+    def __init__(self, provider: TracerProvider | None) -> None:
+        self._tracer = get_tracer(SCOPE, __version__, tracer_provider=provider)
+
+    def carried(self) -> str | None:
+        """See `Tracing.carried`."""
+        carrier: dict[str, str] = {}
+        _PROPAGATOR.inject(carrier)
+        return " ".join(carrier[name] for name in ("traceparent", "tracestate") if carrier.get(name)) or None
+
+    @contextmanager
+    def span(self, new: NewSpan) -> Iterator["_Span"]:
+        """See `Tracing.span`."""
+        context = None if new.parent is None else _context_of(new.parent)
+        links = [Link(get_current_span(_context_of(text)).get_span_context()) for text in new.links]
+        with self._tracer.start_as_current_span(
+            new.name, context=context, kind=_KINDS[new.kind.value], attributes=_kept(new.attributes), links=links
+        ) as span:
+            yield _Span(span)
+
+
+class _Span:
+    """A `Span` by means of OpenTelemetry."""
+
+    def __init__(self, span: OtelSpan) -> None:
+        self._span = span
+
+    def rename(self, name: str) -> None:
+        """See `Span.rename`."""
+        self._span.update_name(name)
+
+    def note(self, name: str, value: str | int) -> None:
+        """See `Span.note`."""
+        self._span.set_attribute(name, value)
+
+    def fail(self, error_type: str, message: str = "", traceback: str = "") -> None:
+        """See `Span.fail`."""
+        self._span.set_attribute("error.type", error_type)
+        self._span.set_status(Status(StatusCode.ERROR, message or None))
+        if message or traceback:
+            self._span.add_event(
+                "exception",
+                {"exception.type": error_type, "exception.message": message, "exception.stacktrace": traceback},
+            )
+
+
+def _context_of(text: str) -> Context:
+    """The context that a text carries; an empty one if it carries none."""
+    traceparent, _, tracestate = text.partition(" ")
+    return _PROPAGATOR.extract({"traceparent": traceparent, "tracestate": tracestate}, Context())
+
+
+def _kept(attributes: Mapping[str, str | int]) -> dict[str, str | int]:
+    return {name: value for name, value in attributes.items() if value != ""}
