@@ -39,6 +39,7 @@ PUBLIC_MODULES = (
     "evertick.integrations.asgi",
     "evertick.integrations.django",
     "evertick.integrations.logs",
+    "evertick.integrations.otel",
     "evertick.recurrence",
     "evertick.testing",
 )
@@ -63,6 +64,7 @@ NAVIGATION = {
         "guide/testing",
         "guide/integrations",
         "guide/deploying",
+        "guide/monitoring",
         "guide/troubleshooting",
     ],
     "Coming from": [

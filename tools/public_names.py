@@ -23,6 +23,7 @@ MODULES: Final = (
     "evertick.integrations.asgi",
     "evertick.integrations.django",
     "evertick.integrations.logs",
+    "evertick.integrations.otel",
     "evertick.testing",
 )
 HEAD: Final = """\
