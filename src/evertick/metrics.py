@@ -19,8 +19,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from evertick.app import measures
-from evertick.app.measures import BUCKETS_S, GAUGES, HISTOGRAMS, Measure
+from evertick.app.measuring import measures
+from evertick.app.measuring.measures import BUCKETS_S, GAUGES, HISTOGRAMS, Measure
 from evertick.base.records.schedules import OccurrenceRow
 from evertick.engine.runtime.metrics import JobEnded
 

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from evertick import ActionCtx, App, MutationCtx, Retry
-from evertick.app.measures import BUCKETS_S
+from evertick.app.measuring.measures import BUCKETS_S
 from evertick.base.errors import DatabaseUnavailable
 from evertick.metrics import Metrics
 from evertick.testing import World, hours

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 import yaml
 
-from evertick.app import measures
-from evertick.app.measures import COUNTERS, GAUGES, HISTOGRAMS
+from evertick.app.measuring import measures
+from evertick.app.measuring.measures import COUNTERS, GAUGES, HISTOGRAMS
 from evertick.base.records.jobs import FunctionKind
 from evertick.metrics import Metrics
 from evertick.rules.schedules.fates import Fate
 from tests.app.conftest import OpenApp
 
-SOURCES = Path(measures.__file__).parents[1]
+SOURCES = Path(measures.__file__).parents[2]
 MONITORING = files("evertick") / "monitoring"
 LABELS = {
     **{each.prometheus_name + "_total": set(each.labels) for each in COUNTERS},

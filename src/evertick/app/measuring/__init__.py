@@ -1,0 +1,1 @@
+"""Measuring: what is measured of an app, whoever reads it."""
