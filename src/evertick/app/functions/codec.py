@@ -26,6 +26,7 @@ class _Adapter(Protocol):
 
     core_schema: Any
 
+    def json_schema(self, *, schema_generator: Any) -> dict[str, Any]: ...
     def validate_python(self, value: Any, /) -> Any: ...
     def validate_json(self, text: str, /) -> Any: ...
 
@@ -33,9 +34,10 @@ class _Adapter(Protocol):
 class Codec:
     """Reads and writes values of one type."""
 
-    __slots__ = ("_writer", "check", "read")
+    __slots__ = ("_writer", "adapter", "check", "read")
 
     def __init__(self, adapter: _Adapter) -> None:
+        self.adapter = adapter
         self.check = adapter.validate_python
         """A value as the type has it. Raises pydantic's ValidationError."""
         self.read = adapter.validate_json

@@ -228,6 +228,13 @@ class Function(Generic[P, R]):
         return ServedFunction(self.name, self.kind, self.pool, signature[:SIGNATURE_CHARS_MAX], self.retry)
 
     @cached_property
+    def argument_schema(self) -> dict[str, Any]:
+        """The JSON schema of a call's arguments; see `schema_of`."""
+        from evertick.app.functions.schema import schema_of
+
+        return schema_of(self._codec.adapter, self._parameters)
+
+    @cached_property
     def _plain(self) -> bool:
         ordinary = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
         return all(parameter.kind in ordinary for parameter in self._parameters)

@@ -20,19 +20,17 @@ import click
 from evertick.base.errors import InvalidSpec
 from evertick.base.escaping import reason
 from evertick.cli.core.flags import flag, flags
-from evertick.recurrence.parse.duration import parse_duration
-from evertick.recurrence.parse.moments import format_instant, parse_moment
-from evertick.recurrence.spec.civil import DAY
+from evertick.recurrence.parse.moments import format_instant
+from evertick.recurrence.parse.when import typed_moment
 from evertick.recurrence.spec.spec import Dialect, Spec
 from evertick.recurrence.spec.text import shown
 from evertick.recurrence.wire.reading import spec_from_wire
 from evertick.recurrence.wire.writing import spec_to_wire
 from evertick.recurrence.zones.names import zone_named
-from evertick.recurrence.zones.zones import Zone, instant_of, local_of, moment_instant
+from evertick.recurrence.zones.zones import Zone
 
 SPEC_FILE_MAX = 4 * 1024 * 1024
 SOURCES = ("crons", "intervals", "calendars", "rrules", "times")
-DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,24 +160,11 @@ spec_options: Final = flags(SpecFlags, "spec_flags")
 
 
 def parse_when(text: str, zone: Zone, what: str, now: int | None = None) -> int:
-    """A moment on the command line, as an instant: RFC 3339, a local time or date in `zone`, `now`, `now-2h`,
-    `yesterday`, `today` or `tomorrow` (their midnights).
+    """A moment on the command line, in seconds since the epoch; see `typed_moment`.
 
     `now` is the present in seconds, the machine's unless given. Raises InvalidSpec.
     """
-    if now is None:
-        now = int(time.time())
-    if text in DAYS:
-        today = local_of(zone, now) // DAY
-        return instant_of(zone, (today + DAYS[text]) * DAY)
-    if text.startswith("now"):
-        rest = text[3:]
-        if not rest:
-            return now
-        if rest[0] in "+-" and len(rest) > 1:
-            length = parse_duration(rest[1:])
-            return now + length if rest[0] == "+" else now - length
-    return moment_instant(zone, parse_moment(text, what))
+    return typed_moment(text, what, zone, int(time.time()) if now is None else now)
 
 
 def parse_json(text: str) -> Any:

@@ -1,0 +1,44 @@
+"""The arguments of a function as a JSON schema: what a form for them is made from."""
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+if TYPE_CHECKING:
+    from pydantic.json_schema import JsonSchemaValue, JsonSchemaWarningKind
+
+
+class _Lenient(GenerateJsonSchema):
+    """Says nothing about a type that JSON schema has no words for, instead of failing."""
+
+    ignored_warning_kinds: "set[JsonSchemaWarningKind]" = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
+
+    def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> "JsonSchemaValue":
+        return {}
+
+
+def schema_of(adapter: Any, parameters: list[inspect.Parameter]) -> dict[str, Any]:
+    """The JSON schema of a call's arguments: an object with a property for each parameter, in their order.
+
+    A parameter's `default` is there if it can be written as JSON. What JSON schema cannot tell of a type is left out.
+    """
+    try:
+        found: dict[str, Any] = adapter.json_schema(schema_generator=_Lenient)
+    except Exception:  # a type's own code describes it
+        found = {"type": "object", "properties": {}, "required": []}
+    properties = found.get("properties", {})
+    shown: dict[str, Any] = {}
+    for parameter in parameters:
+        shown[parameter.name] = dict(properties.get(parameter.name, {}))
+        if parameter.default is not parameter.empty:
+            try:
+                shown[parameter.name]["default"] = to_jsonable_python(parameter.default)
+            except (PydanticSerializationError, ValueError):
+                continue
+    required = [each.name for each in parameters if each.default is each.empty and each.kind not in _OPEN]
+    return found | {"properties": shown, "required": required}
+
+
+_OPEN = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

@@ -1,0 +1,40 @@
+"""Moments and durations as people type them into a form."""
+
+from datetime import datetime, timedelta
+
+from evertick.base.errors import InvalidSpec
+from evertick.base.instants import SECOND_MS, Instant, to_datetime
+from evertick.dashboard.page import Form, Page
+from evertick.recurrence.parse.duration import parse_milliseconds
+from evertick.recurrence.parse.when import typed_moment
+
+
+def moment_in(form: Form, name: str, page: Page) -> datetime | None:
+    """The moment that was typed into a field, in the page's zone unless it has an offset; None for nothing, or for
+    what is no moment, which the field says then.
+    """
+    text = form[name]
+    if not text:
+        return None
+    try:
+        return moment_of(text, page)
+    except (InvalidSpec, OverflowError) as error:
+        form.fail(name, str(error))
+        return None
+
+
+def moment_of(text: str, page: Page) -> datetime:
+    """The moment that a text names. Raises InvalidSpec, OverflowError."""
+    return to_datetime(Instant(typed_moment(text, "the time", page.zone, page.now // SECOND_MS) * SECOND_MS))
+
+
+def duration_in(form: Form, name: str) -> timedelta | None:
+    """The duration that was typed into a field, such as `1h30m` or 90 (seconds); None as in `moment_in`."""
+    text = form[name]
+    if not text:
+        return None
+    try:
+        return timedelta(milliseconds=parse_milliseconds(f"{text}s" if text.isdecimal() else text))
+    except (InvalidSpec, OverflowError) as error:
+        form.fail(name, str(error))
+        return None

@@ -1,0 +1,183 @@
+"""Forms made from the signature of a function: a field for each parameter, and the arguments that were typed.
+
+    signature = signature_of(function)
+    form = await page.form()
+    if signature.switch(form):           # "as JSON", "as fields": shown again, with what was typed
+        return page.render(...)
+    args = signature.read(form, page)    # None if something is wrong, which then stands beside its field
+
+    {% from "_signature.html" import arguments with context %}{{ arguments(form, signature) }}
+
+`signature.form(args)` is a form that has these arguments already. Whether arguments fit is decided by the function's
+own model alone (`Function.encode_args`). A field that is left empty is not given: a default applies, or the model says
+that it is missing. What fields cannot say (an empty text, `null` in place of a default) is said in the other mode, in
+which all arguments are one JSON object.
+"""
+
+import contextlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic_core import ValidationError
+
+from evertick.app.functions.function import Function
+from evertick.base.errors import InvalidArguments, InvalidSpec
+from evertick.dashboard.forms.moments import moment_of
+from evertick.dashboard.forms.parameters import WORDS, Field, fields_of, groups, leaves
+from evertick.dashboard.page import Form, Page
+from evertick.recurrence.parse.duration import parse_milliseconds
+from evertick.server.bodies import strict_json
+from evertick.server.problems import Problem
+
+JSON_FIELD: Final = "args"
+MODE_FIELD: Final = "args_as"
+SWITCH_FIELD: Final = "args_switch"
+_ABSENT: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The parameters of a function as fields of a form."""
+
+    function: Function[..., Any]
+    fields: tuple[Field, ...]
+
+    words = WORDS
+
+    def is_json(self, form: Form) -> bool:
+        """Whether the arguments are typed as one JSON object."""
+        return form[MODE_FIELD] == "json" or (not self.fields and bool(self.function.parameter_names))
+
+    def form(self, args: Mapping[str, Any] | None = None) -> Form:
+        """A form that has these arguments."""
+        return Form(self.fill(args or {}))
+
+    def fill(self, args: Mapping[str, Any], *, as_json: bool = False) -> list[tuple[str, str]]:
+        """Arguments as fields: as one JSON object where fields cannot say them."""
+        found = [(field, _at(args, field.path)) for field in leaves(self.fields)]
+        pairs = [(field.id, field.text_of(value)) for field, value in found if value is not _ABSENT]
+        rebuilt: dict[str, Any] = {}
+        for field, value in found:
+            if value is not _ABSENT:
+                _put(rebuilt, field.path, value)
+        is_said = rebuilt == dict(args) and all(value not in (None, "") for _, value in found)
+        if as_json or not is_said:
+            text = json.dumps(dict(args), ensure_ascii=False, indent=2)
+            return [(MODE_FIELD, "json"), (JSON_FIELD, text)]
+        return [(MODE_FIELD, "fields"), *pairs]
+
+    def switch(self, form: Form) -> bool:
+        """Whether the other way of typing was asked for. The form has what was typed in that way then, if it can."""
+        wanted = form[SWITCH_FIELD]
+        if not wanted:
+            return False
+        given = _json_object(form) if self.is_json(form) else self._typed(form, None)
+        if not form.errors:
+            others = [(name, text) for name, text in form.pairs if name[:2] != "a." and name not in _OWN]
+            form.pairs[:] = others + self.fill(given, as_json=wanted == "json")
+            if wanted != "json" and self.is_json(form):
+                form.fail(JSON_FIELD, "These arguments cannot be typed as fields, so they stay as JSON.")
+        return True
+
+    def read(self, form: Form, page: Page) -> dict[str, Any] | None:
+        """The arguments that were typed; None if something is wrong, which then stands beside its field."""
+        errors = len(form.errors)
+        given = _json_object(form) if self.is_json(form) else self._typed(form, page)
+        if len(form.errors) > errors:
+            return None
+        try:
+            self.function.encode_args((), given)
+        except InvalidArguments as error:
+            self._complain(form, error)
+            return None
+        return given
+
+    def _typed(self, form: Form, page: Page | None) -> dict[str, Any]:
+        given: dict[str, Any] = {}
+        for field in leaves(self.fields):
+            text = next(iter(form.all(field.id)), "").replace("\r\n", "\n")
+            if text.strip():
+                _put(given, field.path, _value(form, field, text, page))
+            elif field.required and field.nullable and field.kind != "text":
+                _put(given, field.path, None)
+        for group in groups(self.fields):
+            if group.required and _at(given, group.path) is _ABSENT:
+                _put(given, group.path, {})
+        return given
+
+    def _complain(self, form: Form, error: InvalidArguments) -> None:
+        """Put what the model says beside the fields that it is about."""
+        cause = error.__cause__
+        if not isinstance(cause, ValidationError):
+            form.fail(JSON_FIELD, str(error))
+            return
+        fields = () if self.is_json(form) else tuple(leaves(self.fields))
+        complaints: dict[str, list[str]] = {}
+        for item in cause.errors(include_url=False)[:20]:
+            steps = tuple(map(str, item["loc"]))
+            field = next((each for each in fields if steps[: len(each.path)] == each.path), None)
+            name, rest = (JSON_FIELD, steps) if field is None else (field.id, steps[len(field.path) :])
+            words = f"{'.'.join(rest)}: {item['msg']}" if rest else item["msg"]
+            complaints.setdefault(name, []).append(words)
+        for name, words_of in complaints.items():
+            form.fail(name, "; ".join(words_of))
+
+
+_OWN: Final = (MODE_FIELD, JSON_FIELD, SWITCH_FIELD)
+
+
+def signature_of(function: Function[..., Any]) -> Signature:
+    """The form of a function."""
+    return Signature(function, fields_of(function.argument_schema))
+
+
+def _json_object(form: Form) -> dict[str, Any]:
+    text = next(iter(form.all(JSON_FIELD)), "")
+    try:
+        value = strict_json(text.encode()) if text.strip() else {}
+    except Problem as problem:
+        form.fail(JSON_FIELD, str(problem.detail).replace("the body", "this"))
+        return {}
+    if not isinstance(value, dict):
+        form.fail(JSON_FIELD, 'This is not a JSON object, such as {"name": "value"}.')
+        return {}
+    return value
+
+
+def _value(form: Form, field: Field, text: str, page: Page | None) -> Any:
+    """What was typed into a field, as the model can judge it: a text that is no number stays the text."""
+    if field.kind in ("text", "secret"):
+        return text
+    word = text.strip()
+    if field.kind == "datetime" and page is not None:
+        with contextlib.suppress(InvalidSpec, OverflowError):
+            return moment_of(word, page).isoformat()
+    if field.kind == "duration":
+        with contextlib.suppress(InvalidSpec, OverflowError):
+            return parse_milliseconds(word) / 1000
+    if field.kind in ("date", "time", "datetime", "duration"):
+        return word
+    try:
+        value = strict_json(word.encode())
+    except Problem as problem:
+        if field.kind == "json":
+            form.fail(field.id, str(problem.detail).replace("the body", "this"))
+        return word
+    # 1.10 as a float would be 1.1: the model says whether it is a Decimal.
+    return word if isinstance(value, float) and repr(value) != word else value
+
+
+def _at(args: Any, path: tuple[str, ...]) -> Any:
+    for step in path:
+        if not isinstance(args, dict) or step not in args:
+            return _ABSENT
+        args = args[step]
+    return args
+
+
+def _put(args: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
+    for step in path[:-1]:
+        args = args.setdefault(step, {})
+    args[path[-1]] = value

@@ -1,0 +1,30 @@
+"""Moments as people type them, in a command or a form: RFC 3339, a local time or date, `now`, `now-2h`, `yesterday`,
+`today` or `tomorrow` (their midnights).
+"""
+
+from typing import Final
+
+from evertick.recurrence.parse.duration import parse_duration
+from evertick.recurrence.parse.moments import parse_moment
+from evertick.recurrence.spec.civil import DAY
+from evertick.recurrence.zones.zones import Zone, instant_of, local_of, moment_instant
+
+DAYS: Final = {"yesterday": -1, "today": 0, "tomorrow": 1}
+
+
+def typed_moment(text: str, what: str, zone: Zone, now: int) -> int:
+    """The moment that `text` names, in seconds since the epoch, as `now` is. Local times and days are of `zone`.
+
+    Raises InvalidSpec, which calls the text `what`.
+    """
+    if text in DAYS:
+        today = local_of(zone, now) // DAY
+        return instant_of(zone, (today + DAYS[text]) * DAY)
+    if text.startswith("now"):
+        rest = text[3:]
+        if not rest:
+            return now
+        if rest[0] in "+-" and len(rest) > 1:
+            length = parse_duration(rest[1:])
+            return now + length if rest[0] == "+" else now - length
+    return moment_instant(zone, parse_moment(text, what))
