@@ -29,7 +29,8 @@ WORDS: Final = {
     "datetime": "moment",
     "duration": "duration, such as 90 s, 1h30m or PT1H",
     "value": "JSON, or else text",
-    "json": "JSON",
+    "list": "a list, as JSON",
+    "json": "an object, as JSON",
 }
 LIMITS: Final = {
     "minimum": "at least {}",
@@ -71,9 +72,8 @@ class Field:
 
     def text_of(self, value: Any) -> str:
         """A value of an argument as it would be typed."""
-        if self.kind in ("text", "secret", "date", "time", "datetime", "duration") and isinstance(value, str):
-            return value
-        if self.kind == "value" and isinstance(value, str) and not _reads_as_json(value):
+        is_json = self.kind in ("choice", "bool", "json", "list")
+        if isinstance(value, str) and not is_json and not (self.kind == "value" and _reads_as_json(value)):
             return value
         return json.dumps(value, ensure_ascii=False, indent=2 if isinstance(value, dict | list) else None)
 
@@ -156,9 +156,11 @@ def _kind(schema: Mapping[str, Any]) -> str:
     if which == "object":
         return "group" if schema.get("properties") and not schema.get("additionalProperties") else "json"
     if which == "array":
-        return "json"
+        return "list"
     if which == "string":
         return FORMATS.get(schema.get("format", ""), "text")
+    if {each.get("type") for each in schema.get("anyOf", ())} == {"number", "string"}:
+        return "number"  # Decimal: the model reads both
     return TYPES.get(which or "", "value")
 
 

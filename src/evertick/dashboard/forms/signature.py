@@ -15,7 +15,6 @@ which all arguments are one JSON object.
 """
 
 import contextlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -24,6 +23,7 @@ from pydantic_core import ValidationError
 
 from evertick.app.functions.function import Function
 from evertick.base.errors import InvalidArguments, InvalidSpec
+from evertick.base.escaping import json_text
 from evertick.dashboard.forms.moments import moment_of
 from evertick.dashboard.forms.parameters import WORDS, Field, fields_of, groups, leaves
 from evertick.dashboard.page import Form, Page
@@ -62,9 +62,9 @@ class Signature:
         for field, value in found:
             if value is not _ABSENT:
                 _put(rebuilt, field.path, value)
-        is_said = rebuilt == dict(args) and all(value not in (None, "") for _, value in found)
+        is_said = rebuilt == dict(args) and all(_is_typable(value) for _, value in found)
         if as_json or not is_said:
-            text = json.dumps(dict(args), ensure_ascii=False, indent=2)
+            text = json_text(dict(args), indent=2)
             return [(MODE_FIELD, "json"), (JSON_FIELD, text)]
         return [(MODE_FIELD, "fields"), *pairs]
 
@@ -85,14 +85,13 @@ class Signature:
         """The arguments that were typed; None if something is wrong, which then stands beside its field."""
         errors = len(form.errors)
         given = _json_object(form) if self.is_json(form) else self._typed(form, page)
-        if len(form.errors) > errors:
+        if self.is_json(form) and len(form.errors) > errors:
             return None
         try:
             self.function.encode_args((), given)
         except InvalidArguments as error:
             self._complain(form, error)
-            return None
-        return given
+        return None if len(form.errors) > errors else given
 
     def _typed(self, form: Form, page: Page | None) -> dict[str, Any]:
         given: dict[str, Any] = {}
@@ -162,11 +161,18 @@ def _value(form: Form, field: Field, text: str, page: Page | None) -> Any:
     try:
         value = strict_json(word.encode())
     except Problem as problem:
-        if field.kind == "json":
+        if field.kind in ("json", "list"):
             form.fail(field.id, str(problem.detail).replace("the body", "this"))
         return word
     # 1.10 as a float would be 1.1: the model says whether it is a Decimal.
     return word if isinstance(value, float) and repr(value) != word else value
+
+
+def _is_typable(value: Any) -> bool:
+    """Whether a field can say a value: not nothing, and no text that a browser would change on its way."""
+    if isinstance(value, str):
+        return bool(value.strip()) and (value.isprintable() or all(map(str.isprintable, value.split("\n"))))
+    return value is not None
 
 
 def _at(args: Any, path: tuple[str, ...]) -> Any:

@@ -10,11 +10,12 @@ from typing import Any, Final
 from urllib.parse import quote
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from evertick.base.escaping import finite, printable
 from evertick.dashboard.assets import asset
 from evertick.dashboard.markup.commands import command, command_line
+from evertick.dashboard.markup.functions import kind_words
 from evertick.dashboard.markup.states import REASONS, glyph, outcome_of, state
 from evertick.dashboard.markup.strips import strip
 from evertick.dashboard.markup.times import lasted, seconds
@@ -41,7 +42,7 @@ def environment() -> jinja2.Environment:
         asset=asset, st=state, g=glyph, strip=strip, cli=command_line, command=command, outcome_of=outcome_of,
         reasons=REASONS, lasted=lasted, seconds=seconds, json_lines=json_lines, json_line=json_line,
     )  # fmt: skip
-    made.filters.update(part=part, many=many)
+    made.filters.update(part=part, many=many, typed=typed, kind=kind_words, unquoted=unquoted)
     return made
 
 
@@ -52,6 +53,17 @@ def visible(value: Any) -> Any:
     if len(value) > SHOWN_CHARS_MAX:
         value = f"{value[:SHOWN_CHARS_MAX]}… ({len(value):,} characters)"
     return value if value.isprintable() else "\n".join(map(printable, value.split("\n")))
+
+
+def typed(value: str) -> Markup:
+    """The content of a field: exactly what was typed, as it is sent back."""
+    return escape(value)
+
+
+def unquoted(text: str) -> str:
+    """JSON for a list of choices: a text without its quotation marks."""
+    value = json.loads(text) if text[:1] == '"' else text
+    return value if isinstance(value, str) and value.strip() else text
 
 
 def part(name: str) -> str:

@@ -1,0 +1,166 @@
+"""Running a function by hand: now, or as a job later."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final
+
+from fastapi import Query
+from starlette.responses import Response
+
+from evertick.app.functions.function import Function, Workflow
+from evertick.app.functions.function import Query as QueryFunction
+from evertick.base.errors import EvertickError, Misuse
+from evertick.base.records.access import Scope
+from evertick.dashboard.forms.moments import duration_in, moment_in
+from evertick.dashboard.forms.signature import Signature, signature_of
+from evertick.dashboard.page import Form, Page, Shown, page_routes
+from evertick.server.bodies import Named
+from evertick.server.problems import Problem
+from evertick.server.routes import functions as api
+from evertick.server.routes import jobs as jobs_api
+
+routes = page_routes()
+
+WHEN: Final = ("now", "after", "at")
+
+
+@dataclass(slots=True)
+class Called:
+    """How a call ended: with a result as JSON, an error, or as a job that was scheduled."""
+
+    took_ms: int = 0
+    result: Any = None
+    error: dict[str, Any] | None = None
+    job_id: str | None = None
+
+
+@dataclass(slots=True)
+class Calling:
+    """The page of one call."""
+
+    function: Function[..., Any]
+    form: Form
+    called: Called | None = None
+    signature: Signature = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.signature = signature_of(self.function)
+
+    @property
+    def is_query(self) -> bool:
+        """Whether it changes nothing, so that a token with the scope read may call it."""
+        return isinstance(self.function, QueryFunction)
+
+    def command(self, page: Page, args: dict[str, Any] | None) -> str:
+        """The same call as a line of `evertick`."""
+        given = None if not args else json.dumps(args, ensure_ascii=False)
+        when = self.form["when"]
+        later = {when: self.form[when] or "..."} if when in WHEN[1:] else {}
+        return page.command("run", self.function.name, **later, json=given)
+
+
+@routes.page("/run", Scope.READ)
+async def choose_function(page: Shown, function: Annotated[str, Query(max_length=500)] = "") -> Response:
+    """Choose a function to run."""
+    if function:
+        return page.done(page.url("functions", function, "run"))
+    return page.render("functions/choose.html", functions=_functions(page))
+
+
+@routes.page("/functions/{name}/run", Scope.READ)
+async def show_call(page: Shown, name: Named, args: Annotated[str, Query(max_length=20_000)] = "") -> Response:
+    """A form for the arguments of a function; `args` are some to begin with, as JSON."""
+    function = page.known.function(name)
+    form = Form()
+    if args:
+        form.pairs = [("args_as", "json"), ("args", args), ("args_switch", "fields")]
+        signature_of(function).switch(form)
+    return _shown(page, Calling(function, form))
+
+
+@routes.form("/functions/{name}/query", Scope.READ)
+async def ask(page: Shown, name: Named) -> Response:
+    """Call a query. Raises Problem for a function of another kind."""
+    function = page.known.function(name)
+    if not isinstance(function, QueryFunction):
+        raise Problem(403, "not_allowed", f"calling {name} needs a token with the scope edit")
+    return await _run(page, Calling(function, await page.form()))
+
+
+@routes.form("/functions/{name}/run", Scope.EDIT)
+async def run(page: Shown, name: Named) -> Response:
+    """Call a function, or schedule a call of it."""
+    return await _run(page, Calling(page.known.function(name), await page.form()))
+
+
+async def _run(page: Page, calling: Calling) -> Response:
+    form = calling.form
+    if isinstance(calling.function, Workflow):
+        raise Misuse(f"{calling.function.name} is a workflow: it is started, not called")
+    if calling.signature.switch(form):
+        return _shown(page, calling)
+    args = calling.signature.read(form, page)
+    when = form["when"] or "now"
+    if when not in WHEN or (when != "now" and calling.is_query):
+        form.fail("when", "Choose one of these.")
+    later = _later(page, form, when)
+    if args is None or form.errors:
+        return _shown(page, calling, status=422)
+    if later is None:
+        calling.called = await _called(page, calling, args)
+        return _shown(page, calling, args=args)
+    job = jobs_api.NewJob(function=calling.function.name, args=args, **later)
+    try:
+        reply = await jobs_api.schedule_job(page.request, page.known, job)
+    except EvertickError as error:
+        form.field_of(error, {"in the future": "at" if when == "at" else "after", "in the past": "at"})
+        return _shown(page, calling, status=422)
+    calling.called = Called(job_id=json.loads(bytes(reply.body))["id"])
+    return _shown(page, calling, args=args)
+
+
+def _later(page: Page, form: Form, when: str) -> dict[str, Any] | None:
+    """When a job is to run, as the API takes it; None for now."""
+    if when not in ("after", "at"):
+        return None
+    given = duration_in(form, "after") if when == "after" else moment_in(form, "at", page)
+    if given is None:
+        form.fail(when, "Say how long from now, such as 1h30m." if when == "after" else "Say when.")
+    return {when: given}
+
+
+async def _called(page: Page, calling: Calling, args: dict[str, Any]) -> Called:
+    clock = page.request.app.state.evertick.environment.clock
+    began = clock.now()
+    once = calling.form["once"][:100] or None
+    is_repeatable = calling.function.kind.value == "mutation"
+    try:
+        call = api.Call(args=args)
+        reply = await api.call_function(page.known, calling.function.name, call, once if is_repeatable else None)
+    except Problem as problem:
+        if problem.code != "function_failed":
+            raise
+        return Called(took_ms=clock.now() - began, error=problem.more["error"])
+    return Called(took_ms=clock.now() - began, result=json.loads(bytes(reply.body)))
+
+
+def _functions(page: Page) -> list[Function[..., Any]]:
+    """The functions that the visitor may see and that can be called, by name."""
+    shown = [each for each in page.known.app.functions if not isinstance(each, Workflow)]
+    return sorted((each for each in shown if not each.internal or page.may(Scope.ADMIN)), key=lambda each: each.name)
+
+
+def _shown(page: Page, calling: Calling, *, status: int = 200, args: dict[str, Any] | None = None) -> Response:
+    e = page.request.app.state.evertick.environment
+    if args is None and not calling.form.errors and calling.form.pairs:
+        args = calling.signature.read(Form(list(calling.form.pairs)), page)
+    return page.render(
+        "functions/run.html",
+        status=status,
+        calling=calling,
+        function=calling.function,
+        form=calling.form,
+        once=e.ids.make("call", e.clock.now()),
+        command=calling.command(page, args),
+        functions=_functions(page),
+    )

@@ -1,0 +1,35 @@
+"""The lines of `evertick` that pages offer, as the command line reads them."""
+
+import shlex
+
+import click
+from bs4 import BeautifulSoup
+
+from evertick.cli.root import root
+
+
+def soup_of(html: str) -> BeautifulSoup:
+    """A page as a tree."""
+    return BeautifulSoup(html, "html.parser")
+
+
+def commands_in(html: BeautifulSoup) -> list[str]:
+    """The lines of `evertick` on a page. Each must be one that the command line understands."""
+    lines = [line.get_text("") for line in html.select(".cli code")]
+    for line in lines:
+        _parse(line)
+    return lines
+
+
+def _parse(line: str) -> None:
+    """Let the command line read a line, without doing anything. Raises click.UsageError."""
+    first, *words = shlex.split(line)
+    assert first == "evertick"
+    command: click.Command = root
+    context = click.Context(command, info_name="evertick")
+    while isinstance(command, click.Group):
+        command.parse_args(context, words)
+        _, found, words = command.resolve_command(context, [*context._protected_args, *context.args])
+        assert found is not None
+        command, context = found, click.Context(found, info_name=found.name, parent=context)
+    command.parse_args(context, words)
