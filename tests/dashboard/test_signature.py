@@ -5,21 +5,20 @@ import json
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from types import SimpleNamespace
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import BaseModel, Field
 
 from evertick import App, MutationCtx
 from evertick.base.instants import Instant
+from evertick.dashboard.forms.form import Form
 from evertick.dashboard.forms.parameters import leaves
 from evertick.dashboard.forms.signature import Signature, signature_of
-from evertick.dashboard.page import Form, Page
+from evertick.dashboard.markup.times import Times
 from evertick.recurrence.zones.names import zone_named
 
-NOW = Instant(1_795_000_000_000)
-PAGE = cast("Page", SimpleNamespace(zone=zone_named("Europe/Berlin"), now=NOW))
+TIMES = Times(Instant(1_795_000_000_000), zone_named("Europe/Berlin"))
 
 
 class Size(enum.Enum):
@@ -59,7 +58,7 @@ def signature(app: App, handler: Any) -> Signature:
 def typed(signature: Signature, **texts: str) -> tuple[dict[str, Any] | None, dict[str, str]]:
     """What is read from these fields, and the complaints."""
     form = Form([(f"a.{name.replace('__', '.')}", text) for name, text in texts.items()])
-    return signature.read(form, PAGE), form.errors
+    return signature.read(form, TIMES), form.errors
 
 
 def test_each_type_has_its_field(app: App) -> None:
@@ -155,7 +154,7 @@ def test_json_that_is_none_or_does_not_fit_is_refused(app: App, text: str) -> No
     def order(ctx: MutationCtx, item: str) -> None: ...
 
     form = Form([("args_as", "json"), ("args", text)])
-    assert signature(app, order).read(form, PAGE) is None
+    assert signature(app, order).read(form, TIMES) is None
     assert form.errors.keys() == {"args"}
 
 
@@ -169,7 +168,7 @@ def test_arguments_of_a_job_fill_the_form_and_come_back_the_same(app: App) -> No
         "item": "a\nb", "to": {"street": "s", "city": "Paris", "floor": 3}, "at": "2026-12-24T08:00:00+00:00",
         "size": "small", "tags": ["x"], "either": "abc",
     }  # fmt: skip
-    assert made.read(made.form(args), PAGE) == args
+    assert made.read(made.form(args), TIMES) == args
 
 
 def test_a_signature_of_very_many_fields_is_typed_as_json(app: App) -> None:

@@ -6,7 +6,7 @@ from typing import Final
 from fastapi import APIRouter
 
 from evertick.dashboard.routes import clock, files, home, live, missing
-from evertick.dashboard.routes.functions import FUNCTIONS
+from evertick.dashboard.routes.functions import calling
 from evertick.dashboard.routes.schedules import listing, pausing
 
 ROUTES: Final[Sequence[APIRouter]] = (
@@ -14,7 +14,7 @@ ROUTES: Final[Sequence[APIRouter]] = (
     home.routes,
     live.routes,
     clock.routes,
-    *FUNCTIONS,
+    calling.routes,
     listing.routes,
     pausing.routes,
     missing.routes,  # the last one: every other address

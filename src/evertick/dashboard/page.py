@@ -18,7 +18,7 @@ then only its part of the template is sent (`page.in_dialog`).
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from typing import Annotated, Any, Final
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
@@ -34,6 +34,7 @@ from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.instants import Instant, to_iso
 from evertick.base.records.access import Scope
 from evertick.dashboard.faces import Face, face_of
+from evertick.dashboard.forms.form import Form
 from evertick.dashboard.markup.commands import command
 from evertick.dashboard.markup.templates import environment
 from evertick.dashboard.markup.times import Times
@@ -44,6 +45,8 @@ from evertick.recurrence.zones.names import zone_named
 from evertick.server.callers import Called, Caller, Routes, ScopedRoute
 from evertick.server.limits import SLASH
 from evertick.server.problems import Problem
+
+__all__ = ["Form", "Page", "PageRoute", "PageRoutes", "Public", "Shown", "page_routes"]
 
 _logger: Final = logging.getLogger("evertick.server")
 
@@ -153,7 +156,7 @@ class Page:
         is_path = address.startswith("/") and not address.startswith(("//", "/\\")) and address.isprintable()
         return address if is_path and address.startswith(self.prefix) else f"{self.prefix}/"
 
-    async def form(self) -> "Form":
+    async def form(self) -> Form:
         """What was typed into a form. Raises Problem."""
         body = await self.request.body()
         try:
@@ -189,41 +192,6 @@ class Page:
         if said:
             keep(response, self.request, SAID_COOKIE, quote(said[:500]), max_age=30)
         return response
-
-
-class Form:
-    """The fields of a form, and what is wrong with them."""
-
-    def __init__(self, pairs: list[tuple[str, str]] | None = None) -> None:
-        self.pairs = pairs or []
-        self.errors: dict[str, str] = {}
-        """What is wrong, by field; under `""` what is about the whole form."""
-
-    def __getitem__(self, name: str) -> str:
-        """What was typed into a field; nothing if it is not there."""
-        return next((value for key, value in self.pairs if key == name), "").strip()
-
-    def all(self, name: str) -> list[str]:
-        """Every value of a field."""
-        return [value for key, value in self.pairs if key == name]
-
-    def given(self, name: str) -> str | None:
-        """What was typed into a field; None for nothing."""
-        return self[name] or None
-
-    def fail(self, name: str, why: str) -> None:
-        """Something is wrong with a field; the first complaint stays."""
-        self.errors.setdefault(name, why)
-
-    def error(self, name: str) -> str | None:
-        """What is wrong with a field."""
-        return self.errors.get(name)
-
-    def field_of(self, error: Exception, fields: Mapping[str, str], otherwise: str = "") -> None:
-        """Put an error beside the field that its message begins with or names; `fields` maps words to fields."""
-        words = str(error)
-        name = next((field for word, field in fields.items() if word in words[:120]), otherwise)
-        self.fail(name, words)
 
 
 class PageRoute(ScopedRoute):

@@ -4,28 +4,30 @@ from datetime import datetime, timedelta
 
 from evertick.base.errors import InvalidSpec
 from evertick.base.instants import SECOND_MS, Instant, to_datetime
-from evertick.dashboard.page import Form, Page
+from evertick.dashboard.forms.form import Form
+from evertick.dashboard.markup.times import Times
 from evertick.recurrence.parse.duration import parse_milliseconds
 from evertick.recurrence.parse.when import typed_moment
 
 
-def moment_in(form: Form, name: str, page: Page) -> datetime | None:
-    """The moment that was typed into a field, in the page's zone unless it has an offset; None for nothing, or for
-    what is no moment, which the field says then.
+def moment_in(form: Form, name: str, times: Times) -> datetime | None:
+    """The moment that was typed into a field, in the zone of the page's `times` unless it has an offset.
+
+    None for nothing, or for what is no moment, which the field says then.
     """
     text = form[name]
     if not text:
         return None
     try:
-        return moment_of(text, page)
+        return moment_of(text, times)
     except (InvalidSpec, OverflowError) as error:
         form.fail(name, str(error))
         return None
 
 
-def moment_of(text: str, page: Page) -> datetime:
+def moment_of(text: str, times: Times) -> datetime:
     """The moment that a text names. Raises InvalidSpec, OverflowError."""
-    return to_datetime(Instant(typed_moment(text, "the time", page.zone, page.now // SECOND_MS) * SECOND_MS))
+    return to_datetime(Instant(typed_moment(text, "the time", times.zone, times.now // SECOND_MS) * SECOND_MS))
 
 
 def duration_in(form: Form, name: str) -> timedelta | None:

@@ -4,7 +4,7 @@
     form = await page.form()
     if signature.switch(form):           # "as JSON", "as fields": shown again, with what was typed
         return page.render(...)
-    args = signature.read(form, page)    # None if something is wrong, which then stands beside its field
+    args = signature.read(form, page.times)    # None if something is wrong, which then stands beside its field
 
     {% from "_signature.html" import arguments with context %}{{ arguments(form, signature) }}
 
@@ -24,9 +24,10 @@ from pydantic_core import ValidationError
 from evertick.app.functions.function import Function
 from evertick.base.errors import InvalidArguments, InvalidSpec
 from evertick.base.escaping import json_text
+from evertick.dashboard.forms.form import Form
 from evertick.dashboard.forms.moments import moment_of
 from evertick.dashboard.forms.parameters import WORDS, Field, fields_of, groups, leaves
-from evertick.dashboard.page import Form, Page
+from evertick.dashboard.markup.times import Times
 from evertick.recurrence.parse.duration import parse_milliseconds
 from evertick.server.bodies import strict_json
 from evertick.server.problems import Problem
@@ -81,10 +82,10 @@ class Signature:
                 form.fail(JSON_FIELD, "These arguments cannot be typed as fields, so they stay as JSON.")
         return True
 
-    def read(self, form: Form, page: Page) -> dict[str, Any] | None:
+    def read(self, form: Form, times: Times) -> dict[str, Any] | None:
         """The arguments that were typed; None if something is wrong, which then stands beside its field."""
         errors = len(form.errors)
-        given = _json_object(form) if self.is_json(form) else self._typed(form, page)
+        given = _json_object(form) if self.is_json(form) else self._typed(form, times)
         if self.is_json(form) and len(form.errors) > errors:
             return None
         try:
@@ -93,12 +94,12 @@ class Signature:
             self._complain(form, error)
         return None if len(form.errors) > errors else given
 
-    def _typed(self, form: Form, page: Page | None) -> dict[str, Any]:
+    def _typed(self, form: Form, times: Times | None) -> dict[str, Any]:
         given: dict[str, Any] = {}
         for field in leaves(self.fields):
             text = next(iter(form.all(field.id)), "").replace("\r\n", "\n")
             if text.strip():
-                _put(given, field.path, _value(form, field, text, page))
+                _put(given, field.path, _value(form, field, text, times))
             elif field.required and field.nullable and field.kind != "text":
                 _put(given, field.path, None)
         for group in groups(self.fields):
@@ -145,14 +146,14 @@ def _json_object(form: Form) -> dict[str, Any]:
     return value
 
 
-def _value(form: Form, field: Field, text: str, page: Page | None) -> Any:
+def _value(form: Form, field: Field, text: str, times: Times | None) -> Any:
     """What was typed into a field, as the model can judge it: a text that is no number stays the text."""
     if field.kind in ("text", "secret"):
         return text
     word = text.strip()
-    if field.kind == "datetime" and page is not None:
+    if field.kind == "datetime" and times is not None:
         with contextlib.suppress(InvalidSpec, OverflowError):
-            return moment_of(word, page).isoformat()
+            return moment_of(word, times).isoformat()
     if field.kind == "duration":
         with contextlib.suppress(InvalidSpec, OverflowError):
             return parse_milliseconds(word) / 1000

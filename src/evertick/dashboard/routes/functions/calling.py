@@ -99,7 +99,7 @@ async def _run(page: Page, calling: Calling) -> Response:
         raise Misuse(f"{calling.function.name} is a workflow: it is started, not called")
     if calling.signature.switch(form):
         return _shown(page, calling)
-    args = calling.signature.read(form, page)
+    args = calling.signature.read(form, page.times)
     when = form["when"] or "now"
     if when not in WHEN or (when != "now" and calling.is_query):
         form.fail("when", "Choose one of these.")
@@ -123,7 +123,7 @@ def _later(page: Page, form: Form, when: str) -> dict[str, Any] | None:
     """When a job is to run, as the API takes it; None for now."""
     if when not in ("after", "at"):
         return None
-    given = duration_in(form, "after") if when == "after" else moment_in(form, "at", page)
+    given = duration_in(form, "after") if when == "after" else moment_in(form, "at", page.times)
     if given is None:
         form.fail(when, "Say how long from now, such as 1h30m." if when == "after" else "Say when.")
     return {when: given}
@@ -153,7 +153,7 @@ def _functions(page: Page) -> list[Function[..., Any]]:
 def _shown(page: Page, calling: Calling, *, status: int = 200, args: dict[str, Any] | None = None) -> Response:
     e = page.request.app.state.evertick.environment
     if args is None and not calling.form.errors and calling.form.pairs:
-        args = calling.signature.read(Form(list(calling.form.pairs)), page)
+        args = calling.signature.read(Form(list(calling.form.pairs)), page.times)
     return page.render(
         "functions/run.html",
         status=status,
