@@ -32,7 +32,7 @@ from evertick.store.contract.store import Store
 
 LIST_BAR_MS: Final = 50
 PAGES_ON: Final = 50
-"""Pages of 1,000 rows before one that is far on."""
+"""Pages of 1,000 rows (of 100, for people) before one that is far on."""
 FUNCTIONS: Final = fill.FUNCTIONS
 APP: Final = """
 from evertick import App, MutationCtx, Step
@@ -53,6 +53,7 @@ JOBS: Final = (
 SCHEDULES: Final = (
     "status=paused", "status=completed", "status=unreadable", "kind=cron", "function=bench.f3", "function=none",
     "id_contains=77", "id_contains=09999", "id_contains=none", "next_before=2020-01-01T00:00:00Z",
+    "health=failing", "health=late", "health=missed", "time_zone=Asia/Tokyo", "time_zone=none",
 )  # fmt: skip
 LEDGER: Final = (
     "fate=started", "fate=skipped", "fate=missed", "fate=buffered", "reason=overlap", "reason=buffer_full",
@@ -65,11 +66,14 @@ RUNS: Final = (
 """Filters of lists; some of them find one row among all, or none."""
 _SCHEDULES: Final = """
 insert into schedules (tenant, id, kind, spec, target, function, state, status, note, memo, seen_until, wake_at,
-                       next_at, last_at, last_result, last_failure, version, revision, created_at, updated_at)
+                       next_at, last_at, last_result, last_failure, version, revision, created_at, updated_at,
+                       time_zone, failing, late, missed_at)
 select tenant, 'schedule-' || (100000000 + n), kind, spec, target, 'bench.f' || (n % {functions}), state,
        case when n % 10 = 3 then 'paused' when n % 1000 = 5 then 'completed' else 'active' end, note, memo, seen_until,
-       wake_at + {day}, case when n % 1000 <> 5 then {midnight} + {second} end, last_at, last_result, last_failure,
-       version, revision, created_at, updated_at
+       wake_at + {day}, case when n % 1000 <> 5 then {midnight} + {second} end, {midnight} - {day} + {second},
+       last_result, case when n % 50 = 9 then 'ValueError: no' end, version, revision, created_at, updated_at,
+       case when n % 7 = 0 then 'Asia/Tokyo' else 'UTC' end, case when n % 50 = 9 then 1 else 0 end,
+       case when n % 9 = 0 then 1 else 0 end, case when n % 1000 = 7 then {now} end
   from {series}
  cross join schedules where id = 'template'
 """
@@ -122,10 +126,12 @@ def lists() -> Iterator[tuple[str, str]]:
     yield "jobs, since an hour", f"jobs?newest_first=true&due_from={hour_ago}"
     yield "jobs, oldest first", "jobs?"
     yield "jobs, counts", "jobs/counts?"
-    for sort in ("id", "next"):
-        for each in ("", *SCHEDULES):
-            yield f"schedules by {sort}, {each}", f"schedules?sort={sort}&{each}"
-        yield f"schedules by {sort}, until tomorrow", f"schedules?sort={sort}&next_before={tomorrow}"
+    for sort in ("id", "next", "-id", "-next", "last", "-last"):
+        for each in ("", *SCHEDULES, f"next_before={tomorrow}"):
+            yield f"schedules for people by {sort}, {each}"[:100], f"schedule-details?sort={sort}&{each}"
+    for each in ("", *SCHEDULES):
+        yield f"schedules by id, {each}", f"schedules?sort=id&{each}"
+        yield f"schedule counts, {each}", f"schedule-counts?{each}"
     for order, shown in (("false", "oldest"), ("true", "newest")):
         for each in ("", *LEDGER):
             yield f"occurrences, {shown} first, {each}", f"occurrences?newest_first={order}&{each}"
@@ -164,7 +170,8 @@ class Lists:
         """The same list, many pages on; None if it has one page."""
         cursor = None
         for _ in range(PAGES_ON):
-            page = self._get(f"{path}&limit=1000" + (f"&cursor={quote(cursor)}" if cursor else ""))
+            most = 100 if path.startswith("schedule-details") else 1_000
+            page = self._get(f"{path}&limit={most}" + (f"&cursor={quote(cursor)}" if cursor else ""))
             following = page.get("cursor") if isinstance(page, dict) else None
             if following is None:
                 break
@@ -190,7 +197,7 @@ def measure(name: str, database: str, options: argparse.Namespace) -> int:
         began = time.perf_counter()
         filled(app.environment.store, options.part)
         token = app.tokens.create("bench", scope="admin").secret
-    print(f"\n{name} (written in {time.perf_counter() - began:,.0f} s){'':<20}p50       p95     far on: p50     p95")
+    print(f"\n{name} (written in {time.perf_counter() - began:,.0f} s){'':<34}p50       p95     far on: p50     p95")
     missed = 0
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "app.py").write_text(APP)
@@ -203,7 +210,7 @@ def measure(name: str, database: str, options: argparse.Namespace) -> int:
             for shown, path in lists():
                 if options.only not in shown:
                     continue
-                line, worst = f"{shown:<50}", 0.0
+                line, worst = f"{shown:<64}", 0.0
                 for each in (path, client.far_on(path)):
                     if each is not None:
                         took = client.took_ms(each, options.runs)

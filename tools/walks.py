@@ -25,10 +25,10 @@ from evertick.testing import World
 
 HOUSE = str(Path(evertick.__file__).parent) + "/"
 
-FILES_OF_A_CALL_MAX = 42
+FILES_OF_A_CALL_MAX = 43
 FILES_OF_A_CREATION_MAX = 59
 """What both passed when they were measured last. They should shrink, towards 22 and 30. Limits of tenants
-brought three each."""
+brought three each, counts of ended attempts one."""
 
 
 @dataclass

@@ -151,6 +151,20 @@ def test_schedules_are_listed_for_people_as_the_app_lists_them(served: Served) -
         assert client.schedules.counts(status="paused").matching.number == 1
 
 
+def test_how_a_tenant_does_is_told_as_the_app_tells_it(served: Served) -> None:
+    order = function(served.app, "shop.order")
+    with served.client() as client:
+        job_id = client.scheduler.run_after(0, order, "bread")
+        client.schedules.create("s", when=daily(hour=9), do=order.args("bread"))
+
+        assert client.insight.functions() == served.app.insight.functions()
+        assert client.insight.coming() == served.app.insight.coming()
+        assert client.insight.search(job_id) == served.app.insight.search(job_id)
+        assert client.insight.changes() == served.app.insight.changes()
+        assert client.insight.activity(span=60).minutes == ()
+        assert client.insight.overview().attention == served.app.insight.overview().attention
+
+
 def test_runs_are_started_signaled_and_waited_for(served: Served) -> None:
     fulfil = function(served.app, "shop.fulfil")
     with served.client() as client, served.app.running():

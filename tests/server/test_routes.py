@@ -252,3 +252,19 @@ def test_schedules_are_listed_for_people_and_counted(http: Http) -> None:
     assert (counts["matching"], counts["paused"]) == ({"number": 1, "more": False}, {"number": 1, "more": False})
     assert http.problem(422, "GET", f"{HOME}/schedules?health=bad")
     assert http.problem(422, "GET", f"{HOME}/schedule-details?limit=101")
+
+
+def test_how_a_tenant_does(http: Http) -> None:
+    http.ok("POST", f"{HOME}/schedules", json=NINE)
+    made = http.ok("POST", f"{HOME}/jobs", json={**ORDER, "after": 0})["id"]
+
+    overview = http.ok("GET", f"{HOME}/overview")
+    assert [(each["name"], each["why"]) for each in overview["attention"]] == [("shop.order", "no worker is alive")]
+    assert (overview["queued"][0]["jobs"], overview["alive"]) == ({"number": 1, "more": False}, 0)
+    assert http.ok("GET", f"{HOME}/activity?span=1h")["minutes"] == []
+    assert sum(http.ok("GET", f"{HOME}/coming?span=24h")["starts"]) == 1
+    assert [each["action"] for each in http.ok("GET", f"{HOME}/changes")] == ["schedule.created"]
+    stats = http.ok("GET", f"{HOME}/function-stats")["functions"]
+    assert [(each["name"], each["pending"]) for each in stats] == [("shop.order", 1)]
+    assert [each["kind"] for each in http.ok("GET", f"{HOME}/search?text={made}")] == ["job"]
+    assert http.problem(422, "GET", f"{HOME}/activity?span=3d")["code"] == "limit_exceeded"

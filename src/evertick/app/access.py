@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from evertick.app.access_control.tokens import AsyncTokens
     from evertick.app.environment import Environment
     from evertick.app.execution.runner import Execution
+    from evertick.app.insight.api import AsyncInsight, Insight
     from evertick.app.jobs.api import AsyncJobs, Jobs
     from evertick.app.limits.pools import AsyncPools
     from evertick.app.limits.tenants import AsyncTenants
@@ -111,6 +112,14 @@ class Access(ABC):
         return Jobs(job_operations(e, self.tenant_id), e.store.view, self._execution.transact)
 
     @property
+    def insight(self) -> "Insight":
+        """Tells how jobs and schedules do: what is late, failed, missed and queued, and what needs attention."""
+        from evertick.app.insight.api import Insight, insight_operations
+
+        e = self.environment
+        return Insight(insight_operations(e, self.tenant_id), e.store.view, self._execution.transact)
+
+    @property
     def workflows(self) -> "AwaitableWorkflows":
         """Starts, reads, signals and ends runs of workflows from outside. Each call is a transaction of its own."""
         from evertick.app.workflows.api import blocking_workflows, workflow_operations
@@ -175,6 +184,14 @@ class AsyncAccess:
 
         access, e = self._access, self._access.environment
         return AsyncJobs(job_operations(e, access.tenant_id), e.executors.view, access._execution.transact_async)
+
+    @property
+    def insight(self) -> "AsyncInsight":
+        """Like `App.insight`, and every call is awaited."""
+        from evertick.app.insight.api import AsyncInsight, insight_operations
+
+        access, e = self._access, self._access.environment
+        return AsyncInsight(insight_operations(e, access.tenant_id), e.executors.view, access._execution.transact_async)
 
     @property
     def workflows(self) -> "AsyncWorkflows":

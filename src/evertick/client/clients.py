@@ -24,10 +24,12 @@ from evertick.client.fleet import (
     status_call,
     workers_call,
 )
+from evertick.client.insight import InsightRequests
 from evertick.client.jobs import JobRequests, ScheduleJobs
 from evertick.client.schedules import ScheduleRequests
 from evertick.client.surfaces import (
     AsyncAuditLog,
+    AsyncInsight,
     AsyncJobs,
     AsyncPools,
     AsyncScheduler,
@@ -36,6 +38,7 @@ from evertick.client.surfaces import (
     AsyncTokens,
     AsyncWorkflows,
     AuditLog,
+    Insight,
     Jobs,
     Pools,
     Scheduler,
@@ -182,6 +185,11 @@ class Client(_Client):
         return Scheduler(ScheduleJobs(self._home), self._send, self._send)
 
     @property
+    def insight(self) -> Insight:
+        """How jobs and schedules do; as `app.insight`."""
+        return Insight(InsightRequests(self._home), self._send, self._send)
+
+    @property
     def schedules(self) -> Schedules:
         """Schedules; as `app.schedules`."""
         return Schedules(ScheduleRequests(self._home), self._send, self._send)
@@ -276,6 +284,11 @@ class AsyncClient(_Client):
     def scheduler(self) -> AsyncScheduler:
         """As `Client.scheduler`."""
         return AsyncScheduler(ScheduleJobs(self._home), self._send, self._send)
+
+    @property
+    def insight(self) -> AsyncInsight:
+        """As `Client.insight`."""
+        return AsyncInsight(InsightRequests(self._home), self._send, self._send)
 
     @property
     def schedules(self) -> AsyncSchedules:

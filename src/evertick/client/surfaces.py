@@ -22,6 +22,7 @@ from evertick.client.fleet import (
     TokenOperations,
     TokenRequests,
 )
+from evertick.client.insight import InsightOperations, InsightRequests
 from evertick.client.jobs import JobOperations, JobRequests, ScheduleJobs
 from evertick.client.schedules import ScheduleOperations, ScheduleRequests
 from evertick.client.workflows import WorkflowOperations, WorkflowRequests
@@ -38,6 +39,14 @@ class Jobs(Blocking[JobRequests], JobOperations):
 
 class AsyncJobs(Awaited[JobRequests], JobOperations):
     """`client.jobs`, awaited."""
+
+
+class Insight(Blocking[InsightRequests], InsightOperations):
+    """`client.insight`."""
+
+
+class AsyncInsight(Awaited[InsightRequests], InsightOperations):
+    """`client.insight`, awaited."""
 
 
 class Schedules(Blocking[ScheduleRequests], ScheduleOperations):

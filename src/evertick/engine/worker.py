@@ -15,6 +15,7 @@ from evertick.engine.jobs.action_logs import ActionLogs
 from evertick.engine.jobs.actions import ActionLoop
 from evertick.engine.jobs.cancellation import CancellationLoop
 from evertick.engine.jobs.mutations.loop import MutationLoop, WorkflowLoop
+from evertick.engine.maintenance.activity import ActivityWriter
 from evertick.engine.maintenance.blocked import BlockedJobs
 from evertick.engine.maintenance.clock_sync import ClockSync
 from evertick.engine.maintenance.count_sums import CountSums
@@ -53,7 +54,7 @@ class Worker:
         ]
         action_logs = ActionLogs(deps, running=self.actions.running_logs)
         self.actions.on_line = action_logs.tell
-        self._maintenance: list[Loop] = [action_logs, Pruner(deps), BlockedJobs(deps)]
+        self._maintenance: list[Loop] = [action_logs, Pruner(deps), BlockedJobs(deps), ActivityWriter(deps, worker_id)]
         self._clock_sync: ClockSync | None = None
         if not deps.store.single_engine:
             if isinstance(deps.clock, SystemClock):

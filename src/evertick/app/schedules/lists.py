@@ -98,7 +98,7 @@ def _detailed(
         "late": started is not None and _is_late(started),
         "missed": is_missing,
     }
-    pause = row.state.pause if is_readable else None
+    pause = row.state.pause if plain.status == "paused" else None
     return DetailedSchedule(
         **dict(plain),
         expression=short_form(row.spec.value) if is_readable else "",

@@ -1,9 +1,13 @@
 """The pruner: removes what was kept long enough, in small batches: jobs, remembered calls, the ledger, logs."""
 
-from evertick.base.instants import Instant
+from typing import Final
+
+from evertick.base.instants import DAY_MS, Instant
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
 from evertick.store.contract.store import Isolation, Transaction
+
+ACTIVITY_KEPT_MS: Final = 2 * DAY_MS
 
 
 class Pruner(Loop):
@@ -28,6 +32,7 @@ class Pruner(Loop):
                 "calls_pruned": transaction.prune_calls(before=before, limit=limit),
                 "occurrences_pruned": transaction.prune_occurrences(before=before_in_ledger, limit=limit),
                 "schedule_history_pruned": transaction.prune_history(before=before_in_ledger, limit=limit),
+                "activity_pruned": transaction.prune_activity(before=Instant(now - ACTIVITY_KEPT_MS), limit=limit),
                 "audit_lines_pruned": transaction.prune_audit(before=before_in_audit, limit=limit),
             }
 

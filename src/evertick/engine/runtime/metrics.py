@@ -38,6 +38,14 @@ class Observer(Protocol):
         ...
 
 
+class BatchObserver(Protocol):
+    """Told of ended attempts as `Observer`, of those that were committed together at once."""
+
+    def jobs_ended(self, events: Sequence[JobEnded], /) -> None:
+        """Attempts ended."""
+        ...
+
+
 class ScheduleObserver(Protocol):
     """Told of each decided occurrence, in the engine's threads: it must be quick and must not raise."""
 
@@ -56,6 +64,7 @@ class Counters:
         self._counts: Counter[str] = Counter()
         self.observers: list[Observer] = []
         self.schedule_observers: list[ScheduleObserver] = []
+        self.batch_observers: list[BatchObserver] = []
 
     def add(self, name: str, count: int = 1) -> None:
         """Count something that happened."""
@@ -65,6 +74,8 @@ class Counters:
         """Count ended attempts and tell the observers."""
         for state, count in Counter([event.end.state for event in events]).items():
             self._counts[_COUNTED[state]] += count
+        for batch_observer in self.batch_observers:
+            batch_observer.jobs_ended(events)
         for observer in self.observers:
             for event in events:
                 observer.job_ended(event)

@@ -28,6 +28,7 @@ from evertick.store.contract.claims import Claims
 from evertick.store.contract.control import Control
 from evertick.store.contract.documents import Documents
 from evertick.store.contract.history import History
+from evertick.store.contract.insight import Insight
 from evertick.store.contract.jobs import Jobs
 from evertick.store.contract.ledger import Ledger
 from evertick.store.contract.limit_keys import LimitKeys
@@ -68,7 +69,7 @@ def took_too_long() -> LimitExceeded:
 
 class Transaction(
     Jobs, History, Claims, Workers, Documents, Calls, Schedules, Ledger, Control, Tenants, Pools, LimitKeys, Workflows,
-    AccessTokens, Protocol,
+    AccessTokens, Insight, Protocol,
 ):  # fmt: skip
     """One transaction. None of its methods waits for anything but the database."""
 

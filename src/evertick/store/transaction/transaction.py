@@ -13,6 +13,7 @@ from evertick.store.transaction.access import SqlAccess
 from evertick.store.transaction.claims import SqlClaims
 from evertick.store.transaction.documents import SqlDocuments
 from evertick.store.transaction.history import SqlHistory
+from evertick.store.transaction.insight import SqlInsight
 from evertick.store.transaction.jobs import SqlJobs
 from evertick.store.transaction.ledger import SqlLedger
 from evertick.store.transaction.limits.pools import SqlLimitKeys, SqlPools
@@ -35,6 +36,7 @@ class SqlTransaction(
     SqlWorkflows,
     SqlWorkflowTypes,
     SqlAccess,
+    SqlInsight,
 ):
     """One transaction on a SQL database."""
 

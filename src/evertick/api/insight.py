@@ -1,0 +1,147 @@
+"""Schemas of what dashboards show beside lists: how functions do, what is wrong, what happened and what comes."""
+
+from evertick.api.schema import Count, Moment, Schema
+from evertick.base.ids import JobId, WorkerId
+
+
+class FunctionStats(Schema):
+    """How a function does.
+
+    `pending` to `canceled` are kept counts of its jobs. `runs_hour` and `failed_hour` are ended attempts and final
+    failures since `FunctionStatsPage.hour_from`, those of the day since `day_from`. The durations and latenesses in
+    milliseconds are of at most 200 recent jobs, None where there are none. `late` are due jobs that wait for more
+    than ten seconds. `next_due` is the next time of a job of it, as far as it is among the next 2,000.
+    """
+
+    name: str
+    kind: str
+    pools: tuple[str, ...]
+    served: bool
+    pending: int
+    in_progress: int
+    success: int
+    failed: int
+    canceled: int
+    runs_hour: int
+    failed_hour: int
+    runs_day: int
+    failed_day: int
+    p50_ms: int | None
+    p99_ms: int | None
+    late_p50_ms: int | None
+    late_p99_ms: int | None
+    late: int
+    next_due: Moment | None
+
+
+class FunctionStatsPage(Schema):
+    """A page of functions by name; `cursor` is where the next one begins."""
+
+    functions: tuple[FunctionStats, ...]
+    hour_from: Moment
+    day_from: Moment
+    cursor: str | None
+
+
+class QueuedView(Schema):
+    """Due jobs of a pool that wait for a worker: how many, since when, and how many for more than ten seconds."""
+
+    pool: str
+    jobs: Count
+    oldest: Moment
+    late: Count
+
+
+class AttentionView(Schema):
+    """Something that needs attention.
+
+    `problem` is `missed`, `unserved` (jobs are due, and no live worker runs their function in their pool), `failing`
+    or `paused`. `kind` says what `name` is: a `schedule` or a `function`. `what` says what happened and `why` the
+    reason, both in words. `count` is how many times, jobs or runs it concerns; `more` is set if there are more than
+    that. `since` is the earliest moment of it that is known.
+    """
+
+    problem: str
+    kind: str
+    name: str
+    what: str
+    why: str
+    count: int
+    more: bool
+    since: Moment
+    job_id: JobId | None = None
+
+
+class OverviewView(Schema):
+    """How the tenant is doing now.
+
+    `lag_ms` is how long the oldest due job waits that a live worker serves, 0 if none does. `lag_p99_ms` is how late
+    99 of 100 attempts of the last hour began, None if there was none. `late` are jobs due for more than ten seconds,
+    `failed_hour` jobs that failed in the last hour, `missed_day` occurrences that were missed in the last 24 hours.
+    `queued` is by pool. `lost` are workers whose lease is over and whose jobs are not given back yet.
+    """
+
+    at: Moment
+    lag_ms: int
+    lag_p99_ms: int | None
+    late: Count
+    failed_hour: Count
+    missed_day: Count
+    queued: tuple[QueuedView, ...]
+    alive: int
+    lost: tuple[WorkerId, ...]
+    failing_schedules: Count
+    paused_schedules: Count
+    attention: tuple[AttentionView, ...]
+
+
+class MinuteView(Schema):
+    """A minute: attempts that ended, those that failed for good or will be retried, how late they began."""
+
+    at: Moment
+    ended: int
+    failed: int
+    canceled: int
+    retried: int
+    late_p50_ms: int | None
+    late_p99_ms: int | None
+
+
+class ActivityView(Schema):
+    """The minutes of a span in which anything ended, in order. Workers write a minute down when it is over."""
+
+    start: Moment
+    end: Moment
+    minutes: tuple[MinuteView, ...]
+
+
+class ComingView(Schema):
+    """How many runs schedules will start, by buckets of `bucket_ms` from `start` on.
+
+    `looked_at` schedules were counted, those due first; `complete` is False if there are more, or more different specs
+    than are looked at. Jitter is left out.
+    """
+
+    start: Moment
+    bucket_ms: int
+    starts: tuple[int, ...]
+    looked_at: int
+    complete: bool
+
+
+class ChangeView(Schema):
+    """Something that was changed: by whom, what was done (`schedule.paused`, `job.cancel`), and to which thing."""
+
+    at: Moment
+    actor: str
+    action: str
+    target: str
+    detail: str
+
+
+class FoundView(Schema):
+    """Something that a search found. `kind` is schedule, function, job or run; `label` says more of it."""
+
+    kind: str
+    id: str
+    label: str

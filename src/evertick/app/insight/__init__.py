@@ -1,0 +1,1 @@
+"""What dashboards show beside lists."""

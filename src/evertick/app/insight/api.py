@@ -1,0 +1,40 @@
+"""`app.insight`: how the jobs and schedules of a tenant do, for dashboards and reports.
+
+    print(app.insight.overview().late)
+    for each in app.insight.functions().functions:
+        print(each.name, each.failed_hour, each.p99_ms)
+
+Each question costs a bounded look, however many jobs and schedules there are.
+"""
+
+from evertick.app.environment import Environment
+from evertick.app.insight.asked import InsightOperations
+from evertick.app.insight.functions import function_stats
+from evertick.app.insight.overview import activity, changes, coming, overview
+from evertick.app.insight.search import search
+from evertick.app.surfaces import Awaited, Blocking, Surface, reads
+from evertick.base.ids import TenantId
+
+
+class _InsightSurface(Surface[InsightOperations]):
+    """How the jobs and schedules of a tenant do."""
+
+    overview = reads(overview)
+    activity = reads(activity)
+    coming = reads(coming)
+    changes = reads(changes)
+    functions = reads(function_stats)
+    search = reads(search)
+
+
+class Insight(Blocking[InsightOperations], _InsightSurface):
+    """`app.insight`."""
+
+
+class AsyncInsight(Awaited[InsightOperations], _InsightSurface):
+    """`app.aio.insight`: as `Insight`, and every call is awaited."""
+
+
+def insight_operations(environment: Environment, tenant: TenantId) -> InsightOperations:
+    """The operations on a tenant's data."""
+    return InsightOperations(tenant, environment.job_builder.now)

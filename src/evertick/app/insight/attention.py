@@ -1,0 +1,146 @@
+"""What needs attention: missed times, jobs that no worker serves, schedules that fail or are paused for long.
+
+Each has its reason in words. The look is bounded: the newest missed times, the schedules that ran last among the
+failing ones, and some of the paused ones.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from evertick.api.insight import AttentionView
+from evertick.base.ids import ScheduleId, TenantId, pool_name
+from evertick.base.instants import DAY_MS, Instant, to_datetime
+from evertick.base.records.insight import DueGroup, MissedTime
+from evertick.base.records.jobs import Serves
+from evertick.base.records.schedules import RunEnding, ScheduleFilter, ScheduleOrder
+from evertick.rules.schedules.fates import FAILURES, FATE_OF, Fate, Reason
+from evertick.store.contract.store import Transaction
+
+SHOWN_MAX: Final = 20
+"""Of each problem."""
+MISSED_MAX: Final = 200
+"""Missed times of each reason that are looked at."""
+PAUSED_MAX: Final = 100
+"""Paused schedules that are looked at."""
+LONG_PAUSE_MS: Final = DAY_MS
+"""From when on a pause needs attention."""
+SKIPPED_MAX: Final = 1_001
+RUNS_SHOWN: Final = 5
+MISSED_REASONS: Final = tuple(reason.value for reason, fate in FATE_OF.items() if fate is Fate.MISSED)
+WHY_MISSED: Final = {
+    Reason.CATCH_UP_WINDOW: "no worker evaluated it within its catch-up window",
+    Reason.CATCH_UP_LATEST: "no worker evaluated it in time, and only the latest time is made up",
+    Reason.CATCH_UP_NONE: "no worker evaluated it in time, and nothing is made up",
+    Reason.BUFFER_FULL: "too many occurrences were waiting for earlier runs",
+    Reason.RUNS_FULL: "too many runs were open",
+    Reason.START_REFUSED: "its run could not be started",
+}
+
+
+def attention(
+    transaction: Transaction, tenant: TenantId, now: Instant, due: Sequence[DueGroup], serves: Sequence[Serves]
+) -> tuple[AttentionView, ...]:
+    """What needs attention, the most urgent kinds first. `serves` is what live workers run."""
+    missed = transaction.recent_missed(tenant, reasons=MISSED_REASONS, day_ago=Instant(now - DAY_MS), limit=MISSED_MAX)
+    return (
+        *_missed(missed),
+        *_unserved(due, serves),
+        *_failing(transaction, tenant),
+        *_paused(transaction, tenant, now),
+    )
+
+
+def is_served(group: DueGroup, serves: Sequence[Serves]) -> bool:
+    """Whether a live worker runs these jobs."""
+    return any(each.runs(group.name, group.pool) for each in serves)
+
+
+def _missed(times: Sequence[MissedTime]) -> Iterator[AttentionView]:
+    """By schedule and reason, those missed last first."""
+    groups: dict[tuple[ScheduleId, str], list[MissedTime]] = {}
+    for time in sorted(times, key=lambda each: each.nominal_at, reverse=True):
+        groups.setdefault((time.schedule_id, time.reason), []).append(time)
+    for (schedule_id, reason), group in list(groups.items())[:SHOWN_MAX]:
+        why = WHY_MISSED[Reason(reason)]
+        yield AttentionView(
+            problem="missed",
+            kind="schedule",
+            name=schedule_id,
+            what=f"missed {_times(len(group))} in the last 24 hours",
+            why=f"{why}: {group[0].detail}" if group[0].detail else why,
+            count=len(group),
+            more=len(group) >= MISSED_MAX,
+            since=to_datetime(group[-1].nominal_at),
+        )
+
+
+def _unserved(due: Sequence[DueGroup], serves: Sequence[Serves]) -> Iterator[AttentionView]:
+    waiting = sorted((group for group in due if not is_served(group, serves)), key=lambda each: each.oldest)
+    for group in waiting[:SHOWN_MAX]:
+        pool = pool_name(group.pool)
+        elsewhere = any(each.name == group.name for served in serves for each in served.functions)
+        why = (
+            "no worker is alive"
+            if not serves
+            else f"no live worker serves the pool {pool!r}"
+            if elsewhere
+            else f"no live worker has the function {group.name!r}"
+        )
+        yield AttentionView(
+            problem="unserved",
+            kind="function",
+            name=group.name,
+            what=f"{group.jobs:,} due job{'' if group.jobs == 1 else 's'} waiting in the pool {pool!r}",
+            why=why,
+            count=group.jobs,
+            more=False,
+            since=to_datetime(group.oldest),
+        )
+
+
+def _failing(transaction: Transaction, tenant: TenantId) -> Iterator[AttentionView]:
+    where = ScheduleFilter(tenant=tenant, failing=True)
+    rows = transaction.list_schedules(where, limit=SHOWN_MAX, order=ScheduleOrder("last", descending=True))
+    endings: dict[str, list[RunEnding]] = {}
+    ids = [row.id for row in rows]
+    for ending in transaction.newest_endings(ids, tenant=tenant, count=RUNS_SHOWN) if ids else ():
+        if ending.outcome is not None:
+            endings.setdefault(ending.schedule_id, []).append(ending)
+    for row in rows:
+        ended = endings.get(row.id, [])[:RUNS_SHOWN]
+        failed = sum(each.outcome in FAILURES for each in ended)
+        yield AttentionView(
+            problem="failing",
+            kind="schedule",
+            name=row.id,
+            what=f"failed {failed} of the last {len(ended)}" if ended else "its last run failed",
+            why=(row.last_failure or "").strip() or "it left no message",
+            count=failed,
+            more=False,
+            since=to_datetime(row.last_at or row.updated_at),
+        )
+
+
+def _paused(transaction: Transaction, tenant: TenantId, now: Instant) -> Iterator[AttentionView]:
+    rows = transaction.list_schedules(ScheduleFilter(tenant=tenant, status="paused"), limit=PAUSED_MAX)
+    pauses = {row.id: row.state.pause for row in rows}
+    since = {name: pause.at for name, pause in pauses.items() if pause is not None}
+    long = sorted((at, name) for name, at in since.items() if now - at >= LONG_PAUSE_MS)[:SHOWN_MAX]
+    skipped = transaction.skipped_in_pauses(tenant, {name: at for at, name in long}, limit=SKIPPED_MAX)
+    for at, name in long:
+        pause, count = pauses[name], skipped.get(name, 0)
+        note = f": {pause.note}" if pause is not None and pause.note else ""
+        yield AttentionView(
+            problem="paused",
+            kind="schedule",
+            name=name,
+            what=f"paused for {(now - at) // DAY_MS} d by {pause.by if pause else ''}{note}",
+            why=f"{_times(min(count, SKIPPED_MAX - 1))}{' or more' if count >= SKIPPED_MAX else ''} skipped since",
+            count=min(count, SKIPPED_MAX - 1),
+            more=count >= SKIPPED_MAX,
+            since=to_datetime(at),
+        )
+
+
+def _times(count: int) -> str:
+    return f"{count:,} time{'' if count == 1 else 's'}"

@@ -1,0 +1,208 @@
+"""The overview: how a tenant is doing now, what happened in each minute, what comes, and what was changed lately."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from functools import lru_cache
+from typing import Final
+
+from evertick.api.insight import (
+    ActivityView,
+    ChangeView,
+    ComingView,
+    MinuteView,
+    OverviewView,
+    QueuedView,
+)
+from evertick.api.schema import COUNT_MAX, Count
+from evertick.app.insight.asked import InsightOperations
+from evertick.app.insight.attention import MISSED_REASONS, attention, is_served
+from evertick.app.insight.functions import DUE_MAX
+from evertick.app.transacting import Work
+from evertick.base.errors import InvalidSpec, LimitExceeded
+from evertick.base.ids import ScheduleId, TenantId, pool_name
+from evertick.base.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant, duration_ms, to_datetime
+from evertick.base.records.insight import DueGroup, MinuteRow
+from evertick.base.records.schedules import ScheduleFilter
+from evertick.engine.schedules.times import ScheduleTimes
+from evertick.rules.jobs.spread import Spread, quantile_ms, spread_of_texts
+from evertick.rules.schedules.catch_up import LATE_AFTER_MS
+from evertick.store.contract.store import Transaction
+from evertick.store.records.schedule import StoredSpec
+
+ACTIVITY_MAX_MS: Final = 2 * DAY_MS
+BUCKET_MS: Final = 5 * MINUTE_MS
+COMING_MAX_MS: Final = DAY_MS
+COMING_SCHEDULES: Final = 10_000
+"""Schedules that are looked at for what comes."""
+COMING_SPECS: Final = 200
+"""Different specs of them."""
+STARTS_MAX: Final = 2_000
+"""Times of one spec that are counted."""
+CHANGES_MAX: Final = 100
+
+
+def overview(operations: InsightOperations) -> Work[OverviewView]:
+    """How the tenant is doing: what is late, failed, missed and queued, who works, and what needs attention."""
+
+    def work(transaction: Transaction) -> OverviewView:
+        now, tenant = operations.now(), operations.tenant
+        due = transaction.due_jobs(tenant, now=now, late_at=Instant(now - LATE_AFTER_MS), limit=DUE_MAX)
+        workers = transaction.list_workers()
+        alive = [worker for worker in workers if worker.leased_until > now]
+        serves = [worker.serves.value for worker in alive if worker.serves is not None]
+        failed, missed = transaction.trouble_counts(
+            tenant,
+            reasons=MISSED_REASONS,
+            hour_ago=Instant(now - HOUR_MS),
+            day_ago=Instant(now - DAY_MS),
+            limit=COUNT_MAX + 1,
+        )
+        schedules = transaction.schedule_counts(
+            ScheduleFilter(tenant=tenant, id_contains="\x7f"), now=now, limit=COUNT_MAX + 1
+        )
+        lately = transaction.activity_by_minute(tenant, since=Instant(now - HOUR_MS))
+        served = [group for group in due if not serves or is_served(group, serves)]
+        return OverviewView(
+            at=to_datetime(now),
+            lag_ms=max((now - group.oldest for group in served), default=0),
+            lag_p99_ms=quantile_ms(spread_of_texts(row.late for row in lately), 0.99),
+            late=Count.of(sum(group.late for group in due)),
+            failed_hour=Count.of(failed),
+            missed_day=Count.of(missed),
+            queued=_queued(due),
+            alive=len(alive),
+            lost=tuple(worker.id for worker in workers if worker.leased_until <= now),
+            failing_schedules=Count.of(schedules.failing),
+            paused_schedules=Count.of(schedules.paused),
+            attention=attention(transaction, tenant, now, due, serves),
+        )
+
+    return work
+
+
+def activity(operations: InsightOperations, *, span: float | timedelta = timedelta(days=1)) -> Work[ActivityView]:
+    """What ended in each minute of the last `span` (seconds or a timedelta, at most two days), and how late it began.
+
+    Raises LimitExceeded.
+    """
+    span_ms = duration_ms(span, name="span")
+    if span_ms > ACTIVITY_MAX_MS:
+        raise LimitExceeded("activity is kept for two days; ask for a shorter span")
+
+    def work(transaction: Transaction) -> ActivityView:
+        now = operations.now()
+        start = Instant((now - span_ms) // MINUTE_MS * MINUTE_MS)
+        minutes: dict[Instant, list[MinuteRow]] = {}
+        for row in transaction.activity_by_minute(operations.tenant, since=start):
+            minutes.setdefault(row.at, []).append(row)
+        return ActivityView(
+            start=to_datetime(start),
+            end=to_datetime(now),
+            minutes=tuple(_minute(at, rows) for at, rows in minutes.items()),
+        )
+
+    return work
+
+
+def coming(operations: InsightOperations, *, span: float | timedelta = timedelta(hours=2)) -> Work[ComingView]:
+    """How many runs schedules will start in the next `span` (seconds or a timedelta, at most a day), by five minutes.
+
+    Looks at the 10,000 schedules that are due first, and at the 200 specs that most of them have. Raises LimitExceeded.
+    """
+    span_ms = duration_ms(span, name="span")
+    if span_ms > COMING_MAX_MS:
+        raise LimitExceeded("what comes is counted for a day at most; ask for a shorter span")
+
+    def work(transaction: Transaction) -> ComingView:
+        now = operations.now()
+        start = Instant(now // BUCKET_MS * BUCKET_MS)
+        buckets = -(-span_ms // BUCKET_MS)
+        until = Instant(start + buckets * BUCKET_MS)
+        specs = transaction.coming_specs(operations.tenant, until=until, limit=COMING_SCHEDULES + 1)
+        starts: Counter[int] = Counter()
+        minute = Instant(now // MINUTE_MS * MINUTE_MS)
+        for text, schedules in specs[:COMING_SPECS]:
+            for bucket, count in starts_of(text, minute, start, buckets):
+                starts[bucket] += schedules * count
+        found = sum(count for _, count in specs)
+        return ComingView(
+            start=to_datetime(start),
+            bucket_ms=BUCKET_MS,
+            starts=tuple(starts[bucket] for bucket in range(buckets)),
+            looked_at=sum(count for _, count in specs[:COMING_SPECS]),
+            complete=found <= COMING_SCHEDULES and len(specs) <= COMING_SPECS,
+        )
+
+    return work
+
+
+def changes(operations: InsightOperations, *, limit: int = 20) -> Work[tuple[ChangeView, ...]]:
+    """What was changed last, the newest first: the histories of schedules, and what the audit log has of other things.
+
+    `limit`: at most 100. Raises LimitExceeded.
+    """
+    if type(limit) is not int or not 1 <= limit <= CHANGES_MAX:
+        raise LimitExceeded(f"1 to {CHANGES_MAX} changes are listed, not {limit!r}")
+
+    def work(transaction: Transaction) -> tuple[ChangeView, ...]:
+        found = [
+            ChangeView(
+                at=to_datetime(row.at),
+                actor=row.actor,
+                action=f"schedule.{row.action}",
+                target=row.schedule_id,
+                detail=row.detail,
+            )
+            for row in transaction.recent_changes(operations.tenant, limit=limit)
+        ]
+        found += [
+            ChangeView(at=to_datetime(line.at), actor=line.actor, action=line.action, target=line.target, detail="")
+            for line in transaction.list_audit(operations.tenant, before="", limit=limit)
+            if not line.action.startswith("schedule.")  # the schedule's own history says more of these
+        ]
+        return tuple(sorted(found, key=lambda each: each.at, reverse=True)[:limit])
+
+    return work
+
+
+@lru_cache(maxsize=4_096)
+def starts_of(spec: str, after: Instant, start: Instant, buckets: int) -> tuple[tuple[int, int], ...]:
+    """How many times of a spec that come after a moment lie in which of the buckets from `start` on."""
+    try:
+        times = ScheduleTimes(StoredSpec(spec).recurrence, ScheduleId(""), TenantId(""))
+    except InvalidSpec:
+        return ()
+    end = Instant(start + buckets * BUCKET_MS - 1)
+    later = times.between(Instant(after + 1), end, STARTS_MAX)
+    found = Counter((time.nominal_at - start) // BUCKET_MS for time in later)
+    return tuple((bucket, count) for bucket, count in found.items() if 0 <= bucket < buckets)
+
+
+def _queued(due: Sequence[DueGroup]) -> tuple[QueuedView, ...]:
+    pools: dict[str, list[DueGroup]] = {}
+    for group in due:
+        pools.setdefault(pool_name(group.pool), []).append(group)
+    return tuple(
+        QueuedView(
+            pool=pool,
+            jobs=Count.of(sum(group.jobs for group in groups)),
+            oldest=to_datetime(min(group.oldest for group in groups)),
+            late=Count.of(sum(group.late for group in groups)),
+        )
+        for pool, groups in sorted(pools.items())
+    )
+
+
+def _minute(at: Instant, rows: Iterable[MinuteRow]) -> MinuteView:
+    rows = list(rows)
+    late: Spread = spread_of_texts(row.late for row in rows)
+    return MinuteView(
+        at=to_datetime(at),
+        ended=sum(row.ended for row in rows),
+        failed=sum(row.failed for row in rows),
+        canceled=sum(row.canceled for row in rows),
+        retried=sum(row.retried for row in rows),
+        late_p50_ms=quantile_ms(late, 0.5),
+        late_p99_ms=quantile_ms(late, 0.99),
+    )

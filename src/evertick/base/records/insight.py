@@ -1,0 +1,74 @@
+"""Rows about how jobs and schedules do: what dashboards and reports show."""
+
+from typing import NamedTuple
+
+from evertick.base.ids import ScheduleId, TenantId
+from evertick.base.instants import Instant
+
+
+class ActivityRow(NamedTuple):
+    """How attempts ended in a span that begins at `at`, as the worker `source` counted them.
+
+    With a `name` it is of one function and ten minutes; with an empty one of all functions and one minute, with how
+    many came how late and took how long, by bucket (`rules/jobs/spread.py`), as JSON text.
+    """
+
+    tenant: TenantId
+    name: str
+    at: Instant
+    source: str
+    ended: int
+    failed: int
+    canceled: int
+    retried: int
+    late: str | None
+    took: str | None
+
+
+class MinuteRow(NamedTuple):
+    """A part of what happened in the minute from `at` on; as `ActivityRow`."""
+
+    at: Instant
+    ended: int
+    failed: int
+    canceled: int
+    retried: int
+    late: str | None
+    took: str | None
+
+
+class FunctionActivity(NamedTuple):
+    """How often a function was run and failed lately."""
+
+    name: str
+    ended_in_hour: int
+    failed_in_hour: int
+    ended_in_day: int
+    failed_in_day: int
+
+
+class DueGroup(NamedTuple):
+    """Due jobs of a function in a pool (its full name): how many, since when, and how many of them are late."""
+
+    name: str
+    pool: str
+    jobs: int
+    oldest: Instant
+    late: int
+
+
+class MissedTime(NamedTuple):
+    """An occurrence that was missed."""
+
+    schedule_id: ScheduleId
+    nominal_at: Instant
+    reason: str
+    detail: str
+
+
+class Sample(NamedTuple):
+    """A job that ended: how late it was started, and how long it took."""
+
+    name: str
+    late_ms: int
+    took_ms: int

@@ -1,0 +1,52 @@
+"""Spreads: many durations as counts in buckets that grow with them, from which quantiles are read.
+
+Each power of two has four buckets, so a quantile is exact to an eighth. A spread of any number of durations has at most
+a few dozen counts, and spreads of several workers are added.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+Spread = Mapping[int, int]
+"""How many durations there are in each bucket."""
+
+
+def bucket_of(milliseconds: int) -> int:
+    """The bucket of a duration."""
+    if milliseconds <= 0:
+        return 0
+    bits = milliseconds.bit_length()
+    return 4 * bits + (milliseconds << 3 >> bits & 3)
+
+
+def duration_of(bucket: int) -> int:
+    """A duration in the middle of a bucket, in milliseconds."""
+    bits, quarter = divmod(bucket, 4)
+    low, high = ((part << bits >> 3) for part in (4 + quarter, 5 + quarter))
+    return (low + max(low, high - 1)) // 2
+
+
+def quantile_ms(spread: Spread, share: float) -> int | None:
+    """The duration that a share of all does not exceed, such as 0.99; None if there is none."""
+    left = share * sum(spread.values())
+    for bucket in sorted(spread):
+        left -= spread[bucket]
+        if left <= 0:
+            return duration_of(bucket)
+    return None
+
+
+def spread_to_text(spread: Spread) -> str:
+    """As JSON text."""
+    return json.dumps({str(bucket): spread[bucket] for bucket in sorted(spread)}, separators=(",", ":"))
+
+
+def spread_of_texts(texts: Iterable[str | None]) -> Counter[int]:
+    """The sum of spreads that `spread_to_text` wrote."""
+    found: Counter[int] = Counter()
+    for text in texts:
+        if text is not None:
+            for bucket, count in json.loads(text).items():
+                found[int(bucket)] += count
+    return found

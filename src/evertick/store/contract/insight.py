@@ -1,0 +1,69 @@
+"""The contract for what dashboards show beside lists: what happened lately, what is due, what was missed."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from evertick.base.ids import ScheduleId, TenantId
+from evertick.base.instants import Instant
+from evertick.base.records.insight import ActivityRow, DueGroup, FunctionActivity, MinuteRow, MissedTime, Sample
+from evertick.base.records.schedules import HistoryRow
+
+
+class Insight(Protocol):
+    """What a transaction can tell of how jobs and schedules do. Each question costs a bounded look."""
+
+    def add_activity(self, rows: Sequence[ActivityRow]) -> None:
+        """Add to what is known of spans of time."""
+        ...
+
+    def prune_activity(self, *, before: Instant, limit: int) -> int:
+        """Remove rows of spans that began before `before`; returns how many."""
+        ...
+
+    def activity_by_minute(self, tenant: TenantId, *, since: Instant) -> list[MinuteRow]:
+        """What happened in each minute since then, in order; of each minute a row for each worker."""
+        ...
+
+    def activity_by_function(
+        self, tenant: TenantId, *, hour_ago: Instant, day_ago: Instant
+    ) -> dict[str, FunctionActivity]:
+        """How often each function was run and failed since these two moments."""
+        ...
+
+    def samples(self, tenant: TenantId, names: Sequence[str], *, count: int) -> list[Sample]:
+        """The newest `count` successful and `count` failed jobs of each of these functions."""
+        ...
+
+    def due_jobs(self, tenant: TenantId, *, now: Instant, late_at: Instant, limit: int) -> list[DueGroup]:
+        """Due jobs that no worker has begun; those due before `late_at` are late. Looks at `limit` of each kind."""
+        ...
+
+    def next_due(self, tenant: TenantId, *, limit: int) -> dict[str, Instant]:
+        """When the next job of each function is due, as far as it is among the first `limit` that wait."""
+        ...
+
+    def trouble_counts(
+        self, tenant: TenantId, *, reasons: Sequence[str], hour_ago: Instant, day_ago: Instant, limit: int
+    ) -> tuple[int, int]:
+        """How many jobs failed since `hour_ago`, and how many occurrences were missed since `day_ago`; to `limit`."""
+        ...
+
+    def recent_missed(
+        self, tenant: TenantId, *, reasons: Sequence[str], day_ago: Instant, limit: int
+    ) -> list[MissedTime]:
+        """The newest missed occurrences since `day_ago`, of each reason about `limit` at most."""
+        ...
+
+    def skipped_in_pauses(
+        self, tenant: TenantId, since: Mapping[ScheduleId, Instant], *, limit: int
+    ) -> dict[ScheduleId, int]:
+        """How many times each of these schedules skipped since a moment because it is paused, to `limit` at most."""
+        ...
+
+    def coming_specs(self, tenant: TenantId, *, until: Instant, limit: int) -> list[tuple[str, int]]:
+        """The specs of the first `limit` schedules due before `until`, with how many have each, most frequent first."""
+        ...
+
+    def recent_changes(self, tenant: TenantId, *, limit: int) -> list[HistoryRow]:
+        """The newest lines of the histories of all schedules."""
+        ...

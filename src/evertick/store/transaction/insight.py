@@ -1,0 +1,74 @@
+"""What happened lately, what is due and what was missed, over SQL."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from evertick.base.ids import DEFAULT_POOL, ScheduleId, TenantId
+from evertick.base.instants import Instant
+from evertick.base.records.insight import ActivityRow, DueGroup, FunctionActivity, MinuteRow, MissedTime, Sample
+from evertick.base.records.schedules import HistoryRow
+from evertick.store.transaction.driver import Driver
+
+
+class SqlInsight(Driver):
+    """The contract `Insight`."""
+
+    def add_activity(self, rows: Sequence[ActivityRow]) -> None:
+        if rows:
+            self._run_many("add_activity", ActivityRow._fields, rows)
+
+    def prune_activity(self, *, before: Instant, limit: int) -> int:
+        return self._run("prune_activity", {"before": before, "limit": limit})
+
+    def activity_by_minute(self, tenant: TenantId, *, since: Instant) -> list[MinuteRow]:
+        return [MinuteRow(*row) for row in self._fetch("activity_by_minute", {"tenant": tenant, "since": since})]
+
+    def activity_by_function(
+        self, tenant: TenantId, *, hour_ago: Instant, day_ago: Instant
+    ) -> dict[str, FunctionActivity]:
+        rows = self._fetch("activity_by_function", {"tenant": tenant, "hour_ago": hour_ago, "day_ago": day_ago})
+        return {row[0]: FunctionActivity(row[0], *map(int, row[1:])) for row in rows}
+
+    def samples(self, tenant: TenantId, names: Sequence[str], *, count: int) -> list[Sample]:
+        params = {"tenant": tenant, "names": json.dumps(list(names)), "beside": count - 1}
+        return [Sample(*row) for row in self._fetch("samples", params)]
+
+    def due_jobs(self, tenant: TenantId, *, now: Instant, late_at: Instant, limit: int) -> list[DueGroup]:
+        params = {"tenant": tenant, "now": now, "late_at": late_at, "limit": limit}
+        return [
+            DueGroup(row[0], row[1] or DEFAULT_POOL, row[2], row[3], int(row[4]))
+            for row in self._fetch("due_jobs", params)
+        ]
+
+    def next_due(self, tenant: TenantId, *, limit: int) -> dict[str, Instant]:
+        return {row[0]: row[1] for row in self._fetch("next_due", {"tenant": tenant, "limit": limit})}
+
+    def trouble_counts(
+        self, tenant: TenantId, *, reasons: Sequence[str], hour_ago: Instant, day_ago: Instant, limit: int
+    ) -> tuple[int, int]:
+        params = {"tenant": tenant, "hour_ago": hour_ago, "day_ago": day_ago, "limit": limit}
+        [row] = self._fetch("trouble_counts", params | {"reasons": json.dumps(list(reasons))})
+        return row[0], row[1]
+
+    def recent_missed(
+        self, tenant: TenantId, *, reasons: Sequence[str], day_ago: Instant, limit: int
+    ) -> list[MissedTime]:
+        params = {"tenant": tenant, "reasons": json.dumps(list(reasons)), "day_ago": day_ago, "limit": limit}
+        return [MissedTime(*row) for row in self._fetch("recent_missed", params)]
+
+    def skipped_in_pauses(
+        self, tenant: TenantId, since: Mapping[ScheduleId, Instant], *, limit: int
+    ) -> dict[ScheduleId, int]:
+        params = {"tenant": tenant, "pauses": json.dumps([[name, at] for name, at in since.items()]), "limit": limit}
+        return {row[0]: row[1] for row in self._fetch("skipped_in_pauses", params)} if since else {}
+
+    def coming_specs(self, tenant: TenantId, *, until: Instant, limit: int) -> list[tuple[str, int]]:
+        rows = self._fetch("coming_specs", {"tenant": tenant, "until": until, "limit": limit})
+        return [(row[0], row[1]) for row in rows]
+
+    def recent_changes(self, tenant: TenantId, *, limit: int) -> list[HistoryRow]:
+        rows = self._fetch("recent_changes", {"tenant": tenant, "limit": limit})
+        return [
+            HistoryRow(id=r[0], tenant=r[1], schedule_id=r[2], at=r[3], actor=r[4], action=r[5], detail=r[6])
+            for r in rows
+        ]

@@ -1,0 +1,113 @@
+"""Query plans of what dashboards show: each reads an index, and no more of it than it shows."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pytest
+
+from evertick.base.ids import DEFAULT_TENANT, TenantId
+from evertick.base.instants import MINUTE_MS, Instant
+from evertick.base.records.insight import ActivityRow
+from evertick.store.contract.store import Store, Transaction
+from evertick.store.transaction.statements import load_statements
+from tests.store.rows import NOW, at, new_job
+from tests.store.schedule_rows import line, occurrence, schedule
+from tests.store.test_query_plans import nodes, postgres_plan, sqlite_steps
+
+MANY: Final = 3_000
+MISS: Final[Mapping[str, Any]] = {"fate": "missed", "reason": "catch_up_window"}
+MISSED: Final = json.dumps(["catch_up_window", "buffer_full"])
+NAMES: Final = json.dumps(["app.destruct", "app.notify"])
+
+ASKED: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
+    "activity_by_minute": ({"tenant": "default", "since": at(-60_000)}, {"activity_pkey"}),
+    "activity_by_function": (
+        {"tenant": "default", "hour_ago": at(-60_000), "day_ago": at(-600_000)},
+        {"activity_pkey"},
+    ),
+    "prune_activity": ({"before": at(-600_000), "limit": 10}, {"activity_at", "activity_pkey"}),
+    "due_jobs": (
+        {"tenant": "default", "now": NOW, "late_at": at(-10_000), "limit": 100},
+        {"jobs_ready", "jobs_by_limit_key", "jobs_waiting", "jobs_suspect"},
+    ),
+    "next_due": ({"tenant": "default", "limit": 100}, {"jobs_waiting"}),
+    "trouble_counts": (
+        {"tenant": "default", "reasons": MISSED, "hour_ago": at(-60_000), "day_ago": at(-600_000), "limit": 101},
+        {"history_failed", "occurrences_by_reason"},
+    ),
+    "recent_missed": (
+        {"tenant": "default", "reasons": MISSED, "day_ago": at(-600_000), "limit": 10},
+        {"occurrences_by_reason"},
+    ),
+    "skipped_in_pauses": (
+        {"tenant": "default", "pauses": json.dumps([["s00001", 0], ["s00002", 0]]), "limit": 10},
+        {"occurrences_pkey"},
+    ),
+    "samples": ({"tenant": "default", "names": NAMES, "beside": 9}, {"history_by_name"}),
+    "coming_specs": ({"tenant": "default", "until": at(60_000), "limit": 100}, {"schedules_by_next"}),
+    "recent_changes": ({"tenant": "default", "limit": 10}, {"schedule_history_newest"}),
+}
+"""What each statement is asked, and the indexes that it may read."""
+
+
+def fill(store: Store) -> None:
+    """Many rows of each kind, of several tenants."""
+
+    def work(tx: Transaction) -> None:
+        tenants = [DEFAULT_TENANT, TenantId("other")]
+        for tenant in tenants:
+            minutes = [Instant(NOW - n * MINUTE_MS) for n in range(MANY)]
+            rows = [ActivityRow(tenant, "", each, "w", 1, 0, 0, 0, "{}", "{}") for each in minutes]
+            tx.add_activity([*rows, *(row._replace(name="app.f", late=None, took=None) for row in rows)])
+            for n in range(MANY):
+                tx.insert_schedule(schedule(f"s{n:05}", tenant=tenant, next_at=at(n * 1_000)))
+                tx.add_history(line(n + MANY * tenants.index(tenant), f"s{n:05}"))
+            tx.record_occurrences(
+                [
+                    occurrence(n, f"s{n % 300:05}", tenant=tenant)._replace(**(MISS if n % 100 == 0 else {}))
+                    for n in range(MANY)
+                ]
+            )
+        tx.insert_jobs([new_job(n, due_at=at(-n), tenant=tenants[n % 2]) for n in range(1, MANY)])
+        tx.insert_jobs([new_job(MANY + n, due_at=at(n * 1_000), tenant=tenants[n % 2]) for n in range(1, MANY)])
+
+    store.migrate()
+    store.write(work)
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
+@pytest.mark.parametrize("name", ASKED)
+def test_postgresql_reads_an_index(postgres_store: Store, name: str, mode: str) -> None:
+    params, indexes = ASKED[name]
+
+    plan = list(nodes(postgres_plan(postgres_store, name, params, mode=mode)))
+
+    types = [node["Node Type"] for node in plan]
+    assert {node["Index Name"] for node in plan if "Index Name" in node} == indexes, types
+    assert "Seq Scan" not in types, types
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_sqlite_reads_an_index(sqlite_store: Store, name: str) -> None:
+    params, indexes = ASKED[name]
+    statement = load_statements("sqlite")[name]
+
+    rows = sqlite_store.read(lambda tx: tx.connection.execute(f"explain query plan {statement}", params).fetchall())
+
+    reads = [row[3] for row in rows if row[3].startswith(("SEARCH", "SCAN"))]
+    tables = ("activity", "jobs", "history", "occurrences", "schedules", "schedule_history", "j", "h", "o", "edge")
+    bare = [text for text in reads if "INDEX" not in text and "PRIMARY KEY" not in text and text.split()[1] in tables]
+    assert not bare, reads
+    for index in indexes:
+        named = ("PRIMARY KEY", "COVERING INDEX") if index.endswith("_pkey") else (index,)
+        assert any(name in text for text in reads for name in named), reads
+
+
+@pytest.mark.parametrize(("name", "limit"), [("due_jobs", 100), ("next_due", 100), ("coming_specs", 100)])
+def test_a_look_costs_sqlite_what_it_looks_at(sqlite_store: Store, name: str, limit: int) -> None:
+    few, _ = sqlite_steps(sqlite_store, name, ASKED[name][0] | {"limit": 10})
+    many, _ = sqlite_steps(sqlite_store, name, ASKED[name][0] | {"limit": limit})
+
+    assert many - few <= 150 * 2 * (limit - 10)
