@@ -319,6 +319,11 @@ class History(LimitKeyDraws, ScheduleDraws):
             return (job.id,), {"tenant": job.tenant, "now": self._moment(), "stop": stop}
         return (self._some_id(tables),), {"tenant": self._pick(TENANTS), "now": self._moment(), "stop": stop}
 
+    def draw_cancel_jobs(self, tables: Tables) -> Any:
+        ids = [self._some_id(tables) for _ in range(self._random.randint(0, 4))]
+        stop = self._pick((Stop.CANCEL, Stop.FORCE))
+        return (ids,), {"tenant": self._pick(TENANTS), "now": self._moment(), "stop": stop}
+
     def draw_get_jobs(self, tables: Tables) -> Any:
         return ([self._some_id(tables) for _ in range(self._random.randint(0, 3))],), {"tenant": self._pick(TENANTS)}
 

@@ -318,6 +318,12 @@ class ModelTransaction(LimitKeyModel, ScheduleModel):
         self._end(replace(job, started_at=began), state=CANCELED, completed_at=now)
         return CanceledJob(job.on_complete, job.schedule)
 
+    def cancel_jobs(
+        self, ids: Sequence[JobId], *, tenant: TenantId, now: Instant, stop: Stop = Stop.CANCEL
+    ) -> dict[JobId, CanceledJob]:
+        found = {each: self.cancel_job(each, tenant=tenant, now=now, stop=stop) for each in dict.fromkeys(ids)}
+        return {each: ended for each, ended in found.items() if ended is not None}
+
     def find_unfinished_key(self, key: str, *, tenant: TenantId) -> JobId | None:
         return self._holder(key, tenant)
 

@@ -48,7 +48,7 @@ OWN_INDEXES: Final = (
     "schedule_history_",
     "schedules_",
 )
-SORT_THE_FEW: Final = {"reach_runs", "new_heads", "list_lines_of_jobs desc"}
+SORT_THE_FEW: Final = {"reach_runs", "new_heads", "list_lines_of_jobs desc", "cancel_jobs"}
 """They sort the few rows that they are asked for: so that no two transactions wait for each other, or to find gaps."""
 TABLES: Final = {"workflow_runs", "workflow_journal", "workflow_inbox", "workflow_types", "workflow_attributes"}
 RUNS: Final = json.dumps([job_id(1), job_id(2)])
@@ -124,6 +124,7 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "waiting_size": ({"run_id": job_id(1), "limit": 100}, {"workflow_inbox_waiting"}),
     "take_messages": ({"messages": "[1, 2]", "now": NOW}, {"workflow_inbox_pkey"}),
     "workflow_types_named": ({"names": json.dumps(["app.flow_1", "app.flow_2"])}, {"workflow_types_pkey"}),
+    "runs_begun": ({"ids": f'["{job_id(1)}"]', "tenant": "default"}, {"workflow_journal_pkey", "jobs_pkey"}),
     "is_run": ({"run_id": job_id(1), "tenant": "default"}, {"workflow_journal_pkey", "jobs_pkey"}),
     "park_runs": (
         {
@@ -207,7 +208,7 @@ ONLY_POSTGRES: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     ),
     "finish_jobs": ({"rows": json.dumps(JOB_ROWS), "worker_id": ANN}, {"jobs_pkey"}),
     "retry_jobs": ({"rows": json.dumps(JOB_ROWS), "worker_id": ANN}, {"jobs_pkey"}),
-    "cancel_job": ({"id": job_id(1), "tenant": "default", "now": NOW, "stop": 1}, {"jobs_pkey"}),
+    "cancel_jobs": ({"ids": f'["{job_id(1)}"]', "tenant": "default", "now": NOW, "stop": 1}, {"jobs_pkey"}),
     "delete_documents": ({"rows": '[{"tenant":"default","id":"t_1"}]'}, {"documents_pkey"}),
     "delete_index_entries": ({"rows": "[]"}, {"index_entries_pkey"}),
 }

@@ -4,7 +4,7 @@ import pytest
 
 from evertick.base.errors import WriteConflict
 from evertick.base.ids import DEFAULT_TENANT, JobId, TenantId
-from evertick.base.records.jobs import COMPLETION, CanceledJob, JobState
+from evertick.base.records.jobs import COMPLETION, CanceledJob, FunctionKind, JobState, Stop
 from evertick.store.contract.store import Store
 from tests.store.rows import (
     BEN,
@@ -55,6 +55,31 @@ def test_canceling_what_has_ended_changes_nothing(store: Store, state: JobState)
 
     assert cancel(store) is None
     assert get(store) == before
+
+
+def test_many_are_canceled_together_each_as_it_would_be_alone(store: Store) -> None:
+    insert(
+        store,
+        new_job(kind=FunctionKind.ACTION),
+        new_job(number=2, on_complete='{"name":"f"}'),
+        new_job(number=3, tenant=OTHER),
+        new_job(number=4),
+    )
+    claim(store, kind=FunctionKind.ACTION)
+    cancel(store, 4)
+    ids = [job_id(number) for number in (1, 2, 3, 4, 5)]
+
+    found = store.write(lambda tx: tx.cancel_jobs(ids, tenant=DEFAULT_TENANT, now=at(8)))
+
+    assert found == {
+        job_id(1): CanceledJob(None, still_runs=True),
+        job_id(2): CanceledJob(COMPLETION.text('{"name":"f"}')),
+    }
+    assert [get(store, number).state for number in (1, 2)] == [JobState.IN_PROGRESS, JobState.CANCELED]
+    assert store.read(lambda tx: tx.stops_asked(ids)) == {job_id(1): Stop.CANCEL}
+    assert get(store, 3, tenant=OTHER).state is JobState.PENDING
+    counts = store.read(lambda tx: tx.count_jobs(DEFAULT_TENANT))
+    assert sum(each.canceled for each in counts.values()) == 2
 
 
 def test_nobody_cancels_an_unknown_job_or_one_of_another_tenant(store: Store) -> None:

@@ -6,6 +6,7 @@ together with the end. So the notice is neither lost nor given twice.
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from evertick.base.errors import SchemaMismatch
@@ -15,6 +16,7 @@ from evertick.base.outcomes import TIMED_OUT, Raised, Returned
 from evertick.base.records.history import AttemptLines
 from evertick.base.records.jobs import (
     NO_ERROR,
+    CanceledJob,
     Claim,
     Completion,
     FunctionKind,
@@ -113,24 +115,55 @@ def cancel(
         transaction.resume_run(job_id, tenant=tenant, now=now)
         return bool(transaction.send_messages([NewMessage(job_id, MessageKind.CANCEL)], now=now))
     ended = transaction.cancel_job(job_id, tenant=tenant, now=now, stop=stop)
-    if ended is None or ended.still_runs:
-        return ended is not None
-    if (on_complete := _read(ended.on_complete, job_id)) is not None:
-        if on_complete.kind == STEP:
-            transaction.send_messages([_told_run(on_complete, STEP_CANCELED)], now=now)
-        elif on_complete.follows(JobState.CANCELED):
-            told = _completion(on_complete, job_id, tenant, {"kind": "canceled"}, now, make_id)
-            transaction.insert_jobs([told._replace(trace=ended.trace)])
-    if (occurrence := _read(ended.schedule, job_id)) is not None:
-        transaction.report_runs([_report(occurrence, job_id, tenant, None, now, outcome=CANCELED_BY[stop])])
+    if ended is None:
+        return False
+    _follow(transaction, {job_id: ended}, _Canceling(tenant, now, make_id, CANCELED_BY[stop]))
     return True
 
 
 def cancel_many(
     transaction: Transaction, ids: Iterable[JobId], *, tenant: TenantId, now: Instant, make_id: MakeId
 ) -> int:
-    """Cancel unfinished jobs; returns how many there were."""
-    return sum(cancel(transaction, job_id, tenant=tenant, now=now, make_id=make_id) for job_id in ids)
+    """As `cancel` for each of many, in a few statements; returns how many were unfinished."""
+    named = list(dict.fromkeys(ids))
+    runs = transaction.runs_begun(named, tenant=tenant)
+    asked = sum(cancel(transaction, each, tenant=tenant, now=now, make_id=make_id) for each in named if each in runs)
+    ended = transaction.cancel_jobs([each for each in named if each not in runs], tenant=tenant, now=now)
+    _follow(transaction, ended, _Canceling(tenant, now, make_id, CANCELED))
+    return asked + len(ended)
+
+
+@dataclass(frozen=True, slots=True)
+class _Canceling:
+    """Whose jobs were canceled and when, and what schedules are told of it."""
+
+    tenant: TenantId
+    now: Instant
+    make_id: MakeId
+    outcome: str
+
+
+def _follow(transaction: Transaction, canceled: Mapping[JobId, CanceledJob], how: _Canceling) -> None:
+    """Write what follows from the ends of canceled jobs; from those that still run it follows when they end."""
+    followers, reports, messages = [], [], []
+    for job_id, ended in canceled.items():
+        if ended.still_runs:
+            continue
+        if (on_complete := _read(ended.on_complete, job_id)) is not None:
+            if on_complete.kind == STEP:
+                messages.append(_told_run(on_complete, STEP_CANCELED))
+            elif on_complete.follows(JobState.CANCELED):
+                result = {"kind": "canceled"}
+                told = _completion(on_complete, job_id, how.tenant, result, how.now, how.make_id)
+                followers.append(told._replace(trace=ended.trace))
+        if (occurrence := _read(ended.schedule, job_id)) is not None:
+            reports.append(_report(occurrence, job_id, how.tenant, None, how.now, outcome=how.outcome))
+    if followers:
+        transaction.insert_jobs(followers)
+    if reports:
+        transaction.report_runs(reports)
+    if messages:
+        transaction.send_messages(messages, now=how.now)
 
 
 def cancel_page(

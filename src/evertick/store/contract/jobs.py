@@ -36,6 +36,12 @@ class Jobs(Protocol):
         """
         ...
 
+    def cancel_jobs(
+        self, ids: Sequence[JobId], *, tenant: TenantId, now: Instant, stop: Stop = Stop.CANCEL
+    ) -> dict[JobId, CanceledJob]:
+        """As `cancel_job` for each of many; those that were unfinished, by id."""
+        ...
+
     def reschedule_job(self, job_id: JobId, *, tenant: TenantId, due_at: Instant, now: Instant) -> bool:
         """Let a pending job be due at `due_at`; returns False if it is not pending. `requested_at` stays."""
         ...

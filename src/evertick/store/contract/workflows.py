@@ -54,6 +54,10 @@ class Workflows(Protocol):
         """Whether a job of a tenant is the run of a workflow that has begun and has not ended."""
         ...
 
+    def runs_begun(self, ids: Sequence[JobId], *, tenant: TenantId) -> set[JobId]:
+        """Which of many jobs `is_run` holds of."""
+        ...
+
     def pause_run(self, run_id: JobId, *, tenant: TenantId) -> bool:
         """Let an unfinished run go on no more; returns whether it was not paused. One that a worker has is parked as
         paused.

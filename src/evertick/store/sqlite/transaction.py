@@ -183,10 +183,12 @@ class SqliteTransaction(SqlTransaction):
         return {each[0] for each in attempts}
 
     def _cancel(self, params: Mapping[str, Any]) -> list[Row]:
-        rows = self._fetch("ask_to_stop", params) or super()._cancel(params)
-        if rows and rows[0][0] == JobState.CANCELED:
-            self._remove_finished([(params["id"], params["tenant"], rows[0][3], JobState.CANCELED)])
-        return rows
+        asked = self._fetch("ask_to_stop", params)
+        ended = super()._cancel(params)
+        if ended:
+            tenant = params["tenant"]
+            self._remove_finished([(job_id, tenant, name, JobState.CANCELED) for job_id, _, _, _, name, _ in ended])
+        return [*asked, *ended]
 
     def _delete_history(self, ids: str) -> None:
         gone = self._fetch("delete_history", {"ids": ids})

@@ -121,14 +121,23 @@ class SqlJobs(Driver):
     def cancel_job(
         self, job_id: JobId, *, tenant: TenantId, now: Instant, stop: Stop = Stop.CANCEL
     ) -> CanceledJob | None:
-        rows = self._cancel({"id": job_id, "tenant": tenant, "now": now, "stop": stop.value})
-        if not rows:
-            return None
-        state, on_complete, schedule, _, trace = rows[0]
-        still_runs = state == JobState.IN_PROGRESS
-        if still_runs:
+        return self.cancel_jobs([job_id], tenant=tenant, now=now, stop=stop).get(job_id)
+
+    def cancel_jobs(
+        self, ids: Sequence[JobId], *, tenant: TenantId, now: Instant, stop: Stop = Stop.CANCEL
+    ) -> dict[JobId, CanceledJob]:
+        if not ids:
+            return {}
+        rows = self._cancel({"ids": json.dumps(list(ids)), "tenant": tenant, "now": now, "stop": stop.value})
+        found = {
+            job_id: CanceledJob(
+                COMPLETION.optional(on_complete), OCCURRENCE.optional(schedule), state == JobState.IN_PROGRESS, trace
+            )
+            for job_id, state, on_complete, schedule, _, trace in rows
+        }
+        if any(each.still_runs for each in found.values()):
             self.hints.add(Notification.STOP)
-        return CanceledJob(COMPLETION.optional(on_complete), OCCURRENCE.optional(schedule), still_runs, trace)
+        return found
 
     def reschedule_job(self, job_id: JobId, *, tenant: TenantId, due_at: Instant, now: Instant) -> bool:
         rows = self._fetch("reschedule_job", {"id": job_id, "tenant": tenant, "due_at": due_at})
@@ -137,8 +146,8 @@ class SqlJobs(Driver):
         return bool(rows)
 
     def _cancel(self, params: Mapping[str, Any]) -> list[Row]:
-        """Cancel a job: its state afterwards, what follows from its end, its function's name."""
-        return self._fetch("cancel_job", params)
+        """Cancel jobs: for each its id, its state afterwards, what follows from its end, its function's name."""
+        return self._fetch("cancel_jobs", params)
 
     def stops_asked(self, ids: Sequence[JobId]) -> dict[JobId, Stop]:
         rows = self._fetch("stops_asked", {"ids": json.dumps(list(ids))}) if ids else []

@@ -63,6 +63,10 @@ class SqlWorkflows(Driver):
     def is_run(self, run_id: JobId, *, tenant: TenantId) -> bool:
         return bool(self._fetch("is_run", {"run_id": run_id, "tenant": tenant}))
 
+    def runs_begun(self, ids: Sequence[JobId], *, tenant: TenantId) -> set[JobId]:
+        rows = self._fetch("runs_begun", {"ids": json.dumps(list(ids)), "tenant": tenant}) if ids else []
+        return {row[0] for row in rows}
+
     def pause_run(self, run_id: JobId, *, tenant: TenantId) -> bool:
         return bool(self._fetch("pause_run", {"id": run_id, "tenant": tenant}))
 
