@@ -14,13 +14,16 @@ PEERS ?=
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-short check lint types docs bench bench-peers clean python
+.PHONY: help run demo test test-short check lint types docs bench bench-peers clean python
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(VENV)/.installed ## Watch a message being written, scheduled, and deleted five seconds later
 	@$(BIN)/python examples/chat/demo.py
+
+demo: $(VENV)/.installed-dev ## Look at the dashboard of a small shop with a simulated week behind it
+	@$(BIN)/evertick dev --demo
 
 test: lint types ## Lint, check types and layers, run every test
 	@# Compiled once: the tests start some thousand processes, and PYTHONDONTWRITEBYTECODE may keep each from doing it.

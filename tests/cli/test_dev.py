@@ -349,3 +349,20 @@ def test_no_dashboard_on_request(folder: Path, start: Start) -> None:
     dev = start("dev", "app.py", "--no-dashboard")
     dev.wait_for(READY)
     assert "dashboard" not in dev.text
+
+
+def test_the_demonstration_has_a_week_behind_it(tmp_path: Path, start: Start) -> None:
+    dev = start("dev", "--demo")
+    dev.wait_for("simulating a week")
+    address = re.search(r"dashboard  (http://localhost:\d+)", dev.wait_for(r"dashboard  http"))
+    assert address is not None
+    with urllib.request.urlopen(f"{address[1]}/t/default/schedules", timeout=DEADLINE_S) as reply:
+        assert b"billing.reconcile" in reply.read()
+    listed = evertick(
+        tmp_path, "schedule", "occurrences", "billing.reconcile", "--db",
+        "sqlite:///.evertick/evertick-demo.simulated.db", "-o", "json",
+    )  # fmt: skip
+    assert '"catch_up_window"' in listed.out
+
+    refused = evertick(tmp_path, "dev", "--demo", "--at", "2026-03-29T00:55Z")
+    assert refused.code == 2

@@ -35,6 +35,7 @@ _CHANGING = (
     (re.compile(r"\b\d\d:\d\d:\d\d\b(?!Z|\.)"), "HH:MM:SS"),
     (re.compile(r"\b\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)"), "TIME"),
     (re.compile(r"\((in [\d.]+ (ms|s|min|h|d)|now)\)"), "(in N)"),
+    (re.compile(r"\bhttp://localhost:\d{4,5}\b"), "http://localhost:PORT"),  # the next one that is free
     (re.compile(r"_[0-9a-f]{28}\b"), "_ID"),
     (re.compile(r"\b\d+(\.\d+)? (ms|s|min) ago\b"), "N ago"),
     (re.compile(r"\bin [\d.]+ (ms|s)\b"), "in N s"),

@@ -37,6 +37,7 @@ from evertick.cli.core.exits import Exit, end, exit_code_of
 from evertick.cli.core.loading import load_app, local_files, parse_target
 from evertick.cli.dev.clock import Asked, continued, database_for
 from evertick.cli.dev.clock import stop as stop_clock
+from evertick.cli.dev.demo import demo_database
 from evertick.cli.dev.intro import introduce
 from evertick.cli.dev.lines import DevHandler, DevLines, say, show_times_of
 from evertick.cli.dev.pages import Pages
@@ -132,7 +133,11 @@ def main(arguments: str) -> int:
     drain_ms = use_drain(app, asked["drain"])
     simulated = Asked.from_json(asked.get("simulated"))
     try:
-        url = database_for(simulated, app.name, asked["db"], app.database_url, first=reason["first"])
+        if asked["demo"]:
+            speed = None if simulated is None else simulated.speed
+            url = demo_database(app, speed=speed, first=reason["first"])
+        else:
+            url = database_for(simulated, app.name, asked["db"], app.database_url, first=reason["first"])
         store = open_settled(url)
     except EvertickError as error:
         return pipes.fail(error)

@@ -71,7 +71,7 @@ def database_for(asked: Asked | None, app_name: str, given: str | None, usual: s
     if file is None or clock_path(url) is None:
         raise Misuse("a simulated clock needs a database of its own, which is a SQLite file: --db sqlite:///FILE")
     if given is None:
-        _empty(url, file)
+        emptied(url, file)
     elif file.exists():
         how = "it is real" if simulation_of(url) is None else "to continue it leave out --at and --speed"
         raise Misuse(f"{file} exists already: {how}; give --at a file that does not exist, or leave out --db")
@@ -98,7 +98,7 @@ def stop(url: str) -> None:
         write_simulation(url, simulation.stop())
 
 
-def _empty(url: str, file: Path) -> None:
+def emptied(url: str, file: Path) -> None:
     """Remove the simulation of last time, unless it is still running."""
     if not file.exists():
         return

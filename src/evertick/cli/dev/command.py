@@ -26,6 +26,7 @@ from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.loading import FILE_DEFAULT, parse_target, shown_path
 from evertick.cli.dev.child_process import Child
 from evertick.cli.dev.clock import SPEED_MAX, SPEED_MIN, Asked
+from evertick.cli.dev.demo import FILE
 from evertick.cli.dev.lines import say
 from evertick.cli.dev.pages import PORT
 from evertick.cli.root import fail
@@ -68,6 +69,9 @@ class DevFlags:
     dashboard: bool = flag(
         "--dashboard/--no-dashboard", default=True, show_default=True, help="Whether to serve the dashboard."
     )
+    demo: bool = flag(
+        "--demo", default=False, help="Run a small shop with a simulated week behind it, instead of FILE."
+    )
 
 
 @click.command()
@@ -83,9 +87,15 @@ def dev(file: str, db: str | None, flags: DevFlags) -> int:
 
     With --at 2026-03-29T00:55Z --speed 60 everything runs as if it were that moment, a minute a second: timers, crons
     and what functions see as now. Functions take the time they take.
+
+    With --demo it needs no app: a small shop runs, with a week behind it that has everything the dashboard shows.
     """
+    if flags.demo:
+        if db is not None or flags.at is not None:
+            raise click.UsageError("--demo has a database and a week of its own; leave out --db and --at")
+        file = FILE
     parse_target(file)
-    asked: dict[str, Any] = {"file": file, "db": db, "drain": flags.drain}
+    asked: dict[str, Any] = {"file": file, "db": db, "drain": flags.drain, "demo": flags.demo}
     simulated = Asked.of(flags.at, flags.speed)
     if simulated is not None:
         asked["simulated"] = simulated.to_json()

@@ -1,0 +1,36 @@
+"""`evertick dev --demo`: a small shop with a week behind it, on a simulated clock that goes on from there."""
+
+import logging
+from pathlib import Path
+from typing import Final
+
+import evertick.demo
+from evertick.app.app import App
+from evertick.cli.core.databases import DATA_FOLDER, SIMULATED
+from evertick.cli.dev.clock import emptied
+from evertick.cli.dev.lines import say
+
+FILE: Final = str(Path(evertick.demo.__file__).with_name("shop.py"))
+"""The app of the demonstration."""
+
+
+def demo_database(app: App, *, speed: float | None, first: bool) -> str:
+    """The database of the demonstration; at the first start it is made anew, which takes some seconds.
+
+    Raises DatabaseLocked if a demonstration runs there.
+    """
+    from evertick.demo.week import SPEED, simulate
+
+    file = DATA_FOLDER / f"{app.name}{SIMULATED}"
+    url = f"sqlite:///{file}"
+    if not first:
+        return url
+    file.parent.mkdir(parents=True, exist_ok=True)
+    emptied(url, file)
+    say(" ", "simulating a week of a small shop; this takes some seconds")
+    logging.disable(logging.CRITICAL)
+    try:
+        simulate(app, file, speed=SPEED if speed is None else speed, tell=lambda day: say(" ", day))
+    finally:
+        logging.disable(logging.NOTSET)
+    return url

@@ -1,0 +1,102 @@
+"""A week of the shop, simulated by the real engine in a few seconds: what the pages of the demonstration show.
+
+It is the last week of March 2026 in Berlin: an outage on Friday morning, a supplier's server that fails since Thursday,
+a schedule that was paused, and the night in which the clocks go forward. It ends on that Sunday morning.
+"""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from evertick import App, at, cron, every
+from evertick.app.simulation import Simulation, write_simulation
+from evertick.base.clock import SystemClock
+from evertick.base.instants import from_datetime
+from evertick.demo import shop
+
+if TYPE_CHECKING:
+    from evertick.testing.world import World
+
+BEGIN: Final = datetime(2026, 3, 22, 23, 0, tzinfo=UTC)
+OUTAGE: Final = datetime(2026, 3, 27, 6, 41, tzinfo=UTC)
+OUTAGE_LASTS: Final = timedelta(minutes=91)
+END: Final = datetime(2026, 3, 29, 8, 2, 11, tzinfo=UTC)
+SPEED: Final = 60.0
+"""How fast its clock goes afterwards, unless another speed is given."""
+
+
+def simulate(app: App, path: Path, *, speed: float, tell: Callable[[str], object]) -> None:
+    """Simulate the week into a new database, whose clock stands at its end. `tell` hears of each day."""
+    from evertick.testing.world import World
+
+    with World(app, at=BEGIN, seed=7) as world:
+        _customers(app)
+        _until(world, BEGIN + timedelta(hours=16, minutes=30), tell)
+        app.workflows.using(key="onboard-grace", attributes={"customer": "grace"}).start(shop.onboard, "grace")
+        app.workflows.using(key="onboard-hugo", attributes={"customer": "hugo"}).start(shop.onboard, "hugo")
+        _until(world, datetime(2026, 3, 25, 9, 12, tzinfo=UTC), tell)
+        app.actor = "ana"
+        app.schedules.pause("crm.sync", "the supplier moves to a new API")
+        app.workflows.cancel("onboard-hugo")
+        _deliver(world)
+        _until(world, OUTAGE, tell)
+        world.outage(OUTAGE_LASTS)
+        app.actor = "ben"
+        app.schedules.update("tenant-1042/export", note="asked for by the customer on the phone")
+        _until(world, datetime(2026, 3, 28, 10, 0, tzinfo=UTC), tell)
+        _deliver(world)
+        app.schedules.trigger("report.daily")
+        app.actor = "ana"
+        _until(world, END - timedelta(minutes=8), tell)
+        for number, customer in enumerate(shop.CUSTOMERS):
+            later = timedelta(hours=3 + 7 * number)
+            app.scheduler.run_after(later, shop.remind, customer, invoice=f"2026-{311 + number}")
+        app.jobs.cancel(app.scheduler.run_after(timedelta(days=2), shop.remind, "nobody", invoice="2026-300"))
+        world.advance_to(END)
+        world.kill()
+        _copy(world.database_url, path)
+    stopped = from_datetime(END)
+    url = f"sqlite:///{path}"
+    write_simulation(url, Simulation(start=stopped, real_start=SystemClock().now(), speed=speed, stopped=stopped))
+
+
+def _customers(app: App) -> None:
+    """Schedules that customers and people have made, beside those of the code."""
+    app.actor = "customer 1042"
+    make = app.schedules.create
+    make("tenant-1042/export", when=cron("30 2 * * *", tz="Asia/Kathmandu"), do=shop.export.args("tenant-1042"))
+    app.actor = "customer 88"
+    make("tenant-88/export", when=cron("0 18 * * 1-5", tz="America/New_York"), do=shop.export.args("tenant-88"))
+    app.actor = "ana"
+    sync_times = [every(hours=5, offset=timedelta(minutes=15)), cron("3 11 * * 5")]
+    make("crm.sync", when=sync_times, do=shop.fetch_prices.args("crm"))
+    make(
+        "spring-sale.open",
+        when=at(datetime(2026, 3, 24, 8, 0, tzinfo=UTC)),
+        do=shop.remind.args("all", invoice="spring sale"),
+    )
+    make("welcome finn", when="every Monday at 10am, Berlin time", do=shop.onboard.args("finn"), pause_on_failure=True)
+
+
+def _until(world: "World", moment: datetime, tell: Callable[[str], object]) -> None:
+    """Let time pass day by day."""
+    while world.now < moment:
+        midnight = (world.now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
+        world.advance_to(min(midnight, moment))
+        tell(f"{world.now:%a %d %b}")
+
+
+def _deliver(world: "World") -> None:
+    """Most parcels that are under way have arrived."""
+    for run in world.app.workflows.list("shop.fulfil", limit=1_000, state="pending").runs:
+        if run.key is not None and shop.chance("parcel", run.key).random() < 0.8:
+            world.app.workflows.signal(run.id, "delivered", {"by": "bicycle"})
+
+
+def _copy(url: str, path: Path) -> None:
+    source = Path(url.removeprefix("sqlite:///"))
+    with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(path)) as new:
+        old.backup(new)
