@@ -217,12 +217,16 @@ class PostgresServer:
         if account is not None:
             os.chown(self.directory, account.pw_uid, account.pw_gid)
         self._programs = reachable_programs(self.directory)
+        self._make_cluster(self._programs)
+
+    def _make_cluster(self, programs: Path) -> None:
+        """Make the data directory: an empty cluster."""
         password_file = self.directory / "password"
         password_file.write_text(self._password)
         password_file.chmod(0o644)  # the directory above it lets nobody else in
         done = run_unprivileged(
             [
-                str(self._programs / "initdb"),
+                str(programs / "initdb"),
                 f"--pgdata={self.data_directory}",
                 f"--pwfile={password_file}",
                 "--username=postgres",

@@ -9,7 +9,7 @@ import pytest
 from evertick import ActionCtx, App, MutationCtx
 from evertick.errors import DatabaseUnavailable
 from evertick.functions import JobState
-from evertick.store.postgres.connections import conninfo_of
+from evertick.store.postgres.address import PostgresAddress
 from evertick.store.sqlite import store as sqlite_store
 from evertick.store.sqlite.store import TurnLock
 from tests.app.conftest import OpenApp
@@ -104,8 +104,9 @@ def test_a_mutation_that_waits_for_a_thread_that_writes_is_told(tmp_path: object
 
 
 def test_options_in_an_address_are_added_to_evertick_s_own() -> None:
-    conninfo, _ = conninfo_of("postgresql://h/d?options=-c%20work_mem%3D8MB%20-c%20lock_timeout%3D3s")
+    address = PostgresAddress("postgresql://h/d?options=-c%20work_mem%3D8MB%20-c%20lock_timeout%3D3s")
+    conninfo = address.conninfo(pooled=False)
     assert "enable_seqscan%3Doff%20-c%20work_mem%3D8MB%20-c%20lock_timeout%3D3s" in conninfo
-    through = conninfo_of("postgresql://h/d?pgbouncer=true&options=-c%20work_mem%3D8MB")[0]
+    through = PostgresAddress("postgresql://h/d?options=-c%20work_mem%3D8MB").conninfo(pooled=True)
     assert "seqscan" not in through
     assert "work_mem" in through

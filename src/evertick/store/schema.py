@@ -41,6 +41,15 @@ _COMMENT: Final = re.compile(r"^\s*--.*$", re.MULTILINE)
 _INDEX: Final = re.compile(
     r"^\s*(?:create\s+(?:unique\s+)?|drop\s+)index\s+concurrently\s+(?:if\s+(?:not\s+)?exists\s+)?(\w+)", re.IGNORECASE
 )
+_ON: Final = re.compile(r"(\bon\s+)(\w+)", re.IGNORECASE)
+"""The table of an index."""
+
+
+def in_schema(statement: str, where: str) -> str:
+    """A statement of `afterwards` with the schema before its table, or before the index that it drops."""
+    if statement.lower().startswith("drop"):
+        return _INDEX.sub(lambda found: f"{found[0].removesuffix(found[1])}{where}{found[1]}", statement)
+    return _ON.sub(rf"\1{where}\2", statement, count=1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ import pytest
 
 from evertick.base.errors import DatabaseUnavailable, InvalidDatabaseUrl, SchemaMismatch, StorageFailed
 from evertick.store.open import open_store
-from evertick.store.postgres.connections import conninfo_of, shown, tables_in
+from evertick.store.postgres.address import PostgresAddress
+from evertick.store.postgres.connections import shown, tables_in
 from tests.store.rows import ANN
 
 OTHERS = "create table jobs (title text)"
@@ -233,16 +234,16 @@ def test_the_tables_of_a_statement_are_no_functions(statement: str, tables: list
 
 
 def test_an_address_without_a_host_means_the_local_socket() -> None:
-    assert conninfo_of("postgresql:///shop")[0].startswith("postgresql:///shop?")
-    assert conninfo_of("postgresql://")[0].startswith("postgresql://?")
+    assert PostgresAddress("postgresql:///shop").conninfo(pooled=False).startswith("postgresql:///shop?")
+    assert PostgresAddress("postgresql://").conninfo(pooled=False).startswith("postgresql://?")
 
 
 def test_an_address_then_the_environment_sets_the_time_to_connect(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PGCONNECT_TIMEOUT", raising=False)
-    assert "connect_timeout=5&" in conninfo_of("postgresql://h/d")[0]
+    assert "connect_timeout=5&" in PostgresAddress("postgresql://h/d").conninfo(pooled=False)
     monkeypatch.setenv("PGCONNECT_TIMEOUT", "60")
-    assert "connect_timeout=60&" in conninfo_of("postgresql://h/d")[0]
-    assert "connect_timeout=2&" in conninfo_of("postgresql://h/d?connect_timeout=2")[0]
+    assert "connect_timeout=60&" in PostgresAddress("postgresql://h/d").conninfo(pooled=False)
+    assert "connect_timeout=2&" in PostgresAddress("postgresql://h/d?connect_timeout=2").conninfo(pooled=False)
 
 
 @pytest.mark.parametrize("url", ["sqlite:///", "sqlite:", "nonsense", "mysql://x"])

@@ -1,4 +1,8 @@
-"""The reaper: gives back the jobs of dead workers. Any worker reaps; there is no leader."""
+"""The reaper: gives back the jobs of dead workers. Any worker reaps; there is no leader.
+
+While the database is away leases run out although their workers live. So when it is back, the reaper rests until each
+of them can have renewed its lease: else the first to be back would take the jobs of all others, and end their actions.
+"""
 
 import logging
 from typing import Final
@@ -30,16 +34,30 @@ class Reaper(Loop):
         """While `clock_sync` doubts the clock, leases of others are not judged."""
         super().__init__(deps, poll_ms=max(1, deps.settings.lease_ms // 4))
         self._clock_sync = clock_sync
+        self._rests_until = Instant(0)
 
     async def round(self) -> Instant | None:
         """Recover one batch; look again at once while there may be more."""
         if self._clock_sync is not None and not self._clock_sync.is_settled:
             return None
+        began_at = self._deps.clock.now()
+        if self.is_away:
+            await self._deps.executors.ask(self._deps.store.database_now)
+            return self._rest()
+        if began_at < self._rests_until:
+            return self._rests_until
         more, ended = await self._deps.executors.write(
             lambda transaction: reap(transaction, self._deps), isolation=Isolation.READ_COMMITTED
         )
         self._deps.counters.jobs_ended(ended)
+        if self._deps.clock.now() - began_at > self._deps.settings.renew_every_ms:
+            return self._rest()  # the database hung, and those of others may still do
         return self._deps.clock.now() if more else None
+
+    def _rest(self) -> Instant:
+        """Judge no lease for as long as a renewal takes."""
+        self._rests_until = Instant(self._deps.clock.now() + self._deps.settings.renew_every_ms)
+        return self._rests_until
 
 
 def reap(transaction: Transaction, deps: EngineDeps) -> tuple[bool, list[JobEnded]]:

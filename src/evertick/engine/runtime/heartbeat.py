@@ -17,6 +17,8 @@ from evertick.store.contract.store import Isolation
 
 _logger: Final = logging.getLogger("evertick.engine")
 
+RETRIES: Final = 8
+"""How often a renewal that failed is tried again in the time between two."""
 STOP_TIMEOUT_S: Final = 0.5
 """How long `stop` waits for a renewal that is under way."""
 
@@ -66,11 +68,16 @@ class HeartbeatThread:
             self._thread.join(timeout=STOP_TIMEOUT_S)
 
     def _run(self) -> None:
-        while not self._stopped.wait(self._deps.settings.renew_every_ms / 1000):
+        renew_every_s = self._deps.settings.renew_every_ms / 1000
+        wait_s = renew_every_s
+        while not self._stopped.wait(wait_s):
+            wait_s = renew_every_s
             try:
                 if not renew(self._deps, self._worker_id):
                     self._on_lost()
                     return
             except (Unavailable, Conflict) as error:
-                # While the database is away no other worker can take the lease; the next renewal finds out.
+                # While the database is away no other worker can take the lease, and when it is back they rest for as
+                # long as a renewal takes (`Reaper`): the next one must come sooner than that.
+                wait_s = renew_every_s / RETRIES
                 _logger.debug("the lease could not be renewed: %s", error)

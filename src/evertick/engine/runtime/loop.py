@@ -19,7 +19,7 @@ from evertick.store.contract.notifications import EVERYTHING, Notifications
 _logger: Final = logging.getLogger("evertick.engine")
 
 BACKOFF_FIRST_S: Final = 0.1
-BACKOFF_MAX_S: Final = 2.0
+BACKOFF_MAX_S: Final = 1.0
 CONFLICT_PAUSE_S: Final = 0.005
 LEAST_WAIT_S: Final = 0.001
 
@@ -51,6 +51,11 @@ class Loop(ABC):
         """Let the running round be the last."""
         self._stopping = True
         self._poked.set()
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the last round found the database away."""
+        return self._away_since is not None
 
     @property
     def stopping(self) -> bool:

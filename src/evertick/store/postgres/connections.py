@@ -9,14 +9,15 @@ import os
 import re
 import select
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, NamedTuple
-from urllib.parse import parse_qsl, urlencode
 
 import psycopg
 from psycopg import errors as pg_errors
+from psycopg.conninfo import make_conninfo
 
 from evertick.base.errors import (
     DatabaseUnavailable,
@@ -32,19 +33,20 @@ from evertick.base.errors import (
 )
 from evertick.base.time_limit import current_guard
 from evertick.store import schema
-from evertick.store.addresses import postgres_parts, shown
+from evertick.store.addresses import shown
+from evertick.store.postgres.address import SESSION, PostgresAddress
+from evertick.store.postgres.primary import PrimaryWatch
 from evertick.store.transaction.driver import nested_write
 
 OF_THE_DATABASE: Final = ("08", "40", "53", "55", "57", "58", "XX")
 """Classes of SQLSTATE that say something of the server or of other transactions; the rest is about the statements."""
-CONNECT_TIMEOUT_S: Final = 5
 CANCEL_TIMEOUT_S: Final = 5.0
 IDLE_CONNECTIONS_MAX: Final = 16
-_NO_WAIT: Final = " -c synchronous_commit=off"
-_SESSION: Final = "-c lock_timeout=10s -c idle_in_transaction_session_timeout=60s -c enable_seqscan=off"
-"""A sequential scan of a small table makes a SERIALIZABLE transaction conflict with every writer of that table: eight
-threads that changed each its own of 20 documents met 2,359 conflicts in 1,200 transactions with it, and 3 without."""
+_UNKNOWN_PARAMETER: Final = "unsupported startup parameter"
+"""What pgbouncer says of `options` in a startup, unless it was told to ignore them."""
 
+_SESSION_LOCAL: Final = "; ".join(f"set local {name} = '{value}'" for name, value in SESSION.items()).encode()
+"""Through a pooler each transaction is a session of its own."""
 
 _RELATION: Final = re.compile(r'relation "([^"]+)"')
 _NAME: Final = r"""((?:"[^"]+"|\w++)(?:\.(?:"[^"]+"|\w++))?+)"""
@@ -55,12 +57,19 @@ _TABLE: Final = re.compile(rf"\b(?:(?:update|into)\s+{_NAME}|(?:from|join)\s+{_N
 class GuardedConnection(psycopg.Connection[Any]):
     """A connection whose protocol no time limit cuts off: everything that goes to the server passes through `wait`."""
 
+    waiting_since: float | None = None
+    """When a wait for the server began that has not ended, by `time.monotonic`."""
+
     def wait(self, *args: Any, **kwargs: Any) -> Any:
         """Wait for the server, inside. A statement of the user's own is canceled when its function's time is over."""
         guard = current_guard()
-        if guard.inside:
-            return super().wait(*args, **kwargs)
-        return guard.run_interruptible(self._cancel_quietly, partial(super().wait, *args, **kwargs))
+        self.waiting_since = time.monotonic()
+        try:
+            if guard.inside:
+                return super().wait(*args, **kwargs)
+            return guard.run_interruptible(self._cancel_quietly, partial(super().wait, *args, **kwargs))
+        finally:
+            self.waiting_since = None
 
     def commit(self) -> None:
         _refuse_to_functions("commit")
@@ -111,8 +120,10 @@ class Connections:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._conninfo, self.through_pgbouncer = conninfo_of(url)
-        self._relaxed_conninfo = conninfo_of(url, relaxed=True)[0]
+        self.address = PostgresAddress(url)
+        self.is_pooled = bool(self.address.is_pooled)
+        """Whether transactions may each meet another session: the address says so, or a connection has shown it."""
+        self._watch = PrimaryWatch(self.address.hosts, self._accepts_writes)
         self._pid = os.getpid()
         self._idle: dict[ConnectionKind, list[psycopg.Connection[Any]]] = {kind: [] for kind in (WHOLE, EACH, RELAXED)}
         self._lock = threading.Lock()
@@ -122,20 +133,66 @@ class Connections:
     def close(self) -> None:
         """Close what is kept; requests for a connection raise DatabaseUnavailable from now on."""
         self._closed = True
+        self._watch.close()
         self._close_idle()
 
     def connect(self, kind: ConnectionKind) -> "psycopg.Connection[Any]":
         """A new connection, which is not kept. Raises DatabaseUnavailable or InvalidDatabaseUrl."""
         try:
-            return GuardedConnection.connect(
-                self._relaxed_conninfo if kind.relaxed else self._conninfo,
-                autocommit=kind.autocommit,
-                prepare_threshold=None if self.through_pgbouncer else 5,
-            )
+            try:
+                connection = self._opened(relaxed=kind.relaxed)
+            except psycopg.OperationalError as error:
+                if self.address.is_pooled is not None or self.is_pooled or _UNKNOWN_PARAMETER not in str(error):
+                    raise
+                self.is_pooled = True
+                connection = self._opened(relaxed=kind.relaxed)
+            if self.address.is_pooled is None and not self.is_pooled and _is_through_pooler(connection):
+                self.is_pooled = True
+                connection.prepare_threshold = None
+            connection.autocommit = kind.autocommit
         except psycopg.OperationalError as error:
             raise DatabaseUnavailable(_refusal(shown(self.url), str(error).strip())) from error
         except psycopg.ProgrammingError as error:
             raise InvalidDatabaseUrl(f"{shown(self.url)} is no PostgreSQL address: {str(error).strip()}") from error
+        return connection
+
+    def connect_to_listen(self) -> "psycopg.Connection[Any] | None":
+        """A new connection whose session lasts, for LISTEN; None through a pooler without an address beside it.
+
+        Raises DatabaseUnavailable or InvalidDatabaseUrl.
+        """
+        if self.address.listens_at is None:
+            connection = self.connect(EACH)  # which finds out what it goes through
+            if not self.is_pooled:
+                return connection
+            connection.close()
+            return None
+        try:
+            return GuardedConnection.connect(self.address.conninfo_to_listen(), autocommit=True)
+        except psycopg.OperationalError as error:
+            raise DatabaseUnavailable(_refusal(self.address.listens_at, str(error).strip())) from error
+
+    def _opened(self, *, relaxed: bool) -> GuardedConnection:
+        """A new connection to the server that was the primary last, else to the next one that accepts writes."""
+        connection = GuardedConnection.connect(
+            make_conninfo(
+                self.address.conninfo(pooled=self.is_pooled, relaxed=relaxed),
+                **self._watch.parameters(),
+            ),
+            autocommit=True,
+            prepare_threshold=None if self.is_pooled else 5,
+        )
+        self._watch.add(connection)
+        return connection
+
+    def _accepts_writes(self, parameters: dict[str, str]) -> bool:
+        """Whether a primary is there now."""
+        conninfo = self.address.conninfo(pooled=self.is_pooled, relaxed=False)
+        try:
+            psycopg.connect(conninfo, **parameters).close()  # type: ignore[arg-type]
+        except psycopg.Error:
+            return False
+        return True
 
     def _take(self, kind: ConnectionKind) -> "psycopg.Connection[Any]":
         if self._closed:
@@ -174,6 +231,14 @@ class Connections:
             raise
         self._give_back(connection, kind)
 
+    def begin(self, connection: "psycopg.Connection[Any]") -> None:
+        """Begin a transaction on a connection that was taken: through a pooler it has no settings of the session's."""
+        if self.is_pooled:
+            try:
+                psycopg.Cursor(connection).execute(_SESSION_LOCAL)
+            except psycopg.Error as error:
+                raise ours(error) from error
+
     @contextmanager
     def asking(self) -> "Iterator[psycopg.Connection[Any]]":
         """A connection for the store's own statements; what is not committed inside is rolled back."""
@@ -194,8 +259,11 @@ class Connections:
     def _give_back_after(
         self, error: BaseException, connection: "psycopg.Connection[Any]", kind: ConnectionKind
     ) -> None:
-        """After a failure a connection is reused only if it can still roll back; otherwise it is thrown away."""
-        if not connection.closed and not isinstance(error, OutcomeUnknown):
+        """After a failure a connection is reused only if it can still roll back; otherwise it is thrown away.
+
+        So is one whose server refuses work: it may have become a standby, or be about to stop.
+        """
+        if not connection.closed and not isinstance(error, OutcomeUnknown | DatabaseUnavailable):
             try:
                 connection.rollback()
             except psycopg.Error:
@@ -212,35 +280,6 @@ class Connections:
                 for connection in stack:
                     connection.close()
                 stack.clear()
-
-
-def conninfo_of(url: str, *, relaxed: bool = False) -> tuple[str, bool]:
-    """The address for the driver, and whether `pgbouncer=true` stands in it (it knows no session options).
-
-    With `relaxed`, commits do not wait for the disk.
-
-    Raises InvalidDatabaseUrl if it is not `postgresql://...`.
-    """
-    parts = postgres_parts(url)
-    query = dict(parse_qsl(parts.query))
-    through_pgbouncer = query.pop("pgbouncer", "false").lower() in ("true", "1", "yes")
-    query.pop("schema", None)  # it is for statements, not for the driver
-    defaults = {
-        # The library's own variable counts: written here, a default would win over it.
-        "connect_timeout": os.environ.get("PGCONNECT_TIMEOUT", str(CONNECT_TIMEOUT_S)),
-        "application_name": "evertick",
-        "target_session_attrs": "read-write",
-        "tcp_user_timeout": "10000",
-        "keepalives_idle": "10",
-        "keepalives_interval": "5",
-        "keepalives_count": "3",
-    }
-    if not through_pgbouncer:
-        own = _SESSION + (_NO_WAIT if relaxed else "")
-        query["options"] = f"{own} {query.get('options', '')}".strip()  # those of the address win over ours
-    merged = urlencode(defaults | query).replace("+", "%20")
-    # By hand: `urlunsplit` drops the slashes of an address without a host, which means the local socket.
-    return f"{parts.scheme}://{parts.netloc}{parts.path}?{merged}", through_pgbouncer
 
 
 def in_statement(error: psycopg.Error, statement: object) -> psycopg.Error:
@@ -288,6 +327,11 @@ def ours(error: psycopg.Error) -> EvertickError:
             f"PostgreSQL does not allow it: {text}; `evertick migrate` needs the right to create tables in the schema, "
             "everything else the rights on those tables"
         )
+    if is_read_only(error):
+        return DatabaseUnavailable(
+            f"this PostgreSQL only reads, as a standby does: {text}; after a failover the next connection finds the "
+            "primary if the address names all hosts"
+        )
     if isinstance(error, pg_errors.DiskFull | pg_errors.IoError):
         return StorageFailed(f"PostgreSQL's disk failed: {text}; nothing was written, check the server's disk")
     if isinstance(
@@ -302,6 +346,19 @@ def ours(error: psycopg.Error) -> EvertickError:
     if error.sqlstate is not None and not error.sqlstate.startswith(OF_THE_DATABASE):
         return TransactionRefused(f"PostgreSQL refused a statement: {text}")
     return DatabaseUnavailable(f"PostgreSQL refused or went away: {text}")
+
+
+def is_read_only(error: psycopg.Error) -> bool:
+    """Whether a server refused to write, or to be SERIALIZABLE, as a standby does."""
+    if isinstance(error, pg_errors.FeatureNotSupported):  # its code says no more, and its text may be a translation
+        return "hot standby" in str(error).lower()
+    return isinstance(error, pg_errors.ReadOnlySqlTransaction)
+
+
+def _is_through_pooler(connection: "psycopg.Connection[Any]") -> bool:
+    """Whether something like pgbouncer is before the server: it tells its clients of processes that do not exist."""
+    row = connection.execute("select pg_backend_pid()").fetchone()
+    return row != (connection.info.backend_pid,)
 
 
 def _refusal(place: str, text: str) -> str:

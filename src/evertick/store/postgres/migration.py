@@ -100,10 +100,10 @@ class PostgresMigration:
 
     # -- helpers
 
-    def _enter(self, connection: "psycopg.Connection[Any]", *, local: bool = True) -> None:
-        """Let plain names be those in the schema: in this transaction, or for as long as the connection lasts."""
+    def _enter(self, connection: "psycopg.Connection[Any]") -> None:
+        """Let plain names be those in the schema, in this transaction."""
         if self._schema:
-            connection.execute("select set_config('search_path', %s, %s)", (f'"{self._schema}"', local))
+            connection.execute("select set_config('search_path', %s, true)", (f'"{self._schema}"',))
 
     def _state(self, connection: "psycopg.Connection[Any]") -> SchemaState:
         self._enter(connection)
@@ -203,19 +203,21 @@ class PostgresMigration:
         """Build or drop an index beside those who use its table, unless that has been done."""
         with self._connections.taken(EACH) as connection:
             try:
-                connection.execute("set lock_timeout = 0")  # it waits for others, and none of them waits for it
-                connection.execute("set statement_timeout = 0")
-                self._enter(connection, local=False)
+                if not self._connections.is_pooled:  # there it would be the next transaction's of anybody
+                    connection.execute("set lock_timeout = 0")  # it waits for others, and none of them waits for it
+                    connection.execute("set statement_timeout = 0")
+                where = f'"{self._schema}".' if self._schema else ""
+                name = f'{where}"{index}"'
                 row = connection.execute(
-                    "select i.indisvalid from pg_index i where i.indexrelid = to_regclass(%s)", (index,)
+                    "select i.indisvalid from pg_index i where i.indexrelid = to_regclass(%s)", (name,)
                 ).fetchone()
                 drops = statement.lower().startswith("drop")
                 if row is not None and not drops and row[0]:
                     return
                 if row is not None and not drops:  # what a process left that died while it built it
-                    connection.execute(f'drop index concurrently "{index}"'.encode())
+                    connection.execute(f"drop index concurrently {name}".encode())
                 if row is not None or not drops:
-                    connection.execute(statement.encode())
+                    connection.execute(schema.in_schema(statement, where).encode())
             except psycopg.Error as error:
                 raise ours(error) from error
             finally:

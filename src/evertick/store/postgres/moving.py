@@ -11,7 +11,8 @@ from evertick.base.errors import DatabaseLocked, Misuse
 from evertick.store import schema
 from evertick.store.addresses import shown
 from evertick.store.place import tables_at
-from evertick.store.postgres.connections import conninfo_of, ours
+from evertick.store.postgres.address import PostgresAddress
+from evertick.store.postgres.connections import ours
 
 _RUNNING = "select count(*) from workers where leased_until > (extract(epoch from clock_timestamp()) * 1000)::bigint"
 
@@ -33,9 +34,10 @@ select distinct a.pid, coalesce(nullif(a.application_name, ''), a.usename, 'a se
 def move_in_database(url: str, to_schema: str) -> list[str]:
     """Move the tables, with their indexes, from the first schema of the search path that has them."""
     try:
-        with psycopg.connect(conninfo_of(url)[0]) as connection:
-            connection.execute(f"set lock_timeout = '{LOCK_WAIT_S}s'".encode())
-            connection.commit()
+        # Nothing here needs a session, so it goes through any pooler.
+        conninfo = PostgresAddress(url).conninfo(pooled=True)
+        with psycopg.connect(conninfo, prepare_threshold=None) as connection:
+            connection.execute(f"set local lock_timeout = '{LOCK_WAIT_S}s'".encode())
             try:
                 return _move(connection, shown(url), to_schema)
             except pg_errors.LockNotAvailable as error:

@@ -2,10 +2,11 @@
 
 NOTIFY serializes the commits of the transactions that it is part of, until they are on disk. So it is sent after the
 commit, in a transaction of its own that does not wait for the disk, and at most every few milliseconds. Only a single
-statement that inserts jobs takes it along, while no other does. Through pgbouncer there is no LISTEN; then only this
-process's own commits are told.
+statement that inserts jobs takes it along, while no other does. Through pgbouncer there is no LISTEN: the address names
+the server itself beside it (`listen=`), or only this process's own commits are told.
 """
 
+import logging
 import secrets
 import threading
 import time
@@ -13,10 +14,13 @@ from collections.abc import Callable, Collection
 from typing import Any, Final
 
 import psycopg
+from psycopg import sql
 
 from evertick.base.errors import DatabaseUnavailable
 from evertick.store.contract.notifications import EVERYTHING, Listener, Notification, Notifications
-from evertick.store.postgres.connections import EACH, RELAXED, Connections
+from evertick.store.postgres.connections import RELAXED, Connections
+
+_logger: Final = logging.getLogger("evertick.store")
 
 CHANNEL: Final = "evertick"
 NOTIFY_EVERY_S: Final = 0.005
@@ -25,6 +29,13 @@ LISTEN_LOOK_S: Final = 1.0
 CLOSE_S: Final = 1.0
 """How long the end waits for each of the threads that hear and send hints: one may be trying to connect."""
 _NOTIFY: Final = f"select pg_notify('{CHANNEL}', %s)".encode()
+_NOTIFY_POOLED: Final = sql.SQL("set local synchronous_commit = off; select pg_notify('evertick', {})")
+
+
+_NO_LISTEN: Final = (
+    "the database is reached through a pooler, such as pgbouncer, which has no LISTEN: what other processes schedule "
+    "is found by polling, every poll_ms; name the server itself in the address (?listen=HOST:PORT) to be told at once"
+)
 
 
 class PostgresNotifier:
@@ -45,7 +56,7 @@ class PostgresNotifier:
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` with the notifications of commits; returns a function that ends it."""
         self.listeners.append(listener)
-        if self._hearer is None and not self._connections.through_pgbouncer:
+        if self._hearer is None:
             hearer = threading.Thread(target=self._hear, name="evertick-pg-listen", daemon=True)
             hearer.start()
             self._hearer = hearer  # only now: Ctrl-C may come in between, and `close` waits for one that has started
@@ -90,7 +101,7 @@ class PostgresNotifier:
         if payload is not None:
             try:
                 with self._connections.taken(RELAXED) as connection:
-                    connection.execute(_NOTIFY, (payload,))
+                    _notify(connection, payload, pooled=self._connections.is_pooled)
             except (psycopg.Error, DatabaseUnavailable):
                 pass  # only a hint: the commit stands, and workers look by themselves
             return
@@ -108,7 +119,11 @@ class PostgresNotifier:
         """Wait for notifications and pass them on; after a lost connection, call once and connect again."""
         while not self._closed.is_set():
             try:
-                with self._connections.connect(EACH) as connection:
+                connection = self._connections.connect_to_listen()
+                if connection is None:
+                    _logger.info(_NO_LISTEN)
+                    return
+                with connection:
                     connection.execute(f"listen {CHANNEL}".encode())
                     self._tell_listeners(EVERYTHING)
                     while not self._closed.is_set():
@@ -157,7 +172,7 @@ class _Notifier:
             try:
                 if connection is None:
                     connection = self._connections.connect(RELAXED)
-                connection.execute(_NOTIFY, (payload_of(hints, self._name),))
+                _notify(connection, payload_of(hints, self._name), pooled=self._connections.is_pooled)
             except (psycopg.Error, DatabaseUnavailable):
                 if connection is not None:
                     connection.close()
@@ -172,6 +187,14 @@ class _Notifier:
         with self._lock:
             hints, self._hints = self._hints, set()
         return hints
+
+
+def _notify(connection: "psycopg.Connection[Any]", payload: str, *, pooled: bool) -> None:
+    """Send it without a wait for the disk, which through a pooler is not the session's way: then in one message."""
+    if pooled:
+        connection.execute(_NOTIFY_POOLED.format(sql.Literal(payload)))
+    else:
+        connection.execute(_NOTIFY, (payload,))
 
 
 def payload_of(hints: Collection[Notification], sender: str = "") -> str:

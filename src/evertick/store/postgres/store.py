@@ -72,10 +72,15 @@ class PostgresStore:
         with self._connections.taken() as connection:
             connection.read_only = None
             connection.isolation_level = level
+            self._connections.begin(connection)
             transaction = PostgresTransaction(connection, schema=self.place)
-            result = work(transaction)
-            self._check_whole(transaction, connection)
-            self._commit(transaction, connection)
+            try:
+                result = work(transaction)
+                self._check_whole(transaction, connection)
+                self._commit(transaction, connection)
+            except BaseException:
+                transaction.undo()
+                raise
         return transaction, result
 
     def _write_each(self, work: Callable[[Transaction], T], *, relaxed: bool) -> tuple[PostgresTransaction, T]:
@@ -103,6 +108,7 @@ class PostgresStore:
         with self._connections.taken() as connection:
             connection.isolation_level = level
             connection.read_only = True
+            self._connections.begin(connection)
             transaction = PostgresTransaction(connection, schema=self.place)
             try:
                 result = work(transaction)
@@ -111,7 +117,8 @@ class PostgresStore:
                     connection.commit()
                 except psycopg.Error as error:  # nothing was written, so nothing is in doubt
                     raise transaction.conflict_at_commit(error) from error
-            except Exception as error:
+            except BaseException as error:
+                transaction.undo()
                 if issubclass(type(_driver_error(error)), pg_errors.ReadOnlySqlTransaction):
                     raise Misuse("a read must not write; run it as a write (a mutation instead of a query)") from error
                 raise
@@ -136,7 +143,7 @@ class PostgresStore:
         schema.require_usable(self.dialect, state, place=shown(self.url))
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Through pgbouncer there is no LISTEN, so only this process's own commits call."""
+        """Through pgbouncer there is no LISTEN: without `listen=` only this process's own commits call."""
         return self._hints.listen(listener)
 
     def database_now(self) -> Instant | None:
@@ -197,6 +204,6 @@ def _within_limit(work: Callable[[Transaction], T]) -> Callable[[Transaction], T
     return limited
 
 
-def _driver_error(error: Exception) -> BaseException:
+def _driver_error(error: BaseException) -> BaseException:
     """The driver's error behind one of ours."""
     return of_the_driver(error.__cause__ or error if isinstance(error, EvertickError) else error)

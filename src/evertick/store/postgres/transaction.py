@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import cache, partial
 from typing import Any, Final, Self
 
@@ -22,7 +22,7 @@ from evertick.base.records.jobs import JobEnd, JobState
 from evertick.base.records.stored import text_of
 from evertick.store.contract.claims import Head, Share
 from evertick.store.place import tables_at
-from evertick.store.postgres.connections import at_commit, in_statement, ours, tables_in
+from evertick.store.postgres.connections import at_commit, in_statement, is_read_only, ours, tables_in
 from evertick.store.postgres.notifier import CHANNEL, PostgresNotifier
 from evertick.store.transaction.claims import outcome_of
 from evertick.store.transaction.driver import Row, of_the_driver, unstorable
@@ -43,6 +43,8 @@ RESET: Final = (
     "set local enable_seqscan = on"
 )
 """In one round trip. PostgreSQL runs it as it is: an unprepared text without parameters may hold many statements."""
+UNDO: Final = b"rollback; select pg_advisory_unlock_all()"
+_OPEN: Final = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 _PLANNED_EACH_TIME: Final = ("list_finished", "list_unfinished", "edge_")
 """Lists: which index is the right one depends on what a filter asks for, so a plan for any value would not do."""
 USERS_SEEN_MAX: Final = 100
@@ -160,6 +162,16 @@ class PostgresTransaction(SqlTransaction):
             self._command(RESET)
             self._is_used = False
 
+    def undo(self) -> None:
+        """Roll back, with the locks of the session that a function took: those outlive a ROLLBACK.
+
+        In one message: behind a pooler the next one would reach another session.
+        """
+        in_transaction = self._connection.info.transaction_status in _OPEN and not self._connection.closed
+        if self._is_used and in_transaction:
+            with suppress(psycopg.Error):  # whoever takes the connection next finds out
+                self._cursor.execute(UNDO)
+
     def check_usable(self) -> None:
         if self._conflict is not None:  # a function may have caught it, and undone its own part alone
             raise self._failed(self._conflict)
@@ -184,9 +196,20 @@ class PostgresTransaction(SqlTransaction):
     def _note(self, error: psycopg.Error) -> None:
         if not isinstance(error, pg_errors.InFailedSqlTransaction):
             self._users_error = error
-        if isinstance(error, pg_errors.SerializationFailure | pg_errors.DeadlockDetected):
+        of_the_server = is_read_only(error) and not self._made_read_only()
+        if of_the_server or isinstance(error, pg_errors.SerializationFailure | pg_errors.DeadlockDetected):
             self._conflicts.append(error)
             self._conflict = self._conflict or ours(error)
+
+    def _made_read_only(self) -> bool:
+        """Whether a function must have done it: the server itself accepts writes."""
+        if self._connection.read_only:
+            return True
+        tells = self._connection.info.parameter_status
+        return self._is_handed_out and (tells("in_hot_standby"), tells("default_transaction_read_only")) == (
+            "off",
+            "off",
+        )
 
     def _hidden(self) -> EvertickError:
         """Why nothing can follow: a function met an error in a statement of its own, and went on."""
@@ -201,6 +224,8 @@ class PostgresTransaction(SqlTransaction):
         follows = isinstance(error, pg_errors.InFailedSqlTransaction) and self._is_handed_out and self.failure is None
         if follows:
             return self._hidden()
+        if is_read_only(error) and self._made_read_only():
+            return TransactionRefused(f"a function has made its transaction read-only: {str(error).strip()}")
         meant = ours(error)
         if isinstance(error, pg_errors.SerializationFailure | pg_errors.DeadlockDetected):
             self._conflict = self._conflict or meant
