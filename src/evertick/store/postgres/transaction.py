@@ -203,9 +203,12 @@ class PostgresTransaction(SqlTransaction):
 
     def _made_read_only(self) -> bool:
         """Whether a function must have done it: the server itself accepts writes."""
-        if self._connection.read_only:
+        connection: Any = self._connection
+        if connection is None:  # another driver's, which tells less
+            return False
+        if connection.read_only:
             return True
-        tells = self._connection.info.parameter_status
+        tells = connection.info.parameter_status
         return self._is_handed_out and (tells("in_hot_standby"), tells("default_transaction_read_only")) == (
             "off",
             "off",
