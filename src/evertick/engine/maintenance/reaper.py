@@ -47,7 +47,7 @@ class Reaper(Loop):
         if began_at < self._rests_until:
             return self._rests_until
         more, ended = await self._deps.executors.write(
-            lambda transaction: reap(transaction, self._deps), isolation=Isolation.READ_COMMITTED
+            lambda transaction: reap(transaction, self._deps, began_at), isolation=Isolation.READ_COMMITTED
         )
         self._deps.counters.jobs_ended(ended)
         if self._deps.clock.now() - began_at > self._deps.settings.renew_every_ms:
@@ -60,9 +60,11 @@ class Reaper(Loop):
         return self._rests_until
 
 
-def reap(transaction: Transaction, deps: EngineDeps) -> tuple[bool, list[JobEnded]]:
-    """Recover up to REAP_BATCH jobs of workers without a lease; whether there may be more, and how they ended."""
-    now = deps.clock.now()
+def reap(transaction: Transaction, deps: EngineDeps, now: Instant) -> tuple[bool, list[JobEnded]]:
+    """Recover up to REAP_BATCH jobs of workers without a lease; whether there may be more, and how they ended.
+
+    `now` is when it was asked for: leases that ran out while the database let it wait are not judged.
+    """
     expired = [worker.id for worker in transaction.expired_workers(now, limit=WORKERS_MAX)]
     ended: list[JobEnded] = []
     # A worker that was reaped while it claimed may hold jobs although its row is gone.

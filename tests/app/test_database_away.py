@@ -1,0 +1,156 @@
+"""The database is away for longer than a lease: nobody takes the jobs of workers that live."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from evertick import App, Settings
+from evertick.base.errors import DatabaseUnavailable
+from evertick.base.ids import WorkerId
+from evertick.base.instants import Instant
+from evertick.engine.maintenance.reaper import Reaper
+from evertick.engine.runtime import heartbeat as heartbeat_module
+from evertick.engine.runtime.executors import InlineExecutors
+from evertick.engine.runtime.heartbeat import HeartbeatThread
+from evertick.store.contract.store import Isolation
+from evertick.testing.loop import JumpingLoop
+from tests.app.engine import SharedStore
+from tests.app.test_slots import LoopClock
+from tests.store.rows import worker
+
+LEASE_MS = 3_000
+OTHER = WorkerId("worker_other")
+
+
+class Away(InlineExecutors):
+    """The way to a database that is away at times, or whose replies come late."""
+
+    is_away = False
+    late_s = 0.0
+
+    async def write(self, work: Any, *, isolation: Isolation = Isolation.SERIALIZABLE) -> Any:
+        self._check()
+        await asyncio.sleep(self.late_s)
+        return await super().write(work, isolation=isolation)
+
+    async def ask(self, function: Any) -> Any:
+        self._check()
+        return await super().ask(function)
+
+    def _check(self) -> None:
+        if self.is_away:
+            raise DatabaseUnavailable("as planned")
+
+
+class Scene:
+    """A reaper, and another worker with a lease."""
+
+    def __init__(self) -> None:
+        self.loop = JumpingLoop()
+        self.store = SharedStore("sqlite://")
+        self.store.migrate()
+        self.app = App("away", settings=Settings(lease_ms=LEASE_MS))
+        self.app.open_on(self.store, inline=True)
+        self.way = Away(self.store)
+        deps = self.app.environment.engine_deps(self.app._execution, self.app.counters)
+        self.clock = LoopClock(self.loop, Instant(1_000_000))
+        self.reaper = Reaper(replace(deps, clock=self.clock, executors=self.way))
+        until = Instant(self.clock.now() + LEASE_MS)
+        self.store.write(lambda tx: tx.register_worker(worker(OTHER, leased_until=until)))
+
+    def renew(self) -> bool:
+        """The other worker's heartbeat; whether it still is a worker."""
+        until = Instant(self.clock.now() + LEASE_MS)
+        return self.store.write(lambda tx: tx.renew_lease(OTHER, leased_until=until))
+
+    def close(self) -> None:
+        self.store.close()
+        self.loop.close()
+
+    def is_there(self) -> bool:
+        return [each.id for each in self.store.read(lambda tx: tx.list_workers())] == [OTHER]
+
+
+@pytest.fixture
+def scene() -> Iterator[Scene]:
+    scene = Scene()
+    yield scene
+    scene.close()
+
+
+def play(scene: Scene, story: Any) -> None:
+    async def main() -> None:
+        reaping = asyncio.create_task(scene.reaper.run())
+        await story()
+        scene.reaper.stop()
+        await reaping
+
+    scene.loop.run_task(main(), until_s=600)
+
+
+def test_leases_that_ran_out_while_the_database_was_away_can_be_renewed(scene: Scene) -> None:
+    async def story() -> None:
+        scene.way.is_away = True
+        await asyncio.sleep(60)
+        scene.way.is_away = False
+        await asyncio.sleep(LEASE_MS / 3 / 1000 - 0.05)  # almost all the time of a renewal
+        assert scene.renew()
+        await asyncio.sleep(LEASE_MS / 1000 - 0.1)
+        assert scene.renew()
+
+    play(scene, story)
+
+
+def test_leases_that_ran_out_while_the_database_hung_can_be_renewed(scene: Scene) -> None:
+    async def story() -> None:
+        await asyncio.sleep(1.4)
+        scene.way.late_s = 60
+        await asyncio.sleep(LEASE_MS / 4000)  # the reaper looks meanwhile
+        scene.way.late_s = 0
+        assert scene.renew()  # the last that came through
+        await asyncio.sleep(60)
+        assert scene.renew()
+
+    play(scene, story)
+
+
+def test_a_worker_that_died_meanwhile_is_given_up_soon_after(scene: Scene) -> None:
+    async def story() -> None:
+        scene.way.is_away = True
+        await asyncio.sleep(60)
+        scene.way.is_away = False
+        await asyncio.sleep(1 + LEASE_MS / 3 / 1000 + LEASE_MS / 4000 + 0.1)
+        assert not scene.is_there()
+
+    play(scene, story)
+
+
+def test_a_renewal_that_failed_is_tried_again_before_others_judge(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+    lost: list[bool] = []
+    outcomes = iter([True, DatabaseUnavailable("as planned"), DatabaseUnavailable("as planned"), True, False])
+
+    def renew(deps: object, worker_id: WorkerId) -> bool:
+        outcome = next(outcomes)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    class Noted:
+        def wait(self, seconds: float) -> bool:
+            waits.append(round(seconds, 3))
+            return False
+
+    monkeypatch.setattr(heartbeat_module, "renew", renew)
+    deps = scene.app.environment.engine_deps(scene.app._execution, scene.app.counters)
+    beat: Any = HeartbeatThread(deps, OTHER, lambda: lost.append(True))
+    beat._stopped = Noted()
+    beat._run()
+
+    assert waits == [1.0, 1.0, 0.125, 0.125, 1.0]
+    assert lost == [True]
