@@ -21,7 +21,7 @@ from tests.app.engine import SharedStore
 from tests.app.test_slots import LoopClock
 from tests.store.rows import worker
 
-LEASE_MS = 3_000
+LEASE_MS = 9_000
 OTHER = WorkerId("worker_other")
 
 
@@ -106,7 +106,7 @@ def test_leases_that_ran_out_while_the_database_was_away_can_be_renewed(scene: S
 
 def test_leases_that_ran_out_while_the_database_hung_can_be_renewed(scene: Scene) -> None:
     async def story() -> None:
-        await asyncio.sleep(1.4)
+        await asyncio.sleep(LEASE_MS / 2000 - 0.1)
         scene.way.late_s = 60
         await asyncio.sleep(LEASE_MS / 4000)  # the reaper looks meanwhile
         scene.way.late_s = 0
@@ -152,5 +152,5 @@ def test_a_renewal_that_failed_is_tried_again_before_others_judge(
     beat._stopped = Noted()
     beat._run()
 
-    assert waits == [1.0, 1.0, 0.125, 0.125, 1.0]
+    assert waits == [3.0, 3.0, 0.375, 0.375, 3.0]
     assert lost == [True]

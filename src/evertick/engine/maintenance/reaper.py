@@ -21,6 +21,8 @@ _logger: Final = logging.getLogger("evertick.engine")
 
 REAP_BATCH: Final = 500
 """Jobs given back in one transaction."""
+REST_MIN_MS: Final = 3_000
+"""A heartbeat may just be trying to connect to a server that does not reply, which takes two seconds."""
 WORKERS_MAX: Final = 100
 """Expired workers looked at in one round."""
 
@@ -56,7 +58,8 @@ class Reaper(Loop):
 
     def _rest(self) -> Instant:
         """Judge no lease for as long as a renewal takes."""
-        self._rests_until = Instant(self._deps.clock.now() + self._deps.settings.renew_every_ms)
+        rest_ms = max(REST_MIN_MS, self._deps.settings.renew_every_ms)
+        self._rests_until = Instant(self._deps.clock.now() + rest_ms)
         return self._rests_until
 
 

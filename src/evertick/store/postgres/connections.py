@@ -263,7 +263,8 @@ class Connections:
 
         So is one whose server refuses work: it may have become a standby, or be about to stop.
         """
-        if not connection.closed and not isinstance(error, OutcomeUnknown | DatabaseUnavailable):
+        refused = isinstance(error, psycopg.Error) and is_read_only(error)
+        if not connection.closed and not refused and not isinstance(error, OutcomeUnknown | DatabaseUnavailable):
             try:
                 connection.rollback()
             except psycopg.Error:

@@ -196,15 +196,15 @@ class PostgresTransaction(SqlTransaction):
     def _note(self, error: psycopg.Error) -> None:
         if not isinstance(error, pg_errors.InFailedSqlTransaction):
             self._users_error = error
-        of_the_server = is_read_only(error) and not self._made_read_only()
+        of_the_server = is_read_only(error) and not self._made_read_only(error)
         if of_the_server or isinstance(error, pg_errors.SerializationFailure | pg_errors.DeadlockDetected):
             self._conflicts.append(error)
             self._conflict = self._conflict or ours(error)
 
-    def _made_read_only(self) -> bool:
-        """Whether a function must have done it: the server itself accepts writes."""
+    def _made_read_only(self, error: psycopg.Error) -> bool:
+        """Whether a write was refused because we, or a function, have begun to read only: the server accepts writes."""
         connection: Any = self._connection
-        if connection is None:  # another driver's, which tells less
+        if not isinstance(error, pg_errors.ReadOnlySqlTransaction) or connection is None:  # None: another driver's
             return False
         if connection.read_only:
             return True
@@ -227,7 +227,7 @@ class PostgresTransaction(SqlTransaction):
         follows = isinstance(error, pg_errors.InFailedSqlTransaction) and self._is_handed_out and self.failure is None
         if follows:
             return self._hidden()
-        if is_read_only(error) and self._made_read_only():
+        if self._made_read_only(error):
             return TransactionRefused(f"a function has made its transaction read-only: {str(error).strip()}")
         meant = ours(error)
         if isinstance(error, pg_errors.SerializationFailure | pg_errors.DeadlockDetected):
