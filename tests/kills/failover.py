@@ -24,6 +24,7 @@ from typing import Final
 
 import click
 import psutil
+import psycopg
 
 from tests.kills.fleet import Fleet, Verdict
 from tests.postgres import PostgresServer
@@ -32,8 +33,8 @@ from tests.standby import REPLICATED, Standby, url_of_both, wait_for_copies
 DATABASE: Final = "fleet"
 AWAY_S: Final = (0.0, 6.0)
 """How long it takes until the standby is promoted: at times longer than a lease."""
-LOAD_S: Final = 8.0
-"""Between two failovers."""
+PATIENCE_S: Final = 20.0
+"""After which a server or worker that is not back counts as missing."""
 RECOVERY_MAX_S: Final = 3.0
 
 
@@ -122,7 +123,6 @@ def run(folder: Path, *, failovers: int, chance: random.Random) -> Outcome:
                 back_at = pair.fail(hangs=hangs, away_s=chance.uniform(*AWAY_S))
                 outcome.failovers += 1
                 outcome.hangs += hangs
-                time.sleep(LOAD_S)
                 _measure(fleet, outcome, back_at, number)
                 pair.mend(hangs=hangs)
             outcome.came_to_rest = fleet.rest()
@@ -137,7 +137,11 @@ def run(folder: Path, *, failovers: int, chance: random.Random) -> Outcome:
 
 
 def _measure(fleet: Fleet, outcome: Outcome, back_at: float, number: int) -> None:
-    times = fleet.worker_times(back_at) | fleet.server_times(back_at)
+    times: dict[str, float] = {}
+    while len(times) < len(fleet.roles) and time.time() < back_at + PATIENCE_S:
+        time.sleep(0.2)
+        with contextlib.suppress(psycopg.OperationalError):
+            times = fleet.worker_times(back_at) | fleet.server_times(back_at)
     outcome.recoveries += [at - back_at for at in times.values()]
     outcome.missing += [f"{role} after failover {number}" for role in fleet.roles if role not in times]
     outcome.missing += [f"{role} has ended" for role, process in fleet.processes.items() if process.poll() is not None]

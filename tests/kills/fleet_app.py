@@ -15,7 +15,7 @@ from evertick import ActionCtx, App, MutationCtx, Settings
 
 LEASE_MS: Final = 3_000
 SETTINGS: Final = Settings(lease_ms=LEASE_MS, poll_ms=1_000, drain_ms=2_000)
-ACTIONS_S: Final = (0.02, 0.02, 0.02, 2.0, 6.0)
+ACTIONS_S: Final = (0.02, 0.02, 0.02, 2.0, 4.0)
 """How long actions take: some longer than a lease, so that they run while the database is away."""
 
 app = App("fleet", settings=SETTINGS)
