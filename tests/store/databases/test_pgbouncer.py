@@ -13,7 +13,7 @@ from sqlalchemy import create_engine
 from sqlalchemy.orm import Session
 
 from evertick import App, MutationCtx, Settings
-from evertick.base.errors import DatabaseUnavailable, InvalidDatabaseUrl
+from evertick.base.errors import InvalidDatabaseUrl, Unavailable
 from evertick.store.contract.store import Isolation, Store
 from evertick.store.open import open_store
 from evertick.store.postgres.address import SESSION
@@ -232,7 +232,7 @@ def test_workers_outlive_a_pooler_that_is_killed(lenient: Pgbouncer, postgres_ur
     with app.running():
         app.scheduler.run_after_many(0, [app.functions.resolve("mark").args(n) for n in range(2_000)])
         lenient.kill()
-        with pytest.raises(DatabaseUnavailable):
+        with pytest.raises(Unavailable):  # or its outcome is unknown, where it met a connection that was there before
             app.call("mark", 1)
         lenient.start()
         wait_until(lambda: ended(postgres_url, 2_000))
