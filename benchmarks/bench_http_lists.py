@@ -140,6 +140,9 @@ def lists() -> Iterator[tuple[str, str]]:
     for each in ("", *RUNS):
         yield f"workflows, {each}", f"workflows?{each}"
     yield "workflows, since an hour", f"workflows?started_from={hour_ago}"
+    for path in ("overview", "activity", "coming", "changes", "function-stats", "search?text=schedule-1000777"):
+        yield f"insight, {path}", f"{path}{'&' if '?' in path else '?'}"
+    yield "insight, search of nothing", "search?text=none-of-the-kind"
     for path in ("functions", "tokens", "audit-log", "status", "logs"):
         yield path, f"{path}?"
     for path in ("workflow-types", "audit-log", "tokens", "tenants", "pools", "workers", "status"):

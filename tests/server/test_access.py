@@ -145,3 +145,26 @@ def test_old_lines_of_the_audit_log_are_removed(http: Http) -> None:
     assert store.write(lambda tx: tx.prune_audit(before=Instant(now - 1_000), limit=10)) == 0
     assert store.write(lambda tx: tx.prune_audit(before=Instant(now + 1_000), limit=10)) == 1
     assert http.ok("GET", "/api/v1/audit-log")["changes"] == []
+
+
+def test_the_audit_log_is_filtered(http: Http) -> None:
+    for name in ("s", "t"):
+        http.ok(
+            "POST",
+            f"{HOME}/schedules",
+            json={"id": name, "when": "0 9 * * *", "function": "shop.order", "args": {"item": "x"}},
+        )
+        http.ok("POST", f"{HOME}/schedules/{name}/pause", json={})
+
+    def found(query: str) -> list[tuple[str, str]]:
+        changes = http.ok("GET", f"{HOME}/audit-log?{query}")["changes"]
+        return [(each["action"], each["target"]) for each in changes]
+
+    assert found("action=schedule.pause") == [("schedule.pause", "t"), ("schedule.pause", "s")]
+    assert found("target=s") == [("schedule.pause", "s"), ("schedule.create", "s")]
+    assert found("action=schedule.pause&target=t") == [("schedule.pause", "t")]
+    assert found("actor=none") == found("end=2020-01-01T00:00:00Z") == found("start=2100-01-01T00:00:00Z") == []
+    assert len(found("start=2020-01-01T00:00:00Z")) == 4
+    page = http.ok("GET", f"{HOME}/audit-log?action=schedule.pause&limit=1")
+    assert found(f"action=schedule.pause&limit=1&cursor={page['cursor']}") == [("schedule.pause", "s")]
+    assert http.problem(422, "GET", f"{HOME}/audit-log?who=ana")

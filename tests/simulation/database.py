@@ -47,6 +47,7 @@ LABELS: Final = {
     "Reaper.round": "reaper",
     "Pruner.round": "pruner",
     "CountSums.round": "counts",
+    "ActivityWriter._write": "activity",
     "Registration._register": "register",
     "Registration.sign_off": "sign_off",
     "renew": "renew",

@@ -10,6 +10,7 @@ from evertick.api.functions import FunctionView
 from evertick.api.pools import PoolView
 from evertick.api.status import StatusView, WorkerView
 from evertick.api.tenants import TenantView
+from evertick.app.access_control.audit_log import AuditWhere
 from evertick.app.limits.tenants import Limits as TenantLimits
 from evertick.app.limits.values import Limits as PoolLimits
 from evertick.base.records.access import Scope
@@ -128,9 +129,9 @@ class AuditRequests:
 
     home: str
 
-    def list(self, *, limit: int = 100, cursor: str | None = None) -> Call[AuditPage]:
-        """Who changed what, the newest first."""
-        query = given({"limit": limit, "cursor": cursor})
+    def list(self, *, limit: int = 100, cursor: str | None = None, **where: Unpack[AuditWhere]) -> Call[AuditPage]:
+        """Who changed what, the newest first; filters as those of `app.audit_log.list`."""
+        query = given({"limit": limit, "cursor": cursor, **where})
         return Call(method="GET", path=f"{self.home}/audit-log", query=query, read=AuditPage.model_validate)
 
 

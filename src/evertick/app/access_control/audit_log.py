@@ -6,15 +6,16 @@ A line is written in the transaction of the change, so there is one exactly if t
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from datetime import datetime
+from typing import Any, Final, TypedDict, TypeVar, Unpack
 
 from evertick.api.access import AuditPage, AuditView
 from evertick.api.schema import Schema
 from evertick.app.surfaces import Awaited, Blocking, Surface, reads
 from evertick.app.transacting import Work
 from evertick.base.errors import LimitExceeded, Misuse
-from evertick.base.ids import AUDIT_PREFIX, TenantId, table_of, tenant_named
-from evertick.base.instants import Instant
+from evertick.base.ids import AUDIT_PREFIX, TenantId, first_id_from, table_of, tenant_named
+from evertick.base.instants import Instant, from_datetime
 from evertick.base.records.access import AuditLine
 from evertick.store.contract.store import Transaction
 
@@ -24,16 +25,40 @@ PAGE_MAX: Final = 1_000
 CHARS_MAX: Final = 65_536
 """Characters of `before` and of `after` that are kept; of more, that there were more."""
 
+LOOK_MAX: Final = 1_000
+"""Changes that a page looks through for an actor, an action or a target."""
+
+
+class AuditWhere(TypedDict, total=False):
+    """Which changes are listed; see `AuditOperations.list`."""
+
+    actor: str | None
+    action: str | None
+    target: str | None
+    start: datetime | None
+    end: datetime | None
+
 
 @dataclass(frozen=True, slots=True)
 class AuditOperations:
     """What may be read of the audit log."""
 
-    def list(self, *, tenant: str | None = None, limit: int = 100, cursor: str | None = None) -> Work[AuditPage]:
+    def list(
+        self, *, tenant: str | None = None, limit: int = 100, cursor: str | None = None, **where: Unpack[AuditWhere]
+    ) -> Work[AuditPage]:
         """What was changed of a tenant, or with None of everything, the newest first; at most `limit`, up to 1,000.
 
-        Raises LimitExceeded, InvalidTenant, Misuse for a cursor of another list.
+            app.audit_log.list(tenant="acme", action="schedule.pause", start=datetime.now(UTC) - timedelta(days=1))
+
+        `actor`, `action`: exactly these. `target`: a part of what was changed. `start`, `end`: changed then or later,
+        and before. For an actor, an action or a target a page looks through 1,000 changes: so it may have few of them,
+        or none, and a cursor to go on.
+
+        Raises LimitExceeded, InvalidTenant, InvalidDelay, Misuse for a cursor of another list or an unknown filter.
         """
+        if unknown := where.keys() - AuditWhere.__annotations__.keys():
+            raise Misuse(f"changes are not chosen by {', '.join(sorted(unknown))}")
+        first, beyond = _bound(where.get("start")), _bound(where.get("end"))
         whose = None if tenant is None else tenant_named(tenant)
         if type(limit) is not int or not 1 <= limit <= PAGE_MAX:
             raise LimitExceeded(f"limit is a whole number from 1 to {PAGE_MAX:,}, not {limit!r}")
@@ -41,14 +66,30 @@ class AuditOperations:
             raise Misuse(f"{cursor!r} is not the cursor of a list of changes")
 
         def work(transaction: Transaction) -> AuditPage:
-            found = transaction.list_audit(whose, before=cursor or "", limit=limit + 1)
-            page = found[:limit]
-            return AuditPage(
-                changes=tuple(AuditView.of(line) for line in page),
-                cursor=page[-1].id if len(found) > limit else None,
-            )
+            before = min((each for each in (cursor, beyond) if each), default="")
+            size = LOOK_MAX if any(where.get(name) for name in ("actor", "action", "target")) else limit
+            found = transaction.list_audit(whose, before=before, limit=size + 1)
+            within = [line for line in found[:size] if line.id >= first]
+            chosen = [line for line in within if _is_chosen(line, where)]
+            page = chosen[:limit]
+            ends_here = len(within) < size or len(found) <= size
+            last = page[-1].id if len(chosen) > limit else None if ends_here else within[-1].id
+            return AuditPage(changes=tuple(AuditView.of(line) for line in page), cursor=last)
 
         return work
+
+
+def _bound(moment: datetime | None) -> str:
+    """What the ids of changes from a moment on are not below; empty for None."""
+    return "" if moment is None else first_id_from(AUDIT_PREFIX, from_datetime(moment))
+
+
+def _is_chosen(line: AuditLine, where: AuditWhere) -> bool:
+    return (
+        where.get("actor") in (None, line.actor)
+        and where.get("action") in (None, line.action)
+        and (where.get("target") or "") in line.target
+    )
 
 
 class _AuditSurface(Surface[AuditOperations]):

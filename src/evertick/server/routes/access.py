@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from evertick.api.access import AuditPage, NewToken, TokenPage, TokenView
 from evertick.app.access_control.tokens import EXPIRES_AFTER, TokenOperations
-from evertick.app.bodies import Body, Duration
+from evertick.app.bodies import Body, Duration, Time
 from evertick.app.transacting import Work
 from evertick.base.errors import NotFound
 from evertick.base.records.access import Scope
@@ -23,6 +23,18 @@ of_tenant = tenant_routes("access")
 
 Limit = Annotated[int, Query(ge=1, le=1_000)]
 Cursor = Annotated[str | None, Query(max_length=200)]
+
+
+class ChangesAsked(Body):
+    """A page of the audit log."""
+
+    actor: str | None = Field(None, max_length=512)
+    action: str | None = Field(None, max_length=100)
+    target: str | None = Field(None, max_length=512)
+    start: Time | None = None
+    end: Time | None = None
+    limit: int = Field(100, ge=1, le=1_000)
+    cursor: str | None = Field(None, max_length=200)
 
 
 class TokenBody(Body):
@@ -98,15 +110,15 @@ async def rotate_token(caller: Called, token_id: Named) -> Response:
 
 
 @routes.at("GET", "/audit-log", Scope.READ, returns=AuditPage)
-async def list_changes_of_all(caller: Called, limit: Limit = 100, cursor: Cursor = None) -> Response:
+async def list_changes_of_all(caller: Called, asked: Annotated[ChangesAsked, Query()]) -> Response:
     """Who changed what, the newest first."""
-    return reply(await caller.app.aio.audit_log.list(limit=limit, cursor=cursor))
+    return reply(await caller.app.aio.audit_log.list(**asked.model_dump(exclude_none=True)))
 
 
 @of_tenant.at("GET", "/audit-log", Scope.READ, returns=AuditPage)
-async def list_changes(caller: Called, limit: Limit = 100, cursor: Cursor = None) -> Response:
+async def list_changes(caller: Called, asked: Annotated[ChangesAsked, Query()]) -> Response:
     """Who changed what of a tenant, the newest first."""
-    return reply(await caller.app.aio.audit_log.list(tenant=caller.tenant, limit=limit, cursor=cursor))
+    return reply(await caller.app.aio.audit_log.list(tenant=caller.tenant, **asked.model_dump(exclude_none=True)))
 
 
 async def _create(caller: Caller, new: TokenBody) -> Response:

@@ -37,7 +37,7 @@ async def get_coming(caller: Called, span: Duration | None = None) -> Response:
 
 
 @routes.at("GET", "/changes", Scope.READ, returns=list[ChangeView])
-async def list_changes(caller: Called, limit: Annotated[int, Query(ge=1, le=100)] = 20) -> Response:
+async def list_recent_changes(caller: Called, limit: Annotated[int, Query(ge=1, le=100)] = 20) -> Response:
     """What was changed last, the newest first."""
     return reply(await caller.access.insight.changes(limit=limit))
 
