@@ -20,6 +20,7 @@ even if nobody waits for it any more, as in a thread.
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from evertick.base.errors import Conflict, DatabaseUnavailable, OutcomeUnknown, Unavailable, WriteConflict
@@ -71,6 +72,8 @@ LABELS: Final = {
 
 def label_of(work: Callable[..., Any]) -> str:
     """A short, stable name for a transaction's work."""
+    while isinstance(work, partial):  # run in the context of a trace
+        work = work.args[0]
     return LABELS[work.__qualname__.partition(".<locals>")[0]]
 
 

@@ -44,7 +44,7 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "list_schedules_by_id asc": (LISTED | {"after_id": "due00010"}, {"schedules_pkey"}),
     "list_schedules_by_id desc": (LISTED | {"after_id": "due00010"}, {"schedules_pkey"}),
     "schedule_counts": (
-        LISTED | {"limit": 10_001, "day_ago": at(0), "soon": at(100_000)},
+        LISTED | {"limit": 10_001, "chosen_limit": 10_001, "day_ago": at(0), "soon": at(100_000)},
         {"schedules_by_next", "schedules_failing", "schedules_late", "schedules_missed", "schedules_paused"},
     ),
     "missed_since": ({"tenant": "default", "ids": '["due00001", "due00002"]', "since": at(0)}, {"schedules_pkey"}),

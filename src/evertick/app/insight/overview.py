@@ -59,7 +59,7 @@ def overview(operations: InsightOperations) -> Work[OverviewView]:
             limit=COUNT_MAX + 1,
         )
         schedules = transaction.schedule_counts(
-            ScheduleFilter(tenant=tenant, id_contains="\x7f"), now=now, limit=COUNT_MAX + 1
+            ScheduleFilter(tenant=tenant), now=now, limit=COUNT_MAX + 1, with_chosen=False
         )
         lately = transaction.activity_by_minute(tenant, since=Instant(now - HOUR_MS))
         served = [group for group in due if not serves or is_served(group, serves)]

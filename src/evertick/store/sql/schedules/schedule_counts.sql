@@ -2,7 +2,7 @@
 select (select count(*) from (select 1 from schedules
                                where tenant = :tenant and coalesce(next_at, 9223372036854775807) > -1
                                  and {chosen}
-                               limit :limit) as chosen),
+                               limit :chosen_limit) as chosen),
        (select count(*) from (select 1 from schedules {indexed by schedules_failing}
                                where tenant = :tenant and failing = 1 limit :limit) as failing),
        (select count(*) from (select 1 from schedules {indexed by schedules_late}
