@@ -212,6 +212,9 @@ def test_the_state_of_all_and_the_metrics(http: Http) -> None:
     assert http.ok("GET", f"{HOME}/status")["workers"] == []
     assert http.ok("GET", "/api/v1/workers") == []
     assert "evertick_jobs{" in http("GET", "/metrics").text
+    observers = list(http.app.counters.observers)
+    http("GET", "/metrics")
+    assert http.app.counters.observers == observers, "a request must not leave a counter behind"
     paths = http.ok("GET", "/openapi.json")["paths"]
     assert len(paths) > 50
     waiting = paths["/api/v1/tenants/{tenant}/workflows/{run_id}/result"]["get"]["responses"]
