@@ -1,0 +1,164 @@
+"""A tour of every page, in a real browser, over the week of the demonstration: `python -m tests.dashboard.tour`.
+
+It begins at the first page and follows links until it has seen a page of each route: in light and dark, wide and
+narrow, in three zones. Each must load without an error of a script, ask no other host, pass axe, and not scroll
+sideways.
+`--pictures FOLDER` keeps a picture of each.
+"""
+
+import argparse
+import contextlib
+import logging
+import re
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from fastapi.routing import APIRoute
+from playwright.sync_api import Browser
+from starlette.routing import Match
+
+from evertick.dashboard.application import Dashboard
+from evertick.demo import shop, week
+from evertick.server.application import Server
+from evertick.server.limits import Limits, Rate
+from evertick.store.open import open_settled
+from tests.dashboard.browser import Window, chromium, open_window
+
+WIDTHS: Final = (1280, 400)
+ZONES: Final = ("America/New_York", "Asia/Kathmandu", "UTC")
+SKIPPED: Final = frozenset({"stream_hints", "send_file", "missing", "show_login", "home", "show_clock"})
+"""Routes that are no pages with links to them."""
+
+
+@contextlib.contextmanager
+def demonstration(folder: Path) -> Iterator[Server]:
+    """The server of the demonstration, as `evertick dev --demo` has it; its clock stands still."""
+    path = folder / "evertick-demo.db"
+    week.simulate(shop.app, path, speed=0.0, tell=lambda day: print(f"  simulated until {day}", flush=True))
+    app, store = shop.app, open_settled(f"sqlite:///{path}")
+    app.open_on(store)
+    try:
+        with app.running():
+            yield _served(app)
+    finally:
+        app.close()
+        store.close()
+
+
+def _served(app: Any) -> Server:
+    server = Server(app, asks_tokens=False, limits=Limits(requests=Rate(100_000, 1.0)))
+    server.show(Dashboard())
+    return server
+
+
+class Tour:
+    """What has been seen of a server's pages, and what was wrong with it."""
+
+    def __init__(self, server: Server, browser: Browser, pictures: Path | None) -> None:
+        self._routes = [each for router in Dashboard.routes for each in router.routes if isinstance(each, APIRoute)]
+        self._server = server
+        self._browser = browser
+        self._pictures = pictures
+        self.seen: dict[str, str] = {}
+        self.faults: list[str] = []
+
+    def names(self) -> set[str]:
+        """The pages that there are."""
+        return {each.name for each in self._routes if each.methods == {"GET"}} - SKIPPED
+
+    def crawl(self) -> None:
+        """Find a page of each route by following links."""
+        with self._window() as window:
+            left = deque([window.address + "/t/default"])
+            known = set(left)
+            while left and self.names() - self.seen.keys():
+                url = left.popleft()
+                name = self._name_of(url)
+                if name is None or name in self.seen:
+                    continue
+                reply = window.page.goto(url)
+                if reply is None or reply.status >= 400:
+                    self.faults.append(f"{url}: status {None if reply is None else reply.status}")
+                    continue
+                if not reply.headers.get("content-type", "").startswith("text/html"):
+                    self.seen[name] = ""
+                    continue
+                self.seen[name] = url.removeprefix(window.address)
+                for href in window.page.eval_on_selector_all("a[href]", "links => links.map(link => link.href)"):
+                    plain = href.partition("#")[0]
+                    if plain.startswith(window.address) and plain not in known:
+                        known.add(plain)
+                        left.append(plain)
+
+    def look(self, *, dark: bool, width: int, zone: str) -> None:
+        """Look at every page that was found."""
+        with self._window(dark=dark, width=width, zone=zone) as window:
+            for name, path in sorted(self.seen.items()):
+                if path:
+                    self._look_at(window, name, path, f"{'dark' if dark else 'light'}{'' if width > 1_000 else width}")
+
+    def _look_at(self, window: Window, name: str, path: str, how: str) -> None:
+        window.page.goto(window.address + path)
+        report = window.axe()
+        if report:
+            self.faults.append(f"{name} ({how}) {path}:\n{report}")
+        beyond = window.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        if beyond > 0:
+            self.faults.append(f"{name} ({how}) {path}: scrolls {beyond} px sideways")
+        if self._pictures is not None:
+            window.page.screenshot(path=self._pictures / f"{name.removeprefix('show_')}-{how}.png", full_page=True)
+
+    @contextlib.contextmanager
+    def _window(self, *, dark: bool = False, width: int = 1280, zone: str = "Europe/Berlin") -> Iterator[Window]:
+        how: Any = {
+            "color_scheme": "dark" if dark else "light",
+            "viewport": {"width": width, "height": 900},
+            "timezone_id": zone,
+        }
+        try:
+            with open_window(self._browser, self._server, None, **how) as window:
+                yield window
+        except AssertionError:
+            self.faults += window.complaints
+
+    def _name_of(self, url: str) -> str | None:
+        path = urlsplit(url).path
+        scope = {"type": "http", "path": re.sub(r"%2F", "_", path), "method": "GET"}
+        for route in self._routes:
+            if route.matches(scope)[0] is Match.FULL:
+                return None if route.name in SKIPPED else route.name
+        return None
+
+
+def main() -> int:
+    """Make the tour; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pictures", type=Path, help="where to keep a picture of each page")
+    asked = parser.parse_args()
+    if asked.pictures is not None:
+        asked.pictures.mkdir(parents=True, exist_ok=True)
+    began = time.monotonic()
+    logging.disable(logging.WARNING)  # the shop's own lines
+    with tempfile.TemporaryDirectory() as folder, demonstration(Path(folder)) as server:
+        for browser in chromium():
+            tour = Tour(server, browser, asked.pictures)
+            tour.crawl()
+            for dark, zone in zip((False, True, False), ZONES, strict=True):
+                tour.look(dark=dark, width=WIDTHS[0] if zone != "UTC" else WIDTHS[1], zone=zone)
+    unseen = sorted(tour.names() - tour.seen.keys())
+    for fault in tour.faults:
+        print(fault)
+    if unseen:
+        print("no link leads to:", ", ".join(unseen))
+    print(f"{len(tour.seen)} pages, {len(tour.faults) + len(unseen)} faults, {time.monotonic() - began:.0f} s")
+    return 1 if tour.faults or unseen else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
