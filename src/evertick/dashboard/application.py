@@ -5,7 +5,7 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from evertick.dashboard.routes import clock, files, home, live, missing
+from evertick.dashboard.routes import clock, files, home, live, missing, overview, search
 from evertick.dashboard.routes.functions import calling
 from evertick.dashboard.routes.schedules import listing, pausing
 
@@ -14,6 +14,8 @@ ROUTES: Final[Sequence[APIRouter]] = (
     home.routes,
     live.routes,
     clock.routes,
+    overview.routes,
+    search.routes,
     calling.routes,
     listing.routes,
     pausing.routes,

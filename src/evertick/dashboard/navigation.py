@@ -14,4 +14,9 @@ class Place(NamedTuple):
     scope: Scope = Scope.READ
 
 
-PLACES: Final[tuple[tuple[Place, ...], ...]] = ((Place("Schedules", "schedules", "s"),),)
+PLACES: Final[tuple[tuple[Place, ...], ...]] = (
+    (
+        Place("Overview", "", "o"),
+        Place("Schedules", "schedules", "s"),
+    ),
+)

@@ -1,7 +1,7 @@
 """A week of the shop, simulated by the real engine in a few seconds: what the pages of the demonstration show.
 
-It is the last week of March 2026 in Berlin: an outage on Friday morning, a supplier's server that fails since Thursday,
-a schedule that was paused, and the night in which the clocks go forward. It ends on that Sunday morning.
+It is the last week of March 2026 in Berlin: a supplier's server that fails since Thursday, a schedule that was paused,
+the night in which the clocks go forward, and an outage in the morning after it. It ends that Sunday at ten.
 """
 
 import sqlite3
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from evertick.testing.world import World
 
 BEGIN: Final = datetime(2026, 3, 22, 23, 0, tzinfo=UTC)
-OUTAGE: Final = datetime(2026, 3, 27, 6, 41, tzinfo=UTC)
+OUTAGE: Final = datetime(2026, 3, 29, 5, 41, tzinfo=UTC)
 OUTAGE_LASTS: Final = timedelta(minutes=91)
 END: Final = datetime(2026, 3, 29, 8, 2, 11, tzinfo=UTC)
 SPEED: Final = 60.0
@@ -42,14 +42,15 @@ def simulate(app: App, path: Path, *, speed: float, tell: Callable[[str], object
         app.schedules.pause("crm.sync", "the supplier moves to a new API")
         app.workflows.cancel("onboard-hugo")
         _deliver(world)
-        _until(world, OUTAGE, tell)
-        world.outage(OUTAGE_LASTS)
+        _until(world, datetime(2026, 3, 27, 10, 41, tzinfo=UTC), tell)
         app.actor = "ben"
         app.schedules.update("tenant-1042/export", note="asked for by the customer on the phone")
         _until(world, datetime(2026, 3, 28, 10, 0, tzinfo=UTC), tell)
         _deliver(world)
         app.schedules.trigger("report.daily")
         app.actor = "ana"
+        _until(world, OUTAGE, tell)
+        world.outage(OUTAGE_LASTS)
         _until(world, END - timedelta(minutes=8), tell)
         for number, customer in enumerate(shop.CUSTOMERS):
             later = timedelta(hours=3 + 7 * number)
@@ -66,19 +67,24 @@ def simulate(app: App, path: Path, *, speed: float, tell: Callable[[str], object
 def _customers(app: App) -> None:
     """Schedules that customers and people have made, beside those of the code."""
     app.actor = "customer 1042"
-    make = app.schedules.create
-    make("tenant-1042/export", when=cron("30 2 * * *", tz="Asia/Kathmandu"), do=shop.export.args("tenant-1042"))
+    app.schedules.create(
+        "tenant-1042/export", when=cron("30 2 * * *", tz="Asia/Kathmandu"), do=shop.export.args("tenant-1042")
+    )
     app.actor = "customer 88"
-    make("tenant-88/export", when=cron("0 18 * * 1-5", tz="America/New_York"), do=shop.export.args("tenant-88"))
+    app.schedules.create(
+        "tenant-88/export", when=cron("0 18 * * 1-5", tz="America/New_York"), do=shop.export.args("tenant-88")
+    )
     app.actor = "ana"
     sync_times = [every(hours=5, offset=timedelta(minutes=15)), cron("3 11 * * 5")]
-    make("crm.sync", when=sync_times, do=shop.fetch_prices.args("crm"))
-    make(
+    app.schedules.create("crm.sync", when=sync_times, do=shop.fetch_prices.args("crm"))
+    app.schedules.create(
         "spring-sale.open",
         when=at(datetime(2026, 3, 24, 8, 0, tzinfo=UTC)),
         do=shop.remind.args("all", invoice="spring sale"),
     )
-    make("welcome finn", when="every Monday at 10am, Berlin time", do=shop.onboard.args("finn"), pause_on_failure=True)
+    app.schedules.create(
+        "welcome finn", when="every Monday at 10am, Berlin time", do=shop.onboard.args("finn"), pause_on_failure=True
+    )
 
 
 def _until(world: "World", moment: datetime, tell: Callable[[str], object]) -> None:

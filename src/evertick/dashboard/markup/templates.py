@@ -42,7 +42,9 @@ def environment() -> jinja2.Environment:
         asset=asset, st=state, g=glyph, strip=strip, cli=command_line, command=command, outcome_of=outcome_of,
         reasons=REASONS, lasted=lasted, seconds=seconds, json_lines=json_lines, json_line=json_line,
     )  # fmt: skip
-    made.filters.update(part=part, many=many, typed=typed, kind=kind_words, unquoted=unquoted)
+    made.filters.update(
+        part=part, many=many, action_words=action_words, typed=typed, kind=kind_words, unquoted=unquoted
+    )
     return made
 
 
@@ -69,6 +71,12 @@ def unquoted(text: str) -> str:
 def part(name: str) -> str:
     """A name as a part of a path."""
     return quote(name, safe="")
+
+
+def action_words(action: str) -> str:
+    """What was done, after who did it: `paused` for a schedule's history, else `job cancel`."""
+    thing, _, done = action.partition(".")
+    return (done if thing == "schedule" else f"{thing} {done}").replace("_", " ")
 
 
 def many(count: int) -> str:

@@ -47,6 +47,15 @@ class Times:
         year = f" {shown.year}" if shown.year != self.local(self.now).year else ""
         return f"{DAYS[shown.weekday()]} {shown.day} {MONTHS[shown.month - 1]}{year}"
 
+    def brief(self, at: datetime | Instant) -> str:
+        """`14:30` today, `28 Mar` on another day: where a column is narrow and the title has it in full."""
+        shown = self.local(at)
+        return (
+            f"{shown:%H:%M}"
+            if shown.date() == self.local(self.now).date()
+            else f"{shown.day} {MONTHS[shown.month - 1]}"
+        )
+
     def dated(self, at: datetime | Instant) -> str:
         """As `clock`, always with the date."""
         shown = self.local(at)

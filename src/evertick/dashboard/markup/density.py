@@ -1,0 +1,41 @@
+"""How many runs come, as bars: one for each few minutes, drawn here, so that it needs no script."""
+
+from collections.abc import Callable, Sequence
+
+from markupsafe import Markup
+
+HEIGHT = 100
+TOP = 16
+"""Above the bars, for the number of the highest."""
+BARS_A_LABEL = 3
+
+
+def density(starts: Sequence[int], label_of: Callable[[int], str], href_of: Callable[[int], str]) -> Markup:
+    """Bars of the numbers in `starts`; each is a link. `label_of` and `href_of` are given the position of a bar."""
+    most, width = max(starts, default=0) or 1, 100 / max(len(starts), 1)
+    drawn = [Markup('<path class="axis" d="M0 {}H4000"/>').format(TOP + part * (HEIGHT - TOP) / 4) for part in range(4)]
+    highest = starts.index(most) if most in starts else -1
+    for position, count in enumerate(starts):
+        x, height = position * width, count / most * (HEIGHT - TOP)
+        bar = Markup('<rect class="k2" x="{:.2f}%" y="{:.1f}" width="{:.2f}%" height="{:.1f}"/>').format(
+            x + 0.25, HEIGHT - height, width - 0.5, height
+        )
+        hit = Markup('<rect class="hit" x="{:.2f}%" y="0" width="{:.2f}%" height="{}"/>').format(x, width, HEIGHT)
+        words = f"{label_of(position)}: {count:,} start{'' if count == 1 else 's'}"
+        drawn.append(Markup('<a href="{}" aria-label="{}">{}{}</a>').format(href_of(position), words, bar, hit))
+        if count and (position == highest or count >= most / 2):
+            place = (x + 0.25, HEIGHT - height - 4, f"{count:,}")
+            drawn.append(Markup('<text x="{:.2f}%" y="{:.0f}" class="hi">{}</text>').format(*place))
+        if position % BARS_A_LABEL == 0:
+            drawn.append(Markup('<text x="{:.2f}%" y="114">{}</text>').format(x + 0.25, label_of(position)))
+    drawn.append(Markup('<path class="axis" d="M0 100.5H4000"/>'))
+    return Markup('<svg class="chart low" role="group" aria-label="Coming starts">{}</svg>').format(
+        Markup().join(drawn)
+    )
+
+
+def crowd(starts: Sequence[int]) -> int | None:
+    """The position of a bar in which so many runs start at once that it would help to spread them; None without one."""
+    most = max(starts, default=0)
+    others = (sum(starts) - most) / max(len(starts) - 1, 1)
+    return starts.index(most) if most >= 100 and most >= 4 * others else None

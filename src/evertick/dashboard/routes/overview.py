@@ -1,0 +1,112 @@
+"""The overview: whether it is healthy, what went wrong, and what comes next."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from evertick.api.insight import ActivityView, ComingView, MinuteView, OverviewView
+from evertick.base.instants import MINUTE_MS, Instant, from_datetime
+from evertick.base.records.access import Scope
+from evertick.dashboard.markup.density import crowd, density
+from evertick.dashboard.page import Page, Shown, page_routes
+
+routes = page_routes()
+
+POINT_MS: Final = 10 * MINUTE_MS
+"""Of the charts of a day."""
+SMALL: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+
+
+@routes.page("", Scope.READ)
+async def show_overview(page: Shown) -> Response:
+    """Whether it is healthy, what went wrong, and what comes next."""
+    insight = page.access.insight
+    now, activity = await insight.overview(), await insight.activity(span=timedelta(days=1))
+    coming, changes = await insight.coming(), await insight.changes(limit=9)
+    nothing = not (await page.access.schedules.list(limit=1)).schedules and not activity.minutes
+    return page.render(
+        "overview.html",
+        now=now,
+        heading=heading(now),
+        series=series(activity),
+        ended=sum(each.ended for each in activity.minutes),
+        failed=sum(each.failed for each in activity.minutes),
+        coming=coming,
+        bars=_bars(page, coming),
+        crowded=_crowded(page, coming),
+        changes=changes,
+        nothing=nothing,
+        oldest=min((each.oldest for each in now.queued), default=None),
+        queued=sum(each.jobs.number for each in now.queued),
+        sees_workers=page.known.token.tenant is None,
+    )
+
+
+def heading(now: OverviewView) -> str:
+    """The answer to the first question, in a sentence or two."""
+    if not now.alive:
+        return "No worker is alive: what is due waits."
+    counted = ((now.missed_day, "missed today"), (now.late, "late"), (now.failed_hour, "failed in the last hour"))
+    wrong = [(each.number, each.more, word) for each, word in counted if each.number]
+    if not wrong:
+        return "Everything is on time."
+    runs = ["run", "runs"]
+    said = ", ".join(
+        f"{_number(count, more)}{f' {runs[count != 1]}' if position == 0 else ''} {_verb(count, word)} {word}"
+        for position, (count, more, word) in enumerate(wrong)
+    )
+    return f"{said[0].upper()}{said[1:]}. The rest is on time."
+
+
+def _verb(count: int, word: str) -> str:
+    one, more = {"late": ("is", "are"), "missed today": ("was", "were")}.get(word, ("has", "have"))
+    return one if count == 1 else more
+
+
+def _number(count: int, more: bool) -> str:
+    return f"{count:,}+" if more else SMALL[count] if count < len(SMALL) else f"{count:,}"
+
+
+def series(activity: ActivityView) -> dict[str, list[Any]]:
+    """What happened, as charts draw it: for each ten minutes the seconds since the epoch, what ended and failed in a
+    minute, and how late it began (seconds; None where nothing began).
+    """
+    first = from_datetime(activity.start) // POINT_MS * POINT_MS
+    points: dict[int, list[MinuteView]] = {at: [] for at in range(first, from_datetime(activity.end) + 1, POINT_MS)}
+    for minute in activity.minutes:
+        points.setdefault(from_datetime(minute.at) // POINT_MS * POINT_MS, []).append(minute)
+    minutes = POINT_MS // MINUTE_MS
+    chosen = sorted(points.items())
+    return {
+        "at": [at // 1000 for at, _ in chosen],
+        "ended": [round(sum(each.ended for each in found) / minutes, 2) for _, found in chosen],
+        "failed": [round(sum(each.failed for each in found) / minutes, 2) for _, found in chosen],
+        "p50": [_most(each.late_p50_ms for each in found) for _, found in chosen],
+        "p99": [_most(each.late_p99_ms for each in found) for _, found in chosen],
+    }
+
+
+def _most(values: Iterable[int | None]) -> float | None:
+    known = [each for each in values if each is not None]
+    return max(known) / 1000 if known else None
+
+
+def _bars(page: Page, coming: ComingView) -> Any:
+    def label(position: int) -> str:
+        return page.times.clock(_begin(coming, position))
+
+    def href(position: int) -> str:
+        return page.url("schedules", sort="next", q=f"next<{label(position + 1)}")
+
+    return density(coming.starts, label, href)
+
+
+def _crowded(page: Page, coming: ComingView) -> tuple[str, int] | None:
+    position = crowd(coming.starts)
+    return None if position is None else (page.times.clock(_begin(coming, position)), coming.starts[position])
+
+
+def _begin(coming: ComingView, position: int) -> Instant:
+    return Instant(from_datetime(coming.start) + position * coming.bucket_ms)
