@@ -1,0 +1,95 @@
+"""The overview, and the search for everything."""
+
+from datetime import UTC, datetime
+
+import pytest
+from playwright.sync_api import expect
+
+from evertick import every
+from evertick.api.insight import OverviewView
+from evertick.api.schema import Count
+from evertick.dashboard.markup.density import crowd, density
+from evertick.dashboard.routes.overview import heading
+from tests.dashboard.browser import Window
+from tests.dashboard.conftest import Site, text_of
+from tests.server.conftest import order_of
+
+AT = datetime(2026, 3, 29, 8, tzinfo=UTC)
+
+
+def now(**given: object) -> OverviewView:
+    """How a tenant is doing."""
+    usual = {
+        "at": AT, "lag_ms": 0, "lag_p99_ms": None, "late": Count(number=0), "failed_hour": Count(number=0),
+        "missed_day": Count(number=0), "queued": (), "alive": 1, "lost": (), "failing_schedules": Count(number=0),
+        "paused_schedules": Count(number=0), "attention": (),
+    }  # fmt: skip
+    return OverviewView(**(usual | given))
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({}, "Everything is on time."),
+        ({"alive": 0}, "No worker is alive: what is due waits."),
+        ({"missed_day": Count(number=1)}, "One run was missed today. The rest is on time."),
+        (
+            {"missed_day": Count(number=1), "late": Count(number=3)},
+            "One run was missed today, three are late. The rest is on time.",
+        ),
+        (
+            {"failed_hour": Count(number=10_000, more=True)},
+            "10,000+ runs have failed in the last hour. The rest is on time.",
+        ),
+        ({"late": Count(number=1)}, "One run is late. The rest is on time."),
+    ],
+)
+def test_the_heading_is_the_answer(given: dict[str, object], says: str) -> None:
+    assert heading(now(**given)) == says
+
+
+def test_bars_say_how_many_runs_come_and_where_it_is_crowded() -> None:
+    drawn = density([0, 1, 655, 0], lambda position: f"10:{5 * position:02}", lambda position: f"?n={position}")
+    assert 'aria-label="10:10: 655 starts"' in drawn and 'aria-label="10:05: 1 start"' in drawn
+    assert crowd([3, 4, 655, 5]) == 2
+    assert crowd([300, 310, 305]) is None, "it is everywhere as crowded"
+    assert crowd([1, 0, 9]) is None and crowd([]) is None
+
+
+def test_an_overview_of_nothing_teaches(site: Site) -> None:
+    shown = text_of(site.page(""))
+    assert "Nothing has happened in default yet" in shown
+    assert "app.crons.add(" in shown
+
+
+def test_the_overview_says_what_comes_and_what_needs_attention(site: Site) -> None:
+    site.app.schedules.create("hourly", when=every(hours=1), do=order_of(site.app))
+    site.app.scheduler.run_after(0, site.app.functions.resolve("shop.order"), item="x")
+    page = site.page("")
+    shown = text_of(page)
+    assert "No worker is alive: what is due waits." in shown
+    assert "2 starts in the next 2 hours" in shown or "3 starts" in shown
+    assert "1 due job waiting in the pool 'default'" in shown
+    assert page.find(attrs={"data-chart": "activity"}) is not None
+    assert "created hourly" in shown
+
+
+def test_search_finds_what_is_called_so(site: Site) -> None:
+    site.app.schedules.create("nightly report", when=every(hours=1), do=order_of(site.app))
+    assert "nightly report" in text_of(site.page("search?q=night"))
+    assert "Nothing in default is called so" in text_of(site.page("search?q=nowhere"))
+    assert "Search" in text_of(site.page("search"))
+    exact = site.request("GET", "search?q=nightly%20report")
+    assert exact.headers["location"] == "/t/default/schedules/nightly%20report"
+
+
+def test_charts_are_drawn_and_drawn_again(site: Site, window: Window) -> None:
+    site.app.schedules.create("hourly", when=every(hours=1), do=order_of(site.app))
+    page = window.go("")
+    expect(page.locator("[data-chart] canvas")).to_have_count(2)
+    page.get_by_role("button", name="Theme").click()
+    expect(page.locator("[data-chart] canvas")).to_have_count(2)
+    site.app.schedules.create("daily", when=every(hours=24), do=order_of(site.app))
+    expect(page.get_by_text("created daily")).to_be_visible()
+    expect(page.locator("[data-chart] canvas")).to_have_count(2)
+    assert not window.axe()
