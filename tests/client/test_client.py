@@ -149,6 +149,9 @@ def test_schedules_are_listed_for_people_as_the_app_lists_them(served: Served) -
         assert client.schedules.list_detailed(sort="-id") == served.app.schedules.list_detailed(sort="-id")
         assert [each.id for each in client.schedules.list(time_zone="Asia/Tokyo").schedules] == ["s"]
         assert client.schedules.counts(status="paused").matching.number == 1
+        month = (date(2026, 11, 1), date(2026, 12, 1))
+        assert client.schedules.days("s", *month) == served.app.schedules.days("s", *month)
+        assert {each.sentence for each in client.schedules.trigger_plan("s").effects} == {"Starts at once."}
 
 
 def test_how_a_tenant_does_is_told_as_the_app_tells_it(served: Served) -> None:

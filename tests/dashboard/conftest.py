@@ -87,6 +87,12 @@ def site_of(app: App, limits: Limits | None = None, **options: Any) -> Site:
     return Site(app, server, app.tokens.create("root", scope="admin").secret)
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages may take long on a machine that is busy with other tests."""
+    monkeypatch.setattr("evertick.dashboard.page.SLOW_S", 30.0)
+
+
 @pytest.fixture
 def site(open_app: OpenApp) -> Iterator[Site]:
     """The pages of the shop."""

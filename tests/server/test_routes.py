@@ -255,6 +255,10 @@ def test_schedules_are_listed_for_people_and_counted(http: Http) -> None:
     assert (counts["matching"], counts["paused"]) == ({"number": 1, "more": False}, {"number": 1, "more": False})
     assert http.problem(422, "GET", f"{HOME}/schedules?health=bad")
     assert http.problem(422, "GET", f"{HOME}/schedule-details?limit=101")
+    days = http.ok("GET", f"{HOME}/schedules/t/days?start=2026-11-01&end=2026-11-03")
+    assert [(each["day"], each["endings"]) for each in days["days"]] == [("2026-11-01", {}), ("2026-11-02", {})]
+    plan = http.ok("GET", f"{HOME}/schedules/t/trigger-plan")
+    assert {each["sentence"] for each in plan["effects"]} == {"Starts at once."}
 
 
 def test_how_a_tenant_does(http: Http) -> None:

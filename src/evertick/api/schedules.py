@@ -206,13 +206,15 @@ class ScheduleSummary(Schema):
 class ScheduleDescription(ScheduleSummary):
     """Everything about a schedule.
 
-    `spec` is as it was written. `upcoming` are its next times, also while it is paused. `recent` are the newest rows
-    of its ledger. `last_result` is of the successful run that ended last, `last_failure` of the last failure that no
-    success has followed. `silent_until` is set if the clock was set back: times up to then were judged while it was
-    ahead (see `resume`). `remaining` is how many scheduled runs are left, None for no limit.
+    `spec` is as it was written. `declared_at` is where code declares it (`app/crons.py:14`). `upcoming` are its
+    next times, also while it is paused. `recent` are the newest rows of its ledger. `last_result` is of the
+    successful run that ended last, `last_failure` of the last failure that no success has followed. `silent_until`
+    is set if the clock was set back: times up to then were judged while it was ahead (see `resume`). `remaining` is
+    how many scheduled runs are left, None for no limit.
     """
 
     spec: WireSpec
+    declared_at: str | None = None
     target: TargetView
     run_id_template: str
     policies: PoliciesView

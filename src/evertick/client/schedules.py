@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, TypedDict, Unpack
 
 from evertick.api.reports import AuditReport, Explanation
-from evertick.api.schedule_lists import DetailedSchedulePage, ScheduleCountsView
+from evertick.api.schedule_lists import DetailedSchedulePage, ScheduleCountsView, ScheduleDaysView, TriggerPlanView
 from evertick.api.schedules import (
     BackfillPlanView,
     BackfillView,
@@ -173,6 +173,17 @@ class ScheduleRequests:
         path, body = f"{self._of(schedule_id)}/trigger", given({"overlap": overlap, "args": args})
         return Call(method="POST", path=path, body=body, key=request_id, read=OccurrenceView.model_validate)
 
+    def trigger_plan(self, schedule_id: str) -> Call[TriggerPlanView]:
+        """What a trigger would do now under each overlap policy. Raises ScheduleNotFound."""
+        path = f"{self._of(schedule_id)}/trigger-plan"
+        return Call(method="GET", path=path, read=TriggerPlanView.model_validate)
+
+    def days(self, schedule_id: str, start: date, end: date) -> Call[ScheduleDaysView]:
+        """Days of a schedule in [start, end): how their times ended; as `app.schedules.days`."""
+        query = {"start": start.isoformat(), "end": end.isoformat()}
+        path = f"{self._of(schedule_id)}/days"
+        return Call(method="GET", path=path, query=query, read=ScheduleDaysView.model_validate)
+
     def matching_times(
         self, schedule: str | When, start: datetime, end: datetime, *, limit: int = 1_000
     ) -> Call[tuple[TimeView, ...]]:
@@ -307,6 +318,8 @@ class ScheduleOperations:
     delete_all = sent(ScheduleRequests.delete_all)
     list_detailed = sent(ScheduleRequests.list_detailed)
     counts = sent(ScheduleRequests.counts)
+    days = sent(ScheduleRequests.days)
+    trigger_plan = sent(ScheduleRequests.trigger_plan)
     list = sent(ScheduleRequests.list)
 
 

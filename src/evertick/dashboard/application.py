@@ -7,7 +7,7 @@ from fastapi import APIRouter
 
 from evertick.dashboard.routes import clock, files, home, live, missing, overview, search
 from evertick.dashboard.routes.functions import calling
-from evertick.dashboard.routes.schedules import listing, pausing
+from evertick.dashboard.routes.schedules import bulk, detail, listing, pausing, triggering
 
 ROUTES: Final[Sequence[APIRouter]] = (
     files.routes,
@@ -18,7 +18,10 @@ ROUTES: Final[Sequence[APIRouter]] = (
     search.routes,
     calling.routes,
     listing.routes,
+    bulk.routes,
     pausing.routes,
+    triggering.routes,
+    detail.routes,  # after all that has a name of its own below /schedules
     missing.routes,  # the last one: every other address
 )
 PREFIXES: Final = ("/t/", "/login", "/logout")

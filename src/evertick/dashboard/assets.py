@@ -9,6 +9,7 @@ FILES: Final = {
     "dash.css": "dash.css",
     "dash.js": "dash.js",
     "charts.js": "charts.js",
+    "schedules.js": "schedules.js",
     "favicon.svg": "favicon.svg",
     "htmx.js": "vendor/htmx-4.0.1.min.js",
     "uplot.js": "vendor/uplot-1.6.32.min.js",

@@ -49,6 +49,17 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     ),
     "missed_since": ({"tenant": "default", "ids": '["due00001", "due00002"]', "since": at(0)}, {"schedules_pkey"}),
     "last_occurrences": ({"tenant": "default", "ids": '["due00001", "due00002"]'}, {"occurrences_pkey"}),
+    "endings_by_quarter": (
+        {
+            "tenant": "default",
+            "schedule_id": "due00001",
+            "start": 0,
+            "end": 2**62,
+            "late_after": 10_000,
+            "limit": 50_000,
+        },
+        {"occurrences_pkey"},
+    ),
     "newest_endings": ({"tenant": "default", "ids": '["due00001", "due00002"]', "beside": 29}, {"occurrences_pkey"}),
     **{
         f"list_schedules_{how}_time {moment} {order}": (
@@ -92,7 +103,7 @@ POSTGRES: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
 MAY_SORT: Final = (
     "run_reports_of", "open_occurrences", "named_open_occurrences", "prune_occurrences",
     *(name for name in HOT if "_time " in name), "newest_endings", "list_occurrences_asc", "list_occurrences_desc",
-    "list_occurrences_by_reason_asc", "list_occurrences_by_reason_desc",
+    "list_occurrences_by_reason_asc", "list_occurrences_by_reason_desc", "endings_by_quarter",
 )  # fmt: skip
 """The reports of a page have one order and their schedules another; the rows of a page are put in order again, and so
 are the occurrences of one schedule and one moment."""

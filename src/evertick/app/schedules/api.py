@@ -19,8 +19,10 @@ from evertick.app.environment import Environment
 from evertick.app.schedules.audit import audit
 from evertick.app.schedules.backfill import backfill, backfill_cancel, backfill_plan, backfill_status
 from evertick.app.schedules.commands import ScheduleOperations
+from evertick.app.schedules.days import days
 from evertick.app.schedules.explain import explain
 from evertick.app.schedules.lists import counts, list_detailed
+from evertick.app.schedules.trigger_plans import trigger_plan
 from evertick.app.schedules.update import replace_schedule, update
 from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes, writes_pages
 from evertick.app.transacting import Transact, Work
@@ -54,6 +56,8 @@ class _Questions(_Surface):
     audit = reads(audit)
     list_detailed = reads(list_detailed)
     counts = reads(counts)
+    days = reads(days)
+    trigger_plan = reads(trigger_plan)
     list = reads(ScheduleOperations.list_page)
 
 

@@ -41,6 +41,7 @@ from evertick.recurrence.search.compiler import compile_spec
 from evertick.rules.schedules.events import Event, Paused, Resumed, Triggered
 from evertick.rules.schedules.fates import Origin
 from evertick.rules.schedules.metadata import RUN_TIME, ScheduleMetadata
+from evertick.rules.schedules.overlap import behind_overdue
 from evertick.rules.schedules.policies import Overlap
 from evertick.rules.schedules.state import BACKFILLS_MAX, OccurrenceKey, Pause, ScheduleState, new_state
 from evertick.store.contract.store import Transaction
@@ -266,7 +267,7 @@ class ScheduleOperations(ScheduleQueries):
                 def remembering(row: Schedule) -> Schedule:
                     return row.with_metadata(row.metadata.with_trigger(request, now, text))
 
-                event = Triggered(at=now, request=request, overlap=chosen or _behind_overdue(row))
+                event = Triggered(at=now, request=request, overlap=chosen or behind_overdue(row.state))
                 detail = "" if chosen is None else f"with {chosen}"
                 change = Change(action="triggered", detail=detail, events=[event], edit=remembering)
                 requests.apply(transaction, row.id, change, self.by(now))
@@ -379,16 +380,6 @@ def initial_state(definition: Definition, options: dict[str, Any], now: Instant)
         remaining=value_of(options, "remaining_actions"),
     )
     return state._replace(note=note_of(options))
-
-
-def _behind_overdue(row: Schedule) -> Overlap | None:
-    """The overlap policy of a trigger that none was given for; None for the schedule's.
-
-    Overdue times start before the trigger, in its transaction. Where no run was open, only these can be in its way, and
-    they must not make a policy skip it: it runs behind them.
-    """
-    is_free = not row.state.running and not row.state.unlisted.runs
-    return Overlap.BUFFER_ONE if is_free and row.state.policies.overlap is Overlap.SKIP else None
 
 
 def _check_request(request_id: str | None) -> None:

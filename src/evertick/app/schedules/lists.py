@@ -9,6 +9,7 @@ from evertick.api.schema import COUNT_MAX, Count
 from evertick.app.schedules.queries import Where
 from evertick.app.schedules.views import occurrence_view, pause_view, summary
 from evertick.app.transacting import Work
+from evertick.base.ids import ScheduleId
 from evertick.base.instants import DAY_MS, Instant
 from evertick.base.records.schedules import RunEnding
 from evertick.recurrence.wire.short import short_form
@@ -63,6 +64,16 @@ def counts(operations: "ScheduleOperations", **where: Unpack[Where]) -> Work[Sch
     return work
 
 
+def by_ids(operations: "ScheduleOperations", ids: Sequence[str]) -> Work[tuple[ScheduleSummary, ...]]:
+    """The schedules with these ids, in their order; those that are not there are left out."""
+
+    def work(transaction: Transaction) -> tuple[ScheduleSummary, ...]:
+        rows = (transaction.get_schedule(ScheduleId(each), tenant=operations.tenant) for each in ids)
+        return tuple(summary(row) for row in rows if row is not None)
+
+    return work
+
+
 def detailed(transaction: Transaction, rows: Sequence[Schedule], now: Instant) -> tuple[DetailedSchedule, ...]:
     """The views of a tenant's schedules, in three statements."""
     if not rows:
@@ -101,6 +112,7 @@ def _detailed(
     pause = row.state.pause if plain.status == "paused" else None
     return DetailedSchedule(
         **dict(plain),
+        function_kind=row.target.kind if is_readable else None,
         expression=short_form(row.spec.value) if is_readable else "",
         declared_at=row.metadata.declared_at if is_readable else None,
         health=tuple(word for word, is_so in wrong.items() if is_so),

@@ -107,6 +107,7 @@ def description(
     return ScheduleDescription(
         **_summary(row),
         spec=row.spec.value,
+        declared_at=row.metadata.declared_at,
         target=TargetView(
             function=target.name,
             kind=target.kind,

@@ -111,6 +111,17 @@ class RunEnding(NamedTuple):
     late_ms: int | None
 
 
+class QuarterEndings(NamedTuple):
+    """How many occurrences of a schedule in a quarter of an hour (counted from the epoch) ended in one way.
+
+    `late_ms` of the ending is 0, or the limit that was asked about if they started later than that.
+    """
+
+    quarter: int
+    ending: RunEnding
+    times: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OccurrenceFilter:
     """Which rows of the ledger to list, by nominal time in [start, end)."""

@@ -11,7 +11,6 @@ from evertick.base.escaping import printable
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import OutputOptions, time_row_options, words_of
-from evertick.cli.schedule.query import parse_query
 from evertick.cli.schedule.remote_session import RemoteSession
 from evertick.cli.schedule.selection import (
     LIMIT_DEFAULT,
@@ -20,6 +19,7 @@ from evertick.cli.schedule.selection import (
     counted,
     named,
     pages,
+    queried,
     selection_options,
     sid_option,
 )
@@ -55,7 +55,7 @@ def write_list(chosen: ListFlags, db: str | None, out: OutputOptions, *, kind: s
     """Write the list of schedules, or of those of one kind."""
     fields = out.columns(ScheduleSummary.names(), LONG_FIELDS if chosen.is_long else LIST_FIELDS)
     with open_session(db) as session:
-        where = parse_query(chosen.query, session.now)
+        where = queried(chosen.query, session.now)
         if kind is not None:
             where["kind"] = kind
         found = pages(session, where, chosen.sort, chosen.limit + 1)

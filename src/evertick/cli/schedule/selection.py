@@ -9,11 +9,12 @@ import click
 
 from evertick.api.schedules import ScheduleSummary
 from evertick.app.paging import PAGE_MAX
+from evertick.app.schedules.choosing import HELP, parse_query
 from evertick.app.schedules.queries import Where
 from evertick.base.errors import Misuse
+from evertick.base.instants import Instant
 from evertick.cli.core.flags import Decorator, flag, flags, shared
 from evertick.cli.core.output import is_terminal
-from evertick.cli.schedule.query import HELP, parse_query
 
 if TYPE_CHECKING:
     from evertick.cli.schedule.session import Session
@@ -83,7 +84,7 @@ class Selection:
         """What the query chooses, once that is confirmed. Raises UsageError if the query stands beside an id."""
         if self.sid is not None or self.if_version is not None:
             raise click.UsageError("--query chooses many schedules; leave out the id and --if-version")
-        where = parse_query(self.query or "", session.now)
+        where = queried(self.query or "", session.now)
         if not where:
             raise click.UsageError(f"an empty --query would {verb} everything; name what to {verb}: {HELP}")
         if self.yes:
@@ -93,6 +94,14 @@ class Selection:
         count = len(pages(session, where, "id", LIMIT_MAX))
         click.confirm(f"{verb.capitalize()} {counted(count)}?", abort=True, err=True)
         return where
+
+
+def queried(text: str, now: Instant) -> Where:
+    """What `--query` chooses. Raises Misuse, which names the flag."""
+    try:
+        return parse_query(text, now)
+    except Misuse as error:
+        raise Misuse(f"--query: {error}") from None
 
 
 def selection_options(verb: str, example: str) -> Decorator[Any]:

@@ -5,6 +5,7 @@ these as escapes (`\\u202e`), so that a name cannot pretend to be another one.
 """
 
 import json
+from datetime import datetime
 from functools import cache
 from typing import Any, Final
 from urllib.parse import quote
@@ -13,15 +14,19 @@ import jinja2
 from markupsafe import Markup, escape
 
 from evertick.base.escaping import finite, printable
+from evertick.base.instants import from_datetime, to_iso
 from evertick.dashboard.assets import asset
 from evertick.dashboard.markup.commands import command, command_line
 from evertick.dashboard.markup.functions import kind_words
+from evertick.dashboard.markup.reasons import last_why, why_of
 from evertick.dashboard.markup.states import REASONS, glyph, outcome_of, state
 from evertick.dashboard.markup.strips import strip
 from evertick.dashboard.markup.times import lasted, seconds
 
 SHOWN_CHARS_MAX: Final = 20_000
 """Of one text; a longer one is cut, and says so."""
+CLIPPED_CHARS: Final = 300
+"""Of a text that has a place of its own elsewhere."""
 MANY: Final = 10_000
 """Above this nothing is counted exactly."""
 
@@ -41,10 +46,12 @@ def environment() -> jinja2.Environment:
     made.globals.update(
         asset=asset, st=state, g=glyph, strip=strip, cli=command_line, command=command, outcome_of=outcome_of,
         reasons=REASONS, lasted=lasted, seconds=seconds, json_lines=json_lines, json_line=json_line,
+        last_why=last_why, why_of=why_of, iso=iso,
     )  # fmt: skip
     made.filters.update(
-        part=part, many=many, action_words=action_words, typed=typed, kind=kind_words, unquoted=unquoted
-    )
+        part=part, many=many, typed=typed, kind=kind_words, unquoted=unquoted, clipped=clipped, capitalise=capitalise,
+        action_words=action_words,
+    )  # fmt: skip
     return made
 
 
@@ -77,6 +84,21 @@ def action_words(action: str) -> str:
     """What was done, after who did it: `paused` for a schedule's history, else `job cancel`."""
     thing, _, done = action.partition(".")
     return (done if thing == "schedule" else f"{thing} {done}").replace("_", " ")
+
+
+def clipped(text: str) -> str:
+    """A text in a place for a few lines; of a longer one its beginning. The whole one is behind a link beside it."""
+    return text if len(text) <= CLIPPED_CHARS else f"{text[:CLIPPED_CHARS]}…"
+
+
+def capitalise(text: str) -> str:
+    """A sentence with a capital letter at its beginning; the rest stays as it is."""
+    return text[:1].upper() + text[1:]
+
+
+def iso(moment: datetime) -> str:
+    """A moment in UTC for programs."""
+    return to_iso(from_datetime(moment))
 
 
 def many(count: int) -> str:

@@ -42,6 +42,11 @@ class Times:
         hours = f"{shown:%H:%M:%S}" if has_seconds else f"{shown:%H:%M}"
         return hours if shown.date() == today.date() else f"{self.day(shown)} {hours}"
 
+    def time(self, at: datetime | Instant, beside: datetime | Instant) -> str:
+        """`14:30:05`, with the date where it is another day than that of `beside`."""
+        shown, other = self.local(at), self.local(beside)
+        return f"{shown:%H:%M:%S}" if shown.date() == other.date() else f"{self.day(shown)} {shown:%H:%M:%S}"
+
     def day(self, shown: datetime) -> str:
         """`Mon 23 Nov`, with the year where it is another one than this."""
         year = f" {shown.year}" if shown.year != self.local(self.now).year else ""

@@ -35,6 +35,16 @@ def needs_all_runs(state: ScheduleState) -> bool:
     )
 
 
+def behind_overdue(state: ScheduleState) -> Overlap | None:
+    """The overlap policy of a trigger that none was given for; None for the schedule's.
+
+    Overdue times start before the trigger, in its transaction. Where no run was open, only these can be in its way, and
+    they must not make a policy skip it: it runs behind them.
+    """
+    is_free = not state.open_runs
+    return Overlap.BUFFER_ONE if is_free and state.policies.overlap is Overlap.SKIP else None
+
+
 Refuse = Callable[[Occurrence, int], Reason | None]
 """Why an occurrence whose turn has come may not start after all; the number is of scheduled ones chosen before it."""
 

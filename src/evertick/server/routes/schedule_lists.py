@@ -1,13 +1,15 @@
-"""Lists of schedules for people, and how many schedules are in which state."""
+"""What people look at: lists of schedules, how many are in which state, days of a schedule, a trigger to be."""
 
+from datetime import date
 from typing import Annotated
 
 from fastapi import Query
 from pydantic import Field
 from starlette.responses import Response
 
-from evertick.api.schedule_lists import DetailedSchedulePage, ScheduleCountsView
+from evertick.api.schedule_lists import DetailedSchedulePage, ScheduleCountsView, ScheduleDaysView, TriggerPlanView
 from evertick.base.records.access import Scope
+from evertick.server.bodies import Named
 from evertick.server.callers import Called, reply, tenant_routes
 from evertick.server.routes.schedules import Choice, SchedulesAsked
 
@@ -33,3 +35,15 @@ async def list_schedule_details(caller: Called, asked: Annotated[DetailedAsked, 
 async def count_schedules(caller: Called, chosen: Annotated[Choice, Query()]) -> Response:
     """How many schedules are chosen, and how many are failing, late, paused ..., each counted to 10,000."""
     return reply(await caller.access.schedules.counts(**chosen.where()))
+
+
+@routes.at("GET", "/schedules/{schedule_id}/days", Scope.READ, returns=ScheduleDaysView)
+async def list_schedule_days(caller: Called, schedule_id: Named, start: date, end: date) -> Response:
+    """Days of a schedule in [start, end), by its own clock: how their times ended, and the first to come."""
+    return reply(await caller.access.schedules.days(schedule_id, start, end))
+
+
+@routes.at("GET", "/schedules/{schedule_id}/trigger-plan", Scope.READ, returns=TriggerPlanView)
+async def plan_trigger(caller: Called, schedule_id: Named) -> Response:
+    """What a trigger would do now under each overlap policy. Nothing is changed."""
+    return reply(await caller.access.schedules.trigger_plan(schedule_id))

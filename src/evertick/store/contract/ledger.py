@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, RunEnding, RunReport
+from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, QuarterEndings, RunEnding, RunReport
 
 if TYPE_CHECKING:  # every app imports the contract, and only those with schedules load their rules
     from evertick.rules.schedules.state import OccurrenceKey
@@ -50,6 +50,13 @@ class Ledger(Protocol):
         """How the newest occurrences of each of these schedules ended: schedule by schedule, the newest first.
 
         At least `count` of each, if there are that many.
+        """
+        ...
+
+    def endings_by_quarter(self, where: OccurrenceFilter, *, late_after_ms: int, limit: int) -> list[QuarterEndings]:
+        """How the newest `limit` occurrences of a schedule in [start, end) ended, counted by quarters of an hour.
+
+        `where` names the schedule, the start and the end.
         """
         ...
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, RunEnding, RunReport
+from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, QuarterEndings, RunEnding, RunReport
 from evertick.rules.schedules.fates import FATE_OF
 from evertick.rules.schedules.state import OccurrenceKey
 from evertick.store.contract.notifications import Notification
@@ -86,6 +86,17 @@ class SqlLedger(Driver):
     def newest_endings(self, schedules: Sequence[ScheduleId], *, tenant: TenantId, count: int) -> list[RunEnding]:
         params = {"ids": json.dumps(list(schedules)), "tenant": tenant, "beside": count - 1}
         return [RunEnding(*row) for row in self._fetch("newest_endings", params)]
+
+    def endings_by_quarter(self, where: OccurrenceFilter, *, late_after_ms: int, limit: int) -> list[QuarterEndings]:
+        assert where.schedule_id is not None, "the days of one schedule"  # noqa: S101
+        params = {"tenant": where.tenant, "schedule_id": where.schedule_id, "start": where.start, "end": where.end}
+        rows = self._fetch("endings_by_quarter", params | {"late_after": late_after_ms, "limit": limit})
+        return [
+            QuarterEndings(
+                quarter, RunEnding(where.schedule_id, fate, outcome, late_after_ms + 1 if is_late else 0), count
+            )
+            for quarter, fate, outcome, is_late, count in rows
+        ]
 
     def prune_occurrences(self, *, before: Instant, limit: int) -> int:
         return self._run("prune_occurrences", {"before": before, "limit": limit})

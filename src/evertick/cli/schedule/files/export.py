@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from evertick.api.schedules import ScheduleSummary
+from evertick.app.schedules.choosing import parse_query
 from evertick.app.schedules.written import written
 from evertick.base.errors import Misuse, ScheduleNotFound
 from evertick.base.escaping import printable
@@ -14,7 +15,6 @@ from evertick.cli.core.flags import flag, flags
 from evertick.cli.schedule.files.json_form import json_of
 from evertick.cli.schedule.files.reading import CRONS, SCHEDULES
 from evertick.cli.schedule.files.scope import Scope
-from evertick.cli.schedule.query import parse_query
 from evertick.cli.schedule.session import Session, open_session
 from evertick.rules.schedules.metadata import CODE
 from evertick.store.records.schedule import UNREADABLE

@@ -1,25 +1,60 @@
 """The list of schedules: everything that starts by itself."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import Query
 from starlette.responses import Response
 
+from evertick.api.schedule_lists import DetailedSchedulePage
 from evertick.base.records.access import Scope
-from evertick.dashboard.page import Shown, page_routes
-from evertick.server.routes import schedules as api
+from evertick.dashboard.page import Page, Shown, page_routes
+from evertick.dashboard.schedules.choice import NEXT_HOUR, Asked, chosen
+from evertick.dashboard.zones import COMMON
 
 routes = page_routes()
 
-
-class Asked(api.SchedulesAsked):
-    """A page of the list."""
-
-    tz: str | None = None
+VIEWS: Final[tuple[tuple[str, str, str, dict[str, str]], ...]] = (
+    ("All", "matching", "", {}),
+    ("Failing", "failing", "failed", {"health": "failing"}),
+    ("Late", "late", "late", {"health": "late"}),
+    ("Missed", "missed", "missed", {"health": "missed"}),
+    ("Paused", "paused", "", {"state": "paused"}),
+    ("Next hour", "next_hour", "", {"q": NEXT_HOUR}),
+)
+"""The tabs: name, count, the state that colours a count above 0, and filters."""
 
 
 @routes.page("/schedules", Scope.READ)
 async def list_schedules(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
     """A page of schedules."""
-    found = await page.access.schedules.list(sort=asked.sort, limit=asked.limit, cursor=asked.cursor, **asked.where())
-    return page.render("schedules/list.html", found=found, asked=asked)
+    where, wrong = chosen(asked, page.now)
+    schedules = page.access.schedules
+    counts = await schedules.counts(**where)
+    found = DetailedSchedulePage(schedules=(), cursor=None)
+    if wrong is None:
+        found = await schedules.list_detailed(sort=asked.sort, limit=asked.limit, cursor=asked.cursor, **where)
+    is_empty = not found.schedules and not asked.query and asked.cursor is None
+    return page.render(
+        "schedules/list.html",
+        status=200 if wrong is None else 422,
+        found=found,
+        asked=asked,
+        counts=counts,
+        wrong=wrong,
+        is_empty=is_empty,
+        views=[(name, count, css, page.url("schedules", **filters), _is_view(asked, filters))
+               for name, count, css, filters in VIEWS],
+        zones=_zones(page, asked, found),
+    )  # fmt: skip
+
+
+def _is_view(asked: Asked, filters: dict[str, str]) -> bool:
+    now = {"q": asked.q.strip(), "kind": asked.kind, "state": asked.state, "health": asked.health, "zone": asked.zone}
+    return {name: value for name, value in now.items() if value} == filters
+
+
+def _zones(page: Page, asked: Asked, found: DetailedSchedulePage) -> list[str]:
+    """The zones to choose from: those on this page, and well-known ones."""
+    here = sorted({each.time_zone for each in found.schedules})
+    chosen_zone = [] if asked.zone is None else [asked.zone]
+    return list(dict.fromkeys([*chosen_zone, *here, page.zone.name, *COMMON]))

@@ -1,9 +1,9 @@
-"""Queries: which schedules, in a few words: `state:paused kind:cron next<1h report`.
+"""Choosing schedules in a few words: `state:paused kind:cron next<1h report`.
 
 Terms are joined by "and". `state:` active (enabled), paused (disabled), completed or unreadable; `kind:` schedule or
 cron; `function:NAME`; `health:` failing, late or missed; `tz:NAME`, the time zone; `next<TIME`, whose next time comes
-before a moment or within a duration; a bare word is a part of the id, and so is `id:`. Words with spaces stand in
-quotes.
+before a moment or within a duration; bare words side by side are a part of the id, and so is `id:`. Words with spaces
+stand in quotes.
 """
 
 import shlex
@@ -12,9 +12,9 @@ from typing import Final
 
 from evertick.app.schedules.queries import HEALTH, Where
 from evertick.base.errors import InvalidSpec, Misuse
-from evertick.base.instants import Instant, to_datetime
-from evertick.cli.schedule.spec_flags import parse_when
+from evertick.base.instants import SECOND_MS, Instant, to_datetime
 from evertick.recurrence.parse.duration import parse_milliseconds
+from evertick.recurrence.parse.when import typed_moment
 from evertick.recurrence.zones.names import zone_named
 
 STATES: Final = {
@@ -34,13 +34,19 @@ def parse_query(text: str, now: Instant) -> Where:
     try:
         terms = shlex.split(text)
     except ValueError as error:
-        raise Misuse(f"--query {text!r}: {error}") from None
+        raise Misuse(f"{text!r}: {error}") from None
+    was_bare = False
     for term in terms:
         name, value = _term(term)
+        is_bare = name == "id_contains" and not term.startswith("id:")
+        if is_bare and was_bare:
+            where["id_contains"] = f"{where['id_contains']} {value}"
+            continue
+        was_bare = is_bare
         if not value:
-            raise Misuse(f"--query: {term!r} says nothing; a query is made of {HELP}")
+            raise Misuse(f"{term!r} says nothing; a query is made of {HELP}")
         if name in where:
-            raise Misuse(f'--query: {term!r} is said twice; terms are joined by "and"')
+            raise Misuse(f'{term!r} is said twice; terms are joined by "and"')
         match name:
             case "status":
                 where["status"] = _of(STATES, value, term)
@@ -70,13 +76,13 @@ def _term(term: str) -> tuple[str, str]:
     if not colon:
         return "id_contains", term
     if name not in names:
-        raise Misuse(f"--query: there is nothing like {name!r}; a query is made of {HELP}")
+        raise Misuse(f"there is nothing like {name!r}; a query is made of {HELP}")
     return names[name], value
 
 
 def _of(words: dict[str, str], value: str, term: str) -> str:
     if value not in words:
-        raise Misuse(f"--query: {term!r} is none of {', '.join(words)}")
+        raise Misuse(f"{term!r} is none of {', '.join(words)}")
     return words[value]
 
 
@@ -84,4 +90,4 @@ def _moment(value: str, now: Instant) -> datetime:
     try:
         return to_datetime(Instant(now + parse_milliseconds(value)))
     except InvalidSpec:
-        return to_datetime(Instant(parse_when(value, zone_named("UTC"), "next<", now // 1000) * 1000))
+        return to_datetime(Instant(typed_moment(value, "next<", zone_named("UTC"), now // SECOND_MS) * SECOND_MS))

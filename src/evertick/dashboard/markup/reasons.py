@@ -1,0 +1,29 @@
+"""Why a schedule's last time went as it did, in a few words for the second line of a row."""
+
+from evertick.api.schedule_lists import DetailedSchedule
+from evertick.api.schedules import OccurrenceView
+from evertick.dashboard.markup.states import REASONS
+from evertick.dashboard.markup.times import seconds
+from evertick.rules.schedules.fates import FAILURES, Fate
+
+
+def last_why(schedule: DetailedSchedule) -> str:
+    """What there is to say of a schedule's last time; nothing if all went well."""
+    last = schedule.last_occurrence
+    if last is None:
+        return ""
+    if last.outcome in FAILURES:
+        row = 0
+        for ending in reversed(schedule.strip):
+            if ending != "failed":
+                break
+            row += 1
+        return f"{row if row < len(schedule.strip) else f'{row} or more'} in a row" if row > 1 else ""
+    return why_of(last)
+
+
+def why_of(occurrence: OccurrenceView) -> str:
+    """Why an occurrence did not run, or what was unusual about its start; nothing if it ran in time."""
+    if occurrence.fate is not Fate.STARTED:
+        return occurrence.detail or REASONS[occurrence.reason]
+    return f"started {seconds(occurrence.late_by)} late" if occurrence.is_late else ""

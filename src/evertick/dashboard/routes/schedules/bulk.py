@@ -1,0 +1,154 @@
+"""Actions on many schedules at once: those that are ticked, or all that the filters choose."""
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import Query
+from pydantic import Field
+from starlette.responses import Response, StreamingResponse
+
+from evertick.app.bodies import Body
+from evertick.app.schedules.choosing import parse_query
+from evertick.base.errors import EvertickError, NotFound
+from evertick.base.records.access import Scope
+from evertick.dashboard.page import Form, Page, Shown, page_routes
+from evertick.dashboard.schedules.bulk import VERBS, Chosen, Extent, Progress, extent_of, go_on
+from evertick.rules.schedules.policies import Overlap
+from evertick.server.routes import schedules as api
+
+routes = page_routes()
+
+Action = Literal["pause", "resume", "trigger"]
+NO_REASON: Final = "Say why, in a few words: it is what others read who find them paused."
+
+
+class Selected(Body):
+    """What is chosen, in an address: ids, or with `all` what the query chooses."""
+
+    row: list[str] = Field(default_factory=list, max_length=100)
+    all: str = ""
+    query: str = Field("", max_length=1_000)
+
+    @property
+    def chosen(self) -> Chosen:
+        """The choice."""
+        return Chosen(tuple(self.row), self.query if self.all else None)
+
+
+@routes.form("/bulk/schedules/delete", Scope.EDIT)
+async def delete_many(page: Shown) -> Response:
+    """Delete schedules: first a question, then portion by portion."""
+    form = await page.form()
+
+    async def delete(name: str) -> None:
+        await api.delete_schedule(page.request, page.known, name)
+
+    return await _many(page, "delete", form, delete)
+
+
+@routes.form("/bulk/schedules/{action}", Scope.OPERATE)
+async def act_on_many(page: Shown, action: Action) -> Response:
+    """Pause, resume or trigger schedules: first a question, then portion by portion."""
+    form = await page.form()
+
+    async def act(name: str) -> None:
+        note = form["note"]
+        if action == "pause":
+            await api.pause_schedule(page.request, page.known, name, api.Pausing(note=note))
+        elif action == "resume":
+            await api.resume_schedule(page.request, page.known, name, api.Resuming(note=note))
+        else:
+            how = api.Trigger(overlap=form.given("overlap"))
+            await api.trigger_schedule(page.known, name, how, f"{form['request']} {name}"[:1_000])
+
+    return await _many(page, action, form, act)
+
+
+@routes.page("/bulk/schedules/export", Scope.READ)
+async def export_many(page: Shown, selected: Annotated[Selected, Query()]) -> Response:
+    """Everything about the chosen schedules as one JSON file."""
+    name = f"schedules-{page.tenant}.json".encode("ascii", "replace").decode().replace('"', "_")
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return StreamingResponse(_exported(page, selected.chosen), media_type="application/json", headers=headers)
+
+
+@routes.page("/bulk/schedules/commands", Scope.READ)
+async def show_commands(page: Shown, selected: Annotated[Selected, Query()]) -> Response:
+    """The chosen schedules as commands."""
+    return page.render("schedules/commands.html", chosen=selected.chosen, form=Form())
+
+
+async def _many(page: Page, action: str, form: Form, do: Callable[[str], Awaitable[Any]]) -> Response:
+    chosen, progress = Chosen.of(form), Progress.of(form)
+    if not chosen.ids and not chosen.is_all:
+        form.fail("", "No schedule is chosen: tick some in the list.")
+    try:
+        extent = await extent_of(page, action, chosen)
+    except EvertickError as error:
+        form.fail("", str(error))
+        extent = Extent(0, 0, "")
+    if form["confirmed"] and not progress.seen:
+        _check(action, form, chosen, extent)
+    if form.errors or not form["confirmed"]:
+        return _ask(page, action, form, chosen, extent)
+    await go_on(page, action, chosen, progress, do)
+    if progress.after is not None or progress.failed:
+        return page.render(
+            "schedules/progress.html", action=action, verb=VERBS[action], chosen=chosen, extent=extent,
+            progress=progress, form=form,
+        )  # fmt: skip
+    said = f"{VERBS[action][1].capitalize()} {_counted(progress.done)}."
+    return page.done(page.url("schedules", q=chosen.query), said)
+
+
+def _check(action: str, form: Form, chosen: Chosen, extent: Extent) -> None:
+    if action == "pause" and not form["note"]:
+        form.fail("note", NO_REASON)
+    if action == "delete" and form["typed"] != _typed(chosen, extent):
+        form.fail("typed", f"Type {_typed(chosen, extent)} to confirm; nothing has been deleted.")
+    if not extent.touched:
+        form.fail("", "None of the chosen schedules would change.")
+
+
+def _typed(chosen: Chosen, extent: Extent) -> str:
+    """What confirms a deletion: the count, or the id of the only one."""
+    return chosen.ids[0] if len(chosen.ids) == 1 and not chosen.is_all else f"delete {extent.typed}"
+
+
+def _ask(page: Page, action: str, form: Form, chosen: Chosen, extent: Extent) -> Response:
+    return page.render(
+        "schedules/bulk.html", status=422 if form.errors else 200, action=action, verb=VERBS[action], chosen=chosen,
+        extent=extent, typed=_typed(chosen, extent), overlaps=list(Overlap), form=form,
+        request_id=form["request"] or page.request.state.request_id,
+    )  # fmt: skip
+
+
+async def _exported(page: Page, chosen: Chosen) -> AsyncIterator[str]:
+    """The descriptions of schedules as a list of JSON, one by one."""
+    schedules = page.access.schedules
+    opening = "[\n"
+    async for name in _ids(page, chosen):
+        try:
+            found = await schedules.get(name)
+        except NotFound:
+            continue  # it was deleted meanwhile
+        yield opening + json.dumps(found.to_json(), ensure_ascii=False)
+        opening = ",\n"
+    yield "[]\n" if opening == "[\n" else "\n]\n"
+
+
+async def _ids(page: Page, chosen: Chosen) -> AsyncIterator[str]:
+    for name in chosen.ids if not chosen.is_all else ():
+        yield name
+    cursor: str | None = ""
+    while chosen.query is not None and cursor is not None:
+        where = parse_query(chosen.query, page.now)
+        found = await page.access.schedules.list(limit=1_000, cursor=cursor or None, **where)
+        for each in found.schedules:
+            yield each.id
+        cursor = found.cursor
+
+
+def _counted(count: int) -> str:
+    return f"{count:,} schedule{'' if count == 1 else 's'}"

@@ -1,0 +1,1 @@
+"""What the pages of schedules work out before they are drawn."""

@@ -1,0 +1,163 @@
+"""Actions on many schedules: which they touch, and how far they have come.
+
+A bulk action is done in portions, each of them one request: after each, the page shows how far it has come, and the
+form for the next portion. So it can be watched and stopped, no request takes long, and what fails is told by name.
+The form carries everything; nothing is kept on the server.
+"""
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from fastapi import HTTPException
+
+from evertick.api.schedules import ScheduleSummary
+from evertick.app.schedules.choosing import parse_query
+from evertick.app.schedules.lists import by_ids
+from evertick.base.errors import EvertickError
+from evertick.dashboard.page import Form, Page
+
+PORTION: Final = 50
+"""Schedules of one request."""
+TOLD_MAX: Final = 50
+"""Failures that are told by name."""
+
+VERBS: Final = {
+    "pause": ("Pause", "paused"),
+    "resume": ("Resume", "resumed"),
+    "trigger": ("Trigger", "triggered"),
+    "delete": ("Delete", "deleted"),
+}
+"""Each action as a word for a button, and as what has been done."""
+WHYS: Final = {
+    "pause": "not active",
+    "resume": "not paused",
+    "trigger": "not readable",
+    "delete": "declared in code",
+}
+"""Why an action leaves a schedule alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What a bulk action is about: schedules by their ids, or all that a query chooses."""
+
+    ids: tuple[str, ...]
+    query: str | None
+
+    @classmethod
+    def of(cls, form: Form) -> "Chosen":
+        """What a form has chosen."""
+        return cls(tuple(dict.fromkeys(form.all("row"))), form["query"] if form["all"] else None)
+
+    @property
+    def is_all(self) -> bool:
+        """Whether a query chooses."""
+        return self.query is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How many schedules are chosen, and how many of them an action touches; `more` if that is only counted so far."""
+
+    chosen: int
+    touched: int
+    untouched_why: str
+    more: bool = False
+
+    @property
+    def typed(self) -> str:
+        """What is typed to confirm what cannot be undone: the count, or `all` where it is not known."""
+        return "all" if self.more else str(self.touched)
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a bulk action has come. `after` is where the next portion begins; None at the end."""
+
+    done: int = 0
+    left_alone: int = 0
+    failed: int = 0
+    told: list[tuple[str, str]] = field(default_factory=list)
+    after: str | None = ""
+
+    @classmethod
+    def of(cls, form: Form) -> "Progress":
+        """As a form carries it; from the beginning if what it carries cannot be read."""
+        try:
+            done, left_alone, failed, told, after = json.loads(form["progress"] or '[0,0,0,[],""]')
+            return cls(int(done), int(left_alone), int(failed), [(str(a), str(b)) for a, b in told], str(after))
+        except (ValueError, TypeError):
+            return cls()
+
+    def text(self) -> str:
+        """As a form carries it."""
+        return json.dumps([self.done, self.left_alone, self.failed, self.told, self.after])
+
+    @property
+    def seen(self) -> int:
+        """How many schedules it has come to."""
+        return self.done + self.left_alone + self.failed
+
+
+def touches(action: str, schedule: ScheduleSummary) -> bool:
+    """Whether an action changes anything about a schedule."""
+    if action == "pause":
+        return schedule.status == "active"
+    if action == "resume":
+        return schedule.status == "paused"
+    if action == "delete":
+        return schedule.source != "code"
+    return schedule.status != "unreadable"
+
+
+async def extent_of(page: Page, action: str, chosen: Chosen) -> Extent:
+    """How many schedules are chosen and touched. Raises Misuse for what is no query."""
+    why = {"pause": "not active", "resume": "not paused", "delete": "declared in code", "trigger": "not readable"}[
+        action
+    ]
+    schedules = page.access.schedules
+    if chosen.query is None:
+        found = await schedules.read(by_ids(schedules.operations, chosen.ids))
+        touched = sum(touches(action, each) for each in found)
+        return Extent(len(found), touched, why)
+    where = parse_query(chosen.query, page.now)
+    counts = (await schedules.counts(**where)).matching
+    status = {"pause": "active", "resume": "paused"}.get(action)
+    if status is None or where.get("status") == status:
+        return Extent(counts.number, counts.number, why, counts.more)
+    if "status" in where:
+        return Extent(counts.number, 0, why, counts.more)
+    where["status"] = status
+    touched_count = (await schedules.counts(**where)).matching
+    return Extent(counts.number, touched_count.number, why, touched_count.more)
+
+
+async def go_on(
+    page: Page, action: str, chosen: Chosen, progress: Progress, do: Callable[[str], Awaitable[object]]
+) -> None:
+    """Do the next portion: `do` is called with the id of each schedule that is touched, in the order of ids."""
+    rows, progress.after = await _portion(page, chosen, progress.after or None)
+    for row in rows:
+        if not touches(action, row):
+            progress.left_alone += 1
+            continue
+        try:
+            await do(row.id)
+            progress.done += 1
+        except (EvertickError, HTTPException) as error:
+            progress.failed += 1
+            if len(progress.told) < TOLD_MAX:
+                progress.told.append((row.id, str(getattr(error, "detail", error))))
+
+
+async def _portion(page: Page, chosen: Chosen, after: str | None) -> tuple[Sequence[ScheduleSummary], str | None]:
+    """The next schedules in the order of ids, and where the portion after them begins."""
+    schedules = page.access.schedules
+    if chosen.query is None:
+        ids = [each for each in sorted(chosen.ids) if each > (after or "")][:PORTION]
+        rows = await schedules.read(by_ids(schedules.operations, ids))
+        return rows, ids[-1] if len(ids) == PORTION else None
+    found = await schedules.list(limit=PORTION, cursor=after, **parse_query(chosen.query, page.now))
+    return found.schedules, found.cursor

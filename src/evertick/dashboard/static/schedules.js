@@ -1,0 +1,58 @@
+// Pages of schedules: filters work while one types, bulk actions open over the list, portions follow each other.
+let typing = 0;
+
+async function narrow(form) {
+  const query = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
+  history.replaceState(null, "", `${form.action}?${query}`);
+  await refresh(true);
+}
+document.addEventListener("input", event => {
+  if (!event.target.matches(".filters input[type=search]")) return;
+  clearTimeout(typing);
+  typing = setTimeout(() => narrow(event.target.form), 200);
+});
+
+// -- the bar counts what each button would touch
+function countActions() {
+  const ticked = $$("input[name=row]:checked"), paused = ticked.filter(each => each.dataset.state === "paused").length;
+  for (const [act, count] of [["pause", ticked.filter(each => each.dataset.state === "active").length], ["resume", paused]]) {
+    const button = $(`.bulk [data-act=${act}]`);
+    if (button) button.firstChild.data = `${act[0].toUpperCase()}${act.slice(1)}${count && !$(".bulk [name=all]")?.checked ? ` ${count}` : ""}… `;
+  }
+}
+document.addEventListener("input", countActions);
+
+document.addEventListener("submit", async event => {
+  const form = event.target, button = event.submitter;
+  if (form.id !== "chosen" || !button?.dataset.act) return;
+  event.preventDefault();
+  if (!$("input[name=row]:checked") && !$(".bulk [name=all]")?.checked) $("tr.cur input[name=row]")?.click();
+  const data = new URLSearchParams(new FormData(form));
+  const asks = button.formMethod === "get" ? [`${button.formAction}?${data}`, {}] : [button.formAction, { method: "POST", body: data }];
+  const reply = await fetch(asks[0], { ...asks[1], headers: { "X-Evertick-Dialog": "1" } });
+  opener = button;
+  fill(await reply.text());
+  if (!dialog.open) dialog.showModal();
+});
+
+// -- the next portion follows by itself, unless the dialog was closed
+function goOn(node) {
+  const button = $("[data-continue]", node);
+  if (button && (dialog.open || !node.closest?.("dialog"))) setTimeout(() => button.isConnected && button.click(), 50);
+}
+document.addEventListener("evertick:filled", event => { goOn(event.detail); countActions() });
+goOn(document);
+
+// -- the line for the terminal says what the form says
+const FLAGS = { note: "reason", until: "until", overlap: "overlap-policy", args: "input" };
+const quoted = text => /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\"'\"'")}'`;
+document.addEventListener("input", event => {
+  const form = event.target.closest("#dialog-form");
+  if (!form || !(event.target.name in FLAGS)) return;
+  const data = new FormData(form);
+  for (const code of $$(".cli code", form)) {
+    const kept = $$("span", code).filter(each => !Object.values(FLAGS).some(flag => each.textContent.startsWith(`--${flag} `)));
+    const given = Object.entries(FLAGS).filter(([name]) => data.get(name)?.trim()).map(([name, flag]) => Object.assign(document.createElement("span"), { textContent: `--${flag} ${quoted(data.get(name).trim())}` }));
+    code.replaceChildren(code.firstChild, ...[...given, ...kept].flatMap(each => [" ", each]));
+  }
+});

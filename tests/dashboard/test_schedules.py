@@ -1,0 +1,353 @@
+"""The list of schedules and the page of one, with what is done there: read without script."""
+
+import shlex
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import click
+import pytest
+from bs4 import BeautifulSoup
+
+from evertick import MutationCtx, cron, every
+from evertick.cli.root import root
+from tests.app.conftest import OpenApp
+from tests.dashboard.conftest import Site, site_of, text_of
+from tests.server.conftest import order_of, shop_on
+
+
+def schedule(site: Site, name: str, **options: Any) -> None:
+    site.app.schedules.create(name, **{"when": every(hours=1), "do": order_of(site.app)} | options)
+
+
+def ids(soup: BeautifulSoup) -> list[str]:
+    return [each.get_text() for each in soup.select("tbody th a")]
+
+
+def parses(soup: BeautifulSoup) -> list[str]:
+    """The commands of a page, each read by the command line's own parser."""
+    lines = [each.get_text() for each in soup.select(".cli code")]
+    for line in lines:
+        command: click.Command = root
+        context, words = click.Context(root), shlex.split(line)[1:]
+        name: str | None = "evertick"
+        while isinstance(command, click.Group):
+            name, found, words = command.resolve_command(context, words)
+            assert found is not None
+            command = found
+        command.make_context(name, list(words))
+    return lines
+
+
+def tenant_site(site: Site) -> Site:
+    return Site(site.app, site.server, site.secret, "acme")
+
+
+# -- the list
+
+
+def test_a_list_without_schedules_teaches(site: Site) -> None:
+    soup = site.page("schedules")
+    assert "No schedules in default yet" in text_of(soup)
+    [line] = parses(soup)
+    assert line.startswith("evertick schedule create")
+    assert "app.crons.add" in text_of(soup)
+
+
+def test_a_row_says_when_it_runs_next_and_how_it_went(site: Site) -> None:
+    schedule(site, "hourly", when=cron("0 9 * * 1-5", tz="Asia/Tokyo"), overlap="allow_all")
+    site.app.schedules.trigger("hourly")
+    schedule(site, "held", note="x")
+    site.app.schedules.using(actor="ana").pause("held", "vendor <b>outage</b>")
+    text = text_of(site.page("schedules"))
+    assert "0 9 * * 1-5" in text and "09:00 Asia/Tokyo" in text
+    assert "running since" in text
+    assert "by ana: vendor <b>outage</b>" in text
+    assert "has not run" in text
+    assert "Times are of UTC" in text
+
+
+def test_filters_narrow_together_and_say_what_is_wrong(site: Site) -> None:
+    schedule(site, "billing.reconcile", when=cron("0 9 * * *", tz="Asia/Tokyo"))
+    schedule(site, "billing.dunning")
+    schedule(site, "clear messages")
+    site.app.schedules.pause("billing.dunning")
+    assert ids(site.page("schedules?q=billing&sort=id")) == ["billing.dunning", "billing.reconcile"]
+    assert ids(site.page("schedules?q=clear+mess")) == ["clear messages"]
+    assert ids(site.page("schedules?q=billing&state=paused&kind=&health=&zone=")) == ["billing.dunning"]
+    assert ids(site.page("schedules?q=zone:Asia/Tokyo+kind:schedule")) == ["billing.reconcile"]
+    assert ids(site.page("schedules?zone=Asia/Tokyo")) == ["billing.reconcile"]
+
+    nothing = site.page("schedules?q=billling&state=paused")
+    assert "None of the schedules matches" in text_of(nothing)
+    assert parses(nothing) == ["evertick schedule list --query 'billling state:paused'"]
+    assert nothing.find("a", string="Keep the text alone")["href"].endswith("?q=billling")
+
+    wrong = site.page("schedules?q=kind:robot", status=422)
+    assert "'kind:robot' is none of schedule, cron" in text_of(wrong)
+    assert wrong.select_one("input[name=q]")["value"] == "kind:robot"
+    assert "said twice" in text_of(site.page("schedules?q=state:paused&state=active", status=422))
+
+
+def test_lists_are_sorted_and_go_on_page_by_page(site: Site) -> None:
+    for name in ("a", "b", "c"):
+        schedule(site, name)
+    assert ids(site.page("schedules?sort=-id")) == ["c", "b", "a"]
+    seen: list[str] = []
+    address: str | None = "schedules?sort=id&limit=2"
+    while address:
+        soup = site.page(address)
+        seen += ids(soup)
+        further = soup.select_one("a[rel=next]")
+        address = None if further is None else "schedules" + str(further["href"])
+    assert seen == ["a", "b", "c"]
+    head = site.page("schedules?sort=next").select_one("th[aria-sort=ascending] a")
+    assert head["href"] == "?sort=-next"
+
+
+def test_tabs_count_and_lead_to_what_they_count(site: Site) -> None:
+    schedule(site, "soon", when=every(minutes=5))
+    schedule(site, "far", when=cron("0 0 1 1 *"))
+    schedule(site, "held", when=cron("0 0 1 1 *"))
+    site.app.schedules.pause("held")
+    tabs = {each.get_text(" "): str(each["href"]) for each in site.page("schedules").select(".tabs a")}
+    assert list(tabs) == ["All", "Failing 0", "Late 0", "Missed 0", "Paused 1", "Next hour 1"]
+    assert ids(site.page(tabs["Paused 1"])) == ["held"]
+    assert ids(site.page(tabs["Next hour 1"])) == ["soon"]
+    [here] = site.page(tabs["Paused 1"]).select(".tabs a[aria-current=page]")
+    assert here.get_text(" ") == "Paused 1"
+
+
+def test_a_page_of_the_list_costs_few_statements(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    for n in range(20):
+        schedule(site, f"s{n}")
+    site.page("schedules")
+    count = 0
+    kind = type(site.app.environment.store.read(lambda transaction: transaction))
+    fetch = kind._fetch
+
+    def counting(self: Any, *args: Any, **kwargs: Any) -> Any:
+        nonlocal count
+        count += 1
+        return fetch(self, *args, **kwargs)
+
+    monkeypatch.setattr(kind, "_fetch", counting)
+    site.page("schedules?q=s&sort=next")
+    assert 0 < count <= 8
+
+
+# -- many at once
+
+
+def test_many_are_paused_with_a_reason_and_without_script(site: Site) -> None:
+    for name in ("a", "b", "c"):
+        schedule(site, name)
+    site.app.schedules.pause("c")
+    chosen = {"row": ["a", "b", "c"], "query": ""}
+    asked = BeautifulSoup(site.send("bulk/schedules/pause", status=200, **chosen).text, "html.parser")
+    assert "Pause 2 schedules" in text_of(asked)
+    assert "1 of 3 stays as it is: not active." in text_of(asked)
+    assert len(parses(asked)) == 3
+    assert not site.app.schedules.get("a").paused
+
+    assert "Say why" in text_of(site.refused("bulk/schedules/pause", confirmed="yes", note="", **chosen))
+    done = site.send("bulk/schedules/pause", confirmed="yes", note="vendor outage", **chosen)
+    assert done.headers["location"] == "/t/default/schedules"
+    assert [site.app.schedules.get(each).note for each in "abc"] == ["vendor outage", "vendor outage", ""]
+    site.send("bulk/schedules/resume", confirmed="yes", note="", **chosen)
+    assert [site.app.schedules.get(each).paused for each in "abc"] == [False, False, False]
+    assert "No schedule is chosen" in text_of(site.refused("bulk/schedules/pause", query=""))
+
+
+def test_all_that_match_are_deleted_in_portions_after_their_count_was_typed(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evertick.dashboard.schedules.bulk.PORTION", 2)
+    for n in range(5):
+        schedule(site, f"old {n}")
+    schedule(site, "new")
+    chosen = {"all": "yes", "query": "old"}
+    asked = BeautifulSoup(site.send("bulk/schedules/delete", status=200, **chosen).text, "html.parser")
+    assert "Type delete 5" in text_of(asked)
+    assert parses(asked) == ["evertick schedule delete --query old --yes"]
+    refused = site.refused("bulk/schedules/delete", confirmed="yes", typed="delete 4", **chosen)
+    assert "Type delete 5 to confirm; nothing has been deleted." in text_of(refused)
+
+    fields: dict[str, Any] = {"confirmed": "yes", "typed": "delete 5", **chosen}
+    for expected in ("2 deleted so far", "4 deleted so far"):
+        soup = BeautifulSoup(site.send("bulk/schedules/delete", status=200, **fields).text, "html.parser")
+        assert expected in text_of(soup)
+        fields = {str(each["name"]): str(each["value"]) for each in soup.select("#dialog-form input")}
+    assert site.send("bulk/schedules/delete", **fields).headers["location"] == "/t/default/schedules?q=old"
+    assert [each.id for each in site.app.schedules.list().schedules] == ["new"]
+
+
+def test_what_fails_of_many_is_told_by_name(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("good", "gone"):
+        schedule(site, name)
+
+    from evertick.base.errors import Misuse
+    from evertick.server.routes import schedules as api
+
+    real = api.trigger_schedule
+
+    async def trigger(caller: Any, name: str, *args: Any) -> Any:
+        if name == "gone":
+            raise Misuse("its target is gone")
+        return await real(caller, name, *args)
+
+    monkeypatch.setattr(api, "trigger_schedule", trigger)
+    reply = site.send("bulk/schedules/trigger", status=200, confirmed="yes", row=["good", "gone"], request="r1")
+    text = text_of(reply.text)
+    assert "1 triggered, 1 failed" in text
+    assert "gone its target is gone" in text
+    assert site.app.schedules.get("good").actions == 1
+    site.send("bulk/schedules/trigger", status=200, confirmed="yes", row=["good", "gone"], request="r1")
+    assert site.app.schedules.get("good").actions == 1, "the same form starts nothing again"
+
+
+def test_schedules_are_exported_and_shown_as_commands(site: Site) -> None:
+    schedule(site, "a b")
+    schedule(site, "c")
+    reply = site.request("GET", "bulk/schedules/export?row=c&row=gone")
+    assert [each["id"] for each in reply.json()] == ["c"]
+    assert reply.headers["content-disposition"] == 'attachment; filename="schedules-default.json"'
+    assert [each["id"] for each in site.request("GET", "bulk/schedules/export?all=yes&query=").json()] == ["a b", "c"]
+    assert site.request("GET", "bulk/schedules/export").json() == []
+    assert "evertick schedule trigger 'a b'" in parses(site.page("bulk/schedules/commands?row=a+b"))
+    assert len(parses(site.page("bulk/schedules/commands?all=yes&query=kind:cron"))) == 3
+
+
+# -- one
+
+
+def test_the_page_of_a_schedule_has_its_facts_its_times_and_its_past(site: Site) -> None:
+    schedule(site, "report/2", when=cron("0 9 * * *", tz="Asia/Tokyo"), jitter=timedelta(seconds=30), note="for ops")
+    site.app.schedules.using(actor="ana").trigger("report/2")
+    soup = site.page("schedules/report%2F2")
+    text = text_of(soup)
+    assert "At 09:00" in text or "at 09:00" in text
+    for words in ("Calls mutation shop.order", "Jitter up to 30 s", "Note: for ops", "Due, Asia/Tokyo", "created"):
+        assert words in text, words
+    assert len(soup.select(".cal > *")) in (35, 42, 49)
+    assert soup.select(".c-out .upcoming")
+    found = site.request("GET", "schedules/report%2F2/json")
+    assert found.json()["id"] == "report/2"
+    assert site.request("GET", "schedules/report%2F2/result").status_code == 200
+
+
+def test_one_who_may_only_read_sees_why_buttons_are_off(site: Site) -> None:
+    schedule(site, "s")
+    reader = site.by("read")
+    for path in ("schedules", "schedules/s"):
+        off = reader.page(path).select("[aria-disabled=true]")
+        titles = {str(each["title"]) for each in off}
+        assert "This needs a token with the scope operate" in titles, path
+        assert "This needs a token with the scope edit" in titles, path
+        assert not reader.page(path).select("[data-dialog], [data-act=pause]"), path
+
+
+def test_a_cron_of_the_code_says_where_it_is_declared(open_app: OpenApp) -> None:
+    app = shop_on(open_app)
+    app.close()
+    app = open_app("declares")
+
+    @app.mutation
+    def purge(ctx: MutationCtx) -> None: ...
+
+    app.crons.add("clear", every(minutes=1), purge)
+    app.migrate()
+    app.open()
+    with app.running():
+        pass
+    site = site_of(app)
+    soup = site.page("schedules/clear")
+    place = app.schedules.get("clear").declared_at
+    assert place is not None and place.startswith("tests/dashboard/test_schedules.py:")
+    assert f"Declared in {place}" in text_of(soup)
+    [edit] = [each for each in soup.select(".acts a") if each.get_text(strip=True) == "Edit"]
+    assert (edit["aria-disabled"], edit["title"]) == ("true", f"Declared in {place}: change it there")
+    refused = site.refused("schedules/clear/delete", typed="clear")
+    assert "is declared in the code" in text_of(refused)
+
+
+def test_why_it_did_not_run_is_told_step_by_step(site: Site) -> None:
+    schedule(site, "s", when=cron("0 9 * * 1-5", tz="Europe/Berlin"))
+    soup = site.page("schedules/s?at=2027-01-09+09:00")
+    assert "no source of the spec names this time" in text_of(soup.select_one(".chain")).lower()
+    upcoming = site.page("schedules/s?at=2027-01-08+09:00")
+    assert "It is to start at" in text_of(upcoming)
+    before = site.page("schedules/s?at=2020-01-08+09:00")
+    [line] = parses(before)[-1:]
+    assert line == "evertick schedule backfill s --start-time 2020-01-08T08:00:00Z --end-time 2020-01-08T08:00:00Z"
+    assert before.find("a", string="Backfill this one")
+    wrong = site.page("schedules/s?at=soonish", status=422)
+    assert wrong.select_one("#at-e") and wrong.select_one("input[name=at]")["value"] == "soonish"
+    acme = tenant_site(site)
+    acme.app.tenant("acme").schedules.create("s", when=every(hours=1), do=order_of(site.app))
+    assert parses(acme.page("schedules/s?at=2020-01-08+09:00"))[-1].endswith(" --tenant acme")
+
+
+# -- what is done to one
+
+
+def test_a_schedule_is_paused_until_a_time_in_the_pages_zone(site: Site) -> None:
+    schedule(site, "s")
+    refused = site.refused("schedules/s/pause?tz=Asia/Tokyo", note="", until="soonish")
+    assert "Say why" in text_of(refused) and refused.select_one("#f-until-e")
+    assert refused.select_one("[name=until]")["value"] == "soonish"
+    past = site.refused("schedules/s/pause", note="x", until="2020-01-01")
+    assert "which is past" in text_of(past.select_one("#f-until-e"))
+    until = (datetime.now(UTC) + timedelta(days=3)).replace(hour=0, minute=0, second=0, microsecond=0)
+    site.send("schedules/s/pause?tz=Asia/Tokyo", note="vendor outage", until=f"{until:%Y-%m-%d} 09:00")
+    pause = site.app.schedules.get("s").pause
+    assert pause is not None
+    assert (pause.note, pause.until, pause.by) == ("vendor outage", until, "token root")
+
+    text = text_of(site.page("schedules/s"))
+    assert "by token root, until" in text and "“vendor outage”" in text
+    assert parses(site.page("schedules/s/resume")) == ["evertick schedule resume s"]
+    assert site.send("schedules/s/resume", note="fixed").headers["location"] == "/t/default/schedules/s"
+    assert site.app.schedules.get("s").note == "fixed"
+
+
+def test_a_trigger_says_what_each_policy_would_do_and_then_does_it_once(site: Site) -> None:
+    schedule(site, "s")
+    site.app.schedules.trigger("s")
+    soup = site.page("schedules/s/trigger")
+    labels = [text_of(each) for each in soup.select(".radio label")]
+    [run] = [each.run for each in site.app.schedules.get("s").running]
+    assert labels[0] == f"skip the schedule’s own Nothing would start: {run} has not ended."
+    assert labels[-1] == "allow_all Starts at once, beside 1 open run."
+    assert parses(soup) == ["evertick schedule trigger s"]
+    request = str(soup.select_one("input[name=request]")["value"])
+    for _ in range(2):
+        site.send("schedules/s/trigger", overlap="allow_all", request=request, args='{"item": "bread", "n": 2}')
+    assert len(site.app.schedules.get("s").running) == 2
+    said = site.send("schedules/s/trigger", overlap="", request="other").headers["set-cookie"]
+    assert "Nothing%20was%20started" in said
+
+    for args in ("[1]", "{", '{"item": 1, "wrong": 2}'):
+        refused = site.refused("schedules/s/trigger", overlap="allow_all", request="x", args=args)
+        assert refused.select_one("#f-args-e"), args
+        assert refused.select_one("textarea[name=args]").get_text() == args
+    operator = site.by("operate")
+    assert not operator.page("schedules/s/trigger").select("[name=args]")
+    reply = operator.request("POST", "schedules/s/trigger", data={"request": "y", "args": '{"item": "x"}'})
+    assert reply.status_code == 403
+
+
+def test_a_schedule_is_deleted_when_its_id_is_typed(site: Site) -> None:
+    schedule(site, "s s")
+    assert parses(site.page("schedules/s%20s/delete")) == ["evertick schedule delete 's s'"]
+    assert "nothing has been deleted" in text_of(site.refused("schedules/s%20s/delete", typed="s"))
+    assert site.send("schedules/s%20s/delete", typed="s s").headers["location"] == "/t/default/schedules"
+    site.page("schedules/s%20s", status=404)
+
+
+def test_text_of_others_is_text(site: Site) -> None:
+    schedule(site, "<img>s", note="<b>note", do=order_of(site.app))
+    site.app.schedules.using(actor="<u>ana").pause("<img>s", "\u202efdp <script>alert(1)</script>")
+    for path in ("schedules", "schedules/%3Cimg%3Es", "schedules/%3Cimg%3Es/trigger"):
+        text = site.request("GET", path).text
+        for tag in ("<img>s", "<b>note", "<u>ana", "<script>alert", "\u202e"):
+            assert tag not in text, (path, tag)
