@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from evertick.api.schedule_lists import ScheduleDay, ScheduleDaysView
-from evertick.app.schedules.lists import ending_word
+from evertick.app.schedules.endings import ending_word
 from evertick.app.transacting import Work
 from evertick.base.errors import LimitExceeded, Misuse
 from evertick.base.instants import SECOND_MS, Instant, to_datetime

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 from evertick.api.schedule_lists import DetailedSchedule, DetailedSchedulePage, ScheduleCountsView
 from evertick.api.schedules import OccurrenceView, ScheduleSummary
 from evertick.api.schema import COUNT_MAX, Count
+from evertick.app.schedules.endings import ending_word, is_late
 from evertick.app.schedules.queries import Where
 from evertick.app.schedules.views import occurrence_view, pause_view, summary
 from evertick.app.transacting import Work
@@ -13,8 +14,7 @@ from evertick.base.ids import ScheduleId
 from evertick.base.instants import DAY_MS, Instant
 from evertick.base.records.schedules import RunEnding
 from evertick.recurrence.wire.short import short_form
-from evertick.rules.schedules.catch_up import LATE_AFTER_MS
-from evertick.rules.schedules.fates import FAILURES, Fate, RunOutcome
+from evertick.rules.schedules.fates import Fate
 from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import UNREADABLE, Schedule
 
@@ -87,17 +87,6 @@ def detailed(transaction: Transaction, rows: Sequence[Schedule], now: Instant) -
     return tuple(_detailed(row, last.get(row.id), endings.get(row.id, [])[:STRIP], row.id in missed) for row in rows)
 
 
-def ending_word(ending: RunEnding) -> str:
-    """How an occurrence ended, in a word of strips."""
-    if ending.fate != Fate.STARTED:
-        return "queued" if ending.fate == Fate.BUFFERED else ending.fate
-    if ending.outcome is None:
-        return "running"
-    if ending.outcome == RunOutcome.SUCCESS:
-        return "late" if _is_late(ending) else "ok"
-    return "failed" if ending.outcome in FAILURES else "canceled"
-
-
 def _detailed(
     row: Schedule, last: OccurrenceView | None, endings: Sequence[RunEnding], is_missing: bool
 ) -> DetailedSchedule:
@@ -106,7 +95,7 @@ def _detailed(
     started = next((ending for ending in endings if ending.fate == Fate.STARTED), None)
     wrong = {
         "failing": bool(row.failing),
-        "late": started is not None and _is_late(started),
+        "late": started is not None and is_late(started),
         "missed": is_missing,
     }
     pause = row.state.pause if plain.status == "paused" else None
@@ -120,7 +109,3 @@ def _detailed(
         strip=tuple(ending_word(ending) for ending in reversed(endings)),
         pause=None if pause is None else pause_view(pause),
     )
-
-
-def _is_late(ending: RunEnding) -> bool:
-    return ending.late_ms is not None and ending.late_ms > LATE_AFTER_MS

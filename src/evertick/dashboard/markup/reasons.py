@@ -2,6 +2,7 @@
 
 from evertick.api.schedule_lists import DetailedSchedule
 from evertick.api.schedules import OccurrenceView
+from evertick.app.schedules.lists import STRIP
 from evertick.dashboard.markup.states import REASONS
 from evertick.dashboard.markup.times import seconds
 from evertick.rules.schedules.fates import FAILURES, Fate
@@ -18,7 +19,8 @@ def last_why(schedule: DetailedSchedule) -> str:
             if ending != "failed":
                 break
             row += 1
-        return f"{row if row < len(schedule.strip) else f'{row} or more'} in a row" if row > 1 else ""
+        lasted = f", after {seconds(last.duration)}" if last.duration is not None else ""
+        return f"{row}{' or more' if row == STRIP else ''} in a row{lasted}" if row > 1 else lasted.removeprefix(", ")
     return why_of(last)
 
 

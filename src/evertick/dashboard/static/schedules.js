@@ -41,7 +41,7 @@ function goOn(node) {
   if (button && (dialog.open || !node.closest?.("dialog"))) setTimeout(() => button.isConnected && button.click(), 50);
 }
 document.addEventListener("evertick:filled", event => { goOn(event.detail); countActions() });
-goOn(document);
+document.addEventListener("DOMContentLoaded", () => goOn(document));
 
 // -- the line for the terminal says what the form says
 const FLAGS = { note: "reason", until: "until", overlap: "overlap-policy", args: "input" };

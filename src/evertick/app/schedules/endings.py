@@ -1,0 +1,21 @@
+"""How occurrences ended, in the words of strips and calendars."""
+
+from evertick.base.records.schedules import RunEnding
+from evertick.rules.schedules.catch_up import LATE_AFTER_MS
+from evertick.rules.schedules.fates import FAILURES, Fate, RunOutcome
+
+
+def ending_word(ending: RunEnding) -> str:
+    """How an occurrence ended, in a word of strips."""
+    if ending.fate != Fate.STARTED:
+        return "queued" if ending.fate == Fate.BUFFERED else ending.fate
+    if ending.outcome is None:
+        return "running"
+    if ending.outcome == RunOutcome.SUCCESS:
+        return "late" if is_late(ending) else "ok"
+    return "failed" if ending.outcome in FAILURES else "canceled"
+
+
+def is_late(ending: RunEnding) -> bool:
+    """Whether it was started more than ten seconds after its time."""
+    return ending.late_ms is not None and ending.late_ms > LATE_AFTER_MS
