@@ -2,8 +2,8 @@
 
 from evertick.api.schedule_lists import DetailedSchedule
 from evertick.api.schedules import OccurrenceView
-from evertick.app.schedules.lists import STRIP
 from evertick.dashboard.markup.states import REASONS
+from evertick.dashboard.markup.strips import BARS
 from evertick.dashboard.markup.times import seconds
 from evertick.rules.schedules.fates import FAILURES, Fate
 
@@ -20,7 +20,7 @@ def last_why(schedule: DetailedSchedule) -> str:
                 break
             row += 1
         lasted = f", after {seconds(last.duration)}" if last.duration is not None else ""
-        return f"{row}{' or more' if row == STRIP else ''} in a row{lasted}" if row > 1 else lasted.removeprefix(", ")
+        return f"{row}{' or more' if row == BARS else ''} in a row{lasted}" if row > 1 else lasted.removeprefix(", ")
     return why_of(last)
 
 

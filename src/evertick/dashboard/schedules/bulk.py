@@ -13,10 +13,12 @@ from typing import Final
 from fastapi import HTTPException
 
 from evertick.api.schedules import ScheduleSummary
+from evertick.app.schedules.api import AsyncSchedules
 from evertick.app.schedules.choosing import parse_query
 from evertick.app.schedules.lists import by_ids
 from evertick.base.errors import EvertickError
-from evertick.dashboard.page import Form, Page
+from evertick.base.instants import Instant
+from evertick.dashboard.forms.form import Form
 
 PORTION: Final = 50
 """Schedules of one request."""
@@ -112,52 +114,53 @@ def touches(action: str, schedule: ScheduleSummary) -> bool:
     return schedule.status != "unreadable"
 
 
-async def extent_of(page: Page, action: str, chosen: Chosen) -> Extent:
-    """How many schedules are chosen and touched. Raises Misuse for what is no query."""
-    why = {"pause": "not active", "resume": "not paused", "delete": "declared in code", "trigger": "not readable"}[
-        action
-    ]
-    schedules = page.access.schedules
-    if chosen.query is None:
-        found = await schedules.read(by_ids(schedules.operations, chosen.ids))
-        touched = sum(touches(action, each) for each in found)
-        return Extent(len(found), touched, why)
-    where = parse_query(chosen.query, page.now)
-    counts = (await schedules.counts(**where)).matching
-    status = {"pause": "active", "resume": "paused"}.get(action)
-    if status is None or where.get("status") == status:
-        return Extent(counts.number, counts.number, why, counts.more)
-    if "status" in where:
-        return Extent(counts.number, 0, why, counts.more)
-    where["status"] = status
-    touched_count = (await schedules.counts(**where)).matching
-    return Extent(counts.number, touched_count.number, why, touched_count.more)
+@dataclass(frozen=True, slots=True)
+class Bulk:
+    """An action on the chosen schedules of a tenant."""
 
+    schedules: AsyncSchedules
+    now: Instant
+    action: str
+    chosen: Chosen
 
-async def go_on(
-    page: Page, action: str, chosen: Chosen, progress: Progress, do: Callable[[str], Awaitable[object]]
-) -> None:
-    """Do the next portion: `do` is called with the id of each schedule that is touched, in the order of ids."""
-    rows, progress.after = await _portion(page, chosen, progress.after or None)
-    for row in rows:
-        if not touches(action, row):
-            progress.left_alone += 1
-            continue
-        try:
-            await do(row.id)
-            progress.done += 1
-        except (EvertickError, HTTPException) as error:
-            progress.failed += 1
-            if len(progress.told) < TOLD_MAX:
-                progress.told.append((row.id, str(getattr(error, "detail", error))))
+    async def extent(self) -> Extent:
+        """How many schedules are chosen and touched. Raises Misuse for what is no query."""
+        why = WHYS[self.action]
+        if self.chosen.query is None:
+            found = await self.schedules.read(by_ids(self.schedules.operations, self.chosen.ids))
+            touched = sum(touches(self.action, each) for each in found)
+            return Extent(len(found), touched, why)
+        where = parse_query(self.chosen.query, self.now)
+        counts = (await self.schedules.counts(**where)).matching
+        status = {"pause": "active", "resume": "paused"}.get(self.action)
+        if status is None or where.get("status") == status:
+            return Extent(counts.number, counts.number, why, counts.more)
+        if "status" in where:
+            return Extent(counts.number, 0, why, counts.more)
+        where["status"] = status
+        touched_count = (await self.schedules.counts(**where)).matching
+        return Extent(counts.number, touched_count.number, why, touched_count.more)
 
+    async def go_on(self, progress: Progress, do: Callable[[str], Awaitable[object]]) -> None:
+        """Do the next portion: `do` is called with the id of each schedule that is touched, in the order of ids."""
+        rows, progress.after = await self._portion(progress.after or None)
+        for row in rows:
+            if not touches(self.action, row):
+                progress.left_alone += 1
+                continue
+            try:
+                await do(row.id)
+                progress.done += 1
+            except (EvertickError, HTTPException) as error:
+                progress.failed += 1
+                if len(progress.told) < TOLD_MAX:
+                    progress.told.append((row.id, str(getattr(error, "detail", error))))
 
-async def _portion(page: Page, chosen: Chosen, after: str | None) -> tuple[Sequence[ScheduleSummary], str | None]:
-    """The next schedules in the order of ids, and where the portion after them begins."""
-    schedules = page.access.schedules
-    if chosen.query is None:
-        ids = [each for each in sorted(chosen.ids) if each > (after or "")][:PORTION]
-        rows = await schedules.read(by_ids(schedules.operations, ids))
-        return rows, ids[-1] if len(ids) == PORTION else None
-    found = await schedules.list(limit=PORTION, cursor=after, **parse_query(chosen.query, page.now))
-    return found.schedules, found.cursor
+    async def _portion(self, after: str | None) -> tuple[Sequence[ScheduleSummary], str | None]:
+        """The next schedules in the order of ids, and where the portion after them begins."""
+        if self.chosen.query is None:
+            ids = [each for each in sorted(self.chosen.ids) if each > (after or "")][:PORTION]
+            rows = await self.schedules.read(by_ids(self.schedules.operations, ids))
+            return rows, ids[-1] if len(ids) == PORTION else None
+        found = await self.schedules.list(limit=PORTION, cursor=after, **parse_query(self.chosen.query, self.now))
+        return found.schedules, found.cursor

@@ -13,7 +13,7 @@ from evertick.app.schedules.choosing import parse_query
 from evertick.base.errors import EvertickError, NotFound
 from evertick.base.records.access import Scope
 from evertick.dashboard.page import Form, Page, Shown, page_routes
-from evertick.dashboard.schedules.bulk import VERBS, Chosen, Extent, Progress, extent_of, go_on
+from evertick.dashboard.schedules.bulk import VERBS, Bulk, Chosen, Extent, Progress
 from evertick.rules.schedules.policies import Overlap
 from evertick.server.routes import schedules as api
 
@@ -81,10 +81,11 @@ async def show_commands(page: Shown, selected: Annotated[Selected, Query()]) -> 
 
 async def _many(page: Page, action: str, form: Form, do: Callable[[str], Awaitable[Any]]) -> Response:
     chosen, progress = Chosen.of(form), Progress.of(form)
+    bulk = Bulk(page.access.schedules, page.now, action, chosen)
     if not chosen.ids and not chosen.is_all:
         form.fail("", "No schedule is chosen: tick some in the list.")
     try:
-        extent = await extent_of(page, action, chosen)
+        extent = await bulk.extent()
     except EvertickError as error:
         form.fail("", str(error))
         extent = Extent(0, 0, "")
@@ -92,7 +93,7 @@ async def _many(page: Page, action: str, form: Form, do: Callable[[str], Awaitab
         _check(action, form, chosen, extent)
     if form.errors or not form["confirmed"]:
         return _ask(page, action, form, chosen, extent)
-    await go_on(page, action, chosen, progress, do)
+    await bulk.go_on(progress, do)
     if progress.after is not None or progress.failed:
         return page.render(
             "schedules/progress.html", action=action, verb=VERBS[action], chosen=chosen, extent=extent,
