@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from evertick.recurrence.parse.calendar import parse_calendar
 from evertick.recurrence.parse.cron import parse_cron, parse_temporal_cron
-from evertick.recurrence.parse.moments import format_local
+from evertick.recurrence.parse.moments import format_day, format_instant, format_local
 from evertick.recurrence.parse.rrule import RFC_WEEKDAYS, parse_rrule
 from evertick.recurrence.spec import exclude
 from evertick.recurrence.spec.sources import Calendar, Cron, Interval, Moment, MomentKind, RRule
@@ -98,9 +98,9 @@ def intervals(draw: Draw) -> Interval:
 SECONDS = st.integers(800_000_000, 2_000_000_000)
 DAYS = SECONDS.map(lambda value: value // 86_400)
 MOMENTS = st.one_of(
-    SECONDS.map(lambda value: Moment(kind=MomentKind.LOCAL, value=value, text="")),
-    SECONDS.map(lambda value: Moment(kind=MomentKind.INSTANT, value=value, text="")),
-    DAYS.map(lambda value: Moment(kind=MomentKind.DATE, value=value, text="")),
+    SECONDS.map(lambda value: Moment(kind=MomentKind.LOCAL, value=value, text=format_local(value))),
+    SECONDS.map(lambda value: Moment(kind=MomentKind.INSTANT, value=value, text=format_instant(value))),
+    DAYS.map(lambda value: Moment(kind=MomentKind.DATE, value=value, text=format_day(value))),
 )
 
 

@@ -7,7 +7,7 @@ from fastapi import APIRouter
 
 from evertick.dashboard.routes import clock, files, home, live, missing, overview, search
 from evertick.dashboard.routes.functions import calling
-from evertick.dashboard.routes.schedules import bulk, detail, listing, pausing, triggering
+from evertick.dashboard.routes.schedules import bulk, detail, editing, listing, pausing, triggering
 
 ROUTES: Final[Sequence[APIRouter]] = (
     files.routes,
@@ -17,6 +17,7 @@ ROUTES: Final[Sequence[APIRouter]] = (
     overview.routes,
     search.routes,
     calling.routes,
+    editing.routes,  # before one schedule by its id: `new` is none
     listing.routes,
     bulk.routes,
     pausing.routes,

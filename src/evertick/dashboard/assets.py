@@ -10,6 +10,8 @@ FILES: Final = {
     "dash.js": "dash.js",
     "charts.js": "charts.js",
     "schedules.js": "schedules.js",
+    "editor.css": "editor.css",
+    "editor.js": "editor.js",
     "favicon.svg": "favicon.svg",
     "htmx.js": "vendor/htmx-4.0.1.min.js",
     "uplot.js": "vendor/uplot-1.6.32.min.js",

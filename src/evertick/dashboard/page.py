@@ -18,7 +18,11 @@ then only its part of the template is sent (`page.in_dialog`).
 
 import asyncio
 import logging
+<<<<<<< HEAD
 from collections.abc import Callable, Coroutine
+=======
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+>>>>>>> d5f1391 (Schedules are made and changed in the dashboard: builders for all kinds of times, a preview while one types, conflicts that one decides, and the same as a command)
 from typing import Annotated, Any, Final
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
@@ -143,7 +147,7 @@ class Page:
         query = urlencode([(name, each) for name, values in kept.items() for each in values if each])
         return f"?{query}" if query else self.request.url.path.replace(SLASH, "%2F")
 
-    def command(self, *words: str, **options: str | None) -> str:
+    def command(self, *words: str, **options: str | bool | Sequence[str] | None) -> str:
         """A line of `evertick` that does the same, for this tenant."""
         tenant = None if self.tenant == DEFAULT_TENANT else self.tenant
         return command(*words, **options, tenant=tenant)

@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 import click
 
 from evertick.app.functions.function import FunctionCall
+from evertick.app.functions.options import Retry
 from evertick.app.functions_by_name import NamedFunction
 from evertick.app.schedules.options import ScheduleOptions
 from evertick.app.scheduling.job_builder import Functions
@@ -51,6 +52,10 @@ class DefinitionFlags:
         help="How late an occurrence may be, at least 10s (less counts as 10s, 0 as not given); 365d unless given.",
     )  # fmt: skip
     pause_on_failure: bool | None = flag("--pause-on-failure/--no-pause-on-failure", help="Pause when a run fails.")
+    retry: str | None = flag(
+        "--retry", metavar="N|JSON",
+        help='Attempts of each run, as 5; or with waits, as {"attempts":5,"first":"1s","factor":2,"cap":"1h"}.',
+    )  # fmt: skip
     buffer_limit: int | None = flag("--buffer-limit", metavar="N", help="Occurrences that may wait, at most 1000.")
     remaining_actions: int | None = flag("--remaining-actions", metavar="N", help="End after so many scheduled runs.")
     memo: str | None = flag("--memo", metavar="JSON", help="An object to be kept with the schedule.")
@@ -84,6 +89,7 @@ class DefinitionFlags:
             "catch_up_window": None if self.catchup_window is None else window(self.catchup_window),
             "pause_on_failure": self.pause_on_failure,
             "buffer_limit": self.buffer_limit,
+            "retry": None if self.retry is None else retry_of(self.retry),
             "memo": None if self.memo is None else json_object(self.memo, "--memo", "what you want to keep"),
             "workflow_id": self.workflow_id,
             "run_id_template": self.run_id_template,
@@ -117,6 +123,20 @@ def json_object(text: str, flag: str, what: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InvalidArguments(f"{flag} must hold a JSON object: {what}")
     return value
+
+
+def retry_of(text: str) -> Retry:
+    """A retry policy: a number of attempts, or an object with what `Retry` takes. Raises InvalidArguments, Misuse."""
+    if text.strip().isdecimal():
+        return Retry(int(text))
+    given = json_object(text, "--retry", "attempts, and perhaps first, factor, cap and jitter")
+    unknown = given.keys() - {"attempts", "first", "factor", "cap", "jitter"}
+    if unknown or "attempts" not in given:
+        raise InvalidArguments("--retry takes attempts, and perhaps first, factor, cap and jitter, and no others")
+    for name in ("first", "cap"):
+        if isinstance(given.get(name), str):
+            given[name] = window(given[name])
+    return Retry(given.pop("attempts"), **given)
 
 
 def window(text: str) -> timedelta:

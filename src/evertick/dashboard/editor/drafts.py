@@ -1,0 +1,173 @@
+"""Drafts: what a schedule is to be, as JSON. They are what a form says, and what a schedule says that is stored."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Final, Self
+
+from evertick.api.schedules import ScheduleDescription
+from evertick.app.schedules.definition import RUN_NAME
+from evertick.base.records.retry import RetryPolicy
+from evertick.recurrence.parse.duration import format_milliseconds
+from evertick.recurrence.spec.spec import Spec
+from evertick.recurrence.wire.reading import spec_from_wire
+from evertick.recurrence.wire.writing import spec_to_wire
+from evertick.rules.schedules.policies import Policies
+
+SOURCES: Final = ("crons", "intervals", "calendars", "rrules", "times")
+OF_SPEC: Final = ("sources", "excepted", "time_zone", "time_zone_data", "start", "end", "jitter", "dst", "dialect")
+_DEFAULT: Final = Policies()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """What a schedule is to be. Members are JSON, as the HTTP API takes them; None is the default.
+
+    Holidays are there by their names alone; see `with_known_days`.
+    """
+
+    sources: Mapping[str, list[Any]] = field(default_factory=dict)
+    excepted: list[Any] = field(default_factory=list)
+    time_zone: str | None = None
+    time_zone_data: str | None = None
+    start: str | None = None
+    end: str | None = None
+    jitter: str | None = None
+    dst: Mapping[str, str] | None = None
+    dialect: str | None = None
+    function: str = ""
+    args: Mapping[str, Any] = field(default_factory=dict)
+    overlap: str = str(_DEFAULT.overlap)
+    concurrency_limit: int = _DEFAULT.concurrency_limit
+    catch_up: str = str(_DEFAULT.catch_up)
+    catch_up_window: str = format_milliseconds(_DEFAULT.catch_up_window_ms)
+    pause_on_failure: bool = False
+    buffer_limit: int = _DEFAULT.buffer_limit
+    retry: Mapping[str, Any] | None = None
+    remaining_actions: int | None = None
+    workflow_id: str | None = None
+    run_id_template: str | None = None
+    note: str = ""
+    memo: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, schedule: ScheduleDescription) -> Self:
+        """What a stored schedule is."""
+        target, policies = schedule.target, schedule.policies
+        stem = target.workflow_id or schedule.id
+        usual = schedule.run_id_template == RUN_NAME.replace("{workflow_id}", stem)
+        return cls.of_spec(
+            schedule.spec,
+            function=target.function,
+            args=target.args,
+            overlap=str(policies.overlap),
+            concurrency_limit=policies.concurrency_limit,
+            catch_up=str(policies.catch_up),
+            catch_up_window=format_milliseconds(policies.catch_up_window_ms),
+            pause_on_failure=policies.pause_on_failure,
+            buffer_limit=policies.buffer_limit,
+            retry=None if target.retry is None else retry_json(target.retry),
+            remaining_actions=schedule.remaining,
+            workflow_id=target.workflow_id,
+            run_id_template=None if usual else schedule.run_id_template,
+            note=schedule.note,
+            memo=schedule.memo,
+        )
+
+    @classmethod
+    def of_spec(cls, spec: Spec, **more: Any) -> Self:
+        """A draft with these times."""
+        return cls(**_of_wire(spec_to_wire(spec)), **more)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """What `to_json` wrote. Raises ValueError."""
+        value = json.loads(text)
+        names = {each.name for each in fields(cls)}
+        if not isinstance(value, dict) or not value.keys() <= names:
+            raise ValueError("this is not a draft")
+        return cls(**value)
+
+    def to_json(self) -> str:
+        """As text, for a hidden field."""
+        return json.dumps({name: getattr(self, name) for name in _NAMES}, ensure_ascii=False, separators=(",", ":"))
+
+    def wire(self) -> dict[str, Any]:
+        """The wire form of its spec."""
+        wire: dict[str, Any] = {name: self.sources[name] for name in SOURCES if self.sources.get(name)}
+        named = {"excepted": "except"}
+        for name in OF_SPEC[1:]:
+            if value := getattr(self, name):
+                wire[named.get(name, name)] = value
+        return wire
+
+    def spec(self) -> Spec:
+        """Its spec. Raises InvalidSpec."""
+        return spec_from_wire(self.wire())
+
+    def options(self) -> dict[str, Any]:
+        """What it says beside its times and its function, as the HTTP API takes it."""
+        return {name: getattr(self, name) for name in _NAMES if name not in (*OF_SPEC, "function", "args")}
+
+
+_NAMES: Final = tuple(each.name for each in fields(Draft))
+
+
+def differing(before: Draft, after: Draft) -> list[str]:
+    """The members in which two drafts differ."""
+    return [name for name in _NAMES if getattr(before, name) != getattr(after, name)]
+
+
+def patch(before: Draft, after: Draft, stored: Spec) -> dict[str, Any]:
+    """What has to be changed, and nothing else, as a body of `PATCH .../schedules/{id}`. `stored` is its spec."""
+    changed = differing(before, after)
+    body = {name: getattr(after, name) for name in changed if name not in (*OF_SPEC, "function", "args")}
+    if any(name in OF_SPEC for name in changed):
+        body["when"] = with_known_days(after.wire(), stored)
+    if "function" in changed or "args" in changed:
+        body |= {"function": after.function, "args": dict(after.args)}
+    return body
+
+
+def merged(mine: Draft, theirs: Draft, taken: list[str]) -> Draft:
+    """My draft with the members of theirs that are taken."""
+    return replace(mine, **{name: getattr(theirs, name) for name in taken})
+
+
+def retry_json(policy: RetryPolicy) -> dict[str, Any]:
+    """A retry policy as the HTTP API takes it."""
+    return {
+        "attempts": policy.attempts_max,
+        "first": format_milliseconds(policy.first_ms),
+        "factor": policy.factor,
+        "cap": format_milliseconds(policy.cap_ms),
+        "jitter": policy.jitter,
+    }
+
+
+def without_days(exclusions: list[Any]) -> list[Any]:
+    """Exclusions with holidays by their names alone: their days are looked up, or kept with the schedule."""
+    return [
+        {"holidays": {key: part for key, part in value.items() if key in ("country", "subdivision", "categories")}}
+        if (value := each.get("holidays"))
+        else each
+        for each in exclusions
+    ]
+
+
+def with_known_days(wire: Mapping[str, Any], stored: Spec | None) -> dict[str, Any]:
+    """A spec whose named holidays have the days that `stored` has for them: those were looked up once, and stay."""
+    known = {} if stored is None else {_names_of(each): each for each in spec_to_wire(stored).get("except", ())}
+    excepted = [known.get(_names_of(each), each) if "holidays" in each else each for each in wire.get("except", ())]
+    return {**wire, **({"except": excepted} if excepted else {})}
+
+
+def _names_of(exclusion: Mapping[str, Any]) -> str:
+    return json.dumps(without_days([exclusion]), sort_keys=True)
+
+
+def _of_wire(wire: Mapping[str, Any]) -> dict[str, Any]:
+    """The members of a draft that the wire form of a spec gives."""
+    given: dict[str, Any] = {"sources": {name: wire[name] for name in SOURCES if name in wire}}
+    given["excepted"] = without_days(wire.get("except", []))
+    return given | {name: wire[name] for name in OF_SPEC[2:] if wire.get(name)}

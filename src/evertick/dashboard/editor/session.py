@@ -1,0 +1,213 @@
+"""One request to the editor: what is stored, what was typed, and what the page says about it."""
+
+from dataclasses import dataclass, field
+
+from pydantic import ValidationError
+
+from evertick.api.functions import FunctionView
+from evertick.api.schedules import ScheduleDescription
+from evertick.app.schedules.definition import RUN_NAME, Definition, changed, schedule_id_of
+from evertick.app.schedules.specs import check_spec
+from evertick.base.errors import EvertickError
+from evertick.base.records.access import Scope
+from evertick.base.records.jobs import FunctionKind
+from evertick.dashboard.editor.commands import create_options, update_options
+from evertick.dashboard.editor.conflicts import Conflict, differences
+from evertick.dashboard.editor.drafts import Draft, differing, merged, patch, with_known_days
+from evertick.dashboard.editor.forms import pairs_of, with_rows
+from evertick.dashboard.editor.preview import Preview, preview_of
+from evertick.dashboard.editor.reading import Reading, read, rows_of
+from evertick.dashboard.editor.rows import switched
+from evertick.dashboard.page import Form, Page
+from evertick.recurrence.english.describe import describe
+from evertick.recurrence.spec.spec import Spec
+from evertick.rules.schedules.metadata import Target
+from evertick.rules.schedules.policies import Policies
+from evertick.server.routes import schedules as api
+
+NEW_ROW = {"s": {"kind": "cron"}, "x": {"kind": "dates"}}
+COMPLAINTS = {
+    "concurrency limit": "concurrency_limit",
+    "concurrency_limit": "concurrency_limit",
+    "allow_all knows": "concurrency_limit",
+    "buffer limit": "buffer_limit",
+    "catch-up window": "catch_up_window",
+    "retry policy": "retry.attempts",
+    "longest wait": "retry.cap",
+    "run's name": "run_id_template",
+    "template of run names": "run_id_template",
+    "memo": "memo",
+    "remaining_actions": "remaining_actions",
+    "schedule's id": "id",
+    "schedule with the id": "id",
+    "exists": "id",
+}
+"""Which field an error of the API is about, by its words."""
+
+
+@dataclass(slots=True)
+class Session:
+    """What is edited, and what was typed. `base` is what the form began with; None for a new schedule."""
+
+    page: Page
+    form: Form
+    schedule: ScheduleDescription | None = None
+    stored: Spec | None = None
+    """The spec whose looked-up holidays are kept."""
+    base: Draft | None = None
+    reading: Reading = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._act()
+        self.read()
+
+    def read(self) -> None:
+        """Read the form anew."""
+        self.form.errors = {}
+        self.reading = read(self.form, self.page.now // 1000, self.stored)
+
+    # -- the rows
+
+    def _act(self) -> None:
+        """Do what a button of the form asks for: another row, one less, a rule as text or as fields."""
+        action, _, what = self.form["do"].partition(":")
+        prefix, _, number = what.partition(".")
+        if prefix not in NEW_ROW:
+            return
+        rows = rows_of(self.form, prefix)
+        if action == "add":
+            rows.append(("", dict(NEW_ROW[prefix])))
+        elif action == "remove":
+            rows = [(each, fields) for each, fields in rows if each != number]
+        elif action == "rule":
+            rows = [(each, self._switched(fields) if each == number else fields) for each, fields in rows]
+        self.form.pairs = with_rows(prefix, [fields for _, fields in rows], self.form.pairs)
+
+    def _switched(self, fields: dict[str, str]) -> dict[str, str]:
+        other, why = switched(fields)
+        return {**other, "why": why} if why else other
+
+    # -- checking
+
+    @property
+    def name(self) -> str:
+        """The id of the schedule."""
+        return self.form["id"] if self.schedule is None else str(self.schedule.id)
+
+    async def check(self) -> None:
+        """Check all that can be checked without writing; what is wrong stands beside its field."""
+        reading, form, known = self.reading, self.form, self.page.known
+        operations = self.page.access.schedules.operations
+        if reading.spec is not None:
+            try:
+                check_spec(reading.spec, self.page.now, operations.settings)
+            except EvertickError as error:
+                form.fail("sources", str(error))
+        if self.schedule is None and not self.name:
+            form.fail("id", "Give it an id, such as billing.reconcile")
+        if not reading.draft.function:
+            form.fail("function", "Choose what it starts")
+            return
+        if self.base is None or {"function", "args"} & set(self.changed()):
+            try:
+                known.call(reading.draft.function, dict(reading.draft.args))
+            except EvertickError as error:
+                form.field_of(error, {"no function": "function"}, "args")
+        try:
+            options = api.ChangedSchedule.model_validate(reading.draft.options()).options(lifts=False)
+            changed(_plain(self.name), schedule_id_of(self.name or "new"), options)
+        except ValidationError as error:
+            for each in error.errors(include_url=False):
+                form.fail(".".join(map(str, each["loc"])), each["msg"])
+        except EvertickError as error:
+            form.field_of(error, COMPLAINTS)
+
+    def forgive(self, *, everything: bool) -> None:
+        """Leave out complaints about fields that are still empty: a form is not finished while it is typed."""
+        kept = {name: why for name, why in self.form.errors.items() if name == "sources" or self.form[name]}
+        self.form.errors = {} if everything else kept
+
+    # -- saving
+
+    def creation(self) -> api.NewSchedule:
+        """The body that creates it."""
+        draft, form = self.reading.draft, self.form
+        given = {name: value for name, value in draft.options().items() if value not in (None, {}, "")}
+        begins = {"paused": bool(form["paused"]), "trigger": bool(form["trigger"])}
+        when = with_known_days(draft.wire(), self.stored)
+        body = {"id": self.name, "when": when, "function": draft.function, "args": dict(draft.args)}
+        return api.NewSchedule.model_validate(body | given | begins)
+
+    def change(self) -> api.ChangedSchedule:
+        """The body that changes what was changed, and nothing else."""
+        assert self.base is not None and self.stored is not None, "it is edited"  # noqa: S101
+        return api.ChangedSchedule.model_validate(patch(self.base, self.reading.draft, self.stored))
+
+    def rebase(self) -> None:
+        """Go on from what another editor saved: members that are to be theirs take their place in the form."""
+        assert self.schedule is not None  # noqa: S101
+        theirs = Draft.of(self.schedule)
+        taken = [name for name in differing(self.base or theirs, theirs) if self.form[f"take.{name}"] == "theirs"]
+        if taken:
+            kept = [(name, value) for name, value in self.form.pairs if name in KEPT]
+            self.form.pairs = pairs_of(merged(self.reading.draft, theirs, taken)) + kept
+        self.base, self.stored = theirs, self.schedule.spec
+        now = [("version", str(self.schedule.version)), ("base", theirs.to_json())]
+        self.form.pairs = [pair for pair in self.form.pairs if pair[0] not in ("version", "base")] + now
+        self.read()
+
+    # -- showing
+
+    def conflict(self) -> Conflict | None:
+        """What another editor changed since the form was opened; None if nothing."""
+        if self.schedule is None or self.base is None:
+            return None
+        found = differences(self.base, Draft.of(self.schedule), self.reading.draft)
+        return Conflict(schedule=self.schedule, differences=found) if found else None
+
+    def changed(self) -> list[str]:
+        """The members that saving would change."""
+        return [] if self.base is None else differing(self.base, self.reading.draft)
+
+    def preview(self) -> Preview | None:
+        """The preview; None while the times are not understood."""
+        if self.reading.spec is None or "sources" in self.form.errors:
+            return None
+        return preview_of(self.reading.spec, self.page.now, None if self.schedule is None else self.schedule.spec)
+
+    def is_wrong_about_times(self) -> bool:
+        """Whether a complaint about the times is shown."""
+        return any(name.startswith(OF_TIMES) for name in self.form.errors)
+
+    def sentence(self) -> str:
+        """The times in words."""
+        return "" if self.reading.spec is None else describe(self.reading.spec)
+
+    def command(self) -> str:
+        """The line that does the same."""
+        if self.schedule is None or self.base is None:
+            options = create_options(self.reading)
+            begins = {"paused": bool(self.form["paused"]), "trigger": bool(self.form["trigger"])}
+            return self.page.command("schedule", "create", self.name or "ID", **options, **begins)
+        options = update_options(self.base, self.reading)
+        return self.page.command(
+            "schedule", "update", self.name, **options, if_version=str(self.form["version"] or self.schedule.version)
+        )
+
+    def functions(self) -> list[FunctionView]:
+        """What it can start."""
+        known = self.page.known
+        found = [each for each in known.app.functions if not each.internal or known.may(Scope.ADMIN)]
+        shown = [FunctionView.of(each) for each in found if each.kind is not FunctionKind.QUERY]
+        return sorted(shown, key=lambda each: each.name)
+
+
+OF_TIMES = ("s.", "x.", "sources", "zone", "start", "end", "jitter")
+KEPT = ("version", "base", "from", "zone_offered", "id")
+"""The hidden fields, which are of the form and not of the draft."""
+
+
+def _plain(name: str) -> Definition:
+    """A definition with nothing in it that could be wrong."""
+    target = Target(name=name, kind=FunctionKind.ACTION, args="{}")
+    return Definition(spec=Spec(), target=target, policies=Policies(), run_id_template=RUN_NAME, memo={})
