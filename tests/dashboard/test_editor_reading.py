@@ -13,7 +13,7 @@ from evertick.dashboard.editor.drafts import Draft, differing, merged, patch
 from evertick.dashboard.editor.forms import pairs_of
 from evertick.dashboard.editor.reading import read
 from evertick.dashboard.editor.rows import source_rows, switched
-from evertick.dashboard.page import Form
+from evertick.dashboard.forms.form import Form
 from evertick.recurrence.builders import sentence
 from evertick.recurrence.spec.spec import Dst, Spec
 from evertick.recurrence.wire.reading import spec_from_wire

@@ -18,11 +18,7 @@ then only its part of the template is sent (`page.in_dialog`).
 
 import asyncio
 import logging
-<<<<<<< HEAD
-from collections.abc import Callable, Coroutine
-=======
-from collections.abc import Callable, Coroutine, Mapping, Sequence
->>>>>>> d5f1391 (Schedules are made and changed in the dashboard: builders for all kinds of times, a preview while one types, conflicts that one decides, and the same as a command)
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Annotated, Any, Final
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 

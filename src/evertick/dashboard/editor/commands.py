@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from evertick.app.schedules.definition import RUN_NAME
-from evertick.dashboard.editor.drafts import OF_SPEC, Draft, differing
-from evertick.dashboard.editor.reading import Reading
+from evertick.dashboard.editor.drafts import OF_SPEC, Draft, Reading, differing
 
 Options = dict[str, str | bool | Sequence[str] | None]
 

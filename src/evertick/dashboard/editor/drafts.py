@@ -113,6 +113,17 @@ class Draft:
 _NAMES: Final = tuple(each.name for each in fields(Draft))
 
 
+@dataclass(slots=True)
+class Reading:
+    """What a form says. `spec` is None where its times are not understood."""
+
+    draft: Draft
+    spec: Spec | None
+    sentences: list[str] = field(default_factory=list)
+    own: Draft | None = None
+    """The draft without what its sentences say; None if it has no sentences."""
+
+
 def differing(before: Draft, after: Draft) -> list[str]:
     """The members in which two drafts differ."""
     return [name for name in _NAMES if getattr(before, name) != getattr(after, name)]

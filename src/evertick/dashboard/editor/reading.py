@@ -2,15 +2,14 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from evertick.base.errors import EvertickError, InvalidSpec
-from evertick.dashboard.editor.drafts import Draft, with_known_days, without_days
+from evertick.dashboard.editor.drafts import Draft, Reading, with_known_days, without_days
 from evertick.dashboard.editor.forms import MANY, zone_of
 from evertick.dashboard.editor.rows import except_wire, source_wire
 from evertick.dashboard.editor.rules import NAMED
-from evertick.dashboard.page import Form
+from evertick.dashboard.forms.form import Form
 from evertick.recurrence.english.parser.sentence import spec_of_text
 from evertick.recurrence.parse.duration import format_milliseconds, parse_milliseconds
 from evertick.recurrence.parse.moments import format_instant
@@ -27,17 +26,6 @@ ROWS_MAX: Final = 200
 SINGLE: Final = ("start", "end", "jitter", "dst")
 """What a sentence may say once for the whole spec, beside its zone."""
 OBJECT: Final = 'write an object of JSON, such as {"id": 3}'
-
-
-@dataclass(slots=True)
-class Reading:
-    """What a form says. `spec` is None where its times are not understood."""
-
-    draft: Draft
-    spec: Spec | None
-    sentences: list[str] = field(default_factory=list)
-    own: Draft | None = None
-    """The draft without what its sentences say; None if it has no sentences."""
 
 
 def row_fields(form: Form, prefix: str, number: str) -> dict[str, str]:

@@ -8,22 +8,24 @@ from evertick.api.functions import FunctionView
 from evertick.api.schedules import ScheduleDescription
 from evertick.app.schedules.definition import RUN_NAME, Definition, changed, schedule_id_of
 from evertick.app.schedules.specs import check_spec
+from evertick.app.schedules.written import ChangedSchedule, NewSchedule
 from evertick.base.errors import EvertickError
+from evertick.base.instants import Instant
 from evertick.base.records.access import Scope
 from evertick.base.records.jobs import FunctionKind
-from evertick.dashboard.editor.commands import create_options, update_options
+from evertick.dashboard.editor.commands import Options, create_options, update_options
 from evertick.dashboard.editor.conflicts import Conflict, differences
-from evertick.dashboard.editor.drafts import Draft, differing, merged, patch, with_known_days
+from evertick.dashboard.editor.drafts import Draft, Reading, differing, merged, patch, with_known_days
 from evertick.dashboard.editor.forms import pairs_of, with_rows
 from evertick.dashboard.editor.preview import Preview, preview_of
-from evertick.dashboard.editor.reading import Reading, read, rows_of
+from evertick.dashboard.editor.reading import read, rows_of
 from evertick.dashboard.editor.rows import switched
-from evertick.dashboard.page import Form, Page
+from evertick.dashboard.forms.form import Form
 from evertick.recurrence.english.describe import describe
 from evertick.recurrence.spec.spec import Spec
 from evertick.rules.schedules.metadata import Target
 from evertick.rules.schedules.policies import Policies
-from evertick.server.routes import schedules as api
+from evertick.server.callers import Caller
 
 NEW_ROW = {"s": {"kind": "cron"}, "x": {"kind": "dates"}}
 COMPLAINTS = {
@@ -49,7 +51,8 @@ COMPLAINTS = {
 class Session:
     """What is edited, and what was typed. `base` is what the form began with; None for a new schedule."""
 
-    page: Page
+    caller: Caller
+    now: Instant
     form: Form
     schedule: ScheduleDescription | None = None
     stored: Spec | None = None
@@ -64,7 +67,7 @@ class Session:
     def read(self) -> None:
         """Read the form anew."""
         self.form.errors = {}
-        self.reading = read(self.form, self.page.now // 1000, self.stored)
+        self.reading = read(self.form, self.now // 1000, self.stored)
 
     # -- the rows
 
@@ -96,11 +99,11 @@ class Session:
 
     async def check(self) -> None:
         """Check all that can be checked without writing; what is wrong stands beside its field."""
-        reading, form, known = self.reading, self.form, self.page.known
-        operations = self.page.access.schedules.operations
+        reading, form, known = self.reading, self.form, self.caller
+        operations = known.access.schedules.operations
         if reading.spec is not None:
             try:
-                check_spec(reading.spec, self.page.now, operations.settings)
+                check_spec(reading.spec, self.now, operations.settings)
             except EvertickError as error:
                 form.fail("sources", str(error))
         if self.schedule is None and not self.name:
@@ -114,7 +117,7 @@ class Session:
             except EvertickError as error:
                 form.field_of(error, {"no function": "function"}, "args")
         try:
-            options = api.ChangedSchedule.model_validate(reading.draft.options()).options(lifts=False)
+            options = ChangedSchedule.model_validate(reading.draft.options()).options(lifts=False)
             changed(_plain(self.name), schedule_id_of(self.name or "new"), options)
         except ValidationError as error:
             for each in error.errors(include_url=False):
@@ -129,19 +132,19 @@ class Session:
 
     # -- saving
 
-    def creation(self) -> api.NewSchedule:
+    def creation(self) -> NewSchedule:
         """The body that creates it."""
         draft, form = self.reading.draft, self.form
         given = {name: value for name, value in draft.options().items() if value not in (None, {}, "")}
         begins = {"paused": bool(form["paused"]), "trigger": bool(form["trigger"])}
         when = with_known_days(draft.wire(), self.stored)
         body = {"id": self.name, "when": when, "function": draft.function, "args": dict(draft.args)}
-        return api.NewSchedule.model_validate(body | given | begins)
+        return NewSchedule.model_validate(body | given | begins)
 
-    def change(self) -> api.ChangedSchedule:
+    def change(self) -> ChangedSchedule:
         """The body that changes what was changed, and nothing else."""
         assert self.base is not None and self.stored is not None, "it is edited"  # noqa: S101
-        return api.ChangedSchedule.model_validate(patch(self.base, self.reading.draft, self.stored))
+        return ChangedSchedule.model_validate(patch(self.base, self.reading.draft, self.stored))
 
     def rebase(self) -> None:
         """Go on from what another editor saved: members that are to be theirs take their place in the form."""
@@ -173,7 +176,7 @@ class Session:
         """The preview; None while the times are not understood."""
         if self.reading.spec is None or "sources" in self.form.errors:
             return None
-        return preview_of(self.reading.spec, self.page.now, None if self.schedule is None else self.schedule.spec)
+        return preview_of(self.reading.spec, self.now, None if self.schedule is None else self.schedule.spec)
 
     def is_wrong_about_times(self) -> bool:
         """Whether a complaint about the times is shown."""
@@ -183,20 +186,17 @@ class Session:
         """The times in words."""
         return "" if self.reading.spec is None else describe(self.reading.spec)
 
-    def command(self) -> str:
-        """The line that does the same."""
+    def command(self) -> tuple[str, Options]:
+        """What does the same in a terminal: the word after `schedule`, and the options."""
         if self.schedule is None or self.base is None:
-            options = create_options(self.reading)
-            begins = {"paused": bool(self.form["paused"]), "trigger": bool(self.form["trigger"])}
-            return self.page.command("schedule", "create", self.name or "ID", **options, **begins)
-        options = update_options(self.base, self.reading)
-        return self.page.command(
-            "schedule", "update", self.name, **options, if_version=str(self.form["version"] or self.schedule.version)
-        )
+            begins: Options = {"paused": bool(self.form["paused"]), "trigger": bool(self.form["trigger"])}
+            return "create", create_options(self.reading) | begins
+        version = self.form["version"] or str(self.schedule.version)
+        return "update", update_options(self.base, self.reading) | {"if_version": version}
 
     def functions(self) -> list[FunctionView]:
         """What it can start."""
-        known = self.page.known
+        known = self.caller
         found = [each for each in known.app.functions if not each.internal or known.may(Scope.ADMIN)]
         shown = [FunctionView.of(each) for each in found if each.kind is not FunctionKind.QUERY]
         return sorted(shown, key=lambda each: each.name)

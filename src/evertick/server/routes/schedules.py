@@ -185,12 +185,12 @@ async def update_schedule(
     request: Request, caller: Called, schedule_id: Named, to: ChangedSchedule, dry_run: DryRun = False
 ) -> Response:
     """Change a schedule. With `If-Match`, only a schedule of that version is changed."""
-    changed = await change_schedule(caller, schedule_id, to, version_of(request))
-    return reply(changed, etag=changed.version)
+    changed = await change_schedule(caller, schedule_id, to, version_of(request), dry_run=dry_run)
+    return reply(changed, etag=None if dry_run else changed.version)
 
 
 async def change_schedule(
-    caller: Caller, schedule_id: str, to: ChangedSchedule, if_version: int | None
+    caller: Caller, schedule_id: str, to: ChangedSchedule, if_version: int | None, *, dry_run: bool = False
 ) -> ScheduleDescription:
     """Change a schedule, of a version if one is given. Raises as `schedules.update` does."""
     patch = to.options(lifts=True)
@@ -202,23 +202,11 @@ async def change_schedule(
     elif to.args is not None:
         now = await schedules.get(schedule_id)
         patch["do"] = caller.call(now.target.function, to.args)
-<<<<<<< HEAD
-    work = update(schedules.operations, schedule_id, if_version=version_of(request), **patch)
+    work = update(schedules.operations, schedule_id, if_version=if_version, **patch)
     if dry_run:
-        return reply(await rehearse_async(schedules.write, work))
+        return await rehearse_async(schedules.write, work)
     before = schedules.operations.get(schedule_id)
-    changed = await caller.change(schedules, work, "schedule.update", schedule_id, before=before)
-    return reply(changed, etag=changed.version)
-=======
-    work = schedules.operations
-    return await caller.change(
-        schedules,
-        update(work, schedule_id, if_version=if_version, **patch),
-        "schedule.update",
-        schedule_id,
-        before=work.get(schedule_id),
-    )
->>>>>>> d5f1391 (Schedules are made and changed in the dashboard: builders for all kinds of times, a preview while one types, conflicts that one decides, and the same as a command)
+    return await caller.change(schedules, work, "schedule.update", schedule_id, before=before)
 
 
 @routes.at("PUT", "/schedules/{schedule_id}", Scope.EDIT, returns=ScheduleDescription)

@@ -15,7 +15,8 @@ from evertick.dashboard.editor.reading import rows_of
 from evertick.dashboard.editor.rows import EXCEPT_KINDS, SOURCE_KINDS
 from evertick.dashboard.editor.session import COMPLAINTS, Session
 from evertick.dashboard.editor.words import CATCH_UPS, GAPS, MEMBERS, OVERLAPS, REPEATED
-from evertick.dashboard.page import Form, Page, Shown, page_routes
+from evertick.dashboard.forms.form import Form
+from evertick.dashboard.page import Page, Shown, page_routes
 from evertick.dashboard.zones import offset_words
 from evertick.recurrence.zones.names import zone_names
 from evertick.rules.schedules.metadata import CODE
@@ -40,7 +41,7 @@ async def show_new(
         draft, stored = Draft.of(found), found.spec
     pairs = [*pairs_of(draft), ("from", from_ or ""), ("zone_offered", "" if from_ else offered)]
     pairs += [("id", f"{from_}-copy")] if from_ else [("s", "0"), ("s.0.kind", "cron")]
-    return await _show(Session(page, Form(pairs), stored=stored), is_fresh=True)
+    return await _show(page, Session(page.known, page.now, Form(pairs), stored=stored), is_fresh=True)
 
 
 @routes.form("/schedules/new", Scope.EDIT)
@@ -49,7 +50,7 @@ async def create(page: Shown) -> Response:
     session = await _new(page)
     form = session.form
     if form["do"] != SAVE:
-        return await _show(session)
+        return await _show(page, session)
     await session.check()
     if not form.errors:
         try:
@@ -59,13 +60,13 @@ async def create(page: Shown) -> Response:
             form.fail("id", str(error))
         except EvertickError as error:
             form.field_of(error, COMPLAINTS)
-    return await _show(session, status=422)
+    return await _show(page, session, status=422)
 
 
 @routes.form("/schedules/new/preview", Scope.READ)
 async def preview_new(page: Shown) -> Response:
     """The form with the preview of what was typed. Nothing is saved."""
-    return await _show(await _new(page))
+    return await _show(page, await _new(page))
 
 
 @routes.page("/schedules/{schedule_id}/edit", Scope.EDIT)
@@ -78,7 +79,7 @@ async def show_edit(page: Shown, schedule_id: Named) -> Response:
         return page.render("editor/declared.html", schedule=schedule, place=place)
     draft = Draft.of(schedule)
     pairs = [*pairs_of(draft), ("version", str(schedule.version)), ("base", draft.to_json())]
-    return await _show(Session(page, Form(pairs), schedule, schedule.spec, draft))
+    return await _show(page, Session(page.known, page.now, Form(pairs), schedule, schedule.spec, draft))
 
 
 @routes.form("/schedules/{schedule_id}/edit", Scope.EDIT)
@@ -88,14 +89,14 @@ async def save(page: Shown, schedule_id: Named) -> Response:
     form, schedule = session.form, session.schedule
     assert schedule is not None  # noqa: S101
     if form["do"] != SAVE:
-        return await _show(session)
+        return await _show(page, session)
     is_stale = form["version"] != str(schedule.version)
     if is_stale and form["take_version"] == str(schedule.version):
         session.rebase()
         is_stale = False
     await session.check()
     if form.errors:
-        return await _show(session, status=422)
+        return await _show(page, session, status=422)
     if is_stale and session.conflict() is None:
         session.rebase()
         is_stale = False
@@ -109,14 +110,14 @@ async def save(page: Shown, schedule_id: Named) -> Response:
             session.schedule = await page.access.schedules.get(schedule_id)
         except EvertickError as error:
             form.field_of(error, COMPLAINTS)
-            return await _show(session, status=422)
-    return await _show(session, status=409)
+            return await _show(page, session, status=422)
+    return await _show(page, session, status=409)
 
 
 @routes.form("/schedules/{schedule_id}/edit/preview", Scope.READ)
 async def preview_edit(page: Shown, schedule_id: Named) -> Response:
     """The form with the preview of what was typed, beside what is stored. Nothing is saved."""
-    return await _show(await _edited(page, schedule_id))
+    return await _show(page, await _edited(page, schedule_id))
 
 
 async def _new(page: Page) -> Session:
@@ -124,7 +125,7 @@ async def _new(page: Page) -> Session:
     stored = None
     if name := form.given("from"):
         stored = (await page.access.schedules.get(name)).spec
-    return Session(page, form, stored=stored)
+    return Session(page.known, page.now, form, stored=stored)
 
 
 async def _edited(page: Page, schedule_id: str) -> Session:
@@ -136,18 +137,18 @@ async def _edited(page: Page, schedule_id: str) -> Session:
         base = Draft.from_json(form["base"])
     except (ValueError, TypeError):
         raise Misuse("the form lacks what it began with; open it again") from None
-    return Session(page, form, schedule, schedule.spec, base)
+    return Session(page.known, page.now, form, schedule, schedule.spec, base)
 
 
-async def _show(session: Session, *, status: int = 200, is_fresh: bool = False) -> Response:
+async def _show(page: Page, session: Session, *, status: int = 200, is_fresh: bool = False) -> Response:
     """The form. Of a fresh one nothing is complained about: nobody has typed anything yet."""
-    page, form, schedule = session.page, session.form, session.schedule
+    form, schedule = session.form, session.schedule
     if status == 200:
         await session.check()
         session.forgive(everything=is_fresh)
     zone = session.reading.draft.time_zone or "UTC"
     preview = await asyncio.to_thread(session.preview)
-    functions = session.functions()
+    functions, (word, options) = session.functions(), session.command()
     chosen = next((each for each in functions if each.name == session.reading.draft.function), None)
     return page.render(
         "editor/form.html",
@@ -165,7 +166,7 @@ async def _show(session: Session, *, status: int = 200, is_fresh: bool = False) 
         offset_words=offset_words,
         conflict=session.conflict() if status == 409 else None,
         changed=[MEMBERS[name] for name in session.changed()],
-        command=session.command(),
+        command=page.command("schedule", word, session.name or "ID", **options),
         functions=functions,
         chosen=chosen,
         zones=zone_names(),
