@@ -32,6 +32,10 @@ from tests.dashboard.browser import Window, chromium, open_window
 
 WIDTHS: Final = (1280, 400)
 ZONES: Final = ("America/New_York", "Asia/Kathmandu", "UTC")
+LINKED: Final = "a[href], form[action]:not([method=post])"
+LINKS: Final = (
+    "found => found.map(each => new URL(each.getAttribute('href') ?? each.getAttribute('action'), location.href).href)"
+)
 SKIPPED: Final = frozenset({"stream_hints", "send_file", "missing", "show_login", "home", "show_clock"})
 """Routes that are no pages with links to them."""
 
@@ -90,7 +94,7 @@ class Tour:
                     self.seen[name] = ""
                     continue
                 self.seen[name] = url.removeprefix(window.address)
-                for href in window.page.eval_on_selector_all("a[href]", "links => links.map(link => link.href)"):
+                for href in window.page.eval_on_selector_all(LINKED, LINKS):
                     plain = href.partition("#")[0]
                     if plain.startswith(window.address) and plain not in known:
                         known.add(plain)

@@ -21,7 +21,7 @@
       width: node.clientWidth, height: 132, legend: { show: false }, cursor: { y: false, points: { show: false }, drag: { x: false } },
       tzDate: s => uPlot.tzDate(new Date(s * 1000), zone),
       scales: { x: { time: true }, y: log ? { distr: 3, range: (u, min, max) => [0.005, Math.max(max ?? 10, 10)] } : { range: (u, min, max) => [0, Math.max(max ?? 1, 1)] } },
-      series: [{}, ...series.map(each => ({ ...each, points: { show: false }, spanGaps: false }))],
+      series: [{}, ...series.map(each => ({ ...each, points: { show: log, size: 3 }, spanGaps: false }))],
       axes: [{ ...axis, space: 90, values: (u, at) => at.map(clock), grid: { show: false } }, { ...axis, size: 48, ...(log ? { splits: (u, n, min, max) => [0.01, 1, 60, 3600, 86400].filter(v => v <= max), filter: (u, splits) => splits } : {}), values: (u, at) => at.map(v => v === null ? "" : value(v)) }],
       hooks: { setCursor: [u => { const n = u.cursor.idx; node.title = n == null ? "" : `${clock(u.data[0][n])}: ${u.data.slice(1).map(row => value(row[n])).join(", ")}` }] },
     }, rows, node));
