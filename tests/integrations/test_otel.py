@@ -322,7 +322,10 @@ def test_each_occurrence_of_a_schedule_is_a_trace_that_is_linked_to_the_change_o
         assert said(attempt)["evertick.schedule.id"] == "hourly"
 
 
-def test_what_is_called_after_a_canceled_job_is_in_its_trace(open_app: OpenApp, recorder: Recorder) -> None:
+@pytest.mark.parametrize("many", [False, True])
+def test_what_is_called_after_a_canceled_job_is_in_its_trace(
+    many: bool, open_app: OpenApp, recorder: Recorder
+) -> None:
     app = recorder.watch(open_app("shop"))
 
     @app.mutation(name="told")
@@ -332,7 +335,10 @@ def test_what_is_called_after_a_canceled_job_is_in_its_trace(open_app: OpenApp, 
     def order(ctx: MutationCtx) -> None: ...
 
     job = app.scheduler.using(on_complete=told).run_after(3600, order)
-    app.scheduler.cancel(job)
+    if many:
+        assert app.jobs.cancel_all(function=order) == 1
+    else:
+        app.scheduler.cancel(job)
     with Engine(app) as engine:
         engine.until(lambda: recorder.named("process told") or None)
     assert recorder.tree() == {"schedule order": {"process told": {}}}

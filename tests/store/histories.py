@@ -201,6 +201,7 @@ class History(LimitKeyDraws, ScheduleDraws):
             pool=pick(POOLS),
             priority=pick((0, 0, 0, 1, -2)),
             limit_key=pick(LIMIT_KEYS),
+            trace=pick((None, f"00-{self._jobs:032x}-{self._jobs:016x}-01")),
         )
 
     def _occurrence(self) -> OccurrenceRef:

@@ -63,6 +63,7 @@ class Tables(ScheduleTables):
     indexes: dict[tuple[TenantId, str], str] = field(default_factory=dict)
     calls: dict[tuple[TenantId, str], tuple[Call, Instant]] = field(default_factory=dict)
     stages: dict[JobId, str] = field(default_factory=dict)
+    traces: dict[JobId, str | None] = field(default_factory=dict)
     attempts: dict[tuple[JobId, int], JobAttempt] = field(default_factory=dict)
     last_attempts: dict[JobId, WorkerId] = field(default_factory=dict)
     logs: dict[tuple[JobId, int, int], tuple[TenantId, StoredLine]] = field(default_factory=dict)
@@ -116,6 +117,7 @@ class ModelTransaction(LimitKeyModel, ScheduleModel):
             if job.state is CANCELED:
                 self._end(self.tables.jobs[job.id], state=CANCELED, completed_at=job.created_at)
             self.tables.stages[job.id] = "ready" if job.due_at <= job.created_at else "waiting"
+            self.tables.traces[job.id] = job.trace
 
     def next_waiting_at(self) -> Instant | None:
         return min((job.due_at for job in self._pending("waiting")), default=None)
@@ -171,7 +173,7 @@ class ModelTransaction(LimitKeyModel, ScheduleModel):
         changes = {"state": IN_PROGRESS, "kind": kind, "worker_id": worker_id, "started_at": now}
         claimed = replace(job, attempt=job.attempt + 1, **changes)
         self._save(claimed)
-        return claim_of(claimed)
+        return claim_of(self.tables, claimed)
 
     def finish_jobs(self, ends: Sequence[JobEnd], *, worker_id: WorkerId, now: Instant) -> set[JobId]:
         held = {
@@ -215,7 +217,7 @@ class ModelTransaction(LimitKeyModel, ScheduleModel):
             self.tables.stages[job_id] = "suspect" if job.crashes >= SUSPECT_CRASHES else "ready"
 
     def held_jobs(self, worker_id: WorkerId, *, limit: int) -> list[Claim]:
-        return [claim_of(job) for job in self._sorted() if job.worker_id == worker_id][:limit]
+        return [claim_of(self.tables, job) for job in self._sorted() if job.worker_id == worker_id][:limit]
 
     def get_job(self, job_id: JobId, *, tenant: TenantId) -> Job | None:
         job = self.tables.jobs.get(job_id)
@@ -313,10 +315,10 @@ class ModelTransaction(LimitKeyModel, ScheduleModel):
             return None
         if job.state is JobState.IN_PROGRESS and job.kind is FunctionKind.ACTION:
             self._save(replace(job, stop=max(job.stop, stop), key=None))
-            return CanceledJob(job.on_complete, job.schedule, still_runs=True)
+            return CanceledJob(job.on_complete, job.schedule, still_runs=True, trace=self.tables.traces[job_id])
         began = None if job.state is JobState.PENDING else job.started_at  # what began was an earlier attempt
         self._end(replace(job, started_at=began), state=CANCELED, completed_at=now)
-        return CanceledJob(job.on_complete, job.schedule)
+        return CanceledJob(job.on_complete, job.schedule, trace=self.tables.traces[job_id])
 
     def cancel_jobs(
         self, ids: Sequence[JobId], *, tenant: TenantId, now: Instant, stop: Stop = Stop.CANCEL
@@ -484,10 +486,10 @@ class ModelTransaction(LimitKeyModel, ScheduleModel):
         return next((job.id for job in holders), None)
 
 
-def claim_of(job: Job) -> Claim:
+def claim_of(tables: Tables, job: Job) -> Claim:
     """What a worker is told of a job."""
-    own = (getattr(job, name) for name in Claim.__match_args__ if name not in ("queue", "rank"))
-    return Claim(*own, queue=queue_id(job), rank=rank(job))
+    own = (getattr(job, name) for name in Claim.__match_args__ if name not in ("queue", "rank", "trace"))
+    return Claim(*own, queue=queue_id(job), rank=rank(job), trace=tables.traces[job.id])
 
 
 def queue_id(job: Job) -> QueueId:

@@ -160,7 +160,7 @@ def snapshot_of_model(tables: Tables) -> dict[str, list[Any]]:
         "entries": sorted(tables.entries),
         "indexes": sorted((*place, text) for place, text in tables.indexes.items()),
         "calls": sorted(calls),
-        "held": [claim_of(job) for job in held],
+        "held": [claim_of(tables, job) for job in held],
         "schedules": sorted(tables.schedules.values(), key=lambda row: (TENANTS.index(row.tenant), row.id)),
         "occurrences": sorted(
             tables.occurrences.values(),
