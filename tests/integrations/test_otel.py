@@ -323,9 +323,7 @@ def test_each_occurrence_of_a_schedule_is_a_trace_that_is_linked_to_the_change_o
 
 
 @pytest.mark.parametrize("many", [False, True])
-def test_what_is_called_after_a_canceled_job_is_in_its_trace(
-    many: bool, open_app: OpenApp, recorder: Recorder
-) -> None:
+def test_what_is_called_after_a_canceled_job_is_in_its_trace(many: bool, open_app: OpenApp, recorder: Recorder) -> None:
     app = recorder.watch(open_app("shop"))
 
     @app.mutation(name="told")
