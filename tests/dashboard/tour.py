@@ -13,7 +13,7 @@ import re
 import sys
 import tempfile
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -32,6 +32,8 @@ from tests.dashboard.browser import Window, chromium, open_window
 
 WIDTHS: Final = (1280, 400)
 ZONES: Final = ("America/New_York", "Asia/Kathmandu", "UTC")
+VISITS_MAX: Final = 8
+"""Pages of one route whose links are followed: a schedule of the code has others than one that was made at run time."""
 LINKED: Final = "a[href], form[action]:not([method=post])"
 LINKS: Final = (
     "found => found.map(each => new URL(each.getAttribute('href') ?? each.getAttribute('action'), location.href).href)"
@@ -80,20 +82,21 @@ class Tour:
         """Find a page of each route by following links."""
         with self._window() as window:
             left = deque([window.address + "/t/default"])
-            known = set(left)
+            known, visits = set(left), Counter[str]()
             while left and self.names() - self.seen.keys():
                 url = left.popleft()
                 name = self._name_of(url)
-                if name is None or name in self.seen:
+                if name is None or visits[name] >= VISITS_MAX:
                     continue
+                visits[name] += 1
                 reply = window.page.goto(url)
                 if reply is None or reply.status >= 400:
                     self.faults.append(f"{url}: status {None if reply is None else reply.status}")
                     continue
-                if not reply.headers.get("content-type", "").startswith("text/html"):
-                    self.seen[name] = ""
+                is_page = reply.headers.get("content-type", "").startswith("text/html")
+                self.seen.setdefault(name, url.removeprefix(window.address) if is_page else "")
+                if not is_page:
                     continue
-                self.seen[name] = url.removeprefix(window.address)
                 for href in window.page.eval_on_selector_all(LINKED, LINKS):
                     plain = href.partition("#")[0]
                     if plain.startswith(window.address) and plain not in known:
