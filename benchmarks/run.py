@@ -1,7 +1,7 @@
 """Every benchmark, one after the other: what `make bench` runs.
 
     python -m benchmarks.run [NAME ...]      names: claims, flatness, jobs, process, recurrence, schedules, startup,
-                                              steps
+                                              steps, fairness, tabs
 
 `process` measures latency, lateness at a busy second, idle cost and import time in processes of their own, with the
 same program that `make bench-peers` uses for the others. Compare figures of one run only.
@@ -21,6 +21,7 @@ COMMANDS: Final = {
     "startup": ["benchmarks.bench_startup"],
     "steps": ["benchmarks.bench_steps"],
     "fairness": ["benchmarks.bench_fairness"],
+    "tabs": ["benchmarks.bench_tabs"],
 }
 
 
