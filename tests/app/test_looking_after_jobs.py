@@ -82,6 +82,34 @@ def test_lists_come_in_pages_and_are_narrowed(app: App) -> None:
     assert app.tenant("acme").jobs.list().jobs == ()
 
 
+def test_jobs_are_found_by_their_parent_and_the_beginning_of_their_id_and_counted(app: App) -> None:
+    failed = app.scheduler.run_after(0, "send", "ann")
+    with Engine(app) as engine:
+        engine.wait(failed)
+    again = app.jobs.retry(failed)
+    waits = [app.scheduler.run_after(TOMORROW, "note", str(number)) for number in range(3)]
+
+    def ids(**where: Any) -> list[str]:
+        return [job.id for job in app.jobs.list(**where).jobs]
+
+    assert ids(parent=failed) == [again]
+    assert ids(id_prefix=waits[1]) == [waits[1]]
+    assert set(ids(id_prefix=failed[:8])) == {failed, again, *waits}
+    assert ids(id_prefix="job_ffff") == ids(id_prefix=failed, state="pending") == []
+    assert app.jobs.count().number == 5
+    assert app.jobs.count(state="pending", function="note").number == 3
+    assert app.jobs.count(due_from=datetime.now(UTC) + TOMORROW / 2).number == 3
+    assert app.jobs.count(parent=failed).number == 1
+    with pytest.raises(InvalidArguments):
+        app.jobs.list(parent="ann")
+
+    assert app.jobs.run_now_all(function="note") == 3
+    assert all(app.jobs.get(each).due_at <= datetime.now(UTC) for each in waits)
+    assert app.jobs.run_now_all(function="note") == 0, "they are due already"
+    with pytest.raises(Misuse, match="only pending jobs can run now"):
+        app.jobs.run_now_all(state="failed")
+
+
 def test_jobs_are_chosen_by_their_key_and_by_what_their_error_says(app: App) -> None:
     keyed, other = (
         app.scheduler.using(key="mail ann").run_after(0, "send", "ann"),

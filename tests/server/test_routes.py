@@ -80,7 +80,17 @@ def test_lists_of_jobs_are_filtered_and_paged(http: Http) -> None:
     rest = http.ok("GET", f"{HOME}/jobs?limit=3&state=pending&function=shop.order&cursor={page['cursor']}")
     assert sorted(each["id"] for each in page["jobs"] + rest["jobs"]) == sorted(made)
     assert [each["id"] for each in http.ok("GET", f"{HOME}/jobs?key=k3")["jobs"]] == [made[3]]
-    assert http.ok("POST", f"{HOME}/jobs/cancel-all", json={"function": "shop.order"}) == {"count": 5}
+    assert http.ok("GET", f"{HOME}/jobs/count?state=pending&key=k3") == {"number": 1, "more": False}
+    assert [each["id"] for each in http.ok("GET", f"{HOME}/jobs?id_prefix={made[3]}")["jobs"]] == [made[3]]
+    some = {"function": "shop.order", "expect": 4}
+    for action in ("cancel-all", "run-now-all"):
+        refused = http.problem(409, "POST", f"{HOME}/jobs/{action}", json=some)
+        assert (refused["code"], refused["detail"]) == (
+            "count_changed",
+            "5 jobs are chosen now, not 4; none was changed",
+        )
+    assert http.ok("POST", f"{HOME}/jobs/run-now-all", json={"key": "k2", "expect": 1}) == {"count": 1}
+    assert http.ok("POST", f"{HOME}/jobs/cancel-all", json={"function": "shop.order", "expect": 5}) == {"count": 5}
     assert http.ok("POST", f"{HOME}/jobs/retry-all", json={}) == {"count": 0}
     assert http.problem(422, "GET", f"{HOME}/jobs?cursor=x")["code"] == "invalid_arguments"
     assert http.problem(422, "POST", f"{HOME}/jobs", json={**ORDER, "after": 1, "at": "2030-01-01T00:00:00Z"})

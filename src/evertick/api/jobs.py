@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from evertick.api.schema import Moment, Schema
-from evertick.base.ids import JobId, TenantId, WorkerId, pool_name
+from evertick.base.ids import JobId, ScheduleId, TenantId, WorkerId, pool_name
 from evertick.base.instants import Instant, to_datetime, to_datetime_or_none
 from evertick.base.records.history import JobAttempt, JobLine, LinePlace, StoredLine
 from evertick.base.records.jobs import FunctionKind, Job, JobState
@@ -18,7 +18,7 @@ class JobView(Schema):
     `cancel_requested` says that it was canceled; while its function still runs, its state is in_progress all the same.
     `due_at` is when it may run, `requested_at` the time that was requested first. `started_at` is when its last attempt
     began, `late_ms` how long after `due_at` that was, and `duration_ms` how long it took; they are None before. `error`
-    has the keys `type`, `message` and `traceback`.
+    has the keys `type`, `message` and `traceback`. `schedule` has started it, for its time `occurrence`.
     """
 
     id: JobId
@@ -47,6 +47,8 @@ class JobView(Schema):
     priority: int
     limit_key: str | None
     tenant: TenantId
+    schedule: ScheduleId | None
+    occurrence: Moment | None
 
     @classmethod
     def of(cls, job: Job, *, blocked: bool) -> Self:
@@ -79,6 +81,8 @@ class JobView(Schema):
             priority=job.priority,
             limit_key=job.limit_key,
             tenant=job.tenant,
+            schedule=job.schedule_id,
+            occurrence=None if job.schedule is None else to_datetime(job.schedule.value.nominal_at),
         )
 
 
@@ -122,11 +126,12 @@ def _lasted(began: Instant | None, ended: Instant | None) -> int | None:
 
 
 class JobLogLine(Schema):
-    """A line that a function wrote with `ctx.log`."""
+    """A line that a function wrote with `ctx.log` in one of its attempts."""
 
     time: Moment
     level: str
     message: str
+    attempt: int
 
 
 class LogLineView(JobLogLine):
@@ -137,7 +142,6 @@ class LogLineView(JobLogLine):
 
     id: str
     job_id: JobId
-    attempt: int
     function: str
     is_truncated: bool
 
@@ -175,20 +179,25 @@ def id_of_line(place: LinePlace) -> str:
 
 
 class JobLogs(Schema):
-    """The lines of an attempt. `is_truncated` says that some were too many or too long to be kept."""
+    """The lines of an attempt, or of all. `is_truncated` says that some were too many or too long to be kept."""
 
     lines: tuple[JobLogLine, ...]
     is_truncated: bool
 
     @classmethod
-    def of(cls, kept: Sequence[JobLine], attempt: int) -> Self:
-        """The lines of `attempt`, of all that are kept of a job."""
-        lines = [each.line for each in kept if each.attempt == attempt]
+    def of(cls, kept: Sequence[JobLine], attempt: int | None) -> Self:
+        """The lines of `attempt`, of all that are kept of a job; None is every attempt."""
+        chosen = [each for each in kept if attempt in (None, each.attempt)]
         return cls(
             lines=tuple(
-                JobLogLine(time=to_datetime(line.at), level=line.level, message=line.text)
-                for line in lines
-                if line.number < LINES_MAX
+                JobLogLine(
+                    time=to_datetime(each.line.at),
+                    level=each.line.level,
+                    message=each.line.text,
+                    attempt=each.attempt,
+                )
+                for each in chosen
+                if each.line.number < LINES_MAX
             ),
-            is_truncated=any(line.is_cut for line in lines),
+            is_truncated=any(each.line.is_cut for each in chosen),
         )

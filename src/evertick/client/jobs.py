@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Unpack
 
 from evertick.api.jobs import AttemptView, JobLogs, JobPage, JobView, LogPage
+from evertick.api.schema import Count
 from evertick.app.functions.options import OnConflict, Retry
 from evertick.app.jobs.log_lines import LinesWhere
 from evertick.app.scheduling.choice import JobsWhere, name_of
@@ -32,6 +33,10 @@ class JobRequests:
         query = _where(where) | given({"limit": limit, "cursor": cursor, "newest_first": newest_first})
         return Call(method="GET", path=f"{self.home}/jobs", query=query, read=JobPage.model_validate)
 
+    def count(self, **where: Unpack[JobsWhere]) -> Call[Count]:
+        """How many jobs are chosen; as `app.jobs.count`."""
+        return Call(method="GET", path=f"{self.home}/jobs/count", query=_where(where), read=Count.model_validate)
+
     def counts_by_function(self) -> Call[dict[str, dict[str, int]]]:
         """How many jobs of each function there are in each state."""
         return Call(method="GET", path=f"{self.home}/jobs/counts", read=dict)
@@ -40,9 +45,10 @@ class JobRequests:
         """The attempts at a job. Raises JobNotFound."""
         return Call(method="GET", path=f"{self._of(job_id)}/attempts", read=_attempts)
 
-    def logs(self, job_id: JobId | str) -> Call[JobLogs]:
-        """The lines that its last attempt wrote. Raises JobNotFound."""
-        return Call(method="GET", path=f"{self._of(job_id)}/logs", read=JobLogs.model_validate)
+    def logs(self, job_id: JobId | str, *, all_attempts: bool = False) -> Call[JobLogs]:
+        """The lines that its last attempt wrote, or all of them. Raises JobNotFound."""
+        query = {"all_attempts": all_attempts}
+        return Call(method="GET", path=f"{self._of(job_id)}/logs", query=query, read=JobLogs.model_validate)
 
     def log_lines(
         self, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True, **where: Unpack[LinesWhere]
@@ -82,6 +88,10 @@ class JobRequests:
         """Cancel all unfinished jobs that are chosen; returns how many."""
         return Call(method="POST", path=f"{self.home}/jobs/cancel-all", body=_where(where), read=_count)
 
+    def run_now_all(self, **where: Unpack[JobsWhere]) -> Call[int]:
+        """Let all pending jobs run now that are chosen; returns how many."""
+        return Call(method="POST", path=f"{self.home}/jobs/run-now-all", body=_where(where), read=_count)
+
     def _changed(self, job_id: str, action: str, body: dict[str, Any] | None = None) -> Call[JobView]:
         return Call(method="POST", path=f"{self._of(job_id)}/{action}", body=body or {}, read=JobView.model_validate)
 
@@ -94,6 +104,7 @@ class JobOperations:
 
     get = sent(JobRequests.get)
     list = sent(JobRequests.list)
+    count = sent(JobRequests.count)
     counts_by_function = sent(JobRequests.counts_by_function)
     attempts = sent(JobRequests.attempts)
     logs = sent(JobRequests.logs)
@@ -105,6 +116,7 @@ class JobOperations:
     retry = sent(JobRequests.retry)
     retry_all = sent(JobRequests.retry_all)
     cancel_all = sent(JobRequests.cancel_all)
+    run_now_all = sent(JobRequests.run_now_all)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ class _Surface(Surface[JobOperations]):
 
     get = reads(JobOperations.get)
     get_many = reads(JobOperations.get_many)
+    count = reads(JobOperations.count)
     counts = reads(JobOperations.counts)
     counts_by_function = reads(JobOperations.counts_by_function)
     attempts = reads(JobOperations.attempts)
@@ -30,6 +31,7 @@ class _Surface(Surface[JobOperations]):
     run_now = writes(JobOperations.run_now)
     retry = writes(JobOperations.retry)
     retry_all = writes_pages(JobOperations.retry_page)
+    run_now_all = writes_pages(JobOperations.run_now_page)
     cancel_all = writes_pages(JobOperations.cancel_page)
     list = reads(JobOperations.list)
 

@@ -7,11 +7,12 @@ from datetime import datetime
 from typing import Any, Final, Unpack
 
 from evertick.api.jobs import AttemptView, JobLogs, JobPage, JobView, LogPage
+from evertick.api.schema import Count
 from evertick.app.documents.tables import require_job_id
 from evertick.app.functions.function import Function
 from evertick.app.functions.limits import check_args_size
 from evertick.app.jobs.log_lines import LinesWhere, log_lines
-from evertick.app.paging import PAGE_MAX, page_of_jobs
+from evertick.app.paging import PAGE_MAX, count_of_jobs, page_of_jobs
 from evertick.app.scheduling.choice import JobsWhere, jobs_where, name_of
 from evertick.app.scheduling.job_builder import Functions, check_horizon, moment
 from evertick.app.transacting import Page, Work
@@ -81,7 +82,8 @@ class JobOperations:
 
         `state`: one state or several: pending, in_progress, success, failed, canceled. `function`: a function or its
         name. `schedule`: the id of the schedule or cron that has started them. `key`: the key they were scheduled
-        with. `due_from`, `due_until`: due then or later, and before. `error`: a part of the error's type and message,
+        with. `parent`: the id of the job that scheduled them. `id_prefix`: how their ids begin, such as `job_01a20c`.
+        `due_from`, `due_until`: due then or later, and before. `error`: a part of the error's type and message,
         such as "TimeoutError" or "no such user"; a and A are the same. `pool`: the name of their pool. `limit_key`:
         the key by which their pool may limit them. `blocked=True`: due, and no live worker runs them. `limit`: at most
         1,000. `cursor` continues after the page that returned it.
@@ -115,6 +117,14 @@ class JobOperations:
 
         return work
 
+    def count(self, **where: Unpack[JobsWhere]) -> Work[Count]:
+        """How many jobs the filters of `list` choose. Raises as `list`.
+
+        Beyond states and a function, jobs are counted one by one: to 10,000, and among the newest ones of many.
+        """
+        chosen = jobs_where(self.tenant, now=self.clock.now(), **where)
+        return lambda transaction: count_of_jobs(transaction, chosen)
+
     def counts_by_function(self) -> Work[dict[str, dict[str, int]]]:
         """As `counts`, for each function that has jobs, by its name. The counts are kept: nothing is counted."""
 
@@ -136,8 +146,8 @@ class JobOperations:
 
         return work
 
-    def logs(self, job_id: JobId | str) -> Work[JobLogs]:
-        """What the function of a job wrote with `ctx.log` in its last attempt; an action's while it runs, too.
+    def logs(self, job_id: JobId | str, *, all_attempts: bool = False) -> Work[JobLogs]:
+        """What the function of a job wrote with `ctx.log` in its last attempt, or in all; an action's while it runs.
 
         Raises JobNotFound, InvalidArguments for the id of something else.
         """
@@ -145,7 +155,7 @@ class JobOperations:
 
         def work(transaction: Transaction) -> JobLogs:
             job = repair.job_found(transaction, job_id, self.tenant)
-            return JobLogs.of(transaction.list_logs(job.id), job.attempt)
+            return JobLogs.of(transaction.list_logs(job.id), None if all_attempts else job.attempt)
 
         return work
 
@@ -233,6 +243,26 @@ class JobOperations:
             count = sum(self._retried(transaction, job) for job in transaction.get_jobs(page, tenant=self.tenant))
             goes_on = following is not None and following < newest
             return count, f"{following} {newest}" if goes_on else None
+
+        return work
+
+    def run_now_page(self, after: str, **where: Unpack[JobsWhere]) -> Work[Page]:
+        """Let all pending jobs run now that the filters of `list` choose; returns how many.
+
+            app.jobs.run_now_all(function=send)
+
+        Works in pages, each a transaction of its own. Raises Misuse for another state or an unknown word, InvalidDelay.
+        """
+        now = self.clock.now()
+        chosen = jobs_where(self.tenant, [JobState.PENDING], now=now, **where)
+        if set(chosen.states) != {JobState.PENDING}:
+            raise Misuse("only pending jobs can run now")
+
+        def work(transaction: Transaction) -> Page:
+            found, following = transaction.look_for_jobs(chosen, limit=RETRY_PAGE, after=after or None)
+            later = [job.id for job in found if job.due_at > now]
+            count = sum(transaction.reschedule_job(each, tenant=self.tenant, due_at=now, now=now) for each in later)
+            return count, following
 
         return work
 

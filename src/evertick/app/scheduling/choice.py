@@ -4,11 +4,12 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Final, TypedDict, Unpack
 
+from evertick.app.documents.tables import require_job_id
 from evertick.app.functions.function import Function
 from evertick.app.functions.options import check_pool
 from evertick.app.scheduling.job_builder import moment
 from evertick.base.errors import Misuse
-from evertick.base.ids import ScheduleId, TenantId
+from evertick.base.ids import JobId, ScheduleId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import JobFilter, JobState
 
@@ -21,6 +22,8 @@ class JobsWhere(TypedDict, total=False):
     state: JobState | str | Iterable[JobState | str]
     function: Function[..., Any] | str | None
     schedule: str | None
+    parent: JobId | str | None
+    id_prefix: str | None
     key: str | None
     due_from: datetime | float | None
     due_until: datetime | float | None
@@ -58,6 +61,8 @@ def jobs_where(
         states=chosen,
         name=name_of(where.get("function")),
         schedule_id=_schedule_of(where.get("schedule")),
+        parent_id=_parent_of(where.get("parent")),
+        id_prefix=_text("id_prefix", where.get("id_prefix")),
         key=_text("key", where.get("key")),
         due_from=None if due_from is None else moment(due_from),
         due_until=None if due_until is None else moment(due_until),
@@ -92,6 +97,11 @@ def _schedule_of(given: Any) -> ScheduleId | None:
     if given is None or isinstance(given, str):
         return None if given is None else ScheduleId(given)
     raise Misuse(f"{given!r} is not the id of a schedule")
+
+
+def _parent_of(given: Any) -> JobId | None:
+    """The id of a job that may be gone. Raises InvalidArguments for that of something else."""
+    return None if given is None else require_job_id(given)
 
 
 def name_of(function: Any) -> str | None:

@@ -306,6 +306,7 @@ class JobFilter:
     name: str | None = None
     schedule_id: ScheduleId | None = None
     parent_id: JobId | None = None
+    id_prefix: str | None = None
     key: str | None = None
     due_from: Instant | None = None
     due_until: Instant | None = None

@@ -1,27 +1,38 @@
 """Jobs: scheduled, read, canceled, moved and tried again."""
 
-from typing import Annotated, Any, Literal, cast
+from collections.abc import Callable
+from typing import Annotated, Any, Final, Literal, cast
 
 from fastapi import Query, Request
 from pydantic import ConfigDict, Field
 from starlette.responses import Response
 
 from evertick.api.jobs import AttemptView, JobLogs, JobPage, JobView, LogPage
+from evertick.api.schema import Count
 from evertick.app.bodies import Arguments, Body, Duration, Items, RetryBody, Time
 from evertick.app.functions.options import OnConflict
 from evertick.app.jobs.log_lines import LinesWhere
 from evertick.app.scheduling.choice import JobsWhere
 from evertick.app.scheduling.job_builder import Options, after, moment
 from evertick.app.scheduling.job_builder import Request as JobRequest
+from evertick.app.transacting import Work
 from evertick.base.errors import Misuse
 from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.records.access import Scope
 from evertick.base.records.jobs import JobState
 from evertick.server.bodies import Counted, Named, Scheduled
 from evertick.server.callers import Called, Caller, Key, reply, tenant_routes
+from evertick.server.problems import Problem
 from evertick.store.contract.store import Transaction
 
 routes = tenant_routes("jobs")
+
+USUAL_STATES: Final = {
+    "cancel": (JobState.PENDING, JobState.IN_PROGRESS),
+    "retry": (JobState.FAILED,),
+    "run_now": (JobState.PENDING,),
+}
+"""In which states jobs are changed, unless a choice names others."""
 
 
 class NewJob(Body):
@@ -60,6 +71,8 @@ class Chosen(Body):
     state: Items[JobState] = Field(default_factory=list)
     function: str | None = None
     schedule: str | None = None
+    parent: str | None = None
+    id_prefix: str | None = Field(None, min_length=1, max_length=100)
     key: str | None = None
     due_from: Time | None = None
     due_until: Time | None = None
@@ -70,8 +83,14 @@ class Chosen(Body):
 
     def where(self) -> JobsWhere:
         """The filters that were given."""
-        found: Any = {name: getattr(self, name) for name in Chosen.model_fields}
+        found: Any = {name: getattr(self, name) for name in JobsWhere.__annotations__}
         return cast("JobsWhere", {name: value for name, value in found.items() if value not in (None, [])})
+
+
+class Bulk(Chosen):
+    """Jobs that are to be changed."""
+
+    expect: int | None = Field(None, description="How many there should be: if there are others now, none is changed.")
 
 
 class JobsAsked(Chosen):
@@ -135,28 +154,31 @@ async def count_jobs(caller: Called) -> Response:
     return reply(await caller.access.jobs.counts_by_function())
 
 
+@routes.at("GET", "/jobs/count", Scope.READ, returns=Count)
+async def count_chosen_jobs(caller: Called, chosen: Annotated[Chosen, Query()]) -> Response:
+    """How many jobs are chosen; with filters beside `state` and `function` they are counted to 10,000."""
+    return reply(await caller.access.jobs.count(**chosen.where()))
+
+
 @routes.at("POST", "/jobs/cancel-all", Scope.OPERATE, returns=Counted)
-async def cancel_jobs(caller: Called, chosen: Chosen) -> Response:
+async def cancel_jobs(caller: Called, chosen: Bulk) -> Response:
     """Cancel all unfinished jobs that are chosen."""
-    jobs = caller.access.jobs
-    count = await jobs.write_pages(
-        lambda after: caller.audited(
-            jobs.operations.cancel_page(after, **chosen.where()), "job.cancel_all", _shown(chosen)
-        )
-    )
-    return reply({"count": count})
+    operations = caller.access.jobs.operations
+    return await _change_all(caller, "cancel", chosen, operations.cancel_page)
 
 
 @routes.at("POST", "/jobs/retry-all", Scope.OPERATE, returns=Counted)
-async def retry_jobs(caller: Called, chosen: Chosen) -> Response:
+async def retry_jobs(caller: Called, chosen: Bulk) -> Response:
     """Try all failed jobs again that are chosen."""
-    jobs = caller.access.jobs
-    count = await jobs.write_pages(
-        lambda after: caller.audited(
-            jobs.operations.retry_page(after, **chosen.where()), "job.retry_all", _shown(chosen)
-        )
-    )
-    return reply({"count": count})
+    operations = caller.access.jobs.operations
+    return await _change_all(caller, "retry", chosen, operations.retry_page)
+
+
+@routes.at("POST", "/jobs/run-now-all", Scope.OPERATE, returns=Counted)
+async def run_jobs_now(caller: Called, chosen: Bulk) -> Response:
+    """Let all pending jobs run now that are chosen."""
+    operations = caller.access.jobs.operations
+    return await _change_all(caller, "run_now", chosen, operations.run_now_page)
 
 
 @routes.at("GET", "/jobs/{job_id}", Scope.READ, returns=JobView)
@@ -172,9 +194,9 @@ async def list_attempts(caller: Called, job_id: Named) -> Response:
 
 
 @routes.at("GET", "/jobs/{job_id}/logs", Scope.READ, returns=JobLogs)
-async def get_job_logs(caller: Called, job_id: Named) -> Response:
-    """The lines that a job's last attempt wrote with `ctx.log`."""
-    return reply(await caller.access.jobs.logs(job_id))
+async def get_job_logs(caller: Called, job_id: Named, all_attempts: bool = False) -> Response:
+    """The lines that a job's last attempt wrote with `ctx.log`, or all of them."""
+    return reply(await caller.access.jobs.logs(job_id, all_attempts=all_attempts))
 
 
 @routes.at("GET", "/logs", Scope.READ, returns=LogPage)
@@ -230,6 +252,23 @@ async def _changed(caller: Caller, action: str, job_id: str, *args: Any) -> Resp
     jobs = caller.access.jobs
     work = getattr(jobs.operations, action)(job_id, *args)
     return reply(await caller.change(jobs, work, f"job.{action}", job_id, before=jobs.operations.get(job_id)))
+
+
+async def _change_all(
+    caller: Caller, action: str, chosen: Bulk, change: Callable[..., Work[tuple[int, str | None]]]
+) -> Response:
+    jobs, where = caller.access.jobs, chosen.where()
+    if chosen.expect is not None:
+        meant: JobsWhere = {"state": USUAL_STATES[action]}
+        meant.update(where)
+        found = (await jobs.count(**meant)).number
+        if found != chosen.expect:
+            said = f"{found:,} jobs are chosen now, not {chosen.expect:,}; none was changed"
+            raise Problem(409, "count_changed", said)
+    count = await jobs.write_pages(
+        lambda after: caller.audited(change(after, **where), f"job.{action}_all", _shown(chosen))
+    )
+    return reply({"count": count})
 
 
 def _shown(chosen: Chosen) -> str:

@@ -55,7 +55,7 @@ class SqlLists(SqlWorkers):
         self, where: JobFilter, *, limit: int, after: str | None = None, newest_first: bool = False
     ) -> JobsFound:
         order = "desc" if newest_first else "asc"
-        low, high = _bounds(where.runs)
+        low, high = _bounds(where)
         beyond = min(after or high, high) if newest_first else max(after or low, low)
         params = _params(where) | {"beyond": beyond, "limit": limit + 1}
         sources = list(self._sources(where))
@@ -175,19 +175,27 @@ def _is_narrowed(where: JobFilter) -> bool:
     return sum(each is not None for each in indexed) > 1 or any(each is not None for each in asked)
 
 
-def _bounds(runs: RunFilter | None) -> tuple[str, str]:
+def _bounds(where: JobFilter) -> tuple[str, str]:
     """What all ids of a list are above and below: ids begin with the time at which they were made."""
-    low, high = "", _HIGHEST_ID
+    low, high = _ends_of(where.id_prefix)
+    runs = where.runs
     if runs is None:
         return low, high
     if runs.started_from is not None:
         low = first_id_from(JOB_PREFIX, runs.started_from)
     if runs.started_until is not None:
         high = first_id_from(JOB_PREFIX, runs.started_until)
-    if runs.prefix and _is_of_ids(runs.prefix):
-        just_below = runs.prefix[:-1] + chr(ord(runs.prefix[-1]) - 1) + _HIGHEST_ID
-        low, high = max(low, just_below), min(high, runs.prefix + _HIGHEST_ID)
+    if _is_of_ids(runs.prefix):
+        just_below, just_above = _ends_of(runs.prefix)
+        low, high = max(low, just_below), min(high, just_above)
     return low, high
+
+
+def _ends_of(prefix: str | None) -> tuple[str, str]:
+    """What all ids that begin with a prefix are above and below."""
+    if not prefix:
+        return "", _HIGHEST_ID
+    return prefix[:-1] + chr(ord(prefix[-1]) - 1) + _HIGHEST_ID, prefix + _HIGHEST_ID
 
 
 def _is_of_ids(prefix: str | None) -> bool:
