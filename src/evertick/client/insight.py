@@ -35,9 +35,11 @@ class InsightRequests:
         """What was changed last, the newest first."""
         return Call(method="GET", path=f"{self.home}/changes", query={"limit": limit}, read=_changes)
 
-    def functions(self, *, limit: int = 100, cursor: str | None = None) -> Call[FunctionStatsPage]:
-        """A page of functions by name: how each of them does."""
-        query = given({"limit": limit, "cursor": cursor})
+    def functions(
+        self, *, function: str | None = None, limit: int = 100, cursor: str | None = None
+    ) -> Call[FunctionStatsPage]:
+        """A page of functions by name, or the one `function`: how each of them does."""
+        query = given({"function": function, "limit": limit, "cursor": cursor})
         path = f"{self.home}/function-stats"
         return Call(method="GET", path=path, query=query, read=FunctionStatsPage.model_validate)
 

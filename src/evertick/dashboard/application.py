@@ -6,7 +6,9 @@ from typing import Final
 from fastapi import APIRouter
 
 from evertick.dashboard.routes import clock, files, home, live, missing, overview, search
-from evertick.dashboard.routes.functions import calling
+from evertick.dashboard.routes.functions import calling, named
+from evertick.dashboard.routes.functions import jobs as jobs_list
+from evertick.dashboard.routes.jobs import changing, many, one
 from evertick.dashboard.routes.schedules import bulk, detail, editing, listing, pausing, triggering
 
 ROUTES: Final[Sequence[APIRouter]] = (
@@ -18,6 +20,11 @@ ROUTES: Final[Sequence[APIRouter]] = (
     search.routes,
     calling.routes,
     editing.routes,  # before one schedule by its id: `new` is none
+    jobs_list.routes,
+    named.routes,
+    many.routes,
+    one.routes,
+    changing.routes,
     listing.routes,
     bulk.routes,
     pausing.routes,

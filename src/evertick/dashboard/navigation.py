@@ -18,5 +18,6 @@ PLACES: Final[tuple[tuple[Place, ...], ...]] = (
     (
         Place("Overview", "", "o"),
         Place("Schedules", "schedules", "s"),
+        Place("Functions", "functions", "f"),
     ),
 )

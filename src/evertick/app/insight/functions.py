@@ -30,11 +30,16 @@ DUE_MAX: Final = 10_001
 
 
 def function_stats(
-    operations: InsightOperations, *, limit: int = FUNCTIONS_MAX, cursor: str | None = None
+    operations: InsightOperations,
+    *,
+    function: str | None = None,
+    limit: int = FUNCTIONS_MAX,
+    cursor: str | None = None,
 ) -> Work[FunctionStatsPage]:
     """A page of the functions that workers have or that have jobs, by name: how each of them does.
 
-    `limit`: at most 100. `cursor` continues after the page that returned it. Raises LimitExceeded.
+    `function`: only the one of this name. `limit`: at most 100. `cursor` continues after the page that returned it.
+    Raises LimitExceeded.
     """
     if type(limit) is not int or not 1 <= limit <= FUNCTIONS_MAX:
         raise LimitExceeded(f"a page has 1 to {FUNCTIONS_MAX} functions, not {limit!r}")
@@ -45,7 +50,10 @@ def function_stats(
         tenant = operations.tenant
         counts, served = transaction.count_jobs(tenant), served_functions(transaction)
         active = transaction.activity_by_function(tenant, hour_ago=hour_from, day_ago=day_from)
-        names = sorted(name for name in {*counts, *served, *active} if name > (cursor or ""))
+        known = {*counts, *served, *active}
+        if function is not None:
+            known &= {function}
+        names = sorted(name for name in known if name > (cursor or ""))
         page = names[:limit]
         seen = _Seen(
             counts=counts,

@@ -172,17 +172,19 @@ def _cancel_each(job_ids: tuple[str, ...], db: str | None, stop: Stop) -> int:
 
 @job.command("cancel-all")
 @flags(JobFilters, "filters")
+@click.option("--state", type=click.Choice(("pending", "in_progress")), default="pending", show_default=True)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @data_options
-def cancel_all(filters: JobFilters, yes: bool, db: str | None) -> None:
-    """Cancel every pending job, or every pending one that filters choose."""
+def cancel_all(filters: JobFilters, state: str, yes: bool, db: str | None) -> None:
+    """Cancel every pending job, or every pending one that filters choose; with --state, those that run."""
     if not yes and not is_terminal(sys.stdin):
         raise click.UsageError("this cancels many jobs; give --yes where no terminal can confirm it")
     with open_jobs(db) as session:
-        where = filters.chosen_at(session.now, (JobState.PENDING,))
+        where = filters.chosen_at(session.now, (JobState(state),))
         session.require_known(where)
         if not yes and session.page(where, 1, None).jobs:
-            click.confirm(f"Cancel all {filters.words('pending jobs')}?", abort=True, err=True)
+            jobs = "pending jobs" if state == "pending" else "running jobs"
+            click.confirm(f"Cancel all {filters.words(jobs)}?", abort=True, err=True)
         canceled = session.cancel_all(where)
     click.echo(f"canceled {canceled:,} {filters.words('job' if canceled == 1 else 'jobs')}", err=True)
 

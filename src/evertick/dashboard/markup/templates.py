@@ -18,6 +18,7 @@ from evertick.base.instants import from_datetime, to_iso
 from evertick.dashboard.assets import asset
 from evertick.dashboard.markup.commands import command, command_line
 from evertick.dashboard.markup.functions import kind_words
+from evertick.dashboard.markup.jobs import job_note, job_state
 from evertick.dashboard.markup.reasons import last_why, why_of
 from evertick.dashboard.markup.states import REASONS, glyph, outcome_of, state
 from evertick.dashboard.markup.strips import strip
@@ -46,11 +47,11 @@ def environment() -> jinja2.Environment:
     made.globals.update(
         asset=asset, st=state, g=glyph, strip=strip, cli=command_line, command=command, outcome_of=outcome_of,
         reasons=REASONS, lasted=lasted, seconds=seconds, json_lines=json_lines, json_line=json_line,
-        last_why=last_why, why_of=why_of, iso=iso,
+        last_why=last_why, why_of=why_of, iso=iso, job_state=job_state, job_note=job_note,
     )  # fmt: skip
     made.filters.update(
         part=part, many=many, typed=typed, kind=kind_words, unquoted=unquoted, clipped=clipped, capitalise=capitalise,
-        action_words=action_words,
+        action_words=action_words, cut=cut,
     )  # fmt: skip
     return made
 
@@ -67,6 +68,11 @@ def visible(value: Any) -> Any:
 def typed(value: str) -> Markup:
     """The content of a field: exactly what was typed, as it is sent back."""
     return escape(value)
+
+
+def cut(text: str, chars: int) -> str:
+    """The beginning of a text, and a sign where it was cut."""
+    return text if len(text) <= chars else f"{text[: chars - 1]}…"
 
 
 def unquoted(text: str) -> str:

@@ -66,6 +66,11 @@ class Times:
         shown = self.local(at)
         return f"{self.day(shown)} {shown:%H:%M:%S}" if shown.second else f"{self.day(shown)} {shown:%H:%M}"
 
+    def precise(self, at: datetime | Instant) -> str:
+        """As `clock`, with milliseconds: for lines of logs."""
+        shown = self.local(at)
+        return f"{self.clock(at, seconds=True)}.{shown.microsecond // 1000:03}"
+
     def relative(self, at: datetime | Instant) -> str:
         """How far a moment is from now: `in 5 s`, `3 min ago`."""
         return distance(Instant(at if isinstance(at, int) else from_datetime(at)), self.now)

@@ -45,11 +45,12 @@ async def list_recent_changes(caller: Called, limit: Annotated[int, Query(ge=1, 
 @routes.at("GET", "/function-stats", Scope.READ, returns=FunctionStatsPage)
 async def list_function_stats(
     caller: Called,
+    function: str | None = None,
     limit: Annotated[int, Query(ge=1, le=100)] = 100,
     cursor: Annotated[str | None, Query(max_length=600)] = None,
 ) -> Response:
     """A page of functions by name: how many jobs each has, how often it ran and failed lately, how long it takes."""
-    return reply(await caller.access.insight.functions(limit=limit, cursor=cursor))
+    return reply(await caller.access.insight.functions(function=function, limit=limit, cursor=cursor))
 
 
 @routes.at("GET", "/search", Scope.READ, returns=list[FoundView])

@@ -68,11 +68,18 @@ async def choose_function(page: Shown, function: Annotated[str, Query(max_length
 
 
 @routes.page("/functions/{name}/run", Scope.READ)
-async def show_call(page: Shown, name: Named, args: Annotated[str, Query(max_length=20_000)] = "") -> Response:
-    """A form for the arguments of a function; `args` are some to begin with, as JSON."""
+async def show_call(
+    page: Shown,
+    name: Named,
+    args: Annotated[str, Query(max_length=20_000)] = "",
+    job: Annotated[str, Query(max_length=100)] = "",
+) -> Response:
+    """A form for the arguments of a function; `args` are some to begin with, as JSON, or those of a `job`."""
     function = page.known.function(name)
     form = Form()
-    if args:
+    if job:
+        form = signature_of(function).form((await page.access.jobs.get(job)).args)
+    elif args:
         form.pairs = [("args_as", "json"), ("args", args), ("args_switch", "fields")]
         signature_of(function).switch(form)
     return _shown(page, Calling(function, form))

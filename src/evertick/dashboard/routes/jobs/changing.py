@@ -1,0 +1,129 @@
+"""What is done to one job: cancel, stop, run now, reschedule, run again."""
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from evertick.api.jobs import JobView
+from evertick.base.errors import EvertickError, FunctionNotFound, NotFound
+from evertick.base.records.access import Scope
+from evertick.dashboard.forms.moments import moment_in
+from evertick.dashboard.forms.signature import Signature, signature_of
+from evertick.dashboard.page import Form, Page, Shown, page_routes
+from evertick.server.bodies import Named
+from evertick.server.routes import jobs as api
+
+routes = page_routes()
+
+SAID: Final = {
+    "cancel": "Canceled {}.",
+    "stop": "Stopping {}.",
+    "run-now": "{} runs now.",
+    "reschedule": "{} has another time.",
+}
+"""What a page says when it was done."""
+
+
+@dataclass(slots=True)
+class Change:
+    """The form of a change of a job."""
+
+    action: str
+    job: JobView
+    form: Form
+
+
+@routes.page("/jobs/{job_id}/retry", Scope.OPERATE)
+async def show_retry(page: Shown, job_id: Named) -> Response:
+    """Ask whether a job is to be run again, and with which arguments."""
+    job = await page.access.jobs.get(job_id)
+    signature = _signature(page, job)
+    return _shown(page, Change("retry", job, Form() if signature is None else signature.form(job.args)), signature)
+
+
+@routes.form("/jobs/{job_id}/retry", Scope.OPERATE)
+async def retry(page: Shown, job_id: Named) -> Response:
+    """Run a job again, as a new job."""
+    change = Change("retry", await page.access.jobs.get(job_id), await page.form())
+    form, signature = change.form, _signature(page, change.job)
+    args: dict[str, Any] | None = None
+    if signature is not None:
+        if signature.switch(form):
+            return _shown(page, change, signature)
+        if form["which"] == "other":
+            args = signature.read(form, page.times)
+            if args is None:
+                return _shown(page, change, signature, status=422)
+    again = None if args is None else api.Again(args=args)
+    try:
+        reply = await api.retry_job(page.request, page.known, job_id, again)
+    except NotFound:
+        raise
+    except EvertickError as error:
+        form.fail("", str(error))
+        return _shown(page, change, signature, status=422)
+    new_id = json.loads(bytes(reply.body))["id"]
+    return page.done(page.url("jobs", new_id), "Runs again, as this new job.")
+
+
+@routes.page("/jobs/{job_id}/{action}", Scope.OPERATE)
+async def show_change(page: Shown, job_id: Named, action: str) -> Response:
+    """Ask whether a job is to be changed."""
+    _known(action)
+    return _shown(page, Change(action, await page.access.jobs.get(job_id), Form()))
+
+
+@routes.form("/jobs/{job_id}/{action}", Scope.OPERATE)
+async def change(page: Shown, job_id: Named, action: str) -> Response:
+    """Change a job."""
+    _known(action)
+    asked = Change(action, await page.access.jobs.get(job_id), await page.form())
+    form = asked.form
+    at = moment_in(form, "at", page.times) if action == "reschedule" else None
+    if action == "reschedule" and at is None:
+        form.fail("at", "Say when, such as 2026-12-24 09:00, tomorrow or now+2h.")
+    if form.errors:
+        return _shown(page, asked, status=422)
+    try:
+        if at is not None:
+            await api.reschedule_job(page.known, job_id, api.Reschedule(at=at))
+        else:
+            change_of = {"cancel": api.cancel_job, "stop": api.stop_job, "run-now": api.run_job_now}[action]
+            await change_of(page.known, job_id)
+    except NotFound:
+        raise
+    except EvertickError as error:
+        form.fail("at" if action == "reschedule" else "", str(error))
+        return _shown(page, asked, status=422)
+    return page.done(page.url("jobs", job_id), SAID[action].format(asked.job.function))
+
+
+def _known(action: str) -> None:
+    if action not in SAID:
+        raise NotFound("a job is canceled, stopped, run now, rescheduled or run again")
+
+
+def _signature(page: Page, job: JobView) -> Signature | None:
+    """The form for other arguments; None if the visitor may not give them, or the function is not of this app."""
+    if not page.may(Scope.EDIT):
+        return None
+    try:
+        return signature_of(page.known.function(job.function))
+    except FunctionNotFound:
+        return None
+
+
+def _shown(page: Page, change: Change, signature: Signature | None = None, *, status: int = 200) -> Response:
+    job, form = change.job, change.form
+    options: dict[str, str | None] = {"at": form["at"] or "..."} if change.action == "reschedule" else {}
+    return page.render(
+        f"jobs/{'retry' if change.action == 'retry' else 'change'}.html",
+        status=status,
+        action=change.action,
+        job=job,
+        form=form,
+        signature=signature,
+        command=page.command("job", change.action, job.id, **options),
+    )

@@ -1,0 +1,151 @@
+"""What is done to many jobs: those that were ticked, or all that filters choose."""
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+from fastapi import Query
+from pydantic import Field
+from starlette.responses import Response
+
+from evertick.api.schema import Count
+from evertick.base.errors import EvertickError
+from evertick.base.records.access import Scope
+from evertick.dashboard.page import Form, Page, Shown, page_routes
+from evertick.dashboard.routes.functions.jobs import TABS, Filters
+from evertick.server.callers import Caller
+from evertick.server.problems import Problem
+from evertick.server.routes import jobs as api
+
+routes = page_routes()
+
+ROWS_MAX: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What is done: the words of the command line, in words for people, and the endpoints for one and for all."""
+
+    name: str
+    does: str
+    done: str
+    all_of: Callable[[Caller, api.Bulk], Awaitable[Response]]
+    states: tuple[str, ...]
+
+
+ACTIONS: Final = {
+    each.name: each
+    for each in (
+        Action("cancel", "Cancel", "Canceled", api.cancel_jobs, ("pending", "running")),
+        Action("retry", "Retry", "Runs again:", api.retry_jobs, ("failed", "canceled")),
+        Action("run-now", "Run", "Runs now:", api.run_jobs_now, ("pending",)),
+    )
+}
+
+
+class Asked(Filters):
+    """Which jobs: `row` names those that were ticked, else all that the filters choose."""
+
+    row: list[str] = Field(default_factory=list, max_length=ROWS_MAX)
+    tz: str | None = None
+
+
+@dataclass(slots=True)
+class Bulk:
+    """The form of one change of many jobs."""
+
+    action: Action
+    asked: Asked
+    form: Form
+    count: Count
+
+    @property
+    def phrase(self) -> str:
+        """What is to be typed; nothing for a single job."""
+        return f"{self.action.name} {self.count.number}" if self.count.number > 1 else ""
+
+    def command(self, page: Page) -> str:
+        """The same as a line of `evertick`."""
+        asked, name = self.asked, self.action.name
+        if asked.row:
+            return page.command("job", name, *asked.row)
+        where = asked.where(page)
+        flags: dict[str, str | None] = {
+            "function": asked.fn or None, "schedule": asked.schedule or None, "key": where.get("key"),
+            "pool": asked.pool or None, "error": asked.error or None,
+        }  # fmt: skip
+        for flag, name_of in (("since", "due_from"), ("until", "due_until")):
+            moment: Any = where.get(name_of)
+            flags[flag] = None if moment is None else f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+        words = ["job", "cancel-all" if name == "cancel" else name]
+        if where.get("blocked"):
+            words.append("--blocked")
+        if asked.state in ("canceled", "running"):
+            flags["state"] = TABS[asked.state][1].value
+        if name != "cancel" and len(words) == 2 and not any(flags.values()):
+            words.append("--all")
+        return page.command(*words, "--yes", **flags)
+
+
+@routes.page("/jobs/{action}-all", Scope.OPERATE)
+async def show_bulk(page: Shown, action: str, asked: Annotated[Asked, Query()]) -> Response:
+    """Ask whether many jobs are to be changed, and say how many."""
+    return _shown(page, await _bulk(page, action, asked, Form()))
+
+
+@routes.form("/jobs/{action}-all", Scope.OPERATE)
+async def change_all(page: Shown, action: str, asked: Annotated[Asked, Query()]) -> Response:
+    """Change many jobs, unless other ones are chosen now than were shown."""
+    form = await page.form()
+    bulk = await _bulk(page, action, asked, form)
+    if bulk.phrase and form["typed"] != bulk.phrase:
+        is_changed = form["shown"] and form["shown"] != str(bulk.count.number)
+        news = f"There are {bulk.count} now, and were {form['shown']}; nothing was done. " if is_changed else ""
+        form.fail("typed", f"{news}Type {bulk.phrase}.")
+        return _shown(page, bulk, status=422)
+    back = page.url("functions", state=asked.state, **asked.given())
+    if asked.row:
+        return page.done(back, await _each(page, bulk))
+    chosen = api.Bulk.model_validate({**asked.where(page), "expect": bulk.count.number})
+    try:
+        reply = await bulk.action.all_of(page.known, chosen)
+    except Problem as problem:
+        if problem.code != "count_changed":
+            raise
+        form.fail("typed", str(problem.detail))
+        return _shown(page, await _bulk(page, action, asked, form), status=422)
+    count = json.loads(bytes(reply.body))["count"]
+    return page.done(back, f"{bulk.action.done} {count:,} job{'s' if count != 1 else ''}.")
+
+
+async def _each(page: Page, bulk: Bulk) -> str:
+    """Change the jobs that were ticked, one by one; returns what is said of it."""
+    refused: list[str] = []
+    for job_id in bulk.asked.row:
+        try:
+            if bulk.action.name == "retry":
+                await api.retry_job(page.request, page.known, job_id)
+            else:
+                await (api.cancel_job if bulk.action.name == "cancel" else api.run_job_now)(page.known, job_id)
+        except EvertickError as error:
+            refused.append(str(error))
+    count = len(bulk.asked.row) - len(refused)
+    said = f"{bulk.action.done} {count:,} job{'s' if count != 1 else ''}."
+    return f"{said} {len(refused):,} not: {refused[0]}" if refused else said
+
+
+async def _bulk(page: Page, action: str, asked: Asked, form: Form) -> Bulk:
+    if action not in ACTIONS:
+        raise Problem(404, "not_found", "jobs are canceled, run again or run now")
+    found = ACTIONS[action]
+    if asked.state not in found.states:
+        raise Problem(422, "invalid_request", f"jobs in this state cannot be changed like this: {asked.state}")
+    if not asked.row and "id_prefix" in asked.where(page):
+        raise Problem(422, "invalid_request", "jobs are not changed by a part of their id; tick those that are meant")
+    count = Count.of(len(asked.row)) if asked.row else await page.access.jobs.count(**asked.where(page))
+    return Bulk(found, asked, form, count)
+
+
+def _shown(page: Page, bulk: Bulk, *, status: int = 200) -> Response:
+    return page.render("jobs/many.html", status=status, bulk=bulk, form=bulk.form, command=bulk.command(page))
