@@ -51,7 +51,7 @@ def environment() -> jinja2.Environment:
     )  # fmt: skip
     made.filters.update(
         part=part, many=many, typed=typed, kind=kind_words, unquoted=unquoted, clipped=clipped, capitalise=capitalise,
-        action_words=action_words, cut=cut,
+        action_words=action_words,
     )  # fmt: skip
     return made
 
@@ -68,11 +68,6 @@ def visible(value: Any) -> Any:
 def typed(value: str) -> Markup:
     """The content of a field: exactly what was typed, as it is sent back."""
     return escape(value)
-
-
-def cut(text: str, chars: int) -> str:
-    """The beginning of a text, and a sign where it was cut."""
-    return text if len(text) <= chars else f"{text[: chars - 1]}…"
 
 
 def unquoted(text: str) -> str:
@@ -92,9 +87,9 @@ def action_words(action: str) -> str:
     return (done if thing == "schedule" else f"{thing} {done}").replace("_", " ")
 
 
-def clipped(text: str) -> str:
+def clipped(text: str, chars: int = CLIPPED_CHARS) -> str:
     """A text in a place for a few lines; of a longer one its beginning. The whole one is behind a link beside it."""
-    return text if len(text) <= CLIPPED_CHARS else f"{text[:CLIPPED_CHARS]}…"
+    return text if len(text) <= chars else f"{text[:chars]}…"
 
 
 def capitalise(text: str) -> str:
