@@ -296,9 +296,8 @@ class CanceledJob:
 class JobFilter:
     """Which jobs to list. Every field that is set narrows the choice.
 
-    `states` are visible; `due_from` is inside the range, `due_until` is not. `error` is a part of "ValueError: no such
-    user"; small and capital letters of ASCII are the same. `blocked_at` chooses pending jobs that are due then while no
-    live worker runs them, `pool` a pool by its name inside its app, `runs` runs of workflows.
+    `states` are visible; `due_from` is inside the range, `due_until` is not. `error` is a part of "ValueError: no user",
+    in any case; `blocked_at` chooses pending jobs that are due then while no live worker runs them; `runs` workflows.
     """
 
     tenant: TenantId = DEFAULT_TENANT

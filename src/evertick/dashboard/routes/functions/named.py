@@ -13,9 +13,9 @@ from evertick.base.errors import FunctionNotFound
 from evertick.base.records.access import Scope
 from evertick.base.records.jobs import FunctionKind
 from evertick.dashboard.forms.signature import signature_of
+from evertick.dashboard.job_lists import Listed, parents_of
 from evertick.dashboard.markup.functions import PROMISES, kind_words
 from evertick.dashboard.page import Page, Shown, page_routes
-from evertick.dashboard.routes.functions.jobs import Listed, parents_of
 from evertick.server.bodies import Named
 
 routes = page_routes()
@@ -62,7 +62,7 @@ async def show_function(page: Shown, name: Named) -> Response:
         function=function,
         kind=kind_of(page, name, stats.kind if stats else ""),
         stats=stats,
-        listed=Listed(jobs, await parents_of(page, jobs.jobs)),
+        listed=Listed(jobs, await parents_of(page.access, jobs.jobs)),
         schedules=schedules.schedules,
         signature=None if function is None else signature_of(function),
         is_known=function is not None,

@@ -12,8 +12,8 @@ from starlette.responses import Response
 from evertick.api.schema import Count
 from evertick.base.errors import EvertickError
 from evertick.base.records.access import Scope
+from evertick.dashboard.job_lists import TABS, Filters
 from evertick.dashboard.page import Form, Page, Shown, page_routes
-from evertick.dashboard.routes.functions.jobs import TABS, Filters
 from evertick.server.callers import Caller
 from evertick.server.problems import Problem
 from evertick.server.routes import jobs as api
@@ -70,7 +70,7 @@ class Bulk:
         asked, name = self.asked, self.action.name
         if asked.row:
             return page.command("job", name, *asked.row)
-        where = asked.where(page)
+        where = asked.where(page.now)
         flags: dict[str, str | None] = {
             "function": asked.fn or None, "schedule": asked.schedule or None, "key": where.get("key"),
             "pool": asked.pool or None, "error": asked.error or None,
@@ -107,7 +107,7 @@ async def change_all(page: Shown, action: str, asked: Annotated[Asked, Query()])
     back = page.url("functions", state=asked.state, **asked.given())
     if asked.row:
         return page.done(back, await _each(page, bulk))
-    chosen = api.Bulk.model_validate({**asked.where(page), "expect": bulk.count.number})
+    chosen = api.Bulk.model_validate({**asked.where(page.now), "expect": bulk.count.number})
     try:
         reply = await bulk.action.all_of(page.known, chosen)
     except Problem as problem:
@@ -141,9 +141,9 @@ async def _bulk(page: Page, action: str, asked: Asked, form: Form) -> Bulk:
     found = ACTIONS[action]
     if asked.state not in found.states:
         raise Problem(422, "invalid_request", f"jobs in this state cannot be changed like this: {asked.state}")
-    if not asked.row and "id_prefix" in asked.where(page):
+    if not asked.row and "id_prefix" in asked.where(page.now):
         raise Problem(422, "invalid_request", "jobs are not changed by a part of their id; tick those that are meant")
-    count = Count.of(len(asked.row)) if asked.row else await page.access.jobs.count(**asked.where(page))
+    count = Count.of(len(asked.row)) if asked.row else await page.access.jobs.count(**asked.where(page.now))
     return Bulk(found, asked, form, count)
 
 

@@ -1,0 +1,83 @@
+"""Lists of jobs: how people choose them, and what stands beside each of them."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+from pydantic import Field
+
+from evertick.api.jobs import JobPage, JobView
+from evertick.app.access import AsyncAccess
+from evertick.app.bodies import Body
+from evertick.app.scheduling.choice import JobsWhere
+from evertick.base.ids import JOB_PREFIX
+from evertick.base.instants import Instant, to_datetime
+from evertick.base.records.jobs import JobState
+
+TABS: Final[dict[str, tuple[str, JobState]]] = {
+    "pending": ("Pending", JobState.PENDING),
+    "running": ("Running", JobState.IN_PROGRESS),
+    "failed": ("Failed", JobState.FAILED),
+    "done": ("Done", JobState.SUCCESS),
+    "canceled": ("Canceled", JobState.CANCELED),
+}
+SPANS: Final = {
+    "15m": timedelta(minutes=15),
+    "1h": timedelta(hours=1),
+    "1d": timedelta(days=1),
+    "7d": timedelta(days=7),
+}
+ID_CHARS: Final = 32
+"""Of the id of a job: `job_` and 28 more."""
+
+
+class Filters(Body):
+    """Which jobs are meant, as the address of a page says it."""
+
+    state: str = Field("pending", pattern=f"^({'|'.join(TABS)})$")
+    fn: str | None = Field(None, max_length=500)
+    q: str | None = Field(None, max_length=500)
+    pool: str | None = Field(None, max_length=200)
+    schedule: str | None = Field(None, max_length=500)
+    error: str | None = Field(None, max_length=500)
+    due: str | None = Field(None, pattern=f"^(late|{'|'.join(SPANS)})?$")
+    blocked: bool | None = None
+
+    def given(self) -> dict[str, Any]:
+        """What was asked for beside the state, by the words of the address."""
+        found = {name: getattr(self, name) for name in Filters.model_fields if name != "state"}
+        return {name: value for name, value in found.items() if value}
+
+    def where(self, at: Instant) -> JobsWhere:
+        """The filters as the HTTP API takes them, for a page made `at` a moment."""
+        found: JobsWhere = {"state": [TABS[self.state][1]]}
+        pairs = {"function": self.fn, "pool": self.pool, "schedule": self.schedule, "error": self.error}
+        found.update({name: value for name, value in pairs.items() if value})  # type: ignore[typeddict-item]
+        text = (self.q or "").strip()
+        if text:
+            found["id_prefix" if text.startswith(f"{JOB_PREFIX}_") else "key"] = text
+        if self.blocked and self.state == "pending":
+            found["blocked"] = True
+        now = to_datetime(at)
+        if self.due == "late":
+            found["due_until"] = now
+        elif self.due and self.state == "pending":
+            found["due_until"] = now + SPANS[self.due]
+        elif self.due:
+            found["due_from"] = now - SPANS[self.due]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A page of jobs with those that scheduled them."""
+
+    page: JobPage
+    parents: dict[str, JobView]
+
+
+async def parents_of(access: AsyncAccess, jobs: tuple[JobView, ...]) -> dict[str, JobView]:
+    """The jobs that scheduled these, by id, as far as they are still kept."""
+    ids = list(dict.fromkeys(each.parent_id for each in jobs if each.parent_id is not None))
+    found = await access.jobs.get_many(ids) if ids else ()
+    return {each.id: each for each in found if each is not None}
