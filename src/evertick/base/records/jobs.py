@@ -296,7 +296,7 @@ class CanceledJob:
 class JobFilter:
     """Which jobs to list. Every field that is set narrows the choice.
 
-    `states` are visible; `due_from` is inside the range, `due_until` is not. `error` is a part of "ValueError: no user",
+    `states` are visible; `due_from` is inside the range, `due_until` is not. `error` is a part of "KeyError: no user",
     in any case; `blocked_at` chooses pending jobs that are due then while no live worker runs them; `runs` workflows.
     """
 
