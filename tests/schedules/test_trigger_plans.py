@@ -37,8 +37,8 @@ def test_behind_an_open_run_each_policy_says_what_it_would_do(world: OpenWorld) 
         "skip": f"Nothing would start: {run} has not ended.",
         "buffer_one": f"Nothing would start: {run} has not ended.",
         "buffer_all": f"Waits until {run} has ended and 1 other before it, and starts then.",
-        "cancel_other": f"Asks to cancel {run}; starts when that has ended.",
-        "terminate_other": f"Stops {run}; starts when that has ended.",
+        "cancel_other": f"Asks {run} to cancel; starts when that has ended.",
+        "terminate_other": f"Stops {run} at once; starts when that has ended.",
         "allow_all": "Starts at once, beside 1 open run.",
     }
     assert app.schedules.trigger_plan("s").waiting == 1

@@ -9,6 +9,7 @@ FILES: Final = {
     "dash.css": "dash.css",
     "dash.js": "dash.js",
     "charts.js": "charts.js",
+    "schedules.css": "schedules.css",
     "schedules.js": "schedules.js",
     "editor.css": "editor.css",
     "editor.js": "editor.js",

@@ -85,9 +85,10 @@ def _sentence(verdict: Verdict, stops: tuple[str, ...], beside: int, ahead: int)
         case Fate.STARTED:
             return "Starts at once" + (f", beside {_counted(beside, 'open run')}." if beside else ".")
         case Fate.BUFFERED if verdict.reason is Reason.STOPPING_RUN:
-            how = "Stops" if verdict.occurrence.overlap is Overlap.TERMINATE_OTHER else "Asks to cancel"
             which = ", ".join(stops[:3]) + (f" and {len(stops) - 3} more" if len(stops) > 3 else "")
-            asked = f"{how} {which}" if stops else f"{verdict.run_id} has been asked to stop already"
+            is_hard = verdict.occurrence.overlap is Overlap.TERMINATE_OTHER
+            asked = f"Stops {which} at once" if is_hard else f"Asks {which} to cancel"
+            asked = asked if stops else f"{verdict.run_id} has been asked to stop already"
             return f"{asked}; starts when that has ended."
         case Fate.BUFFERED:
             behind = f" and {_counted(ahead, 'other')} before it" if ahead else ""

@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from evertick.api.access import AuditView
 from evertick.api.reports import Answer, Check, Explanation
 from evertick.api.schedule_lists import ScheduleDay
-from evertick.api.schedules import OccurrenceView, ScheduleDescription
+from evertick.api.schedules import HistoryLine, OccurrenceView, ScheduleDescription
 from evertick.base.instants import SECOND_MS, Instant, from_datetime, to_datetime
 from evertick.dashboard.markup.states import outcome_of
 from evertick.dashboard.markup.times import DAYS, MONTHS
@@ -110,6 +111,61 @@ def calendar_of(days: Sequence[ScheduleDay], month: date) -> Iterator[Day]:
         yield Day(each.day, word, title, each.day.month != month.month)
 
 
+class Difference(NamedTuple):
+    """A part of a schedule before and after a change, as JSON; None where it was not set."""
+
+    name: str
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True, slots=True)
+class PastLine:
+    """A line of a schedule's history, with what the audit log knows about it."""
+
+    line: HistoryLine
+    differences: tuple[Difference, ...]
+
+
+COMPARED: Final = ("spec", "target", "policies", "run_id_template", "note", "memo", "remaining_actions")
+SAME_S: Final = 2.0
+"""A line of the history and one of the audit log that are as close as this, by the same actor, are the same change."""
+
+
+def past_of(history: Sequence[HistoryLine], audit: Sequence[AuditView]) -> list[PastLine]:
+    """The lines of a history, each with what it changed if the audit log has it."""
+    found = []
+    for line in history:
+        same = next(
+            (
+                each
+                for each in audit
+                if each.target == line.schedule
+                and each.actor == line.actor
+                and abs((each.at - line.at).total_seconds()) <= SAME_S
+                and line.action in ("updated", "replaced")
+            ),
+            None,
+        )
+        found.append(PastLine(line, () if same is None else _differences(same.before, same.after)))
+    return found
+
+
+def _differences(before: Any, after: Any) -> tuple[Difference, ...]:
+    """The parts that differ, one level deep."""
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        return ()
+    found: list[Difference] = []
+    for name in COMPARED:
+        old, new = before.get(name), after.get(name)
+        if isinstance(old, dict) and isinstance(new, dict):
+            keys = [key for key in {**old, **new} if old.get(key) != new.get(key)]
+            found += [Difference(f"{name}.{key}", old.get(key), new.get(key)) for key in keys]
+        elif old != new:
+            found.append(Difference(name, old, new))
+    return tuple(found)
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """A step of an explanation as it is drawn: the class of its state, what was asked, and what was found."""
@@ -121,42 +177,58 @@ class Step:
 
 
 NAMES: Final = {
-    "existed": "The schedule existed",
-    "matched": "The times match",
-    "clock change": "A clock change",
-    "not excluded": "Not excluded",
-    "within bounds": "Between its start and end",
-    "asked": "Asked for by hand",
-    "kept": "Not deleted meanwhile",
-    "active": "Active",
-    "limit": "Runs were left",
-    "awake": "A worker looked in time",
-    "eligible": "Its target may run",
-    "overlap": "No run in the way",
-    "room": "There was room",
-    "startable": "It could be started",
-    "started": "Started",
-    "ran": "Ran",
-    "ended": "Ended",
-    "recorded": "Recorded",
-    "evaluated": "Looked at",
-    "clock": "The clock",
+    "existed": ("The schedule existed", "The schedule did not exist"),
+    "matched": ("The times match", "The times do not match"),
+    "clock change": ("A clock change moved it", "A clock change"),
+    "not excluded": ("Not excluded", "Excluded"),
+    "within bounds": ("Within its start and end", "Outside its start and end"),
+    "asked": ("Asked for by hand", "Not asked for"),
+    "kept": ("Not deleted", "Deleted while it waited"),
+    "active": ("Active", "Paused"),
+    "limit": ("Runs were left", "No runs were left"),
+    "awake": ("A worker looked in time", "No worker looked in time"),
+    "eligible": ("Its target might run", "Its target might not run"),
+    "overlap": ("No run in the way", "An earlier run was in the way"),
+    "room": ("There was room", "There was no room"),
+    "startable": ("It could be started", "It could not be started"),
+    "started": ("Started", "Not started"),
+    "ran": ("It runs", "It has not begun"),
+    "ended": ("Ended", "Ended without success"),
+    "recorded": ("Recorded", "Not recorded"),
+    "evaluated": ("Looked at", "Not looked at yet"),
+    "clock": ("The clock", "The clock was set back"),
 }
-"""The checks of an explanation, as what they find if all is well."""
-REACHED: Final = ("active", "limit", "awake", "overlap", "started", "ended")
+"""The checks of an explanation: what each finds if all is well, and if it ends there."""
+PLAIN: Final = frozenset({"not excluded", "within bounds", "kept", "limit", "eligible", "overlap", "room", "startable"})
+"""Checks whose name says it all when they pass: those side by side are one step."""
+REACHED: Final = {"awake": "worker", "overlap": "overlap", "started": "start", "ended": "end"}
+"""What an explanation says that it has not come to."""
 
 
 def steps_of(explanation: Explanation) -> list[Step]:
     """The steps of an explanation, the decisive one marked, and what was not reached."""
-    steps = []
+    steps: list[Step] = []
+    plain: list[str] = []
     for check in explanation.checks:
+        good, bad = NAMES.get(check.name, (check.name, check.name))
+        if check.answer is Answer.YES and check.name in PLAIN:
+            plain.append(good if not plain else good[0].lower() + good[1:])
+            continue
+        steps += _merged(plain)
+        plain = []
         is_end = check.answer is Answer.NO
-        steps.append(Step(_css(explanation, check), NAMES.get(check.name, check.name), check.text, is_end))
+        steps.append(Step(_css(explanation, check), bad if is_end else good, check.text, is_end))
+    steps += _merged(plain)
     if steps and steps[-1].is_end and explanation.fate is not None and not explanation.ran:
         done = {check.name for check in explanation.checks}
-        rest = [NAMES[name].lower() for name in REACHED if name not in done]
-        steps.append(Step("upcoming nr", f"Not reached: {', '.join(rest)}", "", False))
+        rest = [word for name, word in REACHED.items() if name not in done]
+        if rest:
+            steps.append(Step("upcoming nr", f"Not reached: {', '.join(rest)}", "", False))
     return steps
+
+
+def _merged(plain: list[str]) -> list[Step]:
+    return [Step("ok", ", ".join(plain), "", False)] if plain else []
 
 
 def _css(explanation: Explanation, check: Check) -> str:

@@ -4,7 +4,15 @@ let typing = 0;
 async function narrow(form) {
   const query = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
   history.replaceState(null, "", `${form.action}?${query}`);
-  await refresh(true);
+  const text = await (await fetch(location.href, { headers: { "X-Evertick-Live": "1" } })).text();
+  const fresh = new DOMParser().parseFromString(text, "text/html");
+  for (const id of ["count", "views", "wrong", "rows", "scope"]) {
+    const region = document.getElementById(id), found = fresh.getElementById(id);
+    if (region && found) await morph(region, found.outerHTML);
+  }
+  form.q.setAttribute("aria-invalid", String(!!$("#q-e")));
+  countRows();
+  countActions();
 }
 document.addEventListener("input", event => {
   if (!event.target.matches(".filters input[type=search]")) return;
@@ -20,7 +28,7 @@ function countActions() {
     if (button) button.firstChild.data = `${act[0].toUpperCase()}${act.slice(1)}${count && !$(".bulk [name=all]")?.checked ? ` ${count}` : ""}… `;
   }
 }
-document.addEventListener("input", countActions);
+document.addEventListener("input", () => setTimeout(countActions));
 
 document.addEventListener("submit", async event => {
   const form = event.target, button = event.submitter;

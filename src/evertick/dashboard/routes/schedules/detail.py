@@ -55,6 +55,8 @@ async def show_schedule(page: Shown, schedule_id: Named, asked: Annotated[Asked,
     today = own.local(page.now).date()
     month = details.month_of(asked.month, asked.day or today)
     days = await schedules.days(schedule_id, *details.shown_span(month))
+    history = await schedules.history(schedule_id, limit=HISTORY)
+    audit = await page.known.app.aio.audit_log.list(tenant=page.tenant, target=schedule_id, limit=HISTORY)
     wrong, explanation = await _explained(page, schedule, asked, zone)
     return page.render(
         "schedules/detail.html",
@@ -68,7 +70,8 @@ async def show_schedule(page: Shown, schedule_id: Named, asked: Annotated[Asked,
         bars=details.endings(newest.occurrences),
         rows=details.rows_of(coming, found.occurrences, zone),
         cursor=found.cursor,
-        history=await schedules.history(schedule_id, limit=HISTORY),
+        past=details.past_of(history, audit.changes),
+        made_by=next((each.actor for each in history if each.action == "created"), None),
         calendar=list(details.calendar_of(days.days, month)),
         today=today,
         month=month,
