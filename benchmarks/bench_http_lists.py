@@ -1,4 +1,4 @@
-"""Every list of the HTTP API beside many rows: how long a page takes, the first one and one far behind it.
+"""Every list of the HTTP API beside many rows, and pages of the dashboard: how long one takes, and one far behind it.
 
     python -m benchmarks.bench_http_lists [--part 1.0] [--runs 40] [--store disk|ram] [--database sqlite|postgres]
 
@@ -145,6 +145,14 @@ def lists() -> Iterator[tuple[str, str]]:
     yield "insight, search of nothing", "search?text=none-of-the-kind"
     for path in ("functions", "tokens", "audit-log", "status", "logs"):
         yield path, f"{path}?"
+    for path in (
+        "schedules?",
+        "schedules?sort=id",
+        "schedules?q=777",
+        "schedules?health=missed",
+        "schedules/schedule-100000007?",
+    ):
+        yield f"page, {path}", f"/t/default/{path}"
     for path in ("workflow-types", "audit-log", "tokens", "tenants", "pools", "workers", "status"):
         yield f"{path} of all", f"/api/v1/{path}?"
 
@@ -157,7 +165,7 @@ class Lists:
     """A client of one server."""
 
     def __init__(self, url: str, token: str) -> None:
-        headers = {"Authorization": f"Bearer {token}"}
+        headers = {"Authorization": f"Bearer {token}", "Cookie": f"evertick_token={token}"}
         self._client = httpx2.Client(base_url=url, headers=headers, timeout=120)
 
     def took_ms(self, path: str, runs: int) -> list[float]:
@@ -184,7 +192,7 @@ class Lists:
     def _get(self, path: str) -> Any:
         reply = self._client.get(path if path.startswith("/") else f"/api/v1/tenants/default/{path}")
         assert reply.status_code == 200, f"{path}: {reply.text}"
-        return json.loads(reply.content)
+        return json.loads(reply.content) if reply.headers["content-type"] == "application/json" else reply.text
 
 
 def measure(name: str, database: str, options: argparse.Namespace) -> int:

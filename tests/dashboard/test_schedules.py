@@ -84,7 +84,7 @@ def test_filters_narrow_together_and_say_what_is_wrong(site: Site) -> None:
 
     wrong = site.page("schedules?q=kind:robot", status=422)
     assert "'kind:robot' is none of schedule, cron" in text_of(wrong)
-    assert wrong.select_one("input[name=q]")["value"] == "kind:robot"
+    assert wrong.select_one(".filters input[name=q]")["value"] == "kind:robot"
     assert "said twice" in text_of(site.page("schedules?q=state:paused&state=active", status=422))
 
 
@@ -230,6 +230,12 @@ def test_the_page_of_a_schedule_has_its_facts_its_times_and_its_past(site: Site)
         assert words in text, words
     assert len(soup.select(".cal > *")) in (35, 42, 49)
     assert soup.select(".c-out .upcoming")
+    bearer = {"Authorization": f"Bearer {site.secret}"}
+    path = "/api/v1/tenants/default/schedules/report%2F2"
+    assert site.request("PATCH", path, json={"overlap": "buffer_all"}, headers=bearer).status_code == 200
+    changed = text_of(site.page("schedules/report%2F2").select_one(".hist"))
+    assert 'policies.overlap "skip" → "buffer_all"' in changed
+    assert "token root" in changed and "ana" in changed
     found = site.request("GET", "schedules/report%2F2/json")
     assert found.json()["id"] == "report/2"
     assert site.request("GET", "schedules/report%2F2/result").status_code == 200
