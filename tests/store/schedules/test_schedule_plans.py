@@ -43,6 +43,8 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "delete_schedule": ({"tenant": "default", "id": "due00001"}, {"schedules_pkey"}),
     "list_schedules_by_id asc": (LISTED | {"after_id": "due00010"}, {"schedules_pkey"}),
     "list_schedules_by_id desc": (LISTED | {"after_id": "due00010"}, {"schedules_pkey"}),
+    "list_chosen_schedules asc": (LISTED | {"after_id": "due00010"}, {"schedules_in_order", "schedules_pkey"}),
+    "list_chosen_schedules desc": (LISTED | {"after_id": "due00010"}, {"schedules_in_order", "schedules_pkey"}),
     "schedule_counts": (
         LISTED | {"limit": 10_001, "chosen_limit": 10_001, "day_ago": at(0), "soon": at(100_000)},
         {"schedules_by_next", "schedules_failing", "schedules_late", "schedules_missed", "schedules_paused"},
@@ -102,11 +104,15 @@ POSTGRES: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
 }
 MAY_SORT: Final = (
     "run_reports_of", "open_occurrences", "named_open_occurrences", "prune_occurrences",
-    *(name for name in HOT if "_time " in name), "newest_endings", "list_occurrences_asc", "list_occurrences_desc",
-    "list_occurrences_by_reason_asc", "list_occurrences_by_reason_desc", "endings_by_quarter",
+    *(name for name in HOT if "_time " in name or "chosen" in name), "newest_endings", "list_occurrences_asc",
+    "list_occurrences_desc", "list_occurrences_by_reason_asc", "list_occurrences_by_reason_desc", "endings_by_quarter",
 )  # fmt: skip
 """The reports of a page have one order and their schedules another; the rows of a page are put in order again, and so
 are the occurrences of one schedule and one moment."""
+
+CHOOSING: Final = ("schedule_counts", *(name for name in HOT if name.startswith("list_") and "schedules" in name
+                                         and "by_id" not in name))  # fmt: skip
+"""They ask every filter of many schedules."""
 
 
 def fill(store: Store) -> None:
@@ -168,6 +174,29 @@ def test_sqlite_reads_schedules_from_an_index(sqlite_store: Store, name: str) ->
         named = ("PRIMARY KEY", "COVERING INDEX") if index.endswith("_pkey") else (index,)
         assert any(name in text for text in reads for name in named), lines
     assert name in MAY_SORT or not [text for text in lines if "TEMP B-TREE" in text], lines
+
+
+@pytest.mark.parametrize("name", CHOOSING)
+def test_sqlite_chooses_and_counts_schedules_without_reading_their_rows(sqlite_store: Store, name: str) -> None:
+    statement = load_statements("sqlite")[name]
+
+    def work(tx: Transaction) -> list[str]:
+        plan = tx.connection.execute(f"explain query plan {statement}", HOT[name][0])
+        return [row[3] for row in plan if row[3].startswith(("SEARCH schedules", "SCAN schedules"))]
+
+    reads = sqlite_store.read(work)
+    assert reads
+    of_the_page = "USING PRIMARY KEY (tenant=? AND id=?)"
+    assert [text for text in reads if "USING COVERING INDEX" not in text and of_the_page not in text] == []
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("name", CHOOSING)
+def test_postgresql_chooses_and_counts_schedules_without_reading_their_rows(postgres_store: Store, name: str) -> None:
+    plan = list(nodes(postgres_plan(postgres_store, name, HOT[name][0], mode="force_custom_plan")))
+
+    scans = [(each["Index Name"], each["Node Type"]) for each in plan if "Index Name" in each]
+    assert {kind for index, kind in scans if index != "schedules_pkey"} == {"Index Only Scan"}, scans
 
 
 @pytest.mark.parametrize("name", ["due_schedules", "next_wake", "reported_schedules"])

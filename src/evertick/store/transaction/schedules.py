@@ -96,7 +96,9 @@ class SqlSchedules(SqlOpenOccurrences):
         if after is None and order.descending:
             params["after_id"] = _LAST_ID
         if order.by == "id":
-            return [_schedule(row) for row in self._fetch(f"list_schedules_by_id {direction}", params)]
+            is_narrowed = where != ScheduleFilter(tenant=where.tenant)
+            listed = "list_chosen_schedules" if is_narrowed else "list_schedules_by_id"
+            return [_schedule(row) for row in self._fetch(f"{listed} {direction}", params)]
         if after is None:
             time = Instant(NEVER if order.descending else -NEVER)
         params["after_time"] = _WITHOUT[order.by] if time is None else time

@@ -3,6 +3,5 @@ select tenant, id, kind, spec, target, function, state, status, note, memo, seen
        last_result, last_failure, version, revision, created_at, updated_at
   from schedules
  where tenant = :tenant and id {beyond} :after_id
-           and {chosen}
  order by id {order}
  limit :limit
