@@ -92,6 +92,8 @@ class WaitingView(Schema):
 class BackfillView(Schema):
     """A backfill, from the request to its last run. `times` is what was planned; the other counts are by fate.
 
+    `ended` are the runs that have ended, `failed` those of them that failed.
+
     It is `done` when all its times were handed over and none of them waits; its runs may still be open.
     """
 
@@ -104,6 +106,7 @@ class BackfillView(Schema):
     times: int
     started: int
     ended: int
+    failed: int = 0
     waiting: int
     skipped: int
     missed: int

@@ -254,6 +254,15 @@ class ScheduleRequests:
         path = f"{self._of(schedule_id)}/backfills/{part(backfill_id)}"
         return Call(method="GET", path=path, read=BackfillView.model_validate)
 
+    def backfill_times(
+        self, schedule_id: str, backfill_id: str, *, fate: Fate | str | None = None, limit: int = 100,
+        cursor: str | None = None,
+    ) -> Call[OccurrencePage]:  # fmt: skip
+        """What became of the times of a backfill, the newest first."""
+        path = f"{self._of(schedule_id)}/backfills/{part(backfill_id)}/times"
+        parameters = given({"fate": fate, "limit": limit, "cursor": cursor})
+        return Call(method="GET", path=path, query=parameters, read=OccurrencePage.model_validate)
+
     def backfill_cancel(self, schedule_id: str, backfill_id: str) -> Call[BackfillView]:
         """End a backfill: its waiting occurrences are skipped, its runs go on."""
         path = f"{self._of(schedule_id)}/backfills/{part(backfill_id)}/cancel"
@@ -312,6 +321,7 @@ class ScheduleOperations:
     backfill_plan = sent(ScheduleRequests.backfill_plan)
     backfill = sent(ScheduleRequests.backfill)
     backfill_status = sent(ScheduleRequests.backfill_status)
+    backfill_times = sent(ScheduleRequests.backfill_times)
     backfill_cancel = sent(ScheduleRequests.backfill_cancel)
     pause_all = sent(ScheduleRequests.pause_all)
     resume_all = sent(ScheduleRequests.resume_all)

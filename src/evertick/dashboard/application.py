@@ -6,10 +6,9 @@ from typing import Final
 from fastapi import APIRouter
 
 from evertick.dashboard.routes import clock, files, home, live, missing, overview, search
-from evertick.dashboard.routes.functions import calling, named
-from evertick.dashboard.routes.functions import jobs as jobs_list
+from evertick.dashboard.routes.functions import calling, jobs as jobs_list
 from evertick.dashboard.routes.jobs import changing, many, one
-from evertick.dashboard.routes.schedules import bulk, detail, editing, listing, pausing, triggering
+from evertick.dashboard.routes.schedules import backfilling, bulk, detail, editing, listing, pausing, triggering
 
 ROUTES: Final[Sequence[APIRouter]] = (
     files.routes,
@@ -19,6 +18,7 @@ ROUTES: Final[Sequence[APIRouter]] = (
     overview.routes,
     search.routes,
     calling.routes,
+    backfilling.routes,
     editing.routes,  # before one schedule by its id: `new` is none
     jobs_list.routes,
     named.routes,

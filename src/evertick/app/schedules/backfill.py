@@ -3,11 +3,13 @@
 A plan names every time and has a token; a backfill with that token runs exactly the plan, or nothing.
 """
 
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from evertick.api.schedules import BackfillPlanView, BackfillView
-from evertick.app.schedules.backfill_plans import backfill_of, backfill_view, begun, planned
+from evertick.api.schedules import BackfillPlanView, BackfillView, OccurrencePage
+from evertick.app.schedules.backfill_plans import backfill_of, backfill_view, begun, planned, rows_of
+from evertick.app.schedules.options import word
 from evertick.app.schedules.queries import ScheduleQueries
 from evertick.app.schedules.views import time_view
 from evertick.app.transacting import Work
@@ -18,6 +20,7 @@ from evertick.engine.schedules import commands as requests
 from evertick.engine.schedules.commands import Change
 from evertick.rules.schedules.backfill import admit
 from evertick.rules.schedules.events import BackfillCanceled
+from evertick.rules.schedules.fates import Fate
 from evertick.rules.schedules.policies import Overlap
 from evertick.store.contract.store import Transaction
 
@@ -67,6 +70,32 @@ def backfill_status(operations: ScheduleQueries, schedule_id: str, backfill_id: 
         if known is None:
             raise NotFound(f"schedule {schedule_id!r} has no backfill {backfill_id!r}, or it was long ago")
         return backfill_view(transaction, row, backfill_id, known)
+
+    return work
+
+
+def backfill_times(
+    operations: ScheduleQueries,
+    schedule_id: str,
+    backfill_id: str,
+    *,
+    fate: Fate | str | None = None,
+    limit: int = 100,
+    cursor: str | None = None,
+) -> Work[OccurrencePage]:
+    """A page of the ledger: the times of a backfill, the newest first. Times that it has yet to hand over have no row.
+
+    Raises ScheduleNotFound, NotFound, and as `occurrences` does.
+    """
+    page_of = operations.ledger_page(limit=limit, cursor=cursor, newest_first=True)
+    fates = () if fate is None else (word(Fate, fate).value,)
+
+    def work(transaction: Transaction) -> OccurrencePage:
+        row = operations.row(transaction, schedule_id)
+        known = row.metadata.backfills.get(backfill_id)
+        if known is None:
+            raise NotFound(f"schedule {schedule_id!r} has no backfill {backfill_id!r}, or it was long ago")
+        return page_of(transaction, replace(rows_of(row, backfill_id, known), fates=fates))
 
     return work
 

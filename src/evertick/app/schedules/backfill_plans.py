@@ -1,5 +1,6 @@
 """Backfills: what a request for one means, what it would run, and how far it has come."""
 
+from collections import Counter
 from datetime import datetime
 
 from evertick.api.schedules import BackfillView
@@ -12,7 +13,7 @@ from evertick.engine.jobs.completion import MakeId
 from evertick.engine.schedules.times import times_of
 from evertick.rules.schedules.backfill import BackfillPlan, plan_backfill
 from evertick.rules.schedules.events import BackfillAsked
-from evertick.rules.schedules.fates import Fate, Origin
+from evertick.rules.schedules.fates import FAILURES, Fate
 from evertick.rules.schedules.metadata import KnownBackfill
 from evertick.rules.schedules.policies import Overlap
 from evertick.rules.schedules.state import BACKFILL_TIMES_MAX, Backfill
@@ -69,20 +70,11 @@ def begun(row: Schedule, plan: BackfillPlan, now: Instant, make_id: MakeId) -> t
 
 def backfill_view(transaction: Transaction, row: Schedule, backfill_id: str, known: KnownBackfill) -> BackfillView:
     """How far a backfill has come."""
-    state = row.state
-    where = OccurrenceFilter(
-        tenant=row.tenant,
-        schedule_id=row.id,
-        start=Instant(known.start_at - times_of(row).recurrence.spec.jitter_ms),
-        end=Instant(known.end_at + 1),
-    )
-    rows = [
-        each
-        for each in all_occurrences(transaction, where)
-        if each.origin == Origin.BACKFILL and each.request == backfill_id
-    ]
-    waiting = sum(each.fate == Fate.BUFFERED for each in rows)
-    handing_over = any(each.id == backfill_id for each in state.backfills)
+    counted = transaction.count_backfill(rows_of(row, backfill_id, known))
+    by_fate: Counter[str] = Counter()
+    for fate, _, count in counted:
+        by_fate[fate] += count
+    handing_over = any(each.id == backfill_id for each in row.state.backfills)
     return BackfillView(
         id=backfill_id,
         schedule=row.id,
@@ -91,10 +83,22 @@ def backfill_view(transaction: Transaction, row: Schedule, backfill_id: str, kno
         overlap=None if known.overlap is None else Overlap(known.overlap),
         asked=to_datetime(known.asked_at),
         times=known.times,
-        started=sum(each.fate == Fate.STARTED for each in rows),
-        ended=sum(each.outcome is not None for each in rows),
-        waiting=waiting,
-        skipped=sum(each.fate == Fate.SKIPPED for each in rows),
-        missed=sum(each.fate == Fate.MISSED for each in rows),
-        done=not handing_over and not waiting,
+        started=by_fate[Fate.STARTED],
+        ended=sum(count for _, outcome, count in counted if outcome is not None),
+        failed=sum(count for _, outcome, count in counted if outcome in FAILURES),
+        waiting=by_fate[Fate.BUFFERED],
+        skipped=by_fate[Fate.SKIPPED],
+        missed=by_fate[Fate.MISSED],
+        done=not handing_over and not by_fate[Fate.BUFFERED],
+    )
+
+
+def rows_of(row: Schedule, backfill_id: str, known: KnownBackfill) -> OccurrenceFilter:
+    """The rows of the ledger that a backfill has."""
+    return OccurrenceFilter(
+        tenant=row.tenant,
+        schedule_id=row.id,
+        start=Instant(known.start_at - times_of(row).recurrence.spec.jitter_ms),
+        end=Instant(known.end_at + 1),
+        request=backfill_id,
     )

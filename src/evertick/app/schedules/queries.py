@@ -172,23 +172,34 @@ class ScheduleQueries:
             start=None if start is None else from_datetime(start),
             end=None if end is None else from_datetime(end),
         )
+        page_of = self.ledger_page(limit=limit, cursor=cursor, newest_first=newest_first)
+
+        def work(transaction: Transaction) -> OccurrencePage:
+            page = page_of(transaction, where)
+            if not page.occurrences and schedule_id is not None:
+                self.check_known(transaction, schedule_id)
+            return page
+
+        return work
+
+    def ledger_page(
+        self, *, limit: int, cursor: str | None, newest_first: bool
+    ) -> Callable[[Transaction, OccurrenceFilter], OccurrencePage]:
+        """Reads a page of the ledger. Raises LimitExceeded, InvalidArguments for a cursor of another list."""
         after = None if cursor is None else _position(self.tenant, _opened(cursor, 4))
         limit = _page(limit)
 
-        def work(transaction: Transaction) -> OccurrencePage:
+        def page_of(transaction: Transaction, where: OccurrenceFilter) -> OccurrencePage:
             rows = transaction.list_occurrences(where, limit=limit + 1, after=after, newest_first=newest_first)
-            if not rows and schedule_id is not None:
-                self.check_known(transaction, schedule_id)
             page = rows[:limit]
             last = page[-1] if len(rows) > limit else None
+            position = None if last is None else [last.nominal_at, last.schedule_id, last.origin, last.request]
             return OccurrencePage(
                 occurrences=tuple(occurrence_view(row) for row in page),
-                cursor=None
-                if last is None
-                else _sealed([last.nominal_at, last.schedule_id, last.origin, last.request]),
+                cursor=None if position is None else _sealed(position),
             )
 
-        return work
+        return page_of
 
     def history(self, schedule_id: str, *, limit: int = 100, before: str | None = None) -> Work[list[HistoryLine]]:
         """What was done to a schedule (also a deleted one), newest first; `before` is the id of a line.

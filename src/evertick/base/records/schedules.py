@@ -132,3 +132,5 @@ class OccurrenceFilter:
     reason: str | None = None
     start: Instant | None = None
     end: Instant | None = None
+    request: str | None = None
+    """The id of a trigger or a backfill; only for the rows of one schedule."""

@@ -7,6 +7,7 @@ progress is shown; Ctrl-C leaves it alone.
 
 import sys
 from dataclasses import dataclass
+from datetime import timedelta
 from shlex import quote
 from typing import Final, TypedDict
 
@@ -52,6 +53,7 @@ class BackfillFlags:
         "--start-time", metavar="TIME", help="The first moment, such as 2022-05-01T00:00:00Z; included."
     )
     end_time: str | None = flag("--end-time", metavar="TIME", help="The last moment; included too.")
+    before: str | None = flag("--before", metavar="TIME", help="In place of --end-time: the end, not included.")
     overlap: str | None = flag(
         "--overlap-policy", metavar="POLICY",
         help="BufferAll runs one after the other, AllowAll all at once; the schedule's own unless given.",
@@ -85,8 +87,8 @@ class BackfillFlags:
                 raise click.UsageError(
                     "--watch and --cancel are about a backfill that was started; give one of them alone"
                 )
-        elif self.start_time is None or self.end_time is None:
-            raise click.UsageError("a backfill is of a span of time; give --start-time and --end-time")
+        elif self.start_time is None or (self.end_time is None) == (self.before is None):
+            raise click.UsageError("a backfill is of a span of time; give --start-time and --end-time (or --before)")
 
 
 @click.command()
@@ -145,7 +147,10 @@ def _confirm_future(session: Session, plan: BackfillPlanView, *, yes: bool) -> N
 def _plan(session: Session, sid: str, flags: BackfillFlags) -> BackfillPlanView:
     """The plan, described on stderr."""
     start = session.moment(flags.start_time or "", "--start-time", sid)
-    end = session.moment(flags.end_time or "", "--end-time", sid)
+    if flags.before is None:
+        end = session.moment(flags.end_time or "", "--end-time", sid)
+    else:
+        end = session.moment(flags.before, "--before", sid) - timedelta(milliseconds=1)
     plan = session.schedules.backfill_plan(sid, start, end, **flags.choice)
     words = [f"{plan.count:,} time{'' if plan.count == 1 else 's'}"]
     words.append(f"from {iso(plan.start)} to {iso(plan.end)} (both included)")

@@ -7,8 +7,8 @@ from pydantic import ConfigDict, Field
 from starlette.responses import Response
 
 from evertick.api.reports import AuditReport
-from evertick.api.schedules import BackfillPlanView, BackfillView
-from evertick.app.bodies import Span
+from evertick.api.schedules import BackfillPlanView, BackfillView, OccurrencePage
+from evertick.app.bodies import Body, Span
 from evertick.app.schedules.backfill import backfill, backfill_cancel
 from evertick.base.records.access import Scope
 from evertick.server.bodies import Named
@@ -70,6 +70,23 @@ async def start_backfill(
 async def get_backfill(caller: Called, schedule_id: Named, backfill_id: Named) -> Response:
     """How far a backfill has come."""
     return reply(await caller.access.schedules.backfill_status(schedule_id, backfill_id))
+
+
+class TimesAsked(Body):
+    """A page of the times of a backfill."""
+
+    fate: str | None = None
+    limit: int = Field(100, ge=1, le=1_000)
+    cursor: str | None = Field(None, max_length=4_000)
+
+
+@routes.at("GET", "/schedules/{schedule_id}/backfills/{backfill_id}/times", Scope.READ, returns=OccurrencePage)
+async def list_backfill_times(
+    caller: Called, schedule_id: Named, backfill_id: Named, asked: Annotated[TimesAsked, Query()]
+) -> Response:
+    """What became of the times of a backfill, the newest first."""
+    schedules = caller.access.schedules
+    return reply(await schedules.backfill_times(schedule_id, backfill_id, **asked.model_dump()))
 
 
 @routes.at("POST", "/schedules/{schedule_id}/backfills/{backfill_id}/cancel", Scope.OPERATE, returns=BackfillView)

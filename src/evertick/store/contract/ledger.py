@@ -42,6 +42,13 @@ class Ledger(Protocol):
         """The ledger by nominal time, beyond the row `after`."""
         ...
 
+    def count_backfill(self, where: OccurrenceFilter) -> list[tuple[str, str | None, int]]:
+        """How many rows of a backfill have each fate and outcome.
+
+        `where` names the schedule, the request, the start and the end.
+        """
+        ...
+
     def last_occurrences(self, schedules: Sequence[ScheduleId], *, tenant: TenantId) -> list[OccurrenceRow]:
         """The newest occurrence of each of these schedules that has one."""
         ...

@@ -66,6 +66,7 @@ class SqlLedger(Driver):
             "end": NEVER if where.end is None else where.end,
             "fates": f",{','.join(where.fates)}," if where.fates else None,
             "reason": where.reason,
+            "request": where.request,
             "limit": limit,
         }
         order = "desc" if newest_first else "asc"
@@ -78,6 +79,16 @@ class SqlLedger(Driver):
             pages = [self._fetch(by_reason, params | {"reason": reason}) for reason in _reasons(where)]
             rows = list(islice(merge(*pages, key=_place, reverse=newest_first), limit))
         return [_occurrence(row) for row in rows]
+
+    def count_backfill(self, where: OccurrenceFilter) -> list[tuple[str, str | None, int]]:
+        params = {
+            "tenant": where.tenant,
+            "schedule_id": where.schedule_id,
+            "request": where.request,
+            "start": where.start,
+            "end": where.end,
+        }
+        return [(fate, outcome, count) for fate, outcome, count in self._fetch("count_backfill", params)]
 
     def last_occurrences(self, schedules: Sequence[ScheduleId], *, tenant: TenantId) -> list[OccurrenceRow]:
         params = {"ids": json.dumps(list(schedules)), "tenant": tenant}

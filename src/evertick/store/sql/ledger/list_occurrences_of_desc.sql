@@ -6,5 +6,6 @@ select tenant, schedule_id, nominal_at, origin, request, actual_at, fate, reason
    and (nominal_at, origin, request) < (:after_nominal, :after_origin, :after_request)
    and (cast(:fates as text) is null or cast(:fates as text) like '%,' || fate || ',%')
    and (cast(:reason as text) is null or reason = :reason)
+   and (cast(:request as text) is null or request = :request)
  order by nominal_at desc, origin desc, request desc
  limit :limit

@@ -1,0 +1,193 @@
+"""Backfills on a page: the span that was typed, and how many of its times lie on which day."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from evertick.api.schedules import BackfillPlanView, BackfillView, ScheduleDescription
+from evertick.base.durations import length
+from evertick.base.errors import InvalidSpec
+from evertick.base.instants import SECOND_MS, Instant, from_datetime, to_datetime
+from evertick.dashboard.forms.form import Form
+from evertick.recurrence.parse.moments import format_local
+from evertick.recurrence.parse.when import typed_moment
+from evertick.recurrence.spec.civil import DAY
+from evertick.recurrence.zones.zones import Zone, local_of
+from evertick.rules.schedules.policies import Overlap
+
+MILLISECOND: Final = timedelta(milliseconds=1)
+BARS_MAX: Final = 62
+HOWS: Final = {
+    "buffer_all": "One after another, none is lost",
+    "limited": "Several at a time",
+    "allow_all": "All at once",
+    "own": "As the schedule's own overlap policy says",
+}
+"""How the times of a backfill run."""
+LOSSY: Final = {
+    Overlap.SKIP: "The schedule's own policy is skip: the first time runs, and the others are skipped while it does.",
+    Overlap.BUFFER_ONE: "The schedule's own policy is buffer_one: one time runs, one waits, the others are skipped.",
+    Overlap.CANCEL_OTHER: "The schedule's own policy is cancel_other: only the newest time gets to run.",
+    Overlap.TERMINATE_OTHER: "The schedule's own policy is terminate_other: only the newest time gets to run.",
+}
+"""What becomes of many times at once under policies that are not meant for them."""
+SPANS: Final = ("hour", "day", "week", "month", "year")
+SIZES: Final = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(weeks=1)}
+HOURS_MAX: Final = 48
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A span of time: `start` is part of it, `end` is not."""
+
+    start: datetime
+    end: datetime
+
+    @property
+    def last(self) -> datetime:
+        """The last millisecond of it, as the HTTP API wants it."""
+        return self.end - MILLISECOND
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """How many times lie in a day (or hour, week, month, year) that begins at `begin` on the wall clock."""
+
+    begin: datetime
+    run: int
+    done: int
+
+    @property
+    def all(self) -> int:
+        """All of them."""
+        return self.run + self.done
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Histogram:
+    """Bars of one kind: `hour`, `day`, `week`, `month` or `year`."""
+
+    unit: str
+    bars: tuple[Bar, ...]
+
+    @property
+    def most(self) -> int:
+        """The times in the fullest bar."""
+        return max((bar.all for bar in self.bars), default=0)
+
+
+def usual_span(zone: Zone, now: Instant) -> tuple[str, str]:
+    """What the fields say at first: yesterday, on the schedule's clock."""
+    today = local_of(zone, now // SECOND_MS) // DAY * DAY
+    begin, end = (format_local(at).replace("T", " ")[:16] for at in (today - DAY, today))
+    return begin, end
+
+
+def span_of(form: Form, zone: Zone, now: Instant, jitter_ms: int) -> Span | None:
+    """The span that was typed, on the clock of a zone; None if it is none, which stands beside its field.
+
+    A span that ends where it begins is that one time, with the delay that its jitter may have.
+    """
+    found: dict[str, int] = {}
+    for name in ("start", "end"):
+        try:
+            found[name] = typed_moment(form[name], f"the {name}", zone, now // SECOND_MS)
+        except (InvalidSpec, OverflowError) as error:
+            form.fail(name, str(error))
+    if len(found) < 2:
+        return None
+    if found["end"] < found["start"]:
+        form.fail("end", "it ends before it starts")
+        return None
+    is_one = found["end"] == found["start"]
+    end_ms = found["end"] * SECOND_MS + (jitter_ms + 1 if is_one else 0)
+    return Span(start=to_datetime(Instant(found["start"] * SECOND_MS)), end=to_datetime(Instant(end_ms)))
+
+
+def histogram(plan: BackfillPlanView, zone: Zone) -> Histogram:
+    """The times of a plan by day; by larger spans where there are many days, by hour where there are few."""
+    ran = set(plan.already_ran)
+    times = sorted({time.nominal for time in plan.times} | ran)
+    run = {time.nominal for time in plan.times}
+    if not times:
+        return Histogram(unit="day", bars=())
+    local = [_local(at, zone) for at in times]
+    unit = next((each for each in SPANS if _number(local[0], local[-1], each) <= BARS_MAX), "year")
+    counts: dict[datetime, list[int]] = {}
+    begin = _begin(local[0], unit)
+    while begin <= local[-1]:
+        counts[begin] = [0, 0]
+        begin = _following(begin, unit)
+    for at, shown in zip(times, local, strict=True):
+        counts[_begin(shown, unit)][at not in run] += 1
+    bars = tuple(Bar(begin=at, run=count[0], done=count[1]) for at, count in counts.items())
+    return Histogram(unit=unit, bars=bars)
+
+
+def about(count: int, schedule: ScheduleDescription, at_a_time: int | None) -> str | None:
+    """How long so many runs may take, from the last ones; None if nothing is known, or all run at once."""
+    took = sorted(each.duration for each in schedule.recent if each.duration is not None)
+    if not took or not at_a_time or not count:
+        return None
+    median = took[len(took) // 2]
+    whole = median * count / at_a_time
+    return f"{length(round(whole / MILLISECOND))}, at a median of {length(round(median / MILLISECOND))}"
+
+
+def to_go(backfill: BackfillView) -> int:
+    """How many of its times have not been decided yet."""
+    decided = backfill.started + backfill.skipped + backfill.missed
+    return 0 if backfill.done else max(0, backfill.times - decided)
+
+
+def shares(backfill: BackfillView) -> Sequence[tuple[str, float, float]]:
+    """The parts of the bar of progress: a class, where it begins and how wide it is, in percent."""
+    counts = (
+        ("ok", backfill.ended - backfill.failed),
+        ("failed", backfill.failed),
+        ("skipped", backfill.skipped),
+        ("missed", backfill.missed),
+        ("running", backfill.started - backfill.ended),
+    )
+    total = max(1, backfill.times, sum(count for _, count in counts))
+    parts, begin = [], 0.0
+    for css, count in counts:
+        width = 100 * count / total
+        if count:
+            parts.append((css, round(begin, 2), round(width, 2)))
+        begin += width
+    return parts
+
+
+def _local(at: datetime, zone: Zone) -> datetime:
+    """A moment on the wall clock of a zone, without a zone."""
+    seconds = local_of(zone, from_datetime(at) // SECOND_MS)
+    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
+
+
+def _begin(local: datetime, unit: str) -> datetime:
+    midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
+    if unit == "hour":
+        return local.replace(minute=0, second=0, microsecond=0)
+    if unit == "week":
+        return midnight - timedelta(days=midnight.weekday())
+    if unit == "day":
+        return midnight
+    return midnight.replace(day=1) if unit == "month" else midnight.replace(month=1, day=1)
+
+
+def _following(begin: datetime, unit: str) -> datetime:
+    if unit in SIZES:
+        return begin + SIZES[unit]
+    months = begin.year * 12 + begin.month - 1 + (1 if unit == "month" else 12)
+    return begin.replace(year=months // 12, month=months % 12 + 1)
+
+
+def _number(first: datetime, last: datetime, unit: str) -> int:
+    """How many bars there would be. Hours are for two days at most: a month of them says nothing."""
+    if unit in SIZES:
+        bars = (_begin(last, unit) - _begin(first, unit)) // SIZES[unit] + 1
+        return bars if unit != "hour" or bars <= HOURS_MAX else BARS_MAX + 1
+    months = (last.year - first.year) * 12 + last.month - first.month + 1
+    return months if unit == "month" else last.year - first.year + 1
