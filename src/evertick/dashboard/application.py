@@ -6,7 +6,7 @@ from typing import Final
 from fastapi import APIRouter
 
 from evertick.dashboard.routes import clock, files, home, live, missing, overview, search
-from evertick.dashboard.routes.functions import calling
+from evertick.dashboard.routes.functions import calling, named
 from evertick.dashboard.routes.functions import jobs as jobs_list
 from evertick.dashboard.routes.jobs import changing, many, one
 from evertick.dashboard.routes.schedules import backfilling, bulk, detail, editing, listing, pausing, triggering
