@@ -19,7 +19,7 @@ from evertick.api.schedules import (
     TimeView,
 )
 from evertick.app.documents.ranges import Unset
-from evertick.app.schedules.backfill import BackfillOptions
+from evertick.app.schedules.backfill import BackfillOptions, TimesAsked
 from evertick.app.schedules.definition import Do
 from evertick.app.schedules.options import ScheduleOptions
 from evertick.app.schedules.queries import Where
@@ -254,14 +254,10 @@ class ScheduleRequests:
         path = f"{self._of(schedule_id)}/backfills/{part(backfill_id)}"
         return Call(method="GET", path=path, read=BackfillView.model_validate)
 
-    def backfill_times(
-        self, schedule_id: str, backfill_id: str, *, fate: Fate | str | None = None, limit: int = 100,
-        cursor: str | None = None,
-    ) -> Call[OccurrencePage]:  # fmt: skip
+    def backfill_times(self, schedule_id: str, backfill_id: str, **asked: Unpack[TimesAsked]) -> Call[OccurrencePage]:
         """What became of the times of a backfill, the newest first."""
         path = f"{self._of(schedule_id)}/backfills/{part(backfill_id)}/times"
-        parameters = given({"fate": fate, "limit": limit, "cursor": cursor})
-        return Call(method="GET", path=path, query=parameters, read=OccurrencePage.model_validate)
+        return Call(method="GET", path=path, query=given(asked), read=OccurrencePage.model_validate)
 
     def backfill_cancel(self, schedule_id: str, backfill_id: str) -> Call[BackfillView]:
         """End a backfill: its waiting occurrences are skipped, its runs go on."""

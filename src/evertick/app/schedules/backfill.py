@@ -74,20 +74,25 @@ def backfill_status(operations: ScheduleQueries, schedule_id: str, backfill_id: 
     return work
 
 
+class TimesAsked(TypedDict, total=False):
+    """Which page of the times of a backfill: those of one `fate`, at most `limit` (100), after a `cursor`."""
+
+    fate: Fate | str | None
+    limit: int
+    cursor: str | None
+
+
 def backfill_times(
-    operations: ScheduleQueries,
-    schedule_id: str,
-    backfill_id: str,
-    *,
-    fate: Fate | str | None = None,
-    limit: int = 100,
-    cursor: str | None = None,
+    operations: ScheduleQueries, schedule_id: str, backfill_id: str, **asked: Unpack[TimesAsked]
 ) -> Work[OccurrencePage]:
     """A page of the ledger: the times of a backfill, the newest first. Times that it has yet to hand over have no row.
 
+    `fate`: only times of that one. `limit`: at most 1,000, 100 unless given. `cursor` continues after a page.
+
     Raises ScheduleNotFound, NotFound, and as `occurrences` does.
     """
-    page_of = operations.ledger_page(limit=limit, cursor=cursor, newest_first=True)
+    fate = asked.get("fate")
+    page_of = operations.ledger_page(limit=asked.get("limit", 100), cursor=asked.get("cursor"), newest_first=True)
     fates = () if fate is None else (word(Fate, fate).value,)
 
     def work(transaction: Transaction) -> OccurrencePage:

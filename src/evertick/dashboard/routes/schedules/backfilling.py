@@ -4,9 +4,11 @@ import json
 from typing import Annotated, Any
 
 from fastapi import Query
+from pydantic import Field
 from starlette.responses import Response
 
 from evertick.api.schedules import BackfillPlanView, ScheduleDescription
+from evertick.app.bodies import Body
 from evertick.base.errors import LimitExceeded, Misuse, VersionConflict
 from evertick.base.instants import from_datetime, to_iso
 from evertick.base.records.access import Scope
@@ -28,22 +30,26 @@ LISTED = 500
 TABS = {"": "All", "buffered": "Waiting", "started": "Started", "skipped": "Skipped", "missed": "Missed"}
 
 
+class Asked(Body):
+    """A range, as it was typed, and how its times are to run."""
+
+    start: str = Field("", max_length=200)
+    end: str = Field("", max_length=200)
+    how: str = Field("buffer_all", max_length=200)
+    at_a_time: str = Field("", max_length=200)
+    rerun: str = Field("", max_length=200)
+    tz: str | None = None
+
+
 @routes.page("/schedules/{schedule_id}/backfill", Scope.OPERATE)
-async def show_plan(
-    page: Shown,
-    schedule_id: Named,
-    start: Text = "",
-    end: Text = "",
-    how: Text = "buffer_all",
-    at_a_time: Text = "",
-    rerun: Text = "",
-) -> Response:
+async def show_plan(page: Shown, schedule_id: Named, asked: Annotated[Asked, Query()]) -> Response:
     """What a backfill of a span would do. Nothing starts."""
     schedule = await page.access.schedules.get(schedule_id)
     zone = _zone(schedule)
-    if not start and not end:
-        start, end = usual_span(zone, page.now)
-    form = Form([("start", start), ("end", end), ("how", how), ("at_a_time", at_a_time), ("rerun", rerun)])
+    typed = asked.model_dump(exclude={"tz"})
+    if not asked.start and not asked.end:
+        typed["start"], typed["end"] = usual_span(zone, page.now)
+    form = Form(list(typed.items()))
     return await _plan(page, schedule, form)
 
 
