@@ -139,6 +139,7 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     ),
     "pause_run": ({"id": job_id(1), "tenant": "default"}, {"jobs_pkey"}),
     "resume_run": ({"id": job_id(1), "tenant": "default", "now": NOW}, {"jobs_pkey"}),
+    "release_key": ({"id": job_id(1), "tenant": "default"}, {"jobs_pkey"}),
     "paused_runs": ({"runs": RUNS}, {"jobs_pkey"}),
     "reach_runs": ({"runs": RUNS, "now": NOW}, {"jobs_pkey"}),
     "delete_run_records": ({"runs": RUNS}, {"workflow_runs_pkey"}),

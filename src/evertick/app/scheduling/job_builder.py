@@ -187,6 +187,7 @@ class JobBuilder:
                 raise WorkflowInactive(job.name, inactive[job.name].value)
             if holder is not None and job.state is JobState.PENDING:
                 cancel(transaction, holder, tenant=job.tenant, now=now, make_id=self.make_id)
+                transaction.release_key(holder, tenant=job.tenant)
             rows.append(job)
             placed.append(job.id)
         self.quotas.check(transaction, rows, now=now)

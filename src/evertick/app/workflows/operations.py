@@ -7,7 +7,7 @@ from typing import Any, Final, Unpack
 from evertick.api.workflows import RunHistory, RunPage, RunView
 from evertick.app.documents.tables import require_job_id
 from evertick.app.functions.function import Function, FunctionCall, Workflow
-from evertick.app.functions.options import check_key
+from evertick.app.functions.options import OnConflict, check_key
 from evertick.app.paging import PAGE_MAX, page_of_jobs
 from evertick.app.scheduling.inactive_workflows import check_active
 from evertick.app.scheduling.job_builder import JobBuilder, Options, Request
@@ -211,7 +211,8 @@ class WorkflowOperations:
         called a child hears of the old one only.
 
         Raises JobNotFound, Misuse for a step that the run did not make, StepStillRuns if a call that was begun earlier
-        has no end yet, WorkflowInactive.
+        has no end yet, WorkflowInactive, and AlreadyExists if another run holds the key meanwhile, unless
+        `using(on_conflict="replace")` cancels that one.
         """
 
         def work(transaction: Transaction) -> JobId:
@@ -275,7 +276,10 @@ class WorkflowOperations:
             priority=job.priority,
             limit_key=job.limit_key,
         )
-        return self.job_builder.place(transaction, self.job_builder.traced([new]), self.options.on_conflict, now=now)
+        # To keep the holder of the key would be to give it the journal, the events and the attributes of another run.
+        replaces = self.options.on_conflict is OnConflict.REPLACE
+        on_conflict = OnConflict.REPLACE if replaces else OnConflict.ERROR
+        return self.job_builder.place(transaction, self.job_builder.traced([new]), on_conflict, now=now)
 
     def _end(self, run_id: RunId, stop: Stop) -> Work[bool]:
         def work(transaction: Transaction) -> bool:

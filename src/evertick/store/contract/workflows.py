@@ -68,6 +68,10 @@ class Workflows(Protocol):
         """Let a paused run go on when it is due; returns whether it was paused."""
         ...
 
+    def release_key(self, run_id: JobId, *, tenant: TenantId) -> None:
+        """Take its key from a run that has not ended: what replaces it may have the key while the run cleans up."""
+        ...
+
     def paused_runs(self, ids: Collection[JobId]) -> set[JobId]:
         """Those of the runs that are paused."""
         ...

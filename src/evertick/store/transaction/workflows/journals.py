@@ -76,6 +76,9 @@ class SqlWorkflows(Driver):
             self.hints.add(DUE[FunctionKind.WORKFLOW])
         return resumed
 
+    def release_key(self, run_id: JobId, *, tenant: TenantId) -> None:
+        self._fetch("release_key", {"id": run_id, "tenant": tenant})
+
     def paused_runs(self, ids: Collection[JobId]) -> set[JobId]:
         return {row[0] for row in self._fetch("paused_runs", {"runs": json.dumps(sorted(ids))})}
 
