@@ -178,7 +178,9 @@ class Lists:
         return sorted(found[1:])
 
     def far_on(self, path: str) -> str | None:
-        """The same list, many pages on; None if it has one page."""
+        """The same list, many pages on; None if it has one page, or is a page for people."""
+        if path.startswith("/t/"):
+            return None
         cursor = None
         for _ in range(PAGES_ON):
             most = 100 if path.startswith("schedule-details") else 1_000

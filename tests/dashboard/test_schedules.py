@@ -1,17 +1,17 @@
 """The list of schedules and the page of one, with what is done there: read without script."""
 
-import shlex
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import click
 import pytest
 from bs4 import BeautifulSoup
 
 from evertick import MutationCtx, cron, every
-from evertick.cli.root import root
+from evertick.base.instants import Instant
 from tests.app.conftest import OpenApp
+from tests.dashboard.commands import commands_in
 from tests.dashboard.conftest import Site, site_of, text_of
+from tests.schedules.conftest import SetClock
 from tests.server.conftest import order_of, shop_on
 
 
@@ -21,21 +21,6 @@ def schedule(site: Site, name: str, **options: Any) -> None:
 
 def ids(soup: BeautifulSoup) -> list[str]:
     return [each.get_text() for each in soup.select("tbody th a")]
-
-
-def parses(soup: BeautifulSoup) -> list[str]:
-    """The commands of a page, each read by the command line's own parser."""
-    lines = [each.get_text() for each in soup.select(".cli code")]
-    for line in lines:
-        command: click.Command = root
-        context, words = click.Context(root), shlex.split(line)[1:]
-        name: str | None = "evertick"
-        while isinstance(command, click.Group):
-            name, found, words = command.resolve_command(context, words)
-            assert found is not None
-            command = found
-        command.make_context(name, list(words))
-    return lines
 
 
 def tenant_site(site: Site) -> Site:
@@ -48,7 +33,7 @@ def tenant_site(site: Site) -> Site:
 def test_a_list_without_schedules_teaches(site: Site) -> None:
     soup = site.page("schedules")
     assert "No schedules in default yet" in text_of(soup)
-    [line] = parses(soup)
+    [line] = commands_in(soup)
     assert line.startswith("evertick schedule create")
     assert "app.crons.add" in text_of(soup)
 
@@ -79,7 +64,7 @@ def test_filters_narrow_together_and_say_what_is_wrong(site: Site) -> None:
 
     nothing = site.page("schedules?q=billling&state=paused")
     assert "None of the schedules matches" in text_of(nothing)
-    assert parses(nothing) == ["evertick schedule list --query 'billling state:paused'"]
+    assert commands_in(nothing) == ["evertick schedule list --query 'billling state:paused'"]
     assert nothing.find("a", string="Keep the text alone")["href"].endswith("?q=billling")
 
     wrong = site.page("schedules?q=kind:robot", status=422)
@@ -146,7 +131,7 @@ def test_many_are_paused_with_a_reason_and_without_script(site: Site) -> None:
     asked = BeautifulSoup(site.send("bulk/schedules/pause", status=200, **chosen).text, "html.parser")
     assert "Pause 2 schedules" in text_of(asked)
     assert "1 of 3 stays as it is: not active." in text_of(asked)
-    assert len(parses(asked)) == 3
+    assert len(commands_in(asked)) == 3
     assert not site.app.schedules.get("a").paused
 
     assert "Say why" in text_of(site.refused("bulk/schedules/pause", confirmed="yes", note="", **chosen))
@@ -168,7 +153,7 @@ def test_all_that_match_are_deleted_in_portions_after_their_count_was_typed(
     chosen = {"all": "yes", "query": "old"}
     asked = BeautifulSoup(site.send("bulk/schedules/delete", status=200, **chosen).text, "html.parser")
     assert "Type delete 5" in text_of(asked)
-    assert parses(asked) == ["evertick schedule delete --query old --yes"]
+    assert commands_in(asked) == ["evertick schedule delete --query old --yes"]
     refused = site.refused("bulk/schedules/delete", confirmed="yes", typed="delete 4", **chosen)
     assert "Type delete 5 to confirm; nothing has been deleted." in text_of(refused)
 
@@ -213,8 +198,8 @@ def test_schedules_are_exported_and_shown_as_commands(site: Site) -> None:
     assert reply.headers["content-disposition"] == 'attachment; filename="schedules-default.json"'
     assert [each["id"] for each in site.request("GET", "bulk/schedules/export?all=yes&query=").json()] == ["a b", "c"]
     assert site.request("GET", "bulk/schedules/export").json() == []
-    assert "evertick schedule trigger 'a b'" in parses(site.page("bulk/schedules/commands?row=a+b"))
-    assert len(parses(site.page("bulk/schedules/commands?all=yes&query=kind:cron"))) == 3
+    assert "evertick schedule trigger 'a b'" in commands_in(site.page("bulk/schedules/commands?row=a+b"))
+    assert len(commands_in(site.page("bulk/schedules/commands?all=yes&query=kind:cron"))) == 3
 
 
 # -- one
@@ -283,14 +268,58 @@ def test_why_it_did_not_run_is_told_step_by_step(site: Site) -> None:
     upcoming = site.page("schedules/s?at=2027-01-08+09:00")
     assert "It is to start at" in text_of(upcoming)
     before = site.page("schedules/s?at=2020-01-08+09:00")
-    [line] = parses(before)[-1:]
+    [line] = commands_in(before)[-1:]
     assert line == "evertick schedule backfill s --start-time 2020-01-08T08:00:00Z --end-time 2020-01-08T08:00:00Z"
     assert before.find("a", string="Backfill this one")
     wrong = site.page("schedules/s?at=soonish", status=422)
     assert wrong.select_one("#at-e") and wrong.select_one("input[name=at]")["value"] == "soonish"
     acme = tenant_site(site)
     acme.app.tenant("acme").schedules.create("s", when=every(hours=1), do=order_of(site.app))
-    assert parses(acme.page("schedules/s?at=2020-01-08+09:00"))[-1].endswith(" --tenant acme")
+    assert commands_in(acme.page("schedules/s?at=2020-01-08+09:00"))[-1].endswith(" --tenant acme")
+
+
+def test_what_was_skipped_and_missed_says_why(open_app: OpenApp) -> None:
+    """Under a clock that jumps: an hour of pause, an outage, and a change of the clocks."""
+    clock = SetClock()
+    clock.at = Instant(1_793_433_600_000)  # 2026-10-31T08:00:00Z, the day before clocks go back in New York
+    app = open_app("shop", clock=clock)
+
+    @app.mutation(name="shop.order")
+    def order(ctx: MutationCtx, item: str) -> None: ...
+
+    app.migrate()
+    app.open()
+    site = site_of(app)
+    spec = cron("30 * * * *", tz="America/New_York")
+    app.schedules.create("s", when=spec, do=order.args("x"), catch_up_window=timedelta(minutes=10))
+    app.schedules.using(actor="ana").pause("s", "vendor outage")
+    clock.advance(timedelta(hours=1))
+    app.schedules.resume("s")
+    clock.advance(timedelta(hours=23))
+    app.schedules.pause("s", "stop")  # what has passed is judged before
+    soup = site.page("schedules/s?tz=UTC")
+    rows = [text_of(each) for each in soup.select(".occ tbody tr")]
+    missed = [each for each in rows if "missed" in each]
+    assert len(missed) == 23, rows  # 05:30 to 23:30, 00:30, twice 01:30, 02:30
+    assert "the catch-up window is 600 s" in missed[0] and "Backfill this" in missed[0]
+    assert any("clocks went back, UTC−4 → UTC−5." in each for each in rows)
+    skipped = text_of(site.page("schedules/s?fate=skipped").select_one(".occ tbody"))
+    assert "Paused by ana: vendor outage" in skipped and "missed" not in skipped
+    assert "No occurrence is recorded with this outcome" in text_of(site.page("schedules/s?fate=buffered"))
+
+    soup = site.page("schedules/s?month=2026-10")
+    first = str(soup.select(".cal .st")[0]["aria-label"])
+    assert first in ("31 Oct: 1 skipped, 19 missed", "31 Oct: 19 missed, 1 skipped")
+    of_day = site.page("schedules/s?day=2026-10-31")
+    assert "Only Sat 31 Oct" in text_of(of_day)
+    assert len(of_day.select(".occ tbody tr")) == 20
+    told = site.page("schedules/s?at=2026-10-31+06:30")
+    assert text_of(told.select(".chain .end")[0]).startswith("No worker looked in time")
+    assert "Not reached: overlap, start, end" in text_of(told.select_one(".chain"))
+    assert commands_in(told)[0].startswith("evertick schedule backfill s --start-time 2026-10-31T10:30:00Z")
+    assert told.find("a", string="Widen catch-up…")
+    text = text_of(site.page("schedules?tz=UTC"))
+    assert "missed" in text and "the catch-up window is 600 s" in text
 
 
 # -- what is done to one
@@ -311,7 +340,7 @@ def test_a_schedule_is_paused_until_a_time_in_the_pages_zone(site: Site) -> None
 
     text = text_of(site.page("schedules/s"))
     assert "by token root, until" in text and "“vendor outage”" in text
-    assert parses(site.page("schedules/s/resume")) == ["evertick schedule resume s"]
+    assert commands_in(site.page("schedules/s/resume")) == ["evertick schedule resume s"]
     assert site.send("schedules/s/resume", note="fixed").headers["location"] == "/t/default/schedules/s"
     assert site.app.schedules.get("s").note == "fixed"
 
@@ -324,7 +353,7 @@ def test_a_trigger_says_what_each_policy_would_do_and_then_does_it_once(site: Si
     [run] = [each.run for each in site.app.schedules.get("s").running]
     assert labels[0] == f"skip the schedule’s own Nothing would start: {run} has not ended."
     assert labels[-1] == "allow_all Starts at once, beside 1 open run."
-    assert parses(soup) == ["evertick schedule trigger s"]
+    assert commands_in(soup) == ["evertick schedule trigger s"]
     request = str(soup.select_one("input[name=request]")["value"])
     for _ in range(2):
         site.send("schedules/s/trigger", overlap="allow_all", request=request, args='{"item": "bread", "n": 2}')
@@ -344,7 +373,7 @@ def test_a_trigger_says_what_each_policy_would_do_and_then_does_it_once(site: Si
 
 def test_a_schedule_is_deleted_when_its_id_is_typed(site: Site) -> None:
     schedule(site, "s s")
-    assert parses(site.page("schedules/s%20s/delete")) == ["evertick schedule delete 's s'"]
+    assert commands_in(site.page("schedules/s%20s/delete")) == ["evertick schedule delete 's s'"]
     assert "nothing has been deleted" in text_of(site.refused("schedules/s%20s/delete", typed="s"))
     assert site.send("schedules/s%20s/delete", typed="s s").headers["location"] == "/t/default/schedules"
     site.page("schedules/s%20s", status=404)

@@ -1,11 +1,17 @@
 """Why a schedule's last time went as it did, in a few words for the second line of a row."""
 
+import re
+from typing import Final
+
 from evertick.api.schedule_lists import DetailedSchedule
 from evertick.api.schedules import OccurrenceView
 from evertick.dashboard.markup.states import REASONS
 from evertick.dashboard.markup.strips import BARS
 from evertick.dashboard.markup.times import seconds
-from evertick.rules.schedules.fates import FAILURES, Fate
+from evertick.rules.schedules.fates import FAILURES, Fate, Reason
+
+SINCE: Final = re.compile(r" since \d{4}-\d\d-\d\dT[\d:.]+Z")
+"""When a pause began: a row has no room for it, and the history tells it."""
 
 
 def last_why(schedule: DetailedSchedule) -> str:
@@ -26,6 +32,8 @@ def last_why(schedule: DetailedSchedule) -> str:
 
 def why_of(occurrence: OccurrenceView) -> str:
     """Why an occurrence did not run, or what was unusual about its start; nothing if it ran in time."""
+    if occurrence.reason is Reason.PAUSED:
+        return SINCE.sub("", occurrence.detail) or REASONS[Reason.PAUSED]
     if occurrence.fate is not Fate.STARTED:
         return occurrence.detail or REASONS[occurrence.reason]
     return f"started {seconds(occurrence.late_by)} late" if occurrence.is_late else ""

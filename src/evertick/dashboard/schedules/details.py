@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from evertick.api.access import AuditView
@@ -50,11 +51,11 @@ def rows_of(upcoming: Sequence[datetime], occurrences: Sequence[OccurrenceView],
     """The rows of a table, the newest first: times to come, what happened, and clock changes between them."""
     rows = [Row("upcoming", each) for each in reversed(upcoming)]
     rows += [Row("occurrence", each.nominal, each) for each in occurrences]
-    found: list[Row] = []
-    for newer, older in zip(rows, [*rows[1:], None], strict=True):
-        found.append(newer)
-        if older is not None and (text := clock_change(zone, older.at, newer.at)):
+    found = rows[:1]
+    for newer, older in pairwise(rows):
+        if text := clock_change(zone, older.at, newer.at):
             found.append(Row("note", older.at, text=text))
+        found.append(older)
     return found
 
 
