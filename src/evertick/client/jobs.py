@@ -50,6 +50,10 @@ class JobRequests:
         query = {"all_attempts": all_attempts}
         return Call(method="GET", path=f"{self._of(job_id)}/logs", query=query, read=JobLogs.model_validate)
 
+    def request(self, job_id: JobId | str) -> Call[tuple[JobView, ...]]:
+        """The jobs of the request that a job belongs to; as `app.jobs.request`. Raises JobNotFound."""
+        return Call(method="GET", path=f"{self._of(job_id)}/request", read=_jobs)
+
     def log_lines(
         self, *, limit: int = 100, cursor: str | None = None, newest_first: bool = True, **where: Unpack[LinesWhere]
     ) -> Call[LogPage]:
@@ -108,6 +112,7 @@ class JobOperations:
     counts_by_function = sent(JobRequests.counts_by_function)
     attempts = sent(JobRequests.attempts)
     logs = sent(JobRequests.logs)
+    request = sent(JobRequests.request)
     log_lines = sent(JobRequests.log_lines)
     cancel = sent(JobRequests.cancel)
     stop = sent(JobRequests.stop)
@@ -170,6 +175,10 @@ def _where(where: Mapping[str, Any]) -> dict[str, Any]:
     elif "state" in found:
         found["state"] = [str(each) for each in found["state"]]
     return found
+
+
+def _jobs(found: Any) -> tuple[JobView, ...]:
+    return tuple(map(JobView.model_validate, found))
 
 
 def _attempts(found: Any) -> tuple[AttemptView, ...]:

@@ -5,7 +5,7 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from evertick.dashboard.routes import clock, files, home, live, missing, overview, search
+from evertick.dashboard.routes import clock, files, home, live, logs, missing, overview, search
 from evertick.dashboard.routes.functions import calling, named
 from evertick.dashboard.routes.functions import jobs as jobs_list
 from evertick.dashboard.routes.jobs import changing, many, one
@@ -26,6 +26,7 @@ ROUTES: Final[Sequence[APIRouter]] = (
     many.routes,
     one.routes,
     changing.routes,
+    logs.routes,
     listing.routes,
     bulk.routes,
     pausing.routes,

@@ -19,5 +19,6 @@ PLACES: Final[tuple[tuple[Place, ...], ...]] = (
         Place("Overview", "", "o"),
         Place("Schedules", "schedules", "s"),
         Place("Functions", "functions", "f"),
+        Place("Logs", "logs", "l"),
     ),
 )

@@ -46,7 +46,7 @@ from evertick.server.callers import Called, Caller, Routes, ScopedRoute
 from evertick.server.limits import SLASH
 from evertick.server.problems import Problem
 
-__all__ = ["Form", "Page", "PageRoute", "PageRoutes", "Public", "Shown", "page_routes"]
+__all__ = ["Form", "Page", "PageRoute", "PageRoutes", "Public", "Shown", "file_of", "page_routes"]
 
 _logger: Final = logging.getLogger("evertick.server")
 
@@ -268,3 +268,9 @@ Shown = Annotated[Page, Depends(_shown)]
 """The page, as a parameter of a route with a scope."""
 Public = Annotated[Page, Depends(_public)]
 """The page, as a parameter of a route without one."""
+
+
+def file_of(text: str, name: str, media: str) -> Response:
+    """A file that the browser saves and never shows."""
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "X-Content-Type-Options": "nosniff"}
+    return Response(text.encode("utf-8", "backslashreplace"), media_type=media, headers=headers)

@@ -24,6 +24,7 @@ class _Surface(Surface[JobOperations]):
     counts_by_function = reads(JobOperations.counts_by_function)
     attempts = reads(JobOperations.attempts)
     logs = reads(JobOperations.logs)
+    request = reads(JobOperations.request)
     log_lines = reads(JobOperations.log_lines)
     cancel = writes(JobOperations.cancel)
     stop = writes(JobOperations.stop)

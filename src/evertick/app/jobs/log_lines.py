@@ -58,7 +58,7 @@ def log_lines(
 
     def work(transaction: Transaction) -> LogPage:
         now = clock.now()
-        meant = chosen if job_id is None else chosen._replace(jobs=_family(transaction, job_id, tenant))
+        meant = chosen if job_id is None else chosen._replace(jobs=family_of(transaction, job_id, tenant))
         found = transaction.look_for_lines(meant, limit=limit, after=after, newest_first=newest_first)
         lines = tuple(map(LogLineView.of, found.lines))
         newest = LinePlace(Instant(now - OVERLAP_MS), JobId(""), 0, 0)
@@ -88,8 +88,8 @@ def _chosen(tenant: TenantId, **where: Unpack[LinesWhere]) -> LineFilter:
     )
 
 
-def _family(transaction: Transaction, job_id: JobId, tenant: TenantId) -> tuple[JobId, ...]:
-    """The jobs of the request that a job belongs to: the first one, and all that followed from it."""
+def family_of(transaction: Transaction, job_id: JobId, tenant: TenantId) -> tuple[JobId, ...]:
+    """The jobs of the request that a job belongs to: the first, and all that followed from it. Raises JobNotFound."""
     first = job_id
     for _ in range(ANCESTORS_MAX):
         found = transaction.get_jobs([first], tenant=tenant)

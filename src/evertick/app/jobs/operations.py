@@ -11,8 +11,8 @@ from evertick.api.schema import Count
 from evertick.app.documents.tables import require_job_id
 from evertick.app.functions.function import Function
 from evertick.app.functions.limits import check_args_size
-from evertick.app.jobs.log_lines import LinesWhere, log_lines
-from evertick.app.paging import PAGE_MAX, count_of_jobs, page_of_jobs
+from evertick.app.jobs.log_lines import LinesWhere, family_of, log_lines
+from evertick.app.paging import AT_ONCE, PAGE_MAX, count_of_jobs, page_of_jobs
 from evertick.app.scheduling.choice import JobsWhere, jobs_where, name_of
 from evertick.app.scheduling.job_builder import Functions, check_horizon, moment
 from evertick.app.transacting import Page, Work
@@ -156,6 +156,19 @@ class JobOperations:
         def work(transaction: Transaction) -> JobLogs:
             job = repair.job_found(transaction, job_id, self.tenant)
             return JobLogs.of(transaction.list_logs(job.id), None if all_attempts else job.attempt)
+
+        return work
+
+    def request(self, job_id: JobId | str) -> Work[tuple[JobView, ...]]:
+        """The jobs of the request that a job belongs to: the one that began it, and what followed; at most 50, by id.
+
+        Raises JobNotFound, InvalidArguments for the id of something else.
+        """
+        job_id = require_job_id(job_id)
+
+        def work(transaction: Transaction) -> tuple[JobView, ...]:
+            ids = family_of(transaction, job_id, self.tenant)[:AT_ONCE]
+            return self._views(transaction, transaction.get_jobs(ids, tenant=self.tenant))
 
         return work
 

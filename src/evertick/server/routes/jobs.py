@@ -199,6 +199,12 @@ async def get_job_logs(caller: Called, job_id: Named, all_attempts: bool = False
     return reply(await caller.access.jobs.logs(job_id, all_attempts=all_attempts))
 
 
+@routes.at("GET", "/jobs/{job_id}/request", Scope.READ, returns=list[JobView])
+async def list_request(caller: Called, job_id: Named) -> Response:
+    """The jobs of the request that a job belongs to: the one that began it, and what followed; at most 50."""
+    return reply(await caller.access.jobs.request(job_id))
+
+
 @routes.at("GET", "/logs", Scope.READ, returns=LogPage)
 async def list_log_lines(caller: Called, asked: Annotated[LinesAsked, Query()]) -> Response:
     """A page of the lines that functions wrote with `ctx.log`, the newest first unless asked otherwise."""

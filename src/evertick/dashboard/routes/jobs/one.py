@@ -12,7 +12,7 @@ from evertick.base.instants import from_datetime
 from evertick.base.records.access import Scope
 from evertick.base.records.jobs import FunctionKind, JobState
 from evertick.dashboard.markup.tracebacks import Trace, trace_of
-from evertick.dashboard.page import Page, Shown, page_routes
+from evertick.dashboard.page import Page, Shown, file_of, page_routes
 from evertick.server.bodies import Named
 from evertick.server.problems import Problem
 
@@ -105,12 +105,6 @@ async def download_logs(page: Shown, job_id: Named) -> Response:
     logs = await page.access.jobs.logs(job_id, all_attempts=True)
     text = "".join(json.dumps(each.to_json(), ensure_ascii=False) + "\n" for each in logs.lines)
     return file_of(text, f"{job_id}-logs.jsonl", "application/jsonl")
-
-
-def file_of(text: str, name: str, media: str) -> Response:
-    """A file that the browser saves and never shows."""
-    headers = {"Content-Disposition": f'attachment; filename="{name}"', "X-Content-Type-Options": "nosniff"}
-    return Response(text.encode("utf-8", "backslashreplace"), media_type=media, headers=headers)
 
 
 def _is_known(page: Page, view: JobView) -> bool:
