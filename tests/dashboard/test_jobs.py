@@ -16,7 +16,7 @@ from evertick.store.sqlite.transaction import SqliteTransaction
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
 from tests.dashboard.browser import Window
-from tests.dashboard.commands import commands_in
+from tests.dashboard.commands import commands_in, soup_of
 from tests.dashboard.conftest import Site, site_of, text_of
 
 LATER = timedelta(days=1)
@@ -192,6 +192,9 @@ def test_a_job_is_run_again_with_other_arguments(site: Site) -> None:
     commands_in(form)
     back = site.refused(f"jobs/{failed}/retry", which="other", **{"a.n": "x"})
     assert "valid integer" in text_of(back)
+    shown = site.send(f"jobs/{failed}/retry", status=200, preview="1", which="other", **{"a.n": "5"})
+    assert commands_in(soup_of(shown.text)) == [f"""evertick job retry {failed} --args '{{"n": 5}}'"""]
+    assert not site.app.jobs.list(parent=failed).jobs, "a preview does nothing"
     sent = site.send(f"jobs/{failed}/retry", status=303, which="other", **{"a.n": "5"})
     again = sent.headers["location"].rpartition("/")[2]
     assert site.app.jobs.get(again).args == {"n": 5}
@@ -300,7 +303,16 @@ def test_jobs_by_keyboard(site: Site, window: Window) -> None:
     page.get_by_label("Job id or key").blur()
     window.press("j", "j", "x", "k", "x")
     expect(page.locator(".bulk")).to_contain_text("2 selected")
-    window.press("Enter")
+    page.locator(".bulk").get_by_role("button", name="Run now").press("Enter")
+    expect(page.get_by_role("heading", name="Run 2 pending jobs now?")).to_be_visible()
+    assert not window.axe()
+    page.keyboard.press("Escape")
+    page.get_by_label("Job id or key").fill(jobs[1])
+    expect(page.locator("#rows tbody tr")).to_have_count(1)
+    page.get_by_label("Job id or key").fill("")
+    expect(page.locator("#rows tbody tr")).to_have_count(3)
+    page.get_by_label("Job id or key").blur()
+    window.press("j", "Enter")
     expect(page.get_by_role("heading", name="Where it comes from")).to_be_visible()
     assert not window.axe()
     page.go_back()

@@ -59,7 +59,9 @@ def test_a_call_is_scheduled_for_later(site: Site) -> None:
     assert abs(first.due_at - datetime.now(UTC) - timedelta(minutes=90)) < timedelta(minutes=5)
     assert later.id in text_of(shown.text)
     [line] = commands_in(soup_of(shown.text))
-    assert line.startswith("evertick run shop.order --at")
+    assert line.startswith("evertick run shop.order --at 2027-01-01T03:15:00Z --json"), (
+        "a command knows no zone of a page"
+    )
 
 
 def test_bad_input_comes_back_beside_its_field(site: Site) -> None:
@@ -94,6 +96,9 @@ def test_a_function_is_run_by_keyboard(site: Site, window: Window) -> None:
     assert not window.axe()
     page.get_by_label("item").focus()
     page.keyboard.type("bread")
+    expect(page.get_by_label("The same as a command")).to_have_text(
+        """evertick run shop.order --json '{"item": "bread"}'"""
+    )
     page.get_by_role("button", name="as JSON").press("Enter")
     expect(page.get_by_label("Arguments", exact=True)).to_have_value(re.compile("bread"))
     page.get_by_role("button", name="as fields").press("Enter")

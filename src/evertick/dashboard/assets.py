@@ -11,6 +11,7 @@ FILES: Final = {
     "charts.js": "charts.js",
     "schedules.css": "schedules.css",
     "schedules.js": "schedules.js",
+    "jobs.js": "jobs.js",
     "editor.css": "editor.css",
     "editor.js": "editor.js",
     "favicon.svg": "favicon.svg",

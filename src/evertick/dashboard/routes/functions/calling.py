@@ -54,8 +54,12 @@ class Calling:
     def command(self, page: Page, args: dict[str, Any] | None) -> str:
         """The same call as a line of `evertick`."""
         given = None if not args else json.dumps(args, ensure_ascii=False)
-        when = self.form["when"]
-        later = {when: self.form[when] or "..."} if when in WHEN[1:] else {}
+        later: dict[str, str | None] = {}
+        if self.form["when"] == "after":
+            later["after"] = self.form["after"] or "..."
+        elif self.form["when"] == "at":
+            at = moment_in(Form(self.form.pairs), "at", page.times)
+            later["at"] = "..." if at is None else f"{at:%Y-%m-%dT%H:%M:%SZ}"
         return page.command("run", self.function.name, **later, json=given)
 
 
@@ -104,7 +108,7 @@ async def _run(page: Page, calling: Calling) -> Response:
     form = calling.form
     if isinstance(calling.function, Workflow):
         raise Misuse(f"{calling.function.name} is a workflow: it is started, not called")
-    if calling.signature.switch(form):
+    if calling.signature.switch(form) or form["preview"]:
         return _shown(page, calling)
     args = calling.signature.read(form, page.times)
     when = form["when"] or "now"

@@ -1,6 +1,6 @@
 """The jobs that call functions, by state, as people choose them."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import Query
 from pydantic import Field
@@ -14,6 +14,9 @@ from evertick.dashboard.job_lists import ID_CHARS, TABS, Filters, Listed, parent
 from evertick.dashboard.page import Page, Shown, page_routes
 
 routes = page_routes()
+
+LIVE_HEADER: Final = "x-evertick-live"
+"""With which a list that is open is read again."""
 
 
 class Asked(Filters):
@@ -29,7 +32,8 @@ async def list_jobs(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
     """A page of jobs."""
     where = asked.where(page.now)
     text = asked.q or ""
-    if text.startswith(f"{JOB_PREFIX}_") and len(text) == ID_CHARS:
+    is_typing = LIVE_HEADER in page.request.headers
+    if text.startswith(f"{JOB_PREFIX}_") and len(text) == ID_CHARS and not is_typing:
         return page.done(page.url("jobs", text))
     jobs = page.access.jobs
     found = await jobs.list(limit=50, cursor=asked.cursor, newest_first=asked.order == "newest", **where)

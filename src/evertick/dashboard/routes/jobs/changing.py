@@ -50,7 +50,7 @@ async def retry(page: Shown, job_id: Named) -> Response:
     form, signature = change.form, _signature(page, change.job)
     args: dict[str, Any] | None = None
     if signature is not None:
-        if signature.switch(form):
+        if signature.switch(form) or form["preview"]:
             return _shown(page, change, signature)
         if form["which"] == "other":
             args = signature.read(form, page.times)
@@ -81,6 +81,8 @@ async def change(page: Shown, job_id: Named, action: str) -> Response:
     _known(action)
     asked = Change(action, await page.access.jobs.get(job_id), await page.form())
     form = asked.form
+    if form["preview"]:
+        return _shown(page, asked)
     at = moment_in(form, "at", page.times) if action == "reschedule" else None
     if action == "reschedule" and at is None:
         form.fail("at", "Say when, such as 2026-12-24 09:00, tomorrow or now+2h.")
@@ -117,7 +119,13 @@ def _signature(page: Page, job: JobView) -> Signature | None:
 
 def _shown(page: Page, change: Change, signature: Signature | None = None, *, status: int = 200) -> Response:
     job, form = change.job, change.form
-    options: dict[str, str | None] = {"at": form["at"] or "..."} if change.action == "reschedule" else {}
+    options: dict[str, str | None] = {}
+    if change.action == "reschedule":
+        at = moment_in(Form(form.pairs), "at", page.times)
+        options["at"] = "..." if at is None else f"{at:%Y-%m-%dT%H:%M:%SZ}"
+    elif signature is not None and form["which"] == "other":
+        args = signature.read(Form(list(form.pairs)), page.times)
+        options["args"] = None if args is None else json.dumps(args, ensure_ascii=False)
     return page.render(
         f"jobs/{'retry' if change.action == 'retry' else 'change'}.html",
         status=status,
