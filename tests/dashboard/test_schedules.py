@@ -303,6 +303,8 @@ def test_what_was_skipped_and_missed_says_why(open_app: OpenApp) -> None:
     assert len(missed) == 23, rows  # 05:30 to 23:30, 00:30, twice 01:30, 02:30
     assert "the catch-up window is 600 s" in missed[0] and "Backfill this" in missed[0]
     assert any("clocks went back, UTC−4 → UTC−5." in each for each in rows)
+    plan = site.page(str(soup.find("a", string="Backfill this")["href"]))
+    assert len(plan.select("input[name=token]")) == 1, "one click from the row leads to a plan that can be started"
     skipped = text_of(site.page("schedules/s?fate=skipped").select_one(".occ tbody"))
     assert "Paused by ana: vendor outage" in skipped and "missed" not in skipped
     assert "No occurrence is recorded with this outcome" in text_of(site.page("schedules/s?fate=buffered"))
