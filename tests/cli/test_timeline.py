@@ -2,7 +2,8 @@
 
 import pytest
 
-from evertick.cli.workflow.timeline import Span, bars
+from evertick.cli.workflow.timeline import bars
+from evertick.rules.workflows.timeline import Span
 
 DAY = 24 * 3600 * 1000
 

@@ -25,6 +25,7 @@ from evertick.errors import (
     VersionConflict,
 )
 from tests.app.engine import Engine
+from tests.app.workflows.test_on_both_databases import until
 from tests.client.conftest import Served
 
 SOON = datetime.now(UTC) + timedelta(hours=1)
@@ -174,6 +175,9 @@ def test_runs_are_started_signaled_and_waited_for(served: Served) -> None:
         run_id = client.workflows.using(key="order-7", attributes={"customer": "ada"}).start(fulfil, "7")
         with pytest.raises(TimeoutError):
             client.workflows.result("order-7", timeout=0.01)
+        until(lambda: bool(client.workflows.timeline("order-7").waits_for))
+        assert client.workflows.list_detailed(state="running").runs[0].waits_for[0].name == "paid"
+        assert client.workflows.timeline("order-7") == served.app.workflows.timeline("order-7")
         assert client.workflows.pause(run_id) is True
         assert client.workflows.resume(run_id) is True
         client.workflows.signal("order-7", "paid", 12, key="once")

@@ -329,7 +329,7 @@ class History(LimitKeyDraws, ScheduleDraws):
         return ([self._some_id(tables) for _ in range(self._random.randint(0, 3))],), {"tenant": self._pick(TENANTS)}
 
     def draw_list_attempts(self, tables: Tables) -> Any:
-        return (self._some_id(tables),), {}
+        return (list({self._some_id(tables) for _ in range(self._random.randint(0, 3))}),), {}
 
     def draw_list_logs(self, tables: Tables) -> Any:
         return (self._some_id(tables),), {}

@@ -260,7 +260,10 @@ class ModelTransaction(LimitKeyModel, ScheduleModel):
         }
         return {name: JobCounts(*(states.count(state) for state in JobState)) for name, states in shown.items()}
 
-    def list_attempts(self, job_id: JobId) -> list[JobAttempt]:
+    def list_attempts(self, ids: Sequence[JobId]) -> dict[JobId, list[JobAttempt]]:
+        return {job_id: found for job_id in ids if (found := self._attempts(job_id))}
+
+    def _attempts(self, job_id: JobId) -> list[JobAttempt]:
         found = [attempt for (owner, _), attempt in self.tables.attempts.items() if owner == job_id]
         job = self.tables.jobs.get(job_id)
         if job is not None and job_id in self.tables.last_attempts:

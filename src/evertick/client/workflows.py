@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
+from evertick.api.run_details import DetailedRunPage, RunTimeline
 from evertick.api.workflows import RunHistory, RunPage, RunView
 from evertick.app.functions.function import Function
 from evertick.app.functions.options import OnConflict
@@ -56,12 +57,22 @@ class WorkflowRequests:
         **where: Unpack[RunsWhere],
     ) -> Call[RunPage]:
         """A page of runs, the newest first; as `app.workflows.list`."""
-        query = given({"workflow": workflow, "limit": limit, "cursor": cursor, **where})
-        if isinstance(query.get("state"), str):
-            query["state"] = [query["state"]]
-        if attributes := query.pop("attributes", None):
-            query["attribute"] = [f"{name}={word_of(value)}" for name, value in attributes.items()]
+        query = _chosen(workflow=workflow, limit=limit, cursor=cursor, **where)
         return Call(method="GET", path=f"{self.home}/workflows", query=query, read=RunPage.model_validate)
+
+    def list_detailed(
+        self, workflow: Function[..., Any] | str | None = None, *, limit: int = 100, cursor: str | None = None,
+        **where: Unpack[RunsWhere],
+    ) -> Call[DetailedRunPage]:  # fmt: skip
+        """A page of runs for people; as `app.workflows.list_detailed`."""
+        query = _chosen(workflow=workflow, limit=limit, cursor=cursor, **where)
+        path = f"{self.home}/workflow-details"
+        return Call(method="GET", path=path, query=query, read=DetailedRunPage.model_validate)
+
+    def timeline(self, run_id: JobId | str, *, limit: int = 200, before: int | None = None) -> Call[RunTimeline]:
+        """A run with its newest steps, or those before one. Raises JobNotFound."""
+        query = given({"limit": limit, "before": before})
+        return Call(method="GET", path=f"{self._of(run_id)}/timeline", query=query, read=RunTimeline.model_validate)
 
     def children(self, run_id: JobId | str) -> Call[tuple[RunView, ...]]:
         """The runs that a run has called. Raises JobNotFound."""
@@ -108,6 +119,8 @@ class WorkflowOperations:
 
     get = sent(WorkflowRequests.get)
     list = sent(WorkflowRequests.list)
+    list_detailed = sent(WorkflowRequests.list_detailed)
+    timeline = sent(WorkflowRequests.timeline)
     children = sent(WorkflowRequests.children)
     history = sent(WorkflowRequests.history)
     signal = sent(WorkflowRequests.signal)
@@ -116,6 +129,16 @@ class WorkflowOperations:
     pause = sent(WorkflowRequests.pause)
     resume = sent(WorkflowRequests.resume)
     restart = sent(WorkflowRequests.restart)
+
+
+def _chosen(**asked: Any) -> dict[str, Any]:
+    """The query of a list of runs."""
+    query = given(asked)
+    if isinstance(query.get("state"), str):
+        query["state"] = [query["state"]]
+    if attributes := query.pop("attributes", None):
+        query["attribute"] = [f"{name}={word_of(value)}" for name, value in attributes.items()]
+    return query
 
 
 def _id(found: Any) -> JobId:

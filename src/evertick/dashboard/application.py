@@ -10,6 +10,7 @@ from evertick.dashboard.routes.functions import calling, named
 from evertick.dashboard.routes.functions import jobs as jobs_list
 from evertick.dashboard.routes.jobs import changing, many, one
 from evertick.dashboard.routes.schedules import backfilling, bulk, detail, editing, listing, pausing, triggering
+from evertick.dashboard.routes.workflows import changes, run, runs, starting, types
 
 ROUTES: Final[Sequence[APIRouter]] = (
     files.routes,
@@ -32,6 +33,11 @@ ROUTES: Final[Sequence[APIRouter]] = (
     pausing.routes,
     triggering.routes,
     detail.routes,  # after all that has a name of its own below /schedules
+    runs.routes,
+    starting.routes,
+    types.routes,
+    run.routes,
+    changes.routes,
     missing.routes,  # the last one: every other address
 )
 PREFIXES: Final = ("/t/", "/login", "/logout")

@@ -14,6 +14,7 @@ FILES: Final = {
     "jobs.js": "jobs.js",
     "editor.css": "editor.css",
     "editor.js": "editor.js",
+    "operations.css": "operations.css",
     "favicon.svg": "favicon.svg",
     "htmx.js": "vendor/htmx-4.0.1.min.js",
     "uplot.js": "vendor/uplot-1.6.32.min.js",

@@ -20,5 +20,6 @@ PLACES: Final[tuple[tuple[Place, ...], ...]] = (
         Place("Schedules", "schedules", "s"),
         Place("Functions", "functions", "f"),
         Place("Logs", "logs", "l"),
+        Place("Workflows", "workflows", "w"),
     ),
 )

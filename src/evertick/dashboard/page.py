@@ -19,6 +19,7 @@ then only its part of the template is sent (`page.in_dialog`).
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Final
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
@@ -90,6 +91,18 @@ class Page:
         """Who asks, on a page that needs a token."""
         assert self.caller is not None, "this page has a scope"  # noqa: S101
         return self.caller
+
+    @property
+    def reaches_all(self) -> bool:
+        """Whether the visitor's token is one of all tenants, and so reaches what belongs to none."""
+        return self.known.token.tenant is None
+
+    @property
+    def fleet(self) -> Caller:
+        """Who asks, for what belongs to no tenant: pools, workers, workflow types. Raises Problem."""
+        if not self.reaches_all:
+            raise Problem(403, "not_allowed", "this belongs to no tenant, and your token reaches one tenant alone")
+        return replace(self.known, tenant=None)
 
     @property
     def prefix(self) -> str:

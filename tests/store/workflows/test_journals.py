@@ -39,6 +39,23 @@ def test_a_journal_comes_back_as_it_was_written(store: Store) -> None:
     assert store.read(lambda tx: tx.load_journals([])) == {}
 
 
+def test_the_newest_rows_of_journals_come_without_what_steps_returned(store: Store) -> None:
+    first, second = job_id(1), job_id(2)
+    store.write(
+        lambda tx: tx.append_journal(
+            [Entry(first, 0, each) for each in ROWS] + [Entry(first, 1, row()), Entry(second, 0, ROWS[0])]
+        )
+    )
+
+    tails = store.read(lambda tx: tx.journal_tails([(first, 0), (second, 0), (job_id(3), 0)], rows=4))
+
+    assert tails == {first: [each._replace(outcome=None) for each in ROWS[-4:]], second: ROWS[:1], job_id(3): []}
+    assert store.read(lambda tx: tx.journal_tails([], rows=4)) == {}
+    began = ROWS[2]._replace(position=1, outcome=Returned("job_7"))
+    append(store, job_id(4), [ROWS[0], began])
+    assert store.read(lambda tx: tx.journal_tails([(job_id(4), 0)], rows=1)) == {job_id(4): [began]}
+
+
 def test_a_position_is_written_once(store: Store) -> None:
     append(store, job_id(1), [row(0), row(1)])
 

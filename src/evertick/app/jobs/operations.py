@@ -142,7 +142,7 @@ class JobOperations:
 
         def work(transaction: Transaction) -> tuple[AttemptView, ...]:
             job = repair.job_found(transaction, job_id, self.tenant)
-            return tuple(AttemptView.of(each) for each in transaction.list_attempts(job.id))
+            return tuple(AttemptView.of(each) for each in transaction.list_attempts([job.id]).get(job.id, ()))
 
         return work
 

@@ -17,6 +17,7 @@ from evertick.app.functions.function import Function, Workflow
 from evertick.app.functions.options import OnConflict
 from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes
 from evertick.app.transacting import Transact, Work
+from evertick.app.workflows.details import list_detailed, timeline
 from evertick.app.workflows.operations import RunId, WorkflowOperations, has_ended
 from evertick.app.workflows.types import AsyncWorkflowTypes, TypeOperations, WorkflowTypes
 from evertick.base.errors import WorkflowFailed
@@ -49,6 +50,8 @@ class _Surface(Surface[WorkflowOperations]):
     restart = writes(WorkflowOperations.restart)
     list = reads(WorkflowOperations.list)
     children = reads(WorkflowOperations.children)
+    list_detailed = reads(list_detailed)
+    timeline = reads(timeline)
 
     def using(
         self,

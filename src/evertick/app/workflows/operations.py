@@ -72,7 +72,7 @@ class WorkflowOperations:
 
     def get(self, run_id: RunId) -> Work[RunView]:
         """A run: its state, its progress, its result or error. Raises JobNotFound."""
-        return lambda transaction: self._view(transaction, self._job(transaction, run_id))
+        return lambda transaction: self._view(transaction, self.job(transaction, run_id))
 
     def list(
         self, workflow: Function[..., Any] | str | None = None, *, limit: int = 100, cursor: str | None = None,
@@ -97,7 +97,7 @@ class WorkflowOperations:
 
         def work(transaction: Transaction) -> RunPage:
             jobs, more = page_of_jobs(transaction, chosen, limit=limit, after=after, newest_first=True)
-            return RunPage(runs=self._views(transaction, jobs), cursor=more)
+            return RunPage(runs=self.views(transaction, jobs), cursor=more)
 
         return work
 
@@ -109,10 +109,10 @@ class WorkflowOperations:
         """
 
         def work(transaction: Transaction) -> tuple[RunView, ...]:
-            _, rows = self._journal(transaction, self._job(transaction, run_id))
+            _, rows = self.journal(transaction, self.job(transaction, run_id))
             called = [row.outcome.result for row in rows if row.is_child and isinstance(row.outcome, Returned)]
             found = {job.id: job for job in transaction.get_jobs([JobId(each) for each in called], tenant=self.tenant)}
-            return self._views(transaction, [found[JobId(each)] for each in called if each in found])
+            return self.views(transaction, [found[JobId(each)] for each in called if each in found])
 
         return work
 
@@ -120,8 +120,8 @@ class WorkflowOperations:
         """What a run has done so far, event by event. Raises JobNotFound."""
 
         def work(transaction: Transaction) -> RunHistory:
-            job = self._job(transaction, run_id)
-            record, rows = self._journal(transaction, job)
+            job = self.job(transaction, run_id)
+            record, rows = self.journal(transaction, job)
             return RunHistory.of(job, record, rows)
 
         return work
@@ -145,7 +145,7 @@ class WorkflowOperations:
             raise LimitExceeded(f"the value of the event {event!r} has {size} bytes; the limit is {EVENT_BYTES_MAX}")
 
         def work(transaction: Transaction) -> None:
-            job = self._job(transaction, run_id)
+            job = self.job(transaction, run_id)
             count, chars = transaction.waiting_size(job.id, limit=EVENTS_MAX)
             if count >= EVENTS_MAX or chars + len(text) > WAITING_CHARS_MAX:
                 raise LimitExceeded(
@@ -185,7 +185,7 @@ class WorkflowOperations:
         """
 
         def work(transaction: Transaction) -> bool:
-            job = self._job(transaction, run_id)
+            job = self.job(transaction, run_id)
             if job.state in UNFINISHED:
                 transaction.pause_run(job.id, tenant=self.tenant)
             return job.state in UNFINISHED
@@ -196,7 +196,7 @@ class WorkflowOperations:
         """Let a paused run go on; returns whether it was paused. Raises JobNotFound."""
 
         def work(transaction: Transaction) -> bool:
-            job = self._job(transaction, run_id)
+            job = self.job(transaction, run_id)
             return transaction.resume_run(job.id, tenant=self.tenant, now=self.job_builder.now())
 
         return work
@@ -216,9 +216,9 @@ class WorkflowOperations:
         """
 
         def work(transaction: Transaction) -> JobId:
-            job = self._job(transaction, run_id)
+            job = self.job(transaction, run_id)
             check_active(transaction, {job.name})
-            record, rows = self._journal(transaction, job)
+            record, rows = self.journal(transaction, job)
             kept = [] if step is None else rows[: _position_before(rows, step)]
             now = self.job_builder.now()
             missing = _ends_after(rows, kept, job.id)
@@ -234,6 +234,34 @@ class WorkflowOperations:
             return again
 
         return work
+
+    def job(self, transaction: Transaction, run_id: RunId) -> Job:
+        """The job of a run. Raises JobNotFound, Misuse for the job of another function."""
+        found: JobId | None = JobId(run_id)
+        if not run_id.startswith(f"{JOB_PREFIX}_"):
+            found = transaction.find_unfinished_key(run_id, tenant=self.tenant)
+        if found is None:
+            of_key = JobFilter(tenant=self.tenant, key=run_id, runs=RunFilter())
+            found = next((each.id for each in transaction.list_jobs(of_key, limit=1, newest_first=True)), None)
+        job = None if found is None else transaction.get_job(found, tenant=self.tenant)
+        if job is None:
+            raise JobNotFound(f"no run {run_id!r}; list them with `evertick workflow list`")
+        if job.kind is not FunctionKind.WORKFLOW:
+            raise Misuse(f"{job.id} is a job of the {job.kind.value} {job.name}, not the run of a workflow")
+        return job
+
+    def journal(self, transaction: Transaction, job: Job) -> tuple[RunRecord | None, Sequence[Row]]:
+        """What a run has beside its job, None if it has not begun, and the rows of its present generation."""
+        record = transaction.get_runs([job.id]).get(job.id)
+        if record is None:
+            return None, []
+        return record, transaction.load_journals([(job.id, record.generation)])[job.id]
+
+    def views(self, transaction: Transaction, jobs: Sequence[Job]) -> tuple[RunView, ...]:
+        """The runs of jobs."""
+        ids = [job.id for job in jobs]
+        records, paused = transaction.get_runs(ids), transaction.paused_runs(ids)
+        return tuple(RunView.of(job, records.get(job.id), is_paused=job.id in paused) for job in jobs)
 
     # -- helpers
 
@@ -283,40 +311,15 @@ class WorkflowOperations:
 
     def _end(self, run_id: RunId, stop: Stop) -> Work[bool]:
         def work(transaction: Transaction) -> bool:
-            job = self._job(transaction, run_id)
+            job = self.job(transaction, run_id)
             make_id = self.job_builder.make_id
             now = self.job_builder.now()
             return cancel(transaction, job.id, tenant=self.tenant, now=now, make_id=make_id, stop=stop)
 
         return work
 
-    def _job(self, transaction: Transaction, run_id: RunId) -> Job:
-        found: JobId | None = JobId(run_id)
-        if not run_id.startswith(f"{JOB_PREFIX}_"):
-            found = transaction.find_unfinished_key(run_id, tenant=self.tenant)
-        if found is None:
-            of_key = JobFilter(tenant=self.tenant, key=run_id, runs=RunFilter())
-            found = next((each.id for each in transaction.list_jobs(of_key, limit=1, newest_first=True)), None)
-        job = None if found is None else transaction.get_job(found, tenant=self.tenant)
-        if job is None:
-            raise JobNotFound(f"no run {run_id!r}; list them with `evertick workflow list`")
-        if job.kind is not FunctionKind.WORKFLOW:
-            raise Misuse(f"{job.id} is a job of the {job.kind.value} {job.name}, not the run of a workflow")
-        return job
-
-    def _journal(self, transaction: Transaction, job: Job) -> tuple[RunRecord | None, Sequence[Row]]:
-        record = transaction.get_runs([job.id]).get(job.id)
-        if record is None:
-            return None, []
-        return record, transaction.load_journals([(job.id, record.generation)])[job.id]
-
     def _view(self, transaction: Transaction, job: Job) -> RunView:
-        return self._views(transaction, [job])[0]
-
-    def _views(self, transaction: Transaction, jobs: Sequence[Job]) -> tuple[RunView, ...]:
-        ids = [job.id for job in jobs]
-        records, paused = transaction.get_runs(ids), transaction.paused_runs(ids)
-        return tuple(RunView.of(job, records.get(job.id), is_paused=job.id in paused) for job in jobs)
+        return self.views(transaction, [job])[0]
 
 
 def has_ended(run: RunView) -> bool:

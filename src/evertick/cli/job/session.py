@@ -104,7 +104,8 @@ class JobSession:
 
     def attempts(self, job_id: JobId) -> tuple[AttemptView, ...]:
         """The attempts at a job."""
-        return tuple(map(AttemptView.of, self.store.view(lambda transaction: transaction.list_attempts(job_id))))
+        found = self.store.view(lambda transaction: transaction.list_attempts([job_id]))
+        return tuple(map(AttemptView.of, found.get(job_id, ())))
 
     def logs(self, job: JobView) -> JobLogs:
         """What the last attempt at a job has logged."""

@@ -20,7 +20,8 @@ from evertick.cli.core.watching import refreshed, watch_option
 from evertick.cli.dev.lines import error_line
 from evertick.cli.workflow.runs import words_of_run
 from evertick.cli.workflow.session import AnyRunSession, open_runs
-from evertick.cli.workflow.timeline import Span, bars
+from evertick.cli.workflow.timeline import bars
+from evertick.rules.workflows.timeline import Span
 
 FIELDS: Final = ("step", "name", "kind", "outcome", "started_at", "duration")
 BAR_MIN, BAR_MAX, WORDS_WIDTH = 16, 60, 80

@@ -70,6 +70,7 @@ document.addEventListener("submit", event => {
   const form = event.target;
   if (event.submitter?.ariaDisabled === "true") return event.preventDefault();
   if (form.closest("dialog") && form.method === "post") { event.preventDefault(); send(form, event.submitter) }
+  else if (event.submitter && "dialog" in event.submitter.dataset) { event.preventDefault(); openDialog(`${event.submitter.formAction}?${new URLSearchParams(new FormData(form))}`, event.submitter) }
 });
 
 // -- clicks
@@ -79,7 +80,7 @@ document.addEventListener("click", event => {
   const data = button.dataset;
   if (button.ariaDisabled === "true") event.preventDefault();
   else if ("copy" in data) copy(button);
-  else if ("dialog" in data && !event.ctrlKey && !event.metaKey && !event.shiftKey) { event.preventDefault(); openDialog(button.href, button) }
+  else if ("dialog" in data && button.href && !event.ctrlKey && !event.metaKey && !event.shiftKey) { event.preventDefault(); openDialog(button.href, button) }
   else if (data.open) { event.preventDefault(); opener = button; $("#" + data.open).showModal() }
   else if ("close" in data && button.closest("dialog")) { event.preventDefault(); button.closest("dialog").close() }
   else if ("themeToggle" in data) { kept.set("theme", root.dataset.theme = isDark() ? "light" : "dark"); document.dispatchEvent(new Event("evertick:theme")) }

@@ -6,6 +6,7 @@ from fastapi import Query, Request
 from pydantic import ConfigDict, Field
 from starlette.responses import Response
 
+from evertick.api.run_details import DetailedRunPage, RunTimeline
 from evertick.api.workflows import RunHistory, RunPage, RunView, WorkflowTypeView
 from evertick.app.bodies import Arguments, Body, Items, Time
 from evertick.app.functions.function import Workflow
@@ -70,6 +71,23 @@ class RunsAsked(Body):
     limit: int = Field(100, ge=1, le=1_000)
     cursor: str | None = Field(None, max_length=1_000)
 
+    def where(self) -> dict[str, Any]:
+        """The filters that were given, beside the workflow."""
+        where: dict[str, Any] = {"state": self.state} if self.state else {}
+        if self.attribute:
+            pairs = [each.partition("=") for each in self.attribute]
+            where["attributes"] = {name: from_word(value) for name, _, value in pairs}
+        for name in ("prefix", "started_from", "started_until"):
+            if (value := getattr(self, name)) is not None:
+                where[name] = value
+        return where
+
+
+class DetailedAsked(RunsAsked):
+    """A page of runs for people."""
+
+    limit: int = Field(100, ge=1, le=100)
+
 
 class Changed(Body):
     """Whether the request changed something."""
@@ -94,14 +112,15 @@ async def start_workflow(request: Request, caller: Called, new: NewRun, idempote
 @routes.at("GET", "/workflows", Scope.READ, returns=RunPage)
 async def list_runs(caller: Called, asked: Annotated[RunsAsked, Query()]) -> Response:
     """A page of runs, the newest first."""
-    where: dict[str, Any] = {"state": asked.state} if asked.state else {}
-    if asked.attribute:
-        pairs = [each.partition("=") for each in asked.attribute]
-        where["attributes"] = {name: from_word(value) for name, _, value in pairs}
-    for name in ("prefix", "started_from", "started_until"):
-        if (value := getattr(asked, name)) is not None:
-            where[name] = value
-    page = await caller.access.workflows.list(asked.workflow, limit=asked.limit, cursor=asked.cursor, **where)
+    page = await caller.access.workflows.list(asked.workflow, limit=asked.limit, cursor=asked.cursor, **asked.where())
+    return reply(page)
+
+
+@routes.at("GET", "/workflow-details", Scope.READ, returns=DetailedRunPage)
+async def list_run_details(caller: Called, asked: Annotated[DetailedAsked, Query()]) -> Response:
+    """A page of runs for people, the newest first: each with what it waits for."""
+    workflows = caller.access.workflows
+    page = await workflows.list_detailed(asked.workflow, limit=asked.limit, cursor=asked.cursor, **asked.where())
     return reply(page)
 
 
@@ -131,6 +150,17 @@ async def wait_for_run(
 async def get_run_history(caller: Called, run_id: Named) -> Response:
     """What a run has done, event by event."""
     return reply(await caller.access.workflows.history(run_id))
+
+
+@routes.at("GET", "/workflows/{run_id}/timeline", Scope.READ, returns=RunTimeline)
+async def get_run_timeline(
+    caller: Called,
+    run_id: Named,
+    limit: Annotated[int, Query(ge=1, le=1_000)] = 200,
+    before: Annotated[int | None, Query(ge=1)] = None,
+) -> Response:
+    """A run with its newest steps, or those before a step: attempts, arguments, results; and what it waits for."""
+    return reply(await caller.access.workflows.timeline(run_id, limit=limit, before=before))
 
 
 @routes.at("GET", "/workflows/{run_id}/children", Scope.READ, returns=list[RunView])

@@ -77,8 +77,8 @@ class History(Protocol):
         """Add at most `limit` changes to the kept counts; returns how many. 0 where counts are changed in place."""
         ...
 
-    def list_attempts(self, job_id: JobId) -> list[JobAttempt]:
-        """The attempts of a job, the first one first."""
+    def list_attempts(self, ids: Sequence[JobId]) -> dict[JobId, list[JobAttempt]]:
+        """The attempts of jobs, the first one first; jobs without any are left out."""
         ...
 
     def list_logs(self, job_id: JobId) -> list[JobLine]:

@@ -90,6 +90,10 @@ class Workflows(Protocol):
         """The journals of runs (id and generation), in order; empty for a run that has none."""
         ...
 
+    def journal_tails(self, runs: Collection[tuple[JobId, int]], *, rows: int) -> Mapping[JobId, list[Row]]:
+        """As `load_journals`, the newest `rows` of each journal; what steps returned or raised is left out."""
+        ...
+
     def send_messages(self, messages: Sequence[NewMessage], *, now: Instant) -> set[JobId]:
         """Send messages to runs, and make those due that wait. Returns the runs reached: they exist and have not ended.
 

@@ -2,7 +2,7 @@
 
 import json
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from evertick.base.ids import JobId, TenantId
@@ -55,9 +55,12 @@ class SqlHistory(SqlLists):
     def sum_counts(self, *, limit: int) -> int:
         return 0
 
-    def list_attempts(self, job_id: JobId) -> list[JobAttempt]:
-        rows = sorted(self._fetch("list_attempts", {"id": job_id}))
-        return [JobAttempt(r[0], r[1], r[2], r[3], r[4], JOB_ERROR.optional(r[5])) for r in rows]
+    def list_attempts(self, ids: Sequence[JobId]) -> dict[JobId, list[JobAttempt]]:
+        rows = sorted(self._fetch("list_attempts", {"jobs": json.dumps(list(ids))})) if ids else []
+        found: dict[JobId, list[JobAttempt]] = {}
+        for job_id, *r in rows:
+            found.setdefault(job_id, []).append(JobAttempt(r[0], r[1], r[2], r[3], r[4], JOB_ERROR.optional(r[5])))
+        return found
 
     def list_logs(self, job_id: JobId) -> list[JobLine]:
         rows = self._fetch("list_logs", {"id": job_id})

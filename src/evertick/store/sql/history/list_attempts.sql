@@ -1,13 +1,14 @@
--- list_attempts: every attempt of a job, in no order. The last one stands in the job's own row.
--- A claimed mutation is pending for others: nothing of it has happened.
-select attempt, worker_id, started_at, ended_at, outcome, error
+-- list_attempts: every attempt of the jobs in the JSON list :jobs, in no order. The last one stands in the job's own row.
+-- A claimed mutation is pending for others: nothing of it has happened. `state || ''` keeps databases from the index of
+-- what runs, which they would read whole.
+select job_id, attempt, worker_id, started_at, ended_at, outcome, error
   from attempts
- where job_id = :id
+ where job_id in {list :jobs}
 union all
-select attempt, worker_id, started_at, completed_at, state, error
+select id, attempt, worker_id, started_at, completed_at, state, error
   from history
- where id = :id and worker_id is not null
+ where id in {list :jobs} and worker_id is not null
 union all
-select attempt, worker_id, started_at, null, null, null
+select id, attempt, worker_id, started_at, null, null, null
   from jobs
- where id = :id and state = 'in_progress' and kind = 'action'
+ where id in {list :jobs} and (state || '') = 'in_progress' and kind = 'action'

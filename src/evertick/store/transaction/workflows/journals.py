@@ -106,15 +106,10 @@ class SqlWorkflows(Driver):
             self._run_many("append_journal", JOURNAL_COLUMNS, [_journal_values(entry) for entry in entries])
 
     def load_journals(self, runs: Collection[tuple[JobId, int]]) -> Mapping[JobId, list[JournalRow]]:
-        if not runs:  # PostgreSQL may read the whole of a small table for it, and so conflict with all who write to it
-            return {}
-        given = json.dumps([{"run_id": run_id, "generation": generation} for run_id, generation in sorted(runs)])
-        journals: dict[JobId, list[JournalRow]] = {run_id: [] for run_id, _ in runs}
-        for run_id, *values in self._fetch("load_journals", {"runs": given}):
-            journals[run_id].append(_journal_row(values))
-        for journal in journals.values():
-            journal.sort(key=attrgetter("position"))  # it mostly is: the statement reads it from the primary key
-        return journals
+        return self._journals("load_journals", runs)
+
+    def journal_tails(self, runs: Collection[tuple[JobId, int]], *, rows: int) -> Mapping[JobId, list[JournalRow]]:
+        return self._journals("journal_tails", runs, rows=rows)
 
     def send_messages(self, messages: Sequence[NewMessage], *, now: Instant) -> set[JobId]:
         runs = json.dumps(sorted({message.run_id for message in messages}))
@@ -146,6 +141,19 @@ class SqlWorkflows(Driver):
         rows = json.dumps([{"run_id": each.run_id, "seen": each.seen} for each in sorted(parked)])
         if parked and self._run("wake_parked", {"rows": rows, "now": now}):
             self.hints.add(DUE[FunctionKind.WORKFLOW])
+
+    def _journals(
+        self, statement: str, runs: Collection[tuple[JobId, int]], **how: int
+    ) -> Mapping[JobId, list[JournalRow]]:
+        if not runs:  # PostgreSQL may read the whole of a small table for it, and so conflict with all who write to it
+            return {}
+        given = json.dumps([{"run_id": run_id, "generation": generation} for run_id, generation in sorted(runs)])
+        journals: dict[JobId, list[JournalRow]] = {run_id: [] for run_id, _ in runs}
+        for run_id, *values in self._fetch(statement, {"runs": given, **how}):
+            journals[run_id].append(_journal_row(values))
+        for journal in journals.values():
+            journal.sort(key=attrgetter("position"))  # it mostly is: the statement reads it from the primary key
+        return journals
 
 
 def _journal_values(entry: Entry) -> Row:

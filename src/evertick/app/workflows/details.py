@@ -1,0 +1,147 @@
+"""Runs for people: lists that say what each run waits for, and a run's timeline with all that is kept of its steps."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Unpack
+
+from evertick.api.jobs import AttemptView
+from evertick.api.run_details import DetailedRun, DetailedRunPage, RunTimeline, RunWait, TimedStep
+from evertick.api.workflows import RunEvent, RunHistory, RunStep
+from evertick.app.documents.tables import require_job_id
+from evertick.app.limits.waiting import pool_waits
+from evertick.app.paging import page_of_jobs
+from evertick.app.transacting import Work
+from evertick.app.workflows.choice import RunsWhere, runs_where
+from evertick.base.errors import LimitExceeded, Misuse
+from evertick.base.ids import JobId, pool_name
+from evertick.base.records.history import JobAttempt
+from evertick.base.records.jobs import UNFINISHED, FunctionKind, Job
+from evertick.base.records.journal import Row, RowKind
+from evertick.base.records.run_states import OPEN
+from evertick.store.contract.store import Transaction
+
+if TYPE_CHECKING:
+    from evertick.app.workflows.operations import RunId, WorkflowOperations
+
+DETAILED_MAX: Final = 100
+"""Runs of a page for people."""
+STEPS_MAX: Final = 1_000
+"""Steps of a timeline."""
+NEWEST: Final = 20
+"""Rows of a run's journal that a list looks at."""
+
+
+def list_detailed(
+    operations: "WorkflowOperations",
+    workflow: Any = None,
+    *,
+    limit: int = DETAILED_MAX,
+    cursor: str | None = None,
+    **where: Unpack[RunsWhere],
+) -> Work[DetailedRunPage]:
+    """A page of runs for people: as `list`, each with what it waits for.
+
+        app.workflows.list_detailed(state="running")
+
+    `limit`: at most 100. Raises as `list`.
+    """
+    if type(limit) is not int or not 1 <= limit <= DETAILED_MAX:
+        raise LimitExceeded(f"a page for people has 1 to {DETAILED_MAX} runs, not {limit!r}")
+    chosen = runs_where(operations.tenant, workflow, **where)
+    after = None if cursor is None else require_job_id(cursor)
+
+    def work(transaction: Transaction) -> DetailedRunPage:
+        jobs, more = page_of_jobs(transaction, chosen, limit=limit, after=after, newest_first=True)
+        runs = operations.views(transaction, jobs)
+        begun = [(run.id, run.generation) for run in runs if run.state in OPEN]
+        tails = transaction.journal_tails(begun, rows=NEWEST)
+        detailed = [DetailedRun(**dict(run), waits_for=_open_calls(tails.get(run.id, ()))) for run in runs]
+        return DetailedRunPage(runs=tuple(detailed), cursor=more)
+
+    return work
+
+
+def timeline(
+    operations: "WorkflowOperations", run_id: "RunId", *, limit: int = 200, before: int | None = None
+) -> Work[RunTimeline]:
+    """A run with its steps as they went: attempts, arguments and results; and what it waits for.
+
+    `limit`: so many steps, the newest, at most 1,000; `before` takes those with a lower number. Raises JobNotFound,
+    LimitExceeded.
+    """
+    if type(limit) is not int or not 1 <= limit <= STEPS_MAX:
+        raise LimitExceeded(f"a timeline has 1 to {STEPS_MAX:,} steps, not {limit!r}")
+    if before is not None and type(before) is not int:
+        raise Misuse(f"before= is the number of a step, not {before!r}")
+
+    def work(transaction: Transaction) -> RunTimeline:
+        job = operations.job(transaction, run_id)
+        record, rows = operations.journal(transaction, job)
+        history = RunHistory.of(job, record, rows)
+        every = history.steps()
+        steps = [step for step in every if before is None or step.step < before][-limit:]
+        waits = () if job.state not in UNFINISHED else _open_calls(rows)
+        called = (*(each.job_id for each in steps), *(each.job_id for each in waits))
+        ids = {each for each in called if each is not None}
+        jobs = {each.id: each for each in transaction.get_jobs(sorted(ids), tenant=operations.tenant)}
+        held = pool_waits(transaction, jobs.values(), operations.job_builder.now())
+        children = [each for each in jobs.values() if each.kind is FunctionKind.WORKFLOW]
+        # A run of a workflow goes on many times, which are no attempts.
+        attempts = transaction.list_attempts(sorted(jobs.keys() - {each.id for each in children}))
+        run, *others = operations.views(transaction, [job, *children])
+        return RunTimeline(
+            run=run,
+            schedule=history.schedule,
+            steps=_timed(steps, rows, jobs, attempts, held),
+            step_count=len(every),
+            events=len(rows),
+            waits_for=tuple(wait.model_copy(update={"held": _of(held, wait.job_id)}) for wait in waits),
+            children=tuple(others),
+        )
+
+    return work
+
+
+def _open_calls(rows: Iterable[Row]) -> tuple[RunWait, ...]:
+    """The calls among rows of a journal, up to its newest one, that have no end."""
+    rows = list(rows)
+    ended = {row.seq for row in rows if row.kind in (RowKind.END, RowKind.DROP)}
+    events = [RunEvent.of(row) for row in rows if row.kind is RowKind.CALL and row.seq not in ended]
+    return tuple(
+        RunWait(
+            step=each.step, name=each.name, kind=each.call, since=each.at, until=each.due_at, job_id=each.job_id
+        )
+        for each in events
+        if each.call is not None
+    )  # fmt: skip
+
+
+def _timed(
+    steps: Iterable[RunStep],
+    rows: Sequence[Row],
+    jobs: Mapping[JobId, Job],
+    attempts: Mapping[JobId, Sequence[JobAttempt]],
+    held: Mapping[JobId, str],
+) -> tuple[TimedStep, ...]:
+    """Steps with what their rows and jobs say."""
+    begun = {row.seq: row for row in rows if row.call is not None}
+    ends = {row.seq: RunEvent.of(row).result for row in rows if row.kind in (RowKind.STEP, RowKind.END)}
+    found = []
+    for step in steps:
+        job = None if step.job_id is None else jobs.get(step.job_id)
+        found.append(
+            TimedStep(
+                **dict(step),
+                due_at=RunEvent.of(begun[step.step]).due_at,
+                args=None if job is None else json.loads(job.args),
+                result=ends.get(step.step),
+                pool=None if job is None else pool_name(job.pool),
+                attempts=tuple(map(AttemptView.of, () if job is None else attempts.get(job.id, ()))),
+                held=_of(held, step.job_id),
+            )
+        )
+    return tuple(found)
+
+
+def _of(held: Mapping[JobId, str], job_id: JobId | None) -> str | None:
+    return None if job_id is None else held.get(job_id)

@@ -1,0 +1,95 @@
+"""What a run waits for, and how it stands, in words."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from markupsafe import Markup
+
+from evertick.api.run_details import RunWait, TimedStep
+from evertick.api.workflows import RunView
+from evertick.base.durations import length
+from evertick.base.instants import from_datetime
+from evertick.base.records.journal import CallKind
+from evertick.base.records.run_states import RunState
+from evertick.dashboard.markup.states import WORDS, glyph, state
+from evertick.dashboard.markup.timelines import WAITING
+from evertick.dashboard.markup.times import Times
+
+NAMED: Final = 3
+"""Calls that a sentence names; of more it says how many."""
+RUN_WORDS: Final = {RunState.PENDING: "has not begun", RunState.SUCCESS: "done"}
+
+
+def run_state(run: RunView, took: str = "", *, big: bool = False) -> Markup:
+    """The state of a run, and how long it `took`; one that has begun and waits is running, too."""
+    kind = "in_progress" if run.state is RunState.RUNNING else run.state.value
+    words = RUN_WORDS.get(run.state) or WORDS[kind][1]
+    return state(kind, f"{words} {took}".strip(), big=big)
+
+
+def run_glyph(run: RunView) -> Markup:
+    """The glyph of a run's state alone."""
+    kind = "in_progress" if run.state is RunState.RUNNING else run.state.value
+    return glyph(kind, RUN_WORDS.get(run.state))
+
+
+def waiting(waits: Sequence[RunWait], times: Times) -> Markup:
+    """What a run waits for: `the event “paid” until Fri 27 Nov 09:00, and the action shop.charge`; nothing for none."""
+    parts = [_wait(each, times) for each in waits[:NAMED]]
+    if len(waits) > NAMED:
+        parts.append(Markup("{} more").format(len(waits) - NAMED))
+    if not parts:
+        return Markup()
+    *most, last = parts
+    return Markup(", ").join(most) + (Markup(" and ") if most else Markup()) + last
+
+
+def _wait(wait: RunWait, times: Times) -> Markup:
+    until = Markup()
+    if wait.until is not None:
+        until = Markup(" until {}").format(times.when(wait.until))
+    if wait.kind is CallKind.SLEEP:
+        return Markup("a sleep{}").format(until)
+    if wait.kind is CallKind.TIMER:
+        return Markup("a timer{}").format(until)
+    if wait.kind is CallKind.EVENT:
+        return Markup("the event “{}”{}").format(wait.name, until)
+    what = {CallKind.WORKFLOW: "the workflow"}.get(wait.kind, "the job" if wait.kind is CallKind.JOB else "the action")
+    held = Markup()
+    if wait.held is not None:
+        held = Markup(", which {}").format(wait.held)
+    return Markup("{} {}{}").format(what, wait.name, held)
+
+
+def step_state(step: TimedStep, run: RunView) -> Markup:
+    """How a step stands."""
+    if step.outcome == "success":
+        tries = len(step.attempts)
+        return state("ok", "ok" if tries < 2 else f"ok, try {tries}")
+    if step.outcome == "failed":
+        return state("failed")
+    if step.outcome == "canceled":
+        return state("canceled", "given up")
+    if run.completed_at is not None:
+        return state("canceled", "not ended")
+    if step.kind in WAITING:
+        return state("running", "waiting")
+    if step.held is not None:
+        return state("queued", "held back")
+    if step.kind is not CallKind.WORKFLOW and not any(each.outcome is None for each in step.attempts):
+        return state("queued", "queued" if not step.attempts else f"retry {len(step.attempts)}")
+    return state("in_progress")
+
+
+def step_took(step: TimedStep, run: RunView, times: Times) -> str:
+    """How long a step took, or goes on."""
+    if step.duration_ms is not None:
+        return length(step.duration_ms)
+    end = times.now if run.completed_at is None else from_datetime(run.completed_at)
+    return length(max(0, end - from_datetime(step.started_at)))
+
+
+def run_took(run: RunView, times: Times) -> str:
+    """How long a run took, or goes on."""
+    end = times.now if run.completed_at is None else from_datetime(run.completed_at)
+    return length(max(0, end - from_datetime(run.created_at)))

@@ -1,0 +1,174 @@
+"""What is done to a run: an event is sent, it is paused, resumed, canceled, terminated or restarted."""
+
+import json
+from typing import Annotated, Any, Final, Literal, NamedTuple
+
+from fastapi import Query
+from starlette.responses import Response
+
+from evertick.api.run_details import RunTimeline
+from evertick.app.bodies import Body
+from evertick.base.errors import EvertickError, Misuse, StepStillRuns
+from evertick.base.records.access import Scope
+from evertick.base.records.journal import CallKind
+from evertick.dashboard.page import Form, Page, Shown, page_routes
+from evertick.server.bodies import Named, strict_json
+from evertick.server.problems import Problem
+from evertick.server.routes import workflows as api
+
+routes = page_routes()
+
+
+class Ending(NamedTuple):
+    """Something that ends a run, or holds it: its words."""
+
+    word: str
+    means: str
+    said: str
+    is_red: bool
+
+
+ENDINGS: Final = {
+    "cancel": Ending(
+        "Cancel",
+        "Its code meets CancelledError where it waits, and can clean up with further steps. What it waits for is "
+        "canceled, too. A paused run is resumed for it.",
+        "Asked {} to end.",
+        is_red=True,
+    ),
+    "terminate": Ending(
+        "Terminate",
+        "It ends at once: none of its code runs any more, also none that cleans up. What it has started goes on.",
+        "Terminated {}.",
+        is_red=True,
+    ),
+    "pause": Ending(
+        "Pause",
+        "It takes no further step until it is resumed. What it has begun goes on; events and timers are kept.",
+        "Paused {}.",
+        is_red=False,
+    ),
+    "resume": Ending("Resume", "It goes on where it was paused.", "Resumed {}.", is_red=False),
+}
+CALLS: Final = {
+    "cancel": api.cancel_run,
+    "terminate": api.terminate_run,
+    "pause": api.pause_run,
+    "resume": api.resume_run,
+}
+Action = Literal["cancel", "terminate", "pause", "resume"]
+
+
+class AskedStep(Body):
+    """From which step a run is to be restarted."""
+
+    step: int | None = None
+    tz: str | None = None
+
+
+@routes.page("/workflows/{run_id}/signal", Scope.OPERATE)
+async def show_signal(page: Shown, run_id: Named) -> Response:
+    """Ask which event is to be sent."""
+    return await _signal(page, run_id, Form())
+
+
+@routes.form("/workflows/{run_id}/signal", Scope.OPERATE)
+async def signal(page: Shown, run_id: Named) -> Response:
+    """Send an event to a run."""
+    form = await page.form()
+    value = json_field(form, "value")
+    if not form["event"]:
+        form.fail("event", "Name the event that the code waits for.")
+    if not form.errors:
+        try:
+            await api.signal_run(
+                page.known, run_id, api.Signal(event=form["event"], value=value, key=form.given("key"))
+            )
+        except (Misuse, EvertickError) as error:
+            form.field_of(error, {"cannot name an event": "event", "a key": "key", "the value of": "value"})
+    if form.errors:
+        return await _signal(page, run_id, form, status=422)
+    return page.done(page.url("workflows", run_id), f"Sent {form['event']}.")
+
+
+@routes.page("/workflows/{run_id}/restart", Scope.OPERATE)
+async def show_restart(page: Shown, run_id: Named, asked: Annotated[AskedStep, Query()]) -> Response:
+    """Ask from which step a run is to be restarted."""
+    return await _restart(page, run_id, Form([("step", str(asked.step or ""))]))
+
+
+@routes.form("/workflows/{run_id}/restart", Scope.OPERATE)
+async def restart(page: Shown, run_id: Named) -> Response:
+    """Run a workflow again from one of its steps, as a new run."""
+    form = await page.form()
+    step = form.given("step")
+    if step is not None and not (step.isascii() and step.isdecimal() and len(step) < 9):
+        form.fail("step", "Choose a step of the list.")
+    if not form.errors:
+        try:
+            how = api.Restart(step=None if step is None else int(step))
+            done = await api.restart_run(page.request, page.known, run_id, how)
+        except StepStillRuns as error:
+            form.fail("step", str(error))
+        except EvertickError as error:
+            form.field_of(error, {"has made no step": "step"})
+        else:
+            new_id = json.loads(bytes(done.body))["id"]
+            return page.done(page.url("workflows", new_id), f"Restarted as {new_id}.")
+    return await _restart(page, run_id, form, status=422)
+
+
+@routes.page("/workflows/{run_id}/{action}", Scope.OPERATE)
+async def show_ending(page: Shown, run_id: Named, action: Action) -> Response:
+    """Ask whether a run is to be canceled, terminated, paused or resumed."""
+    return await _ending(page, run_id, action, Form())
+
+
+@routes.form("/workflows/{run_id}/{action}", Scope.OPERATE)
+async def end(page: Shown, run_id: Named, action: Action) -> Response:
+    """Cancel, terminate, pause or resume a run."""
+    done = await CALLS[action](page.known, run_id)
+    if not json.loads(bytes(done.body))["changed"]:
+        form = Form()
+        form.fail("", "It has ended meanwhile." if action != "resume" else "It is not paused.")
+        return await _ending(page, run_id, action, form, status=409)
+    return page.done(page.url("workflows", run_id), ENDINGS[action].said.format(run_id))
+
+
+def json_field(form: Form, name: str) -> Any:
+    """The JSON in a field, None for nothing; what is wrong with it is said beside it."""
+    text = form.given(name)
+    if text is None:
+        return None
+    try:
+        return strict_json(text.encode())
+    except Problem as problem:
+        form.fail(name, f"This is not JSON: {str(problem.detail).removeprefix('the body is not JSON: ')}")
+        return None
+
+
+async def _signal(page: Page, run_id: str, form: Form, *, status: int = 200) -> Response:
+    found = await page.access.workflows.timeline(run_id, limit=1)
+    events = sorted({each.name for each in found.waits_for if each.kind is CallKind.EVENT})
+    if not form.pairs and events:
+        form.pairs.append(("event", events[0]))
+    words = [form["event"] or "EVENT", *([form["value"]] if form["value"] else [])]
+    line = page.command("workflow", "signal", found.run.id, *words, key=form.given("key"))
+    return page.render("workflows/signal.html", status=status, run=found.run, form=form, events=events, line=line)
+
+
+async def _restart(page: Page, run_id: str, form: Form, *, status: int = 200) -> Response:
+    found = await page.access.workflows.timeline(run_id, limit=200)
+    line = page.command("workflow", "restart", found.run.id, step=form.given("step"))
+    goes_on = [each.name for each in found.waits_for if each.job_id is not None]
+    return page.render(
+        "workflows/restart.html", status=status, run=found.run, found=found, form=form, line=line, goes_on=goes_on
+    )
+
+
+async def _ending(page: Page, run_id: str, action: str, form: Form, *, status: int = 200) -> Response:
+    found: RunTimeline = await page.access.workflows.timeline(run_id, limit=1)
+    return page.render(
+        "workflows/ending.html", status=status, run=found.run, found=found, form=form, action=action,
+        ending=ENDINGS[action], line=page.command("workflow", action, found.run.id),
+    )  # fmt: skip

@@ -1,0 +1,151 @@
+"""The list of runs, and what is done to several of them."""
+
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import Query
+from pydantic import Field
+from starlette.responses import Response
+
+from evertick.app.bodies import Body, Items
+from evertick.base.errors import EvertickError, Misuse
+from evertick.base.instants import to_datetime
+from evertick.base.records.access import Scope
+from evertick.base.records.attributes import from_word
+from evertick.base.records.jobs import FunctionKind
+from evertick.dashboard.markup.runs import run_glyph, run_took, waiting
+from evertick.dashboard.page import Form, Page, Shown, page_routes
+from evertick.server.routes import workflows as api
+
+routes = page_routes()
+
+TABS: Final = {
+    "open": ("Running", ("pending", "running", "paused")),
+    "failed": ("Failed", ("failed",)),
+    "done": ("Done", ("success",)),
+    "canceled": ("Canceled", ("canceled",)),
+    "all": ("All", ()),
+}
+"""The tabs: their words, and the states of runs that they show."""
+SPANS: Final = {"1h": ("last hour", timedelta(hours=1)), "1d": ("last 24 h", timedelta(days=1)),
+                "7d": ("last 7 days", timedelta(days=7)), "30d": ("last 30 days", timedelta(days=30))}  # fmt: skip
+ACTIONS: Final = {"cancel": ("Cancel", "Asked {} to end."), "terminate": ("Terminate", "Terminated {}.")}
+
+
+class Asked(Body):
+    """A page of the list."""
+
+    tab: Literal["open", "failed", "done", "canceled", "all"] = "open"
+    state: Literal["", "pending", "running", "paused"] = ""
+    q: str = ""
+    workflow: str = ""
+    attribute: str = ""
+    since: Literal["", "1h", "1d", "7d", "30d"] = ""
+    cursor: str | None = None
+    tz: str | None = None
+
+    def where(self, now: datetime) -> dict[str, Any]:
+        """The filters as the API takes them. Raises Misuse."""
+        states = (self.state,) if self.state and self.tab == "open" else TABS[self.tab][1]
+        where: dict[str, Any] = {"state": states} if states else {}
+        if self.q.strip():
+            where["prefix"] = self.q.strip()
+        if self.attribute.strip():
+            name, equals, value = self.attribute.strip().partition("=")
+            if not equals:
+                raise Misuse(f"an attribute is name=value, such as stage=paid, not {self.attribute.strip()!r}")
+            where["attributes"] = {name: from_word(value)}
+        if self.since:
+            where["started_from"] = now - SPANS[self.since][1]
+        return where
+
+    @property
+    def filters(self) -> list[tuple[str, str, dict[str, None]]]:
+        """What narrows the list: the word, the value, and what takes it away."""
+        given = (("state", self.state), ("key or id begins with", self.q), ("workflow", self.workflow),
+                 ("attribute", self.attribute), ("started in the", SPANS.get(self.since, ("",))[0]))  # fmt: skip
+        names = ("state", "q", "workflow", "attribute", "since")
+        return [
+            (words, value, {name: None}) for name, (words, value) in zip(names, given, strict=True) if value.strip()
+        ]
+
+
+@routes.page("/workflows", Scope.READ)
+async def list_runs(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
+    """A page of runs."""
+    form, found = Form([("attribute", asked.attribute)]), None
+    try:
+        where = asked.where(to_datetime(page.now))
+        found = await page.access.workflows.list_detailed(asked.workflow or None, cursor=asked.cursor, **where)
+    except Misuse as error:
+        form.fail("attribute", str(error))
+    counts = None if asked.filters else await _counts(page)
+    return page.render(
+        "workflows/list.html", status=200 if found is not None else 422, found=found, asked=asked, form=form,
+        tabs=TABS, spans=SPANS, names=names_of(page), counts=counts,
+        waiting=waiting, took=run_took, state_glyph=run_glyph,
+    )  # fmt: skip
+
+
+class Rows(Body):
+    """Runs that were ticked."""
+
+    row: Items[str] = Field(default_factory=list)
+    tz: str | None = None
+
+
+@routes.page("/workflow-batch/{action}", Scope.OPERATE)
+async def show_batch(page: Shown, action: Literal["cancel", "terminate"], rows: Annotated[Rows, Query()]) -> Response:
+    """Ask whether several runs are to end."""
+    return _batch(page, action, rows.row, Form())
+
+
+@routes.form("/workflow-batch/{action}", Scope.OPERATE)
+async def end_batch(page: Shown, action: Literal["cancel", "terminate"]) -> Response:
+    """End several runs."""
+    form = await page.form()
+    ids = form.all("row")
+    if form["typed"] != f"{action} {len(ids)}":
+        form.fail("typed", f"Type {action} {len(ids)} to confirm.")
+        return _batch(page, action, ids, form, status=422)
+    change = {"cancel": api.cancel_run, "terminate": api.terminate_run}[action]
+    ended, failed = 0, []
+    for each in ids:
+        try:
+            await change(page.known, each)
+            ended += 1
+        except EvertickError as error:
+            failed.append(str(error))
+    if failed:
+        form.fail("", f"{ended} of {len(ids)} were reached. {'; '.join(failed[:5])}")
+        return _batch(page, action, ids, form, status=422)
+    return page.done(page.url("workflows"), ACTIONS[action][1].format(_runs(ended)))
+
+
+def _batch(page: Page, action: str, ids: list[str], form: Form, *, status: int = 200) -> Response:
+    if not ids:
+        raise Misuse("no run was chosen; tick some in the list")
+    line = page.command("workflow", action, *ids)
+    return page.render(
+        "workflows/batch.html", status=status, form=form, action=action, word=ACTIONS[action][0], ids=ids, line=line,
+        runs=_runs(len(ids)),
+    )  # fmt: skip
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count:,} runs"
+
+
+def names_of(page: Page) -> list[str]:
+    """The workflows of the app that the visitor may start."""
+    shown = (each for each in page.known.app.functions if not each.internal or page.may(Scope.ADMIN))
+    return sorted(each.name for each in shown if each.kind is FunctionKind.WORKFLOW)
+
+
+async def _counts(page: Page) -> dict[str, int]:
+    """How many runs there are in each tab, from the counts that are kept."""
+    found = await page.access.jobs.counts_by_function()
+    known = {each.name for each in page.known.app.functions if each.kind is FunctionKind.WORKFLOW}
+    counts = [count for name, count in found.items() if name in known]
+    of = {"open": ("pending", "in_progress"), "failed": ("failed",), "done": ("success",), "canceled": ("canceled",)}
+    return {tab: sum(each[state] for each in counts for state in states) for tab, states in of.items()}

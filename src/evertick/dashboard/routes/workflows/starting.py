@@ -1,0 +1,91 @@
+"""Starting a run: of a workflow, or like one that there was."""
+
+import json
+from typing import Annotated, Any
+
+from fastapi import Query
+from starlette.responses import Response
+
+from evertick.app.bodies import Body
+from evertick.app.functions.options import OnConflict
+from evertick.base.errors import AlreadyExists, EvertickError, FunctionNotFound, InvalidArguments
+from evertick.base.records.access import Scope
+from evertick.base.records.attributes import from_word, word_of
+from evertick.dashboard.page import Form, Page, Shown, page_routes
+from evertick.dashboard.routes.workflows.changes import json_field
+from evertick.dashboard.routes.workflows.runs import names_of
+from evertick.server.routes import workflows as api
+
+routes = page_routes()
+
+
+class Asked(Body):
+    """Of which workflow a run is to be started, or like which run."""
+
+    workflow: str = ""
+    like: str | None = None
+    tz: str | None = None
+
+
+@routes.page("/workflow-start", Scope.EDIT)
+async def show_start(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
+    """Ask for the workflow and its arguments."""
+    form = Form([("workflow", asked.workflow)])
+    if asked.like is not None:
+        run = await page.access.workflows.get(asked.like)
+        attributes = "\n".join(f"{name}={word_of(value)}" for name, value in run.attributes.items())
+        form = Form([("workflow", run.workflow), ("args", json.dumps(run.args, indent=2)), ("attributes", attributes)])
+    return _start(page, form)
+
+
+@routes.form("/workflow-start", Scope.EDIT)
+async def start(page: Shown) -> Response:
+    """Start a run."""
+    form = await page.form()
+    args, attributes = json_field(form, "args"), _attributes(form)
+    if args is not None and not isinstance(args, dict):
+        form.fail("args", "Arguments are an object: a name and a value for each parameter.")
+    if not form["workflow"]:
+        form.fail("workflow", "Choose a workflow.")
+    if form.errors:
+        return _start(page, form, status=422)
+    new = api.NewRun(
+        workflow=form["workflow"], args=args or {}, key=form.given("key"), priority=None, attributes=attributes or None,
+        on_conflict=OnConflict.ERROR if form.given("key") else None,
+    )  # fmt: skip
+    try:
+        done = await api.start_workflow(page.request, page.known, new)
+    except FunctionNotFound as error:
+        form.fail("workflow", str(error))
+    except InvalidArguments as error:
+        form.fail("args", str(error))
+    except AlreadyExists as error:
+        form.fail("key", str(error))
+    except EvertickError as error:
+        form.field_of(error, {"attribute": "attributes", "a key": "key"})
+    else:
+        new_id = json.loads(bytes(done.body))["id"]
+        return page.done(page.url("workflows", new_id), f"Started {new_id}.")
+    return _start(page, form, status=422)
+
+
+def _attributes(form: Form) -> dict[str, Any]:
+    found = {}
+    for line in form["attributes"].splitlines():
+        name, equals, value = line.strip().partition("=")
+        if line.strip() and not equals:
+            form.fail("attributes", f"One on each line, as name=value; {line.strip()[:50]!r} has no =.")
+        elif line.strip():
+            found[name] = from_word(value)
+    return found
+
+
+def _start(page: Page, form: Form, *, status: int = 200) -> Response:
+    names = names_of(page)
+    line = page.command(
+        "workflow", "start", form["workflow"] or "MODULE.WORKFLOW", json=form.given("args"), id=form.given("key")
+    )
+    for each in form["attributes"].split():
+        line += " " + page.command(attribute=each).split(" ", 1)[1].removesuffix(f" --tenant {page.tenant}")
+    signatures = {each.name: each.served.signature for each in page.known.app.functions if each.name in names}
+    return page.render("workflows/start.html", status=status, form=form, names=names, line=line, signatures=signatures)

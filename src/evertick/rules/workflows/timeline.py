@@ -1,0 +1,96 @@
+"""The axis of a run's timeline, in which idle time is folded.
+
+The moments at which steps begin and end cut the axis into pieces. A piece in which nothing but sleeps and waits goes on
+is idle; where it would take more than its share, it is folded to a small width. So a sleep of three days leaves steps
+of ten milliseconds their room. All other pieces are as wide as they are long.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+SHARE: Final = 0.15
+"""Of the unfolded axis: an idle piece that would take more is folded."""
+
+
+class Span(NamedTuple):
+    """A step in milliseconds, and whether it only waits: for a time or an event."""
+
+    start: int
+    end: int
+    waits: bool
+
+
+class Piece(NamedTuple):
+    """A part of the axis: between which moments, and from where to where it is drawn."""
+
+    start: int
+    end: int
+    left: float
+    right: float
+    folded: bool
+
+
+class Axis:
+    """Places by moments, from 0 to `width`. `fold` is the width of a folded piece, less where there are many."""
+
+    def __init__(self, spans: Sequence[Span], width: float, fold: float) -> None:
+        moments = sorted({moment for span in spans for moment in (span.start, span.end)})
+        lengths = [end - start for start, end in pairwise(moments)]
+        folded = _folded(lengths, _idle(spans, moments)) if fold else set[int]()
+        narrow = min(fold, width / 2 / max(1, len(folded)))
+        linear = sum(length for place, length in enumerate(lengths) if place not in folded)
+        scale = (width - narrow * len(folded)) / linear if linear else 0.0
+        self._moments = moments
+        self.pieces: list[Piece] = []
+        """The parts of the axis, from left to right."""
+        left = 0.0
+        for place, (start, end) in enumerate(pairwise(moments)):
+            right = left + (narrow if place in folded else lengths[place] * scale)
+            self.pieces.append(Piece(start, end, left, right, place in folded))
+            left = right
+        self.scale = scale
+        """Width of a millisecond where nothing is folded; 0 if everything is."""
+        self._lefts = [piece.left for piece in self.pieces]
+
+    def at(self, moment: int) -> float:
+        """Where a moment is; one beyond the axis is at its end."""
+        if not self.pieces:
+            return 0.0
+        piece = self.pieces[max(0, min(bisect_right(self._moments, moment), len(self.pieces)) - 1)]
+        within = min(max(moment, piece.start), piece.end) - piece.start
+        return piece.left + (piece.right - piece.left) * within / (piece.end - piece.start)
+
+    def is_folded(self, place: float) -> bool:
+        """Whether the axis is folded at a place."""
+        piece = bisect_right(self._lefts, place) - 1
+        return 0 <= piece < len(self.pieces) and self.pieces[piece].folded and place < self.pieces[piece].right
+
+
+def _idle(spans: Sequence[Span], moments: Sequence[int]) -> list[int]:
+    """The pieces in which no step works."""
+    places = {moment: place for place, moment in enumerate(moments)}
+    change = [0] * len(moments)
+    for span in spans:
+        if not span.waits:
+            change[places[span.start]] += 1
+            change[places[span.end]] -= 1
+    at_work, found = 0, []
+    for place in range(len(moments) - 1):
+        at_work += change[place]
+        if not at_work:
+            found.append(place)
+    return found
+
+
+def _folded(pieces: Sequence[int], idle: Sequence[int]) -> set[int]:
+    """The idle pieces that are folded: the longest, as long as one would take more than its share."""
+    linear = sum(pieces)
+    folded: set[int] = set()
+    for place in sorted(idle, key=lambda place: pieces[place], reverse=True):
+        if pieces[place] <= SHARE * linear:
+            break
+        folded.add(place)
+        linear -= pieces[place]
+    return folded

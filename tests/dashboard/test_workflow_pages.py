@@ -1,0 +1,314 @@
+"""The pages of workflows: lists, one run, what is done to it, and the workflows themselves."""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from evertick import ActionCtx, MutationCtx, Retry, Step
+from evertick.testing import replay
+from tests.app.conftest import OpenApp
+from tests.app.engine import Engine
+from tests.app.workflows.test_on_both_databases import until
+from tests.dashboard.browser import open_window
+from tests.dashboard.commands import commands_in
+from tests.dashboard.conftest import Site, site_of, text_of
+from tests.server.conftest import shop_on
+
+
+@pytest.fixture
+def site(open_app: OpenApp) -> Iterator[Site]:
+    """The shop, with a workflow that does something of each kind."""
+    app = shop_on(open_app)
+    tries: list[int] = []
+
+    @app.mutation(name="shop.note")
+    def note(ctx: MutationCtx, text: str) -> str:
+        return text
+
+    @app.action(name="shop.mail", pool="mail")
+    async def mail(ctx: ActionCtx, to: str) -> int:
+        tries.append(1)
+        ctx.log.info("mailing %s", to)
+        if len(tries) < 2:
+            raise ConnectionError("SMTP 421")
+        return 250
+
+    @app.workflow(name="shop.onboard")
+    async def onboard(step: Step, user: str) -> str:
+        step.set_attributes(plan="pro", seats=3)
+        await step.run(note, user)
+        await step.using(retry=Retry(3, first=timedelta(milliseconds=1), jitter=0.0)).run(mail, to=user)
+        return str(await step.wait_for("verified", timeout=timedelta(days=3)))
+
+    @app.workflow(name="shop.fails")
+    async def fails(step: Step) -> None:
+        raise ValueError("<b>no</b> stock")
+
+    yield site_of(app)
+
+
+def start(site: Site, name: str, key: str, **args: Any) -> str:
+    """Start a run and wait until it waits, or has ended."""
+    workflows = site.app.workflows
+    run_id = workflows.using(key=key).start(site.app.functions.resolve(name), **args)  # type: ignore[arg-type]
+    with Engine(site.app):
+        until(lambda: workflows.get(run_id).completed_at is not None or _waits_for_event(site, run_id))
+    return run_id
+
+
+def _waits_for_event(site: Site, run_id: str) -> bool:
+    return any(each.kind == "event" for each in site.app.workflows.timeline(run_id).waits_for)
+
+
+def test_the_list_says_what_each_run_waits_for(site: Site) -> None:
+    assert "No run of a workflow yet" in text_of(site.page("workflows"))
+    run_id = start(site, "shop.onboard", "onboarding/ada", user="ada")
+    start(site, "shop.fails", "bad")
+
+    page = site.page("workflows")
+
+    [row] = page.select("tbody tr")
+    assert row.select_one("th a")["href"] == f"/t/default/workflows/{run_id}"  # type: ignore[index]
+    assert "the event “verified” until" in text_of(row)
+    assert "plan=pro, seats=3" in text_of(row)
+    assert "Running 1 Failed 1 Done 0 Canceled 0" in text_of(page.select_one(".tabs"))  # type: ignore[arg-type]
+    failed = site.page("workflows?tab=failed")
+    assert "ValueError: <b>no</b> stock" in text_of(failed)
+    assert failed.find("b", string="no") is None
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("q=onboarding/", 1),
+        ("q=other", 0),
+        ("workflow=shop.onboard", 1),
+        ("workflow=shop.fulfil", 0),
+        ("attribute=seats%3D3", 1),
+        ("attribute=seats%3D4", 0),
+        ("since=1h", 1),
+        ("state=paused", 0),
+        ("tab=canceled", 0),
+        ("tab=all", 1),
+    ],
+)
+def test_the_list_is_filtered_by_its_address(site: Site, query: str, found: int) -> None:
+    start(site, "shop.onboard", "onboarding/ada", user="ada")
+    page = site.page(f"workflows?{query}")
+    assert len(page.select("tbody tr[id]")) == found
+    if not found and query != "tab=canceled":
+        assert "No run matches these filters" in text_of(page)
+        assert page.find("a", string="Clear filters") is not None
+
+
+def test_a_bad_filter_is_said_beside_its_field(site: Site) -> None:
+    page = site.page("workflows?attribute=plan", status=422)
+    assert "an attribute is name=value" in text_of(page)
+    assert page.find(id="rows").find("section") is None  # type: ignore[union-attr]
+    assert page.find("input", attrs={"name": "attribute"})["value"] == "plan"  # type: ignore[index]
+
+
+def test_pages_of_the_list_follow_each_other(site: Site) -> None:
+    fulfil = site.app.functions.resolve("shop.fulfil")
+    ids = [site.app.workflows.start(fulfil, order_id=str(n)) for n in range(101)]  # type: ignore[arg-type]
+
+    first = site.page("workflows")
+
+    assert [row["id"] for row in first.select("tbody tr")] == [f"r-{each}" for each in reversed(ids[1:])]
+    onward = first.find("a", string="older ›")["href"]  # type: ignore[index]
+    second = site.page(f"workflows{onward}")
+    assert [row["id"] for row in second.select("tbody tr")] == [f"r-{ids[0]}"]
+
+
+def test_a_run_shows_its_steps_and_what_it_waits_for(site: Site) -> None:
+    run_id = start(site, "shop.onboard", "onboarding/ada", user="ada")
+
+    page = site.page("workflows/onboarding%2Fada?step=2")
+
+    words = text_of(page.find(id="main"))  # type: ignore[arg-type]
+    assert "onboarding/ada running" in words
+    assert "Waiting for the event “verified” until" in words
+    assert "plan: pro" in words
+    rows = [text_of(row) for row in page.select("table.tl tbody tr")]
+    assert [row.split(" ")[:2] for row in rows] == [["1", "shop.note"], ["2", "shop.mail"], ["3", "verified"]]
+    assert rows[1].endswith("2 ok, try 2")
+    panel = text_of(page.find(id="step-2"))  # type: ignore[arg-type]
+    assert "1 failed ConnectionError: SMTP 421" in panel
+    assert '"to": "ada"' in panel
+    assert "mailing ada" in panel
+    assert "Output 250" in panel
+    assert page.find(style=True) is None
+    assert len(page.select("table.tl svg")) == 4
+    assert "No such view" not in words
+    for view, expected in (("events", "call job"), ("io", '"user": "ada"'), ("json", '"waits_for"')):
+        assert expected in text_of(site.page(f"workflows/{run_id}?view={view}")), view
+    assert "no run 'gone'" in text_of(site.page("workflows/gone", status=404))
+
+
+def test_a_run_that_nothing_serves_says_so(site: Site) -> None:
+    run_id = site.app.workflows.start(site.app.functions.resolve("shop.fulfil"), order_id="1")  # type: ignore[arg-type]
+    assert "It has not begun." in text_of(site.page(f"workflows/{run_id}"))
+
+
+def test_a_history_can_be_downloaded_and_replayed(site: Site) -> None:
+    run_id = start(site, "shop.onboard", "ada", user="ada")
+    reply = site.request("GET", f"workflows/{run_id}/history.json")
+    assert f'filename="{run_id}-history.json"' in reply.headers["content-disposition"]
+    assert replay(site.app.functions.resolve("shop.onboard"), reply.text) is None  # type: ignore[arg-type]
+
+
+def test_an_event_is_sent_from_a_form(site: Site) -> None:
+    run_id = start(site, "shop.onboard", "ada", user="ada")
+    form = site.page(f"workflows/{run_id}/signal")
+    assert form.find(id="f-event")["value"] == "verified"  # type: ignore[index]
+
+    wrong = site.refused(f"workflows/{run_id}/signal", event="verified", value="{yes")
+    assert "This is not JSON" in text_of(wrong.find(id="f-value-e"))  # type: ignore[arg-type]
+    assert text_of(wrong.find(id="f-value")) == "{yes"  # type: ignore[arg-type]
+    assert "Name the event" in text_of(site.refused(f"workflows/{run_id}/signal", event="", value=""))
+    assert commands_in(wrong)
+
+    assert site.send(f"workflows/{run_id}/signal", event="verified", value='"yes"').headers["location"].endswith(run_id)
+    with Engine(site.app):
+        until(lambda: site.app.workflows.get(run_id).state == "success")
+    done = site.page(f"workflows/{run_id}")
+    assert "Done after" in text_of(done)
+    assert done.find("a", string="Signal…")["title"] == "The run has ended"  # type: ignore[index]
+
+
+@pytest.mark.parametrize(("action", "state"), [("cancel", "canceled"), ("terminate", "canceled"), ("pause", "paused")])
+def test_a_run_is_ended_or_held_from_a_form(site: Site, action: str, state: str) -> None:
+    run_id = start(site, "shop.onboard", "ada", user="ada")
+    assert commands_in(site.page(f"workflows/{run_id}/{action}"))
+    site.send(f"workflows/{run_id}/{action}")
+    with Engine(site.app):
+        until(lambda: site.app.workflows.get(run_id).state == state)
+    [line] = site.app.audit_log.list().changes[:1]
+    assert (line.action, line.target) == (f"workflow.{action}", run_id)
+    if action == "pause":
+        assert "Paused: it takes no further step" in text_of(site.page(f"workflows/{run_id}"))
+        site.send(f"workflows/{run_id}/resume")
+        assert site.app.workflows.get(run_id).state == "running"
+    else:
+        again = site.send(f"workflows/{run_id}/{action}", status=409)
+        assert "It has ended meanwhile." in text_of(again.text)
+
+
+def test_a_run_is_restarted_from_a_step(site: Site) -> None:
+    run_id = start(site, "shop.onboard", "ada", user="ada")
+    form = site.page(f"workflows/{run_id}/restart?step=2")
+    assert form.select_one("#f-step option[selected]")["value"] == "2"  # type: ignore[index]
+    assert commands_in(form)
+    assert "made no step" in text_of(site.refused(f"workflows/{run_id}/restart", step="77"))
+    assert "Choose a step" in text_of(site.refused(f"workflows/{run_id}/restart", step="x"))
+
+    to = site.send(f"workflows/{run_id}/restart", step="3").headers["location"]
+
+    again = site.app.workflows.timeline(to.rpartition("/")[2])
+    assert [step.name for step in again.steps] == ["shop.note", "shop.mail"]
+    assert site.app.workflows.get(run_id).state == "canceled"
+
+
+def test_a_run_is_started_from_a_form_or_like_another_one(site: Site) -> None:
+    run_id = start(site, "shop.onboard", "ada", user="ada")
+    like = site.page(f"workflow-start?like={run_id}")
+    assert json.loads(text_of(like.find(id="f-args"))) == {"user": "ada"}  # type: ignore[arg-type]
+    assert text_of(like.find(id="f-attributes")) == "plan=pro seats=3"  # type: ignore[arg-type]
+    assert commands_in(like)
+
+    for field, value, why in (
+        ("args", "[1]", "Arguments are an object"),
+        ("args", '{"nobody": 1}', "nobody"),
+        ("workflow", "", "Choose a workflow"),
+        ("workflow", "shop.none", "no function 'shop.none'"),
+        ("attributes", "plan", "has no ="),
+        ("key", "ada", "ada"),
+    ):
+        fields = {"workflow": "shop.onboard", "args": '{"user": "ben"}'} | {field: value}
+        wrong = site.refused("workflow-start", **fields)
+        assert why in text_of(wrong.find(id=f"f-{field}-e")), (field, text_of(wrong))  # type: ignore[arg-type]
+
+    to = site.send(
+        "workflow-start", workflow="shop.onboard", args='{"user": "ben"}', key="ben", attributes="plan=free\nn=1"
+    ).headers["location"]
+    made = site.app.workflows.get(to.rpartition("/")[2])
+    assert (made.key, made.args, made.attributes) == ("ben", {"user": "ben"}, {"plan": "free", "n": 1})
+
+
+def test_several_runs_are_ended_after_their_count_was_typed(site: Site) -> None:
+    fulfil = site.app.functions.resolve("shop.fulfil")
+    ids = [site.app.workflows.start(fulfil, order_id=str(n)) for n in range(3)]  # type: ignore[arg-type]
+    query = "&".join(f"row={each}" for each in ids)
+    form = site.page(f"workflow-batch/terminate?{query}")
+    assert "Terminate 3 runs?" in text_of(form)
+    assert commands_in(form)
+    assert "no run was chosen" in text_of(site.page("workflow-batch/cancel", status=422))
+    assert "Type terminate 3" in text_of(site.refused("workflow-batch/terminate", row=ids, typed="terminate 2"))
+    assert all(site.app.workflows.get(each).state == "pending" for each in ids)
+
+    site.send("workflow-batch/terminate", row=ids, typed="terminate 3")
+
+    assert all(site.app.workflows.get(each).state == "canceled" for each in ids)
+    partly = site.refused("workflow-batch/cancel", row=[ids[0], "gone"], typed="cancel 2")
+    assert "no run 'gone'" in text_of(partly)
+
+
+def test_workflows_are_paused_and_resumed(site: Site) -> None:
+    assert "shop.onboard active" in text_of(site.page("workflow-types"))
+    form = site.page("workflow-types/shop.onboard/pause")
+    assert commands_in(form)
+    site.send("workflow-types/shop.onboard/pause")
+    assert "shop.onboard paused since" in text_of(site.page("workflow-types"))
+    [line] = site.app.audit_log.list().changes[:1]
+    assert (line.action, line.target, line.tenant) == ("workflow_type.pause", "shop.onboard", None)
+    site.send("workflow-types/shop.onboard/resume")
+    assert str(site.app.workflows.types.get("shop.onboard").status) == "active"
+
+    acme = site.by("admin", tenant="acme")
+    assert "the same for all tenants" in text_of(acme.page("workflow-types"))
+    assert acme.request("POST", "workflow-types/shop.onboard/pause").status_code == 403
+    assert acme.request("GET", "workflow-types/shop.onboard/pause").status_code == 403
+
+
+def test_who_may_only_read_sees_why_buttons_do_nothing(site: Site) -> None:
+    run_id = start(site, "shop.onboard", "ada", user="ada")
+    reader = site.by("read")
+    for path in (f"workflows/{run_id}", "workflows", "workflow-types"):
+        page = reader.page(path)
+        acts = page.select("main .acts a, main .acts-c a, main .bulk button")
+        assert acts, path
+        for each in acts:
+            assert each["aria-disabled"] == "true", (path, each)
+            assert "needs a token with the scope" in str(each["title"])
+
+
+def test_a_run_in_a_browser(browser: Browser, site: Site) -> None:
+    run_id = start(site, "shop.onboard", "ada", user="ada")
+    with open_window(browser, site.server, site.secret) as window:
+        page = window.go("workflows")
+        page.get_by_label("Select ada").check()
+        expect(page.get_by_text("1 selected")).to_be_visible()
+        page.get_by_role("button", name="Terminate…").click()
+        expect(page.get_by_role("heading", name="Terminate 1 run?")).to_be_visible()
+        window.press("Escape")
+        page.get_by_role("link", name="ada", exact=True).click()
+        page.get_by_role("link", name="2 shop.mail").click()
+        expect(page.get_by_role("heading", name="Step 2 shop.mail")).to_be_visible()
+        assert window.axe() == ""
+        page.emulate_media(color_scheme="dark")
+        assert window.axe() == ""
+        page.get_by_role("link", name="Signal…").click()
+        page.get_by_label("Value").fill('"yes"')
+        site.app.workflows.pause(run_id)
+        page.get_by_role("button", name="Send").press("Enter")
+        expect(page.get_by_text("Sent verified.")).to_be_visible()
+        page.get_by_role("link", name="Resume…").press("Enter")
+        page.get_by_role("button", name="Resume the run").press("Enter")
+        expect(page.get_by_text(f"Resumed {run_id}.")).to_be_visible()
+        with Engine(site.app):
+            expect(page.get_by_text("Done after")).to_be_visible()
+        assert site.app.workflows.get(run_id).result == "yes"
