@@ -43,6 +43,21 @@ class FunctionStatsPage(Schema):
     cursor: str | None
 
 
+class PoolStats(Schema):
+    """How a pool does, by the tenant's newest 1,000 jobs that have ended: `jobs` of them were in this pool.
+
+    `failed` of these failed; the first of them ended at `since`. `wait_p50_ms` and `wait_p99_ms` are how long after
+    their due time their last attempts began.
+    """
+
+    pool: str
+    jobs: int
+    failed: int
+    since: Moment
+    wait_p50_ms: int | None
+    wait_p99_ms: int | None
+
+
 class QueuedView(Schema):
     """Due jobs of a pool that wait for a worker: how many, since when, and how many for more than ten seconds."""
 

@@ -5,7 +5,15 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from evertick.api.insight import ActivityView, ChangeView, ComingView, FoundView, FunctionStatsPage, OverviewView
+from evertick.api.insight import (
+    ActivityView,
+    ChangeView,
+    ComingView,
+    FoundView,
+    FunctionStatsPage,
+    OverviewView,
+    PoolStats,
+)
 from evertick.base.instants import duration_ms
 from evertick.client.calls import Call, given, sent
 from evertick.recurrence.parse.duration import format_milliseconds
@@ -43,6 +51,10 @@ class InsightRequests:
         path = f"{self.home}/function-stats"
         return Call(method="GET", path=path, query=query, read=FunctionStatsPage.model_validate)
 
+    def pools(self) -> Call[Sequence[PoolStats]]:
+        """How long the tenant's newest jobs waited in each pool."""
+        return Call(method="GET", path=f"{self.home}/pool-stats", read=_pools)
+
     def search(self, text: str) -> Call[Sequence[FoundView]]:
         """Schedules, functions, jobs and runs by a part of what they are called, at most eight of each."""
         return Call(method="GET", path=f"{self.home}/search", query={"text": text}, read=_found)
@@ -56,7 +68,12 @@ class InsightOperations:
     coming = sent(InsightRequests.coming)
     changes = sent(InsightRequests.changes)
     functions = sent(InsightRequests.functions)
+    pools = sent(InsightRequests.pools)
     search = sent(InsightRequests.search)
+
+
+def _pools(found: Any) -> Sequence[PoolStats]:
+    return [PoolStats.model_validate(each) for each in found]
 
 
 def _changes(found: Any) -> Sequence[ChangeView]:

@@ -6,6 +6,7 @@ from typing import Final
 from fastapi import APIRouter
 
 from evertick.dashboard.routes import clock, files, home, live, logs, missing, overview, search
+from evertick.dashboard.routes.fleet import audit, pools, settings, workers
 from evertick.dashboard.routes.functions import calling, named
 from evertick.dashboard.routes.functions import jobs as jobs_list
 from evertick.dashboard.routes.jobs import changing, many, one
@@ -38,6 +39,10 @@ ROUTES: Final[Sequence[APIRouter]] = (
     types.routes,
     run.routes,
     changes.routes,
+    pools.routes,
+    workers.routes,
+    audit.routes,
+    settings.routes,
     missing.routes,  # the last one: every other address
 )
 PREFIXES: Final = ("/t/", "/login", "/logout")

@@ -22,4 +22,6 @@ PLACES: Final[tuple[tuple[Place, ...], ...]] = (
         Place("Logs", "logs", "l"),
         Place("Workflows", "workflows", "w"),
     ),
+    (Place("Pools", "pools"), Place("Workers", "workers")),
+    (Place("Audit", "audit"), Place("Settings", "settings")),
 )

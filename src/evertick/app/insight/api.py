@@ -11,6 +11,7 @@ from evertick.app.environment import Environment
 from evertick.app.insight.asked import InsightOperations
 from evertick.app.insight.functions import function_stats
 from evertick.app.insight.overview import activity, changes, coming, overview
+from evertick.app.insight.pools import pool_stats
 from evertick.app.insight.search import search
 from evertick.app.surfaces import Awaited, Blocking, Surface, reads
 from evertick.base.ids import TenantId
@@ -24,6 +25,7 @@ class _InsightSurface(Surface[InsightOperations]):
     coming = reads(coming)
     changes = reads(changes)
     functions = reads(function_stats)
+    pools = reads(pool_stats)
     search = reads(search)
 
 

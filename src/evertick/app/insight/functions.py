@@ -108,10 +108,10 @@ class _Seen:
             failed_hour=active.failed_in_hour,
             runs_day=active.ended_in_day,
             failed_day=active.failed_in_day,
-            p50_ms=_share(took, 0.5),
-            p99_ms=_share(took, 0.99),
-            late_p50_ms=_share(late, 0.5),
-            late_p99_ms=_share(late, 0.99),
+            p50_ms=share_of(took, 0.5),
+            p99_ms=share_of(took, 0.99),
+            late_p50_ms=share_of(late, 0.5),
+            late_p99_ms=share_of(late, 0.99),
             late=sum(group.late for group in due),
             next_due=to_datetime_or_none(min(moments, default=None)),
         )
@@ -124,6 +124,6 @@ def _by_name(rows: Iterable[Named]) -> dict[str, list[Named]]:
     return found
 
 
-def _share(values: Sequence[int], share: float) -> int | None:
+def share_of(values: Sequence[int], share: float) -> int | None:
     """The value that a share of all does not exceed."""
     return values[min(len(values) - 1, int(share * len(values)))] if values else None

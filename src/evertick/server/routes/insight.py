@@ -5,7 +5,15 @@ from typing import Annotated
 from fastapi import Query
 from starlette.responses import Response
 
-from evertick.api.insight import ActivityView, ChangeView, ComingView, FoundView, FunctionStatsPage, OverviewView
+from evertick.api.insight import (
+    ActivityView,
+    ChangeView,
+    ComingView,
+    FoundView,
+    FunctionStatsPage,
+    OverviewView,
+    PoolStats,
+)
 from evertick.app.bodies import Duration
 from evertick.base.records.access import Scope
 from evertick.server.callers import Called, reply, tenant_routes
@@ -51,6 +59,12 @@ async def list_function_stats(
 ) -> Response:
     """A page of functions by name: how many jobs each has, how often it ran and failed lately, how long it takes."""
     return reply(await caller.access.insight.functions(function=function, limit=limit, cursor=cursor))
+
+
+@routes.at("GET", "/pool-stats", Scope.READ, returns=list[PoolStats])
+async def list_pool_stats(caller: Called) -> Response:
+    """How long the newest jobs waited in each pool, and how many of them failed."""
+    return reply(await caller.access.insight.pools())
 
 
 @routes.at("GET", "/search", Scope.READ, returns=list[FoundView])

@@ -1,0 +1,1 @@
+"""Pages about what all tenants share: pools, workers, changes, tokens and limits."""

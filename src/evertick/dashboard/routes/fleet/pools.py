@@ -1,0 +1,160 @@
+"""Pools: what each may run, what it has to do, and how long jobs wait in it."""
+
+from typing import Annotated, Any, Final, Literal, NamedTuple
+
+from fastapi import Query
+from starlette.responses import Response
+
+from evertick.api.access import AuditView
+from evertick.api.insight import PoolStats
+from evertick.api.jobs import JobView
+from evertick.api.pools import PoolView
+from evertick.app.bodies import Body
+from evertick.base.errors import EvertickError
+from evertick.base.records.access import Scope
+from evertick.base.records.jobs import JobState
+from evertick.dashboard.markup.commands import command
+from evertick.dashboard.page import Form, Page, Shown, page_routes
+from evertick.server.bodies import Named
+from evertick.server.routes import fleet as api
+
+routes = page_routes()
+
+JOBS: Final = 50
+"""Jobs of each kind on the page of a pool."""
+LIMITS: Final = {
+    "running": ("Running", "Jobs that run at a time, on all workers together; more wait."),
+    "per_tenant": ("Per tenant", "Jobs of one tenant that run at a time in the pool."),
+    "per_key": ("Per key", "Jobs of one limit key that run at a time in the pool."),
+    "starts_per_minute": ("Starts a minute", "Attempts that start in a minute, evenly spread."),
+}
+ORIGINS: Final = {"code": "as declared in code", "changed": "declared in code, changed since", "set": "set at run time"}
+MEANS: Final = {
+    "pause": "No job of it starts, of any tenant. What runs goes on; jobs that are due wait.",
+    "resume": "Its jobs start again, those of tenants that run least first.",
+}
+
+
+class Row(NamedTuple):
+    """A pool in the list; `view` is None for who sees one tenant alone."""
+
+    name: str
+    view: PoolView | None
+    stats: PoolStats | None
+    queued: Any
+
+
+class Shows(Body):
+    """Nothing but the zone."""
+
+    tz: str | None = None
+
+
+@routes.page("/pools", Scope.READ)
+async def list_pools(page: Shown, _asked: Annotated[Shows, Query()]) -> Response:
+    """All pools."""
+    stats = {each.pool: each for each in await page.access.insight.pools()}
+    if page.reaches_all:
+        views = await page.known.app.aio.pools.list()
+        rows = [Row(view.pool, view, stats.get(view.pool), None) for view in views]
+    else:
+        overview = await page.access.insight.overview()
+        queued = {each.pool: each for each in overview.queued}
+        rows = [Row(name, None, stats.get(name), queued.get(name)) for name in sorted({*stats, *queued})]
+    return page.render("pools/list.html", rows=rows)
+
+
+@routes.page("/pools/{name}", Scope.READ)
+async def show_pool(page: Shown, name: Named) -> Response:
+    """A pool, with its jobs of the tenant."""
+    view = await page.known.app.aio.pools.get(name) if page.reaches_all else None
+    stats = {each.pool: each for each in await page.access.insight.pools()}
+    running = await _jobs(page, name, JobState.IN_PROGRESS)
+    waiting = await _jobs(page, name, JobState.PENDING)
+    failed = await _jobs(page, name, JobState.FAILED, newest_first=True)
+    paused = await _who_paused(page, view)
+    return page.render(
+        "pools/pool.html", name=name, view=view, stats=stats.get(name), running=running, waiting=waiting,
+        failed=failed, paused=paused, limits=LIMITS, origins=ORIGINS,
+    )  # fmt: skip
+
+
+@routes.page("/pools/{name}/limits", Scope.ADMIN)
+async def show_limits(page: Shown, name: Named) -> Response:
+    """Ask what a pool may run."""
+    view = await page.fleet.app.aio.pools.get(name)
+    given = {each: getattr(view.limits, each) for each in LIMITS}
+    return _limits(page, view, Form([(each, "" if value is None else str(value)) for each, value in given.items()]))
+
+
+@routes.form("/pools/{name}/limits", Scope.ADMIN)
+async def change_limits(page: Shown, name: Named) -> Response:
+    """Change what a pool may run."""
+    form, view = await page.form(), await page.fleet.app.aio.pools.get(name)
+    chosen = whole_numbers(form, LIMITS)
+    changes = {each: value for each, value in chosen.items() if value != getattr(view.limits, each)}
+    if not form.errors and not changes:
+        form.fail("", "Nothing is different from what it is now.")
+    if not form.errors:
+        try:
+            await api.change_pool(page.fleet, name, api.PoolChange(**changes))
+        except EvertickError as error:
+            form.field_of(error, {f"{each}=": each for each in LIMITS})
+    if form.errors:
+        return _limits(page, view, form, status=422)
+    return page.done(page.url("pools", name), f"Changed the limits of {name}.")
+
+
+@routes.page("/pools/{name}/{action}", Scope.ADMIN)
+async def show_change(page: Shown, name: Named, action: Literal["pause", "resume"]) -> Response:
+    """Ask whether a pool is to be paused or resumed."""
+    view = await page.fleet.app.aio.pools.get(name)
+    line = command("pool", action, name)
+    return page.render("pools/change.html", form=Form(), view=view, action=action, means=MEANS[action], line=line)
+
+
+@routes.form("/pools/{name}/{action}", Scope.ADMIN)
+async def change(page: Shown, name: Named, action: Literal["pause", "resume"]) -> Response:
+    """Pause or resume a pool."""
+    await {"pause": api.pause_pool, "resume": api.resume_pool}[action](page.fleet, name)
+    return page.done(page.url("pools", name), f"{action.capitalize()}d {name}.")
+
+
+def whole_numbers(form: Form, names: Any) -> dict[str, int | None]:
+    """Numbers in fields, None for an empty one; what is wrong is said beside them."""
+    found: dict[str, int | None] = {}
+    for name in names:
+        text = form[name].replace(",", "")
+        is_number = text.isascii() and text.isdecimal() and len(text) <= 12
+        if text and not is_number:
+            form.fail(name, "A whole number, or nothing for no limit.")
+        found[name] = int(text) if is_number else None
+    return found
+
+
+def flags_of(limits: dict[str, int | None]) -> dict[str, str | None]:
+    """Limits as options of the command line."""
+    return {name: "none" if value is None else str(value) for name, value in limits.items()}
+
+
+def _limits(page: Page, view: PoolView, form: Form, *, status: int = 200) -> Response:
+    before = {each: getattr(view.limits, each) for each in LIMITS}
+    chosen = whole_numbers(form, LIMITS)
+    changed = {name: value for name, value in chosen.items() if value != before[name]} or {"running": chosen["running"]}
+    return page.render(
+        "pools/limits.html", status=status, form=form, view=view, before=before, limits=LIMITS, origins=ORIGINS,
+        line=command("pool", "set", view.pool, **flags_of(changed)),
+    )  # fmt: skip
+
+
+async def _jobs(page: Page, name: str, state: JobState, *, newest_first: bool = False) -> tuple[JobView, ...]:
+    found = await page.access.jobs.list(state=[state], pool=name, limit=JOBS, newest_first=newest_first)
+    return found.jobs
+
+
+async def _who_paused(page: Page, view: PoolView | None) -> AuditView | None:
+    """Who has paused a pool, if it was not done by a program."""
+    if view is None or not view.limits.paused:
+        return None
+    found = await page.known.app.aio.audit_log.list(action="pool.pause", target=view.pool, limit=10)
+    return next((each for each in found.changes if each.target == view.pool), None)

@@ -1,0 +1,215 @@
+"""Settings: tokens, tenants and their limits, how pages look, and which versions run."""
+
+import platform
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import Query
+from starlette.responses import Response
+
+from evertick._version import __version__
+from evertick.api.access import NewToken
+from evertick.api.tenants import TenantView
+from evertick.app.bodies import Body
+from evertick.base.errors import EvertickError
+from evertick.base.records.access import Scope
+from evertick.dashboard.markup.commands import command
+from evertick.dashboard.page import Form, Page, Shown, page_routes
+from evertick.dashboard.routes.fleet.pools import flags_of, whole_numbers
+from evertick.recurrence.parse.duration import parse_milliseconds
+from evertick.recurrence.zones.names import zone_data_source
+from evertick.server.bodies import Named
+from evertick.server.routes import access as api
+from evertick.server.routes import fleet as fleet_api
+from evertick.store import schema
+
+routes = page_routes()
+
+LIFETIMES: Final = {"30d": "30 days", "90d": "90 days", "365d": "a year", "never": "it does not end"}
+MEANS: Final = {
+    Scope.READ: "look at everything",
+    Scope.OPERATE: "and act on what there is: cancel, retry, pause, resume, trigger, backfill, signal",
+    Scope.EDIT: "and make and change: schedules, jobs and runs, calls of functions",
+    Scope.ADMIN: "and tokens, limits of tenants and pools, workflow types",
+}
+LIMITS: Final = {
+    "running": ("Running", "Jobs that run at a time, on all workers together; more wait. With 0 none starts."),
+    "starts_per_minute": ("Starts a minute", "Evenly spread; more wait."),
+    "jobs": ("Unfinished jobs", "More are refused."),
+    "argument_bytes": ("Argument bytes", "Arguments of all unfinished jobs together; more are refused."),
+    "schedules": ("Schedules", "More are refused."),
+}
+TENANTS: Final = 200
+"""Tenants on a page."""
+
+
+class Asked(Body):
+    """A part of the settings."""
+
+    view: Literal["tokens", "tenants", "display", "about"] = "tokens"
+    of: Literal["", "all"] = ""
+    first: str = ""
+    cursor: str | None = None
+    tz: str | None = None
+
+
+@routes.page("/settings", Scope.READ)
+async def show_settings(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
+    """The settings."""
+    values: dict[str, Any] = {"asked": asked, "limits": LIMITS}
+    if asked.view == "tokens" and page.may(Scope.ADMIN):
+        whose = page.fleet.tenant if asked.of else page.known.tenant
+        values["tokens"] = await page.known.app.aio.tokens.list(tenant=whose, limit=100, cursor=asked.cursor)
+    elif asked.view == "tenants":
+        values |= await _tenants(page, asked.first)
+    elif asked.view == "about":
+        values["about"] = _about(page)
+    return page.render(f"settings/{asked.view}.html", **values)
+
+
+@routes.page("/settings/tokens/new", Scope.ADMIN)
+async def show_new_token(page: Shown) -> Response:
+    """Ask for what a token is to be."""
+    return _new_token(page, Form([("scope", "read"), ("expires", "90d"), ("of", "tenant")]))
+
+
+@routes.form("/settings/tokens/new", Scope.ADMIN)
+async def make_token(page: Shown) -> Response:
+    """Make a token, and show its secret."""
+    form = await page.form()
+    if not form["name"]:
+        form.fail("name", "Say who will use it: the log of changes shows this name.")
+    if form["scope"] not in list(Scope):
+        form.fail("scope", "Choose what it may do.")
+    lasts = _lifetime(form)
+    if form.errors:
+        return _new_token(page, form, status=422)
+    new = api.TokenBody(name=form["name"], scope=Scope(form["scope"]), expires_after=lasts)
+    try:
+        if form["of"] == "all":
+            done = await api.create_token_of_all(page.fleet, new)
+        else:
+            done = await api.create_token(page.known, new)
+    except EvertickError as error:
+        form.field_of(error, {"name": "name", "expires_after": "expires"})
+        return _new_token(page, form, status=422)
+    return _secret(page, bytes(done.body), "Made")
+
+
+@routes.page("/settings/tokens/{token_id}/{action}", Scope.ADMIN)
+async def show_token_change(
+    page: Shown, token_id: Named, action: Literal["rotate", "revoke"], of: Literal["", "all"] = ""
+) -> Response:
+    """Ask whether a token is to be replaced or ended."""
+    token = await page.known.app.aio.tokens.get(token_id)
+    if token.tenant != (page.fleet.tenant if of else page.known.tenant):
+        await api.revoke_token(page.known, "unknown")
+    line = command("token", action, token_id, tenant=token.tenant)
+    is_own = token.id == page.known.token.id
+    return page.render(
+        "settings/token_change.html", form=Form(), token=token, action=action, of=of, line=line, is_own=is_own
+    )
+
+
+@routes.form("/settings/tokens/{token_id}/{action}", Scope.ADMIN)
+async def change_token(
+    page: Shown, token_id: Named, action: Literal["rotate", "revoke"], of: Literal["", "all"] = ""
+) -> Response:
+    """Replace a token by a new one, or end it."""
+    if action == "rotate":
+        done = await (api.rotate_token_of_all(page.fleet, token_id) if of else api.rotate_token(page.known, token_id))
+        return _secret(page, bytes(done.body), "Replaced")
+    await (api.revoke_token_of_all(page.fleet, token_id) if of else api.revoke_token(page.known, token_id))
+    return page.done(page.url("settings", of=of), "The token has ended.")
+
+
+@routes.page("/settings/tenants/{name}", Scope.ADMIN)
+async def show_tenant(page: Shown, name: Named) -> Response:
+    """Ask what a tenant may use."""
+    view = await page.fleet.app.aio.tenants.get(name)
+    given = asdict(view.limits)
+    return _tenant(page, view, Form([(each, "" if given[each] is None else str(given[each])) for each in LIMITS]))
+
+
+@routes.form("/settings/tenants/{name}", Scope.ADMIN)
+async def change_tenant(page: Shown, name: Named) -> Response:
+    """Change what a tenant may use."""
+    form, view = await page.form(), await page.fleet.app.aio.tenants.get(name)
+    chosen = whole_numbers(form, LIMITS)
+    changes = {each: value for each, value in chosen.items() if value != getattr(view.limits, each)}
+    if not form.errors and not changes:
+        form.fail("", "Nothing is different from what it is now.")
+    if not form.errors:
+        try:
+            await fleet_api.change_tenant(page.fleet, name, fleet_api.TenantChange(**changes))
+        except EvertickError as error:
+            form.field_of(error, {f"{each}=": each for each in LIMITS})
+    if form.errors:
+        return _tenant(page, view, form, status=422)
+    return page.done(page.url("settings", view="tenants"), f"Changed the limits of {name}.")
+
+
+def _new_token(page: Page, form: Form, *, status: int = 200) -> Response:
+    of_tenant = page.tenant if form["of"] != "all" else None
+    line = command(
+        "token", "create", form["name"] or "NAME", scope=form["scope"] or "read", expires=form["expires"] or "90d",
+        tenant=of_tenant,
+    )  # fmt: skip
+    return page.render(
+        "settings/new_token.html", status=status, form=form, scopes=MEANS, lifetimes=LIFETIMES, line=line
+    )
+
+
+def _lifetime(form: Form) -> timedelta | None:
+    text = form["expires"] or "90d"
+    if text == "never":
+        return None
+    try:
+        return timedelta(milliseconds=parse_milliseconds(text))
+    except EvertickError as error:
+        form.fail("expires", str(error))
+        return None
+
+
+def _secret(page: Page, made: bytes, word: str) -> Response:
+    """The one page on which a secret is shown. Nothing keeps it."""
+    token = NewToken.model_validate_json(made)
+    response = page.render("settings/secret.html", token=token, word=word)
+    response.headers["cache-control"] = "no-store"
+    return response
+
+
+def _tenant(page: Page, view: TenantView, form: Form, *, status: int = 200) -> Response:
+    before = asdict(view.limits)
+    chosen = whole_numbers(form, LIMITS)
+    changed = {name: value for name, value in chosen.items() if value != before[name]} or {"running": chosen["running"]}
+    return page.render(
+        "settings/tenant.html", status=status, form=form, view=view, before=before, limits=LIMITS,
+        line=command("tenant", "set", view.tenant, **flags_of(changed)),
+    )  # fmt: skip
+
+
+async def _tenants(page: Page, first: str) -> dict[str, Any]:
+    own = await page.known.app.aio.tenants.get(page.tenant)
+    if not page.reaches_all:
+        return {"tenants": [own], "more": None, "used": asdict}
+    found = await page.known.app.aio.tenants.list(first=first, limit=TENANTS + 1)
+    more = found[TENANTS].tenant if len(found) > TENANTS else None
+    listed = found[:TENANTS]
+    if not first and all(each.tenant != own.tenant for each in listed):
+        listed = [own, *listed]
+    return {"tenants": listed, "more": more, "used": asdict}
+
+
+def _about(page: Page) -> dict[str, str]:
+    """The versions that a question or a report needs."""
+    store = page.known.app.environment.store
+    kind = "SQLite" if store.single_engine else "PostgreSQL"
+    return {
+        "Evertick": __version__,
+        "Schema": f"step {schema.steps('sqlite')[-1].number}",
+        "Database": kind,
+        "Time zones": zone_data_source(),
+        "Python": platform.python_version(),
+    }

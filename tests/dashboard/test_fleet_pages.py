@@ -1,0 +1,254 @@
+"""The pages of pools, workers, changes and settings."""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from evertick import ActionCtx
+from tests.app.conftest import OpenApp
+from tests.app.engine import Engine
+from tests.app.workflows.test_on_both_databases import until
+from tests.dashboard.browser import open_window
+from tests.dashboard.commands import commands_in
+from tests.dashboard.conftest import Site, site_of, text_of
+from tests.server.conftest import shop_on
+
+
+@pytest.fixture
+def site(open_app: OpenApp) -> Iterator[Site]:
+    """The shop, with a pool that is declared in code."""
+    app = shop_on(open_app)
+    mail = app.pool("mail", running=5, starts_per_minute=600)
+
+    @app.action(name="shop.mail", pool=mail)
+    async def send(ctx: ActionCtx, to: str) -> None:
+        if to == "nobody":
+            raise ValueError("no such address")
+
+    yield site_of(app)
+
+
+def mailed(site: Site, *people: str) -> list[str]:
+    """Run a job of the pool for each of them; returns their ids."""
+    app = site.app
+    ids = [app.scheduler.run_after(0, app.functions.resolve("shop.mail"), to=each) for each in people]
+    with Engine(app):
+        until(lambda: all(app.jobs.get(each).completed_at is not None for each in ids))
+    return ids
+
+
+def test_pools_show_their_limits_what_waits_and_what_failed(site: Site) -> None:
+    mailed(site, "ada", "nobody")
+    site.app.pools.pause("mail")
+    site.app.scheduler.run_after(0, site.app.functions.resolve("shop.mail"), to="ben")
+
+    row = text_of(site.page("pools").find(id="p-mail"))  # type: ignore[arg-type]
+
+    assert row.startswith("paused mail 0 of 5 1 paused")
+    assert "600 starts/min" in row
+    assert "failed" not in row.split("600")[0].replace("paused", "") or " 1 " in row
+    page = site.page("pools/mail")
+    words = text_of(page.find(id="pool"))  # type: ignore[arg-type]
+    assert "mail paused" in words
+    assert "Failed 1 of 2" in words
+    assert "shop.mail" in words and "ValueError: no such address" in words
+    assert '{"to": "ben"}' in words
+    assert "as declared in code" in words
+
+
+def test_a_pool_is_paused_from_a_form_and_says_by_whom(site: Site) -> None:
+    assert commands_in(site.page("pools/mail/pause")) == ["evertick pool pause mail"]
+    site.send("pools/mail/pause")
+    assert site.app.pools.get("mail").limits.paused
+    assert "token root has paused it" in text_of(site.page("pools/mail"))
+    [line] = site.app.audit_log.list(action="pool.pause").changes
+    assert line.tenant is None
+    site.send("pools/mail/resume")
+    assert not site.app.pools.get("mail").limits.paused
+
+
+def test_limits_of_a_pool_are_changed(site: Site) -> None:
+    with Engine(site.app):
+        pass
+    form = site.page("pools/mail/limits")
+    assert form.find(id="f-running")["value"] == "5"  # type: ignore[index]
+    assert "now no limit" in text_of(form)
+    wrong = site.refused("pools/mail/limits", running="many", per_key="3", starts_per_minute="0", per_tenant="")
+    assert "A whole number" in text_of(wrong.find(id="f-running-e"))  # type: ignore[arg-type]
+    assert wrong.find(id="f-running")["value"] == "many"  # type: ignore[index]
+    wrong = site.refused("pools/mail/limits", running="5", per_key="", starts_per_minute="0", per_tenant="")
+    assert "starts_per_minute=" in text_of(wrong.find(id="f-starts_per_minute-e"))  # type: ignore[arg-type]
+    assert commands_in(wrong) == ["evertick pool set mail --starts-per-minute 0"]
+    same = site.refused("pools/mail/limits", running="5", per_key="", starts_per_minute="600", per_tenant="")
+    assert "Nothing is different" in text_of(same)
+
+    site.send("pools/mail/limits", running="", per_key="2", starts_per_minute="600", per_tenant="")
+
+    limits = site.app.pools.get("mail").limits
+    assert (limits.running, limits.per_key, limits.starts_per_minute) == (None, 2, 600)
+
+
+def test_how_long_jobs_waited_in_a_pool_is_told_to_programs_too(site: Site) -> None:
+    mailed(site, "ada", "nobody")
+    [mail] = site.app.insight.pools()
+    assert (mail.pool, mail.jobs, mail.failed) == ("mail", 2, 1)
+    assert mail.wait_p50_ms is not None and mail.wait_p99_ms is not None
+    assert 0 <= mail.wait_p50_ms <= mail.wait_p99_ms
+    assert site.app.tenant("acme").insight.pools() == []
+
+
+def test_a_token_of_one_tenant_sees_what_its_jobs_do(site: Site) -> None:
+    site.app.tenant("acme").scheduler.run_after(0, site.app.functions.resolve("shop.mail"), to="ada")
+    acme = site.by("admin", tenant="acme")
+    pools = acme.page("pools")
+    assert "belong to no tenant" in text_of(pools)
+    assert "mail 1" in text_of(pools.find(id="p-mail"))  # type: ignore[arg-type]
+    assert "of 5" not in text_of(pools.find(id="main"))  # type: ignore[arg-type]
+    assert '{"to": "ada"}' in text_of(acme.page("pools/mail"))
+    assert "Workers belong to no tenant" in text_of(acme.page("workers"))
+    assert "What acme may use" in text_of(acme.page("settings?view=tenants"))
+    assert "your token does not reach them" in text_of(acme.page("audit"))
+    for path in ("pools/mail/pause", "pools/mail/limits", "settings/tenants/acme", "audit?of=all", "settings?of=all"):
+        assert acme.request("GET", path).status_code == 403, path
+    for path in ("pools/mail/pause", "pools/mail/limits", "settings/tenants/acme"):
+        assert acme.request("POST", path, data={"running": "1"}).status_code == 403, path
+    assert (
+        acme.request("POST", "settings/tokens/new", data={"name": "x", "scope": "read", "of": "all"}).status_code == 403
+    )
+    assert site.app.pools.get("mail").limits.paused is False
+
+
+def test_workers_show_what_they_serve(site: Site) -> None:
+    assert "No worker is alive" in text_of(site.page("workers"))
+    with Engine(site.app):
+        until(lambda: "1 worker is alive" in text_of(site.page("workers")))
+        page = site.page("workers")
+        assert "shop.mail" in text_of(page.select_one("details ul"))  # type: ignore[arg-type]
+        assert "no action" in text_of(page.select_one("tbody tr"))  # type: ignore[arg-type]
+
+
+def test_changes_are_listed_with_what_is_different(site: Site) -> None:
+    assert "Nothing was changed yet" in text_of(site.page("audit"))
+    site.send("pools/mail/limits", running="7", per_key="", starts_per_minute="", per_tenant="")
+    site.send("settings/tokens/new", name="<i>ci</i>", scope="edit", expires="90d", of="tenant", status=200)
+
+    own, every = site.page("audit"), site.page("audit?of=all")
+
+    assert [text_of(row).split()[0] for row in own.select("tbody .c-what")] == ["token.create"]
+    [pool] = [row for row in every.select("tbody tr") if "pool.set" in text_of(row)]
+    assert "limits.running none → 7" in text_of(pool)
+    assert pool.select_one("th a")["href"] == "/t/default/pools/mail"  # type: ignore[index]
+    assert "<i>ci</i>" in text_of(own)
+    assert own.find("i", string="ci") is None
+    assert commands_in(site.page("audit?of=all&action=pool.set&since=1d"))
+    for query, found in (("action=pool.set", 1), ("action=x", 0), ("actor=token+root", 2), ("target=mai", 1)):
+        page = site.page(f"audit?of=all&{query}")
+        assert len(page.select("tbody tr")) == found, query
+        if not found:
+            assert "No change matches" in text_of(page)
+
+
+def test_changes_are_downloaded_as_lines(site: Site) -> None:
+    site.send("pools/mail/pause")
+    site.send("pools/mail/resume")
+    reply = site.request("GET", "audit.jsonl?of=all&action=pool.pause")
+    assert [json.loads(line)["action"] for line in reply.text.splitlines()] == ["pool.pause"]
+    assert reply.headers["content-disposition"] == 'attachment; filename="changes-default.jsonl"'
+
+
+def test_a_token_is_made_and_its_secret_is_shown_once(site: Site) -> None:
+    assert "There is no token of default" in text_of(site.page("settings"))
+    assert commands_in(site.page("settings/tokens/new"))
+    for field, value, why in (
+        ("name", "", "who will use it"),
+        ("scope", "all", "what it may do"),
+        ("expires", "x", ""),
+    ):
+        wrong = site.refused(
+            "settings/tokens/new", **{"name": "ci", "scope": "edit", "expires": "90d"} | {field: value}
+        )
+        assert why in text_of(wrong.find(id=f"f-{field}-e")), field  # type: ignore[arg-type]
+
+    made = site.send("settings/tokens/new", name="ci", scope="edit", expires="30d", of="tenant", status=200)
+
+    secret = text_of(made.text).split("Secret")[-1]
+    [token] = site.app.tokens.list(tenant="default").tokens
+    assert (token.name, token.scope) == ("ci", "edit")
+    assert token.expires_at is not None
+    assert token.expires_at - token.created_at == timedelta(days=30)
+    assert "evt_" in made.text and made.headers["cache-control"] == "no-store"
+    assert secret
+    listed = site.page("settings")
+    assert "ci edit never" in text_of(listed.find(id=f"t-{token.id}"))  # type: ignore[arg-type]
+    assert "evt_" not in text_of(listed)
+    everything = site.send("settings/tokens/new", name="ops", scope="read", expires="never", of="all", status=200)
+    assert "all tenants" in text_of(everything.text)
+
+
+@pytest.mark.parametrize("of", ["", "all"])
+def test_tokens_are_rotated_and_revoked(site: Site, of: str) -> None:
+    made = site.app.tokens.create("ci", scope="edit", tenant=None if of else "default")
+    path = f"settings/tokens/{made.id}"
+    assert commands_in(site.page(f"{path}/rotate?of={of}"))
+    new = site.send(f"{path}/rotate?of={of}", status=200)
+    assert "evt_" in new.text
+    assert site.app.tokens.get(made.id).revoked_at is not None
+    [again] = [
+        each for each in site.app.tokens.list(tenant=None if of else "default").tokens
+        if each.name == "ci" and each.revoked_at is None
+    ]  # fmt: skip
+    site.send(f"settings/tokens/{again.id}/revoke?of={of}")
+    assert site.app.tokens.get(again.id).revoked_at is not None
+    other = site.app.tokens.create("other", tenant="acme")
+    assert site.request("GET", f"settings/tokens/{other.id}/revoke").status_code == 404
+    assert site.request("POST", f"settings/tokens/{other.id}/revoke", data={}).status_code == 404
+
+
+def test_limits_of_a_tenant_are_changed(site: Site) -> None:
+    site.app.tenants.set("acme", jobs=10)
+    assert "acme 0 no limit 0 of 10" in text_of(site.page("settings?view=tenants"))
+    wrong = site.refused("settings/tenants/acme", running="-1", jobs="10")
+    assert "A whole number" in text_of(wrong.find(id="f-running-e"))  # type: ignore[arg-type]
+    assert commands_in(wrong)
+    site.send("settings/tenants/acme", running="3", jobs="", starts_per_minute="", argument_bytes="", schedules="")
+    limits = site.app.tenants.get("acme").limits
+    assert (limits.running, limits.jobs) == (3, None)
+
+
+def test_the_settings_tell_versions_and_how_pages_look(site: Site) -> None:
+    about = text_of(site.page("settings?view=about"))
+    assert ("SQLite" if site.app.environment.store.single_engine else "PostgreSQL") in about
+    assert "Schema step" in about and "token root, admin, all tenants" in about
+    display = site.page("settings?view=display&tz=Asia/Kathmandu")
+    assert display.find(id="f-zone")["value"] == "Asia/Kathmandu"  # type: ignore[index]
+    reader = site.by("read")
+    assert "Tokens are shown to those with the scope admin" in text_of(reader.page("settings"))
+    for path in ("pools", "pools/mail", "settings?view=tenants"):
+        for each in reader.page(path).select("main .acts a, main .acts-c a"):
+            assert each["aria-disabled"] == "true", (path, each)
+
+
+def test_pools_and_settings_in_a_browser(browser: Browser, site: Site) -> None:
+    site.app.tokens.create("old", tenant="default")
+    with Engine(site.app), open_window(browser, site.server, site.secret) as window:
+        page = window.go("pools")
+        page.get_by_role("row", name="mail").get_by_role("link", name="Pause…").press("Enter")
+        page.get_by_role("button", name="Pause").press("Enter")
+        expect(page.get_by_text("Paused mail.")).to_be_visible()
+        assert window.axe() == ""
+        page = window.go("settings")
+        page.get_by_role("link", name="Make a token…").press("Enter")
+        page.get_by_label("Name").fill("ci")
+        page.get_by_role("button", name="Make the token").press("Enter")
+        expect(page.get_by_text("It is shown this once")).to_be_visible()
+        expect(page.get_by_role("group", name="Secret")).to_contain_text("evt_")
+        page.get_by_role("link", name="Done").press("Enter")
+        expect(page.get_by_role("row", name="ci")).to_be_visible()
+        for path in ("pools/mail", "pools", "workers", "audit?of=all", "settings", "settings?view=tenants"):
+            page = window.go(path)
+            for scheme in ("light", "dark"):
+                page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+                assert window.axe() == "", (path, scheme)
