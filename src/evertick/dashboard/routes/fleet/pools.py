@@ -13,6 +13,7 @@ from evertick.app.bodies import Body
 from evertick.base.errors import EvertickError
 from evertick.base.records.access import Scope
 from evertick.base.records.jobs import JobState
+from evertick.dashboard.forms.values import flags_of, whole_numbers
 from evertick.dashboard.markup.commands import command
 from evertick.dashboard.page import Form, Page, Shown, page_routes
 from evertick.server.bodies import Named
@@ -118,23 +119,6 @@ async def change(page: Shown, name: Named, action: Literal["pause", "resume"]) -
     """Pause or resume a pool."""
     await {"pause": api.pause_pool, "resume": api.resume_pool}[action](page.fleet, name)
     return page.done(page.url("pools", name), f"{action.capitalize()}d {name}.")
-
-
-def whole_numbers(form: Form, names: Any) -> dict[str, int | None]:
-    """Numbers in fields, None for an empty one; what is wrong is said beside them."""
-    found: dict[str, int | None] = {}
-    for name in names:
-        text = form[name].replace(",", "")
-        is_number = text.isascii() and text.isdecimal() and len(text) <= 12
-        if text and not is_number:
-            form.fail(name, "A whole number, or nothing for no limit.")
-        found[name] = int(text) if is_number else None
-    return found
-
-
-def flags_of(limits: dict[str, int | None]) -> dict[str, str | None]:
-    """Limits as options of the command line."""
-    return {name: "none" if value is None else str(value) for name, value in limits.items()}
 
 
 def _limits(page: Page, view: PoolView, form: Form, *, status: int = 200) -> Response:

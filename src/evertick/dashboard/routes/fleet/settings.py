@@ -14,9 +14,9 @@ from evertick.api.tenants import TenantView
 from evertick.app.bodies import Body
 from evertick.base.errors import EvertickError
 from evertick.base.records.access import Scope
+from evertick.dashboard.forms.values import flags_of, whole_numbers
 from evertick.dashboard.markup.commands import command
 from evertick.dashboard.page import Form, Page, Shown, page_routes
-from evertick.dashboard.routes.fleet.pools import flags_of, whole_numbers
 from evertick.recurrence.parse.duration import parse_milliseconds
 from evertick.recurrence.zones.names import zone_data_source
 from evertick.server.bodies import Named

@@ -1,7 +1,7 @@
 """What is done to a run: an event is sent, it is paused, resumed, canceled, terminated or restarted."""
 
 import json
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple
 
 from fastapi import Query
 from starlette.responses import Response
@@ -11,9 +11,9 @@ from evertick.app.bodies import Body
 from evertick.base.errors import EvertickError, Misuse, StepStillRuns
 from evertick.base.records.access import Scope
 from evertick.base.records.journal import CallKind
+from evertick.dashboard.forms.values import json_field
 from evertick.dashboard.page import Form, Page, Shown, page_routes
-from evertick.server.bodies import Named, strict_json
-from evertick.server.problems import Problem
+from evertick.server.bodies import Named
 from evertick.server.routes import workflows as api
 
 routes = page_routes()
@@ -133,18 +133,6 @@ async def end(page: Shown, run_id: Named, action: Action) -> Response:
         form.fail("", "It has ended meanwhile." if action != "resume" else "It is not paused.")
         return await _ending(page, run_id, action, form, status=409)
     return page.done(page.url("workflows", run_id), ENDINGS[action].said.format(run_id))
-
-
-def json_field(form: Form, name: str) -> Any:
-    """The JSON in a field, None for nothing; what is wrong with it is said beside it."""
-    text = form.given(name)
-    if text is None:
-        return None
-    try:
-        return strict_json(text.encode())
-    except Problem as problem:
-        form.fail(name, f"This is not JSON: {str(problem.detail).removeprefix('the body is not JSON: ')}")
-        return None
 
 
 async def _signal(page: Page, run_id: str, form: Form, *, status: int = 200) -> Response:

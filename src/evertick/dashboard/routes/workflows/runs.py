@@ -15,6 +15,7 @@ from evertick.base.records.attributes import from_word
 from evertick.base.records.jobs import FunctionKind
 from evertick.dashboard.markup.runs import run_glyph, run_took, waiting
 from evertick.dashboard.page import Form, Page, Shown, page_routes
+from evertick.dashboard.workflow_names import names_for
 from evertick.server.routes import workflows as api
 
 routes = page_routes()
@@ -82,7 +83,7 @@ async def list_runs(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
     counts = None if asked.filters else await _counts(page)
     return page.render(
         "workflows/list.html", status=200 if found is not None else 422, found=found, asked=asked, form=form,
-        tabs=TABS, spans=SPANS, names=names_of(page), counts=counts,
+        tabs=TABS, spans=SPANS, names=names_for(page.known), counts=counts,
         waiting=waiting, took=run_took, state_glyph=run_glyph,
     )  # fmt: skip
 
@@ -134,12 +135,6 @@ def _batch(page: Page, action: str, ids: list[str], form: Form, *, status: int =
 
 def _runs(count: int) -> str:
     return "1 run" if count == 1 else f"{count:,} runs"
-
-
-def names_of(page: Page) -> list[str]:
-    """The workflows of the app that the visitor may start."""
-    shown = (each for each in page.known.app.functions if not each.internal or page.may(Scope.ADMIN))
-    return sorted(each.name for each in shown if each.kind is FunctionKind.WORKFLOW)
 
 
 async def _counts(page: Page) -> dict[str, int]:

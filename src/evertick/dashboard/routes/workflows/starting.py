@@ -11,9 +11,9 @@ from evertick.app.functions.options import OnConflict
 from evertick.base.errors import AlreadyExists, EvertickError, FunctionNotFound, InvalidArguments
 from evertick.base.records.access import Scope
 from evertick.base.records.attributes import from_word, word_of
+from evertick.dashboard.forms.values import json_field
 from evertick.dashboard.page import Form, Page, Shown, page_routes
-from evertick.dashboard.routes.workflows.changes import json_field
-from evertick.dashboard.routes.workflows.runs import names_of
+from evertick.dashboard.workflow_names import names_for
 from evertick.server.routes import workflows as api
 
 routes = page_routes()
@@ -81,7 +81,7 @@ def _attributes(form: Form) -> dict[str, Any]:
 
 
 def _start(page: Page, form: Form, *, status: int = 200) -> Response:
-    names = names_of(page)
+    names = names_for(page.known)
     line = page.command(
         "workflow", "start", form["workflow"] or "MODULE.WORKFLOW", json=form.given("args"), id=form.given("key")
     )

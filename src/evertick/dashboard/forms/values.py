@@ -1,0 +1,38 @@
+"""Values in fields of forms: whole numbers and JSON. What is wrong with one is said beside its field."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from evertick.dashboard.forms.form import Form
+from evertick.server.bodies import strict_json
+from evertick.server.problems import Problem
+
+DIGITS_MAX: Final = 12
+
+
+def whole_numbers(form: Form, names: Iterable[str]) -> dict[str, int | None]:
+    """Numbers in fields; None for an empty field, which is no limit, and for what is no number."""
+    found: dict[str, int | None] = {}
+    for name in names:
+        text = form[name].replace(",", "")
+        is_number = text.isascii() and text.isdecimal() and len(text) <= DIGITS_MAX
+        if text and not is_number:
+            form.fail(name, "A whole number, or nothing for no limit.")
+        found[name] = int(text) if is_number else None
+    return found
+
+
+def flags_of(limits: Mapping[str, int | None]) -> dict[str, str | None]:
+    """Limits as options of the command line."""
+    return {name: "none" if value is None else str(value) for name, value in limits.items()}
+
+
+def json_field(form: Form, name: str) -> Any:
+    """The JSON in a field, None for an empty one."""
+    if not form[name]:
+        return None
+    try:
+        return strict_json(form[name].encode())
+    except Problem as problem:
+        form.fail(name, f"This is not JSON: {str(problem.detail).removeprefix('the body is not JSON: ')}")
+        return None
