@@ -298,6 +298,8 @@ class WorkflowOperations:
             tenant=self.tenant,
             parent_id=self.parent_id,
             retry=job.retry,
+            # What `step.schedule` says. The schedule hears of the first run, whose end closes the occurrence.
+            schedule=job.schedule,
             on_complete=None if job.on_complete is None or job.on_complete.value.kind == STEP else job.on_complete,
             key=job.key,
             pool=job.pool,
