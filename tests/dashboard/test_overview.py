@@ -69,6 +69,8 @@ def test_the_overview_says_what_comes_and_what_needs_attention(site: Site) -> No
     shown = text_of(page)
     assert "No worker is alive: what is due waits." in shown
     assert "2 starts in the next 2 hours" in shown or "3 starts" in shown
+    [first, *_] = page.select(".dens a")
+    site.page(str(first["href"]))
     assert "1 due job waiting in the pool 'default'" in shown
     assert page.find(attrs={"data-chart": "activity"}) is not None
     assert "created hourly" in shown

@@ -98,7 +98,8 @@ def _bars(page: Page, coming: ComingView) -> Any:
         return page.times.clock(_begin(coming, position))
 
     def href(position: int) -> str:
-        return page.url("schedules", sort="next", q=f"next<{label(position + 1)}")
+        minutes = -(-(_begin(coming, position + 1) - page.now) // MINUTE_MS)
+        return page.url("schedules", sort="next", q=f"next<{max(minutes, 1)}m")
 
     return density(coming.starts, label, href)
 
