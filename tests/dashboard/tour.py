@@ -38,7 +38,14 @@ LINKED: Final = "a[href], form[action]:not([method=post])"
 LINKS: Final = (
     "found => found.map(each => new URL(each.getAttribute('href') ?? each.getAttribute('action'), location.href).href)"
 )
-REACHED_BY_BUTTONS: Final = ("download_logs", "export_many", "show_commands", "show_progress", "show_cancel")
+REACHED_BY_BUTTONS: Final = (
+    "download_logs",
+    "export_many",
+    "show_commands",
+    "show_progress",
+    "show_cancel",
+    "show_batch",
+)
 """They are about the rows that are ticked, or the words that are typed; tests of their own look at them."""
 SKIPPED: Final = frozenset(
     {"stream_hints", "send_file", "missing", "show_login", "home", "show_clock", *REACHED_BY_BUTTONS}

@@ -117,7 +117,7 @@ def coming(operations: InsightOperations, *, span: float | timedelta = timedelta
     def work(transaction: Transaction) -> ComingView:
         now = operations.now()
         start = Instant(now // BUCKET_MS * BUCKET_MS)
-        buckets = -(-span_ms // BUCKET_MS)
+        buckets = -(-(now + span_ms - start) // BUCKET_MS)
         until = Instant(start + buckets * BUCKET_MS)
         specs = transaction.coming_specs(operations.tenant, until=until, limit=COMING_SCHEDULES + 1)
         starts: Counter[int] = Counter()
