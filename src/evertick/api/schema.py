@@ -15,8 +15,6 @@ from evertick.base.instants import from_datetime, to_iso
 from evertick.base.records.retry import RetryPolicy
 from evertick.recurrence.parse.duration import format_milliseconds, parse_milliseconds
 from evertick.recurrence.spec.spec import Spec
-from evertick.recurrence.wire.reading import spec_from_wire
-from evertick.recurrence.wire.writing import spec_to_wire
 
 
 class Schema(BaseModel):
@@ -64,7 +62,17 @@ def _iso(moment: datetime) -> str:
 
 
 def _spec(value: Spec | Mapping[str, Any]) -> Spec:
-    return value if isinstance(value, Spec) else spec_from_wire(dict(value))
+    if isinstance(value, Spec):
+        return value
+    from evertick.recurrence.wire.reading import spec_from_wire  # it loads slowly, and most values have no spec
+
+    return spec_from_wire(dict(value))
+
+
+def _spec_json(spec: Spec) -> dict[str, Any]:
+    from evertick.recurrence.wire.writing import spec_to_wire
+
+    return spec_to_wire(spec)
 
 
 def _retry(value: RetryPolicy | list[Any]) -> RetryPolicy:
@@ -83,7 +91,7 @@ def _milliseconds(value: int | str) -> int:
 Moment = Annotated[datetime, PlainSerializer(_iso, when_used="json")]
 """An aware datetime in UTC; in JSON `2026-03-29T00:55:00Z`, with milliseconds only where there are any."""
 
-WireSpec = Annotated[Spec, PlainValidator(_spec), PlainSerializer(spec_to_wire, when_used="json")]
+WireSpec = Annotated[Spec, PlainValidator(_spec), PlainSerializer(_spec_json, when_used="json")]
 """A spec; in JSON its wire form."""
 
 Retry = Annotated[RetryPolicy, PlainValidator(_retry), PlainSerializer(_retry_json, when_used="json")]

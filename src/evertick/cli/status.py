@@ -10,7 +10,7 @@ from evertick.api.status import FailureView, QueueView, StatusView, WorkerView
 from evertick.api.workflows import WorkflowTypeView
 from evertick.base.durations import length
 from evertick.cli.core.databases import named_tenant, source_options, tenants_option
-from evertick.cli.core.fleet import AnyFleet, RemoteFleet, open_fleet
+from evertick.cli.core.fleet import AnyFleet, open_fleet
 from evertick.cli.core.output import MomentWriter, OutputOptions, output_option, time_row_options, words_of
 from evertick.cli.core.watching import refreshed, watch_option
 
@@ -41,7 +41,7 @@ def _write_status(fleet: AnyFleet, out: OutputOptions) -> None:
     _section(out, "failures", found.failures, FailureView.names(), moment)
     _section(out, "workflows", found.inactive, WorkflowTypeView.names(), moment)
     if not out.is_none:
-        hides_workers = isinstance(fleet, RemoteFleet) and fleet.tenant is not None
+        hides_workers = not fleet.is_local and fleet.tenant is not None
         click.echo(_summary(found, None if hides_workers else len(live)), err=True)
 
 

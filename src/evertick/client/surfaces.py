@@ -25,7 +25,7 @@ from evertick.client.fleet import (
 from evertick.client.insight import InsightOperations, InsightRequests
 from evertick.client.jobs import JobOperations, JobRequests, ScheduleJobs
 from evertick.client.schedules import ScheduleOperations, ScheduleRequests
-from evertick.client.workflows import WorkflowOperations, WorkflowRequests
+from evertick.client.workflows import TypeOperations, TypeRequests, WorkflowOperations, WorkflowRequests
 
 P = ParamSpec("P")
 
@@ -142,12 +142,25 @@ class AsyncScheduler(_Sending, Awaited[ScheduleJobs]):
         return cast("JobId", await self._sent(self.operations.run_at(at, function, *args, **kwargs)))
 
 
+class WorkflowTypes(Blocking[TypeRequests], TypeOperations):
+    """`client.workflows.types`."""
+
+
+class AsyncWorkflowTypes(Awaited[TypeRequests], TypeOperations):
+    """`client.workflows.types`, awaited."""
+
+
 class Workflows(_Sending, Blocking[WorkflowRequests], WorkflowOperations):
     """`client.workflows`."""
 
     def using(self, **options: Any) -> Self:
         """The same with options for runs: `key`, `on_conflict`, `priority`, `attributes`."""
         return self.with_operations(self.operations.using(**options))
+
+    @property
+    def types(self) -> WorkflowTypes:
+        """Workflows themselves, and whether runs of them start; this needs a token of all tenants."""
+        return WorkflowTypes(TypeRequests(), self.read, self.write)
 
     def start(self, workflow: Workflow[P, Any] | str, /, *args: P.args, **kwargs: P.kwargs) -> JobId:
         """Start a run of a workflow, given itself or by name; returns its id. It is started once.
@@ -175,6 +188,11 @@ class AsyncWorkflows(_Sending, Awaited[WorkflowRequests], WorkflowOperations):
     def using(self, **options: Any) -> Self:
         """As `Workflows.using`."""
         return self.with_operations(self.operations.using(**options))
+
+    @property
+    def types(self) -> AsyncWorkflowTypes:
+        """Workflows themselves, and whether runs of them start; this needs a token of all tenants."""
+        return AsyncWorkflowTypes(TypeRequests(), self.read, self.write)
 
     async def start(self, workflow: Workflow[P, Any] | str, /, *args: P.args, **kwargs: P.kwargs) -> JobId:
         """As `Workflows.start`."""

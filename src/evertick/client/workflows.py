@@ -1,17 +1,18 @@
 """`client.workflows`, as requests."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 from evertick.api.run_details import DetailedRunPage, RunTimeline
-from evertick.api.workflows import RunHistory, RunPage, RunView
+from evertick.api.workflows import RunHistory, RunPage, RunView, WorkflowTypeView
 from evertick.app.functions.function import Function
 from evertick.app.functions.options import OnConflict
 from evertick.app.workflows.choice import RunsWhere
 from evertick.base.ids import JobId
 from evertick.base.records.attributes import Value, word_of
 from evertick.client.calls import Call, function_call, given, nothing, part, sent
+from evertick.client.fleet import ROOT
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,12 +142,65 @@ def _chosen(**asked: Any) -> dict[str, Any]:
     return query
 
 
+@dataclass(frozen=True, slots=True)
+class TypeRequests:
+    """What may be done with workflows, which belong to no tenant."""
+
+    def get(self, workflow: Function[..., Any] | str) -> Call[WorkflowTypeView]:
+        """A workflow, and whether runs of it start. Raises FunctionNotFound, Misuse for what is none."""
+        return Call(method="GET", path=self._of(workflow), read=WorkflowTypeView.model_validate)
+
+    def list(self, *, deleted: bool = False) -> Call[Sequence[WorkflowTypeView]]:
+        """The workflows by name; deleted ones are left out unless `deleted` is set."""
+        query = {"deleted": deleted}
+        return Call(method="GET", path=f"{ROOT}/workflow-types", query=query, read=_types)
+
+    def pause(self, workflow: Function[..., Any] | str) -> Call[WorkflowTypeView]:
+        """Let no run of a workflow start; as `app.workflows.types.pause`."""
+        return self._changed(workflow, "pause")
+
+    def resume(self, workflow: Function[..., Any] | str) -> Call[WorkflowTypeView]:
+        """Let runs of a workflow start again."""
+        return self._changed(workflow, "resume")
+
+    def deprecate(self, workflow: Function[..., Any] | str) -> Call[WorkflowTypeView]:
+        """As `pause`, for a workflow that is to start no more."""
+        return self._changed(workflow, "deprecate")
+
+    def delete(self, workflow: Function[..., Any] | str) -> Call[WorkflowTypeView]:
+        """As `deprecate`; the workflow is not listed, and its schedules are removed at their next time."""
+        return self._changed(workflow, "delete")
+
+    def _changed(self, workflow: Function[..., Any] | str, action: str) -> Call[WorkflowTypeView]:
+        path = f"{self._of(workflow)}/{action}"
+        return Call(method="POST", path=path, body={}, read=WorkflowTypeView.model_validate)
+
+    def _of(self, workflow: Function[..., Any] | str) -> str:
+        name = workflow.name if isinstance(workflow, Function) else workflow
+        return f"{ROOT}/workflow-types/{part(name)}"
+
+
+class TypeOperations:
+    """The operations of a surface."""
+
+    get = sent(TypeRequests.get)
+    pause = sent(TypeRequests.pause)
+    resume = sent(TypeRequests.resume)
+    deprecate = sent(TypeRequests.deprecate)
+    delete = sent(TypeRequests.delete)
+    list = sent(TypeRequests.list)
+
+
 def _id(found: Any) -> JobId:
     return JobId(found["id"])
 
 
 def _runs(found: Any) -> tuple[RunView, ...]:
     return tuple(RunView.model_validate(each) for each in found)
+
+
+def _types(found: Any) -> tuple[WorkflowTypeView, ...]:
+    return tuple(WorkflowTypeView.model_validate(each) for each in found)
 
 
 def _changed(found: Any) -> bool:

@@ -10,15 +10,16 @@ import signal
 import threading
 from queue import Empty, SimpleQueue
 from types import FrameType, TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from evertick.store.contract.store import Store
+if TYPE_CHECKING:
+    from evertick.store.contract.store import Store
 
 
 class ChangeWaiter:
     """Notifications of a store, and Ctrl-C, while the `with` block lasts. Without a store nothing notifies."""
 
-    def __init__(self, store: Store | None) -> None:
+    def __init__(self, store: "Store | None") -> None:
         self._store = store
         self._hints: SimpleQueue[object] = SimpleQueue()
         self._is_interrupted = False

@@ -9,16 +9,17 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from evertick.app.simulation import clock_of
 from evertick.base.errors import DatabaseUnavailable, Misuse
 from evertick.base.ids import DEFAULT_TENANT, TenantId, tenant_named
 from evertick.base.instants import Instant
 from evertick.cli.core.connections import no_server_options, refuse_server, server_options
-from evertick.store.contract.store import Store
+
+if TYPE_CHECKING:
+    from evertick.store.contract.store import Store
 
 DATABASE_URL_VARIABLE: Final = "EVERTICK_DATABASE_URL"
 DATA_FOLDER: Final = Path(".evertick")
@@ -104,7 +105,7 @@ def database_url(db: str | None) -> str:
 
 
 @contextmanager
-def open_database(db: str | None) -> Iterator[Store]:
+def open_database(db: str | None) -> Iterator["Store"]:
     """The database, open, its schema checked. It must exist already.
 
     Raises Misuse, also where a server was chosen, InvalidDatabaseUrl, DatabaseUnavailable or SchemaMismatch.
@@ -151,6 +152,8 @@ def shown_url(url: str) -> str:
     return shown(url)
 
 
-def now_of(store: Store) -> Instant:
+def now_of(store: "Store") -> Instant:
     """The present by the database's clock, which may be a simulation's."""
+    from evertick.app.simulation import clock_of
+
     return clock_of(store).now()

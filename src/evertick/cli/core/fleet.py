@@ -1,109 +1,16 @@
-"""Pools, limits of tenants, tokens and workers, of a database or of a server, as commands see them."""
+"""Sessions of commands about pools, tenants, tokens and workers (`fleets.py`, imported when one is opened)."""
 
-import getpass
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from evertick.api.status import StatusView, WorkerView
-from evertick.app.access_control.tokens import TokenOperations, Tokens
-from evertick.app.limits.pools import PoolOperations, Pools
-from evertick.app.limits.tenants import TenantOperations, Tenants
-from evertick.app.status import status_of, workers_of
-from evertick.base.clock import SystemClock
-from evertick.base.ids import IdMaker, TenantId, system_entropy
-from evertick.base.instants import Instant
 from evertick.cli.core.connections import chosen_server, open_client
-from evertick.cli.core.databases import named_tenant, now_of, open_database
-from evertick.store.contract.store import Store
+from evertick.cli.core.databases import named_tenant, open_database
 
 if TYPE_CHECKING:
-    from evertick.client import surfaces
-    from evertick.client.clients import Client
+    from evertick.cli.core.fleets import Fleet, RemoteFleet
 
-
-@dataclass(frozen=True, slots=True)
-class Fleet:
-    """An open database."""
-
-    store: Store
-
-    @property
-    def now(self) -> Instant:
-        """The present by the database's clock."""
-        return now_of(self.store)
-
-    @property
-    def pools(self) -> Pools:
-        """The pools."""
-        return Pools(PoolOperations(), self.store.view, self.store.write)
-
-    @property
-    def tenants(self) -> Tenants:
-        """The limits of tenants."""
-        return Tenants(TenantOperations(), self.store.view, self.store.write)
-
-    @property
-    def tokens(self) -> Tokens:
-        """The tokens of all tenants."""
-        operations = TokenOperations(actor=_user(), now=lambda: self.now, make_id=IdMaker(system_entropy()).make)
-        return Tokens(operations, self.store.view, self.store.write)
-
-    def status(self, tenant: TenantId | None) -> StatusView:
-        """The state of a tenant's jobs, or of all, and of the workers."""
-        now = self.now
-        return self.store.view(lambda transaction: status_of(transaction, tenant, now))
-
-    def workers(self) -> Sequence[WorkerView]:
-        """The workers."""
-        now = self.now
-        return self.store.view(lambda transaction: workers_of(transaction, now))
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteFleet:
-    """A client of a server. `tenant` is the one that was named, by an option or by the profile."""
-
-    client: "Client"
-    tenant: TenantId | None
-
-    store = None
-    """A server sends no notifications: who waits looks again."""
-
-    @property
-    def now(self) -> Instant:
-        """The present by this machine's clock."""
-        return SystemClock().now()
-
-    @property
-    def pools(self) -> "surfaces.Pools":
-        """See `Fleet.pools`."""
-        return self.client.pools
-
-    @property
-    def tenants(self) -> "surfaces.Tenants":
-        """See `Fleet.tenants`."""
-        return self.client.tenants
-
-    @property
-    def tokens(self) -> "surfaces.Tokens":
-        """The tokens of the tenant; of all if none was named."""
-        from evertick.client.fleet import ROOT, TokenRequests
-
-        tokens = self.client.tokens
-        return tokens if self.tenant is not None else tokens.with_operations(TokenRequests(ROOT))
-
-    def status(self, tenant: TenantId | None) -> StatusView:
-        """See `Fleet.status`; workers are shown of all tenants alone."""
-        return self.client.status(all_tenants=self.tenant is None)
-
-    def workers(self) -> Sequence[WorkerView]:
-        """See `Fleet.workers`."""
-        return self.client.workers()
-
-
-AnyFleet = Fleet | RemoteFleet
+AnyFleet: TypeAlias = "Fleet | RemoteFleet"
 """What commands work on."""
 
 
@@ -111,17 +18,11 @@ AnyFleet = Fleet | RemoteFleet
 def open_fleet(db: str | None) -> Iterator[AnyFleet]:
     """The server that was named, else the database. Raises as `open_client` and `open_database` do."""
     server = chosen_server(db)
+    from evertick.cli.core.fleets import Fleet, RemoteFleet
+
     if server is None:
         with open_database(db) as store:
             yield Fleet(store)
     else:
         with open_client(server, named_tenant()) as client:
             yield RemoteFleet(client, named_tenant() or server.tenant)
-
-
-def _user() -> str:
-    """Who types the command."""
-    try:
-        return f"user {getpass.getuser()}"
-    except (OSError, KeyError):
-        return "command line"

@@ -7,14 +7,16 @@ import time
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from evertick.cli.core.change_waiter import ChangeWaiter
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.output import OutputOptions, is_terminal
-from evertick.store.contract.store import Store
+
+if TYPE_CHECKING:
+    from evertick.store.contract.store import Store
 
 EVERY_S: Final = 1.0
 """Relative times grow old by themselves."""
@@ -38,7 +40,7 @@ def _keep(context: click.Context, parameter: click.Parameter, value: bool) -> No
     context.meta[_KEY] = value
 
 
-def refreshed(store: Store | None, out: OutputOptions, write: Callable[[], None]) -> int:
+def refreshed(store: "Store | None", out: OutputOptions, write: Callable[[], None]) -> int:
     """Write once; with `--watch`, again and again, without a store every second. Returns the exit code.
 
     Raises UsageError for `--watch` with a form for programs.

@@ -2,23 +2,17 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from evertick.app.functions.options import check_pool
-from evertick.app.functions_by_name import require_seen
-from evertick.app.scheduling.choice import JobsWhere, jobs_where
-from evertick.base.errors import ScheduleNotFound
 from evertick.base.escaping import printable
-from evertick.base.instants import SECOND_MS, Instant, from_datetime, to_datetime
-from evertick.base.records.jobs import JobFilter, JobState
-from evertick.cli.core.databases import chosen_tenant, now_of
+from evertick.base.instants import SECOND_MS, Instant, to_datetime
+from evertick.base.records.jobs import JobState
 from evertick.cli.core.flags import flag
-from evertick.cli.schedule.spec_flags import parse_when
-from evertick.recurrence.zones.names import zone_named
-from evertick.store.contract.store import Store, Transaction
+
+if TYPE_CHECKING:
+    from evertick.app.scheduling.choice import JobsWhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +40,11 @@ class JobFilters:
         of = f" of {printable(self.function)}" if self.function else ""
         return f"{jobs}{of}{' that the filters choose' if replace(self, function=None).is_given else ''}"
 
-    def where(self, store: Store, states: tuple[JobState, ...]) -> JobFilter:
-        """The filter for the store, of jobs in these states. Raises InvalidSpec, UsageError."""
-        now = now_of(store)
-        return jobs_where(chosen_tenant(), now=now, **self.chosen_at(now, states))
-
-    def chosen_at(self, now: Instant, states: tuple[JobState, ...]) -> JobsWhere:
+    def chosen_at(self, now: Instant, states: tuple[JobState, ...]) -> "JobsWhere":
         """The filters as `app.jobs.list` and `client.jobs.list` take them. Raises InvalidSpec, UsageError."""
         if self.pool is not None:
+            from evertick.app.functions.options import check_pool
+
             check_pool(self.pool)
         if self.error == "":
             raise click.UsageError("--error takes a text that is not empty")
@@ -68,29 +59,11 @@ class JobFilters:
         return cast("JobsWhere", {name: value for name, value in given.items() if value is not None})
 
 
-def moment_of(store: Store, text: str | None, what: str) -> Instant | None:
-    """The moment that `text` names, given as the flag `what`; None for none. Raises InvalidSpec."""
-    found = moment_at(now_of(store), text, what)
-    return None if found is None else from_datetime(found)
-
-
 def moment_at(now: Instant, text: str | None, what: str) -> datetime | None:
-    """As `moment_of`, where it is `now`."""
+    """The moment that `text` names at `now`, given as the flag `what`; None for none. Raises InvalidSpec."""
     if text is None:
         return None
+    from evertick.cli.schedule.spec_flags import parse_when
+    from evertick.recurrence.zones.names import zone_named
+
     return to_datetime(Instant(parse_when(text, zone_named("UTC"), what, now // SECOND_MS) * SECOND_MS))
-
-
-def require_known(store: Store, where: JobFilter) -> None:
-    """No job was found: raise FunctionNotFound, ScheduleNotFound if the function or the schedule was never seen."""
-    if where.name is not None:
-        store.view(partial(require_seen, name=where.name, tenant=where.tenant))
-    if where.schedule_id is not None:
-        store.view(partial(_require_schedule, where=where))
-
-
-def _require_schedule(transaction: Transaction, where: JobFilter) -> None:
-    wanted, whole = where.schedule_id, JobFilter(tenant=where.tenant, schedule_id=where.schedule_id)
-    assert wanted is not None  # noqa: S101
-    if transaction.get_schedule(wanted, tenant=where.tenant) is None and not transaction.list_jobs(whole, limit=1):
-        raise ScheduleNotFound(f"no schedule {wanted!r}; list them with `evertick schedule list`")

@@ -2,37 +2,28 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from evertick.app.jobs.operations import as_they_are
-from evertick.app.paging import whole_jobs
-from evertick.app.scheduling.job_builder import check_horizon
-from evertick.app.scheduling.quotas import Quotas
-from evertick.base.errors import EvertickError, InvalidArguments
+from evertick.base.errors import EvertickError, InvalidArguments, JobNotRetryable
 from evertick.base.escaping import printable
-from evertick.base.ids import IdMaker, JobId, system_entropy
-from evertick.base.instants import Instant, to_iso
-from evertick.base.records.jobs import Job, JobFilter, JobState
-from evertick.cli.core.databases import chosen_tenant, data_options, now_of, open_database
+from evertick.base.ids import JobId
+from evertick.base.records.jobs import JobState
+from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions, is_terminal, output_option
-from evertick.cli.job.choosing import JobFilters, moment_of, require_known
-from evertick.cli.job.session import job_id_of
+from evertick.cli.job.choosing import JobFilters, moment_at
+from evertick.cli.job.session import AnyJobSession, job_id_of, open_jobs
 from evertick.cli.root import fail
-from evertick.cli.schedule.flags import json_object
-from evertick.engine.jobs import repair
-from evertick.engine.runtime.executors import retry_conflicts
-from evertick.store.contract.store import Store, Transaction
+
+if TYPE_CHECKING:
+    from evertick.api.jobs import JobView
 
 JOBS_MAX: Final = 100_000
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,32 +35,38 @@ class JobChoice(JobFilters):
     yes: bool = flag("--yes", default=False, help="Do not ask for confirmation.")
     db: str | None = shared(data_options)
 
+    @property
+    def is_filtered(self) -> bool:
+        """Whether filters choose, and no ids are given."""
+        return self.is_all or self.is_given
+
     def chosen(
         self,
-        store: Store,
-        states: tuple[JobState, ...],
+        session: AnyJobSession,
+        state: JobState,
         verb: str,
-        meant: Callable[[Transaction, Job], bool] = lambda transaction, job: True,
+        meant: "Callable[[JobView], bool]" = lambda job: True,
     ) -> list[str]:
         """The ids, once that is confirmed where a filter chooses; it leaves out jobs that are not `meant`.
 
+        It leaves out, too, which of the finished jobs were retried already, if the session knows that beforehand.
         Raises UsageError, InvalidSpec.
         """
-        is_filtered = self.is_all or self.is_given
-        if bool(self.job_ids) == is_filtered:
+        if bool(self.job_ids) == self.is_filtered:
             raise click.UsageError(
                 f"name the jobs to {verb} by their ids, or choose them with --function, --schedule, --key, "
                 "--pool, --error, --blocked, --since, --until or --all"
             )
-        if not is_filtered:
+        if not self.is_filtered:
             return list(self.job_ids)
-        where = self.where(store, states)
-        found = _ids(store, where, meant)
+        where = self.chosen_at(session.now, (state,))
+        found = session.all_of(where, JOBS_MAX)
         if not found:
-            require_known(store, where)
-        if found and not self.yes:
-            _confirm(verb, len(found))
-        return found
+            session.require_known(where)
+        ids: list[str] = [job.id for job in found if meant(job)]
+        if ids and not self.yes:
+            _confirm(verb, len(ids))
+        return ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +89,14 @@ class NewArguments:
     )
     app_file: str | None = flag("--app", metavar="FILE", help="Check the arguments against this app's code.")
 
-    def has_names_of(self, job: Job) -> bool:
+    def has_names_of(self, job: "JobView") -> bool:
         """Whether a job has all arguments that get another name."""
-        return not self.renames or json.loads(job.args).keys() >= {old for old, _ in map(_rename, self.renames)}
+        return job.args.keys() >= {old for old, _ in map(_rename, self.renames)}
 
-    def of_jobs(self, ids: int) -> Callable[[Job], str | None]:
-        """The arguments of each job as text; None for those that it has. Raises UsageError, InvalidArguments."""
+    def of_jobs(self, ids: int) -> "Callable[[JobView], dict[str, object]] | None":
+        """The arguments of each job; None if jobs keep those that they have. Raises UsageError, InvalidArguments."""
+        from evertick.cli.schedule.flags import json_object
+
         if self.args is not None and ids != 1:
             raise click.UsageError("--args are of one job; give its id")
         if self.args is not None and (self.renames or self.changes):
@@ -105,18 +104,18 @@ class NewArguments:
         names, values = dict(map(_rename, self.renames)), dict(map(_change, self.changes))
         given = None if self.args is None else json_object(self.args, "--args", "arguments by name")
         if given is None and not names and not values:
-            return lambda job: None
-        encode = self._encoder()
-        return lambda job: encode(job, {**_renamed(job, names), **values} if given is None else given)
+            return None
+        check = self._check()
+        return lambda job: check(job, {**_renamed(job, names), **values} if given is None else given)
 
-    def _encoder(self) -> Callable[[Job, dict[str, object]], str]:
-        """How arguments are written: checked against the code of the app, or as they are."""
+    def _check(self) -> "Callable[[JobView, dict[str, object]], dict[str, object]]":
+        """How arguments are checked: against the code of the app, or not here."""
         if self.app_file is None:
-            return lambda job, given: as_they_are(job.name, given)
+            return lambda job, given: given
         from evertick.cli.core.loading import load_app, parse_target
 
         functions = load_app(parse_target(self.app_file)).app.functions
-        return lambda job, given: functions.resolve(job.name).encode_args((), given)
+        return lambda job, given: json.loads(functions.resolve(job.function).encode_args((), given))
 
 
 @click.command()
@@ -134,19 +133,17 @@ def retry(choice: JobChoice, state: str, new: NewArguments, out: OutputOptions) 
     if state == "pending" and not new.renames:
         raise click.UsageError("pending jobs have not failed yet; --rename gives them other arguments")
     arguments = new.of_jobs(len(choice.job_ids))
+    # What a filter has chosen has ended for good: it cannot be retried only if that was done before.
+    retried = JobNotRetryable if choice.is_filtered and state != "pending" else None
+    with open_jobs(choice.db) as session:
 
-    def meant(transaction: Transaction, job: Job) -> bool:
-        return new.has_names_of(job) and repair.retried_as(transaction, job) is None
+        def work(job_id: JobId) -> tuple[str, dict[str, str]]:
+            args = None if arguments is None else arguments(session.get(job_id).jobs[0])
+            again = session.retry(job_id, args)
+            return f"{job_id} runs again as {again}", {"job_id": job_id, "retried_as": again}
 
-    def work(transaction: Transaction, /, *, job_id: JobId, now: Instant) -> tuple[str, dict[str, str]]:
-        job = repair.job_found(transaction, job_id, chosen_tenant())
-        args = arguments(job)
-        again = repair.retry(transaction, job, args=args, now=now, make_id=ids.make, check=quotas.check)
-        return f"{job_id} runs again as {again}", {"job_id": job_id, "retried_as": again}
-
-    ids, quotas = IdMaker(system_entropy()), Quotas()
-    with open_database(choice.db) as store:
-        return _each(store, choice.chosen(store, (JobState(state),), "retry", meant), work, out)
+        ids = choice.chosen(session, JobState(state), "retry", new.has_names_of)
+        return _each(ids, work, out, left_out=retried)
 
 
 @click.command("run-now")
@@ -154,8 +151,7 @@ def retry(choice: JobChoice, state: str, new: NewArguments, out: OutputOptions) 
 @output_option
 def run_now(choice: JobChoice, out: OutputOptions) -> int:
     """Let pending jobs run now, whenever they were due."""
-    with open_database(choice.db) as store:
-        return _reschedule(store, choice, "run now", lambda now: now, out)
+    return _reschedule(choice, "run now", None, out)
 
 
 @click.command()
@@ -164,59 +160,64 @@ def run_now(choice: JobChoice, out: OutputOptions) -> int:
 @output_option
 def reschedule(choice: JobChoice, at: str, out: OutputOptions) -> int:
     """Let pending jobs run at another time."""
-    with open_database(choice.db) as store:
-        due_at = moment_of(store, at, "--at")
-        check_horizon(due_at or now_of(store), now_of(store))
-        return _reschedule(store, choice, "reschedule", lambda now: due_at or now, out)
+    return _reschedule(choice, "reschedule", at, out)
 
 
 # -- helpers
 
 
-class Change(Protocol):
-    """What is done to one job."""
+def _reschedule(choice: JobChoice, verb: str, at: str | None, out: OutputOptions) -> int:
+    with open_jobs(choice.db) as session:
+        due_at = moment_at(session.now, at, "--at")
 
-    def __call__(self, transaction: Transaction, /, *, job_id: JobId, now: Instant) -> tuple[str, dict[str, str]]:
-        """Returns what is said of the job, and its row for programs."""
-        ...
+        def work(job_id: JobId) -> tuple[str, dict[str, str]]:
+            due = session.move(job_id, due_at).to_json()["due_at"]
+            return f"{job_id} is due at {due}", {"job_id": job_id, "due_at": due}
+
+        return _each(choice.chosen(session, JobState.PENDING, verb), work, out)
 
 
-def _reschedule(
-    store: Store, choice: JobChoice, verb: str, due: Callable[[Instant], Instant], out: OutputOptions
+def _each(
+    job_ids: Sequence[str],
+    work: Callable[[JobId], tuple[str, dict[str, str]]],
+    out: OutputOptions,
+    *,
+    left_out: type[EvertickError] | None = None,
 ) -> int:
-    def work(transaction: Transaction, /, *, job_id: JobId, now: Instant) -> tuple[str, dict[str, str]]:
-        job = repair.reschedule(transaction, job_id, due(now), tenant=chosen_tenant(), now=now)
-        return f"{job_id} is due at {to_iso(job.due_at)}", {"job_id": job_id, "due_at": to_iso(job.due_at)}
+    """Change job by job; returns the exit code. Jobs that raise `left_out` are counted and stay as they are.
 
-    return _each(store, choice.chosen(store, (JobState.PENDING,), verb), work, out)
-
-
-def _each(store: Store, job_ids: list[str], work: Change, out: OutputOptions) -> int:
-    """Change job by job, each in a transaction; returns the exit code."""
-    codes, rows = [], []
-    for text in job_ids:
-        try:
-            job_id, now = job_id_of(text), now_of(store)
-            said, row = _written(store, partial(work, job_id=job_id, now=now))
-        except EvertickError as error:
-            codes.append(fail(str(error), exit_code_of(error)))
-        else:
-            codes.append(int(Exit.OK))
-            rows.append(row)
-            click.echo(printable(said), err=True)
+    Ctrl-C ends it after the job that is being changed, and the rows of those that were are still written.
+    """
+    codes, rows, left = list[int](), list[dict[str, str]](), 0
+    try:
+        for text in job_ids:
+            try:
+                said, row = work(job_id_of(text))
+            except EvertickError as error:
+                if left_out is not None and isinstance(error, left_out):
+                    left += 1
+                    continue
+                codes.append(fail(str(error), exit_code_of(error)))
+            else:
+                codes.append(int(Exit.OK))
+                rows.append(row)
+                click.echo(printable(said), err=True)
+    except KeyboardInterrupt:
+        click.echo(f"interrupted: {len(rows):,} of {len(job_ids):,} jobs are done", err=True)
+        codes.append(Exit.INTERRUPTED)
     if out.output == "json":
         out.write_json(rows)
     elif out.output == "jsonl":
         for row in rows:
             out.write_json(row)
+    if left:
+        click.echo(f"{left:,} {'was' if left == 1 else 'were'} retried already", err=True)
     if not job_ids:
         click.echo("no jobs", err=True)
+    if Exit.INTERRUPTED in codes:
+        return Exit.INTERRUPTED
     failures = [code for code in codes if code]
     return Exit.PARTLY if failures and len(failures) < len(codes) else max(failures, default=Exit.OK)
-
-
-def _written(store: Store, work: Callable[[Transaction], T]) -> T:
-    return retry_conflicts(lambda: store.write(work), system_entropy())
 
 
 def _confirm(verb: str, count: int) -> None:
@@ -226,14 +227,6 @@ def _confirm(verb: str, count: int) -> None:
         raise click.UsageError(f"this would {what}; give --yes where no terminal can confirm it")
     if click.prompt(f"To {what}, type {count}", err=True) != str(count):
         raise click.Abort
-
-
-def _ids(store: Store, where: JobFilter, meant: Callable[[Transaction, Job], bool]) -> list[str]:
-    def work(transaction: Transaction) -> list[str]:
-        jobs = whole_jobs(transaction, where, limit=JOBS_MAX)
-        return [job.id for job in jobs if meant(transaction, job)]
-
-    return store.view(work)
 
 
 def _change(text: str) -> tuple[str, object]:
@@ -253,9 +246,9 @@ def _rename(text: str) -> tuple[str, str]:
     return old, new
 
 
-def _renamed(job: Job, names: dict[str, str]) -> dict[str, object]:
+def _renamed(job: "JobView", names: dict[str, str]) -> dict[str, object]:
     """A job's arguments under new names. Raises InvalidArguments if it lacks one, or has one of the new names."""
-    args: dict[str, object] = json.loads(job.args)
+    args: dict[str, object] = job.args
     for old, new in names.items():
         if old not in args:
             raise InvalidArguments(f"job {job.id} has no argument {old!r}; it has {', '.join(args) or 'none'}")

@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from evertick.api.schedules import ScheduleSummary
-from evertick.app.paging import PAGE_MAX
-from evertick.app.schedules.choosing import HELP, parse_query
-from evertick.app.schedules.queries import Where
 from evertick.base.errors import Misuse
 from evertick.base.instants import Instant
 from evertick.cli.core.flags import Decorator, flag, flags, shared
 from evertick.cli.core.output import is_terminal
 
 if TYPE_CHECKING:
+    from evertick.api.schedules import ScheduleSummary
+    from evertick.app.schedules.queries import Where
     from evertick.cli.schedule.session import Session
 
 
@@ -80,10 +78,12 @@ class Selection:
     if_version: int | None = shared(if_version_option)
     yes: bool = flag("--yes", default=False, help="Do not ask for confirmation.")
 
-    def where(self, session: "Session", verb: str) -> Where:
+    def where(self, session: "Session", verb: str) -> "Where":
         """What the query chooses, once that is confirmed. Raises UsageError if the query stands beside an id."""
         if self.sid is not None or self.if_version is not None:
             raise click.UsageError("--query chooses many schedules; leave out the id and --if-version")
+        from evertick.app.schedules.choosing import HELP
+
         where = queried(self.query or "", session.now)
         if not where:
             raise click.UsageError(f"an empty --query would {verb} everything; name what to {verb}: {HELP}")
@@ -96,8 +96,10 @@ class Selection:
         return where
 
 
-def queried(text: str, now: Instant) -> Where:
+def queried(text: str, now: Instant) -> "Where":
     """What `--query` chooses. Raises Misuse, which names the flag."""
+    from evertick.app.schedules.choosing import parse_query
+
     try:
         return parse_query(text, now)
     except Misuse as error:
@@ -110,10 +112,10 @@ def selection_options(verb: str, example: str) -> Decorator[Any]:
     return flags(Selection, "chosen", changed={"query": {"help": chosen}})
 
 
-def pages(session: "Session", where: Where, sort: str, limit: int) -> list[ScheduleSummary]:
+def pages(session: "Session", where: "Where", sort: str, limit: int) -> "list[ScheduleSummary]":
     """At most `limit` schedules."""
 
-    def page(size: int, cursor: str | None) -> tuple[tuple[ScheduleSummary, ...], str | None]:
+    def page(size: int, cursor: str | None) -> tuple["tuple[ScheduleSummary, ...]", str | None]:
         found = session.schedules.list(sort=sort, limit=size, cursor=cursor, **where)
         return found.schedules, found.cursor
 
@@ -130,6 +132,8 @@ T = TypeVar("T")
 
 def collected(limit: int, page: Callable[[int, str | None], tuple[Sequence[T], str | None]]) -> list[T]:
     """At most `limit` items; `page(size, cursor)` returns a page and the cursor of the next one, None at the end."""
+    from evertick.app.paging import PAGE_MAX
+
     found: list[T] = []
     cursor: str | None = None
     while len(found) < limit:

@@ -8,7 +8,7 @@ import click
 from evertick.api.access import NewToken, TokenView
 from evertick.base.records.access import Scope
 from evertick.cli.core.databases import named_tenant, source_options, tenants_option
-from evertick.cli.core.fleet import AnyFleet, Fleet, open_fleet
+from evertick.cli.core.fleet import AnyFleet, open_fleet
 from evertick.cli.core.lazy import LazyGroup
 from evertick.cli.core.output import OutputOptions, row_options, time_row_options, words_of
 from evertick.recurrence.parse.duration import parse_milliseconds
@@ -40,7 +40,7 @@ def create_token(name: str, scope: str, expires: str, db: str | None, out: Outpu
     """
     lasts = None if expires == "never" else timedelta(milliseconds=parse_milliseconds(expires))
     with open_fleet(db) as fleet:
-        if isinstance(fleet, Fleet):
+        if fleet.is_local:
             made = fleet.tokens.create(name, scope=scope, tenant=named_tenant(), expires_after=lasts)
         else:
             made = fleet.tokens.create(name, scope=scope, expires_after=lasts)
@@ -57,7 +57,7 @@ def list_tokens(db: str | None, out: OutputOptions) -> None:
     with open_fleet(db) as fleet:
         found: list[TokenView] = []
         cursor = None
-        of_tenant: Any = {"tenant": named_tenant()} if isinstance(fleet, Fleet) else {}
+        of_tenant: Any = {"tenant": named_tenant()} if fleet.is_local else {}
         while True:
             page = fleet.tokens.list(limit=1_000, cursor=cursor, **of_tenant)
             found += page.tokens

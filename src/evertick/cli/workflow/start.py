@@ -26,7 +26,7 @@ from evertick.cli.core.output import OutputOptions, row_options
 from evertick.cli.run import CallFlags, encoded, given_arguments, opened, refuse_app, unread
 from evertick.cli.schedule.flags import window
 from evertick.cli.workflow.runs import ATTRIBUTE_HELP, attributes_of, write_run
-from evertick.cli.workflow.session import AnyRunSession, open_runs, run_options, session_on
+from evertick.cli.workflow.session import AnyRunSession, open_runs, run_options
 
 if TYPE_CHECKING:
     from evertick.app.app import App
@@ -101,6 +101,8 @@ def wait(run_id: str, timeout: str | None, db: str | None, out: OutputOptions) -
 def _opened(workflow: str, given: dict[str, Any], how: StartFlags) -> Iterator[tuple[AnyRunSession, Callable[[], str]]]:
     """Where the run is to be, and what starts it: the app on its database, or the server that was named."""
     if chosen_server(how.db) is None:
+        from evertick.cli.workflow.local_session import session_on
+
         with opened(workflow, how.app_file, how.db) as (app, store):
             yield session_on(store), lambda: _start(app, workflow, given, how)
         return

@@ -216,9 +216,15 @@ async def restart_run(
 
 
 @types.at("GET", "/workflow-types", Scope.READ, returns=list[WorkflowTypeView])
-async def list_workflow_types(caller: Called) -> Response:
-    """The workflows, and whether runs of them start."""
-    return reply(await caller.access.workflows.types.list())
+async def list_workflow_types(caller: Called, deleted: bool = False) -> Response:
+    """The workflows, and whether runs of them start; with `deleted`, also those that were deleted."""
+    return reply(await caller.access.workflows.types.list(deleted=deleted))
+
+
+@types.at("GET", "/workflow-types/{name}", Scope.READ, returns=WorkflowTypeView)
+async def get_workflow_type(caller: Called, name: Named) -> Response:
+    """A workflow, and whether runs of it start."""
+    return reply(await caller.access.workflows.types.get(name))
 
 
 @types.at("POST", "/workflow-types/{name}/{action}", Scope.ADMIN, returns=WorkflowTypeView)

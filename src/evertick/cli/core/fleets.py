@@ -1,0 +1,113 @@
+"""Pools, limits of tenants, tokens and workers, of a database or of a server, as commands see them."""
+
+import getpass
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from evertick.api.status import StatusView, WorkerView
+from evertick.app.access_control.tokens import TokenOperations, Tokens
+from evertick.app.limits.pools import PoolOperations, Pools
+from evertick.app.limits.tenants import TenantOperations, Tenants
+from evertick.app.status import status_of, workers_of
+from evertick.base.clock import SystemClock
+from evertick.base.ids import IdMaker, TenantId, system_entropy
+from evertick.base.instants import Instant
+from evertick.cli.core.databases import now_of
+from evertick.store.contract.store import Store
+
+if TYPE_CHECKING:
+    from evertick.client import surfaces
+    from evertick.client.clients import Client
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """An open database."""
+
+    store: Store
+
+    is_local: ClassVar[Literal[True]] = True
+
+    @property
+    def now(self) -> Instant:
+        """The present by the database's clock."""
+        return now_of(self.store)
+
+    @property
+    def pools(self) -> Pools:
+        """The pools."""
+        return Pools(PoolOperations(), self.store.view, self.store.write)
+
+    @property
+    def tenants(self) -> Tenants:
+        """The limits of tenants."""
+        return Tenants(TenantOperations(), self.store.view, self.store.write)
+
+    @property
+    def tokens(self) -> Tokens:
+        """The tokens of all tenants."""
+        operations = TokenOperations(actor=_user(), now=lambda: self.now, make_id=IdMaker(system_entropy()).make)
+        return Tokens(operations, self.store.view, self.store.write)
+
+    def status(self, tenant: TenantId | None) -> StatusView:
+        """The state of a tenant's jobs, or of all, and of the workers."""
+        now = self.now
+        return self.store.view(lambda transaction: status_of(transaction, tenant, now))
+
+    def workers(self) -> Sequence[WorkerView]:
+        """The workers."""
+        now = self.now
+        return self.store.view(lambda transaction: workers_of(transaction, now))
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFleet:
+    """A client of a server. `tenant` is the one that was named, by an option or by the profile."""
+
+    client: "Client"
+    tenant: TenantId | None
+
+    is_local: ClassVar[Literal[False]] = False
+
+    store = None
+    """A server sends no notifications: who waits looks again."""
+
+    @property
+    def now(self) -> Instant:
+        """The present by this machine's clock."""
+        return SystemClock().now()
+
+    @property
+    def pools(self) -> "surfaces.Pools":
+        """See `Fleet.pools`."""
+        return self.client.pools
+
+    @property
+    def tenants(self) -> "surfaces.Tenants":
+        """See `Fleet.tenants`."""
+        return self.client.tenants
+
+    @property
+    def tokens(self) -> "surfaces.Tokens":
+        """The tokens of the tenant; of all if none was named."""
+        from evertick.client.fleet import ROOT, TokenRequests
+
+        tokens = self.client.tokens
+        return tokens if self.tenant is not None else tokens.with_operations(TokenRequests(ROOT))
+
+    def status(self, tenant: TenantId | None) -> StatusView:
+        """See `Fleet.status`; workers are shown of all tenants alone."""
+        return self.client.status(all_tenants=self.tenant is None)
+
+    def workers(self) -> Sequence[WorkerView]:
+        """See `Fleet.workers`."""
+        return self.client.workers()
+
+
+def _user() -> str:
+    """Who types the command."""
+    try:
+        return f"user {getpass.getuser()}"
+    except (OSError, KeyError):
+        return "command line"

@@ -1,0 +1,189 @@
+"""The jobs of a database as commands see them: as the schemas of `api/jobs.py`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any, TypeVar
+
+from evertick.api.jobs import AttemptView, JobLogs, JobView, LogPage
+from evertick.app.functions_by_name import require_seen
+from evertick.app.jobs.log_lines import LinesWhere, log_lines
+from evertick.app.jobs.operations import JobOperations
+from evertick.app.limits.waiting import pool_waits
+from evertick.app.paging import PAGE_MAX, page_of_jobs, whole_jobs
+from evertick.app.registry import Registry
+from evertick.app.scheduling.choice import JobsWhere, jobs_where
+from evertick.app.scheduling.quotas import Quotas
+from evertick.app.simulation import clock_of
+from evertick.app.transacting import Work
+from evertick.base.errors import ScheduleNotFound
+from evertick.base.ids import IdMaker, JobId, system_entropy
+from evertick.base.instants import Instant
+from evertick.base.records.jobs import Job, JobFilter, JobState, Stop, blocked
+from evertick.cli.core.databases import chosen_tenant, now_of
+from evertick.cli.job.session import BLOCKED, FoundJobs, JobFinished, Logged
+from evertick.engine.jobs.completion import cancel, cancel_page
+from evertick.engine.jobs.repair import job_found, retried_as
+from evertick.engine.runtime.executors import retry_conflicts
+from evertick.store.contract.store import Store, Transaction
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class JobSession:
+    """An open database."""
+
+    store: Store
+
+    @property
+    def now(self) -> Instant:
+        """The present by the database's clock."""
+        return now_of(self.store)
+
+    def page(self, where: JobsWhere, limit: int, after: str | None) -> FoundJobs:
+        """The newest jobs that are chosen, after the job `after`."""
+        now = self.now
+        chosen = jobs_where(chosen_tenant(), now=now, **where)
+
+        def work(transaction: Transaction) -> FoundJobs:
+            jobs, more = page_of_jobs(transaction, chosen, limit=limit, after=after, newest_first=True)
+            return self._seen(transaction, jobs, more, now)
+
+        return self.store.view(work)
+
+    def get(self, job_id: JobId) -> FoundJobs:
+        """One job. Raises JobNotFound."""
+        now = self.now
+
+        def work(transaction: Transaction) -> FoundJobs:
+            return self._seen(transaction, [job_found(transaction, job_id, chosen_tenant())], None, now)
+
+        return self.store.view(work)
+
+    def get_many(self, ids: Sequence[JobId]) -> FoundJobs:
+        """The jobs that there are, in the order of the ids, each once."""
+        now = self.now
+
+        def work(transaction: Transaction) -> FoundJobs:
+            found = {job.id: job for job in transaction.get_jobs(ids, tenant=chosen_tenant())}
+            return self._seen(transaction, [found[each] for each in dict.fromkeys(ids) if each in found], None, now)
+
+        return self.store.view(work)
+
+    def require_known(self, where: JobsWhere) -> None:
+        """No job was found: raise FunctionNotFound, ScheduleNotFound if it was never seen."""
+        _require_known(self.store, jobs_where(chosen_tenant(), now=self.now, **where))
+
+    def attempts(self, job_id: JobId) -> tuple[AttemptView, ...]:
+        """The attempts at a job."""
+        found = self.store.view(lambda transaction: transaction.list_attempts([job_id]))
+        return tuple(map(AttemptView.of, found.get(job_id, ())))
+
+    def logs(self, job: JobView) -> JobLogs:
+        """What the last attempt at a job has logged."""
+        return JobLogs.of(self.store.view(lambda transaction: transaction.list_logs(job.id)), job.attempt)
+
+    def logged(self, job_id: JobId) -> Logged:
+        """A job, and all that its attempts have logged."""
+        now = self.now
+
+        def work(transaction: Transaction) -> Logged:
+            job = JobView.of(job_found(transaction, job_id, chosen_tenant()), blocked=False)
+            kept = transaction.list_logs(job_id)
+            lines = [
+                ((each.attempt, each.line.number), line)
+                for each in kept
+                for line in JobLogs.of([each], each.attempt).lines
+            ]
+            is_alone = not transaction.workers_alive(now)
+            is_cut = any(each.line.is_cut for each in kept if each.attempt == job.attempt)
+            return Logged(job, lines, is_cut, is_alone)
+
+        return self.store.view(work)
+
+    def log_page(self, where: LinesWhere, cursor: str | None, *, newest_first: bool) -> LogPage:
+        """A page of the lines of all jobs; see `evertick.app.jobs.log_lines`."""
+        clock = clock_of(self.store)
+        work = log_lines(chosen_tenant(), clock, limit=PAGE_MAX, cursor=cursor, newest_first=newest_first, **where)
+        return self.store.view(work)
+
+    def counts(self, function: str | None) -> dict[str, dict[str, int]]:
+        """How many jobs each function has, or one, by state."""
+        found = self.store.view(lambda transaction: transaction.count_jobs(chosen_tenant(), name=function))
+        return {name: each._asdict() for name, each in found.items()}
+
+    def cancel(self, job_id: JobId, stop: Stop) -> bool:
+        """Cancel a job; returns whether its function still runs. Raises JobNotFound, JobFinished."""
+        self.get(job_id)
+        now, ids, tenant = self.now, IdMaker(system_entropy()), chosen_tenant()
+        canceled = self.store.write(lambda tx: cancel(tx, job_id, tenant=tenant, now=now, make_id=ids.make, stop=stop))
+        [job] = self.get(job_id).jobs
+        if not canceled:
+            raise JobFinished(f"job {job_id} has ended already ({job.state}), so it cannot be canceled")
+        return job.state is JobState.IN_PROGRESS
+
+    def cancel_all(self, where: JobsWhere) -> int:
+        """Cancel all jobs that are chosen, page by page; returns how many."""
+        ids, count, after = IdMaker(system_entropy()), 0, ""
+        chosen = jobs_where(chosen_tenant(), now=self.now, **where)
+        while True:
+            work = partial(cancel_page, where=chosen, after=after, now=self.now, make_id=ids.make)
+            canceled, following = self.store.write(work)
+            count += canceled
+            if following is None:
+                return count
+            after = following
+
+    def all_of(self, where: JobsWhere, limit: int) -> list[JobView]:
+        """The jobs that are chosen, the oldest first, without finished ones that were retried already."""
+        chosen = jobs_where(chosen_tenant(), now=self.now, **where)
+
+        def work(transaction: Transaction) -> list[JobView]:
+            jobs = whole_jobs(transaction, chosen, limit=limit)
+            return [JobView.of(job, blocked=False) for job in jobs if retried_as(transaction, job) is None]
+
+        return self.store.view(work)
+
+    def retry(self, job_id: JobId, args: Mapping[str, Any] | None) -> JobId:
+        """Run a job again; returns the new one. Raises JobNotFound, JobNotRetryable and others."""
+        return self._write(self._operations.retry(job_id, args=args))
+
+    def move(self, job_id: JobId, at: datetime | None) -> JobView:
+        """Let a pending job be due at another time, or now. Raises JobNotFound, JobNotPending, InvalidDelay."""
+        operations = self._operations
+        return self._write(operations.run_now(job_id) if at is None else operations.reschedule(job_id, at))
+
+    @property
+    def _operations(self) -> JobOperations:
+        return JobOperations(
+            tenant=chosen_tenant(),
+            clock=clock_of(self.store),
+            make_id=IdMaker(system_entropy()).make,
+            functions=Registry(),  # without an app no function is at hand
+            check=Quotas().check,
+        )
+
+    def _write(self, work: Work[T]) -> T:
+        return retry_conflicts(lambda: self.store.write(work), system_entropy())
+
+    def _seen(self, transaction: Transaction, jobs: Sequence[Job], cursor: str | None, now: Instant) -> FoundJobs:
+        waits = blocked(jobs, transaction.workers_alive(now), now)
+        views = [JobView.of(job, blocked=job.id in waits) for job in jobs]
+        return FoundJobs(views, cursor, pool_waits(transaction, jobs, now) | dict.fromkeys(waits, BLOCKED))
+
+
+def _require_known(store: Store, where: JobFilter) -> None:
+    """No job was found: raise FunctionNotFound, ScheduleNotFound if the function or the schedule was never seen."""
+    if where.name is not None:
+        store.view(partial(require_seen, name=where.name, tenant=where.tenant))
+    if where.schedule_id is not None:
+        store.view(partial(_require_schedule, where=where))
+
+
+def _require_schedule(transaction: Transaction, where: JobFilter) -> None:
+    wanted, whole = where.schedule_id, JobFilter(tenant=where.tenant, schedule_id=where.schedule_id)
+    assert wanted is not None  # noqa: S101
+    if transaction.get_schedule(wanted, tenant=where.tenant) is None and not transaction.list_jobs(whole, limit=1):
+        raise ScheduleNotFound(f"no schedule {wanted!r}; list them with `evertick schedule list`")

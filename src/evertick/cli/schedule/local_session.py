@@ -1,0 +1,187 @@
+"""The schedules of a database as commands work on them.
+
+No app is imported, unless `--app FILE` names one: then functions, their arguments and the app's settings are checked
+against its code. Otherwise functions are known by their names alone. History names `cli:<user>` as the actor;
+the time is that of the database's clock, which a simulation may have set.
+"""
+
+import getpass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar, Unpack
+
+from evertick.api.jobs import JobView
+from evertick.api.schedules import OccurrenceView, ScheduleDescription
+from evertick.app.functions_by_name import NamedFunctions
+from evertick.app.schedules.api import Schedules
+from evertick.app.schedules.commands import ScheduleOperations
+from evertick.app.schedules.explain import obstacle_of
+from evertick.app.schedules.update import replace_schedule
+from evertick.app.schedules.update import update as patched
+from evertick.app.schedules.views import occurrence_view
+from evertick.app.scheduling.job_builder import Functions
+from evertick.app.simulation import clock_of
+from evertick.app.transacting import rehearse
+from evertick.base.clock import Clock
+from evertick.base.ids import Entropy, IdMaker, JobId, ScheduleId, system_entropy
+from evertick.base.instants import Instant, from_datetime
+from evertick.base.records.jobs import blocked
+from evertick.cli.core.databases import chosen_tenant, open_database
+from evertick.cli.schedule.changes import Definition, Update
+from evertick.cli.schedule.remote_session import check_kind, moment_of
+from evertick.engine.runtime.executors import retry_conflicts
+from evertick.engine.runtime.settings import Settings
+from evertick.recurrence.search.recurrence import Recurrence
+from evertick.rules.schedules.state import OccurrenceKey
+from evertick.store.contract.store import Store, Transaction
+from evertick.store.records.schedule import Schedule
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleSession:
+    """An open database, and everything that can be done to its schedules."""
+
+    store: Store
+    clock: Clock
+    entropy: Entropy
+    schedules: Schedules
+
+    @property
+    def operations(self) -> ScheduleOperations:
+        """The operations as functions over a transaction."""
+        return self.schedules.operations
+
+    @property
+    def now(self) -> Instant:
+        """The present by the database's clock."""
+        return self.clock.now()
+
+    def read(self, work: Callable[[Transaction], T]) -> T:
+        """Read from the database."""
+        return self.store.view(work)
+
+    def write(self, work: Callable[[Transaction], T]) -> T:
+        """Change the database, again if that meets a conflict."""
+        return retry_conflicts(lambda: self.store.write(work), self.entropy)
+
+    def rehearse(self, work: Callable[[Transaction], T]) -> T:
+        """What `write` would return; the transaction is rolled back."""
+        return rehearse(self.write, work)
+
+    @property
+    def functions(self) -> Functions:
+        """The functions that schedules may call: those of an app, or all by their names."""
+        return self.operations.functions
+
+    def status(self, schedule_id: str, *, kind: str | None = None) -> str:
+        """A schedule's status, such as `paused`. Raises ScheduleNotFound, also for one of another kind."""
+        if kind is None:
+            return self.read(lambda transaction: self.operations.row(transaction, schedule_id)).status
+        found = self._found(schedule_id)
+        check_kind(schedule_id, None if found is None else found.kind, kind)
+        assert found is not None  # noqa: S101
+        return found.status
+
+    def function(self, schedule_id: str) -> str:
+        """The name of the function that a schedule calls. Raises ScheduleNotFound."""
+        return self.read(lambda transaction: self.operations.row(transaction, schedule_id)).function
+
+    def obstacle(self, schedule_id: str) -> str | None:
+        """Why a schedule's function may not run, as things stand. Raises ScheduleNotFound."""
+
+        def work(transaction: Transaction) -> str | None:
+            row = self.operations.row(transaction, schedule_id)
+            return obstacle_of(self.operations, transaction, row)
+
+        return self.read(work)
+
+    def created(
+        self, schedule_id: str, *, dry_run: bool, **definition: Unpack[Definition]
+    ) -> tuple[bool, ScheduleDescription]:
+        """Create a schedule; returns whether it was there already, and what it is."""
+        making = self.operations.create(schedule_id, **definition)
+
+        def work(transaction: Transaction) -> tuple[bool, ScheduleDescription]:
+            existed = transaction.get_schedule(ScheduleId(schedule_id), tenant=chosen_tenant()) is not None
+            return existed, making(transaction)
+
+        return self.rehearse(work) if dry_run else self.write(work)
+
+    def updated(self, schedule_id: str, update: Update) -> tuple[ScheduleDescription, ScheduleDescription]:
+        """Change a schedule; returns what it was and what it is."""
+
+        def work(transaction: Transaction) -> tuple[ScheduleDescription, ScheduleDescription]:
+            before = self.operations.get(schedule_id)(transaction)
+            change = replace_schedule if update.is_whole else patched
+            changed = change(self.operations, schedule_id, if_version=update.if_version, **update.make(before))
+            return before, changed(transaction)
+
+        return self.rehearse(work) if update.dry_run else self.write(work)
+
+    def job(self, job_id: JobId) -> JobView | None:
+        """A job; None if it is gone."""
+        now = self.now
+
+        def work(transaction: Transaction) -> JobView | None:
+            found = transaction.get_job(job_id, tenant=chosen_tenant())
+            if found is None:
+                return None
+            return JobView.of(found, blocked=bool(blocked([found], transaction.workers_alive(now), now)))
+
+        return self.read(work)
+
+    def occurrence(self, seen: OccurrenceView) -> OccurrenceView | None:
+        """What became of an occurrence since it was seen; None if the ledger has it no more."""
+        key = OccurrenceKey(seen.origin, seen.request, from_datetime(seen.nominal))
+        row = self.read(lambda tx: tx.get_occurrence(seen.schedule, key, tenant=chosen_tenant()))
+        return None if row is None else occurrence_view(row)
+
+    def has_no_worker(self) -> bool:
+        """Whether it is known that no worker lives."""
+        now = self.now
+        return not self.read(lambda transaction: transaction.workers_alive(now))
+
+    def recurrence(self, schedule_id: str) -> Recurrence | None:
+        """The compiled spec of a schedule; None if the schedule is gone."""
+        found = self._found(schedule_id)
+        return None if found is None else found.spec.recurrence
+
+    def moment(self, text: str, flag: str, schedule_id: str | None = None) -> datetime:
+        """A moment of the command line, on the schedule's clock if it has no zone. Raises InvalidSpec."""
+        return moment_of(text, flag, None if schedule_id is None else self.recurrence(schedule_id), self.now)
+
+    def _found(self, schedule_id: str) -> Schedule | None:
+        sid = ScheduleId(schedule_id)
+        return self.read(lambda transaction: transaction.get_schedule(sid, tenant=chosen_tenant()))
+
+
+@contextmanager
+def open_local(db: str | None, functions: Functions | None, settings: Settings | None) -> Iterator[ScheduleSession]:
+    """The schedules of the database that `db` names, else of the one here. Raises as `open_database` does."""
+    with open_database(db) as store:
+        clock, entropy = clock_of(store), system_entropy()
+        operations = ScheduleOperations(
+            tenant=chosen_tenant(),
+            now=clock.now,
+            functions=functions or NamedFunctions(store, chosen_tenant()),
+            settings=settings or Settings(),
+            make_id=IdMaker(entropy).make,
+            actor=actor(),
+        )
+
+        def write(work: Callable[[Transaction], T]) -> T:
+            return retry_conflicts(lambda: store.write(work), entropy)
+
+        yield ScheduleSession(store, clock, entropy, Schedules(operations, store.view, write))
+
+
+def actor() -> str:
+    """In whose name: `cli:ada`."""
+    try:
+        return f"cli:{getpass.getuser()}"
+    except (OSError, KeyError, ImportError):
+        return "cli"  # a container may run as a user without a name

@@ -1,0 +1,77 @@
+"""The runs of a database as commands work on them, beside whatever runs. No app is imported."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from evertick.app.functions_by_name import NamedFunctions, require_seen
+from evertick.app.limits.waiting import pool_waits
+from evertick.app.scheduling.job_builder import JobBuilder
+from evertick.app.simulation import clock_of
+from evertick.app.workflows.api import Workflows
+from evertick.app.workflows.operations import WorkflowOperations
+from evertick.app.workflows.types import TypeOperations, WorkflowTypes
+from evertick.base.ids import Entropy, IdMaker, JobId, system_entropy
+from evertick.base.instants import Instant
+from evertick.cli.core.databases import chosen_tenant
+from evertick.engine.runtime.executors import retry_conflicts
+from evertick.store.contract.store import Store, Transaction
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class RunSession:
+    """An open database, and what can be done with its runs."""
+
+    store: Store
+    operations: WorkflowOperations
+    entropy: Entropy
+
+    @property
+    def runs(self) -> Workflows:
+        """The operations."""
+        return Workflows(self.operations, self.read, self.write)
+
+    @property
+    def types(self) -> WorkflowTypes:
+        """Workflows themselves."""
+        return WorkflowTypes(TypeOperations(self.operations.job_builder), self.read, self.write)
+
+    @property
+    def now(self) -> Instant:
+        """The present by the database's clock."""
+        return self.operations.job_builder.now()
+
+    def read(self, work: Callable[[Transaction], T]) -> T:
+        """Read from the database."""
+        return self.store.view(work)
+
+    def write(self, work: Callable[[Transaction], T]) -> T:
+        """Change the database, again if that meets a conflict."""
+        return retry_conflicts(lambda: self.store.write(work), self.entropy)
+
+    def require_known(self, workflow: str) -> None:
+        """Raise FunctionNotFound if nothing has such a workflow."""
+        self.read(partial(require_seen, name=workflow, tenant=chosen_tenant()))
+
+    def has_no_worker(self) -> bool:
+        """Whether it is known that no worker lives."""
+        return not self.read(lambda transaction: transaction.workers_alive(self.now))
+
+    def with_key(self, key: str) -> str | None:
+        """The id of the run that has a key and has not ended."""
+        return self.read(lambda transaction: transaction.find_unfinished_key(key, tenant=chosen_tenant()))
+
+    def held(self, ids: Sequence[JobId]) -> Mapping[JobId, str]:
+        """Why jobs wait that are due: their pool has no room."""
+        tenant = self.operations.tenant
+        return self.read(lambda tx: pool_waits(tx, tx.get_jobs(ids, tenant=tenant), self.now))
+
+
+def session_on(store: Store) -> RunSession:
+    """The runs of an open database."""
+    tenant, entropy = chosen_tenant(), system_entropy()
+    builder = JobBuilder(NamedFunctions(store, tenant), IdMaker(entropy), clock_of(store))
+    return RunSession(store, WorkflowOperations(tenant, builder), entropy)

@@ -1,0 +1,63 @@
+"""The runs of a server as commands work on them: what `RunSession` does on a database, over HTTP."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evertick.app.functions_by_name import unknown_function
+from evertick.app.workflows.operations import has_ended
+from evertick.base.clock import SystemClock
+from evertick.base.errors import JobNotFound
+from evertick.base.ids import JobId
+from evertick.base.instants import Instant
+
+if TYPE_CHECKING:
+    from evertick.client import surfaces
+    from evertick.client.clients import Client
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteRunSession:
+    """A client of a server, and what can be done with its tenant's runs."""
+
+    client: "Client"
+
+    store = None
+    """A server sends no notifications: who waits looks again."""
+
+    @property
+    def runs(self) -> "surfaces.Workflows":
+        """The operations."""
+        return self.client.workflows
+
+    @property
+    def types(self) -> "surfaces.WorkflowTypes":
+        """See `RunSession.types`; this needs a token of all tenants."""
+        return self.client.workflows.types
+
+    @property
+    def now(self) -> Instant:
+        """The present by this machine's clock."""
+        return SystemClock().now()
+
+    def require_known(self, workflow: str) -> None:
+        """See `RunSession.require_known`."""
+        names = {each.name for each in self.client.functions()}
+        if workflow not in names:
+            raise unknown_function(workflow, names)
+
+    def has_no_worker(self) -> bool:
+        """See `RunSession.has_no_worker`; workers belong to no tenant, so a token may not see them."""
+        return False
+
+    def with_key(self, key: str) -> str | None:
+        """See `RunSession.with_key`."""
+        try:
+            run = self.runs.get(key)
+        except JobNotFound:
+            return None
+        return None if has_ended(run) or run.key != key else run.id
+
+    def held(self, ids: Sequence[JobId]) -> Mapping[JobId, str]:
+        """See `RunSession.held`; limits of pools belong to no tenant, so they are not known here."""
+        return {}
