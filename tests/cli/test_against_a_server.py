@@ -20,17 +20,20 @@ READS: Final = {
     "worker list", "pool list", "pool get", "tenant list", "tenant get",
     "logs", "job list", "job get", "job attempts", "job logs", "job counts",
     "schedule list", "schedule describe", "schedule get", "schedule explain", "schedule audit", "schedule occurrences",
-    "schedule history", "schedule preview", "cron list", "cron get",
+    "schedule history", "schedule preview", "cron list", "cron get", "backfill list", "backfill get",
+    "workflow type get", "backfill watch",
 }  # fmt: skip
 """Commands that print the same, byte for byte."""
 CHANGES: Final = {
     "workflow signal", "workflow cancel", "workflow terminate", "workflow pause", "workflow resume", "workflow restart",
     "pool set", "pool pause", "pool resume", "tenant set", "token create", "status",
     "job cancel", "job stop", "job cancel-all",
+    "job retry", "job run-now", "job reschedule", "workflow type pause", "workflow type resume",
+    "workflow type deprecate", "workflow type delete", "backfill stop",
     "schedule create", "schedule update", "schedule toggle", "schedule pause", "schedule resume", "schedule trigger",
     "schedule backfill", "schedule delete", "schedule export", "cron trigger", "cron pause", "cron resume",
 }  # fmt: skip
-OTHERS: Final = {"token list", "token revoke", "token rotate", "workflow children"}
+OTHERS: Final = {"token list", "token revoke", "token rotate", "workflow children", "workflow type list"}
 """Commands with a test of their own below."""
 DAY: Final = "--from 2026-01-01T00:00:00Z --to 2026-01-02T00:00:00Z"
 OTHER_WORDS: Final = {
@@ -73,7 +76,7 @@ def test_what_changes_something_does_the_same(name: str, ids: dict[str, str], ur
     done = command(*words, *(("-o", "json") if row.keys else ()), "--url", url)
     assert done.code == 0, done.err
     if row.keys:
-        assert set(row.keys) <= set(done.json)
+        assert set(row.keys) <= set(done.json[0] if isinstance(done.json, list) else done.json)
 
 
 @pytest.mark.parametrize("name", sorted(READS | CHANGES | OTHERS))
@@ -143,15 +146,50 @@ def test_a_rehearsal_writes_nothing(ids: dict[str, str], url: str, command: Comm
         assert done.json["changes"] == {"overlap": ["skip", "buffer_all"]}
     assert command("schedule", "get", "s", "-o", "json").json["version"] == before["version"]
     assert [line["action"] for line in command("schedule", "history", "s", "-o", "json").json] == [
+        "backfilled",
         "triggered",
         "created",
     ]
 
 
-def test_what_a_server_cannot_do_is_said(ids: dict[str, str], url: str, command: Command) -> None:
-    done = command("schedule", "delete", "c", "--force", "--url", url)
-    assert (done.code, done.out) == (2, "")
-    assert "--force" in done.err
+def test_a_cron_of_an_app_that_is_gone_is_deleted_by_force(ids: dict[str, str], url: str, command: Command) -> None:
+    assert command("schedule", "delete", "c", "--url", url).code == 2
+    assert command("schedule", "delete", "c", "--force", "--url", url).code == 0
+    assert command("cron", "get", "c", "--url", url).code == 3
+
+
+def test_crons_are_deleted_by_force_where_a_query_chooses_them(ids: dict[str, str], url: str, command: Command) -> None:
+    where = ("-q", "kind:cron", "--yes", "--url", url)
+    assert command("schedule", "delete", *where).err.startswith("deleted 0 schedules\nleft 1 schedule declared in code")
+    assert command("schedule", "delete", *where, "--force").err == "deleted 1 schedule\n"
+
+
+def test_the_workflows_of_the_server_are_listed_with_their_status(
+    ids: dict[str, str], url: str, command: Command
+) -> None:
+    rows = command("workflow", "type", "list", "-o", "json", "--url", url).json
+    assert [(row["name"], row["status"]) for row in rows] == [("shop.flow", "active"), ("shop.old", "deprecated")]
+    assert command("workflow", "type", "delete", "shop.flow", "--url", url).code == 0
+    names = [row["name"] for row in command("workflow", "type", "list", "-o", "json", "--url", url).json]
+    every = command("workflow", "type", "list", "--deleted", "-o", "json", "--url", url).json
+    assert (names, len(every)) == (["shop.old"], 2)
+
+
+def test_failed_jobs_are_retried_once_however_often_a_filter_chooses_them(
+    ids: dict[str, str], url: str, command: Command
+) -> None:
+    again = ("job", "retry", "--function", "shop.bill", "--yes", "-o", "json", "--url", url)
+    first, second = command(*again), command(*again)
+    assert [row["job_id"] for row in first.json] == [ids["FAILED"]]
+    assert (second.code, second.json, second.err) == (0, [], "1 was retried already\n")
+    assert command("job", "retry", ids["FAILED"], "--url", url).code == 5
+
+
+def test_a_job_gets_other_arguments_from_afar(ids: dict[str, str], url: str, command: Command) -> None:
+    done = command("job", "retry", ids["FAILED"], "--set", "fails=false", "-o", "json", "--url", url)
+    assert command("job", "get", done.json[0]["retried_as"], "-o", "json").json["args"] == {"fails": False}
+    wrong = command("job", "retry", ids["PENDING"], "--args", '{"no": 1}', "--url", url)
+    assert (wrong.code, "no" in wrong.err) == (2, True)
 
 
 def test_jobs_are_looked_up_followed_and_canceled(ids: dict[str, str], url: str, command: Command) -> None:

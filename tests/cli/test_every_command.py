@@ -11,7 +11,7 @@ import pytest
 
 from evertick import App, MutationCtx, Step, every
 from evertick.base.ids import WorkerId
-from evertick.base.instants import Instant
+from evertick.base.instants import Instant, to_datetime
 from evertick.base.records.jobs import Worker
 from evertick.cli.root import root
 from tests.cli.desk import Command, work_off
@@ -71,6 +71,10 @@ ROWS = {
     "schedule backfill": Row(
         "s --start-time now-3h --end-time now", "s --start-time soon --end-time now", 2, "soon", ("asked",)
     ),
+    "backfill list": Row("s", "none", 3, "none", ("id", "schedule", "times")),
+    "backfill get": Row("s BACKFILL", "s none", 3, "no backfill 'none'", ("id", "done")),
+    "backfill watch": Row("s BACKFILL", "s none", 3, "no backfill 'none'", ("id", "done")),
+    "backfill stop": Row("s BACKFILL", "s none", 3, "no backfill 'none'", ("id", "done")),
     "schedule delete": Row("s --yes", "none --yes", 3, "none"),
     "schedule preview": Row("--interval 1h", "--cron nonsense", 2, "nonsense", ("times",)),
     "schedule explain": Row("s --at now-90m", "s --at soon", 2, "soon", ("sentence",)),
@@ -96,11 +100,11 @@ ROWS = {
     "workflow resume": Row("PAUSED", "RUN", 5, "is pending"),
     "workflow restart": Row("ENDED", "ENDED --step none", 2, "no step 'none'", ("id", "state")),
     "workflow type list": Row("", "--fields nope", 2, "nope", ("name", "status")),
-    "workflow type get": Row("shop.flow", "shop.flwo", 3, "has a workflow 'shop.flwo'", ("name", "status")),
+    "workflow type get": Row("shop.flow", "shop.flwo", 3, "'shop.flwo'", ("name", "status")),
     "workflow type pause": Row("shop.flow", "shop.bill", 2, "is a mutation, not a workflow", ("name", "status")),
-    "workflow type resume": Row("shop.flow", "shop.flwo", 3, "has a workflow 'shop.flwo'", ("name", "status")),
-    "workflow type deprecate": Row("shop.flow", "shop.flwo", 3, "has a workflow 'shop.flwo'", ("name", "status")),
-    "workflow type delete": Row("shop.flow", "shop.flwo", 3, "has a workflow 'shop.flwo'", ("name", "status")),
+    "workflow type resume": Row("shop.flow", "shop.flwo", 3, "'shop.flwo'", ("name", "status")),
+    "workflow type deprecate": Row("shop.flow", "shop.flwo", 3, "'shop.flwo'", ("name", "status")),
+    "workflow type delete": Row("shop.flow", "shop.flwo", 3, "'shop.flwo'", ("name", "status")),
     "workflow history": Row("ENDED", "none", 3, "no run 'none'", ("id", "events")),
     "tenant list": Row("", "--fields nope", 2, "nope", ("tenant",)),
     "tenant get": Row("acme", "", 2, "Missing argument", ("tenant",)),
@@ -172,6 +176,8 @@ def ids(command: Command) -> dict[str, str]:
     done, failed = app.scheduler.run_after(0, bill), app.scheduler.run_after(0, bill, fails=True)
     app.tenants.set("acme", jobs=10)
     ended = app.workflows.start(flow)
+    made = app.environment.clock.now() - 60_000
+    backfill = app.schedules.backfill("s", to_datetime(Instant(made)), to_datetime(Instant(made + 1)))
     work_off(app, 5)
     run, paused = app.workflows.start(flow), app.workflows.start(flow)
     app.workflows.pause(paused)
@@ -180,7 +186,9 @@ def ids(command: Command) -> dict[str, str]:
     worker = Worker(WorkerId("worker_1"), Instant(0), Instant(0), "host", 1)
     app.environment.store.write(lambda transaction: transaction.register_worker(worker))
     app.close()
-    return {"PENDING": pending, "FAILED": failed, "DONE": done, "RUN": run, "ENDED": ended, "PAUSED": paused}
+    return {"PENDING": pending, "FAILED": failed, "DONE": done, "RUN": run, "ENDED": ended, "PAUSED": paused} | {
+        "BACKFILL": backfill.id
+    }
 
 
 def test_every_command_has_a_row_or_a_test_of_its_own() -> None:

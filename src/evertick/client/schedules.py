@@ -145,9 +145,13 @@ class ScheduleRequests:
         body = {"when": _times(when), **function_call(do), **given(chosen)}
         return replace(self._changed("PUT", schedule_id, body, if_version), query=query)
 
-    def delete(self, schedule_id: str, *, if_version: int | None = None) -> Call[None]:
-        """Delete a schedule. Raises ScheduleNotFound, VersionConflict, Misuse for a cron that code declares."""
-        return Call(method="DELETE", path=self._of(schedule_id), if_version=if_version, read=nothing)
+    def delete(self, schedule_id: str, *, if_version: int | None = None, force: bool = False) -> Call[None]:
+        """Delete a schedule; as `app.schedules.delete`.
+
+        Raises ScheduleNotFound, VersionConflict, and without `force` Misuse for a cron that code declares.
+        """
+        query = {"force": True} if force else {}
+        return Call(method="DELETE", path=self._of(schedule_id), query=query, if_version=if_version, read=nothing)
 
     def pause(
         self, schedule_id: str, note: str = "", *, until: datetime | None = None, if_version: int | None = None
@@ -259,6 +263,10 @@ class ScheduleRequests:
         path = f"{self._of(schedule_id)}/backfills/{part(backfill_id)}/times"
         return Call(method="GET", path=path, query=given(asked), read=OccurrencePage.model_validate)
 
+    def backfills(self, schedule_id: str) -> Call[tuple[BackfillView, ...]]:
+        """The last backfills of a schedule, the newest first, and how far each has come."""
+        return Call(method="GET", path=f"{self._of(schedule_id)}/backfills", read=_backfills)
+
     def backfill_cancel(self, schedule_id: str, backfill_id: str) -> Call[BackfillView]:
         """End a backfill: its waiting occurrences are skipped, its runs go on."""
         path = f"{self._of(schedule_id)}/backfills/{part(backfill_id)}/cancel"
@@ -272,9 +280,9 @@ class ScheduleRequests:
         """Resume all schedules that are chosen; returns how many."""
         return self._all("resume", {"note": note, **where})
 
-    def delete_all(self, **where: Unpack[Where]) -> Call[int]:
-        """Delete all schedules that are chosen, but for crons of code; returns how many."""
-        return self._all("delete", where)
+    def delete_all(self, *, force: bool = False, **where: Unpack[Where]) -> Call[int]:
+        """Delete all schedules that are chosen, crons of code only with `force`; returns how many."""
+        return self._all("delete", {**where, "force": force})
 
     def _of(self, schedule_id: str) -> str:
         return f"{self.home}/schedules/{part(schedule_id)}"
@@ -318,6 +326,7 @@ class ScheduleOperations:
     backfill = sent(ScheduleRequests.backfill)
     backfill_status = sent(ScheduleRequests.backfill_status)
     backfill_times = sent(ScheduleRequests.backfill_times)
+    backfills = sent(ScheduleRequests.backfills)
     backfill_cancel = sent(ScheduleRequests.backfill_cancel)
     pause_all = sent(ScheduleRequests.pause_all)
     resume_all = sent(ScheduleRequests.resume_all)
@@ -327,6 +336,10 @@ class ScheduleOperations:
     days = sent(ScheduleRequests.days)
     trigger_plan = sent(ScheduleRequests.trigger_plan)
     list = sent(ScheduleRequests.list)
+
+
+def _backfills(found: Any) -> tuple[BackfillView, ...]:
+    return tuple(BackfillView.model_validate(each) for each in found)
 
 
 def _rehearsed(options: MutableMapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,14 @@ from typing import Self, TypeVar
 
 from evertick.app.environment import Environment
 from evertick.app.schedules.audit import audit
-from evertick.app.schedules.backfill import backfill, backfill_cancel, backfill_plan, backfill_status, backfill_times
+from evertick.app.schedules.backfill import (
+    backfill,
+    backfill_cancel,
+    backfill_plan,
+    backfill_status,
+    backfill_times,
+    backfills,
+)
 from evertick.app.schedules.commands import ScheduleOperations
 from evertick.app.schedules.days import days
 from evertick.app.schedules.explain import explain
@@ -53,6 +60,7 @@ class _Questions(_Surface):
     backfill_plan = reads(backfill_plan)
     backfill_status = reads(backfill_status)
     backfill_times = reads(backfill_times)
+    backfills = reads(backfills)
     explain = reads(explain)
     audit = reads(audit)
     list_detailed = reads(list_detailed)

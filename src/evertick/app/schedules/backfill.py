@@ -102,6 +102,15 @@ def backfill_times(
             raise NotFound(f"schedule {schedule_id!r} has no backfill {backfill_id!r}, or it was long ago")
         return page_of(transaction, replace(rows_of(row, backfill_id, known), fates=fates))
 
+
+def backfills(operations: ScheduleQueries, schedule_id: str) -> Work[tuple[BackfillView, ...]]:
+    """The last backfills of a schedule, the newest first, and how far each has come. Raises ScheduleNotFound."""
+
+    def work(transaction: Transaction) -> tuple[BackfillView, ...]:
+        row = operations.row(transaction, schedule_id)
+        newest = sorted(row.metadata.backfills.items(), key=lambda each: (each[1].asked_at, each[0]), reverse=True)
+        return tuple(backfill_view(transaction, row, name, known) for name, known in newest)
+
     return work
 
 

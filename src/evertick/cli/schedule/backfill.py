@@ -6,6 +6,7 @@ progress is shown; Ctrl-C leaves it alone.
 """
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from shlex import quote
@@ -120,16 +121,27 @@ def backfill(sid: str, flags: BackfillFlags, db: str | None, out: OutputOptions)
             _confirm_future(session, plan, yes=flags.yes)
             found = session.schedules.backfill(sid, plan.start, plan.end, token=plan.token, **flags.choice)
             click.echo(f"started {found.id}", err=True)
-        if waiting:
-            try:
-                found = _until_done(session, found)
-            except KeyboardInterrupt:
-                again = f"evertick schedule backfill {quote(found.schedule)} --watch {found.id}"
-                click.echo(printable(f"\nthe backfill goes on; look again with: {again}".strip()), err=True)
-                return Exit.INTERRUPTED
-        row = found.to_json()
-        out.write_one(row, {name: plain(value) for name, value in row.items()}, chosen or [])
-    return Exit.PARTLY if waiting and found.skipped + found.missed else Exit.OK
+        return finished(session, found, chosen or [], out) if waiting else written(found, chosen or [], out)
+
+
+def finished(session: Session, found: BackfillView, chosen: Sequence[str], out: OutputOptions) -> int:
+    """Show how a backfill goes on until it is done; returns the exit code. Ctrl-C says how far it came."""
+    try:
+        found = _until_done(session, found)
+    except KeyboardInterrupt:
+        seen = session.schedules.backfill_status(found.schedule, found.id)
+        again = f"evertick backfill watch {quote(found.schedule)} {found.id}"
+        click.echo(printable(f"{backfill_line(seen)}; it goes on; look again with: {again}"), err=True)
+        return Exit.INTERRUPTED
+    written(found, chosen, out)
+    return Exit.PARTLY if found.skipped + found.missed else Exit.OK
+
+
+def written(found: BackfillView, chosen: Sequence[str], out: OutputOptions) -> int:
+    """Write a backfill; returns the exit code."""
+    row = found.to_json()
+    out.write_one(row, {name: plain(value) for name, value in row.items()}, chosen)
+    return Exit.OK
 
 
 def _confirm_future(session: Session, plan: BackfillPlanView, *, yes: bool) -> None:

@@ -1,17 +1,15 @@
 """`evertick schedule list`, `describe` and `delete`."""
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import click
 
 from evertick.api.schedules import ScheduleDescription, ScheduleSummary
-from evertick.base.errors import Misuse
 from evertick.base.escaping import printable
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import OutputOptions, time_row_options, words_of
-from evertick.cli.schedule.remote_session import RemoteSession
 from evertick.cli.schedule.selection import (
     LIMIT_DEFAULT,
     LIMIT_MAX,
@@ -100,16 +98,13 @@ def write_description(sid: str, db: str | None, out: OutputOptions, *, kind: str
 def delete(chosen: Selection, force: bool, db: str | None) -> None:
     """Remove a schedule. Runs that were started go on; its ledger and history can be read for their time."""
     with open_session(db) as session:
-        if isinstance(session, RemoteSession) and force:
-            raise Misuse("--force needs the database: name it with --db")
-        forced: Any = {"force": True} if force else {}
         if chosen.query is None:
             schedule_id = named(chosen.sid)
-            session.schedules.delete(schedule_id, if_version=chosen.if_version, **forced)
+            session.schedules.delete(schedule_id, if_version=chosen.if_version, force=force)
             click.echo(f"deleted {printable(schedule_id)}; runs that were started go on", err=True)
             return
         where = chosen.where(session, "delete")
-        count = session.schedules.delete_all(**forced, **where)
+        count = session.schedules.delete_all(force=force, **where)
         left = sum(each.source == CODE for each in pages(session, where, "id", LIMIT_MAX))
     click.echo(f"deleted {counted(count)}", err=True)
     if left:

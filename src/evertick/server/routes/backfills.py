@@ -66,6 +66,12 @@ async def start_backfill(
     return reply(await schedules.write(await caller.once(request, audited)), status=201)
 
 
+@routes.at("GET", "/schedules/{schedule_id}/backfills", Scope.READ, returns=list[BackfillView])
+async def list_backfills(caller: Called, schedule_id: Named) -> Response:
+    """The last backfills of a schedule, the newest first."""
+    return reply(await caller.access.schedules.backfills(schedule_id))
+
+
 @routes.at("GET", "/schedules/{schedule_id}/backfills/{backfill_id}", Scope.READ, returns=BackfillView)
 async def get_backfill(caller: Called, schedule_id: Named, backfill_id: Named) -> Response:
     """How far a backfill has come."""

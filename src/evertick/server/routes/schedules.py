@@ -71,6 +71,12 @@ class NotedChoice(Choice):
     note: str = ""
 
 
+class Deletion(Choice):
+    """Which schedules are deleted; with `force`, crons that are declared in code, too."""
+
+    force: bool = False
+
+
 class SchedulesAsked(Choice):
     """A page of schedules."""
 
@@ -152,9 +158,9 @@ async def resume_schedules(caller: Called, chosen: NotedChoice) -> Response:
 
 
 @routes.at("POST", "/schedules/delete-all", Scope.EDIT, returns=Counted)
-async def delete_schedules(caller: Called, chosen: Choice) -> Response:
-    """Delete all schedules that are chosen, but for crons of code."""
-    return await _all(caller, "delete", chosen)
+async def delete_schedules(caller: Called, chosen: Deletion) -> Response:
+    """Delete all schedules that are chosen; crons that are declared in code only with `force`."""
+    return await _all(caller, "delete", chosen, chosen.force)
 
 
 @routes.at("GET", "/occurrences", Scope.READ, returns=OccurrencePage)
@@ -231,10 +237,13 @@ async def replace_schedule(
 
 
 @routes.at("DELETE", "/schedules/{schedule_id}", Scope.EDIT, status=204)
-async def delete_schedule(request: Request, caller: Called, schedule_id: Named) -> Response:
-    """Delete a schedule. Its ledger and history stay until their retention is over."""
+async def delete_schedule(request: Request, caller: Called, schedule_id: Named, force: bool = False) -> Response:
+    """Delete a schedule. Its ledger and history stay until their retention is over.
+
+    A cron that is declared in code is deleted only with `force`: for an app that is gone, as others make it again.
+    """
     schedules = caller.access.schedules
-    work = schedules.operations.delete(schedule_id, if_version=version_of(request))
+    work = schedules.operations.delete(schedule_id, if_version=version_of(request), force=force)
     before = schedules.operations.get(schedule_id)
     await caller.change(schedules, work, "schedule.delete", schedule_id, before=before)
     return Response(status_code=204)
