@@ -13,8 +13,8 @@ __all__ = ["ids"]
 
 STARTS: Final = {"workflow start", "run", "schedule apply"}
 """What needs no app here, or a file first, so that it is wrong in another way."""
-LOCAL: Final = {"init", "version", "completion", "api"}
-"""Commands about no data, and the one that is for servers alone."""
+LOCAL: Final = {"init", "version", "completion", "api", "doctor"}
+"""Commands about no data, the one that is for servers alone, and the one that does something else there."""
 READS: Final = {
     "workflow list", "workflow get", "workflow wait", "workflow history",
     "worker list", "pool list", "pool get", "tenant list", "tenant get",

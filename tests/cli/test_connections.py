@@ -170,7 +170,7 @@ def test_what_is_wrong_is_said(remote: Remote, words: tuple[str, ...], says: str
 
 @pytest.mark.parametrize(
     "words",
-    [("migrate",), ("worker", "run"), ("serve",), ("dev",), ("backup", "a.db"), ("doctor",)],
+    [("migrate",), ("worker", "run"), ("serve",), ("dev",), ("backup", "a.db")],
 )
 def test_what_needs_the_database_says_so(remote: Remote, words: tuple[str, ...]) -> None:
     done = remote(*words)

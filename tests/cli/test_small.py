@@ -31,6 +31,7 @@ from evertick.cli.core.loading import AppNotFound, parse_target
 from evertick.cli.dev.lines import WORDS_MAX, DevHandler
 from evertick.cli.root import COMMANDS, run
 from evertick.store.schema import steps
+from tests.cli.test_every_command import LEAVES
 from tests.places import with_plain_names
 
 
@@ -59,6 +60,41 @@ def test_help_lists_every_command_and_imports_none() -> None:
     for name, lazy in COMMANDS.items():
         assert f"  {name} " in done.stdout
         assert lazy.words[:40] in done.stdout
+
+
+HEAVY = ("evertick.store.sqlite.store", "evertick.store.postgres.store", "evertick.engine.worker", "psycopg", "httpx2")
+"""What no help needs: the stores, the engine, the driver and the client's library."""
+MODULES_MAX = 520
+"""Modules that a command may import for its help; a command that opens its database has about 700."""
+OPENS_ITSELF = {"backup", "dev", "migrate", "run", "serve", "version", "worker run", "workflow start", "workflow wait"}
+"""Commands about databases and processes as such: their stores are imported with their code."""
+
+
+def test_the_help_of_each_command_imports_neither_stores_nor_engine_nor_client() -> None:
+    """Counted, not timed: 300 ms are enough for as many modules on a quiet machine."""
+    code = (
+        "import contextlib, io, json, os, sys\n"
+        "from evertick.cli.root import run\n"
+        "for words in json.loads(sys.argv[1]):\n"
+        "    reader, writer = os.pipe()\n"
+        "    if os.fork() == 0:\n"
+        "        with contextlib.redirect_stdout(io.StringIO()):\n"
+        "            run([*words.split(), '--help'])\n"
+        "        os.write(writer, json.dumps(sorted(sys.modules)).encode())\n"
+        "        os._exit(0)\n"
+        "    os.close(writer)\n"
+        "    with open(reader) as told:\n"
+        "        print(json.dumps([words, json.loads(told.read())]))\n"
+    )
+    words = json.dumps(sorted(LEAVES))
+    done = subprocess.run([sys.executable, "-c", code, words], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+    imported = dict(json.loads(line) for line in done.stdout.splitlines())
+    assert imported.keys() == LEAVES.keys()
+    for name, modules in imported.items():
+        assert not set(HEAVY) & set(modules) or name in OPENS_ITSELF, name
+        assert len(modules) <= MODULES_MAX, f"evertick {name} --help imports {len(modules)} modules"
 
 
 @pytest.mark.parametrize("group", ["job", "cron", "schedule"])

@@ -1,39 +1,81 @@
-"""`evertick doctor`: does what is scheduled fit the code? Run it before a deploy, with the new code."""
+"""`evertick doctor`: does what is scheduled fit the code? Run it before a deploy, with the new code.
 
-from typing import Final
+With `--fleet`, or a server, it looks at the workers instead: what keeps them from doing what is scheduled?
+"""
+
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from evertick.api.deploys import Finding
-from evertick.app.doctor import examine
-from evertick.cli.core.databases import db_option, named_tenant, open_database, shown_url, tenants_option
+from evertick.cli.core.connections import chosen_server
+from evertick.cli.core.databases import named_tenant, open_database, shown_url, source_options, tenants_option
 from evertick.cli.core.exits import Exit
+from evertick.cli.core.fleet import open_fleet
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target
-from evertick.cli.core.output import OutputOptions, output_option
-from evertick.store.place import USUAL_PLACES
+from evertick.cli.core.output import OutputOptions, output_option, plain
+
+if TYPE_CHECKING:
+    from evertick.api.deploys import Finding
 
 LIST: Final = ("what", "tenant", "id", "count", "function", "problem", "detail", "fix")
 """The columns of the table; `id` is the first of `count`."""
 
 
+FLEET_LIST: Final = ("check", "tenant", "name", "detail", "fix")
+
+
 @click.command()
-@click.argument("file", default=FILE_DEFAULT)
+@click.argument("file", required=False)
 @click.option("--app", "app_file", metavar="FILE", help="The same as FILE.")
-@db_option
+@click.option("--fleet", "of_fleet", is_flag=True, help="Check the workers and schedules of a database, not the code.")
+@source_options
 @tenants_option
 @output_option
-def doctor(file: str, app_file: str | None, db: str | None, out: OutputOptions) -> int:
+def doctor(file: str | None, app_file: str | None, of_fleet: bool, db: str | None, out: OutputOptions) -> int:
     """Check that pending jobs, schedules and crons fit the code of the app in FILE (app.py unless given).
 
     Run it with the new code before a deploy. The exit code is 8 if functions were removed or renamed, or if arguments
     no longer fit a signature; each line says what to do.
+
+    With --fleet, and always on a server, it checks what runs instead: clocks, time zone data, dead workers, lag, pools
+    and functions that no live worker serves, and schedules without a time to come.
     """
-    app = load_app(parse_target(app_file or file)).app
+    code = app_file or file
+    if of_fleet or chosen_server(db) is not None:
+        if code is not None:
+            raise click.UsageError("workers are checked without code: leave out the file, or --fleet and the server")
+        return _of_fleet(db, out)
+    return _of_code(code or FILE_DEFAULT, db, out)
+
+
+def _of_fleet(db: str | None, out: OutputOptions) -> int:
+    with open_fleet(db) as fleet:
+        report = fleet.doctor(named_tenant())
+    if out.is_data:
+        out.write_json(report.to_json())
+    else:
+        rows = [{name: plain(value) for name, value in each.to_json().items()} for each in report.findings]
+        out.write_rows(rows, rows, FLEET_LIST)
+    cut = "" if report.complete else "; there are more jobs, schedules or tenants, which were not looked at"
+    looked = _counted(report.workers, "live worker")
+    if report.well:
+        click.echo(f"{looked}, nothing to complain of{cut}", err=True)
+        return Exit.OK
+    click.echo(f"{_counted(len(report.findings), 'problem')}; {looked}{cut}", err=True)
+    return Exit.NOT_FULFILLED
+
+
+def _of_code(file: str, db: str | None, out: OutputOptions) -> int:
+    app = load_app(parse_target(file)).app
+    from evertick.app.doctor import examine
+
     app.check()
     url = db or app.database_url
     with open_database(url) as store:
         report = store.view(lambda transaction: examine(app, transaction, named_tenant()))
         if not store.place:
+            from evertick.store.place import USUAL_PLACES
+
             click.echo(
                 f"Evertick's tables have plain names in {shown_url(url)}, among those of others; to move them to "
                 f"{USUAL_PLACES[store.dialect]}, stop all programs that use it and run `evertick migrate --move`",
@@ -59,7 +101,7 @@ def doctor(file: str, app_file: str | None, db: str | None, out: OutputOptions) 
     return Exit.NOT_FULFILLED
 
 
-def _row(each: Finding) -> dict[str, str]:
+def _row(each: "Finding") -> dict[str, str]:
     row = {name: str(getattr(each, name)) for name in LIST if name != "id"}
     return row | {"id": each.ids[0], "count": f"{each.count:,}"}
 

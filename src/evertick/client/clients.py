@@ -7,6 +7,7 @@ from typing import Any, Final, ParamSpec, Self, TypedDict, TypeVar, Unpack, cast
 
 import httpx2
 
+from evertick.api.fleet import FleetReport
 from evertick.api.functions import FunctionView
 from evertick.api.status import StatusView, WorkerView
 from evertick.app.functions.function import Function, Mutation
@@ -20,6 +21,7 @@ from evertick.client.fleet import (
     PoolRequests,
     TenantRequests,
     TokenRequests,
+    doctor_call,
     functions_call,
     status_call,
     workers_call,
@@ -169,6 +171,11 @@ class Client(_Client):
         found: Sequence[WorkerView] = self._send(workers_call())
         return found
 
+    def doctor(self, *, tenant: str | None = None) -> FleetReport:
+        """What keeps workers from doing what all tenants have scheduled, or one; this needs a token of all tenants."""
+        found: FleetReport = self._send(doctor_call(tenant))
+        return found
+
     def functions(self) -> Sequence[FunctionView]:
         """The functions that the client may call, with their parameters."""
         found: Sequence[FunctionView] = self._send(functions_call(self._home))
@@ -268,6 +275,11 @@ class AsyncClient(_Client):
     async def workers(self) -> Sequence[WorkerView]:
         """As `Client.workers`."""
         found: Sequence[WorkerView] = await self._send(workers_call())
+        return found
+
+    async def doctor(self, *, tenant: str | None = None) -> FleetReport:
+        """As `Client.doctor`."""
+        found: FleetReport = await self._send(doctor_call(tenant))
         return found
 
     async def functions(self) -> Sequence[FunctionView]:

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any, Unpack
 
 from evertick.api.access import AuditPage, NewToken, TokenPage, TokenView
+from evertick.api.fleet import FleetReport
 from evertick.api.functions import FunctionView
 from evertick.api.pools import PoolView
 from evertick.api.status import StatusView, WorkerView
@@ -144,6 +145,11 @@ class AuditOperations:
 def status_call(home: str) -> Call[StatusView]:
     """Who works, what waits and what failed, below `home`."""
     return Call(method="GET", path=f"{home}/status", read=StatusView.model_validate)
+
+
+def doctor_call(tenant: str | None) -> Call[FleetReport]:
+    """What keeps workers from doing what is scheduled."""
+    return Call(method="GET", path=f"{ROOT}/doctor", query=given({"tenant": tenant}), read=FleetReport.model_validate)
 
 
 def workers_call() -> Call[Sequence[WorkerView]]:

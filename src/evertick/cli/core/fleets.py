@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from evertick.api.fleet import FleetReport
 from evertick.api.status import StatusView, WorkerView
 from evertick.app.access_control.tokens import TokenOperations, Tokens
+from evertick.app.insight.fleet_doctor import examine_fleet
 from evertick.app.limits.pools import PoolOperations, Pools
 from evertick.app.limits.tenants import TenantOperations, Tenants
 from evertick.app.status import status_of, workers_of
-from evertick.base.clock import SystemClock
+from evertick.base.clock import SystemClock, difference
 from evertick.base.ids import IdMaker, TenantId, system_entropy
 from evertick.base.instants import Instant
 from evertick.cli.core.databases import now_of
@@ -54,6 +56,11 @@ class Fleet:
         """The state of a tenant's jobs, or of all, and of the workers."""
         now = self.now
         return self.store.view(lambda transaction: status_of(transaction, tenant, now))
+
+    def doctor(self, tenant: TenantId | None) -> FleetReport:
+        """What keeps workers from doing what a tenant has scheduled, or all."""
+        now, ahead = self.now, difference(SystemClock(), self.store.database_now).ahead_ms
+        return self.store.view(lambda transaction: examine_fleet(transaction, tenant, now, clock_ahead_ms=ahead))
 
     def workers(self) -> Sequence[WorkerView]:
         """The workers."""
@@ -99,6 +106,10 @@ class RemoteFleet:
     def status(self, tenant: TenantId | None) -> StatusView:
         """See `Fleet.status`; workers are shown of all tenants alone."""
         return self.client.status(all_tenants=self.tenant is None)
+
+    def doctor(self, tenant: TenantId | None) -> FleetReport:
+        """See `Fleet.doctor`; the clock is the server's."""
+        return self.client.doctor(tenant=tenant)
 
     def workers(self) -> Sequence[WorkerView]:
         """See `Fleet.workers`."""

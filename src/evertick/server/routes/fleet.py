@@ -1,17 +1,22 @@
 """What belongs to no tenant: pools, workers, the limits of tenants; and the state of all."""
 
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Query
 from starlette.responses import Response
 
+from evertick.api.fleet import FleetReport
 from evertick.api.pools import PoolView
 from evertick.api.status import StatusView, WorkerView
 from evertick.api.tenants import TenantView
 from evertick.app.bodies import Body
+from evertick.app.insight.fleet_doctor import examine_fleet
 from evertick.app.limits.pools import PoolOperations
 from evertick.app.limits.tenants import TenantOperations
 from evertick.app.status import status_of, workers_of
+from evertick.base.clock import SystemClock, difference
+from evertick.base.ids import tenant_named
 from evertick.base.records.access import Scope
 from evertick.server.bodies import Named
 from evertick.server.callers import Called, Caller, fleet_routes, reply, tenant_routes
@@ -56,6 +61,16 @@ async def list_workers(caller: Called) -> Response:
     """Every worker that has a row, the oldest first."""
     e = caller.app.environment
     return reply(await e.executors.view(lambda transaction: workers_of(transaction, e.clock.now())))
+
+
+@routes.at("GET", "/doctor", Scope.READ, returns=FleetReport)
+async def examine(caller: Called, tenant: Annotated[str | None, Query(max_length=200)] = None) -> Response:
+    """What keeps workers from doing what is scheduled, of all tenants unless one is named; with what to do."""
+    e = caller.app.environment
+    ahead = await e.executors.ask(lambda: difference(SystemClock(), e.store.database_now))
+    only = None if tenant is None else tenant_named(tenant)
+    work = partial(examine_fleet, tenant=only, now=e.clock.now(), clock_ahead_ms=ahead.ahead_ms)
+    return reply(await e.executors.view(work))
 
 
 @routes.at("GET", "/pools", Scope.READ, returns=list[PoolView])

@@ -1,0 +1,138 @@
+"""The doctor of a fleet: what keeps the workers of a database from doing what is scheduled? No code is at hand.
+
+The code before a deploy is examined by `evertick.app.doctor`. Nothing is written.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Final
+
+from evertick.api.fleet import FleetCheck, FleetFinding, FleetReport
+from evertick.api.status import StatusView
+from evertick.app.paging import all_schedules
+from evertick.app.status import status_of
+from evertick.base.durations import length
+from evertick.base.errors import InvalidSpec, SchemaMismatch
+from evertick.base.ids import TenantId
+from evertick.base.instants import Instant, to_datetime, to_iso
+from evertick.base.records.jobs import Serves, Worker
+from evertick.base.records.schedules import ScheduleFilter
+from evertick.store.contract.store import Transaction
+from evertick.store.records.schedule import Schedule
+
+SKEW_MAX_MS: Final = 1_000
+"""A larger difference of clocks is a jump to the engine."""
+LAG_MAX_MS: Final = 60_000
+SCHEDULES_MAX: Final = 20_000
+"""Active schedules that are looked at."""
+
+
+def examine_fleet(
+    transaction: Transaction, tenant: TenantId | None, now: Instant, *, clock_ahead_ms: int
+) -> FleetReport:
+    """What keeps workers from doing what a tenant has scheduled, or all tenants that have work."""
+    status = status_of(transaction, tenant, now)
+    alive, known = transaction.workers_alive(now), transaction.list_workers()
+    serves = [worker.serves.value for worker in alive if worker.serves is not None]
+    schedules = list(islice(_active(transaction, status.tenants), SCHEDULES_MAX + 1))
+    findings = [
+        *_clock(clock_ahead_ms),
+        *_zone_data(alive),
+        *_workers(alive, known, status, schedules),
+        *_lag(status),
+        *_unserved(status, serves),
+        *_schedules(schedules[:SCHEDULES_MAX], serves),
+    ]
+    return FleetReport(
+        at=to_datetime(now),
+        tenants=status.tenants,
+        workers=len(alive),
+        clock_ahead_ms=clock_ahead_ms,
+        complete=status.complete and len(schedules) <= SCHEDULES_MAX,
+        findings=tuple(findings),
+    )
+
+
+def _active(transaction: Transaction, tenants: Sequence[TenantId]) -> Iterator[Schedule]:
+    for tenant in tenants:
+        yield from all_schedules(transaction, ScheduleFilter(tenant=tenant, status="active"))
+
+
+def _clock(ahead_ms: int) -> Iterator[FleetFinding]:
+    if abs(ahead_ms) > SKEW_MAX_MS:
+        where = "behind" if ahead_ms > 0 else "ahead of"
+        detail = f"this machine's clock is {length(abs(ahead_ms))} {where} the database's, whose time counts"
+        yield _finding(FleetCheck.CLOCK, "clock", detail, "let NTP set the clocks of both machines")
+
+
+def _zone_data(alive: Sequence[Worker]) -> Iterator[FleetFinding]:
+    versions: dict[str, list[str]] = {}
+    for worker in alive:
+        versions.setdefault(worker.zone_data or "unknown", []).append(f"{worker.host}:{worker.pid}")
+    if len(versions) > 1:
+        found = "; ".join(f"{version} on {', '.join(hosts[:5])}" for version, hosts in sorted(versions.items()))
+        detail = f"live workers have different time zone data, and may compute different times: {found}"
+        yield _finding(FleetCheck.ZONE_DATA, "zone data", detail, "install the same version of tzdata on all workers")
+
+
+def _workers(
+    alive: Sequence[Worker], known: Sequence[Worker], status: StatusView, schedules: Sequence[Schedule]
+) -> Iterator[FleetFinding]:
+    if not alive and (status.queues or schedules):
+        detail = "no worker is alive, so nothing that is scheduled runs"
+        yield _finding(FleetCheck.WORKERS, "workers", detail, "start one: evertick worker")
+    living = {worker.id for worker in alive}
+    for worker in known:
+        if worker.id not in living:
+            detail = f"the worker {worker.host}:{worker.pid} is dead: its lease ended at {to_iso(worker.leased_until)}"
+            fix = (
+                "a live worker gives its jobs back within seconds; if it stays, that one cannot reach the database"
+                if alive
+                else "start a worker, which gives its jobs back: evertick worker"
+            )
+            yield _finding(FleetCheck.WORKERS, worker.id, detail, fix)
+
+
+def _lag(status: StatusView) -> Iterator[FleetFinding]:
+    if status.lag_ms > LAG_MAX_MS:
+        detail = f"the oldest due job that a live worker could run waits for {length(status.lag_ms)}"
+        fix = "look at `evertick status` and `evertick pool list`: add workers, or raise a limit"
+        yield _finding(FleetCheck.LAG, "lag", detail, fix)
+
+
+def _unserved(status: StatusView, serves: Sequence[Serves]) -> Iterator[FleetFinding]:
+    """Due jobs that no live worker runs, for want of a worker in their pool or of their function."""
+    elsewhere = {function.name for each in serves for function in each.functions}
+    for queue in status.queues:
+        if not queue.blocked:
+            continue
+        jobs = f"{queue.blocked:,} due job{'' if queue.blocked == 1 else 's'} of {queue.function}"
+        if queue.function in elsewhere:
+            detail = f"{jobs} wait in the pool {queue.pool!r}, which no live worker serves"
+            fix = f"start a worker for it: evertick worker --pool {queue.pool}"
+            yield _finding(FleetCheck.POOLS, queue.pool, detail, fix, queue.tenant)
+        else:
+            detail = f"{jobs} wait, and no live worker has this function"
+            fix = f"deploy code that has it, or: evertick job cancel-all --function {queue.function}"
+            yield _finding(FleetCheck.FUNCTIONS, queue.function, detail, fix, queue.tenant)
+
+
+def _schedules(rows: Sequence[Schedule], serves: Sequence[Serves]) -> Iterator[FleetFinding]:
+    functions = {function.name for each in serves for function in each.functions}
+    for row in rows:
+        try:
+            has_times = row.spec.value.has_sources
+        except (SchemaMismatch, InvalidSpec):
+            continue  # the list of schedules shows that it cannot be read
+        if has_times and row.next_at is None:
+            detail = "it is active and has no time to come"
+            fix = f"give it other times, or: evertick schedule delete {row.id}"
+            yield _finding(FleetCheck.TIMES, row.id, detail, fix, row.tenant)
+        if serves and row.function not in functions:
+            detail = f"it calls {row.function}, which no live worker has"
+            fix = f"deploy code that has it, or: evertick schedule update {row.id} --function NAME"
+            yield _finding(FleetCheck.FUNCTIONS, row.id, detail, fix, row.tenant)
+
+
+def _finding(check: FleetCheck, name: str, detail: str, fix: str, tenant: TenantId | None = None) -> FleetFinding:
+    return FleetFinding(check=check, tenant=tenant, name=name, detail=detail, fix=fix)
