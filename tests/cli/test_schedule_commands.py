@@ -474,7 +474,7 @@ def test_a_backfill_is_planned_before_it_starts(shop: App, command: Command) -> 
 def test_a_backfill_of_times_to_come_asks(shop: App, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     made(command, "s", "--overlap-policy", "BufferAll")
     span = ("schedule", "backfill", "s", "--start-time", "now", "--end-time", "now+3h")
-    monkeypatch.setattr("evertick.cli.schedule.backfill.is_terminal", lambda stream: True)
+    monkeypatch.setattr("evertick.cli.backfill.start.is_terminal", lambda stream: True)
     answers = ["n", "y"]
     monkeypatch.setattr("click.termui.visible_prompt_func", lambda prompt: answers.pop(0))
 

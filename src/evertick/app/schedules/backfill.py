@@ -102,6 +102,8 @@ def backfill_times(
             raise NotFound(f"schedule {schedule_id!r} has no backfill {backfill_id!r}, or it was long ago")
         return page_of(transaction, replace(rows_of(row, backfill_id, known), fates=fates))
 
+    return work
+
 
 def backfills(operations: ScheduleQueries, schedule_id: str) -> Work[tuple[BackfillView, ...]]:
     """The last backfills of a schedule, the newest first, and how far each has come. Raises ScheduleNotFound."""

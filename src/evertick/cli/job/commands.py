@@ -23,7 +23,8 @@ from evertick.cli.core.output import MomentWriter, OutputOptions, is_terminal, r
 from evertick.cli.core.watching import refreshed, watch_option
 from evertick.cli.dev.lines import error_line_of
 from evertick.cli.job.choosing import JobFilters
-from evertick.cli.job.session import AnyJobSession, FoundJobs, JobFinished, job_id_of, open_jobs
+from evertick.cli.job.found import FoundJobs, JobFinished
+from evertick.cli.job.session import AnyJobSession, job_id_of, open_jobs
 from evertick.cli.root import fail
 from evertick.engine.jobs.repair import no_job
 

@@ -22,7 +22,7 @@ from evertick.base.ids import IdMaker, JobId, system_entropy
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import Job, JobFilter, JobState, Stop, blocked
 from evertick.cli.core.databases import chosen_tenant, now_of
-from evertick.cli.job.session import BLOCKED, FoundJobs, JobFinished, Logged
+from evertick.cli.job.found import BLOCKED, FoundJobs, JobFinished, Logged
 from evertick.engine.jobs.completion import cancel, cancel_page
 from evertick.engine.jobs.repair import job_found, retried_as
 from evertick.engine.runtime.executors import retry_conflicts

@@ -15,7 +15,7 @@ from evertick.base.errors import JobNotFound
 from evertick.base.ids import JobId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import UNFINISHED, JobState, Stop
-from evertick.cli.job.session import BLOCKED, FoundJobs, JobFinished, Logged
+from evertick.cli.job.found import BLOCKED, FoundJobs, JobFinished, Logged
 from evertick.cli.schedule.selection import collected
 
 if TYPE_CHECKING:

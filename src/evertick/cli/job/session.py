@@ -1,47 +1,17 @@
 """Sessions: the jobs of a database (`local_session.py`), or of a server (`remote_session.py`), as commands see them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from evertick.base.errors import Conflict, InvalidArguments
+from evertick.base.errors import InvalidArguments
 from evertick.base.ids import JobId
 from evertick.cli.core.connections import chosen_server, open_client
 from evertick.cli.core.databases import named_tenant, open_database
 
 if TYPE_CHECKING:
-    from evertick.api.jobs import JobLogLine, JobView
     from evertick.cli.job.local_session import JobSession
     from evertick.cli.job.remote_session import RemoteJobSession
-
-BLOCKED: Final = "blocked: no worker runs this function"
-
-
-class JobFinished(Conflict):
-    """The job has ended, so there is nothing to cancel."""
-
-    code = "job_finished"
-
-
-@dataclass(frozen=True, slots=True)
-class FoundJobs:
-    """Jobs, where to go on, and why those wait that are due."""
-
-    jobs: Sequence["JobView"]
-    cursor: str | None
-    held: Mapping[JobId, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Logged:
-    """A job, the lines of its attempts by (attempt, number), whether some were cut, and whether no worker lives."""
-
-    job: "JobView"
-    lines: Sequence[tuple[tuple[int, int], "JobLogLine"]]
-    is_truncated: bool
-    is_alone: bool
-
 
 AnyJobSession: TypeAlias = "JobSession | RemoteJobSession"
 """What commands work on."""

@@ -14,7 +14,7 @@ COMMANDS: Final = {
     "pause": Lazy("evertick.cli.schedule.pause:pause", "Pause a schedule, or all that a query chooses"),
     "resume": Lazy("evertick.cli.schedule.pause:resume", "Let a schedule go on, or all that a query chooses"),
     "trigger": Lazy("evertick.cli.schedule.trigger:trigger", "Start one run now"),
-    "backfill": Lazy("evertick.cli.schedule.backfill:backfill", "Run now what it names in a span of time"),
+    "backfill": Lazy("evertick.cli.backfill.start:backfill", "Run now what it names in a span of time"),
     "delete": Lazy("evertick.cli.schedule.list:delete", "Remove a schedule; its runs go on"),
     "export": Lazy("evertick.cli.schedule.files.export:export", "Write schedules as a file of YAML or JSON"),
     "apply": Lazy("evertick.cli.schedule.files.apply:apply", "Make schedules as files say, after showing what differs"),

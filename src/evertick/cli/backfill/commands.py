@@ -3,10 +3,10 @@
 import click
 
 from evertick.api.schedules import BackfillView
+from evertick.cli.backfill.start import SHOWN, finished, written
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.lazy import LazyGroup
 from evertick.cli.core.output import OutputOptions, row_options, words_of
-from evertick.cli.schedule.backfill import SHOWN, finished, written
 from evertick.cli.schedule.session import open_session
 
 LIST_FIELDS = ("id", "asked", "start", "end", *SHOWN[1:])

@@ -1,0 +1,1 @@
+"""`evertick schedule backfill`, and `evertick backfill ...` for those that were started."""
