@@ -359,3 +359,21 @@ def test_several_files_and_stdin_are_one(
     assert (
         command("schedule", "apply", "none.yaml").err == "error: none.yaml cannot be read: No such file or directory\n"
     )
+
+
+def test_color_is_chosen_by_the_option_else_by_the_environment(
+    one: App, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "f.yaml").write_text(YAML, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    shown = ("schedule", "apply", "f.yaml", "--dry-run")
+
+    def is_colored(*options: str) -> bool:
+        return "\x1b[" in command(*options, *shown).out
+
+    assert (is_colored(), is_colored("--color", "always"), is_colored("--color", "auto")) == (False, True, False)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert (is_colored(), is_colored("--color", "always")) == (False, True)
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert (is_colored(), is_colored("--color", "never"), is_colored()) == (True, False, True)

@@ -12,6 +12,7 @@ import click
 from evertick._version import __version__
 from evertick.base.errors import EvertickError
 from evertick.base.escaping import one_line
+from evertick.cli.core.color import choose_color
 from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.lazy import Lazy, LazyGroup
 
@@ -82,6 +83,14 @@ def _as_reader_gone() -> Iterator[None]:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, message="evertick %(version)s")
+@click.option(
+    "--color",
+    type=click.Choice(("auto", "always", "never")),
+    default="auto",
+    expose_value=False,
+    callback=choose_color,
+    help="Whether output has colors; auto: on a terminal, unless NO_COLOR or FORCE_COLOR is set.",
+)
 @click.pass_context
 def root(ctx: click.Context) -> None:
     """Durable scheduling: functions that run later, committed together with your data."""
