@@ -42,6 +42,16 @@ def test_a_visitor_logs_in_with_a_token_and_out_again(site: Site) -> None:
     assert 'evertick_token=""' in gone.headers["set-cookie"]
 
 
+@pytest.mark.parametrize(("tenant", "path"), [("acme", "/t/acme"), ("a/b?c #d", "/t/a%2Fb%3Fc%20%23d")])
+def test_the_first_page_of_a_token_of_a_tenant_is_that_of_the_tenant(site: Site, tenant: str, path: str) -> None:
+    visitor = site.by("read", tenant)
+    assert visitor.send("/login", token=visitor.secret, next="/").headers["location"] == "/"
+    home = visitor.request("GET", "/")
+    assert (home.status_code, home.headers["location"]) == (303, path)
+    visitor.page(path)
+    assert site.send("tenants", tenant=tenant).headers["location"] == path
+
+
 @pytest.mark.parametrize("to", ["//evil.example/x", "https://evil.example", "/\\evil.example", "javascript:alert(1)"])
 def test_the_login_sends_visitors_nowhere_else(site: Site, to: str) -> None:
     assert site.send("/login", token=site.secret, next=to).headers["location"] == "/"

@@ -46,6 +46,24 @@ def test_a_token_ends_when_it_is_revoked_rotated_or_over(http: Http) -> None:
     user.problem(401, "GET", f"{HOME}/jobs")
 
 
+def test_a_request_without_a_token_is_told_from_one_whose_token_has_ended(http: Http) -> None:
+    made = http.app.tokens.create("a")
+    http.app.tokens.revoke(made.id)
+    ended = Http(http.app, http.server, made.secret).problem(401, "GET", f"{HOME}/jobs")
+    missing = http.problem(401, "GET", f"{HOME}/jobs", headers={"Authorization": ""})
+    assert "was revoked" in ended["detail"]
+    assert missing["detail"].startswith("send a token: ")
+    assert "EVERTICK_TOKEN" in missing["detail"]
+
+
+def test_a_token_that_does_not_reach_a_tenant_says_which_one_it_is_for(http: Http) -> None:
+    user = http.by("admin", "acme")
+    other = user.problem(403, "GET", f"{HOME}/jobs")
+    assert other["detail"] == "this token is for the tenant 'acme', and does not reach the tenant 'default'"
+    fleet = user.problem(403, "GET", "/api/v1/workers")
+    assert fleet["detail"] == "this token is for the tenant 'acme', and does not reach what belongs to no tenant"
+
+
 def test_when_a_token_was_used_is_noted(http: Http) -> None:
     http.ok("GET", f"{HOME}/jobs")
     [root] = http.ok("GET", "/api/v1/tokens")["tokens"]

@@ -241,17 +241,19 @@ def version_of(request: Request) -> int | None:
 
 async def caller_of(request: Request, scope: Scope) -> Caller:
     """Who sends a request. Raises Problem if that is not known, or if more is needed than the token has."""
-    token = await _token(request)
+    token = await token_in(request)
     text = request.path_params.get("tenant")
     tenant = None if text is None else tenant_named(text.replace(SLASH, "/"))
     if not may_reach(token, tenant):
-        raise Problem(403, "not_allowed", "this token does not reach that; it belongs to one tenant")
+        wanted = "what belongs to no tenant" if tenant is None else f"the tenant {tenant!r}"
+        raise Problem(403, "not_allowed", f"this token is for the tenant {token.tenant!r}, and does not reach {wanted}")
     if not token.scope.includes(scope):
         raise Problem(403, "not_allowed", f"this needs a token with the scope {scope}; this one has {token.scope}")
     return Caller(app=request.app.state.evertick, token=token, tenant=tenant, request_id=request.state.request_id)
 
 
-async def _token(request: Request) -> AccessToken:
+async def token_in(request: Request) -> AccessToken:
+    """The token that a request brings, whichever tenant it reaches. Raises Problem if none is valid."""
     app: ServedApp = request.app.state.evertick
     asks_tokens = request.app.state.asks_tokens
     authorize: Authorize | None = request.app.state.authorize
@@ -270,14 +272,21 @@ async def _token(request: Request) -> AccessToken:
         # Only these are counted: behind a proxy, those with a token may come from the same address.
         if wait_s := request.app.state.limits.failures.wait_s(client_of(request.scope)):
             raise Problem(429, "too_many_requests", f"too many requests without a valid token; wait {wait_s:.0f} s")
-        wanted = "send a valid token: Authorization: Bearer evt_..." if asks_tokens else "log in first"
-        raise Problem(401, "not_authenticated", wanted)
+        raise Problem(401, "not_authenticated", _wanted(asks_tokens, secret))
     if token.last_used_at is None or now - token.last_used_at >= MINUTE_MS:
         used = token.id
         task = asyncio.create_task(_note_use(app, used, now))
         request.app.state.tasks.add(task)
         task.add_done_callback(request.app.state.tasks.discard)
     return token
+
+
+def _wanted(asks_tokens: bool, secret: str | None) -> str:
+    if not asks_tokens:
+        return "log in first"
+    if secret is None:
+        return "send a token: Authorization: Bearer evt_...; the command line takes EVERTICK_TOKEN or --token-file"
+    return "the token is not valid: it is unknown, has expired, or was revoked or rotated"
 
 
 async def _note_use(app: ServedApp, token_id: str, now: Instant) -> None:

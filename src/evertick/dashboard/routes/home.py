@@ -1,6 +1,7 @@
 """Where visitors arrive: the first page, the login, the choice of a tenant and of a zone."""
 
 from typing import Annotated
+from urllib.parse import quote
 
 from fastapi import Query, Request
 from starlette.responses import RedirectResponse, Response
@@ -12,7 +13,7 @@ from evertick.dashboard.page import Form, Page, Public, Shown, page_routes
 from evertick.dashboard.visitors import COOKIE, keep, secret_in, token_of
 from evertick.dashboard.zones import COOKIE as ZONE_COOKIE
 from evertick.recurrence.zones.names import zone_named
-from evertick.server.callers import caller_of
+from evertick.server.callers import token_in
 from evertick.server.limits import client_of
 from evertick.server.problems import Problem
 
@@ -25,10 +26,8 @@ KEPT_S = 30 * 24 * 3600
 @routes.page("/", None)
 async def home(page: Public) -> Response:
     """The first page: that of the visitor's tenant."""
-    caller = await caller_of(_with_cookie(page), Scope.READ)
-    tenant = caller.token.tenant or DEFAULT_TENANT
-    page.caller = caller
-    return RedirectResponse(f"{page.prefix}/t/{tenant}", status_code=303)
+    token = await token_in(_with_cookie(page))
+    return RedirectResponse(_home_of(page, token.tenant or DEFAULT_TENANT), status_code=303)
 
 
 @routes.page("/login", None)
@@ -90,7 +89,11 @@ async def choose_tenant(page: Shown) -> Response:
         chosen = tenant_named(form["tenant"])
     except EvertickError as error:
         return page.render("tenants.html", status=422, tenants=[page.tenant], error=str(error))
-    return page.done(f"{page.prefix}/t/{chosen}")
+    return page.done(_home_of(page, chosen))
+
+
+def _home_of(page: Page, tenant: str) -> str:
+    return f"{page.prefix}/t/{quote(tenant, safe='')}"
 
 
 def _login(page: Page, form: Form, *, status: int = 200) -> Response:
