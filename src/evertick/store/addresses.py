@@ -6,7 +6,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from evertick.base.errors import InvalidDatabaseUrl
 
-_USER: Final = re.compile(r"\A((?:(?:postgres(?:ql)?|sqlite):/{0,2}|[\w+.-]+://)?/*[^:@/?#]*:).*(?=@)", re.DOTALL)
+_KIND: Final = r"(?:(?:postgres(?:ql)?|sqlite):/{0,2}|[\w+.-]+://)"
+_USER: Final = re.compile(rf"\A((?:{_KIND}|(?!{_KIND}))/*[^:@/?#]*:).*(?=@)", re.DOTALL)
 """What is between the first colon after the kind and the last @ is a password, whatever signs are in it."""
 _PARAMETER: Final = re.compile(r"(\bpassword\s*=).*?(?=[\s&]\s*\w+\s*=|\Z)", re.DOTALL | re.IGNORECASE)
 _NEEDS_ESCAPE: Final = re.compile(r"[@\s]|%(?![0-9A-Fa-f]{2})")

@@ -250,3 +250,17 @@ def test_an_address_then_the_environment_sets_the_time_to_connect(monkeypatch: p
 def test_what_is_no_address_is_answered_with_examples(url: str) -> None:
     with pytest.raises(InvalidDatabaseUrl, match="write sqlite:///FILE"):
         open_store(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "printed"),
+    [
+        ("postgresql://ada@db:5432/shop", "postgresql://ada@db:5432/shop"),
+        ("postgresql://ada:secret@db:5432/shop", "postgresql://ada:***@db:5432/shop"),
+        ("postgresql:ada:se/cr@t@db/shop", "postgresql:ada:***@db/shop"),
+        ("mysql://ada@db", "mysql://ada@db"),
+        ("ada:secret@db", "ada:***@db"),
+    ],
+)
+def test_an_address_is_shown_with_its_user_and_without_its_password(url: str, printed: str) -> None:
+    assert shown(url) == printed
