@@ -64,6 +64,7 @@ NAVIGATION = {
         "guide/testing",
         "guide/integrations",
         "guide/deploying",
+        "guide/dashboard",
         "guide/monitoring",
         "guide/troubleshooting",
     ],
