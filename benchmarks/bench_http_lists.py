@@ -33,6 +33,8 @@ from evertick.store.contract.store import Store
 LIST_BAR_MS: Final = 50
 PAGES_ON: Final = 50
 """Pages of 1,000 rows (of 100, for people) before one that is far on."""
+ONE_PAGE: Final = ("/t/", "schedule-counts", "changes", "function-stats")
+"""What has no page of 1,000 rows to go on from."""
 FUNCTIONS: Final = fill.FUNCTIONS
 APP: Final = """
 from evertick import App, MutationCtx, Step
@@ -179,7 +181,7 @@ class Lists:
 
     def far_on(self, path: str) -> str | None:
         """The same list, many pages on; None if it has one page, or is a page for people."""
-        if path.startswith("/t/"):
+        if path.startswith(ONE_PAGE):
             return None
         cursor = None
         for _ in range(PAGES_ON):

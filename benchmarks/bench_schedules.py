@@ -73,7 +73,7 @@ def schedules(prefix: str, count: int, moments: Callable[[int], Instant]) -> Ite
     for number in range(count):
         at = moments(number)
         spec = StoredSpec(daily_at(at % DAY_MS // SECOND_MS))
-        yield row._replace(id=ScheduleId(f"{prefix}-{number:07}"), spec=spec, wake_at=at, next_at=at)
+        yield row._replace(id=ScheduleId(f"{prefix}-{number:07}"), spec=spec, wake_at=at, next_at=at, late=0)
 
 
 class Bench:

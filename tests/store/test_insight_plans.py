@@ -18,6 +18,7 @@ from tests.store.test_query_plans import nodes, postgres_plan, sqlite_steps
 MANY: Final = 3_000
 MISS: Final[Mapping[str, Any]] = {"fate": "missed", "reason": "catch_up_window"}
 MISSED: Final = json.dumps(["catch_up_window", "buffer_full"])
+STATES: Final = json.dumps(["success", "failed", "canceled"])
 NAMES: Final = json.dumps(["app.destruct", "app.notify"])
 
 ASKED: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
@@ -46,6 +47,19 @@ ASKED: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     ),
     "samples": ({"tenant": "default", "names": NAMES, "beside": 9}, {"history_by_name"}),
     "coming_specs": ({"tenant": "default", "until": at(60_000), "limit": 100}, {"schedules_by_next"}),
+    "found_jobs": (
+        {
+            "tenant": "default",
+            "text": "job_0",
+            "beyond": "job_1",
+            "names": NAMES,
+            "states": STATES,
+            "beside": 99,
+            "beside_each": 49,
+            "limit": 10,
+        },
+        {"history_by_key", "history_by_state", "history_pkey", "jobs_key", "jobs_by_name", "jobs_pkey"},
+    ),
     "recent_changes": ({"tenant": "default", "limit": 10}, {"schedule_history_newest"}),
 }
 """What each statement is asked, and the indexes that it may read."""
@@ -105,7 +119,9 @@ def test_sqlite_reads_an_index(sqlite_store: Store, name: str) -> None:
         assert any(name in text for text in reads for name in named), reads
 
 
-@pytest.mark.parametrize(("name", "limit"), [("due_jobs", 100), ("next_due", 100), ("coming_specs", 100)])
+@pytest.mark.parametrize(
+    ("name", "limit"), [("due_jobs", 100), ("next_due", 100), ("coming_specs", 100), ("found_jobs", 100)]
+)
 def test_a_look_costs_sqlite_what_it_looks_at(sqlite_store: Store, name: str, limit: int) -> None:
     few, _ = sqlite_steps(sqlite_store, name, ASKED[name][0] | {"limit": 10})
     many, _ = sqlite_steps(sqlite_store, name, ASKED[name][0] | {"limit": limit})

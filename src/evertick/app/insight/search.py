@@ -1,5 +1,6 @@
 """Search: schedules, functions, jobs and runs by a part of what they are called."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from evertick.api.insight import FoundView
@@ -7,9 +8,8 @@ from evertick.app.insight.asked import InsightOperations
 from evertick.app.insight.functions import served_functions
 from evertick.app.transacting import Work
 from evertick.base.errors import Misuse
-from evertick.base.ids import JOB_PREFIX
-from evertick.base.records.jobs import FunctionKind, JobFilter, JobSummary
-from evertick.base.records.run_states import RunFilter
+from evertick.base.records.insight import FoundJob
+from evertick.base.records.jobs import FunctionKind, JobState
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.store.contract.store import Transaction
 
@@ -17,14 +17,17 @@ EACH_MAX: Final = 8
 """Things of each kind that are found."""
 CHARS_MAX: Final = 200
 IDS_LOOKED_AT: Final = 1_000
-"""The newest jobs in whose ids a part is looked for."""
+"""The newest jobs of each kind in whose ids a part is looked for."""
+JOBS_FOUND: Final = 50
+"""Jobs that are found in each way, of which the best are shown."""
 
 
 def search(operations: InsightOperations, text: str) -> Work[tuple[FoundView, ...]]:
     """Things whose id or name contains a text: at most 8 schedules, functions, jobs and runs each.
 
-    Jobs are found by their key, by the beginning of their id, and by any part of it among the newest 1,000; runs by
-    the beginning of their id or key. Raises Misuse for an empty text or one of more than 200 characters.
+    Jobs and runs are found by the beginning of their key or id, and by any part of the id among the newest 1,000 that
+    ended in each state, and 1,000 that have not, the newest of each function. What is called exactly so comes first.
+    Raises Misuse for an empty text or one of more than 200 characters.
     """
     wanted = text.strip() if isinstance(text, str) else ""
     if not 1 <= len(wanted) <= CHARS_MAX:
@@ -33,40 +36,37 @@ def search(operations: InsightOperations, text: str) -> Work[tuple[FoundView, ..
     def work(transaction: Transaction) -> tuple[FoundView, ...]:
         tenant, low = operations.tenant, wanted.lower()
         schedules = transaction.list_schedules(ScheduleFilter(tenant=tenant, id_contains=wanted), limit=EACH_MAX)
-        names = {*transaction.count_jobs(tenant), *served_functions(transaction)}
+        counts = transaction.count_jobs(tenant)
+        names = {*counts, *served_functions(transaction)}
         functions = sorted((name for name in names if low in name.lower()), key=lambda name: (len(name), name))
-        runs = _runs(transaction, operations, wanted)
+        unfinished = [name for name, each in counts.items() if each.pending or each.in_progress]
+        jobs = transaction.found_jobs(tenant, wanted, unfinished=unfinished, look=IDS_LOOKED_AT, limit=JOBS_FOUND)
+        jobs.sort(key=lambda job: job.id, reverse=True)
+        jobs.sort(key=lambda job: wanted not in (job.id, job.key))
+        runs = [job for job in jobs if job.kind == FunctionKind.WORKFLOW]
         return (
             *(
                 FoundView(kind="schedule", id=row.id, label=f"{row.kind} of {row.function}, {row.status}")
                 for row in schedules
             ),
             *(FoundView(kind="function", id=name, label="") for name in functions[:EACH_MAX]),
-            *(_found("job", job) for job in _jobs(transaction, operations, wanted)),
-            *(_found("run", job) for job in runs),
+            *_found("job", [job for job in jobs if job.kind != FunctionKind.WORKFLOW]),
+            *_found("run", runs),
         )
 
     return work
 
 
-def _jobs(transaction: Transaction, operations: InsightOperations, text: str) -> list[JobSummary]:
-    """Jobs that are no runs."""
-    tenant, found = operations.tenant, []
-    if text.startswith(f"{JOB_PREFIX}_"):
-        from_there = transaction.look_for_jobs(JobFilter(tenant=tenant), limit=EACH_MAX, after=text[:-1]).jobs
-        found += [job for job in from_there if job.id.startswith(text)]
-    found += transaction.look_for_jobs(JobFilter(tenant=tenant, key=text), limit=EACH_MAX, newest_first=True).jobs
-    newest = transaction.look_for_jobs(JobFilter(tenant=tenant), limit=IDS_LOOKED_AT, newest_first=True).jobs
-    found += [job for job in newest if text in job.id]
-    unique = {job.id: job for job in found if job.kind is not FunctionKind.WORKFLOW}
-    return list(unique.values())[:EACH_MAX]
+def _found(kind: str, jobs: Sequence[FoundJob]) -> tuple[FoundView, ...]:
+    return tuple(
+        FoundView(
+            kind=kind, id=job.id, label=f"{job.name}, {_state(job)}" + (f" with the key {job.key}" if job.key else "")
+        )
+        for job in jobs[:EACH_MAX]
+    )
 
 
-def _runs(transaction: Transaction, operations: InsightOperations, text: str) -> list[JobSummary]:
-    where = JobFilter(tenant=operations.tenant, runs=RunFilter(prefix=text))
-    return transaction.look_for_jobs(where, limit=EACH_MAX, newest_first=True).jobs
-
-
-def _found(kind: str, job: JobSummary) -> FoundView:
-    key = "" if job.key is None else f" with the key {job.key}"
-    return FoundView(kind=kind, id=job.id, label=f"{job.name}, {job.visible_state}{key}")
+def _state(job: FoundJob) -> str:
+    """The state others see, as `JobSummary.visible_state`."""
+    is_hidden = job.state == JobState.IN_PROGRESS and job.kind != FunctionKind.ACTION
+    return JobState.PENDING if is_hidden else job.state

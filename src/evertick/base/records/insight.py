@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from evertick.base.ids import ScheduleId, TenantId
+from evertick.base.ids import JobId, ScheduleId, TenantId
 from evertick.base.instants import Instant
 
 
@@ -72,3 +72,13 @@ class Sample(NamedTuple):
     name: str
     late_ms: int
     took_ms: int
+
+
+class FoundJob(NamedTuple):
+    """A job that a search found; its kind and its state are words of `FunctionKind` and `JobState`."""
+
+    id: JobId
+    kind: str
+    name: str
+    state: str
+    key: str | None

@@ -5,7 +5,15 @@ from typing import Protocol
 
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.insight import ActivityRow, DueGroup, FunctionActivity, MinuteRow, MissedTime, Sample
+from evertick.base.records.insight import (
+    ActivityRow,
+    DueGroup,
+    FoundJob,
+    FunctionActivity,
+    MinuteRow,
+    MissedTime,
+    Sample,
+)
 from evertick.base.records.schedules import HistoryRow
 
 
@@ -66,4 +74,14 @@ class Insight(Protocol):
 
     def recent_changes(self, tenant: TenantId, *, limit: int) -> list[HistoryRow]:
         """The newest lines of the histories of all schedules."""
+        ...
+
+    def found_jobs(
+        self, tenant: TenantId, text: str, *, unfinished: Sequence[str], look: int, limit: int
+    ) -> list[FoundJob]:
+        """Jobs whose key or id begins with a text, and those whose id has it somewhere, in no order.
+
+        A part of an id is looked for in the `look` newest of each state of ended jobs, and in as many of others,
+        divided among their functions, `unfinished`. At most `limit` are found in each of these ways.
+        """
         ...

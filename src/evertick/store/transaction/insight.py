@@ -2,12 +2,24 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from evertick.base.ids import DEFAULT_POOL, ScheduleId, TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.insight import ActivityRow, DueGroup, FunctionActivity, MinuteRow, MissedTime, Sample
+from evertick.base.records.insight import (
+    ActivityRow,
+    DueGroup,
+    FoundJob,
+    FunctionActivity,
+    MinuteRow,
+    MissedTime,
+    Sample,
+)
 from evertick.base.records.schedules import HistoryRow
 from evertick.store.transaction.driver import Driver
+from evertick.store.transaction.jobs import FINISHED
+
+LAST_CHARACTER: Final = "\U0010ffff"
 
 
 class SqlInsight(Driver):
@@ -72,3 +84,11 @@ class SqlInsight(Driver):
             HistoryRow(id=r[0], tenant=r[1], schedule_id=r[2], at=r[3], actor=r[4], action=r[5], detail=r[6])
             for r in rows
         ]
+
+    def found_jobs(
+        self, tenant: TenantId, text: str, *, unfinished: Sequence[str], look: int, limit: int
+    ) -> list[FoundJob]:
+        params = {"tenant": tenant, "text": text, "beyond": f"{text}{LAST_CHARACTER}", "limit": limit}
+        looks = {"beside": look - 1, "beside_each": look // max(1, len(unfinished))}
+        lists = {"names": json.dumps(list(unfinished)), "states": json.dumps([state.value for state in FINISHED])}
+        return [FoundJob(*row) for row in self._fetch("found_jobs", params | looks | lists)]
