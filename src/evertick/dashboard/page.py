@@ -136,6 +136,11 @@ class Page:
         """The offset of the page's zone now: `UTC+1`."""
         return offset_words(self.zone, self.now // 1000)
 
+    @property
+    def zone_words(self) -> str:
+        """The page's zone with its offset now, `Europe/Berlin (UTC+1)`; `UTC` alone."""
+        return self.zone.name if self.offset == self.zone.name else f"{self.zone.name} ({self.offset})"
+
     def may(self, scope: Scope | str) -> bool:
         """Whether the visitor may do what a scope allows."""
         return self.caller is not None and self.caller.may(Scope(scope))

@@ -90,11 +90,12 @@ def _customers(app: App) -> None:
 
 
 def _until(world: "World", moment: datetime, tell: Callable[[str], object]) -> None:
-    """Let time pass day by day."""
+    """Let time pass day by day; `tell` hears of each day that has ended."""
     while world.now < moment:
         midnight = (world.now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
         world.advance_to(min(midnight, moment))
-        tell(f"{world.now:%a %d %b}")
+        if world.now == midnight:
+            tell(f"{midnight - timedelta(days=1):%a %d %b}")
 
 
 def _deliver(world: "World") -> None:
