@@ -17,6 +17,8 @@ from evertick.store.place import USUAL_PLACES, placed
 from evertick.store.transaction.statements import Statements, load_statements, statement_names
 
 BATCH = 256
+RANK = 14
+"""Where the rank stands in a row that a claim returns."""
 POOL = full_pool("bench", DEFAULT_POOL)
 """The pool of the app whose jobs are worked off."""
 
@@ -76,7 +78,7 @@ class SqliteLoop:
             connection.execute("commit")
             if not rows:
                 return done
-            find["rank"] = min(row[-1] for row in rows)
+            find["rank"] = min(row[RANK] for row in rows)
             connection.execute("begin immediate")
             written = []
             for row in rows:
@@ -129,7 +131,7 @@ class PostgresLoop:
             connection.commit()
             if not rows:
                 return done
-            params["ranks"] = [min(row[-1] for row in rows)]
+            params["ranks"] = [min(row[RANK] for row in rows)]
             written = []
             for row in rows:
                 result = call(**from_json(row[4]))

@@ -86,7 +86,7 @@ def test_health_says_whether_a_worker_takes_jobs(folder: Path, start: Start) -> 
     assert ask(port, "/ready") == (200, {"ok": True})
     assert ask(port, "/etc/passwd") == (404, {"ok": False, "reason": "there are only /live, /ready and /metrics"})
     text = urlopen(f"http://127.0.0.1:{port}/metrics", timeout=DEADLINE_S).read().decode()
-    assert 'evertick_jobs{function="app.wait",pool="default",state="running"} 1.0' in text
+    assert 'evertick_jobs{app="chat",function="app.wait",pool="default",state="running"} 1.0' in text
     worker.send(signal.SIGTERM)
     worker.wait_for("stopping")
     assert ask(port, "/ready") == (503, {"ok": False, "reason": "the worker is stopping"})

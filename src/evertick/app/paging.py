@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
-from evertick.api.schema import COUNT_MAX, Count
 from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import Job, JobFilter, JobState, JobSummary
+from evertick.base.records.jobs import Job, JobFilter, JobSummary
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, ScheduleFilter
 from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
@@ -17,8 +16,6 @@ PAGE_CHARS_MAX: Final = 16_000_000
 """Characters of arguments and results after which a page of jobs ends: a job may have a megabyte of each."""
 AT_ONCE: Final = 50
 """Jobs that are read with all they carry in one statement."""
-COUNT_LOOKS_MAX: Final = 20
-"""Pages of jobs that are looked through to count them."""
 TENANTS_MAX: Final = 1_000
 """Tenants that are looked at together."""
 
@@ -54,21 +51,6 @@ def all_schedules(transaction: Transaction, where: ScheduleFilter) -> Iterator[S
         if len(page) < PAGE_MAX:
             return
         after = (page[-1].next_at, page[-1].id)
-
-
-def count_of_jobs(transaction: Transaction, where: JobFilter) -> Count:
-    """How many jobs a filter chooses: from the kept counts if they tell, else by counting them, to 10,000."""
-    if where == JobFilter(tenant=where.tenant, states=where.states, name=where.name):
-        states = where.states or tuple(JobState)
-        functions = transaction.count_jobs(where.tenant, name=where.name).values()
-        return Count(number=sum(getattr(each, state.value) for each in functions for state in states))
-    counted, after = 0, None
-    for _ in range(COUNT_LOOKS_MAX):
-        found = transaction.look_for_jobs(where, limit=PAGE_MAX, after=after, newest_first=True)
-        counted, after = counted + len(found.jobs), found.after
-        if after is None or counted > COUNT_MAX:
-            return Count.of(counted)
-    return Count(number=counted, more=True)
 
 
 def page_of_jobs(

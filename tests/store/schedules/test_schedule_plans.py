@@ -83,8 +83,14 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
         LEDGER | {"reason": "overlap", "after_nominal": at(600_000)},
         {"occurrences_by_reason"},
     ),
-    "list_occurrences_of_asc": (LEDGER | ONE | {"after_nominal": at(60_000)}, {"occurrences_pkey"}),
-    "list_occurrences_of_desc": (LEDGER | ONE | {"after_nominal": at(600_000)}, {"occurrences_pkey"}),
+    "list_occurrences_of_asc": (
+        LEDGER | ONE | {"after_nominal": at(60_000), "request": None},
+        {"occurrences_pkey"},
+    ),
+    "list_occurrences_of_desc": (
+        LEDGER | ONE | {"after_nominal": at(600_000), "request": None},
+        {"occurrences_pkey"},
+    ),
     "prune_occurrences": ({"before": at(120_000), "limit": 10}, {"occurrences_decided", "occurrences_pkey"}),
     "list_schedule_history": (ONE | {"before": "\x7f", "limit": 10}, {"schedule_history_by_schedule"}),
 }

@@ -11,8 +11,9 @@ from evertick.api.schema import Count
 from evertick.app.documents.tables import require_job_id
 from evertick.app.functions.function import Function
 from evertick.app.functions.limits import check_args_size
+from evertick.app.jobs.counting import count_of_jobs
 from evertick.app.jobs.log_lines import LinesWhere, family_of, log_lines
-from evertick.app.paging import AT_ONCE, PAGE_MAX, count_of_jobs, page_of_jobs
+from evertick.app.paging import AT_ONCE, PAGE_MAX, page_of_jobs
 from evertick.app.scheduling.choice import JobsWhere, jobs_where, name_of
 from evertick.app.scheduling.job_builder import Functions, check_horizon, moment
 from evertick.app.transacting import Page, Work

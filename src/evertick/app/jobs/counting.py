@@ -1,0 +1,26 @@
+"""Counts of jobs. Apart from their pages, which documents read: the schema of a count loads pydantic."""
+
+from typing import Final
+
+from evertick.api.schema import COUNT_MAX, Count
+from evertick.app.paging import PAGE_MAX
+from evertick.base.records.jobs import JobFilter, JobState
+from evertick.store.contract.store import Transaction
+
+COUNT_LOOKS_MAX: Final = 20
+"""Pages of jobs that are looked through to count them."""
+
+
+def count_of_jobs(transaction: Transaction, where: JobFilter) -> Count:
+    """How many jobs a filter chooses: from the kept counts if they tell, else by counting them, to 10,000."""
+    if where == JobFilter(tenant=where.tenant, states=where.states, name=where.name):
+        states = where.states or tuple(JobState)
+        functions = transaction.count_jobs(where.tenant, name=where.name).values()
+        return Count(number=sum(getattr(each, state.value) for each in functions for state in states))
+    counted, after = 0, None
+    for _ in range(COUNT_LOOKS_MAX):
+        found = transaction.look_for_jobs(where, limit=PAGE_MAX, after=after, newest_first=True)
+        counted, after = counted + len(found.jobs), found.after
+        if after is None or counted > COUNT_MAX:
+            return Count.of(counted)
+    return Count(number=counted, more=True)
