@@ -215,6 +215,10 @@ async function refresh(forced) {
   } catch { return }
   lastRead = Date.now();
   const fresh = new DOMParser().parseFromString(text, "text/html");
+  const known = new Set(regions().map(region => region.id));
+  if ($$("[data-follow]", fresh).some(region => !known.has(region.id)) && !document.activeElement?.matches("input, textarea, select")) {
+    return void location.reload(); // the first row of a list has come: the page is another one
+  }
   for (const region of due) {
     const found = fresh.getElementById(region.id);
     if (!found) continue;
