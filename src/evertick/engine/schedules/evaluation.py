@@ -57,7 +57,11 @@ def evaluate(schedule: Schedule, inputs: Inputs, evaluation: Evaluation) -> Eval
     now, gone = evaluation.now, inputs.eligibility.gone
     happened = _happened(schedule, inputs, now)
     judged_at = _after_ends(schedule.state, happened.reports, now)
-    plan = fold(schedule.state, [*happened.events, Looked(at=now)], judged_at)
+    # While more times are due, nothing later than these has come: a pause that has ended meanwhile is still about them.
+    looked = Looked(
+        at=Instant(happened.following.actual_at - 1) if happened.more and happened.following is not None else now
+    )
+    plan = fold(schedule.state, [*happened.events, looked], judged_at)
     item = outcome(schedule, plan, happened, evaluation if judged_at == now else replace(evaluation, now=judged_at))
     return item._replace(gone=True) if gone and not happened.more else item
 
@@ -75,7 +79,7 @@ def _happened(schedule: Schedule, inputs: Inputs, now: Instant) -> Happened:
         events.insert(0, TargetChanged(at=state.seen_until, blocked_reason=eligibility.blocked_reason))
     if eligibility.gone and not more:
         events.append(Deleted(at=now))
-    elif state.backfills:
+    elif state.backfills and not more:
         # The room they have is what is left after all that happened.
         events += _backfill_portions(fold(state, events, now).state, times, now)
     events += inputs.requests
