@@ -32,7 +32,9 @@ from tests.dashboard.browser import Window, chromium, open_window
 
 WIDTHS: Final = (1280, 400)
 ZONES: Final = ("America/New_York", "Asia/Kathmandu", "UTC")
-VISITS_MAX: Final = 8
+VIEWS_MAX: Final = 4
+"""Views of one thing, such as the tabs of its page."""
+VISITS_MAX: Final = 12
 """Pages of one route whose links are followed: a schedule of the code has others than one that was made at run time."""
 LINKED: Final = "a[href], form[action]:not([method=post])"
 LINKS: Final = (
@@ -93,15 +95,15 @@ class Tour:
         """Find a page of each route by following links."""
         with self._window() as window:
             left = deque([window.address + "/t/default"])
-            known, visits, paths = set(left), Counter[str](), set[str]()
+            known, visits, paths = set(left), Counter[str](), Counter[str]()
             while left and self.names() - self.seen.keys():
                 url = left.popleft()
                 name = self._name_of(url)
                 path = urlsplit(url).path
-                if name is None or visits[name] >= VISITS_MAX or (name in self.seen and path in paths):
+                if name is None or visits[name] >= VISITS_MAX or paths[path] >= VIEWS_MAX:
                     continue
                 visits[name] += 1
-                paths.add(path)
+                paths[path] += 1
                 reply = window.page.request.get(url)
                 if reply.status >= 400:
                     self.faults.append(f"{url}: status {reply.status}")

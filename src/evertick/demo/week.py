@@ -75,7 +75,7 @@ def _customers(app: App) -> None:
         "tenant-88/export", when=cron("0 18 * * 1-5", tz="America/New_York"), do=shop.export.args("tenant-88")
     )
     app.actor = "ana"
-    app.tokens.create("metrics of the shop", scope="read", expires_after=None)
+    app.tokens.create("metrics of the shop", scope="read", tenant="default", expires_after=None)
     app.tenants.set("wholesale", jobs=10_000, running=20)
     sync_times = [every(hours=5, offset=timedelta(minutes=15)), cron("3 11 * * 5")]
     app.schedules.create("crm.sync", when=sync_times, do=shop.fetch_prices.args("crm"))
