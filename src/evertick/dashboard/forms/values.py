@@ -36,3 +36,12 @@ def json_field(form: Form, name: str) -> Any:
     except Problem as problem:
         form.fail(name, f"This is not JSON: {str(problem.detail).removeprefix('the body is not JSON: ')}")
         return None
+
+
+def changed_numbers(form: Form, names: Iterable[str], now: object) -> dict[str, int | None]:
+    """The whole numbers of a form that differ from those of `now`; without any, that is what is wrong with the form."""
+    chosen = whole_numbers(form, names)
+    changes = {name: value for name, value in chosen.items() if value != getattr(now, name)}
+    if not form.errors and not changes:
+        form.fail("", "Nothing is different from what it is now.")
+    return changes

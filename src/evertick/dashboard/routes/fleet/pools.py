@@ -13,7 +13,7 @@ from evertick.app.bodies import Body
 from evertick.base.errors import EvertickError
 from evertick.base.records.access import Scope
 from evertick.base.records.jobs import JobState
-from evertick.dashboard.forms.values import flags_of, whole_numbers
+from evertick.dashboard.forms.values import changed_numbers, flags_of, whole_numbers
 from evertick.dashboard.markup.commands import command
 from evertick.dashboard.page import Form, Page, Shown, page_routes
 from evertick.server.bodies import Named
@@ -92,10 +92,7 @@ async def show_limits(page: Shown, name: Named) -> Response:
 async def change_limits(page: Shown, name: Named) -> Response:
     """Change what a pool may run."""
     form, view = await page.form(), await page.fleet.app.aio.pools.get(name)
-    chosen = whole_numbers(form, LIMITS)
-    changes = {each: value for each, value in chosen.items() if value != getattr(view.limits, each)}
-    if not form.errors and not changes:
-        form.fail("", "Nothing is different from what it is now.")
+    changes = changed_numbers(form, LIMITS, view.limits)
     if not form.errors:
         try:
             await api.change_pool(page.fleet, name, api.PoolChange(**changes))

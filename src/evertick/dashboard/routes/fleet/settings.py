@@ -14,7 +14,7 @@ from evertick.api.tenants import TenantView
 from evertick.app.bodies import Body
 from evertick.base.errors import EvertickError
 from evertick.base.records.access import Scope
-from evertick.dashboard.forms.values import flags_of, whole_numbers
+from evertick.dashboard.forms.values import changed_numbers, flags_of, whole_numbers
 from evertick.dashboard.markup.commands import command
 from evertick.dashboard.page import Form, Page, Shown, page_routes
 from evertick.recurrence.parse.duration import parse_milliseconds
@@ -136,10 +136,7 @@ async def show_tenant(page: Shown, name: Named) -> Response:
 async def change_tenant(page: Shown, name: Named) -> Response:
     """Change what a tenant may use."""
     form, view = await page.form(), await page.fleet.app.aio.tenants.get(name)
-    chosen = whole_numbers(form, LIMITS)
-    changes = {each: value for each, value in chosen.items() if value != getattr(view.limits, each)}
-    if not form.errors and not changes:
-        form.fail("", "Nothing is different from what it is now.")
+    changes = changed_numbers(form, LIMITS, view.limits)
     if not form.errors:
         try:
             await fleet_api.change_tenant(page.fleet, name, fleet_api.TenantChange(**changes))
