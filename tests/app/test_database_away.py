@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from evertick import App, Settings
-from evertick.base.errors import DatabaseUnavailable
+from evertick import App, MutationCtx, Settings
+from evertick.base.errors import DatabaseUnavailable, OutcomeUnknown
 from evertick.base.ids import WorkerId
 from evertick.base.instants import Instant
 from evertick.engine.maintenance.reaper import Reaper
@@ -17,7 +17,7 @@ from evertick.engine.runtime.executors import InlineExecutors
 from evertick.engine.runtime.heartbeat import HeartbeatThread
 from evertick.store.contract.store import Isolation
 from evertick.testing.loop import JumpingLoop
-from tests.app.engine import SharedStore
+from tests.app.engine import SharedStore, run_for, worker_of
 from tests.app.test_slots import LoopClock
 from tests.store.rows import worker
 
@@ -154,3 +154,58 @@ def test_a_renewal_that_failed_is_tried_again_before_others_judge(
 
     assert waits == [3.0, 3.0, 0.375, 0.375, 3.0]
     assert lost == [True]
+
+
+class BreaksAtFirst(Away):
+    """A way to a database whose first transaction comes to its end, but its reply does not; then it is away a while."""
+
+    writes = 0
+
+    async def write(self, work: Any, *, isolation: Isolation = Isolation.SERIALIZABLE) -> Any:
+        self.writes += 1
+        if 1 < self.writes < 4:
+            raise DatabaseUnavailable("as planned")
+        result = await super().write(work, isolation=isolation)
+        if self.writes == 1:
+            raise OutcomeUnknown("as planned")
+        return result
+
+
+def test_a_worker_that_begins_while_its_database_goes_away_works_when_it_is_back(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Real once: a pooler was killed while a worker registered, and the worker ended with OutcomeUnknown."""
+    store, loop, ran = SharedStore("sqlite://"), JumpingLoop(), []
+    store.migrate()
+    app = App("away")
+
+    @app.mutation(name="note")
+    def note(ctx: MutationCtx) -> None:
+        ran.append("note")
+
+    app.open_on(store, inline=True)
+    app.scheduler.run_after(0, "note")
+    run_for(loop, worker_of(app, executors=BreaksAtFirst(store)), 10)
+
+    assert ran == ["note"]
+    assert caplog.text.count("the worker cannot begin yet, and tries again: as planned") == 3
+    assert (
+        len(store.read(lambda tx: tx.list_workers())) == 1
+    )  # what the first transaction has written; the lease removes it
+    loop.close()
+    app.close()
+
+
+def test_a_worker_that_cannot_begin_ends_when_it_is_told_to() -> None:
+    store, loop = SharedStore("sqlite://"), JumpingLoop()
+    store.migrate()
+    app = App("away")
+    app.open_on(store, inline=True)
+    way = Away(store)
+    way.is_away = True
+
+    run_for(loop, worker_of(app, executors=way), 10)
+
+    assert loop.time() < 20
+    loop.close()
+    app.close()

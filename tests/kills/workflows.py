@@ -146,7 +146,7 @@ def _read(store: Store, query: str) -> list[tuple[Any, ...]]:
     def work(transaction: Transaction) -> list[tuple[Any, ...]]:
         return list(transaction.connection.execute(query).fetchall())
 
-    return store.read(work)
+    return store.view(work)
 
 
 @click.command()

@@ -6,11 +6,12 @@ runs and goes on under a new identity.
 """
 
 import asyncio
+import contextlib
 import logging
 from typing import Final
 
 from evertick.base.clock import SystemClock
-from evertick.base.errors import Conflict, Unavailable
+from evertick.base.errors import Conflict, DatabaseUnavailable, OutcomeUnknown, Unavailable
 from evertick.engine.jobs.action_logs import ActionLogs
 from evertick.engine.jobs.actions import ActionLoop
 from evertick.engine.jobs.cancellation import CancellationLoop
@@ -23,7 +24,7 @@ from evertick.engine.maintenance.pruner import Pruner
 from evertick.engine.maintenance.reaper import Reaper, recover_all
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.heartbeat import HeartbeatThread, MakeHeartbeat
-from evertick.engine.runtime.loop import Loop
+from evertick.engine.runtime.loop import BACKOFF_MAX_S, Loop
 from evertick.engine.runtime.registration import Registration, call_in_loop
 from evertick.engine.schedules.eligibility import WORKFLOWS, Targets
 from evertick.engine.schedules.evaluator import Evaluator
@@ -105,6 +106,18 @@ class Worker:
     # -- helpers
 
     async def _begin(self) -> None:
+        """Begin, as often as the database goes away meanwhile: a worker may start in the midst of a failover."""
+        while not self._stopped.is_set():
+            try:
+                await self._begin_once()
+                return
+            except (DatabaseUnavailable, OutcomeUnknown, Conflict) as error:
+                _logger.warning("the worker cannot begin yet, and tries again: %s", error, extra={"error": error.code})
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(BACKOFF_MAX_S):
+                    await self._stopped.wait()
+
+    async def _begin_once(self) -> None:
         if self._clock_sync is not None:
             await self._clock_sync.begin()
         if self._deps.store.single_engine:

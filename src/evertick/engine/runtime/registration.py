@@ -70,8 +70,12 @@ class Registration:
         return self._worker_id if self._registered else None
 
     async def begin(self) -> None:
-        """Register, and keep the lease; a store with a single engine needs none."""
-        await self._register()
+        """Register, and keep the lease; a store with a single engine needs none. May be called again if it raises."""
+        try:
+            await self._register()
+        except Unavailable:
+            self._worker_id = self._new_id()  # the row of the last one may be there
+            raise
         if not self._deps.store.single_engine:
             self._start_heartbeat()
 
