@@ -78,6 +78,7 @@ NAVIGATION = {
     "Reference": [
         "guide/command-line",
         "reference/commands",
+        "reference/json",
         "reference/python",
         "reference/generated/changelog",
     ],

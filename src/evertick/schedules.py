@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from evertick.api.schedules import BackfillPlanView as BackfillPlanView, BackfillView as BackfillView
     from evertick.api.schedules import CountersView as CountersView, HistoryLine as HistoryLine
     from evertick.api.schedules import OccurrencePage as OccurrencePage, OccurrenceView as OccurrenceView
-    from evertick.api.schedules import PauseView as PauseView, PoliciesView as PoliciesView, RunView as RunView
+    from evertick.api.schedules import OpenRunView as OpenRunView, PauseView as PauseView, PoliciesView as PoliciesView
     from evertick.api.schedules import ScheduleDescription as ScheduleDescription, SchedulePage as SchedulePage
     from evertick.api.schedules import ScheduleSummary as ScheduleSummary, TargetView as TargetView
     from evertick.api.schedules import TimeView as TimeView, WaitingView as WaitingView
@@ -38,8 +38,8 @@ else:
             "evertick.api.reports": "Answer AuditCounts AuditReport Check Explanation Missing Unrecorded "
             "UnrecordedTime",
             "evertick.api.schedules": "BackfillPlanView BackfillView CountersView HistoryLine OccurrencePage "
-            "OccurrenceView PauseView PoliciesView RunView ScheduleDescription SchedulePage ScheduleSummary TargetView "
-            "TimeView WaitingView",
+            "OccurrenceView OpenRunView PauseView PoliciesView ScheduleDescription SchedulePage ScheduleSummary "
+            "TargetView TimeView WaitingView",
             "evertick.app.schedules.api": "AsyncSchedules ScheduleReader Schedules",
             "evertick.base.ids": "ScheduleId",
             "evertick.base.scheduled_run": "ScheduledRun",

@@ -185,9 +185,11 @@ def ids(command: Command) -> dict[str, str]:
     pending = app.scheduler.run_after(3600, bill)
     worker = Worker(WorkerId("worker_1"), Instant(0), Instant(0), "host", 1)
     app.environment.store.write(lambda transaction: transaction.register_worker(worker))
+    token = app.tokens.create("ci")
     app.close()
     return {"PENDING": pending, "FAILED": failed, "DONE": done, "RUN": run, "ENDED": ended, "PAUSED": paused} | {
-        "BACKFILL": backfill.id
+        "BACKFILL": backfill.id,
+        "TOKEN": token.id,
     }
 
 

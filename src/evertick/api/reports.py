@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Any, Self
 
-from pydantic import computed_field
+from pydantic import ConfigDict, computed_field
 
 from evertick.api.schedules import OccurrenceView
 from evertick.api.schema import Moment, Schema
@@ -162,6 +162,8 @@ class AuditReport(Schema):
 
 class _Sparse(Schema):
     """A schema whose JSON form leaves out what was not set."""
+
+    model_config = ConfigDict(json_schema_serialization_defaults_required=False)
 
     def to_json(self) -> dict[str, Any]:
         return self.model_dump(mode="json", exclude_unset=True)

@@ -65,7 +65,7 @@ class OccurrenceView(Schema):
         return self.late_by is not None and self.late_by > timedelta(milliseconds=LATE_AFTER_MS)
 
 
-class RunView(Schema):
+class OpenRunView(Schema):
     """An open run; `stop` is what it was asked to do, if anything.
 
     `blocked` is set if its job is due and workers live, but none of them runs its function.
@@ -228,7 +228,7 @@ class ScheduleDescription(ScheduleSummary):
     silent_until: Moment | None
     counters: CountersView
     upcoming: tuple[TimeView, ...]
-    running: tuple[RunView, ...]
+    running: tuple[OpenRunView, ...]
     waiting: tuple[WaitingView, ...]
     recent: tuple[OccurrenceView, ...]
     backfills: tuple[BackfillView, ...]

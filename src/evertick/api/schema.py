@@ -9,7 +9,16 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Final, Self
 
-from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, PlainValidator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    WithJsonSchema,
+)
 
 from evertick.base.instants import from_datetime, to_iso
 from evertick.base.records.retry import RetryPolicy
@@ -20,7 +29,9 @@ from evertick.recurrence.spec.spec import Spec
 class Schema(BaseModel):
     """A frozen value with a stable JSON form."""
 
-    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True, defer_build=True)
+    model_config = ConfigDict(
+        frozen=True, arbitrary_types_allowed=True, defer_build=True, json_schema_serialization_defaults_required=True
+    )
 
     def to_json(self) -> dict[str, Any]:
         """The JSON form; `json.dumps` accepts it."""
@@ -88,7 +99,11 @@ def _milliseconds(value: int | str) -> int:
     return parse_milliseconds(value) if isinstance(value, str) else value
 
 
-Moment = Annotated[datetime, PlainSerializer(_iso, when_used="json")]
+Moment = Annotated[
+    datetime,
+    PlainSerializer(_iso, when_used="json"),
+    WithJsonSchema({"type": "string", "format": "date-time"}, mode="serialization"),
+]
 """An aware datetime in UTC; in JSON `2026-03-29T00:55:00Z`, with milliseconds only where there are any."""
 
 WireSpec = Annotated[Spec, PlainValidator(_spec), PlainSerializer(_spec_json, when_used="json")]

@@ -12,7 +12,7 @@ from evertick.base.outcomes import Raised, Returned
 from evertick.base.records.attributes import from_text
 from evertick.base.records.jobs import Job, JobState, OccurrenceRef
 from evertick.base.records.journal import DELIVERED, CallKind, Row, RowKind
-from evertick.base.records.run_states import RunState
+from evertick.base.records.run_states import OPEN, RunState
 from evertick.base.records.runs import RunRecord
 from evertick.base.records.workflow_types import WorkflowStatus, WorkflowType
 
@@ -50,6 +50,11 @@ class RunView(Schema):
     wakes_at: Moment | None
     completed_at: Moment | None
     tenant: TenantId
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has its result or its error."""
+        return self.state not in OPEN
 
     @classmethod
     def of(cls, job: Job, record: RunRecord | None, *, is_paused: bool) -> Self:

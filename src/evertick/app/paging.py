@@ -5,13 +5,12 @@ from typing import Final
 
 from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.instants import Instant
+from evertick.base.paging import PAGE_MAX
 from evertick.base.records.jobs import Job, JobFilter, JobSummary
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, ScheduleFilter
 from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
 
-PAGE_MAX: Final = 1_000
-"""Rows of a page."""
 PAGE_CHARS_MAX: Final = 16_000_000
 """Characters of arguments and results after which a page of jobs ends: a job may have a megabyte of each."""
 AT_ONCE: Final = 50

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import sqlite3
 import tempfile
 from pathlib import Path
 from typing import Final
@@ -42,13 +41,17 @@ def backup(file: Path, force: bool, db: str | None, out: OutputOptions) -> None:
         raise Misuse(f"{file} is the database itself")
     size = _copy(source, file)
     if out.is_data:
-        out.write_json({"database": shown_url(url), "file": str(file), "bytes": size})
+        from evertick.api.commands import BackupReport
+
+        out.write_json(BackupReport(database=shown_url(url), file=str(file), bytes=size).to_json())
     elif not out.is_none:
         click.echo(f"{file}\t{size:,} bytes" if not out.is_table else f"{file}  {size:,} bytes")
 
 
 def _copy(source: Path, file: Path) -> int:
     """Copy a database to `file`, which is there whole or not at all; returns its size. Raises StorageFailed."""
+    import sqlite3
+
     try:
         descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")  # of its owner alone
     except OSError as error:

@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from evertick.api.jobs import LogLineView, LogPage
-from evertick.app.jobs.log_lines import LEVELS, LinesWhere
 from evertick.base.escaping import printable
 from evertick.base.instants import Instant
+from evertick.base.records.logs import LEVELS
 from evertick.cli.core.change_waiter import ChangeWaiter
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit
@@ -17,6 +16,10 @@ from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import OutputOptions, output_option
 from evertick.cli.job.choosing import moment_at
 from evertick.cli.job.session import AnyJobSession, open_jobs
+
+if TYPE_CHECKING:
+    from evertick.api.jobs import LogLineView, LogPage
+    from evertick.app.jobs.log_lines import LinesWhere
 
 LOOK_EVERY_S: Final = 0.5
 """What a running action logs is stored half a second after it was written."""
@@ -38,7 +41,7 @@ class LogFlags:
         "--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="The last so many lines."
     )
 
-    def where(self, now: Instant) -> LinesWhere:
+    def where(self, now: Instant) -> "LinesWhere":
         """The filters. Raises InvalidSpec for a time that cannot be read."""
         return {
             "function": self.function,
@@ -81,7 +84,7 @@ def logs(follow: bool, flags: LogFlags, db: str | None, out: OutputOptions) -> i
     return Exit.OK
 
 
-def _last(session: AnyJobSession, where: LinesWhere, limit: int) -> tuple[str, list[LogLineView]]:
+def _last(session: AnyJobSession, where: "LinesWhere", limit: int) -> "tuple[str, list[LogLineView]]":
     """Where new lines begin, and the last lines, the oldest first."""
     pages = _pages(session, where, None, newest_first=True)
     latest = ""
@@ -94,7 +97,7 @@ def _last(session: AnyJobSession, where: LinesWhere, limit: int) -> tuple[str, l
     return latest, lines[:limit][::-1]
 
 
-def _follow(session: AnyJobSession, where: LinesWhere, latest: str, known: set[str], out: OutputOptions) -> int:
+def _follow(session: AnyJobSession, where: "LinesWhere", latest: str, known: set[str], out: OutputOptions) -> int:
     """Write what is stored from `latest` on until Ctrl-C."""
     with ChangeWaiter(session.store) as news:
         try:
@@ -113,8 +116,8 @@ def _follow(session: AnyJobSession, where: LinesWhere, latest: str, known: set[s
 
 
 def _pages(
-    session: AnyJobSession, where: LinesWhere, cursor: str | None, *, newest_first: bool
-) -> Iterator[LogPage]:  # fmt: skip
+    session: AnyJobSession, where: "LinesWhere", cursor: str | None, *, newest_first: bool
+) -> "Iterator[LogPage]":  # fmt: skip
     while True:
         page = session.log_page(where, cursor, newest_first=newest_first)
         yield page
@@ -123,7 +126,7 @@ def _pages(
             return
 
 
-def _write(line: LogLineView, out: OutputOptions) -> None:
+def _write(line: "LogLineView", out: OutputOptions) -> None:
     row = line.to_json()
     if out.is_data:
         out.write_json(row)

@@ -8,8 +8,6 @@ from evertick.base.errors import Misuse
 from evertick.cli.core.databases import database_url, db_option, shown_url
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target
 from evertick.cli.core.output import OutputOptions, output_option
-from evertick.store.moving import move_tables
-from evertick.store.open import open_settled
 
 
 @click.command()
@@ -27,6 +25,10 @@ def migrate(file: str | None, move: bool, db: str | None, out: OutputOptions) ->
     `evertick` of a PostgreSQL database or under the prefix `evertick_` in a SQLite file, or to the place that the
     address names (?schema=, ?prefix=). Stop all programs that use them before.
     """
+    from evertick.api.commands import MigrationReport
+    from evertick.store.moving import move_tables
+    from evertick.store.open import open_settled
+
     url = _url(file, db)
     moved = move_tables(url) if move else []
     if move:
@@ -37,7 +39,7 @@ def migrate(file: str | None, move: bool, db: str | None, out: OutputOptions) ->
     finally:
         store.close()
     if out.is_data:
-        out.write_json({"database": shown_url(url), "steps": steps, "moved": moved})
+        out.write_json(MigrationReport(database=shown_url(url), steps=steps, moved=moved).to_json())
     elif not out.is_none:
         for step in steps:
             click.echo(step)

@@ -1,17 +1,18 @@
 """`evertick pool ...`: what each pool may run, and what it has to do. Imports no app."""
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from evertick.api.pools import PoolView
-from evertick.app.registry import nearest_names
 from evertick.cli.core.databases import source_options
 from evertick.cli.core.fleet import AnyFleet, open_fleet
 from evertick.cli.core.lazy import LazyGroup
 from evertick.cli.core.output import MomentWriter, OutputOptions, row_options, words_of
 from evertick.cli.tenant import changes_of, limit_options
+
+if TYPE_CHECKING:
+    from evertick.api.pools import PoolView
 
 FIELDS: Final = (
     "pool",
@@ -42,6 +43,8 @@ def pool() -> None:
 @row_options
 def list_pools(db: str | None, out: OutputOptions) -> None:
     """List pools: of each, the jobs that run and those that are due and wait, with their limits."""
+    from evertick.api.pools import PoolView
+
     chosen = out.columns(PoolView.names() if out.is_data else FIELDS, FIELDS)
     with open_fleet(db) as fleet:
         found = fleet.pools.list()
@@ -75,7 +78,10 @@ _add("pause", "Let no job of a pool start; what runs goes on.")
 _add("resume", "Let the jobs of a paused pool start again.")
 
 
-def _write(work: Callable[[AnyFleet], PoolView], db: str | None, out: OutputOptions) -> None:
+def _write(work: "Callable[[AnyFleet], PoolView]", db: str | None, out: OutputOptions) -> None:
+    from evertick.api.pools import PoolView
+    from evertick.app.registry import nearest_names
+
     chosen = out.columns(PoolView.names() if out.is_data else FIELDS, FIELDS)
     with open_fleet(db) as fleet:
         known = {each.pool for each in fleet.pools.list()}
@@ -87,7 +93,7 @@ def _write(work: Callable[[AnyFleet], PoolView], db: str | None, out: OutputOpti
     out.write_one(view.to_json(), _words(view, moment), chosen)
 
 
-def _words(view: PoolView, moment: MomentWriter) -> Mapping[str, str]:
+def _words(view: "PoolView", moment: MomentWriter) -> Mapping[str, str]:
     """A pool as text; where a number is limited, `3 of 5`."""
     limits = view.limits
     words = words_of(view, moment) | {"state": "paused" if limits.paused else "active", "ready": f"{view.ready:,}"}

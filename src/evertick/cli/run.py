@@ -19,7 +19,8 @@ import click
 from evertick.base.clock import SystemClock
 from evertick.base.errors import EvertickError, FunctionFailed, Misuse
 from evertick.base.escaping import finite, json_text, printable, printable_lines, reason
-from evertick.base.instants import SECOND_MS, Instant, from_datetime, to_iso
+from evertick.base.ids import JobId
+from evertick.base.instants import SECOND_MS, Instant, to_datetime
 from evertick.cli.core.connections import Server, chosen_server, open_client
 from evertick.cli.core.databases import chosen_tenant, data_options, named_tenant, require_file
 from evertick.cli.core.exits import FunctionRaised
@@ -27,13 +28,11 @@ from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target, place_of
 from evertick.cli.schedule.spec_flags import parse_json, parse_when
 from evertick.recurrence.parse.duration import parse_milliseconds
-from evertick.recurrence.zones.names import zone_named
-from evertick.store.contract.store import Store
-from evertick.store.open import open_settled
 
 if TYPE_CHECKING:
     from evertick.app.app import App
     from evertick.app.functions.function import Function
+    from evertick.store.contract.store import Store
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 """The arguments of a call, by position and by name."""
@@ -122,8 +121,10 @@ def run(function: str, flags: RunFlags) -> None:
 
 
 @contextmanager
-def opened(function: str, app_file: str | None, db: str | None) -> Iterator[tuple["App", Store]]:
+def opened(function: str, app_file: str | None, db: str | None) -> "Iterator[tuple['App', Store]]":
     """The app that a function is of, open on the database that was named, or else on its own. Raises Misuse."""
+    from evertick.store.open import open_settled
+
     if db is not None:
         require_file(db)  # a name that was mistyped makes no database; only the app's own is made here
     app = load_app(parse_target(app_file or home_of(function))).app
@@ -225,6 +226,8 @@ def _schedule(app: "App", function: "Function[..., Any]", call: Call, flags: Run
 
 def _moment(text: str, now: Instant) -> datetime:
     """The time that --at names. Raises InvalidSpec."""
+    from evertick.recurrence.zones.names import zone_named
+
     return datetime.fromtimestamp(parse_when(text, zone_named("UTC"), "--at", now // SECOND_MS), UTC)
 
 
@@ -260,7 +263,7 @@ def _on_server(server: Server, function: str, args: dict[str, Any], flags: RunFl
                 job_id = scheduler.run_after(parse_milliseconds(flags.after) / 1000, function, **args)
             else:
                 job_id = scheduler.run_at(_moment(flags.at or "", SystemClock().now()), function, **args)
-            due_at = None if flags.output is None else to_iso(from_datetime(client.jobs.get(job_id).due_at))
+            due_at = None if flags.output is None else client.jobs.get(job_id).due_at
             _write_job(job_id, due_at, flags.output)
             return
         key = flags.idempotency_key
@@ -279,15 +282,15 @@ def refuse_app(app_file: str | None) -> None:
 
 
 def _print_job(app: "App", job_id: str, output: str | None) -> None:
-    from evertick.base.ids import JobId
-
     store = app.environment.store
     job = store.read(lambda transaction: transaction.get_job(JobId(job_id), tenant=chosen_tenant()))
-    _write_job(job_id, None if job is None else to_iso(job.due_at), output)
+    _write_job(job_id, None if job is None else to_datetime(job.due_at), output)
 
 
-def _write_job(job_id: str, due_at: str | None, output: str | None) -> None:
+def _write_job(job_id: str, due_at: datetime | None, output: str | None) -> None:
     if output is None:
         click.echo(job_id)
     elif output != "none":
-        click.echo(json_text({"job_id": job_id, "due_at": due_at}, indent=2))
+        from evertick.api.commands import ScheduledCall
+
+        click.echo(json_text(ScheduledCall(job_id=JobId(job_id), due_at=due_at).to_json(), indent=2))

@@ -1,18 +1,19 @@
 """`evertick status` and `evertick worker list`: who works, what waits, and what failed in the last hour."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from evertick.api.schema import Schema
-from evertick.api.status import FailureView, QueueView, StatusView, WorkerView
-from evertick.api.workflows import WorkflowTypeView
 from evertick.base.durations import length
 from evertick.cli.core.databases import named_tenant, source_options, tenants_option
 from evertick.cli.core.fleet import AnyFleet, open_fleet
 from evertick.cli.core.output import MomentWriter, OutputOptions, output_option, time_row_options, words_of
 from evertick.cli.core.watching import refreshed, watch_option
+
+if TYPE_CHECKING:
+    from evertick.api.schema import Schema
+    from evertick.api.status import StatusView
 
 WORKER_LIST: Final = ("id", "app", "host", "pid", "started", "alive", "pools")
 
@@ -29,6 +30,9 @@ def status(db: str | None, out: OutputOptions) -> int:
 
 
 def _write_status(fleet: AnyFleet, out: OutputOptions) -> None:
+    from evertick.api.status import FailureView, QueueView
+    from evertick.api.workflows import WorkflowTypeView
+
     now = fleet.now
     found = fleet.status(named_tenant())
     if out.is_data:
@@ -50,6 +54,8 @@ def _write_status(fleet: AnyFleet, out: OutputOptions) -> None:
 @time_row_options
 def list_workers(db: str | None, out: OutputOptions) -> None:
     """List the workers of a database: those that live, and those whose end has not been noticed yet."""
+    from evertick.api.status import WorkerView
+
     chosen = out.columns(WorkerView.names(), WORKER_LIST)
     with open_fleet(db) as fleet:
         found = fleet.workers()
@@ -60,7 +66,7 @@ def list_workers(db: str | None, out: OutputOptions) -> None:
 
 
 def _section(
-    out: OutputOptions, title: str, rows: Sequence[Schema], fields: Sequence[str], moment: MomentWriter
+    out: OutputOptions, title: str, rows: "Sequence[Schema]", fields: Sequence[str], moment: MomentWriter
 ) -> None:
     """One part of the status: a table under its title, or lines that begin with it, under their header, in a pipe."""
     shown = [_words(row, moment) for row in rows]
@@ -74,7 +80,9 @@ def _section(
     out.write_rows([], [{"part": title, **row} for row in shown], ("part", *fields))
 
 
-def _words(view: Schema, moment: MomentWriter) -> dict[str, str]:
+def _words(view: "Schema", moment: MomentWriter) -> dict[str, str]:
+    from evertick.api.status import WorkerView
+
     words = words_of(view, moment)
     if isinstance(view, WorkerView):
         words["alive"] = "yes" if view.alive else "no"
@@ -83,7 +91,7 @@ def _words(view: Schema, moment: MomentWriter) -> dict[str, str]:
     return words
 
 
-def _summary(found: StatusView, live: int | None) -> str:
+def _summary(found: "StatusView", live: int | None) -> str:
     due, later, running, blocked = (
         sum(getattr(queue, name) for queue in found.queues) for name in ("due", "later", "running", "blocked")
     )

@@ -16,9 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from evertick.app.serving import once_per_keypress
 from evertick.cli.core.exits import Exit, ending
-from evertick.engine.runtime.registration import call_in_loop
 
 _logger: Final = logging.getLogger("evertick.cli")
 
@@ -42,6 +40,8 @@ class Supervisor:
 
     async def run(self) -> int:
         """Run until asked to stop and all workers have ended; returns the exit code."""
+        from evertick.app.serving import once_per_keypress
+
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._stop)
         loop.add_signal_handler(signal.SIGINT, once_per_keypress(self._stop))
@@ -112,6 +112,8 @@ class Supervised:
 
     def runs(self, ask_to_stop: Callable[[], object]) -> None:
         """Say that the worker runs; call `ask_to_stop` in this thread's event loop when the supervisor is gone."""
+        from evertick.engine.runtime.registration import call_in_loop
+
         loop = asyncio.get_running_loop()
         self._socket.sendall(b"r")
 

@@ -2,17 +2,19 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from evertick.api.tenants import TenantView
-from evertick.app.limits.tenants import LIST_MAX
+from evertick.base.paging import TENANTS_MAX
 from evertick.base.records.tenants import LIMIT_MAX
 from evertick.cli.core.databases import Command, source_options
 from evertick.cli.core.fleet import open_fleet
 from evertick.cli.core.lazy import LazyGroup
 from evertick.cli.core.output import OutputOptions, plain, row_options
+
+if TYPE_CHECKING:
+    from evertick.api.tenants import TenantView
 
 FIELDS: Final = ("tenant", "running", "starts_per_minute", "jobs", "argument_bytes", "schedules")
 
@@ -72,11 +74,13 @@ def changes_of(limits: Mapping[str, int | str | None]) -> Any:
 
 @tenant.command("list")
 @click.option("--first", metavar="NAME", default="", help="Begin at this name.")
-@click.option("--limit", type=click.IntRange(1, LIST_MAX), default=100, show_default=True)
+@click.option("--limit", type=click.IntRange(1, TENANTS_MAX), default=100, show_default=True)
 @source_options
 @row_options
 def list_tenants(first: str, limit: int, db: str | None, out: OutputOptions) -> None:
     """List tenants with limits: of each limit, what is used and how much there may be."""
+    from evertick.api.tenants import TenantView
+
     chosen = out.columns(TenantView.names() if out.is_data else FIELDS, FIELDS)
     with open_fleet(db) as fleet:
         found = fleet.tenants.list(first=first, limit=limit + 1)
@@ -107,12 +111,14 @@ def set_tenant(name: str, db: str | None, out: OutputOptions, **limits: int | st
         _write(fleet.tenants.set(name, **changes), out)
 
 
-def _write(view: TenantView, out: OutputOptions) -> None:
+def _write(view: "TenantView", out: OutputOptions) -> None:
+    from evertick.api.tenants import TenantView
+
     chosen = out.columns(TenantView.names() if out.is_data else FIELDS, FIELDS)
     out.write_one(view.to_json(), _words(view), chosen)
 
 
-def _words(view: TenantView) -> Mapping[str, str]:
+def _words(view: "TenantView") -> Mapping[str, str]:
     """Of each limit, what is used and how much there may be: `3 of 5`. What was used of a rate is not shown."""
     used, limits = asdict(view.usage), asdict(view.limits)
     words = {name: plain(value) for name, value in view.to_json().items()}

@@ -3,23 +3,21 @@
 import asyncio
 import logging
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from evertick._version import __version__
-from evertick.app.serving import Stopper, close, serve, stop_on_signals, use_drain
-from evertick.app.simulation import simulation_of
 from evertick.base.errors import EvertickError, Misuse
 from evertick.base.escaping import one_line, printable
+from evertick.base.records.logs import LEVELS
 from evertick.cli.core.databases import db_option, shown_url
 from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.flags import flag, flags
-from evertick.cli.core.health import HealthServer, WorkerHealth, metrics_of
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target
-from evertick.cli.core.logs import LEVELS, set_up
-from evertick.cli.supervisor import Supervised, Supervisor
-from evertick.store.open import open_settled
+
+if TYPE_CHECKING:
+    from evertick.app.serving import Stopper
 
 _logger: Final = logging.getLogger("evertick.cli")
 
@@ -80,6 +78,9 @@ def worker(file: str, db: str | None, flags: WorkerFlags) -> int:
     A SQLite file is created and migrated as needed; PostgreSQL is migrated by `evertick migrate`. SIGTERM or Ctrl-C
     drains: nothing more is claimed, and running actions have --drain seconds to end; a second one ends at once.
     """
+    from evertick.cli.core.logs import set_up
+    from evertick.cli.supervisor import Supervisor
+
     set_up(flags.log_format, flags.log_level)
     try:
         if flags.processes is not None:
@@ -96,6 +97,12 @@ def worker(file: str, db: str | None, flags: WorkerFlags) -> int:
 
 
 def _work(file: str, db: str | None, flags: WorkerFlags) -> int:
+    from evertick.app.serving import close, serve, stop_on_signals, use_drain
+    from evertick.app.simulation import simulation_of
+    from evertick.cli.core.health import HealthServer, WorkerHealth, metrics_of
+    from evertick.cli.supervisor import Supervised
+    from evertick.store.open import open_settled
+
     app = load_app(parse_target(file)).app
     drain_ms = use_drain(app, flags.drain)
     store = open_settled(db or app.database_url)
@@ -113,7 +120,7 @@ def _work(file: str, db: str | None, flags: WorkerFlags) -> int:
         app.open_on(store)
         metrics = None if flags.health is None else metrics_of(app)
 
-        def started(stopper: Stopper) -> None:
+        def started(stopper: "Stopper") -> None:
             stop_on_signals(stopper)
             if flags.health is not None:
                 state = WorkerHealth(stopper, store)

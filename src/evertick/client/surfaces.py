@@ -8,7 +8,6 @@ from evertick.api.workflows import RunView
 from evertick.app.functions.function import Function, Workflow
 from evertick.app.surfaces import Awaited, Blocking
 from evertick.app.workflows.api import result_of
-from evertick.app.workflows.operations import has_ended
 from evertick.base.ids import JobId
 from evertick.base.instants import duration_ms
 from evertick.client.calls import Call, new_key
@@ -177,7 +176,7 @@ class Workflows(_Sending, Blocking[WorkflowRequests], WorkflowOperations):
         ends_at = _ends_at(timeout)
         while True:
             run: RunView = self._sent(self.operations.wait(run_id, _wait_s(ends_at)))
-            if has_ended(run):
+            if run.has_ended:
                 return result_of(run)
             _check_time(run, ends_at)
 
@@ -203,7 +202,7 @@ class AsyncWorkflows(_Sending, Awaited[WorkflowRequests], WorkflowOperations):
         ends_at = _ends_at(timeout)
         while True:
             run: RunView = await self._sent(self.operations.wait(run_id, _wait_s(ends_at)))
-            if has_ended(run):
+            if run.has_ended:
                 return result_of(run)
             _check_time(run, ends_at)
 

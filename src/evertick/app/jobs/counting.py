@@ -3,7 +3,7 @@
 from typing import Final
 
 from evertick.api.schema import COUNT_MAX, Count
-from evertick.app.paging import PAGE_MAX
+from evertick.base.paging import PAGE_MAX
 from evertick.base.records.jobs import JobFilter, JobState
 from evertick.store.contract.store import Transaction
 

@@ -7,7 +7,6 @@ from typing import Final, TypedDict, Unpack
 from evertick.api.jobs import LogLineView, LogPage, id_of_line
 from evertick.app.documents.tables import require_job_id
 from evertick.app.functions.function import Function
-from evertick.app.paging import PAGE_MAX
 from evertick.app.scheduling.choice import name_of
 from evertick.app.scheduling.job_builder import moment
 from evertick.app.transacting import Work
@@ -15,11 +14,12 @@ from evertick.base.clock import Clock
 from evertick.base.errors import InvalidArguments, JobNotFound, LimitExceeded, Misuse
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import SECOND_MS, Instant
+from evertick.base.paging import PAGE_MAX
 from evertick.base.records.history import LineFilter, LinePlace
+from evertick.base.records.logs import LEVELS
 from evertick.base.records.stored import storable
 from evertick.store.contract.store import Transaction
 
-LEVELS: Final = ("debug", "info", "warning", "error")
 FAMILY_MAX: Final = 500
 """Jobs of one request whose lines are listed."""
 ANCESTORS_MAX: Final = 100

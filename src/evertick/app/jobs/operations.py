@@ -13,7 +13,7 @@ from evertick.app.functions.function import Function
 from evertick.app.functions.limits import check_args_size
 from evertick.app.jobs.counting import count_of_jobs
 from evertick.app.jobs.log_lines import LinesWhere, family_of, log_lines
-from evertick.app.paging import AT_ONCE, PAGE_MAX, page_of_jobs
+from evertick.app.paging import AT_ONCE, page_of_jobs
 from evertick.app.scheduling.choice import JobsWhere, jobs_where, name_of
 from evertick.app.scheduling.job_builder import Functions, check_horizon, moment
 from evertick.app.transacting import Page, Work
@@ -28,6 +28,7 @@ from evertick.base.errors import (
 )
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.instants import Instant
+from evertick.base.paging import PAGE_MAX
 from evertick.base.records.jobs import UNFINISHED, Job, JobState, Stop, blocked
 from evertick.engine.jobs import repair
 from evertick.engine.jobs.completion import MakeId, cancel, cancel_page

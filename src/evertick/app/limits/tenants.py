@@ -15,10 +15,10 @@ from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes
 from evertick.app.transacting import Work
 from evertick.base.errors import Misuse
 from evertick.base.ids import TenantId, tenant_named
+from evertick.base.paging import TENANTS_MAX
 from evertick.base.records.tenants import STARTS_MAX, TenantLimits
 from evertick.store.contract.store import Transaction
 
-LIST_MAX: Final = 10_000
 COUNTED_MAX: Final = 1_000_000
 """Schedules of a tenant are counted up to this."""
 
@@ -46,8 +46,8 @@ class TenantOperations:
 
     def list(self, *, first: str = "", limit: int = 100) -> Work[list[TenantView]]:
         """Tenants with limits, by name, from `first` on; at most `limit`, up to 10,000. Others are not listed."""
-        if type(limit) is not int or not 1 <= limit <= LIST_MAX:
-            raise Misuse(f"limit= is a whole number from 1 to {LIST_MAX:,}, not {limit!r}")
+        if type(limit) is not int or not 1 <= limit <= TENANTS_MAX:
+            raise Misuse(f"limit= is a whole number from 1 to {TENANTS_MAX:,}, not {limit!r}")
 
         def work(transaction: Transaction) -> list[TenantView]:
             found = transaction.list_tenant_limits(first=TenantId(first), limit=limit)

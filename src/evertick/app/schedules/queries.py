@@ -18,7 +18,6 @@ from evertick.api.schedules import (
     SchedulePage,
     TimeView,
 )
-from evertick.app.paging import PAGE_MAX
 from evertick.app.schedules.backfill_plans import backfill_view
 from evertick.app.schedules.blocked_runs import blocked_runs
 from evertick.app.schedules.specs import When, union
@@ -27,6 +26,7 @@ from evertick.app.transacting import Work
 from evertick.base.errors import InvalidArguments, LimitExceeded, Misuse, ScheduleNotFound
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import DAY_MS, Instant, from_datetime, to_iso
+from evertick.base.paging import PAGE_MAX
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, ScheduleFilter, ScheduleOrder
 from evertick.engine.schedules.times import ScheduleTimes, times_of
 from evertick.recurrence.search.compiler import compile_spec

@@ -10,9 +10,9 @@ from evertick.api.schedules import (
     CountersView,
     HistoryLine,
     OccurrenceView,
+    OpenRunView,
     PauseView,
     PoliciesView,
-    RunView,
     ScheduleDescription,
     ScheduleSummary,
     TargetView,
@@ -139,8 +139,8 @@ def description(
     )
 
 
-def _run(run: Run, blocked: Container[str]) -> RunView:
-    return RunView(
+def _run(run: Run, blocked: Container[str]) -> OpenRunView:
+    return OpenRunView(
         run=run.run_id,
         nominal=to_datetime(run.occurrence.nominal_at),
         started=to_datetime(run.started_at),

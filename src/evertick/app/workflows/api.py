@@ -18,7 +18,7 @@ from evertick.app.functions.options import OnConflict
 from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes
 from evertick.app.transacting import Transact, Work
 from evertick.app.workflows.details import list_detailed, timeline
-from evertick.app.workflows.operations import RunId, WorkflowOperations, has_ended
+from evertick.app.workflows.operations import RunId, WorkflowOperations
 from evertick.app.workflows.types import AsyncWorkflowTypes, TypeOperations, WorkflowTypes
 from evertick.base.errors import WorkflowFailed
 from evertick.base.ids import JobId, TenantId
@@ -109,7 +109,7 @@ class AwaitableWorkflows(Workflows):
         """
         left_s = None if timeout is None else duration_ms(timeout, name="timeout") / 1000
         run, pause_s = self.get(run_id), LOOK_FIRST_S
-        while not has_ended(run):
+        while not run.has_ended:
             pause_s = _pause(run, pause_s, left_s)
             self.sleep(pause_s)
             left_s = None if left_s is None else left_s - pause_s
@@ -133,7 +133,7 @@ class AsyncWorkflows(Awaited[WorkflowOperations], _Surface):
         """As `app.workflows.result`."""
         left_s = None if timeout is None else duration_ms(timeout, name="timeout") / 1000
         run, pause_s = await self.get(run_id), LOOK_FIRST_S
-        while not has_ended(run):
+        while not run.has_ended:
             pause_s = _pause(run, pause_s, left_s)
             await asyncio.sleep(pause_s)
             left_s = None if left_s is None else left_s - pause_s

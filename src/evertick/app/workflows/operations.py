@@ -8,7 +8,7 @@ from evertick.api.workflows import RunHistory, RunPage, RunView
 from evertick.app.documents.tables import require_job_id
 from evertick.app.functions.function import Function, FunctionCall, Workflow
 from evertick.app.functions.options import OnConflict, check_key
-from evertick.app.paging import PAGE_MAX, page_of_jobs
+from evertick.app.paging import page_of_jobs
 from evertick.app.scheduling.inactive_workflows import check_active
 from evertick.app.scheduling.job_builder import JobBuilder, Options, Request
 from evertick.app.transacting import Work
@@ -17,10 +17,11 @@ from evertick.base.errors import JobNotFound, LimitExceeded, Misuse, RunNotOpen,
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import Raised, Returned
+from evertick.base.paging import PAGE_MAX
 from evertick.base.records.attributes import changed, checked, to_text
 from evertick.base.records.jobs import UNFINISHED, FunctionKind, Job, JobFilter, NewJob, Stop
 from evertick.base.records.journal import DELIVERED, Row, RowKind
-from evertick.base.records.run_states import OPEN, RunFilter
+from evertick.base.records.run_states import RunFilter
 from evertick.base.records.runs import STEP, MessageKind, NewMessage, RunRecord
 from evertick.base.records.stored import json_of, size_of
 from evertick.engine.jobs.completion import cancel
@@ -322,11 +323,6 @@ class WorkflowOperations:
 
     def _view(self, transaction: Transaction, job: Job) -> RunView:
         return self.views(transaction, [job])[0]
-
-
-def has_ended(run: RunView) -> bool:
-    """Whether a run has its result or its error."""
-    return run.state not in OPEN
 
 
 def _position_before(rows: Sequence[Row], step: int | str) -> int:

@@ -7,6 +7,8 @@ from typing import Final, NamedTuple
 from evertick.base.instants import Instant
 from evertick.base.records.stored import storable
 
+LEVELS: Final = ("debug", "info", "warning", "error")
+"""The levels of lines, the lowest first."""
 LINES_MAX: Final = 256
 LINE_CHARS_MAX: Final = 4_096
 

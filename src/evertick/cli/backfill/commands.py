@@ -2,7 +2,6 @@
 
 import click
 
-from evertick.api.schedules import BackfillView
 from evertick.cli.backfill.start import SHOWN, finished, written
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.lazy import LazyGroup
@@ -26,6 +25,8 @@ def backfills() -> None:
 @row_options
 def list_backfills(sid: str, db: str | None, out: OutputOptions) -> None:
     """List the last backfills of a schedule, the newest first."""
+    from evertick.api.schedules import BackfillView
+
     chosen = out.columns(BackfillView.names(), LIST_FIELDS)
     with open_session(db) as session:
         found = session.schedules.backfills(sid)
@@ -42,6 +43,8 @@ def list_backfills(sid: str, db: str | None, out: OutputOptions) -> None:
 @row_options
 def get(sid: str, backfill_id: str, db: str | None, out: OutputOptions) -> None:
     """Show how far a backfill has come."""
+    from evertick.api.schedules import BackfillView
+
     chosen = out.columns(BackfillView.names(), SHOWN)
     with open_session(db) as session:
         written(session.schedules.backfill_status(sid, backfill_id), chosen, out)
@@ -57,6 +60,8 @@ def watch(sid: str, backfill_id: str, db: str | None, out: OutputOptions) -> int
 
     The exit code is 6 if some of its times were skipped or missed.
     """
+    from evertick.api.schedules import BackfillView
+
     chosen = out.columns(BackfillView.names(), SHOWN)
     with open_session(db) as session:
         return finished(session, session.schedules.backfill_status(sid, backfill_id), chosen, out)
@@ -69,6 +74,8 @@ def watch(sid: str, backfill_id: str, db: str | None, out: OutputOptions) -> int
 @row_options
 def stop(sid: str, backfill_id: str, db: str | None, out: OutputOptions) -> None:
     """End a backfill: what waits is skipped, and what runs goes on."""
+    from evertick.api.schedules import BackfillView
+
     chosen = out.columns(BackfillView.names(), SHOWN)
     with open_session(db) as session:
         written(session.schedules.backfill_cancel(sid, backfill_id), chosen, out)

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from shlex import quote
-from typing import Final, TypedDict
+from typing import TYPE_CHECKING, Final, TypedDict
 
 import click
 
-from evertick.api.schedules import BackfillPlanView, BackfillView
 from evertick.base.escaping import printable
 from evertick.base.instants import from_datetime
 from evertick.cli.core.change_waiter import ChangeWaiter
@@ -24,8 +23,10 @@ from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import OutputOptions, is_terminal, plain, row_options
 from evertick.cli.schedule.selection import sid_option
 from evertick.cli.schedule.session import Session, open_session
-from evertick.cli.schedule.words import backfill_line, iso
 from evertick.rules.schedules.policies import Overlap
+
+if TYPE_CHECKING:
+    from evertick.api.schedules import BackfillPlanView, BackfillView
 
 LOOK_EVERY_S: Final = 0.5
 LOSSY: Final = {
@@ -102,6 +103,8 @@ def backfill(sid: str, flags: BackfillFlags, db: str | None, out: OutputOptions)
 
     With --wait the exit code is 6 if some of the times were skipped or missed.
     """
+    from evertick.api.schedules import BackfillView
+
     flags.check()
     chosen = None if flags.dry_run else out.columns(BackfillView.names(), SHOWN)
     waiting = flags.waiting
@@ -124,8 +127,10 @@ def backfill(sid: str, flags: BackfillFlags, db: str | None, out: OutputOptions)
         return finished(session, found, chosen or [], out) if waiting else written(found, chosen or [], out)
 
 
-def finished(session: Session, found: BackfillView, chosen: Sequence[str], out: OutputOptions) -> int:
+def finished(session: Session, found: "BackfillView", chosen: Sequence[str], out: OutputOptions) -> int:
     """Show how a backfill goes on until it is done; returns the exit code. Ctrl-C says how far it came."""
+    from evertick.cli.schedule.words import backfill_line
+
     try:
         found = _until_done(session, found)
     except KeyboardInterrupt:
@@ -137,14 +142,14 @@ def finished(session: Session, found: BackfillView, chosen: Sequence[str], out: 
     return Exit.PARTLY if found.skipped + found.missed else Exit.OK
 
 
-def written(found: BackfillView, chosen: Sequence[str], out: OutputOptions) -> int:
+def written(found: "BackfillView", chosen: Sequence[str], out: OutputOptions) -> int:
     """Write a backfill; returns the exit code."""
     row = found.to_json()
     out.write_one(row, {name: plain(value) for name, value in row.items()}, chosen)
     return Exit.OK
 
 
-def _confirm_future(session: Session, plan: BackfillPlanView, *, yes: bool) -> None:
+def _confirm_future(session: Session, plan: "BackfillPlanView", *, yes: bool) -> None:
     """Ask before times run that are still to come. Raises UsageError where no terminal can confirm it."""
     now = session.now
     count = sum(from_datetime(time.nominal) > now for time in plan.times)
@@ -156,8 +161,10 @@ def _confirm_future(session: Session, plan: BackfillPlanView, *, yes: bool) -> N
     click.confirm(f"{said}. Start the backfill?", abort=True, err=True)
 
 
-def _plan(session: Session, sid: str, flags: BackfillFlags) -> BackfillPlanView:
+def _plan(session: Session, sid: str, flags: BackfillFlags) -> "BackfillPlanView":
     """The plan, described on stderr."""
+    from evertick.cli.schedule.words import iso
+
     start = session.moment(flags.start_time or "", "--start-time", sid)
     if flags.before is None:
         end = session.moment(flags.end_time or "", "--end-time", sid)
@@ -177,15 +184,17 @@ def _plan(session: Session, sid: str, flags: BackfillFlags) -> BackfillPlanView:
     return plan
 
 
-def _list_times(plan: BackfillPlanView, out: OutputOptions) -> None:
+def _list_times(plan: "BackfillPlanView", out: OutputOptions) -> None:
     """The times, each with whether it ran before."""
-    chosen = out.columns(("nominal", "actual", "already_ran"), ("nominal",))
+    from evertick.api.commands import PlannedTime
+
+    chosen = out.columns(PlannedTime.names(), ("nominal",))
     ran = set(plan.already_ran)
-    rows = [time.to_json() | {"already_ran": time.nominal in ran} for time in plan.times]
+    rows = [PlannedTime(**dict(time), already_ran=time.nominal in ran).to_json() for time in plan.times]
     out.write_rows(rows, [{name: plain(value) for name, value in row.items()} for row in rows], chosen)
 
 
-def _until_done(session: Session, found: BackfillView) -> BackfillView:
+def _until_done(session: Session, found: "BackfillView") -> "BackfillView":
     """The backfill when all its runs have ended; each step of progress is written to stderr."""
     try:
         with ChangeWaiter(session.store) as news:
@@ -195,7 +204,9 @@ def _until_done(session: Session, found: BackfillView) -> BackfillView:
             click.echo(err=True)
 
 
-def _watched(session: Session, found: BackfillView, news: ChangeWaiter) -> BackfillView:
+def _watched(session: Session, found: "BackfillView", news: ChangeWaiter) -> "BackfillView":
+    from evertick.cli.schedule.words import backfill_line
+
     said = ""
     alone_said = False
     while True:

@@ -2,16 +2,14 @@
 
 import logging
 import sys
-from typing import Final
 
 from evertick.base.escaping import printable
-from evertick.integrations.logs import JobFilter, JsonFormatter, extras_of, time_of
-
-LEVELS: Final = ("debug", "info", "warning", "error")
 
 
 def set_up(form: str, level: str) -> None:
     """Send all logs of this process to stderr, as `text` or `json`, with the job that writes each of them."""
+    from evertick.integrations.logs import JobFilter, JsonFormatter
+
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(JobFilter())
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
@@ -24,6 +22,8 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as a line."""
+        from evertick.integrations.logs import extras_of, time_of
+
         extras = "".join(f" {key}={value}" for key, value in extras_of(record).items())
         words = printable(f"{record.getMessage()}{extras}")
         line = f"{time_of(record)} {record.levelname.lower():<7} {record.name}: {words}"

@@ -9,21 +9,15 @@ without `--at` continues it where it stopped.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from evertick.app.simulation import (
-    Simulation,
-    clock_path,
-    remove_simulation,
-    simulation_of,
-    write_simulation,
-)
 from evertick.base.clock import SystemClock
 from evertick.base.errors import Misuse
 from evertick.base.instants import Instant
 from evertick.cli.core.databases import DATA_FOLDER, SIMULATED, sqlite_file
-from evertick.recurrence.parse.moments import parse_instant
-from evertick.store.open import open_settled
+
+if TYPE_CHECKING:
+    from evertick.app.simulation import Simulation
 
 SPEED_MIN: Final = 0.001
 SPEED_MAX: Final = 3_600.0
@@ -40,6 +34,8 @@ class Asked:
     @classmethod
     def of(cls, at: str | None, speed: float | None) -> "Asked | None":
         """From the flags; None where neither is given. Raises InvalidSpec for a time without a zone."""
+        from evertick.recurrence.parse.moments import parse_instant
+
         if at is None and speed is None:
             return None
         start = None if at is None else Instant(parse_instant(at, "--at") * 1000)
@@ -62,6 +58,8 @@ def database_for(asked: Asked | None, app_name: str, given: str | None, usual: s
     `continued`. Raises Misuse for a database that must not
     be simulated on, DatabaseLocked if another engine runs on it.
     """
+    from evertick.app.simulation import Simulation, clock_path, simulation_of, write_simulation
+
     if asked is None:
         return given or usual
     url = given or f"sqlite:///{DATA_FOLDER / app_name}{SIMULATED}"
@@ -81,8 +79,10 @@ def database_for(asked: Asked | None, app_name: str, given: str | None, usual: s
     return url
 
 
-def continued(url: str) -> Simulation | None:
+def continued(url: str) -> "Simulation | None":
     """The simulation of a database, running: one that stopped goes on where it stood. None for a real database."""
+    from evertick.app.simulation import simulation_of, write_simulation
+
     simulation = simulation_of(url)
     if simulation is None or simulation.stopped is None:
         return simulation
@@ -93,6 +93,8 @@ def continued(url: str) -> Simulation | None:
 
 def stop(url: str) -> None:
     """Let the clock of a simulation stand still; nothing for a real database."""
+    from evertick.app.simulation import simulation_of, write_simulation
+
     simulation = simulation_of(url)
     if simulation is not None and simulation.stopped is None:
         write_simulation(url, simulation.stop())
@@ -100,6 +102,9 @@ def stop(url: str) -> None:
 
 def emptied(url: str, file: Path) -> None:
     """Remove the simulation of last time, unless it is still running."""
+    from evertick.app.simulation import remove_simulation
+    from evertick.store.open import open_settled
+
     if not file.exists():
         return
     store = open_settled(url)

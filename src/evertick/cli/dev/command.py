@@ -18,7 +18,6 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from evertick.app.serving import once_per_keypress
 from evertick.base.escaping import one_line
 from evertick.cli.core.databases import db_option
 from evertick.cli.core.exits import Exit, ending
@@ -27,7 +26,6 @@ from evertick.cli.core.loading import FILE_DEFAULT, parse_target, shown_path
 from evertick.cli.dev.child_process import Child
 from evertick.cli.dev.clock import SPEED_MAX, SPEED_MIN, Asked
 from evertick.cli.dev.demo import FILE
-from evertick.cli.dev.lines import say
 from evertick.cli.dev.pages import PORT
 from evertick.cli.root import fail
 
@@ -124,6 +122,8 @@ class Supervisor:
 
     async def run(self) -> int:
         """Go on until stopped; returns the exit code."""
+        from evertick.app.serving import once_per_keypress
+
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._asked_to_stop)
         loop.add_signal_handler(signal.SIGINT, once_per_keypress(self._asked_to_stop))
@@ -172,6 +172,8 @@ class Supervisor:
 
     async def _reload(self, running: Child) -> Child | int:
         """Import the new code; if that works let it take over. Returns the running child, or an exit code."""
+        from evertick.cli.dev.lines import say
+
         began = time.time()
         changed, self._changes = self._changes, set()
         self._changed.clear()
@@ -209,6 +211,8 @@ class Supervisor:
 
     async def _revive(self, dead: Child) -> Child | int:
         """Start a child again that ended by itself, unless something else told it to end."""
+        from evertick.cli.dev.lines import say
+
         code = await dead.ended()
         why = await dead.last_words()
         dead.kill()
@@ -280,6 +284,8 @@ class Supervisor:
 
     async def _follow(self, folders: list[Path]) -> None:
         from watchfiles import PythonFilter, awatch
+
+        from evertick.cli.dev.lines import say
 
         existing = [folder for folder in folders if folder.is_dir()]  # real paths, as the files in them then are
         options: dict[str, Any] = {"recursive": False, "debounce": DEBOUNCE_MS, "step": QUIET_MS}

@@ -2,23 +2,25 @@
 
 import logging
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import evertick.demo
-from evertick.app.app import App
 from evertick.cli.core.databases import DATA_FOLDER, SIMULATED
 from evertick.cli.dev.clock import emptied
-from evertick.cli.dev.lines import say
+
+if TYPE_CHECKING:
+    from evertick.app.app import App
 
 FILE: Final = str(Path(evertick.demo.__file__).with_name("shop.py"))
 """The app of the demonstration."""
 
 
-def demo_database(app: App, *, speed: float | None, first: bool) -> str:
+def demo_database(app: "App", *, speed: float | None, first: bool) -> str:
     """The database of the demonstration; at the first start it is made anew, which takes some seconds.
 
     Raises DatabaseLocked if a demonstration runs there.
     """
+    from evertick.cli.dev.lines import say
     from evertick.demo.week import SPEED, simulate
 
     file = DATA_FOLDER / f"{app.name}{SIMULATED}"

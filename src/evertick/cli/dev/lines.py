@@ -20,7 +20,7 @@ import threading
 import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -34,9 +34,11 @@ from evertick.base.records.jobs import JobError, JobFilter, JobState, JobSummary
 from evertick.base.records.schedules import OccurrenceRow
 from evertick.cli.core.loading import is_users, shown_path
 from evertick.cli.core.output import colorful
-from evertick.engine.runtime.metrics import JobEnded
 from evertick.rules.schedules.fates import Fate, Reason
-from evertick.store.contract.store import Store, Transaction
+
+if TYPE_CHECKING:
+    from evertick.engine.runtime.metrics import JobEnded
+    from evertick.store.contract.store import Store, Transaction
 
 LINES_MAX: Final = 10
 """Lines of one kind about one function in one second; what goes beyond is counted."""
@@ -105,7 +107,7 @@ class DevLines(threading.Thread):
     database.
     """
 
-    def __init__(self, store: Store, clock: Clock, *, name_width: int) -> None:
+    def __init__(self, store: "Store", clock: Clock, *, name_width: int) -> None:
         super().__init__(name="evertick-dev-lines", daemon=True)
         self._store = store
         self._clock = clock
@@ -133,7 +135,7 @@ class DevLines(threading.Thread):
         if len(jobs) > LINES_MAX:
             say("+", "and more: evertick job list --state pending")
 
-    def job_ended(self, event: JobEnded, /) -> None:
+    def job_ended(self, event: "JobEnded", /) -> None:
         """See `Observer.job_ended`."""
         self._ends.append(event)
         self._wake.set()
@@ -259,7 +261,7 @@ def place_in(traceback_text: str) -> str | None:
     return place
 
 
-def _newest(transaction: Transaction, limit: int) -> list[JobSummary]:
+def _newest(transaction: "Transaction", limit: int) -> list[JobSummary]:
     return transaction.list_jobs(JobFilter(), limit=limit, newest_first=True)
 
 
@@ -268,7 +270,7 @@ def _announcement(job: JobSummary, now: Instant) -> str:
     return f"{distance(job.due_at, now)}, at {clock_time(job.due_at, now)}{state}"
 
 
-def _end(event: JobEnded, children: list[JobSummary]) -> str:
+def _end(event: "JobEnded", children: list[JobSummary]) -> str:
     claim, end = event.claim, event.end
     late_ms = max(0, event.started_at - claim.due_at)
     took = f"{length(max(0, event.ended_at - event.started_at))}, late {length(late_ms)}"

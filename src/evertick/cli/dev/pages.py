@@ -10,11 +10,12 @@ import socket
 import threading
 from collections.abc import Callable
 from importlib.util import find_spec
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from evertick.app.app import App
 from evertick.base.errors import Misuse
-from evertick.server.listening import listen
+
+if TYPE_CHECKING:
+    from evertick.app.app import App
 
 _logger: Final = logging.getLogger("evertick.server")
 
@@ -29,7 +30,7 @@ MISSING: Final = "pip install 'evertick[server]'"
 class Pages:
     """The dashboard of an app whose database is open."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: "App") -> None:
         self._app = app
         self._listening: socket.socket | None = None
         self._thread: threading.Thread | None = None
@@ -95,6 +96,8 @@ class Pages:
 
 
 def _first_free(port: int) -> socket.socket:
+    from evertick.server.listening import listen
+
     for each in [*range(port, min(port + TRIES, 65_536)), 0]:
         try:
             return listen("127.0.0.1", each)

@@ -3,11 +3,10 @@
 import sys
 from collections.abc import Mapping
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import click
 
-from evertick.api.jobs import JobView
-from evertick.app.scheduling.choice import JobsWhere
 from evertick.base.durations import length
 from evertick.base.errors import InvalidArguments, JobNotFound
 from evertick.base.escaping import json_text, printable, printable_lines
@@ -21,12 +20,14 @@ from evertick.cli.core.flags import flags
 from evertick.cli.core.lazy import Lazy, LazyGroup
 from evertick.cli.core.output import MomentWriter, OutputOptions, is_terminal, row_options, words_of
 from evertick.cli.core.watching import refreshed, watch_option
-from evertick.cli.dev.lines import error_line_of
 from evertick.cli.job.choosing import JobFilters
 from evertick.cli.job.found import FoundJobs, JobFinished
 from evertick.cli.job.session import AnyJobSession, job_id_of, open_jobs
 from evertick.cli.root import fail
-from evertick.engine.jobs.repair import no_job
+
+if TYPE_CHECKING:
+    from evertick.api.jobs import JobView
+    from evertick.app.scheduling.choice import JobsWhere
 
 LIST_FIELDS = ("id", "function", "state", "due_at", "duration_ms", "completed_at", "attempt", "error")
 """The columns of the table unless --fields is given."""
@@ -64,6 +65,8 @@ def list_jobs(
     states: tuple[str, ...], filters: JobFilters, limit: int, cursor: str | None, db: str | None, out: OutputOptions
 ) -> int:
     """List jobs, the newest first."""
+    from evertick.api.jobs import JobView
+
     chosen = out.columns(JobView.names(), LIST_FIELDS)
     after = None if cursor is None else job_id_of(cursor)
     with open_jobs(db) as session:
@@ -72,7 +75,7 @@ def list_jobs(
 
 
 def _write_list(
-    session: AnyJobSession, where: JobsWhere, limit: int, after: JobId | None, chosen: list[str], out: OutputOptions
+    session: AnyJobSession, where: "JobsWhere", limit: int, after: JobId | None, chosen: list[str], out: OutputOptions
 ) -> None:
     now = session.now
     found = session.page(where, limit, after)
@@ -110,6 +113,9 @@ def get_jobs(job_ids: tuple[str, ...], db: str | None, out: OutputOptions) -> in
 
 def _get_many(ids: list[JobId], db: str | None, out: OutputOptions) -> int:
     """Write the jobs that there are, in the order of the ids, each once; and say which there are not."""
+    from evertick.api.jobs import JobView
+    from evertick.engine.jobs.repair import no_job
+
     chosen = out.columns(JobView.names(), LIST_FIELDS)
     with open_jobs(db) as session:
         now, found = session.now, session.get_many(ids)
@@ -120,6 +126,8 @@ def _get_many(ids: list[JobId], db: str | None, out: OutputOptions) -> int:
 
 
 def _get_one(job_id: str, db: str | None, out: OutputOptions) -> None:
+    from evertick.api.jobs import JobView
+
     chosen = out.columns(JobView.names(), JobView.names())
     with open_jobs(db) as session:
         now, found = session.now, session.get(job_id_of(job_id))
@@ -193,8 +201,10 @@ def cancel_all(filters: JobFilters, state: str, yes: bool, db: str | None) -> No
 # -- helpers
 
 
-def _words(view: JobView, moment: MomentWriter, held: Mapping[JobId, str]) -> dict[str, str]:
+def _words(view: "JobView", moment: MomentWriter, held: Mapping[JobId, str]) -> dict[str, str]:
     """A job as text."""
+    from evertick.cli.dev.lines import error_line_of
+
     words = words_of(view, moment)
     words["args"] = json_text(view.args)
     is_done = view.state is JobState.SUCCESS and view.result is not None

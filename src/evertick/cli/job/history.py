@@ -1,25 +1,24 @@
 """`evertick job attempts`, `logs` and `counts`: what is known of jobs beside their rows."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from evertick.api.jobs import AttemptView, JobLogLine, JobView
 from evertick.base.durations import length
 from evertick.base.escaping import printable
-from evertick.base.records.history import JobCounts
 from evertick.base.records.jobs import UNFINISHED
 from evertick.cli.core.change_waiter import ChangeWaiter
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.output import OutputOptions, output_option, row_options, words_of
-from evertick.cli.dev.lines import error_line_of
 from evertick.cli.job.session import AnyJobSession, job_id_of, open_jobs
+
+if TYPE_CHECKING:
+    from evertick.api.jobs import JobLogLine, JobView
 
 LOOK_EVERY_S: Final = 0.5
 """What a running action logs is stored half a second after it was written."""
 ATTEMPT_FIELDS: Final = ("attempt", "outcome", "started_at", "duration_ms", "worker_id", "error")
-COUNT_FIELDS: Final = ("function", *JobCounts._fields)
 
 
 @click.command()
@@ -28,6 +27,9 @@ COUNT_FIELDS: Final = ("function", *JobCounts._fields)
 @row_options
 def attempts(job_id: str, db: str | None, out: OutputOptions) -> None:
     """Show every attempt at a job: when it began, how long it took, on which worker, and how it ended."""
+    from evertick.api.jobs import AttemptView
+    from evertick.cli.dev.lines import error_line_of
+
     chosen = out.columns(AttemptView.names(), ATTEMPT_FIELDS)
     with open_jobs(db) as session:
         [found] = session.get(job_id_of(job_id)).jobs
@@ -76,12 +78,14 @@ def logs(job_id: str, follow: bool, db: str | None, out: OutputOptions) -> int:
 @row_options
 def counts(function: str | None, db: str | None, out: OutputOptions) -> None:
     """Show how many jobs each function has, by state. The counts are kept, so this takes no longer with more jobs."""
-    chosen = out.columns(COUNT_FIELDS, COUNT_FIELDS)
+    from evertick.api.commands import FunctionCounts
+
+    chosen = out.columns(FunctionCounts.names(), FunctionCounts.names())
     with open_jobs(db) as session:
         found = session.counts(function)
         if not found and function is not None:
             session.require_known({"function": function})
-    rows = [{"function": name, **each} for name, each in found.items()]
+    rows = [FunctionCounts(function=name, **each).to_json() for name, each in found.items()]
     shown = [{name: value if isinstance(value, str) else f"{value:,}" for name, value in row.items()} for row in rows]
     out.write_rows(rows, shown, chosen)
     if not rows and out.tells_of_nothing:
@@ -91,7 +95,7 @@ def counts(function: str | None, db: str | None, out: OutputOptions) -> None:
 # -- helpers
 
 
-def _follow(session: AnyJobSession, job: JobView, out: OutputOptions) -> int:
+def _follow(session: AnyJobSession, job: "JobView", out: OutputOptions) -> int:
     """Write the lines of a job from its last attempt on, as they are stored, until it has ended or Ctrl-C."""
     shown, is_cut, told = (job.attempt, -1), False, False
     with ChangeWaiter(session.store) as news:
@@ -118,7 +122,7 @@ def _follow(session: AnyJobSession, job: JobView, out: OutputOptions) -> int:
     return Exit.OK
 
 
-def _write(line: JobLogLine, out: OutputOptions) -> None:
+def _write(line: "JobLogLine", out: OutputOptions) -> None:
     row = line.to_json()
     if out.is_data:
         out.write_json(row)
@@ -126,8 +130,10 @@ def _write(line: JobLogLine, out: OutputOptions) -> None:
         click.echo(f"{row['time']}  {line.level:<7}  {printable(line.message)}")
 
 
-def _ended(job: JobView) -> str:
+def _ended(job: "JobView") -> str:
     """How a job has ended, in a few words."""
+    from evertick.cli.dev.lines import error_line_of
+
     return str(job.state) if job.error is None else f"{job.state}, {error_line_of(job.error)}"
 
 

@@ -11,7 +11,7 @@ from evertick.app.functions_by_name import require_seen
 from evertick.app.jobs.log_lines import LinesWhere, log_lines
 from evertick.app.jobs.operations import JobOperations
 from evertick.app.limits.waiting import pool_waits
-from evertick.app.paging import PAGE_MAX, page_of_jobs, whole_jobs
+from evertick.app.paging import page_of_jobs, whole_jobs
 from evertick.app.registry import Registry
 from evertick.app.scheduling.choice import JobsWhere, jobs_where
 from evertick.app.scheduling.quotas import Quotas
@@ -20,6 +20,7 @@ from evertick.app.transacting import Work
 from evertick.base.errors import ScheduleNotFound
 from evertick.base.ids import IdMaker, JobId, system_entropy
 from evertick.base.instants import Instant
+from evertick.base.paging import PAGE_MAX
 from evertick.base.records.jobs import Job, JobFilter, JobState, Stop, blocked
 from evertick.cli.core.databases import chosen_tenant, now_of
 from evertick.cli.job.found import BLOCKED, FoundJobs, JobFinished, Logged

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from evertick.api.jobs import AttemptView, JobLogs, JobView, LogPage
 from evertick.app.functions_by_name import unknown_function
 from evertick.app.jobs.log_lines import LinesWhere
-from evertick.app.paging import PAGE_MAX
 from evertick.app.scheduling.choice import JobsWhere
 from evertick.base.clock import SystemClock
 from evertick.base.errors import JobNotFound
 from evertick.base.ids import JobId
 from evertick.base.instants import Instant
+from evertick.base.paging import PAGE_MAX
 from evertick.base.records.jobs import UNFINISHED, JobState, Stop
 from evertick.cli.job.found import BLOCKED, FoundJobs, JobFinished, Logged
 from evertick.cli.schedule.selection import collected

@@ -4,13 +4,14 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from evertick.base.errors import EvertickError, InvalidArguments, JobNotRetryable
 from evertick.base.escaping import printable
 from evertick.base.ids import JobId
+from evertick.base.instants import from_datetime, to_iso
 from evertick.base.records.jobs import JobState
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit, exit_code_of
@@ -22,6 +23,7 @@ from evertick.cli.root import fail
 
 if TYPE_CHECKING:
     from evertick.api.jobs import JobView
+    from evertick.api.schema import Schema
 
 JOBS_MAX: Final = 100_000
 
@@ -132,15 +134,17 @@ def retry(choice: JobChoice, state: str, new: NewArguments, out: OutputOptions) 
     """
     if state == "pending" and not new.renames:
         raise click.UsageError("pending jobs have not failed yet; --rename gives them other arguments")
+    from evertick.api.commands import RetriedJob
+
     arguments = new.of_jobs(len(choice.job_ids))
     # What a filter has chosen has ended for good: it cannot be retried only if that was done before.
     retried = JobNotRetryable if choice.is_filtered and state != "pending" else None
     with open_jobs(choice.db) as session:
 
-        def work(job_id: JobId) -> tuple[str, dict[str, str]]:
+        def work(job_id: JobId) -> "tuple[str, Schema]":
             args = None if arguments is None else arguments(session.get(job_id).jobs[0])
             again = session.retry(job_id, args)
-            return f"{job_id} runs again as {again}", {"job_id": job_id, "retried_as": again}
+            return f"{job_id} runs again as {again}", RetriedJob(job_id=job_id, retried_as=again)
 
         ids = choice.chosen(session, JobState(state), "retry", new.has_names_of)
         return _each(ids, work, out, left_out=retried)
@@ -167,19 +171,21 @@ def reschedule(choice: JobChoice, at: str, out: OutputOptions) -> int:
 
 
 def _reschedule(choice: JobChoice, verb: str, at: str | None, out: OutputOptions) -> int:
+    from evertick.api.commands import MovedJob
+
     with open_jobs(choice.db) as session:
         due_at = moment_at(session.now, at, "--at")
 
-        def work(job_id: JobId) -> tuple[str, dict[str, str]]:
-            due = session.move(job_id, due_at).to_json()["due_at"]
-            return f"{job_id} is due at {due}", {"job_id": job_id, "due_at": due}
+        def work(job_id: JobId) -> "tuple[str, Schema]":
+            moved = MovedJob.of(session.move(job_id, due_at))
+            return f"{job_id} is due at {to_iso(from_datetime(moved.due_at))}", moved
 
         return _each(choice.chosen(session, JobState.PENDING, verb), work, out)
 
 
 def _each(
     job_ids: Sequence[str],
-    work: Callable[[JobId], tuple[str, dict[str, str]]],
+    work: "Callable[[JobId], tuple[str, Schema]]",
     out: OutputOptions,
     *,
     left_out: type[EvertickError] | None = None,
@@ -188,7 +194,7 @@ def _each(
 
     Ctrl-C ends it after the job that is being changed, and the rows of those that were are still written.
     """
-    codes, rows, left = list[int](), list[dict[str, str]](), 0
+    codes, rows, left = list[int](), list[Any](), 0
     try:
         for text in job_ids:
             try:
@@ -200,7 +206,7 @@ def _each(
                 codes.append(fail(str(error), exit_code_of(error)))
             else:
                 codes.append(int(Exit.OK))
-                rows.append(row)
+                rows.append(row.to_json())
                 click.echo(printable(said), err=True)
     except KeyboardInterrupt:
         click.echo(f"interrupted: {len(rows):,} of {len(job_ids):,} jobs are done", err=True)

@@ -1,10 +1,10 @@
 """`evertick schedule create`: make a schedule; with `--dry-run` only say what it would be."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
-from evertick.api.schedules import ScheduleDescription
 from evertick.base.escaping import printable
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.flags import flag, flags, shared
@@ -13,8 +13,9 @@ from evertick.cli.schedule.flags import DefinitionFlags, definition_options, say
 from evertick.cli.schedule.selection import app_option, sid_option
 from evertick.cli.schedule.session import Session, open_session
 from evertick.cli.schedule.spec_flags import SpecFlags, spec_options
-from evertick.cli.schedule.times import SHOWN, say_state, write_times
-from evertick.recurrence.lint import lint
+
+if TYPE_CHECKING:
+    from evertick.api.schedules import ScheduleDescription
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,8 @@ def create(
     sid: str, spec_flags: SpecFlags, definition: DefinitionFlags, initial: CreateFlags, out: OutputOptions
 ) -> None:
     """Create a schedule: when (flags of times, united), what (--function, --input), and its policies."""
+    from evertick.cli.schedule.times import SHOWN, write_times
+
     with open_session(initial.db, initial.app_file) as session:
         spec = spec_flags.spec(now=session.now // 1000)
         call = definition.call(session.functions)
@@ -55,12 +58,17 @@ def create(
         if not existed:
             say_if_unseen(call)
         if out.is_data:
-            out.write_json(made.to_json() | ({"dry_run": True} if initial.dry_run else {}))
+            from evertick.api.commands import CreatedSchedule
+
+            out.write_json(CreatedSchedule.of(made, dry_run=initial.dry_run).to_json())
         elif not out.is_none:
             write_times(made.upcoming[:SHOWN], made.spec, session.now)
 
 
-def _say(session: Session, what: str, schedule: ScheduleDescription) -> None:
+def _say(session: Session, what: str, schedule: "ScheduleDescription") -> None:
+    from evertick.cli.schedule.times import say_state
+    from evertick.recurrence.lint import lint
+
     click.echo(printable(f"{what}: {schedule.sentence}" if schedule.sentence else what), err=True)
     say_state(schedule)
     for remark in lint(schedule.spec, session.now // 1000):

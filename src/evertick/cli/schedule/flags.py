@@ -5,20 +5,21 @@ Their long forms, and the short ones that other schedulers' command lines have m
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
-from evertick.app.functions.function import FunctionCall
 from evertick.app.functions.options import Retry
-from evertick.app.functions_by_name import NamedFunction
-from evertick.app.schedules.options import ScheduleOptions
-from evertick.app.scheduling.job_builder import Functions
 from evertick.base.errors import EvertickError, InvalidArguments
 from evertick.base.escaping import printable
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.schedule.spec_flags import parse_json
 from evertick.recurrence.parse.duration import parse_milliseconds
+
+if TYPE_CHECKING:
+    from evertick.app.functions.function import FunctionCall
+    from evertick.app.schedules.options import ScheduleOptions
+    from evertick.app.scheduling.job_builder import Functions
 
 
 def _refuse_pool(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
@@ -64,11 +65,13 @@ class DefinitionFlags:
         "--run-id-template", metavar="TEXT", help="Names of runs, as '{workflow_id}-{nominal}'."
     )
 
-    def call(self, functions: Functions) -> FunctionCall | None:
+    def call(self, functions: "Functions") -> "FunctionCall | None":
         """The function with its arguments, or None where neither is given by `--function`.
 
         Raises FunctionNotFound, InvalidArguments or Misuse.
         """
+        from evertick.app.functions.function import FunctionCall
+
         if self.function is None:
             return None
         resolved = functions.resolve(self.function)
@@ -80,7 +83,7 @@ class DefinitionFlags:
             return {}
         return json_object(self.input_text, "--input", "arguments by name")
 
-    def options(self) -> ScheduleOptions:
+    def options(self) -> "ScheduleOptions":
         """What is given, in the words of `schedules.create`; a patch for `schedules.update` too."""
         given: dict[str, Any] = {
             "overlap": self.overlap,
@@ -103,8 +106,10 @@ definition_options: Final = flags(DefinitionFlags, "definition")
 """The options, received as one `definition: DefinitionFlags`."""
 
 
-def say_if_unseen(call: FunctionCall | None) -> None:
+def say_if_unseen(call: "FunctionCall | None") -> None:
     """Mention that no worker may know the function yet: it may be deployed later, or be misspelt."""
+    from evertick.app.functions_by_name import NamedFunction
+
     function = None if call is None else call.function
     if isinstance(function, NamedFunction) and not function.seen:
         click.echo(

@@ -2,12 +2,10 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from evertick.api.reports import Answer, AuditReport, Explanation
-from evertick.api.schedules import HistoryLine, OccurrenceView
 from evertick.base.escaping import printable
 from evertick.base.instants import Instant, to_datetime
 from evertick.cli.core.databases import data_options
@@ -16,14 +14,14 @@ from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import OutputOptions, output_option, time_row_options, words_of
 from evertick.cli.schedule.selection import LIMIT_DEFAULT, LIMIT_MAX, collected, sid_option, sid_or_query
 from evertick.cli.schedule.session import Session, open_session
-from evertick.cli.schedule.words import HISTORY_LIST, OCCURRENCE_LIST, iso, occurrence_line, occurrence_words
-from evertick.recurrence.explain import change_near, clock_note
-from evertick.recurrence.parse.moments import format_instant, parse_moment
-from evertick.recurrence.spec.sources import MomentKind
-from evertick.recurrence.zones.zones import local_of
 from evertick.rules.schedules.fates import Fate, Reason
 
-SIGNS: Final = {Answer.YES: "✓", Answer.NO: "✕", Answer.UNKNOWN: "?"}
+if TYPE_CHECKING:
+    from evertick.api.reports import AuditReport, Explanation
+    from evertick.api.schedules import OccurrenceView
+
+SIGNS: Final = {"yes": "✓", "no": "✕", "unknown": "?"}
+"""By the answer of a check."""
 AUDIT_LIST: Final = ("what", "schedule", "nominal", "why")
 """The columns of an audit's table."""
 HISTORY_LIMIT_MAX: Final = 1_000
@@ -39,6 +37,9 @@ HISTORY_LIMIT_MAX: Final = 1_000
 @output_option
 def explain(sid: str, at: str | None, db: str | None, out: OutputOptions) -> None:
     """Say why a schedule ran at a time, or why it did not, check by check; or, ahead, whether it will."""
+    from evertick.cli.schedule.words import iso
+    from evertick.recurrence.parse.moments import format_instant
+
     with open_session(db) as session:
         moment = _last_time(session, sid) if at is None else _meant(session, sid, at)
         told = session.schedules.explain(sid, moment)
@@ -53,7 +54,9 @@ def explain(sid: str, at: str | None, db: str | None, out: OutputOptions) -> Non
         _write_chain(told)
 
 
-def _write_chain(told: Explanation) -> None:
+def _write_chain(told: "Explanation") -> None:
+    from evertick.cli.schedule.words import occurrence_line
+
     lines = [f"{SIGNS[check.answer]} {check.name}: {check.text}" for check in told.checks]
     lines.append(f"→ {told.sentence}")
     lines += [f"also: {each.origin} {occurrence_line(each)}" for each in told.occurrences[1:]]
@@ -65,6 +68,11 @@ def _write_chain(told: Explanation) -> None:
 
 def _meant(session: Session, sid: str, at: str) -> datetime:
     """The moment in question. A local time that a clock change skips means the time to which its run was moved."""
+    from evertick.recurrence.explain import change_near, clock_note
+    from evertick.recurrence.parse.moments import parse_moment
+    from evertick.recurrence.spec.sources import MomentKind
+    from evertick.recurrence.zones.zones import local_of
+
     moment = session.moment(at, "--at", sid)
     second = int(moment.timestamp())
     recurrence = session.recurrence(sid)
@@ -103,6 +111,8 @@ def audit(sid: str | None, start: str, end: str, db: str | None, out: OutputOpti
 
     The exit code is 8 if anything that should have run did not: a check for another scheduler to run every night.
     """
+    from evertick.cli.schedule.words import iso
+
     with open_session(db) as session:
         first, last = session.moment(start, "--from", sid), session.moment(end, "--to", sid)
         report = session.schedules.audit(first, last, schedule_id=sid)
@@ -126,11 +136,13 @@ def audit(sid: str | None, start: str, end: str, db: str | None, out: OutputOpti
     return Exit.OK if report.clean else Exit.NOT_FULFILLED
 
 
-def _kinds(report: AuditReport) -> tuple[tuple[str, tuple[OccurrenceView, ...]], ...]:
+def _kinds(report: "AuditReport") -> "tuple[tuple[str, tuple[OccurrenceView, ...]], ...]":
     return ("missed", report.missed), ("blocked", report.blocked), ("late", report.late), ("skipped", report.skipped)
 
 
-def _audit_row(title: str, each: OccurrenceView) -> dict[str, str]:
+def _audit_row(title: str, each: "OccurrenceView") -> dict[str, str]:
+    from evertick.cli.schedule.words import iso
+
     late = "" if each.late_by is None or not each.is_late else f", {each.late_by.total_seconds():g} s late"
     why = f"{each.reason}{late}{f': {each.detail}' if each.detail else ''}"
     return dict(zip(AUDIT_LIST, (title, each.schedule, iso(each.nominal), why), strict=True))
@@ -165,6 +177,9 @@ class OccurrenceFlags:
 @time_row_options
 def occurrences(sid: str | None, chosen: OccurrenceFlags, db: str | None, out: OutputOptions) -> None:
     """List what became of each time, of one schedule (also a deleted one) or of all."""
+    from evertick.api.schedules import OccurrenceView
+    from evertick.cli.schedule.words import OCCURRENCE_LIST, occurrence_words
+
     fields = out.columns(OccurrenceView.names(), OCCURRENCE_LIST)
     with open_session(db) as session:
         found = _rows(session, sid, chosen)
@@ -177,12 +192,12 @@ def occurrences(sid: str | None, chosen: OccurrenceFlags, db: str | None, out: O
         click.echo(f"these are {chosen.limit}; there are more: --limit", err=True)
 
 
-def _rows(session: Session, sid: str | None, chosen: OccurrenceFlags) -> list[OccurrenceView]:
+def _rows(session: Session, sid: str | None, chosen: OccurrenceFlags) -> "list[OccurrenceView]":
     """The rows that the flags choose, and one more if there are more than the limit."""
     first = None if chosen.start is None else session.moment(chosen.start, "--from", sid)
     last = None if chosen.end is None else session.moment(chosen.end, "--to", sid)
 
-    def page(size: int, cursor: str | None) -> tuple[tuple[OccurrenceView, ...], str | None]:
+    def page(size: int, cursor: str | None) -> "tuple[tuple[OccurrenceView, ...], str | None]":
         found = session.schedules.occurrences(
             sid, fate=chosen.fates or None, reason=chosen.reason, start=first, end=last,
             newest_first=not chosen.oldest_first, limit=size, cursor=cursor,
@@ -199,6 +214,9 @@ def _rows(session: Session, sid: str | None, chosen: OccurrenceFlags) -> list[Oc
 @time_row_options
 def history(sid: str, limit: int, db: str | None, out: OutputOptions) -> None:
     """List what was done to a schedule, the newest first: when, by whom, what. Also of a deleted one."""
+    from evertick.api.schedules import HistoryLine
+    from evertick.cli.schedule.words import HISTORY_LIST
+
     chosen = out.columns(HistoryLine.names(), HISTORY_LIST)
     with open_session(db) as session:
         lines = session.schedules.history(sid, limit=limit)

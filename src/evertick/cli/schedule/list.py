@@ -5,7 +5,6 @@ from typing import Final
 
 import click
 
-from evertick.api.schedules import ScheduleDescription, ScheduleSummary
 from evertick.base.escaping import printable
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.flags import flag, flags
@@ -22,7 +21,6 @@ from evertick.cli.schedule.selection import (
     sid_option,
 )
 from evertick.cli.schedule.session import open_session
-from evertick.cli.schedule.words import LIST_FIELDS, LONG_FIELDS, description_words
 from evertick.rules.schedules.metadata import CODE
 
 SORTS: Final = ("id", "next", "last", "-id", "-next", "-last")
@@ -51,6 +49,9 @@ def list_schedules(chosen: ListFlags, db: str | None, out: OutputOptions) -> Non
 
 def write_list(chosen: ListFlags, db: str | None, out: OutputOptions, *, kind: str | None = None) -> None:
     """Write the list of schedules, or of those of one kind."""
+    from evertick.api.schedules import ScheduleSummary
+    from evertick.cli.schedule.words import LIST_FIELDS, LONG_FIELDS
+
     fields = out.columns(ScheduleSummary.names(), LONG_FIELDS if chosen.is_long else LIST_FIELDS)
     with open_session(db) as session:
         where = queried(chosen.query, session.now)
@@ -77,6 +78,9 @@ def describe(sid: str, db: str | None, out: OutputOptions) -> None:
 
 def write_description(sid: str, db: str | None, out: OutputOptions, *, kind: str | None = None) -> None:
     """Write everything about a schedule. Raises ScheduleNotFound, also if it is of another kind."""
+    from evertick.api.schedules import ScheduleDescription
+    from evertick.cli.schedule.words import description_words
+
     known = ScheduleDescription.names()
     chosen = out.columns(known, known)
     with open_session(db) as session:

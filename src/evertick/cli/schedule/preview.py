@@ -17,11 +17,10 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from evertick.api.reports import PreviewedTime, Remark, TimePreview
 from evertick.base.durations import distance
 from evertick.base.errors import EvertickError, InvalidSpec
 from evertick.base.instants import SECOND_MS, Instant
@@ -29,14 +28,11 @@ from evertick.cli.core.databases import data_options
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import on_terminal
 from evertick.cli.schedule.spec_flags import SpecFlags, parse_json, parse_when, spec_options
-from evertick.recurrence.english.describe import describe
-from evertick.recurrence.lint import lint
-from evertick.recurrence.parse.moments import format_instant, parse_instant
-from evertick.recurrence.search.compiler import compile_spec
-from evertick.recurrence.search.jitter import jitter_ms
-from evertick.recurrence.search.recurrence import Recurrence
-from evertick.recurrence.spec.spec import Spec
-from evertick.recurrence.wire.reading import spec_from_wire
+
+if TYPE_CHECKING:
+    from evertick.api.reports import TimePreview
+    from evertick.recurrence.search.recurrence import Recurrence
+    from evertick.recurrence.spec.spec import Spec
 
 COUNT_DEFAULT = 5
 COUNT_MAX = 10_000
@@ -94,6 +90,8 @@ def preview(
       --at and --except take, one or a list; "start", "end", "jitter", "time_zone",
       "dst": {"gap": "next|shift|skip", "overlap": "first|both|last"}, "dialect": "evertick|temporal"
     """
+    from evertick.recurrence.search.compiler import compile_spec
+
     if schedule_id is not None:
         if asked.sid is not None:
             raise click.UsageError("give ID or --schedule-id")
@@ -129,7 +127,7 @@ def preview(
         _table(shown)
 
 
-def _of_flags(recurrence: Recurrence, asked: PreviewFlags) -> TimePreview:
+def _of_flags(recurrence: "Recurrence", asked: PreviewFlags) -> "TimePreview":
     if asked.first is None or asked.last is None:
         after = parse_when(asked.after or "now", recurrence.zone, "--after")
         return _preview(recurrence, after, asked.count or COUNT_DEFAULT)
@@ -137,7 +135,7 @@ def _of_flags(recurrence: Recurrence, asked: PreviewFlags) -> TimePreview:
     return _preview(recurrence, begin - 1, asked.count or COUNT_MAX, until=end)
 
 
-def _of_schedule(sid: str, asked: PreviewFlags) -> TimePreview:
+def _of_schedule(sid: str, asked: PreviewFlags) -> "TimePreview":
     # Imported here, since a preview of flags needs no database.
     from evertick.cli.schedule.session import open_session
     from evertick.cli.schedule.times import times_of_schedule
@@ -197,6 +195,9 @@ def _line_of(answer: dict[str, Any]) -> str:
 
 
 def _times(asked: dict[str, Any], after: str, count: int) -> dict[str, Any]:
+    from evertick.recurrence.search.compiler import compile_spec
+    from evertick.recurrence.wire.reading import spec_from_wire
+
     number = count if asked.get("count") is None else asked["count"]
     if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= COUNT_MAX:
         raise InvalidSpec(f"count must be a whole number from 1 to {COUNT_MAX}")
@@ -220,13 +221,18 @@ def _times(asked: dict[str, Any], after: str, count: int) -> dict[str, Any]:
     return answer if description is None else {**answer, "description": description}
 
 
-def _written(recurrence: Recurrence, times: list[int]) -> list[str]:
+def _written(recurrence: "Recurrence", times: list[int]) -> list[str]:
+    from evertick.recurrence.parse.moments import format_instant
+
     offset_at = recurrence.zone.offset_at
     return [format_instant(at, offset_at(at)) for at in times]
 
 
-def _actual(recurrence: Recurrence, after: int, number: int, seed: str) -> list[str]:
+def _actual(recurrence: "Recurrence", after: int, number: int, seed: str) -> list[str]:
     """The times with their jitter, in UTC; each is searched for after the one before, as it really was."""
+    from evertick.recurrence.parse.moments import format_instant
+    from evertick.recurrence.search.jitter import jitter_ms
+
     written: list[str] = []
     while len(written) < number and (nominal := recurrence.next(after)) is not None:
         following = recurrence.following_nominal(nominal)
@@ -236,14 +242,16 @@ def _actual(recurrence: Recurrence, after: int, number: int, seed: str) -> list[
     return written
 
 
-def _description(spec: Spec) -> str | None:
+def _description(spec: "Spec") -> str | None:
+    from evertick.recurrence.english.describe import describe
+
     try:
         return describe(spec)
     except InvalidSpec:
         return None
 
 
-def _sentence(recurrence: Recurrence) -> str | None:
+def _sentence(recurrence: "Recurrence") -> str | None:
     """The spec in words, which know of dates that do not exist; that nothing else is left, the compiled form knows."""
     said = _description(recurrence.spec)
     if said is None or said.startswith("never") or not recurrence.spec.has_sources or not recurrence.is_empty():
@@ -254,7 +262,11 @@ def _sentence(recurrence: Recurrence) -> str | None:
 # --- one spec ------------------------------------------------------------------------------------------------
 
 
-def _preview(recurrence: Recurrence, after: int, count: int, until: int | None = None) -> TimePreview:
+def _preview(recurrence: "Recurrence", after: int, count: int, until: int | None = None) -> "TimePreview":
+    from evertick.api.reports import PreviewedTime, Remark, TimePreview
+    from evertick.recurrence.lint import lint
+    from evertick.recurrence.parse.moments import format_instant
+
     times = tuple(
         PreviewedTime.at(recurrence, at)
         for at in takewhile(lambda at: until is None or at < until, recurrence.preview(count, after))
@@ -273,7 +285,7 @@ def _preview(recurrence: Recurrence, after: int, count: int, until: int | None =
     )
 
 
-def _say(shown: TimePreview) -> None:
+def _say(shown: "TimePreview") -> None:
     """The sentence and the warnings: words, so they go to stderr."""
     click.echo(shown.description or "", err=True)
     if shown.never:
@@ -284,8 +296,10 @@ def _say(shown: TimePreview) -> None:
         click.echo(f"note: {warning.where}: {warning.message}", err=True)
 
 
-def _table(shown: TimePreview) -> None:
+def _table(shown: "TimePreview") -> None:
     """The times: data, so they go to stdout; with tabs in a pipe."""
+    from evertick.recurrence.parse.moments import parse_instant
+
     wide = on_terminal()
     now = Instant(int(time.time()) * SECOND_MS)
     for row in shown.times:

@@ -132,7 +132,7 @@ T = TypeVar("T")
 
 def collected(limit: int, page: Callable[[int, str | None], tuple[Sequence[T], str | None]]) -> list[T]:
     """At most `limit` items; `page(size, cursor)` returns a page and the cursor of the next one, None at the end."""
-    from evertick.app.paging import PAGE_MAX
+    from evertick.base.paging import PAGE_MAX
 
     found: list[T] = []
     cursor: str | None = None

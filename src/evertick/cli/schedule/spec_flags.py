@@ -13,21 +13,17 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from evertick.base.errors import InvalidSpec
 from evertick.base.escaping import reason
 from evertick.cli.core.flags import flag, flags
-from evertick.recurrence.parse.moments import format_instant
-from evertick.recurrence.parse.when import typed_moment
-from evertick.recurrence.spec.spec import Dialect, Spec
-from evertick.recurrence.spec.text import shown
-from evertick.recurrence.wire.reading import spec_from_wire
-from evertick.recurrence.wire.writing import spec_to_wire
-from evertick.recurrence.zones.names import zone_named
-from evertick.recurrence.zones.zones import Zone
+
+if TYPE_CHECKING:
+    from evertick.recurrence.spec.spec import Spec
+    from evertick.recurrence.zones.zones import Zone
 
 SPEC_FILE_MAX = 4 * 1024 * 1024
 SOURCES = ("crons", "intervals", "calendars", "rrules", "times")
@@ -82,6 +78,10 @@ class SpecFlags:
         `now` is the present in seconds, the machine's unless given.
         Raises InvalidSpec where a flag does not hold JSON, a time or a sentence, and where two of them contradict.
         """
+        from evertick.recurrence.parse.moments import format_instant
+        from evertick.recurrence.spec.spec import Dialect
+        from evertick.recurrence.zones.names import zone_named
+
         whole, wire = self._whole(), {} if self.whole is not None else dict(base or {})
         said = self._said(whole, wire)
         if self.names_times:
@@ -123,6 +123,8 @@ class SpecFlags:
 
     def _said(self, whole: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
         """What the texts of `--when` say together, in the wire form. Raises InvalidSpec where anything contradicts."""
+        from evertick.recurrence.wire.writing import spec_to_wire
+
         if not self.texts:
             return {}
         # The grammar is loaded for --when alone: other commands read only times and JSON with this module.
@@ -150,8 +152,10 @@ class SpecFlags:
                 raise InvalidSpec(f"the {key} is given by a sentence and by another flag; say it once")
         return said
 
-    def spec(self, base: Mapping[str, Any] | None = None, now: int | None = None) -> Spec:
+    def spec(self, base: Mapping[str, Any] | None = None, now: int | None = None) -> "Spec":
         """The spec; see `wire`. Raises InvalidSpec."""
+        from evertick.recurrence.wire.reading import spec_from_wire
+
         return spec_from_wire(self.wire(base, now))
 
 
@@ -159,11 +163,13 @@ spec_options: Final = flags(SpecFlags, "spec_flags")
 """The options, received as one `spec_flags: SpecFlags`."""
 
 
-def parse_when(text: str, zone: Zone, what: str, now: int | None = None) -> int:
+def parse_when(text: str, zone: "Zone", what: str, now: int | None = None) -> int:
     """A moment on the command line, in seconds since the epoch; see `typed_moment`.
 
     `now` is the present in seconds, the machine's unless given. Raises InvalidSpec.
     """
+    from evertick.recurrence.parse.when import typed_moment
+
     return typed_moment(text, what, zone, int(time.time()) if now is None else now)
 
 
@@ -182,6 +188,8 @@ def _no_number(text: str) -> None:
 
 
 def _json(text: str, flag: str) -> Any:
+    from evertick.recurrence.spec.text import shown
+
     try:
         return parse_json(text)
     except InvalidSpec as problem:

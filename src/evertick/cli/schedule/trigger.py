@@ -3,11 +3,10 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from evertick.api.schedules import OccurrenceView
 from evertick.base.errors import NotFound
 from evertick.base.escaping import printable
 from evertick.base.records.jobs import JobState
@@ -16,12 +15,13 @@ from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import OutputOptions, time_row_options
-from evertick.cli.dev.lines import error_line_of
 from evertick.cli.schedule.flags import json_object, window
 from evertick.cli.schedule.selection import app_option, sid_option
 from evertick.cli.schedule.session import Session, open_session
-from evertick.cli.schedule.words import occurrence_words
 from evertick.rules.schedules.fates import Fate, RunOutcome
+
+if TYPE_CHECKING:
+    from evertick.api.schedules import OccurrenceView
 
 LOOK_EVERY_S: Final = 0.5
 HINT_AFTER_S: Final = 3.0
@@ -71,6 +71,9 @@ def trigger(sid: str, how: TriggerFlags, app_file: str | None, db: str | None, o
 
 def trigger_one(session: Session, sid: str, how: TriggerFlags, out: OutputOptions, *, kind: str | None = None) -> int:
     """Trigger a schedule and say what became of it; returns the exit code."""
+    from evertick.api.schedules import OccurrenceView
+    from evertick.cli.schedule.words import occurrence_words
+
     chosen, wait_s = out.columns(OccurrenceView.names(), SHOWN), how.wait_s
     session.status(sid, kind=kind)
     args = None if how.input_text is None else json_object(how.input_text, "--input", "arguments by name")
@@ -94,15 +97,17 @@ def trigger_one(session: Session, sid: str, how: TriggerFlags, out: OutputOption
     return Exit.OK if found.outcome is RunOutcome.SUCCESS else Exit.FAILED
 
 
-def _error_of(session: Session, found: OccurrenceView) -> str:
+def _error_of(session: Session, found: "OccurrenceView") -> str:
     """The error of a run that has failed, in words; empty if there is none."""
+    from evertick.cli.dev.lines import error_line_of
+
     job = None if found.job_id is None else session.job(found.job_id)
     if job is None or job.error is None:
         return ""
     return f": {error_line_of(job.error)} (evertick job get {job.id})"
 
 
-def said(found: OccurrenceView) -> str:
+def said(found: "OccurrenceView") -> str:
     """What became of a trigger, in a sentence."""
     match found.fate:
         case Fate.STARTED:
@@ -115,11 +120,13 @@ def said(found: OccurrenceView) -> str:
             return f"{found.fate}: {found.detail or found.reason}{behind}{cure}"
 
 
-def until_ended(session: Session, found: OccurrenceView, seconds: float, *, says_what_it_needs: bool) -> OccurrenceView:
+def until_ended(
+    session: Session, found: "OccurrenceView", seconds: float, *, says_what_it_needs: bool
+) -> "OccurrenceView":
     """The occurrence when its run has ended, or when it will not start, or when the time is over."""
     hint_at = time.monotonic() + HINT_AFTER_S if says_what_it_needs else None
 
-    def look() -> OccurrenceView | None:
+    def look() -> "OccurrenceView | None":
         nonlocal hint_at
         seen = session.occurrence(found)
         if seen is None:
@@ -133,7 +140,7 @@ def until_ended(session: Session, found: OccurrenceView, seconds: float, *, says
     return watch(session, look, seconds) or found
 
 
-def _hint(session: Session, seen: OccurrenceView, *, waits: bool) -> None:
+def _hint(session: Session, seen: "OccurrenceView", *, waits: bool) -> None:
     """Say what a run needs that has not begun."""
     job = None if seen.job_id is None else session.job(seen.job_id)
     if job is not None and job.state is JobState.PENDING and job.attempt == 0:
@@ -144,7 +151,7 @@ def _hint(session: Session, seen: OccurrenceView, *, waits: bool) -> None:
         click.echo(f"it has not begun: it needs {needed}{leave}", err=True)
 
 
-def watch(session: Session, look: Callable[[], OccurrenceView | None], seconds: float) -> OccurrenceView | None:
+def watch(session: Session, look: "Callable[[], OccurrenceView | None]", seconds: float) -> "OccurrenceView | None":
     """Look at every change and every half second until `look` finds something; None if the time is over."""
     deadline = time.monotonic() + seconds
     with ChangeWaiter(session.store) as news:

@@ -2,28 +2,24 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
-from evertick.api.schedules import ScheduleDescription
-from evertick.app.documents.ranges import UNSET
-from evertick.app.functions.function import FunctionCall
-from evertick.app.schedules.update import Patch
 from evertick.base.escaping import printable
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions, output_option
-from evertick.cli.schedule.changes import Update
-from evertick.cli.schedule.differences import difference, next_times, text_of
 from evertick.cli.schedule.flags import DefinitionFlags, definition_options, say_if_unseen
 from evertick.cli.schedule.selection import app_option, if_version_option, sid_option
 from evertick.cli.schedule.session import Session, open_session
 from evertick.cli.schedule.spec_flags import SpecFlags, spec_options
-from evertick.cli.schedule.times import say_state
-from evertick.recurrence.spec.spec import Spec
-from evertick.recurrence.wire.reading import spec_from_wire
-from evertick.recurrence.wire.writing import spec_to_wire
+
+if TYPE_CHECKING:
+    from evertick.api.schedules import ScheduleDescription
+    from evertick.app.functions.function import FunctionCall
+    from evertick.app.schedules.update import Patch
+    from evertick.recurrence.spec.spec import Spec
 
 UNSET_IN_SPEC: Final = {
     "jitter": "jitter", "start-time": "start", "end-time": "end", "except": "except", "time-zone": "time_zone",
@@ -63,6 +59,8 @@ def update(sid: str, spec_flags: SpecFlags, definition: DefinitionFlags, how: Up
 
     New times replace all times it had. Nothing is made up for times that have passed.
     """
+    from evertick.cli.schedule.changes import Update
+
     if not (spec_flags.given or how.unset or definition != DefinitionFlags()):
         raise click.UsageError("nothing to change; give an option, such as --cron or --overlap-policy")
     if how.is_whole and how.unset:
@@ -71,7 +69,7 @@ def update(sid: str, spec_flags: SpecFlags, definition: DefinitionFlags, how: Up
         now_s = session.now // 1000
         call = _call(session, sid, definition, how)
 
-        def make(before: ScheduleDescription) -> Mapping[str, Any]:
+        def make(before: "ScheduleDescription") -> Mapping[str, Any]:
             if how.is_whole:
                 return {"when": spec_flags.spec(now=now_s), "do": call, **definition.options()}
             return _patch(definition, how.unset, call, _changed_spec(before.spec, spec_flags, how, now_s))
@@ -84,8 +82,10 @@ def update(sid: str, spec_flags: SpecFlags, definition: DefinitionFlags, how: Up
     say_if_unseen(call)
 
 
-def _call(session: Session, sid: str, definition: DefinitionFlags, how: UpdateFlags) -> FunctionCall | None:
+def _call(session: Session, sid: str, definition: DefinitionFlags, how: UpdateFlags) -> "FunctionCall | None":
     """The new function with its arguments, if either changes. Raises UsageError where something is missing."""
+    from evertick.app.functions.function import FunctionCall
+
     call = definition.call(session.functions)
     if call is not None:
         return call
@@ -97,8 +97,11 @@ def _call(session: Session, sid: str, definition: DefinitionFlags, how: UpdateFl
     return FunctionCall(resolved, resolved.encode_args((), definition.arguments()))
 
 
-def _changed_spec(old: Spec, spec_flags: SpecFlags, how: UpdateFlags, now_s: int) -> Spec | None:
+def _changed_spec(old: "Spec", spec_flags: SpecFlags, how: UpdateFlags, now_s: int) -> "Spec | None":
     """The old spec with what the flags say; None if they say nothing about it."""
+    from evertick.recurrence.wire.reading import spec_from_wire
+    from evertick.recurrence.wire.writing import spec_to_wire
+
     lifted = [UNSET_IN_SPEC[name] for name in how.unset if name in UNSET_IN_SPEC]
     if not spec_flags.given and not lifted:
         return None
@@ -109,17 +112,22 @@ def _changed_spec(old: Spec, spec_flags: SpecFlags, how: UpdateFlags, now_s: int
 
 
 def _patch(
-    definition: DefinitionFlags, unset: tuple[str, ...], call: FunctionCall | None, spec: Spec | None
-) -> Patch:  # fmt: skip
+    definition: DefinitionFlags, unset: tuple[str, ...], call: "FunctionCall | None", spec: "Spec | None"
+) -> "Patch":  # fmt: skip
     """What is given, as a patch."""
+    from evertick.app.documents.ranges import UNSET
+
     patch: dict[str, Any] = {**definition.options(), "when": spec, "do": call}
     patch |= {UNSET_ELSEWHERE[name]: UNSET for name in unset if name in UNSET_ELSEWHERE}
     patch |= {("note" if name == "notes" else name): UNSET_TO_EMPTY[name] for name in unset if name in UNSET_TO_EMPTY}
     return cast("Patch", patch)
 
 
-def _say_what_stays(before: ScheduleDescription, after: ScheduleDescription) -> None:
+def _say_what_stays(before: "ScheduleDescription", after: "ScheduleDescription") -> None:
     """New times replace the old ones alone: say which zone, exceptions and bounds of the old ones still apply."""
+    from evertick.cli.schedule.differences import text_of
+    from evertick.recurrence.wire.writing import spec_to_wire
+
     old, new = spec_to_wire(before.spec), spec_to_wire(after.spec)
     kept = [(flag, text_of(new[key])) for flag, key in UNSET_IN_SPEC.items() if key in new and old.get(key) == new[key]]
     if kept:
@@ -127,10 +135,15 @@ def _say_what_stays(before: ScheduleDescription, after: ScheduleDescription) -> 
         click.echo(f"note: what the schedule had besides its times stays: {words}; --unset lifts it", err=True)
 
 
-def _report(before: ScheduleDescription, after: ScheduleDescription, out: OutputOptions, *, dry_run: bool) -> None:
+def _report(before: "ScheduleDescription", after: "ScheduleDescription", out: OutputOptions, *, dry_run: bool) -> None:
+    from evertick.cli.schedule.differences import difference, next_times, text_of
+    from evertick.cli.schedule.times import say_state
+
     changes = difference(before, after)
     if out.is_data:
-        out.write_json(after.to_json() | {"changes": changes} | ({"dry_run": True} if dry_run else {}))
+        from evertick.api.commands import UpdatedSchedule
+
+        out.write_json(UpdatedSchedule.after(after, changes, dry_run=dry_run).to_json())
         return
     did = "would change" if dry_run else "changed" if changes else "changed nothing"
     versions = f"{did} {after.id}, version {before.version} -> {after.version}"

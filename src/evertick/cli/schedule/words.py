@@ -7,7 +7,7 @@ from datetime import datetime
 from shlex import quote
 from typing import Final
 
-from evertick.api.schedules import BackfillView, OccurrenceView, RunView, ScheduleDescription
+from evertick.api.schedules import BackfillView, OccurrenceView, OpenRunView, ScheduleDescription
 from evertick.base.durations import length
 from evertick.base.escaping import json_text
 from evertick.base.instants import from_datetime, to_iso
@@ -45,7 +45,7 @@ def description_words(schedule: ScheduleDescription, moment: MomentWriter) -> di
     return words
 
 
-def _open_run(run: RunView, moment: MomentWriter) -> str:
+def _open_run(run: OpenRunView, moment: MomentWriter) -> str:
     blocked = ", blocked: no live worker runs its function" if run.blocked else ""
     return f"{run.run} since {moment(run.started)}{blocked}"
 

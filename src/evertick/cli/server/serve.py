@@ -13,18 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from evertick._version import __version__
-from evertick.app.serving import once_per_keypress
-from evertick.app.simulation import simulation_of
 from evertick.base.errors import EvertickError, Misuse
 from evertick.base.escaping import one_line
 from evertick.base.records.access import Scope
+from evertick.base.records.logs import LEVELS
 from evertick.cli.core.databases import db_option, shown_url
 from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target
-from evertick.cli.core.logs import LEVELS, set_up
-from evertick.server.listening import listen
-from evertick.store.open import open_settled
 
 if TYPE_CHECKING:
     from evertick.app.app import App
@@ -84,6 +80,8 @@ def serve(file: str, db: str | None, flags: ServeFlags) -> int:
     yet, one with the scope admin is made and printed. Jobs are run by `evertick worker`, or with --worker by this
     process.
     """
+    from evertick.cli.core.logs import set_up
+
     flags.check()
     set_up(flags.log_format, flags.log_level)
     try:
@@ -96,6 +94,10 @@ def serve(file: str, db: str | None, flags: ServeFlags) -> int:
 
 
 def _serve(file: str, db: str | None, flags: ServeFlags) -> int:
+    from evertick.app.simulation import simulation_of
+    from evertick.server.listening import listen
+    from evertick.store.open import open_settled
+
     try:
         from evertick.dashboard.application import Dashboard
         from evertick.server.application import Server
@@ -136,6 +138,8 @@ def _serve(file: str, db: str | None, flags: ServeFlags) -> int:
 
 
 async def _run(served: "Server", server: Any, listening: socket.socket, running: "Running | None") -> None:
+    from evertick.app.serving import once_per_keypress
+
     app, loop = served.app, asyncio.get_running_loop()
 
     def ask() -> None:

@@ -1,17 +1,19 @@
 """`evertick token ...`: tokens of the HTTP API. Imports no app."""
 
 from datetime import timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from evertick.api.access import NewToken, TokenView
 from evertick.base.records.access import Scope
 from evertick.cli.core.databases import named_tenant, source_options, tenants_option
 from evertick.cli.core.fleet import AnyFleet, open_fleet
 from evertick.cli.core.lazy import LazyGroup
 from evertick.cli.core.output import OutputOptions, row_options, time_row_options, words_of
 from evertick.recurrence.parse.duration import parse_milliseconds
+
+if TYPE_CHECKING:
+    from evertick.api.access import NewToken
 
 FIELDS: Final = ("id", "name", "tenant", "scope", "expires_at", "revoked_at", "last_used_at")
 
@@ -53,6 +55,8 @@ def create_token(name: str, scope: str, expires: str, db: str | None, out: Outpu
 @time_row_options
 def list_tokens(db: str | None, out: OutputOptions) -> None:
     """List the tokens of all tenants, or with --tenant those of one; the oldest first."""
+    from evertick.api.access import TokenView
+
     chosen = out.columns(TokenView.names() if out.is_data else FIELDS, FIELDS)
     with open_fleet(db) as fleet:
         found: list[TokenView] = []
@@ -75,6 +79,8 @@ def list_tokens(db: str | None, out: OutputOptions) -> None:
 @row_options
 def revoke_token(token_id: str, db: str | None, out: OutputOptions) -> None:
     """End the token TOKEN_ID at once."""
+    from evertick.api.access import TokenView
+
     chosen = out.columns(TokenView.names() if out.is_data else FIELDS, FIELDS)
     with open_fleet(db) as fleet:
         view = fleet.tokens.revoke(token_id)
@@ -92,7 +98,9 @@ def rotate_token(token_id: str, db: str | None, out: OutputOptions) -> None:
         _write_new(fleet.tokens.rotate(token_id), fleet, out)
 
 
-def _write_new(view: NewToken, fleet: AnyFleet, out: OutputOptions) -> None:
+def _write_new(view: "NewToken", fleet: AnyFleet, out: OutputOptions) -> None:
+    from evertick.api.access import NewToken
+
     fields = ("secret", "id", "name", "tenant", "scope", "expires_at")
     chosen = out.columns(NewToken.names() if out.is_data else fields, fields)
     out.write_one(view.to_json(), words_of(view, out.moments(fleet.now)), chosen)

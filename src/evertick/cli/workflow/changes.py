@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from evertick.app.workflows.operations import has_ended
 from evertick.base.errors import Conflict, EvertickError
 from evertick.base.escaping import printable
 from evertick.base.records.journal import CallKind
@@ -96,12 +95,13 @@ def restart(run_id: str, step: str | None, db: str | None, out: OutputOptions) -
 
 def each_run(session: AnyRunSession, run_ids: tuple[str, ...], change: Callable[[str], bool], says: str) -> int:
     """Change run by run; returns the exit code."""
+
     codes = []
     for run_id in run_ids:
         try:
             if not change(run_id):
                 run = session.runs.get(run_id)
-                is_open = not has_ended(run)
+                is_open = not run.has_ended
                 raise RunEnded(f"run {run.id} {f'is {run.state}' if is_open else f'has ended already ({run.state})'}")
         except EvertickError as error:
             codes.append(fail(str(error), exit_code_of(error)))

@@ -2,12 +2,10 @@
 
 import shutil
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from evertick.api.workflows import RunHistory, RunStep, RunView
-from evertick.app.workflows.operations import has_ended
 from evertick.base.durations import length
 from evertick.base.escaping import printable
 from evertick.base.ids import JobId
@@ -17,11 +15,12 @@ from evertick.base.records.journal import CallKind
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.output import OutputOptions, output_option, words_of
 from evertick.cli.core.watching import refreshed, watch_option
-from evertick.cli.dev.lines import error_line
 from evertick.cli.workflow.runs import words_of_run
 from evertick.cli.workflow.session import AnyRunSession, open_runs
-from evertick.cli.workflow.timeline import bars
-from evertick.rules.workflows.timeline import Span
+
+if TYPE_CHECKING:
+    from evertick.api.workflows import RunHistory, RunStep, RunView
+    from evertick.rules.workflows.timeline import Span
 
 FIELDS: Final = ("step", "name", "kind", "outcome", "started_at", "duration")
 BAR_MIN, BAR_MAX, WORDS_WIDTH = 16, 60, 80
@@ -56,8 +55,10 @@ def _write(session: AnyRunSession, run_id: str, limit: int, out: OutputOptions) 
         _draw(run, found, limit, out, session)
 
 
-def _draw(run: RunView, found: RunHistory, limit: int, out: OutputOptions, session: AnyRunSession) -> None:
+def _draw(run: "RunView", found: "RunHistory", limit: int, out: OutputOptions, session: AnyRunSession) -> None:
     """Write the steps for people: with bars where columns are aligned."""
+    from evertick.cli.workflow.timeline import bars
+
     steps = found.steps()
     last, fields = steps[-limit:], list(FIELDS)
     held, now = _held(session, last), session.now
@@ -73,37 +74,41 @@ def _draw(run: RunView, found: RunHistory, limit: int, out: OutputOptions, sessi
     if len(steps) > limit:
         click.echo(f"these are the last {limit} of {len(steps):,} steps; there are more: --limit", err=True)
     if not steps:
-        click.echo("no steps" if has_ended(run) else "no steps yet", err=True)
+        click.echo("no steps" if run.has_ended else "no steps yet", err=True)
 
 
-def _held(session: AnyRunSession, steps: Sequence[RunStep]) -> Mapping[JobId, str]:
+def _held(session: AnyRunSession, steps: "Sequence[RunStep]") -> Mapping[JobId, str]:
     """Why the jobs of steps wait that are due: their pool has no room."""
     ids = [step.job_id for step in steps if step.outcome == "running" and step.job_id is not None]
     return session.held(ids) if ids else {}
 
 
-def _words(step: RunStep, run: RunView, held: Mapping[JobId, str]) -> dict[str, str]:
+def _words(step: "RunStep", run: "RunView", held: Mapping[JobId, str]) -> dict[str, str]:
     """A step as text. Times are exact: that of a step is read beside others."""
+    from evertick.cli.dev.lines import error_line
+
     words = words_of(step, OutputOptions(time_style="iso").moments(Instant(0)))
     words["duration"] = "" if step.duration_ms is None else length(step.duration_ms)
     if step.outcome == "running":
         waits = "waits" if step.kind in WAITING else "runs"
         if step.job_id is not None:
             waits = held.get(step.job_id, waits)
-        words["outcome"] = "not ended" if has_ended(run) else waits
+        words["outcome"] = "not ended" if run.has_ended else waits
     elif step.error is not None:
         said = error_line(JobError(step.error["type"], step.error["message"]))
         words["outcome"] = f"failed: {said if len(said) <= OUTCOME_CHARS else f'{said[:OUTCOME_CHARS]}…'}"
     return words
 
 
-def _span(step: RunStep, now: Instant) -> Span:
+def _span(step: "RunStep", now: Instant) -> "Span":
+    from evertick.rules.workflows.timeline import Span
+
     start = from_datetime(step.started_at)
     end = max(start, now) if step.ended_at is None else from_datetime(step.ended_at)
     return Span(start, end, step.kind in WAITING)
 
 
-def _headline(run: RunView, out: OutputOptions, now: Instant) -> str:
+def _headline(run: "RunView", out: OutputOptions, now: Instant) -> str:
     """The run in a line."""
     words = words_of_run(run, out.moments(now))
     moments = (("started", "created_at"), ("wakes", "wakes_at"), ("ended", "completed_at"))

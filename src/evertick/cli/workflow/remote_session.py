@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evertick.app.functions_by_name import unknown_function
-from evertick.app.workflows.operations import has_ended
 from evertick.base.clock import SystemClock
 from evertick.base.errors import JobNotFound
 from evertick.base.ids import JobId
@@ -56,7 +55,7 @@ class RemoteRunSession:
             run = self.runs.get(key)
         except JobNotFound:
             return None
-        return None if has_ended(run) or run.key != key else run.id
+        return None if run.has_ended or run.key != key else run.id
 
     def held(self, ids: Sequence[JobId]) -> Mapping[JobId, str]:
         """See `RunSession.held`; limits of pools belong to no tenant, so they are not known here."""

@@ -3,24 +3,26 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from evertick.api.workflows import RunView
-from evertick.app.paging import PAGE_MAX
-from evertick.app.workflows.choice import STATES, RunsWhere
 from evertick.base.escaping import printable_lines
 from evertick.base.instants import Instant
+from evertick.base.paging import PAGE_MAX
 from evertick.base.records.attributes import Value, from_word
 from evertick.base.records.jobs import JobError
+from evertick.base.records.run_states import RunState
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import MomentWriter, OutputOptions, row_options, words_of
 from evertick.cli.core.watching import refreshed, watch_option
-from evertick.cli.dev.lines import error_line
 from evertick.cli.job.choosing import moment_at
 from evertick.cli.workflow.session import AnyRunSession, open_runs, run_options
+
+if TYPE_CHECKING:
+    from evertick.api.workflows import RunView
+    from evertick.app.workflows.choice import RunsWhere
 
 LIST_FIELDS: Final = ("id", "key", "workflow", "state", "created_at", "wakes_at", "completed_at", "error")
 """The columns of the table unless --fields is given."""
@@ -44,7 +46,7 @@ class RunFilters:
     """Which runs are listed."""
 
     workflow: str | None = flag("--workflow", metavar="NAME", help="Runs of this workflow, such as app.onboard.")
-    states: tuple[str, ...] = flag("--state", default=(), type=click.Choice(STATES), help="Repeatable.")
+    states: tuple[str, ...] = flag("--state", default=(), type=click.Choice(tuple(RunState)), help="Repeatable.")
     prefix: str | None = flag("--prefix", metavar="TEXT", help="Runs whose key or id begins with this.")
     attributes: tuple[str, ...] = flag("--attribute", default=(), metavar="NAME=VALUE", help=ATTRIBUTE_HELP)
     since: str | None = flag("--since", metavar="TIME", help="Runs started at this time or later, such as now-1h.")
@@ -52,7 +54,7 @@ class RunFilters:
     limit: int = flag("--limit", type=click.IntRange(1, PAGE_MAX), default=LIMIT_DEFAULT, show_default=True)
     cursor: str | None = flag("--cursor", metavar="ID", help="Go on after this run: where a page has ended.")
 
-    def where(self, now: Instant) -> RunsWhere:
+    def where(self, now: Instant) -> "RunsWhere":
         """The filters as `app.workflows.list` takes them. Raises InvalidSpec."""
         where: RunsWhere = {"prefix": self.prefix, "attributes": attributes_of(self.attributes)}
         if self.states:
@@ -71,6 +73,8 @@ class RunFilters:
 @row_options
 def list_runs(filters: RunFilters, db: str | None, out: OutputOptions) -> int:
     """List the runs of workflows, the newest first."""
+    from evertick.api.workflows import RunView
+
     chosen = out.columns(RunView.names(), LIST_FIELDS)
     with open_runs(db) as session:
         return refreshed(session.store, out, lambda: _write_list(session, filters, chosen, out))
@@ -85,11 +89,13 @@ def _write_list(session: AnyRunSession, filters: RunFilters, chosen: list[str], 
         click.echo(f"these are the newest {filters.limit}; there are more: --limit, or --cursor {cursor}", err=True)
 
 
-def _found(session: AnyRunSession, filters: RunFilters) -> tuple[list[RunView], str | None]:
+def _found(session: AnyRunSession, filters: RunFilters) -> "tuple[list[RunView], str | None]":
     """The runs that are listed, and where the next page begins.
 
     A page may hold few runs, or none, and go on all the same: then the following ones are read, too.
     """
+    from evertick.api.workflows import RunView
+
     where, runs, cursor = filters.where(session.now), list[RunView](), filters.cursor
     while True:
         page = session.runs.list(filters.workflow, limit=filters.limit - len(runs), cursor=cursor, **where)
@@ -99,7 +105,7 @@ def _found(session: AnyRunSession, filters: RunFilters) -> tuple[list[RunView], 
             return runs, cursor
 
 
-def _write_runs(session: AnyRunSession, runs: Sequence[RunView], chosen: list[str], out: OutputOptions) -> None:
+def _write_runs(session: AnyRunSession, runs: "Sequence[RunView]", chosen: list[str], out: OutputOptions) -> None:
     moment = out.moments(session.now)
     out.write_rows([run.to_json() for run in runs], [words_of_run(run, moment) for run in runs], chosen)
     if not runs and out.tells_of_nothing:
@@ -110,6 +116,8 @@ def _write_runs(session: AnyRunSession, runs: Sequence[RunView], chosen: list[st
 @run_options
 def children(run_id: str, db: str | None, out: OutputOptions) -> None:
     """List the child workflows that a run has called, in the order of the calls."""
+    from evertick.api.workflows import RunView
+
     chosen = out.columns(RunView.names(), LIST_FIELDS)
     with open_runs(db) as session:
         _write_runs(session, session.runs.children(run_id), chosen, out)
@@ -123,8 +131,10 @@ def get_run(run_id: str, db: str | None, out: OutputOptions) -> None:
         write_run(session, session.runs.get(run_id), out)
 
 
-def write_run(session: AnyRunSession, run: RunView, out: OutputOptions) -> None:
+def write_run(session: AnyRunSession, run: "RunView", out: OutputOptions) -> None:
     """Write one run; people see where its error was raised."""
+    from evertick.api.workflows import RunView
+
     chosen = out.columns(RunView.names(), RunView.names())
     relative, exact = out.moments(session.now), OutputOptions(time_style="iso").moments(session.now)
 
@@ -137,8 +147,10 @@ def write_run(session: AnyRunSession, run: RunView, out: OutputOptions) -> None:
         click.echo(f"\n{printable_lines(trace)}")
 
 
-def words_of_run(run: RunView, moment: MomentWriter) -> dict[str, str]:
+def words_of_run(run: "RunView", moment: MomentWriter) -> dict[str, str]:
     """A run as text."""
+    from evertick.cli.dev.lines import error_line
+
     words = words_of(run, moment)
     error = run.error
     if error is not None:

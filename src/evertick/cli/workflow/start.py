@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from evertick.api.workflows import RunView
 from evertick.app.functions.options import OnConflict
-from evertick.app.workflows.operations import has_ended
 from evertick.base.escaping import printable
 from evertick.base.records.run_states import RunState
 from evertick.cli.core.change_waiter import ChangeWaiter
@@ -59,6 +57,8 @@ def start(workflow: str, how: StartFlags, out: OutputOptions) -> int:
     Arguments are NAME=VALUE, as for `evertick run`; on a server, a value that reads as JSON is JSON, any other is text.
     With --wait: 0 if the run succeeded, 1 if it failed or was canceled, 8 if it did not end in time.
     """
+    from evertick.api.workflows import RunView
+
     if how.timeout is not None and not how.wait:
         raise click.UsageError("--timeout limits --wait")
     limit_s, given = _seconds(how.timeout), given_arguments(how.json_words, how.json_file)
@@ -88,6 +88,8 @@ def wait(run_id: str, timeout: str | None, db: str | None, out: OutputOptions) -
 
     Exit code: 0 if it succeeded, 1 if it failed or was canceled, 8 if it did not end in time.
     """
+    from evertick.api.workflows import RunView
+
     out.columns(RunView.names(), ())
     limit_s = _seconds(timeout)
     with open_runs(db) as session:
@@ -128,16 +130,17 @@ def _seconds(timeout: str | None) -> float:
 
 def _wait(session: AnyRunSession, run_id: str, limit_s: float, out: OutputOptions) -> int:
     """Wait for the end of a run and write it; returns the exit code."""
+
     deadline = time.monotonic() + limit_s
     run = session.runs.get(run_id)
-    if not has_ended(run):
+    if not run.has_ended:
         _say_if_alone(session)
     with ChangeWaiter(session.store) as news:
-        while not has_ended(run) and (left := deadline - time.monotonic()) > 0:
+        while not run.has_ended and (left := deadline - time.monotonic()) > 0:
             news.wait(min(LOOK_EVERY_S, left))
             run = session.runs.get(run.id)
     write_run(session, run, out)
-    if not has_ended(run):
+    if not run.has_ended:
         click.echo("the time is over; the run has not ended yet", err=True)
         return Exit.NOT_FULFILLED
     return Exit.OK if run.state is RunState.SUCCESS else Exit.FAILED

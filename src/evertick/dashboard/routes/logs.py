@@ -10,9 +10,10 @@ from starlette.responses import Response
 
 from evertick.api.jobs import JobView, LogLineView
 from evertick.app.bodies import Body
-from evertick.app.jobs.log_lines import LEVELS, LinesWhere
+from evertick.app.jobs.log_lines import LinesWhere
 from evertick.base.instants import to_datetime
 from evertick.base.records.access import Scope
+from evertick.base.records.logs import LEVELS
 from evertick.dashboard.job_lists import SPANS
 from evertick.dashboard.page import Page, Shown, file_of, page_routes
 

@@ -11,7 +11,6 @@ from evertick.api.workflows import RunHistory, RunPage, RunView, WorkflowTypeVie
 from evertick.app.bodies import Arguments, Body, Items, Time
 from evertick.app.functions.function import Workflow
 from evertick.app.functions.options import OnConflict
-from evertick.app.workflows.operations import has_ended
 from evertick.base.errors import Misuse, WorkflowFailed
 from evertick.base.records.access import Scope
 from evertick.base.records.attributes import from_word
@@ -137,13 +136,13 @@ async def wait_for_run(
     """A run when it has ended, or after `wait` seconds as it is then (with the status 202)."""
     workflows = caller.access.workflows
     run = await workflows.get(run_id)
-    if not has_ended(run) and wait:
+    if not run.has_ended and wait:
         try:
             await request.app.state.hints.until_end(workflows.result(run.id, timeout=wait))
         except (TimeoutError, WorkflowFailed):
             pass
         run = await workflows.get(run.id)
-    return reply(run, status=200 if has_ended(run) else 202)
+    return reply(run, status=200 if run.has_ended else 202)
 
 
 @routes.at("GET", "/workflows/{run_id}/history", Scope.READ, returns=RunHistory)

@@ -3,11 +3,10 @@
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from evertick.api.schedules import AppliedSchedule, ApplyReport
 from evertick.base.errors import EvertickError
 from evertick.base.escaping import printable
 from evertick.base.ids import ScheduleId
@@ -15,13 +14,14 @@ from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import OutputOptions, colorful, is_terminal, output_option
-from evertick.cli.schedule.differences import next_times, text_of
-from evertick.cli.schedule.files.plan import Action, Step, deletions, planned
-from evertick.cli.schedule.files.reading import Problem, read_files, say_problems
+from evertick.cli.schedule.files.problems import Problem, say_problems
 from evertick.cli.schedule.files.scope import Scope
+from evertick.cli.schedule.files.steps import Action, Step
 from evertick.cli.schedule.selection import app_option, counted
 from evertick.cli.schedule.session import open_session
-from evertick.cli.schedule.times import SHOWN
+
+if TYPE_CHECKING:
+    from evertick.api.schedules import AppliedSchedule
 
 SIGNS: Final = {Action.CREATE: ("+", "green"), Action.UPDATE: ("~", "yellow"), Action.DELETE: ("-", "red")}
 VERBS: Final = {Action.CREATE: "created", Action.UPDATE: "changed", Action.DELETE: "deleted"}
@@ -60,6 +60,9 @@ def apply(files: tuple[str, ...], scope: Scope, how: ApplyFlags, out: OutputOpti
     `schedule export` writes such files. A wrong entry is told with its line before anything is changed, and a schedule
     that is edited at the same time is left alone, with exit code 5, or 6 if others were changed.
     """
+    from evertick.cli.schedule.files.plan import deletions, planned
+    from evertick.cli.schedule.files.reading import read_files
+
     if how.prune and not scope:
         raise click.UsageError("--prune deletes what is missing; say of which schedules with --prefix or --label")
     declared = read_files(files)
@@ -91,6 +94,8 @@ def apply(files: tuple[str, ...], scope: Scope, how: ApplyFlags, out: OutputOpti
 
 
 def _write(step: Step) -> None:
+    from evertick.cli.schedule.differences import next_times, text_of
+
     sign, color = SIGNS[step.action]
     words = printable(f"{sign} {step.schedule_id}")
     words = click.style(words, fg=color) if colorful() else words
@@ -137,6 +142,8 @@ def _done(changing: Sequence[Step]) -> dict[str, EvertickError]:
 
 
 def _report(steps: Sequence[Step], failures: dict[str, EvertickError], how: ApplyFlags, out: OutputOptions) -> None:
+    from evertick.api.schedules import ApplyReport
+
     counts = dict.fromkeys(Action, 0)
     for step in steps:
         counts[step.action] += step.schedule_id not in failures
@@ -159,7 +166,10 @@ def _report(steps: Sequence[Step], failures: dict[str, EvertickError], how: Appl
     click.echo(", ".join(said), err=True)
 
 
-def _row(step: Step, error: EvertickError | None) -> AppliedSchedule:
+def _row(step: Step, error: EvertickError | None) -> "AppliedSchedule":
+    from evertick.api.schedules import AppliedSchedule
+    from evertick.cli.schedule.times import SHOWN
+
     def times(schedule: Any) -> tuple[Any, ...]:
         return () if schedule is None else tuple(time.nominal for time in schedule.upcoming[:SHOWN])
 

@@ -1,23 +1,22 @@
 """`evertick schedule export`: schedules as a file that `schedule apply` reads."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from evertick.api.schedules import ScheduleSummary
-from evertick.app.schedules.choosing import parse_query
-from evertick.app.schedules.written import written
 from evertick.base.errors import Misuse, ScheduleNotFound
 from evertick.base.escaping import printable
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.schedule.files.json_form import json_of
-from evertick.cli.schedule.files.reading import CRONS, SCHEDULES
+from evertick.cli.schedule.files.parsed import CRONS, SCHEDULES
 from evertick.cli.schedule.files.scope import Scope
 from evertick.cli.schedule.session import Session, open_session
 from evertick.rules.schedules.metadata import CODE
-from evertick.store.records.schedule import UNREADABLE
+
+if TYPE_CHECKING:
+    from evertick.api.schedules import ScheduleSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +38,9 @@ def export(names: tuple[str, ...], scope: Scope, chosen: ExportFlags, db: str | 
 
     It has what differs from the defaults. Schedules that have ended are left out, since none can be made that way.
     """
+    from evertick.app.schedules.written import written
+    from evertick.store.records.schedule import UNREADABLE
+
     yaml_of = _yaml() if chosen.form == "yaml" else json_of
     with open_session(db) as session:
         found = _chosen(session, names, scope, chosen.query)
@@ -63,7 +65,9 @@ def _yaml() -> Any:
     return yaml_of
 
 
-def _chosen(session: Session, names: tuple[str, ...], scope: Scope, query: str) -> list[ScheduleSummary]:
+def _chosen(session: Session, names: tuple[str, ...], scope: Scope, query: str) -> "list[ScheduleSummary]":
+    from evertick.app.schedules.choosing import parse_query
+
     if names and (scope or query):
         raise click.UsageError("give ids, or choose with flags, not both")
     found = list(scope.found(session, **parse_query(query, session.now)))

@@ -2,9 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from evertick.base.errors import Misuse
+
+SCHEDULES: Final = "schedules"
+CRONS: Final = "crons"
+"""The keys of a file. Crons are declared in code: a file may show them, and `apply` leaves them alone."""
 
 Place = tuple[str | int, ...]
 """Where a part is: keys and indexes from the top, as `("schedules", 0, "when")`."""

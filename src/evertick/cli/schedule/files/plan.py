@@ -4,10 +4,8 @@ Each step is tried out first, in a transaction that is rolled back, so what cann
 changed. A step carries the version of the schedule that it was planned for, so an edit meanwhile is a conflict.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime
-from enum import StrEnum
 from typing import Any, Final
 
 from evertick.api.schedules import ScheduleDescription
@@ -18,8 +16,10 @@ from evertick.base.errors import EvertickError, Misuse, ScheduleNotFound, Versio
 from evertick.base.instants import from_datetime, to_datetime, to_iso
 from evertick.cli.schedule.changes import Update
 from evertick.cli.schedule.differences import difference
-from evertick.cli.schedule.files.reading import Entry, Problem
+from evertick.cli.schedule.files.problems import Problem
+from evertick.cli.schedule.files.reading import Entry
 from evertick.cli.schedule.files.scope import Scope
+from evertick.cli.schedule.files.steps import Action, Step
 from evertick.cli.schedule.session import Session
 from evertick.rules.schedules.metadata import CODE
 from evertick.store.records.schedule import UNREADABLE
@@ -29,27 +29,6 @@ DEFINING: Final = (
     "workflow_id", "run_id_template", "memo",
 )  # fmt: skip
 """The options that go back to their defaults where an entry does not name them."""
-
-
-class Action(StrEnum):
-    """What is done to a schedule."""
-
-    CREATE = "create"
-    UPDATE = "update"
-    DELETE = "delete"
-    UNCHANGED = "unchanged"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """What is done to a schedule, what it was and would be, and how it is done."""
-
-    schedule_id: str
-    action: Action
-    do: Callable[[], None]
-    before: ScheduleDescription | None = None
-    after: ScheduleDescription | None = None
-    changes: dict[str, list[Any]]
 
 
 def planned(session: Session, entry: Entry, *, resets: bool) -> Step | Problem:

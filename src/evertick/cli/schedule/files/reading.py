@@ -4,22 +4,18 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import click
-from pydantic import ValidationError
-
-from evertick.app.schedules.specs import union
-from evertick.app.schedules.written import WrittenSchedule, when_of
 from evertick.base.errors import InvalidSpec, Misuse
-from evertick.base.escaping import printable, reason
+from evertick.base.escaping import reason
 from evertick.cli.schedule.files.json_form import read_json
-from evertick.cli.schedule.files.parsed import Parsed, Place, Unreadable
+from evertick.cli.schedule.files.parsed import CRONS, SCHEDULES, Parsed, Place, Unreadable
+from evertick.cli.schedule.files.problems import Problem
+
+if TYPE_CHECKING:
+    from evertick.app.schedules.written import WrittenSchedule
 
 BYTES_MAX: Final = 64 * 1024 * 1024
-SCHEDULES: Final = "schedules"
-CRONS: Final = "crons"
-"""The keys of a file. Crons are declared in code: a file may show them, and `apply` leaves them alone."""
 
 
 WORDS: Final = {
@@ -35,15 +31,7 @@ class Entry:
     """A schedule of a file, and where it is written."""
 
     where: str
-    schedule: WrittenSchedule
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """What is wrong with an entry."""
-
-    where: str
-    words: str
+    schedule: "WrittenSchedule"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +41,6 @@ class Declared:
     entries: Sequence[Entry]
     problems: Sequence[Problem]
     crons: int
-
-
-def say_problems(problems: Sequence[Problem], what: str = "nothing was changed") -> None:
-    """Write each problem as a line on stderr, and raise Misuse if there are any."""
-    for each in problems:
-        click.echo(f"{each.where}: {printable(each.words)}", err=True)
-    if problems:
-        count = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}"
-        raise Misuse(f"{count} in what is to be applied; {what}")
 
 
 def read_files(files: Sequence[str]) -> Declared:
@@ -114,6 +93,11 @@ def _text(file: Path) -> str:
 
 
 def _entry(parsed: Parsed, place: Place, value: Any) -> Entry | list[Problem]:
+    from pydantic import ValidationError
+
+    from evertick.app.schedules.specs import union
+    from evertick.app.schedules.written import WrittenSchedule, when_of
+
     try:
         schedule = WrittenSchedule.model_validate(value)
     except ValidationError as error:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evertick.api.schedules import ScheduleSummary
 from evertick.cli.core.flags import flag
 from evertick.cli.schedule.selection import LIMIT_MAX, pages
 
 if TYPE_CHECKING:
+    from evertick.api.schedules import ScheduleSummary
     from evertick.cli.schedule.session import Session
 
 
@@ -39,7 +39,7 @@ class Scope:
         prefix = [f"--prefix {self.prefix}"] if self.prefix else []
         return " ".join([*prefix, *([] if self.label is None else [f"--label {self.label}"])])
 
-    def found(self, session: "Session", **where: Any) -> Iterator[ScheduleSummary]:
+    def found(self, session: "Session", **where: Any) -> "Iterator[ScheduleSummary]":
         """The schedules in it, by id. `where` are the filters of a list, which narrow it further."""
         if self.prefix and "id_contains" not in where:
             where["id_contains"] = self.prefix

@@ -1,0 +1,107 @@
+"""Schemas of what single commands of the command line write, beside the views that they share with all others."""
+
+from typing import Any, Self
+
+from evertick.api.jobs import JobView
+from evertick.api.schedules import ScheduleDescription, TimeView
+from evertick.api.schema import Moment, Schema, named
+from evertick.base.ids import JobId
+
+
+class CreatedSchedule(ScheduleDescription):
+    """A schedule that was made, or with `dry_run` would be."""
+
+    dry_run: bool
+
+    @classmethod
+    def of(cls, made: ScheduleDescription, *, dry_run: bool) -> Self:
+        """The schedule `made`."""
+        return cls.model_construct(**dict(made), dry_run=dry_run)
+
+
+class UpdatedSchedule(CreatedSchedule):
+    """A schedule after a change. `changes` are by name, each [before, after]."""
+
+    changes: dict[str, list[Any]]
+
+    @classmethod
+    def after(cls, made: ScheduleDescription, changes: dict[str, list[Any]], *, dry_run: bool) -> Self:
+        """The schedule `made`, whose `changes` were made, or with `dry_run` would be."""
+        return cls.model_construct(**dict(made), changes=changes, dry_run=dry_run)
+
+
+class PlannedTime(TimeView):
+    """A time that a backfill would run, and whether it ran before."""
+
+    already_ran: bool
+
+
+class ScheduledCall(Schema):
+    """A call that was scheduled. `due_at` is None if the job is gone already."""
+
+    job_id: JobId
+    due_at: Moment | None
+
+
+class MovedJob(Schema):
+    """A job that is due at another time now."""
+
+    job_id: JobId
+    due_at: Moment
+
+    @classmethod
+    def of(cls, job: JobView) -> Self:
+        """The view of a job that was moved."""
+        return cls(job_id=job.id, due_at=job.due_at)
+
+
+class RetriedJob(Schema):
+    """A job that runs again, and the new job as which it does."""
+
+    job_id: JobId
+    retried_as: JobId
+
+
+class FunctionCounts(Schema):
+    """How many jobs of a function there are, by state."""
+
+    function: str
+    pending: int
+    in_progress: int
+    success: int
+    failed: int
+    canceled: int
+
+
+class BackupReport(Schema):
+    """A copy of a database, and its size."""
+
+    database: str
+    file: str
+    bytes: int
+
+
+class MigrationReport(Schema):
+    """What a migration did: the steps that were taken, and the tables that went to a place of their own."""
+
+    database: str
+    steps: list[str]
+    moved: list[str]
+
+
+class VersionReport(Schema):
+    """The versions of everything that matters for a question; `not installed` for a library that is not.
+
+    `schema` is the step of migration that this release brings databases to, `zone_data` where time zones come from.
+    """
+
+    evertick: str
+    schema_step: str = named("schema_step", "schema")
+    python: str
+    platform: str
+    sqlite: str
+    pydantic: str
+    psycopg: str
+    sqlalchemy: str
+    tzdata: str
+    zone_data: str

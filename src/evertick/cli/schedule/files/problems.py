@@ -1,0 +1,26 @@
+"""What is wrong with the entries of files, told with their lines."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import click
+
+from evertick.base.errors import Misuse
+from evertick.base.escaping import printable
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with an entry."""
+
+    where: str
+    words: str
+
+
+def say_problems(problems: Sequence[Problem], what: str = "nothing was changed") -> None:
+    """Write each problem as a line on stderr, and raise Misuse if there are any."""
+    for each in problems:
+        click.echo(f"{each.where}: {printable(each.words)}", err=True)
+    if problems:
+        count = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}"
+        raise Misuse(f"{count} in what is to be applied; {what}")
