@@ -276,7 +276,8 @@ def test_a_tenants_token_sees_its_tenant(
     assert done.code == 0
     assert done.err.startswith("0 due; 0 running")
     assert command("tenant", "get", "acme", "--url", url).code == 0
-    for words in (("status",), ("worker", "list"), ("pool", "list"), ("token", "list", "--tenant", "acme")):
+    assert command("status", "--url", url).err == done.err
+    for words in (("worker", "list"), ("pool", "list"), ("token", "list", "--tenant", "acme")):
         assert command(*words, "--url", url).code == 4
 
 

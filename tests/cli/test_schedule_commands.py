@@ -68,7 +68,7 @@ def test_what_was_made_is_what_the_line_says(shop: App, command: Command) -> Non
     created = command(*SEED_CREATE, "-o", "json")
 
     shown = command("schedule", "describe", "my-schedule-id", "-o", "json").json
-    assert created.json == shown
+    assert created.json == shown | {"dry_run": False}
     assert shown["spec"]["intervals"] == [{"every": "5h", "offset": "15m"}]
     assert shown["sentence"] == "at 11:03 on Fridays, and every 5 hours, offset by 15 minutes"
     assert shown["target"] == {

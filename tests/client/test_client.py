@@ -210,7 +210,8 @@ def test_what_belongs_to_all_tenants(served: Served) -> None:
             client.scheduler.run_after(60, "shop.order", item="x")
 
         made = client.tokens.create("reader", scope="read")
-        with Client(served.url, token=made.secret, tenant="acme") as reader:
+        with Client(served.url, token=made.secret) as reader:  # its tenant is that of its token
+            assert (reader.whoami().tenant, reader.whoami().name) == ("acme", "reader")
             assert len(reader.jobs.list().jobs) == 1
             with pytest.raises(AccessDenied, match="scope"):
                 reader.jobs.cancel_all()
@@ -284,6 +285,7 @@ def test_what_a_server_has_is_listed(served: Served) -> None:
         assert client.status().tenants == ("default",)
         assert client.status(all_tenants=True).workers == ()
         assert list(client.workers()) == []
+        assert client.whoami().tenant is None
         assert client.request("GET", "/health") == {"ok": True}
         assert client.request("GET", "jobs", query={"limit": 1}) == {"jobs": [], "cursor": None}
         assert "evertick" in client.request("GET", "/metrics")
@@ -293,6 +295,8 @@ def test_what_a_server_has_is_listed(served: Served) -> None:
             assert [each.name for each in await client.functions()] == names
             assert (await client.status()).tenants == ("default",)
             assert list(await client.workers()) == []
+            assert (await client.whoami()).tenant is None
+            assert (await client.request("GET", "/api/v1/tenants/default/me"))["tenant"] is None
             assert await client.request("GET", "/health") == {"ok": True}
 
     asyncio.run(awaited())

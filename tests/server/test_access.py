@@ -56,6 +56,16 @@ def test_a_request_without_a_token_is_told_from_one_whose_token_has_ended(http: 
     assert "EVERTICK_TOKEN" in missing["detail"]
 
 
+def test_a_tilde_is_the_tenant_of_the_token(http: Http) -> None:
+    acme, of_all = http.by("admin", "acme"), http.by("read")
+    made = acme.ok("POST", "/api/v1/tenants/~/jobs", json={"function": "shop.order", "args": {"item": "x"}})
+    found = acme.ok("GET", f"/api/v1/tenants/~/jobs/{made['id']}")
+    assert found["tenant"] == acme.ok("GET", "/api/v1/tenants/~/me")["tenant"] == "acme"
+    assert acme.ok("GET", "/api/v1/tenants/acme/jobs")["jobs"] == [found]
+    assert of_all.ok("GET", "/api/v1/tenants/~/jobs")["jobs"] == of_all.ok("GET", f"{HOME}/jobs")["jobs"] == []
+    of_all.problem(422, "GET", "/api/v1/doctor", params={"tenant": "~"})
+
+
 def test_a_token_that_does_not_reach_a_tenant_says_which_one_it_is_for(http: Http) -> None:
     user = http.by("admin", "acme")
     other = user.problem(403, "GET", f"{HOME}/jobs")

@@ -31,6 +31,8 @@ QueueId = NewType("QueueId", int)
 """The jobs of one function in one pool: see `queue_of`."""
 
 DEFAULT_TENANT: Final = TenantId("default")
+OWN_TENANT: Final = "~"
+"""Stands in paths of the HTTP API for the tenant of the token, or the default one. No tenant is called so."""
 DEFAULT_POOL: Final = "default"
 """The pool of functions that name none."""
 POOL_SEPARATOR: Final = "/"
@@ -107,8 +109,11 @@ def tenant_named(name: str) -> TenantId:
     """`name` as a tenant's. Names are compared character by character.
 
     Raises InvalidTenant unless it is printable text of 1 to 128 characters, in Unicode's composed form (NFC), without
-    a space at either end: what looks alike in a log must not be two tenants.
+    a space at either end: what looks alike in a log must not be two tenants. "~" is none: in the HTTP API it stands for
+    the tenant of a request's token.
     """
+    if name == OWN_TENANT:
+        raise InvalidTenant(f"a tenant cannot be called {OWN_TENANT!r}: in the HTTP API this is the token's own tenant")
     if isinstance(name, str) and 1 <= len(name) <= TENANT_CHARS_MAX and name.isprintable() and name.strip() == name:
         if name.isascii() or unicodedata.is_normalized("NFC", name):
             return TenantId(name)

@@ -7,12 +7,13 @@ from typing import Any, Final, ParamSpec, Self, TypedDict, TypeVar, Unpack, cast
 
 import httpx2
 
+from evertick.api.access import TokenView
 from evertick.api.fleet import FleetReport
 from evertick.api.functions import FunctionView
 from evertick.api.status import StatusView, WorkerView
 from evertick.app.functions.function import Function, Mutation
 from evertick.base.errors import Misuse
-from evertick.base.ids import DEFAULT_TENANT, tenant_named
+from evertick.base.ids import OWN_TENANT, tenant_named
 from evertick.client import sending
 from evertick.client.calls import Call, function_call, new_key, part
 from evertick.client.fleet import (
@@ -23,6 +24,7 @@ from evertick.client.fleet import (
     TokenRequests,
     doctor_call,
     functions_call,
+    own_token_call,
     status_call,
     workers_call,
 )
@@ -71,11 +73,11 @@ class _Request(TypedDict, total=False):
 class _Client:
     """What both clients know: where the server is, with which token, and whose data is meant."""
 
-    def __init__(self, url: str, *, token: str | None, tenant: str, timeout: float, retries: int) -> None:
+    def __init__(self, url: str, *, token: str | None, tenant: str | None, timeout: float, retries: int) -> None:
         if not url.startswith(("http://", "https://")):
             raise Misuse(f"the address of a server begins with http:// or https://, not {url!r}")
         self._url = url.rstrip("/")
-        self._home = f"{ROOT}/tenants/{part(tenant_named(tenant))}"
+        self._home = f"{ROOT}/tenants/{OWN_TENANT if tenant is None else part(tenant_named(tenant))}"
         self._policy = sending.Policy(timeout_s=timeout, retries=retries)
         self._options: dict[str, Any] = {
             "base_url": self._url,
@@ -105,9 +107,9 @@ class _Client:
 class Client(_Client):
     """A client of a server, for one tenant's data: `Client("https://jobs.example.org", token="evt_...")`.
 
-    `tenant` is "default" unless given. `timeout` (30) is how long a reply may take, in seconds; `retries` (4) is how
-    often a request is sent again that cannot happen twice: what reads, has a key, or of which nothing was done. Close
-    it at the end, or use it in a `with` block. Threads may share it.
+    `tenant` is that of the token unless given, or "default" for a token of all tenants. `timeout` (30) is how long a
+    reply may take, in seconds; `retries` (4) is how often a request is sent again that cannot happen twice: what reads,
+    has a key, or of which nothing was done. Close it at the end, or use it in a `with` block. Threads may share it.
 
     Raises Misuse, InvalidTenant. All calls raise what the Python API raises, and AccessDenied, Unavailable,
     OutcomeUnknown if the connection broke and the request cannot be sent again.
@@ -118,7 +120,7 @@ class Client(_Client):
         url: str,
         *,
         token: str | None = None,
-        tenant: str = DEFAULT_TENANT,
+        tenant: str | None = None,
         timeout: float = TIMEOUT_S,
         retries: int = RETRIES,
     ) -> None:
@@ -174,6 +176,11 @@ class Client(_Client):
     def doctor(self, *, tenant: str | None = None) -> FleetReport:
         """What keeps workers from doing what all tenants have scheduled, or one; this needs a token of all tenants."""
         found: FleetReport = self._send(doctor_call(tenant))
+        return found
+
+    def whoami(self) -> TokenView:
+        """The client's token: its name, its scope, its tenant (None for all), and when it expires."""
+        found: TokenView = self._send(own_token_call(self._home))
         return found
 
     def functions(self) -> Sequence[FunctionView]:
@@ -235,7 +242,7 @@ class AsyncClient(_Client):
         url: str,
         *,
         token: str | None = None,
-        tenant: str = DEFAULT_TENANT,
+        tenant: str | None = None,
         timeout: float = TIMEOUT_S,
         retries: int = RETRIES,
     ) -> None:
@@ -280,6 +287,11 @@ class AsyncClient(_Client):
     async def doctor(self, *, tenant: str | None = None) -> FleetReport:
         """As `Client.doctor`."""
         found: FleetReport = await self._send(doctor_call(tenant))
+        return found
+
+    async def whoami(self) -> TokenView:
+        """As `Client.whoami`."""
+        found: TokenView = await self._send(own_token_call(self._home))
         return found
 
     async def functions(self) -> Sequence[FunctionView]:

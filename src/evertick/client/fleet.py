@@ -147,6 +147,11 @@ def status_call(home: str) -> Call[StatusView]:
     return Call(method="GET", path=f"{home}/status", read=StatusView.model_validate)
 
 
+def own_token_call(home: str) -> Call[TokenView]:
+    """The token of the request."""
+    return Call(method="GET", path=f"{home}/me", read=TokenView.model_validate)
+
+
 def doctor_call(tenant: str | None) -> Call[FleetReport]:
     """What keeps workers from doing what is scheduled."""
     return Call(method="GET", path=f"{ROOT}/doctor", query=given({"tenant": tenant}), read=FleetReport.model_validate)

@@ -24,7 +24,7 @@ from evertick.app.registry import Registry
 from evertick.app.surfaces import Awaited
 from evertick.app.transacting import Work
 from evertick.base.errors import FunctionNotFound
-from evertick.base.ids import DEFAULT_TENANT, TenantId, tenant_named
+from evertick.base.ids import DEFAULT_TENANT, OWN_TENANT, TenantId, tenant_named
 from evertick.base.instants import MINUTE_MS, Instant
 from evertick.base.records.access import AccessToken, Scope
 from evertick.server.bodies import StrictRequest
@@ -242,14 +242,22 @@ def version_of(request: Request) -> int | None:
 async def caller_of(request: Request, scope: Scope) -> Caller:
     """Who sends a request. Raises Problem if that is not known, or if more is needed than the token has."""
     token = await token_in(request)
-    text = request.path_params.get("tenant")
-    tenant = None if text is None else tenant_named(text.replace(SLASH, "/"))
+    tenant = _tenant_meant(request.path_params.get("tenant"), token)
     if not may_reach(token, tenant):
         wanted = "what belongs to no tenant" if tenant is None else f"the tenant {tenant!r}"
         raise Problem(403, "not_allowed", f"this token is for the tenant {token.tenant!r}, and does not reach {wanted}")
     if not token.scope.includes(scope):
         raise Problem(403, "not_allowed", f"this needs a token with the scope {scope}; this one has {token.scope}")
     return Caller(app=request.app.state.evertick, token=token, tenant=tenant, request_id=request.state.request_id)
+
+
+def _tenant_meant(text: str | None, token: AccessToken) -> TenantId | None:
+    """The tenant that a path names; None for what belongs to no tenant. Raises InvalidTenant."""
+    if text is None:
+        return None
+    if text == OWN_TENANT:
+        return token.tenant or DEFAULT_TENANT
+    return tenant_named(text.replace(SLASH, "/"))
 
 
 async def token_in(request: Request) -> AccessToken:

@@ -5,7 +5,7 @@ table of `evertick/profiles.toml` in the user's folder of configuration:
 
     [production]
     url = "https://jobs.example.org"
-    tenant = "acme"                      # "default" unless given
+    tenant = "acme"                      # that of the token unless given, or "default"
     token_file = "production.token"      # beside profiles.toml, unless it is a path of its own
 
 The token is `--token`, or what `--token-file` holds, then EVERTICK_TOKEN, then the profile's file. A file of a token
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from evertick.base.errors import Misuse
-from evertick.base.ids import DEFAULT_TENANT, TenantId, tenant_named
+from evertick.base.ids import TenantId, tenant_named
 
 if TYPE_CHECKING:
     from evertick.client.clients import Client
@@ -125,7 +125,7 @@ def refuse_server(db: str | None) -> None:
 
 @contextmanager
 def open_client(server: Server, tenant: TenantId | None) -> Iterator["Client"]:
-    """A client of the server, for the data of `tenant`, else of the profile's.
+    """A client of the server, for the data of `tenant`, else of the profile's, else of the token's.
 
     Raises Misuse if the library that it needs is not installed.
     """
@@ -135,7 +135,7 @@ def open_client(server: Server, tenant: TenantId | None) -> Iterator["Client"]:
         if error.name is None or error.name.partition(".")[0] != "httpx2":
             raise
         raise Misuse("a server is reached with httpx2: pip install 'evertick[client]'") from None
-    with Client(server.url, token=server.token, tenant=tenant or server.tenant or DEFAULT_TENANT) as client:
+    with Client(server.url, token=server.token, tenant=tenant or server.tenant) as client:
         yield client
 
 

@@ -25,4 +25,4 @@ def open_fleet(db: str | None) -> Iterator[AnyFleet]:
             yield Fleet(store)
     else:
         with open_client(server, named_tenant()) as client:
-            yield RemoteFleet(client, named_tenant() or server.tenant)
+            yield RemoteFleet(client, named_tenant() or server.tenant or client.whoami().tenant)

@@ -70,7 +70,7 @@ class Fleet:
 
 @dataclass(frozen=True, slots=True)
 class RemoteFleet:
-    """A client of a server. `tenant` is the one that was named, by an option or by the profile."""
+    """A client of a server. `tenant` is the one that was named, or the only one that the token reaches."""
 
     client: "Client"
     tenant: TenantId | None

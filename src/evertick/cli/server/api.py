@@ -53,7 +53,7 @@ class ApiFlags:
 def api(method: str, path: str, fields: tuple[str, ...], given: ApiFlags) -> None:
     """Send a request to a server and print the JSON of its reply.
 
-    PATH is below the tenant: `jobs` means /api/v1/tenants/default/jobs. One that begins with / is taken as it is:
+    PATH is below the tenant: `jobs` means /api/v1/tenants/~/jobs. One that begins with / is taken as it is:
     /api/v1/status. Fields are parameters of a GET, and members of the body of all others; a value that reads as JSON is
     sent as JSON, any other as text. The guide of the HTTP API lists what there is.
     """

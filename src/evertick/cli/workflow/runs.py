@@ -46,7 +46,9 @@ class RunFilters:
     """Which runs are listed."""
 
     workflow: str | None = flag("--workflow", metavar="NAME", help="Runs of this workflow, such as app.onboard.")
-    states: tuple[str, ...] = flag("--state", default=(), type=click.Choice(tuple(RunState)), help="Repeatable.")
+    states: tuple[str, ...] = flag(
+        "--state", default=(), type=click.Choice([state.value for state in RunState]), help="Repeatable."
+    )
     prefix: str | None = flag("--prefix", metavar="TEXT", help="Runs whose key or id begins with this.")
     attributes: tuple[str, ...] = flag("--attribute", default=(), metavar="NAME=VALUE", help=ATTRIBUTE_HELP)
     since: str | None = flag("--since", metavar="TIME", help="Runs started at this time or later, such as now-1h.")
