@@ -3,7 +3,7 @@
 import click
 from click.shell_completion import get_completion_class
 
-from evertick.cli.core.completing import VARIABLE
+from evertick.cli.core.completing.parameters import VARIABLE
 
 SHELLS = ("bash", "zsh", "fish")
 

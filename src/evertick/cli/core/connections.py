@@ -14,7 +14,7 @@ must be readable by its owner alone. A token is never printed: records of it hav
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -124,8 +124,10 @@ def refuse_server(db: str | None) -> None:
 
 
 @contextmanager
-def open_client(server: Server, tenant: TenantId | None) -> Iterator["Client"]:
+def open_client(server: Server, tenant: TenantId | None, **options: Any) -> Iterator["Client"]:
     """A client of the server, for the data of `tenant`, else of the profile's, else of the token's.
+
+    `options` are others of `Client`.
 
     Raises Misuse if the library that it needs is not installed.
     """
@@ -135,7 +137,7 @@ def open_client(server: Server, tenant: TenantId | None) -> Iterator["Client"]:
         if error.name is None or error.name.partition(".")[0] != "httpx2":
             raise
         raise Misuse("a server is reached with httpx2: pip install 'evertick[client]'") from None
-    with Client(server.url, token=server.token, tenant=tenant or server.tenant) as client:
+    with Client(server.url, token=server.token, tenant=tenant or server.tenant, **options) as client:
         yield client
 
 
@@ -160,6 +162,11 @@ def config_folder() -> Path:
     """The folder `evertick` in the user's folder of configuration: XDG_CONFIG_HOME, or APPDATA on Windows."""
     base = os.environ.get("APPDATA" if os.name == "nt" else "XDG_CONFIG_HOME")
     return (Path(base) if base else Path.home() / ".config") / "evertick"
+
+
+def profile_names() -> Iterable[str]:
+    """The profiles that there are. Raises Misuse if the file cannot be read."""
+    return _profiles(config_folder() / PROFILES_FILE)
 
 
 def _of_profile(name: str, given: Mapping[str, str]) -> Server:

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from evertick.cli.core.completing import with_completion
+from evertick.cli.core.completing.parameters import with_completion
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,17 @@
+"""What there is to complete by reading it."""
+
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What is named."""
+
+    JOB = "job"
+    RUN = "run"
+    WORKFLOW = "workflow"
+    FUNCTION = "function"
+    SCHEDULE = "schedule"
+    CRON = "cron"
+    BACKFILL = "backfill"
+    POOL = "pool"
+    TENANT = "tenant"

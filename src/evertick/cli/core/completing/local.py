@@ -1,0 +1,72 @@
+"""Names in a database."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from evertick.base.ids import ScheduleId, TenantId
+from evertick.base.paging import PAGE_MAX
+from evertick.base.records.jobs import FunctionKind, JobFilter
+from evertick.base.records.run_states import RunFilter
+from evertick.base.records.schedules import ScheduleFilter
+from evertick.cli.core.completing.kinds import Kind
+from evertick.cli.core.databases import open_database
+
+if TYPE_CHECKING:
+    from evertick.store.contract.store import Transaction
+
+ROWS_MAX: Final = 1_000
+"""Jobs, schedules or tenants that are looked at."""
+
+
+def names(db: str | None, kind: Kind, tenant: TenantId, begins: str, schedule: str | None) -> Iterable[str]:
+    """Names of a kind, and others; schedules begin with `begins`. Backfills are of `schedule`."""
+    with open_database(db) as store:
+        return store.view(lambda transaction: _names(transaction, kind, tenant, begins, schedule))
+
+
+def _names(
+    transaction: "Transaction", kind: Kind, tenant: TenantId, begins: str, schedule: str | None
+) -> Iterable[str]:
+    match kind:
+        case Kind.JOB:
+            jobs = transaction.list_jobs(JobFilter(tenant=tenant), limit=ROWS_MAX, newest_first=True)
+            return [job.id for job in jobs]
+        case Kind.RUN:
+            runs = transaction.list_jobs(_of_runs(tenant), limit=ROWS_MAX, newest_first=True)
+            return [name for run in runs for name in (run.key, run.id) if name]
+        case Kind.WORKFLOW:
+            serves = [worker.serves.value for worker in transaction.list_workers() if worker.serves is not None]
+            served = {each.name for one in serves for each in one.functions if each.kind is FunctionKind.WORKFLOW}
+            return sorted(served | {run.name for run in transaction.list_jobs(_of_runs(tenant), limit=ROWS_MAX)})
+        case Kind.FUNCTION:
+            from evertick.app.functions_by_name import names_seen
+
+            return sorted(names_seen(transaction, tenant))
+        case Kind.SCHEDULE | Kind.CRON:
+            return _schedules(transaction, kind, tenant, begins)
+        case Kind.BACKFILL:
+            return _backfills(transaction, tenant, schedule)
+        case Kind.POOL:
+            from evertick.app.limits.pools import PoolOperations
+
+            return [view.pool for view in PoolOperations().list()(transaction)]
+        case Kind.TENANT:
+            limited = [name for name, _ in transaction.list_tenant_limits(first=TenantId(begins), limit=PAGE_MAX)]
+            return sorted({*limited, *transaction.tenants_at_work(limit=PAGE_MAX)})
+
+
+def _of_runs(tenant: TenantId) -> JobFilter:
+    return JobFilter(tenant=tenant, runs=RunFilter())
+
+
+def _schedules(transaction: "Transaction", kind: Kind, tenant: TenantId, begins: str) -> Iterable[str]:
+    from evertick.app.paging import all_schedules
+
+    only = kind.value if kind is Kind.CRON else None
+    where = ScheduleFilter(tenant=tenant, id_contains=begins or None, kind=only)
+    return [row.id for row in all_schedules(transaction, where)]
+
+
+def _backfills(transaction: "Transaction", tenant: TenantId, schedule: str | None) -> Iterable[str]:
+    found = transaction.get_schedule(ScheduleId(schedule or ""), tenant=tenant)
+    return [] if found is None else found.metadata.backfills
