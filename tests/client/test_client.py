@@ -128,6 +128,9 @@ def test_schedules_are_those_of_the_app(served: Served) -> None:
         assert client.schedules.audit(begin, end).clean is not None
         past = (datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 3, tzinfo=UTC))
         plan = client.schedules.backfill_plan("a/b", *past, overlap="buffer_all")
+        both = client.schedules.backfill_plans(*past, overlap="buffer_all", id_contains="/")
+        assert [(each.schedule, each.token) for each in both.plans] == [("a/b", plan.token)]
+        assert client.schedules.backfill_plans(*past, ids=["a/b", "none"], only_missed=True).plans[0].count == 0
         backfill = client.schedules.backfill("a/b", *past, overlap="buffer_all", token=plan.token)
         assert client.schedules.backfill_status("a/b", backfill.id).id == backfill.id
         assert client.schedules.backfill_cancel("a/b", backfill.id).id == backfill.id

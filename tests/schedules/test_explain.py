@@ -112,7 +112,10 @@ def test_a_time_in_an_outage_longer_than_the_window_is_missed(world: OpenWorld) 
 
     assert (told.fate, told.reason) == (Fate.MISSED, Reason.CATCH_UP_WINDOW)
     assert chain(told)[-2:] == ["limit", "!awake"]
-    assert told.sentence == "missed: 4320 s late; the catch-up window is 3600 s (first looked at 4320 s late)"
+    assert told.sentence == (
+        "missed: 4320 s late; the catch-up window is 3600 s; "
+        "no worker looked at it from 2026-01-01T08:00:00Z to 2026-01-01T09:12:00Z"
+    )
     assert told.fix == (
         "evertick schedule backfill s --start-time 2026-01-01T08:00:00Z --end-time 2026-01-01T08:00:00Z"
     )

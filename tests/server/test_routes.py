@@ -152,6 +152,9 @@ def test_a_backfill_is_planned_started_and_canceled(http: Http) -> None:
     span = {"start": "2026-01-01T00:00:00Z", "end": "2026-01-10T00:00:00Z", "overlap": "buffer_all"}
     plan = http.ok("POST", f"{HOME}/schedules/s/backfill-plan", json=span)
     assert len(plan["times"]) == 9
+    both = http.ok("POST", f"{HOME}/backfill-plans", json={**span, "choice": {"id_contains": "s"}})
+    assert [(each["schedule"], each["count"], each["token"]) for each in both["plans"]] == [("s", 9, plan["token"])]
+    assert both["cursor"] is None
     other = {**span, "token": plan["token"], "end": "2026-01-11T00:00:00Z"}
     assert http.problem(412, "POST", f"{HOME}/schedules/s/backfills", json=other)["code"] == "version_conflict"
     started = http.ok("POST", f"{HOME}/schedules/s/backfills", json={**span, "token": plan["token"]})

@@ -38,8 +38,8 @@ ASKED: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
         {"history_failed", "occurrences_by_reason"},
     ),
     "recent_missed": (
-        {"tenant": "default", "reasons": MISSED, "day_ago": at(-600_000), "limit": 10},
-        {"occurrences_by_reason"},
+        {"tenant": "default", "reasons": MISSED, "since": at(-600_000), "limit": 10},
+        {"occurrences_by_reason", "occurrences_pkey"},
     ),
     "skipped_in_pauses": (
         {"tenant": "default", "pauses": json.dumps([["s00001", 0], ["s00002", 0]]), "limit": 10},

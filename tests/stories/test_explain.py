@@ -80,7 +80,7 @@ def test_it_did_not_run_because_nobody_was_there(world: World) -> None:
 
     explanation = world.app.schedules.explain(bread, moment("05:00"))
     assert (explanation.fate, explanation.checks[-1].name) == ("missed", "awake")
-    assert explanation.sentence.endswith("(first looked at 3600 s late)")
+    assert explanation.sentence.endswith("no worker looked at it from 2026-01-01T05:00:00Z to 2026-01-01T06:00:00Z")
 
 
 def test_it_has_not_run_yet_because_nobody_is_there(world: World) -> None:

@@ -87,13 +87,30 @@ class AttentionView(Schema):
     job_id: JobId | None = None
 
 
+class OutageView(Schema):
+    """A span in which no worker looked at schedules, longer than some of them catch up.
+
+    No worker looked from `start` (or earlier: it is the first missed time that is known) to `end`. `missed` times of
+    `schedules` schedules were missed in it, and `made_up` of them were started or queued since, by backfills or
+    triggers; `more` if there are more than these.
+    """
+
+    start: Moment
+    end: Moment
+    missed: int
+    made_up: int
+    schedules: int
+    more: bool
+
+
 class OverviewView(Schema):
     """How the tenant is doing now.
 
     `lag_ms` is how long the oldest due job waits that a live worker serves, 0 if none does. `lag_p99_ms` is how late
     99 of 100 attempts of the last hour began, None if there was none. `late` are jobs due for more than ten seconds,
     `failed_hour` jobs that failed in the last hour, `missed_day` occurrences that were missed in the last 24 hours.
-    `queued` is by pool. `lost` are workers whose lease is over and whose jobs are not given back yet.
+    `queued` is by pool. `lost` are workers whose lease is over and whose jobs are not given back yet. `outages` are
+    those that ended in the last 24 hours, the newest first.
     """
 
     at: Moment
@@ -107,6 +124,7 @@ class OverviewView(Schema):
     lost: tuple[WorkerId, ...]
     failing_schedules: Count
     paused_schedules: Count
+    outages: tuple[OutageView, ...] = ()
     attention: tuple[AttentionView, ...]
 
 

@@ -89,6 +89,30 @@ class WaitingView(Schema):
     overlap: Overlap
 
 
+class PlannedBackfill(Schema):
+    """What a backfill of a schedule would run: how many times, how many ran before, and the token that starts it.
+
+    `first` and `last` are nominal times, None if there are none. `problem` says why it cannot be planned.
+    """
+
+    schedule: ScheduleId
+    count: int
+    already_ran: int
+    first: Moment | None
+    last: Moment | None
+    token: str
+    problem: str | None
+
+
+class PlannedBackfillPage(Schema):
+    """What backfills of many schedules would run in [start, end], by id; `cursor` is where the next page begins."""
+
+    start: Moment
+    end: Moment
+    plans: tuple[PlannedBackfill, ...]
+    cursor: str | None
+
+
 class BackfillView(Schema):
     """A backfill, from the request to its last run. `times` is what was planned; the other counts are by fate.
 

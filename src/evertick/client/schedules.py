@@ -13,13 +13,16 @@ from evertick.api.schedules import (
     HistoryLine,
     OccurrencePage,
     OccurrenceView,
+    PlannedBackfillPage,
     ScheduleDescription,
     SchedulePage,
     ScheduleSummary,
     TimeView,
 )
 from evertick.app.documents.ranges import Unset
-from evertick.app.schedules.backfill import BackfillOptions, TimesAsked
+from evertick.app.schedules.backfill import TimesAsked
+from evertick.app.schedules.backfill_plans import BackfillOptions
+from evertick.app.schedules.bulk_backfills import PlansAsked
 from evertick.app.schedules.definition import Do
 from evertick.app.schedules.options import ScheduleOptions
 from evertick.app.schedules.queries import Where
@@ -239,6 +242,13 @@ class ScheduleRequests:
         path, body = f"{self._of(schedule_id)}/backfill-plan", given({"start": start, "end": end, **options})
         return Call(method="POST", path=path, body=body, key="plan", read=BackfillPlanView.model_validate)
 
+    def backfill_plans(self, start: datetime, end: datetime, **asked: Unpack[PlansAsked]) -> Call[PlannedBackfillPage]:
+        """What backfills of many schedules would do in [start, end]: a page of plans. Nothing is changed."""
+        choice = {name: asked.pop(name) for name in Where.__annotations__ if name in asked}  # type: ignore[misc]
+        body = given({"start": start, "end": end, "choice": given(choice), **asked})
+        path = f"{self.home}/backfill-plans"
+        return Call(method="POST", path=path, body=body, key="plan", read=PlannedBackfillPage.model_validate)
+
     def backfill(
         self,
         schedule_id: str,
@@ -323,6 +333,7 @@ class ScheduleOperations:
     explain = sent(ScheduleRequests.explain)
     audit = sent(ScheduleRequests.audit)
     backfill_plan = sent(ScheduleRequests.backfill_plan)
+    backfill_plans = sent(ScheduleRequests.backfill_plans)
     backfill = sent(ScheduleRequests.backfill)
     backfill_status = sent(ScheduleRequests.backfill_status)
     backfill_times = sent(ScheduleRequests.backfill_times)

@@ -10,7 +10,16 @@ from evertick.dashboard.routes.fleet import audit, pools, settings, workers
 from evertick.dashboard.routes.functions import calling, named
 from evertick.dashboard.routes.functions import jobs as jobs_list
 from evertick.dashboard.routes.jobs import changing, many, one
-from evertick.dashboard.routes.schedules import backfilling, bulk, detail, editing, listing, pausing, triggering
+from evertick.dashboard.routes.schedules import (
+    backfilling,
+    backfilling_many,
+    bulk,
+    detail,
+    editing,
+    listing,
+    pausing,
+    triggering,
+)
 from evertick.dashboard.routes.workflows import changes, run, runs, starting, types
 
 ROUTES: Final[Sequence[APIRouter]] = (
@@ -30,6 +39,7 @@ ROUTES: Final[Sequence[APIRouter]] = (
     changing.routes,
     logs.routes,
     listing.routes,
+    backfilling_many.routes,  # before the other bulk actions, which have a word in its place
     bulk.routes,
     pausing.routes,
     triggering.routes,

@@ -5,28 +5,27 @@ failing ones, and some of the paused ones.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from evertick.api.insight import AttentionView
+from evertick.app.insight.outages import MISSED_MAX
 from evertick.base.ids import ScheduleId, TenantId, pool_name
 from evertick.base.instants import DAY_MS, Instant, to_datetime
 from evertick.base.records.insight import DueGroup, MissedTime
 from evertick.base.records.jobs import Serves
 from evertick.base.records.schedules import RunEnding, ScheduleFilter, ScheduleOrder
-from evertick.rules.schedules.fates import FAILURES, FATE_OF, Fate, Reason
+from evertick.rules.schedules.fates import FAILURES, Reason
 from evertick.store.contract.store import Transaction
 
 SHOWN_MAX: Final = 20
 """Of each problem."""
-MISSED_MAX: Final = 200
-"""Missed times of each reason that are looked at."""
 PAUSED_MAX: Final = 100
 """Paused schedules that are looked at."""
 LONG_PAUSE_MS: Final = DAY_MS
 """From when on a pause needs attention."""
 SKIPPED_MAX: Final = 1_001
 RUNS_SHOWN: Final = 5
-MISSED_REASONS: Final = tuple(reason.value for reason, fate in FATE_OF.items() if fate is Fate.MISSED)
 WHY_MISSED: Final = {
     Reason.CATCH_UP_WINDOW: "no worker evaluated it within its catch-up window",
     Reason.CATCH_UP_LATEST: "no worker evaluated it in time, and only the latest time is made up",
@@ -37,14 +36,20 @@ WHY_MISSED: Final = {
 }
 
 
-def attention(
-    transaction: Transaction, tenant: TenantId, now: Instant, due: Sequence[DueGroup], serves: Sequence[Serves]
-) -> tuple[AttentionView, ...]:
-    """What needs attention, the most urgent kinds first. `serves` is what live workers run."""
-    missed = transaction.recent_missed(tenant, reasons=MISSED_REASONS, day_ago=Instant(now - DAY_MS), limit=MISSED_MAX)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What the overview has looked at already: due jobs, what live workers run, and missed times."""
+
+    due: Sequence[DueGroup]
+    serves: Sequence[Serves]
+    missed: Sequence[MissedTime]
+
+
+def attention(transaction: Transaction, tenant: TenantId, now: Instant, seen: Seen) -> tuple[AttentionView, ...]:
+    """What needs attention, the most urgent kinds first. Missed times that were made up for need none."""
     return (
-        *_missed(missed),
-        *_unserved(due, serves),
+        *_missed([time for time in seen.missed if time.nominal_at >= now - DAY_MS and not time.made_up]),
+        *_unserved(seen.due, seen.serves),
         *_failing(transaction, tenant),
         *_paused(transaction, tenant, now),
     )

@@ -16,8 +16,9 @@ from evertick.api.insight import (
 )
 from evertick.api.schema import COUNT_MAX, Count
 from evertick.app.insight.asked import InsightOperations
-from evertick.app.insight.attention import MISSED_REASONS, attention, is_served
+from evertick.app.insight.attention import Seen, attention, is_served
 from evertick.app.insight.functions import DUE_MAX
+from evertick.app.insight.outages import MISSED_REASONS, missed_times, outages
 from evertick.app.transacting import Work
 from evertick.base.errors import InvalidSpec, LimitExceeded
 from evertick.base.ids import ScheduleId, TenantId, pool_name
@@ -62,6 +63,7 @@ def overview(operations: InsightOperations) -> Work[OverviewView]:
             ScheduleFilter(tenant=tenant), now=now, limit=COUNT_MAX + 1, with_chosen=False
         )
         lately = transaction.activity_by_minute(tenant, since=Instant(now - HOUR_MS))
+        times, more = missed_times(transaction, tenant, now)
         served = [group for group in due if not serves or is_served(group, serves)]
         return OverviewView(
             at=to_datetime(now),
@@ -75,7 +77,8 @@ def overview(operations: InsightOperations) -> Work[OverviewView]:
             lost=tuple(worker.id for worker in workers if worker.leased_until <= now),
             failing_schedules=Count.of(schedules.failing),
             paused_schedules=Count.of(schedules.paused),
-            attention=attention(transaction, tenant, now, due, serves),
+            outages=outages(times, now, more=more),
+            attention=attention(transaction, tenant, now, Seen(due=due, serves=serves, missed=times)),
         )
 
     return work

@@ -25,6 +25,7 @@ from evertick.app.schedules.backfill import (
     backfill_times,
     backfills,
 )
+from evertick.app.schedules.bulk_backfills import backfill_plans
 from evertick.app.schedules.commands import ScheduleOperations
 from evertick.app.schedules.days import days
 from evertick.app.schedules.explain import explain
@@ -58,6 +59,7 @@ class _Questions(_Surface):
     occurrences = reads(ScheduleOperations.occurrences)
     history = reads(ScheduleOperations.history)
     backfill_plan = reads(backfill_plan)
+    backfill_plans = reads(backfill_plans)
     backfill_status = reads(backfill_status)
     backfill_times = reads(backfill_times)
     backfills = reads(backfills)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from evertick.api.schedules import BackfillPlanView, BackfillView, OccurrencePage
-from evertick.app.schedules.backfill_plans import backfill_of, backfill_view, begun, planned, rows_of
+from evertick.app.schedules.backfill_plans import BackfillOptions, backfill_of, backfill_view, begun, planned, rows_of
 from evertick.app.schedules.options import word
 from evertick.app.schedules.queries import ScheduleQueries
 from evertick.app.schedules.views import time_view
@@ -21,19 +21,10 @@ from evertick.engine.schedules.commands import Change
 from evertick.rules.schedules.backfill import admit
 from evertick.rules.schedules.events import BackfillCanceled
 from evertick.rules.schedules.fates import Fate
-from evertick.rules.schedules.policies import Overlap
 from evertick.store.contract.store import Transaction
 
 if TYPE_CHECKING:
     from evertick.app.schedules.commands import ScheduleOperations
-
-
-class BackfillOptions(TypedDict, total=False):
-    """How the times of a backfill run, and which of them."""
-
-    overlap: Overlap | str | None
-    max_active: int | None
-    skip_done: bool
 
 
 def backfill_plan(
@@ -47,7 +38,7 @@ def backfill_plan(
 
     def work(transaction: Transaction) -> BackfillPlanView:
         row = operations.row(transaction, schedule_id)
-        plan = planned(transaction, row, backfill, skip_done=options.get("skip_done", False))
+        plan = planned(transaction, row, backfill, options)
         return BackfillPlanView(
             schedule=row.id,
             start=to_datetime(backfill.start_at),
@@ -132,6 +123,7 @@ def backfill(
     - `overlap`: the policy for its runs; the schedule's own unless given.
     - `max_active`: how many of its runs may be open at a time, whatever else runs; not together with `overlap`.
     - `skip_done`: leave out times that ran before; otherwise they run again.
+    - `only_missed`: run nothing but what was missed and not made up for since, for example in an outage.
     - `token`: of a plan; exactly that plan is run.
 
     Raises VersionConflict if the schedule changed since it was planned, or the plan was of another span;
@@ -142,7 +134,7 @@ def backfill(
     def work(transaction: Transaction) -> BackfillView:
         now = operations.now()
         row = requests.locked(transaction, ScheduleId(schedule_id), operations.tenant)
-        plan = planned(transaction, row, asked, skip_done=options.get("skip_done", False))
+        plan = planned(transaction, row, asked, options)
         if token is not None and plan.token != token:
             raise VersionConflict(
                 f"schedule {schedule_id!r} changed since the backfill was planned, or the plan was of another "

@@ -1,7 +1,9 @@
 """Backfills: what a request for one means, what it would run, and how far it has come."""
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from datetime import datetime
+from typing import TypedDict
 
 from evertick.api.schedules import BackfillView
 from evertick.app.paging import all_occurrences
@@ -11,12 +13,12 @@ from evertick.base.instants import Instant, from_datetime, to_datetime
 from evertick.base.records.schedules import OccurrenceFilter
 from evertick.engine.jobs.completion import MakeId
 from evertick.engine.schedules.times import times_of
-from evertick.rules.schedules.backfill import BackfillPlan, plan_backfill
+from evertick.rules.schedules.backfill import BackfillPlan, plan_backfill, skips_until
 from evertick.rules.schedules.events import BackfillAsked
 from evertick.rules.schedules.fates import FAILURES, Fate
 from evertick.rules.schedules.metadata import KnownBackfill
 from evertick.rules.schedules.policies import Overlap
-from evertick.rules.schedules.state import BACKFILL_TIMES_MAX, Backfill
+from evertick.rules.schedules.state import BACKFILL_TIMES_MAX, Backfill, FireTime
 from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
 
@@ -45,20 +47,56 @@ def backfill_of(
     )
 
 
-def planned(transaction: Transaction, row: Schedule, backfill: Backfill, *, skip_done: bool = False) -> BackfillPlan:
+class BackfillOptions(TypedDict, total=False):
+    """How the times of a backfill run, and which of them.
+
+    `skip_done` leaves out times that ran before. `only_missed` leaves out all times but those that are recorded as
+    missed, and that nothing has made up for since: no trigger, and no backfill, also one that is under way.
+    """
+
+    overlap: Overlap | str | None
+    max_active: int | None
+    skip_done: bool
+    only_missed: bool
+
+
+def planned(transaction: Transaction, row: Schedule, backfill: Backfill, options: BackfillOptions) -> BackfillPlan:
     """The plan of a backfill. Raises Misuse or LimitExceeded."""
+    only_missed = options.get("only_missed", False)
     times = times_of(row).between(backfill.start_at, backfill.end_at, BACKFILL_TIMES_MAX + 1)
-    ran: set[Instant] = set()
+    by_fate: dict[str, set[Instant]] = {Fate.STARTED: set(), Fate.BUFFERED: set(), Fate.MISSED: set()}
     if times and len(times) <= BACKFILL_TIMES_MAX:
-        started = OccurrenceFilter(
+        recorded = OccurrenceFilter(
             tenant=row.tenant,
             schedule_id=row.id,
-            fates=(Fate.STARTED.value,),
+            fates=tuple(by_fate) if only_missed else (Fate.STARTED.value,),
             start=times[0].nominal_at,
             end=Instant(times[-1].nominal_at + 1),
         )
-        ran = {each.nominal_at for each in all_occurrences(transaction, started)}
-    return plan_backfill(backfill, schedule_id=row.id, version=row.version, times=times, ran=ran, skip_done=skip_done)
+        for each in all_occurrences(transaction, recorded):
+            by_fate[each.fate].add(each.nominal_at)
+    missed = by_fate[Fate.MISSED] - by_fate[Fate.STARTED] - by_fate[Fate.BUFFERED]
+    return plan_backfill(
+        backfill,
+        schedule_id=row.id,
+        version=row.version,
+        times=times,
+        ran=by_fate[Fate.STARTED],
+        skip_done=options.get("skip_done", False),
+        missed=missed.difference(_under_way(row, (time for time in times if time.nominal_at in missed)))
+        if only_missed
+        else None,
+    )
+
+
+def _under_way(row: Schedule, times: Iterable[FireTime]) -> Iterator[Instant]:
+    """Which of these times backfills that have begun will still hand over."""
+    for time in times:
+        for backfill in row.state.backfills:
+            is_left = backfill.done_until is None or time.nominal_at > backfill.done_until
+            is_within = backfill.start_at <= time.actual_at <= backfill.end_at
+            if is_left and is_within and skips_until(backfill, time.nominal_at) is None:
+                yield time.nominal_at
 
 
 def begun(row: Schedule, plan: BackfillPlan, now: Instant, make_id: MakeId) -> tuple[Schedule, BackfillAsked]:

@@ -167,7 +167,7 @@ class ScheduleOperations(ScheduleQueries):
             if trigger is not False:
                 events.append(Triggered(at=now, request=self.make_id(TRIGGER_PREFIX, now), overlap=first))
             for backfill in asked:
-                row, event = begun(row, planned(transaction, row, backfill), now, self.make_id)
+                row, event = begun(row, planned(transaction, row, backfill, {}), now, self.make_id)
                 events.append(event)
             item = requests.create(transaction, row, events, self.by(now), detail=sentence(definition.spec))
             return self.described(transaction, item.row)

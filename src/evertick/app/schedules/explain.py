@@ -24,7 +24,7 @@ from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow
 from evertick.engine.schedules.times import ScheduleTimes, times_of
 from evertick.recurrence.explain import ReasonKind
 from evertick.recurrence.explain import explain as explain_spec
-from evertick.rules.schedules.catch_up import LATE_AFTER_MS
+from evertick.rules.schedules.catch_up import LATE_AFTER_MS, SEEN_LATE, unseen
 from evertick.rules.schedules.fates import Fate, Origin, Reason, RunOutcome
 from evertick.rules.schedules.lifecycle import pause_detail
 from evertick.rules.schedules.state import FireTime
@@ -221,8 +221,8 @@ def _of_row(chain: _Chain, row: Schedule | None, found: OccurrenceRow) -> Explan
                 chain.stopped("ran", f"{found.run_id} has not begun: no live worker runs {blocker.name}")
                 sentence += f"; that run is blocked, because no live worker runs {blocker.name}"
                 return chain.with_rows(found, sentence, f"evertick job get {blocker.id}")
-            if reason in _SEEN_LATE:
-                sentence += f" (first looked at {late})"
+            if unseen(reason, found.detail):
+                sentence += f"; no worker looked at it from {to_iso(found.actual_at)} to {to_iso(found.decided_at)}"
             return chain.with_rows(found, sentence, _fix(chain, reason, found))
         chain.passed(name, _PASSED[name].format(late=late))
     if found.fate == Fate.BUFFERED:
@@ -264,13 +264,11 @@ def _of_run(chain: _Chain, found: OccurrenceRow) -> Explanation:
     return chain.with_rows(found, f"{started}, and is running", None)
 
 
-_SEEN_LATE: Final = frozenset({Reason.CATCH_UP_WINDOW, Reason.CATCH_UP_LATEST, Reason.CATCH_UP_NONE})
-
 _GATES: Final[Sequence[tuple[str, str, frozenset[Reason]]]] = (
     ("kept", "the schedule was deleted while it waited", frozenset({Reason.DELETED})),
     ("active", "the schedule was paused", frozenset({Reason.PAUSED})),
     ("limit", "no actions remained", frozenset({Reason.LIMIT})),
-    ("awake", "no worker evaluated it within the catch-up window", _SEEN_LATE),
+    ("awake", "no worker evaluated it within the catch-up window", SEEN_LATE),
     ("eligible", "its target might not run", frozenset({Reason.TARGET_INELIGIBLE})),
     ("overlap", "an earlier run was open", frozenset({Reason.OVERLAP, Reason.SUPERSEDED, Reason.BACKFILL_CANCELED})),
     ("room", "there was no room", frozenset({Reason.BUFFER_FULL, Reason.RUNS_FULL})),

@@ -58,12 +58,15 @@ class DueGroup(NamedTuple):
 
 
 class MissedTime(NamedTuple):
-    """An occurrence that was missed."""
+    """An occurrence that was missed; `made_up` if a trigger or a backfill has started or queued its time since."""
 
     schedule_id: ScheduleId
     nominal_at: Instant
     reason: str
     detail: str
+    actual_at: Instant
+    decided_at: Instant
+    made_up: bool
 
 
 class Sample(NamedTuple):

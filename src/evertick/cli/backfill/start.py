@@ -7,21 +7,21 @@ progress is shown; Ctrl-C leaves it alone.
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import timedelta
 from shlex import quote
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from evertick.base.escaping import printable
 from evertick.base.instants import from_datetime
+from evertick.cli.backfill import many
+from evertick.cli.backfill.flags import BackfillFlags
 from evertick.cli.core.change_waiter import ChangeWaiter
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit
-from evertick.cli.core.flags import flag, flags
+from evertick.cli.core.flags import flags
 from evertick.cli.core.output import OutputOptions, is_terminal, plain, row_options
-from evertick.cli.schedule.selection import sid_option
+from evertick.cli.schedule.selection import named, sid_or_query
 from evertick.cli.schedule.session import Session, open_session
 from evertick.rules.schedules.policies import Overlap
 
@@ -39,73 +39,26 @@ LOSSY: Final = {
 SHOWN: Final = ("id", "times", "started", "ended", "waiting", "skipped", "missed", "done")
 
 
-class Choice(TypedDict):
-    """How the times of a backfill run, and which of them."""
-
-    overlap: str | None
-    max_active: int | None
-    skip_done: bool
-
-
-@dataclass(frozen=True, slots=True)
-class BackfillFlags:
-    """A backfill to plan and start; or, with `watched` or `canceled`, one that was started before."""
-
-    start_time: str | None = flag(
-        "--start-time", metavar="TIME", help="The first moment, such as 2022-05-01T00:00:00Z; included."
-    )
-    end_time: str | None = flag("--end-time", metavar="TIME", help="The last moment; included too.")
-    before: str | None = flag("--before", metavar="TIME", help="In place of --end-time: the end, not included.")
-    overlap: str | None = flag(
-        "--overlap-policy", metavar="POLICY",
-        help="BufferAll runs one after the other, AllowAll all at once; the schedule's own unless given.",
-    )  # fmt: skip
-    max_active: int | None = flag(
-        "--max-active", metavar="N", help="Its runs that may be open at a time, beside all others."
-    )
-    include_done: bool = flag(
-        "--include-done/--skip-done", default=True,
-        help="Run times again that ran before, as is usual; or leave them out.",
-    )  # fmt: skip
-    dry_run: bool = flag("--dry-run", default=False, help="List the times it would run; start nothing.")
-    waiting: bool | None = flag(
-        "--wait/--detach", help="Stay until it is done, as is usual at a terminal; or leave it to itself."
-    )
-    yes: bool = flag("--yes", default=False, help="Do not ask whether times that are still to come should run now.")
-    watched: str | None = flag("--watch", metavar="ID", help="Show the progress of a backfill that was started before.")
-    canceled: str | None = flag("--cancel", metavar="ID", help="End a backfill: what waits is skipped.")
-
-    @property
-    def choice(self) -> Choice:
-        """How its times run, in the words of `schedules.backfill`."""
-        return {"overlap": self.overlap, "max_active": self.max_active, "skip_done": not self.include_done}
-
-    def check(self) -> None:
-        """Raise UsageError if flags contradict each other or are missing."""
-        if self.watched is not None or self.canceled is not None:
-            if self != BackfillFlags(waiting=self.waiting, watched=self.watched, canceled=self.canceled) or (
-                self.watched is not None and self.canceled is not None
-            ):
-                raise click.UsageError(
-                    "--watch and --cancel are about a backfill that was started; give one of them alone"
-                )
-        elif self.start_time is None or (self.end_time is None) == (self.before is None):
-            raise click.UsageError("a backfill is of a span of time; give --start-time and --end-time (or --before)")
-
-
 @click.command()
-@sid_option
+@sid_or_query
+@click.option(
+    "--query", "-q", metavar="TERMS", help="In place of an id: backfill all schedules that it chooses: 'health:missed'."
+)
 @flags(BackfillFlags, "flags")
 @data_options
 @row_options
-def backfill(sid: str, flags: BackfillFlags, db: str | None, out: OutputOptions) -> int:
+def backfill(sid: str | None, query: str | None, flags: BackfillFlags, db: str | None, out: OutputOptions) -> int:
     """Run now what a schedule names between two moments, as the overlap policy says.
 
-    With --wait the exit code is 6 if some of the times were skipped or missed.
+    With --wait the exit code is 6 if some of the times were skipped or missed. With --query, the schedules that have
+    times to run are listed, and started once that is confirmed; the exit code is 6 if some could not be.
     """
     from evertick.api.schedules import BackfillView
 
     flags.check()
+    if query is not None:
+        return many.backfill_all(query, sid, flags, db, out)
+    sid = named(sid)
     chosen = None if flags.dry_run else out.columns(BackfillView.names(), SHOWN)
     waiting = flags.waiting
     if waiting is None:
@@ -165,11 +118,7 @@ def _plan(session: Session, sid: str, flags: BackfillFlags) -> "BackfillPlanView
     """The plan, described on stderr."""
     from evertick.cli.schedule.words import iso
 
-    start = session.moment(flags.start_time or "", "--start-time", sid)
-    if flags.before is None:
-        end = session.moment(flags.end_time or "", "--end-time", sid)
-    else:
-        end = session.moment(flags.before, "--before", sid) - timedelta(milliseconds=1)
+    start, end = flags.span(session, sid)
     plan = session.schedules.backfill_plan(sid, start, end, **flags.choice)
     words = [f"{plan.count:,} time{'' if plan.count == 1 else 's'}"]
     words.append(f"from {iso(plan.start)} to {iso(plan.end)} (both included)")

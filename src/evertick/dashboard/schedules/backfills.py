@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from evertick.api.schedules import BackfillPlanView, BackfillView, ScheduleDescription
 from evertick.base.durations import length
 from evertick.base.errors import InvalidSpec
 from evertick.base.instants import SECOND_MS, Instant, from_datetime, to_datetime
+from evertick.dashboard.editor.reading import number
 from evertick.dashboard.forms.form import Form
 from evertick.recurrence.parse.moments import format_local
 from evertick.recurrence.parse.when import typed_moment
@@ -103,6 +104,21 @@ def span_of(form: Form, zone: Zone, now: Instant, jitter_ms: int) -> Span | None
     is_one = found["end"] == found["start"]
     end_ms = found["end"] * SECOND_MS + (jitter_ms + 1 if is_one else 0)
     return Span(start=to_datetime(Instant(found["start"] * SECOND_MS)), end=to_datetime(Instant(end_ms)))
+
+
+def how_of(form: Form) -> dict[str, Any]:
+    """How the times of a backfill run, in the words of `schedules.backfill`; what is wrong stands beside its field."""
+    how = form["how"] or "buffer_all"
+    found: dict[str, Any] = {"overlap": None, "max_active": None}
+    if how == "limited":
+        found["max_active"] = number(form, "at_a_time")
+        if found["max_active"] in (None, 0):
+            form.fail("at_a_time", "Say how many runs may be open at a time, at least 1")
+    elif how not in HOWS:
+        form.fail("how", f"There is no way {how!r} to run them")
+    elif how != "own":
+        found["overlap"] = how
+    return found
 
 
 def histogram(plan: BackfillPlanView, zone: Zone) -> Histogram:

@@ -48,10 +48,12 @@ def plan_backfill(
     times: Sequence[FireTime],
     ran: Collection[Instant],
     skip_done: bool = False,
+    missed: Collection[Instant] | None = None,
 ) -> BackfillPlan:
     """The plan of a backfill whose span holds `times`; `ran` are the nominal times that were started before.
 
-    They run again, since reruns are what a backfill is for; with `skip_done` they are left out.
+    They run again, since reruns are what a backfill is for; with `skip_done` they are left out. With `missed`, only
+    these nominal times run.
     The evaluator asks the spec for one time more than `BACKFILL_TIMES_MAX`.
     Raises Misuse if the span ends before it starts, LimitExceeded if it holds too many times.
     """
@@ -64,9 +66,13 @@ def plan_backfill(
         )
     ran_before = frozenset(ran)
     already_ran = tuple(time.nominal_at for time in times if time.nominal_at in ran_before)
-    if skip_done:
-        backfill = backfill._replace(skip=_spans(times, ran_before))
-        times = [time for time in times if time.nominal_at not in ran_before]
+    if missed is not None:
+        left_out = frozenset(time.nominal_at for time in times).difference(missed)
+    else:
+        left_out = ran_before if skip_done else frozenset()
+    if left_out:
+        backfill = backfill._replace(skip=_spans(times, left_out))
+        times = [time for time in times if time.nominal_at not in left_out]
     return BackfillPlan(
         backfill=backfill,
         times=tuple(times),
@@ -75,17 +81,17 @@ def plan_backfill(
     )
 
 
-def _spans(times: Sequence[FireTime], ran: frozenset[Instant]) -> tuple[tuple[Instant, Instant], ...]:
-    """The times that ran, as spans in which nothing else lies. Raises LimitExceeded for too many."""
+def _spans(times: Sequence[FireTime], left_out: frozenset[Instant]) -> tuple[tuple[Instant, Instant], ...]:
+    """The times to be left out, as spans in which nothing else lies. Raises LimitExceeded for too many."""
     spans: list[tuple[Instant, Instant]] = []
     in_span = False
     for nominal_at in (time.nominal_at for time in times):
-        if nominal_at in ran:
+        if nominal_at in left_out:
             spans[-1:] = [(spans[-1][0], nominal_at)] if in_span else [*spans[-1:], (nominal_at, nominal_at)]
-        in_span = nominal_at in ran
+        in_span = nominal_at in left_out
     if len(spans) > SKIP_SPANS_MAX:
         raise LimitExceeded(
-            f"what ran before lies in {len(spans)} places of the span; {SKIP_SPANS_MAX} can be left out: split it"
+            f"what is left out lies in {len(spans)} places of the span; {SKIP_SPANS_MAX} are possible: split it"
         )
     return tuple(spans)
 

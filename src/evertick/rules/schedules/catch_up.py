@@ -11,6 +11,9 @@ from evertick.base.instants import Instant
 from evertick.rules.schedules.fates import Reason
 from evertick.rules.schedules.policies import CATCH_UP_WINDOW_DEFAULT_MS, CATCH_UP_WINDOW_MIN_MS, CatchUp, Policies
 
+SEEN_LATE: Final = frozenset({Reason.CATCH_UP_WINDOW, Reason.CATCH_UP_LATEST, Reason.CATCH_UP_NONE})
+"""The reasons for which an occurrence is missed because of its age."""
+
 LATE_AFTER_MS: Final = CATCH_UP_WINDOW_MIN_MS
 """An occurrence seen no later than this after its actual time is on time."""
 
@@ -33,6 +36,15 @@ def too_late(actual_at: Instant, policies: Policies, now: Instant) -> Reason | N
     if age_ms > LATE_AFTER_MS and policies.catch_up is CatchUp.NONE:
         return Reason.CATCH_UP_NONE
     return None
+
+
+WAITED: Final = "waited "
+"""How the detail of an occurrence begins that was seen in time, and then waited for earlier runs for too long."""
+
+
+def unseen(reason: Reason, detail: str) -> bool:
+    """Was an occurrence missed because no worker looked at its schedule while it was due?"""
+    return reason in SEEN_LATE and not detail.startswith(WAITED)
 
 
 def expired(actual_at: Instant, policies: Policies, now: Instant) -> bool:

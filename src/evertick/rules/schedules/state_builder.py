@@ -7,7 +7,7 @@ frozen values one by one would copy the lists a thousand times. `decide.py` says
 from collections.abc import Sequence
 
 from evertick.base.instants import Instant, to_iso
-from evertick.rules.schedules.catch_up import LATE_AFTER_MS, expired, too_late
+from evertick.rules.schedules.catch_up import LATE_AFTER_MS, WAITED, expired, too_late
 from evertick.rules.schedules.fates import FATE_OF, Origin, Reason
 from evertick.rules.schedules.lifecycle import own_wake, pause_detail, run_id, started_because
 from evertick.rules.schedules.overlap import STOPS_OTHERS, sort_out, stops_wanted
@@ -111,7 +111,7 @@ class StateBuilder:
         for occurrence in result.starts:
             self.start(occurrence, waited=True)
         for occurrence, reason in result.refused:
-            self.settle(occurrence, reason)
+            self.settle(occurrence, reason, waited=True)
         self._ask_to_stop()
 
     def lift_pause(self, at: Instant) -> None:
@@ -144,11 +144,15 @@ class StateBuilder:
         self._count(why, 1)
         self._record(occurrence, why, "", name)
 
-    def settle(self, occurrence: Occurrence, reason: Reason) -> None:
-        """It will not run, for this reason."""
+    def settle(self, occurrence: Occurrence, reason: Reason, *, waited: bool = False) -> None:
+        """It will not run, for this reason. `waited`: its turn came only after it had waited for earlier runs."""
         self._count(reason, 1)
         blocker = self.blocker if reason is Reason.OVERLAP else None
-        self._record(occurrence, reason, self._detail(occurrence, reason, blocker), blocker)
+        detail = self._detail(occurrence, reason, blocker)
+        if waited and reason is Reason.CATCH_UP_WINDOW:
+            late_s, window_s = (self.now - occurrence.actual_at) // 1000, self.policies.catch_up_window_ms // 1000
+            detail = f"{WAITED}{late_s} s for earlier runs; the catch-up window is {window_s} s"
+        self._record(occurrence, reason, detail, blocker)
 
     def unstart(self, run: Run, error: str) -> None:
         """Take a start back: the run never was, and the action is not used up."""

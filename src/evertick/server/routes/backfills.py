@@ -7,12 +7,13 @@ from pydantic import ConfigDict, Field
 from starlette.responses import Response
 
 from evertick.api.reports import AuditReport
-from evertick.api.schedules import BackfillPlanView, BackfillView, OccurrencePage
-from evertick.app.bodies import Body, Span
+from evertick.api.schedules import BackfillPlanView, BackfillView, OccurrencePage, PlannedBackfillPage
+from evertick.app.bodies import Body, Items, Span
 from evertick.app.schedules.backfill import backfill, backfill_cancel
 from evertick.base.records.access import Scope
 from evertick.server.bodies import Named
 from evertick.server.callers import Called, Key, reply, tenant_routes
+from evertick.server.routes.schedules import Choice
 
 routes = tenant_routes("backfills")
 
@@ -23,10 +24,25 @@ class Plan(Span):
     overlap: str | None = None
     max_active: int | None = Field(None, ge=1)
     skip_done: bool = False
+    only_missed: bool = False
 
     def how(self) -> dict[str, Any]:
         """The options of a backfill."""
-        return {"overlap": self.overlap, "max_active": self.max_active, "skip_done": self.skip_done}
+        return {
+            "overlap": self.overlap,
+            "max_active": self.max_active,
+            "skip_done": self.skip_done,
+            "only_missed": self.only_missed,
+        }
+
+
+class Plans(Plan):
+    """Of which schedules the times are to run: those with these `ids`, or all that `choice` chooses."""
+
+    ids: Items[str] | None = None
+    choice: Choice | None = None
+    limit: int = Field(200, ge=1, le=200)
+    cursor: str | None = Field(None, max_length=2_000)
 
 
 class NewBackfill(Plan):
@@ -53,6 +69,16 @@ class AuditAsked(Span):
 async def plan_backfill(caller: Called, schedule_id: Named, plan: Plan) -> Response:
     """What a backfill would do. Nothing is changed."""
     return reply(await caller.access.schedules.backfill_plan(schedule_id, plan.start, plan.end, **plan.how()))
+
+
+@routes.at("POST", "/backfill-plans", Scope.READ, returns=PlannedBackfillPage)
+async def plan_backfills(caller: Called, asked: Plans) -> Response:
+    """What backfills of many schedules would do in one span. Nothing is changed."""
+    how, where = asked.how(), {} if asked.choice is None else asked.choice.where()
+    page = await caller.access.schedules.backfill_plans(
+        asked.start, asked.end, ids=asked.ids, limit=asked.limit, cursor=asked.cursor, **how, **where
+    )
+    return reply(page)
 
 
 @routes.at("POST", "/schedules/{schedule_id}/backfills", Scope.OPERATE, returns=BackfillView, status=201)

@@ -57,9 +57,9 @@ class Insight(Protocol):
         ...
 
     def recent_missed(
-        self, tenant: TenantId, *, reasons: Sequence[str], day_ago: Instant, limit: int
+        self, tenant: TenantId, *, reasons: Sequence[str], since: Instant, limit: int
     ) -> list[MissedTime]:
-        """The newest missed occurrences since `day_ago`, of each reason about `limit` at most."""
+        """The newest missed occurrences since a moment, of each reason about `limit` at most."""
         ...
 
     def skipped_in_pauses(

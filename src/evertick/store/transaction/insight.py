@@ -63,10 +63,10 @@ class SqlInsight(Driver):
         return row[0], row[1]
 
     def recent_missed(
-        self, tenant: TenantId, *, reasons: Sequence[str], day_ago: Instant, limit: int
+        self, tenant: TenantId, *, reasons: Sequence[str], since: Instant, limit: int
     ) -> list[MissedTime]:
-        params = {"tenant": tenant, "reasons": json.dumps(list(reasons)), "day_ago": day_ago, "limit": limit}
-        return [MissedTime(*row) for row in self._fetch("recent_missed", params)]
+        params = {"tenant": tenant, "reasons": json.dumps(list(reasons)), "since": since, "limit": limit}
+        return [MissedTime(*row)._replace(made_up=bool(row[-1])) for row in self._fetch("recent_missed", params)]
 
     def skipped_in_pauses(
         self, tenant: TenantId, since: Mapping[ScheduleId, Instant], *, limit: int

@@ -13,11 +13,10 @@ from evertick.base.errors import LimitExceeded, Misuse, VersionConflict
 from evertick.base.instants import from_datetime, to_iso
 from evertick.base.records.access import Scope
 from evertick.dashboard.editor.forms import zone_of
-from evertick.dashboard.editor.reading import number
 from evertick.dashboard.forms.form import Form
 from evertick.dashboard.page import Page, Shown, page_routes
 from evertick.dashboard.schedules import backfills
-from evertick.dashboard.schedules.backfills import Span, span_of, usual_span
+from evertick.dashboard.schedules.backfills import Span, how_of, span_of, usual_span
 from evertick.dashboard.zones import offset_words
 from evertick.server.bodies import Named
 from evertick.server.routes import backfills as api
@@ -123,16 +122,7 @@ def _zone(schedule: ScheduleDescription) -> Any:
 def _asked(form: Form, schedule: ScheduleDescription, page: Page) -> tuple[Span | None, dict[str, Any]]:
     """The span and the options of a backfill that a form says."""
     span = span_of(form, _zone(schedule), page.now, schedule.spec.jitter_ms)
-    how = form["how"] or "buffer_all"
-    options: dict[str, Any] = {"skip_done": not form["rerun"], "overlap": None, "max_active": None}
-    if how == "limited":
-        options["max_active"] = number(form, "at_a_time")
-        if options["max_active"] in (None, 0):
-            form.fail("at_a_time", "Say how many runs may be open at a time, at least 1")
-    elif how not in backfills.HOWS:
-        form.fail("how", f"There is no way {how!r} to run them")
-    elif how != "own":
-        options["overlap"] = how
+    options = {"skip_done": not form["rerun"], **how_of(form)}
     return span, options
 
 

@@ -1,9 +1,13 @@
 -- recent_missed: as SQLite's; a lateral join makes PostgreSQL read the end of each reason,
 -- and an order that only the index occurrences_by_reason has keeps it from looking for the reason among all that happened.
-select o.schedule_id, o.nominal_at, r.each, o.detail
+select o.schedule_id, o.nominal_at, r.each, o.detail, o.actual_at, o.decided_at,
+       exists (select 1
+                 from occurrences as later
+                where later.tenant = :tenant and later.schedule_id = o.schedule_id and later.nominal_at = o.nominal_at
+                  and later.origin in ('backfill', 'trigger') and later.fate in ('started', 'buffered'))
   from {each :reasons} as r
- cross join lateral (select schedule_id, nominal_at, detail
+ cross join lateral (select schedule_id, nominal_at, detail, actual_at, decided_at
                        from occurrences
-                      where tenant = :tenant and reason between r.each and r.each and nominal_at >= :day_ago
+                      where tenant = :tenant and reason between r.each and r.each and nominal_at >= :since
                       order by reason desc, nominal_at desc
                       limit :limit) as o

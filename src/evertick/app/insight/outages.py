@@ -1,0 +1,73 @@
+"""Outages: spans in which no worker looked at schedules, and times were missed for it.
+
+The ledger tells them: each time that was missed for its age was due at one moment and first looked at at another, and
+nothing looked at its schedule between the two. Spans that overlap are one outage.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from evertick.api.insight import OutageView
+from evertick.base.ids import TenantId
+from evertick.base.instants import DAY_MS, HOUR_MS, Instant, to_datetime
+from evertick.base.records.insight import MissedTime
+from evertick.rules.schedules.catch_up import unseen
+from evertick.rules.schedules.fates import FATE_OF, Fate, Reason
+from evertick.store.contract.store import Transaction
+
+MISSED_REASONS: Final = tuple(reason.value for reason, fate in FATE_OF.items() if fate is Fate.MISSED)
+MISSED_MAX: Final = 1_000
+"""Missed times of each reason that are looked at."""
+LONG_MISSED_MAX: Final = 10_000
+"""The same, where an outage is longer than the usual look reaches."""
+LONG_MS: Final = 30 * DAY_MS
+
+
+def missed_times(transaction: Transaction, tenant: TenantId, now: Instant) -> tuple[list[MissedTime], bool]:
+    """The missed times of the last 24 hours, and those of an outage that ended in them; and whether there are more.
+
+    Looks further back only if the outage may have begun before that.
+    """
+    day_ago = Instant(now - DAY_MS)
+    times = transaction.recent_missed(tenant, reasons=MISSED_REASONS, since=day_ago, limit=MISSED_MAX)
+    cut = _is_cut(times, MISSED_MAX)
+    first = min((time.actual_at for time in times if unseen(Reason(time.reason), time.detail)), default=None)
+    if first is None or not (cut or first < day_ago + HOUR_MS):
+        return times, cut
+    times = transaction.recent_missed(
+        tenant, reasons=MISSED_REASONS, since=Instant(now - LONG_MS), limit=LONG_MISSED_MAX
+    )
+    return times, _is_cut(times, LONG_MISSED_MAX)
+
+
+def outages(times: Sequence[MissedTime], now: Instant, *, more: bool = False) -> tuple[OutageView, ...]:
+    """The outages that ended in the last 24 hours, the newest first. `more`: there are more missed times than these."""
+    spans: list[tuple[Instant, Instant]] = []
+    for time in sorted(times, key=lambda each: each.actual_at):
+        if not unseen(Reason(time.reason), time.detail):
+            continue
+        if spans and time.actual_at <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(spans[-1][1], time.decided_at))
+        else:
+            spans.append((time.actual_at, time.decided_at))
+    recent = [span for span in reversed(spans) if span[1] > now - DAY_MS]
+    return tuple(_outage(span, times, more=more and span is recent[-1]) for span in recent)
+
+
+def _outage(span: tuple[Instant, Instant], times: Sequence[MissedTime], *, more: bool) -> OutageView:
+    missed = [time for time in times if span[0] <= time.actual_at <= span[1]]
+    return OutageView(
+        start=to_datetime(span[0]),
+        end=to_datetime(span[1]),
+        missed=len(missed),
+        made_up=sum(time.made_up for time in missed),
+        schedules=len({time.schedule_id for time in missed}),
+        more=more,
+    )
+
+
+def _is_cut(times: Sequence[MissedTime], limit: int) -> bool:
+    counts: dict[str, int] = {}
+    for time in times:
+        counts[time.reason] = counts.get(time.reason, 0) + 1
+    return max(counts.values(), default=0) >= limit

@@ -1,0 +1,83 @@
+"""The flags of `evertick schedule backfill`: which times run, and how."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, TypedDict
+
+import click
+
+from evertick.cli.core.flags import flag
+
+if TYPE_CHECKING:
+    from evertick.cli.schedule.session import Session
+
+
+class Choice(TypedDict):
+    """How the times of a backfill run, and which of them."""
+
+    overlap: str | None
+    max_active: int | None
+    skip_done: bool
+    only_missed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillFlags:
+    """A backfill to plan and start; or, with `watched` or `canceled`, one that was started before."""
+
+    start_time: str | None = flag(
+        "--start-time", metavar="TIME", help="The first moment, such as 2022-05-01T00:00:00Z; included."
+    )
+    end_time: str | None = flag("--end-time", metavar="TIME", help="The last moment; included too.")
+    before: str | None = flag("--before", metavar="TIME", help="In place of --end-time: the end, not included.")
+    overlap: str | None = flag(
+        "--overlap-policy", metavar="POLICY",
+        help="BufferAll runs one after the other, AllowAll all at once; the schedule's own unless given.",
+    )  # fmt: skip
+    max_active: int | None = flag(
+        "--max-active", metavar="N", help="Its runs that may be open at a time, beside all others."
+    )
+    include_done: bool = flag(
+        "--include-done/--skip-done", default=True,
+        help="Run times again that ran before, as is usual; or leave them out.",
+    )  # fmt: skip
+    only_missed: bool = flag(
+        "--only-missed", default=False,
+        help="Run only times that were missed, in an outage for example, and not made up for since.",
+    )  # fmt: skip
+    dry_run: bool = flag("--dry-run", default=False, help="List the times it would run; start nothing.")
+    waiting: bool | None = flag(
+        "--wait/--detach", help="Stay until it is done, as is usual at a terminal; or leave it to itself."
+    )
+    yes: bool = flag("--yes", default=False, help="Do not ask whether times that are still to come should run now.")
+    watched: str | None = flag("--watch", metavar="ID", help="Show the progress of a backfill that was started before.")
+    canceled: str | None = flag("--cancel", metavar="ID", help="End a backfill: what waits is skipped.")
+
+    @property
+    def choice(self) -> Choice:
+        """How its times run, in the words of `schedules.backfill`."""
+        return {
+            "overlap": self.overlap,
+            "max_active": self.max_active,
+            "skip_done": not self.include_done,
+            "only_missed": self.only_missed,
+        }
+
+    def span(self, session: "Session", sid: str | None) -> tuple[datetime, datetime]:
+        """The first and the last moment, read on the clock of a schedule if one is given. Raises InvalidSpec."""
+        start = session.moment(self.start_time or "", "--start-time", sid)
+        if self.before is None:
+            return start, session.moment(self.end_time or "", "--end-time", sid)
+        return start, session.moment(self.before, "--before", sid) - timedelta(milliseconds=1)
+
+    def check(self) -> None:
+        """Raise UsageError if flags contradict each other or are missing."""
+        if self.watched is not None or self.canceled is not None:
+            if self != BackfillFlags(waiting=self.waiting, watched=self.watched, canceled=self.canceled) or (
+                self.watched is not None and self.canceled is not None
+            ):
+                raise click.UsageError(
+                    "--watch and --cancel are about a backfill that was started; give one of them alone"
+                )
+        elif self.start_time is None or (self.end_time is None) == (self.before is None):
+            raise click.UsageError("a backfill is of a span of time; give --start-time and --end-time (or --before)")

@@ -1,0 +1,81 @@
+"""Backfills of all schedules that a query chooses: planned, listed, confirmed, and started one by one.
+
+Each is started with the token of its plan, so one that changed meanwhile is left out and told by name.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from evertick.base.errors import EvertickError
+from evertick.base.escaping import printable
+from evertick.base.instants import from_datetime
+from evertick.cli.backfill.flags import BackfillFlags
+from evertick.cli.core.exits import Exit
+from evertick.cli.core.output import OutputOptions, is_terminal, plain
+from evertick.cli.schedule.selection import counted, queried
+from evertick.cli.schedule.session import Session, open_session
+
+if TYPE_CHECKING:
+    from evertick.api.schedules import PlannedBackfill
+
+SHOWN = ("schedule", "count", "already_ran", "first", "last")
+
+
+def backfill_all(query: str, sid: str | None, flags: BackfillFlags, db: str | None, out: OutputOptions) -> int:
+    """List what would run and start it, once that is confirmed; returns the exit code."""
+    if sid is not None or flags.waiting is not None or flags.watched is not None or flags.canceled is not None:
+        raise click.UsageError(
+            "--query chooses many schedules; leave out the id, --wait, --detach, --watch and --cancel"
+        )
+    from evertick.api.schedules import PlannedBackfill
+
+    chosen = out.columns(PlannedBackfill.names(), SHOWN)
+    with open_session(db) as session:
+        plans = _plans(session, query, flags)
+        rows = [plan.to_json() for plan in plans]
+        out.write_rows(rows, [{name: plain(value) for name, value in row.items()} for row in rows], chosen)
+        start, end = flags.span(session, None)
+        todo = [plan for plan in plans if plan.count]
+        if flags.dry_run or not todo:
+            return _told([(plan.schedule, plan.problem) for plan in plans if plan.problem is not None])
+        times = sum(plan.count for plan in todo)
+        ahead = from_datetime(end) > session.now
+        said = f"Backfill {times:,} time{'' if times == 1 else 's'} of {counted(len(todo))}"
+        said += ", some of which are still to come and will run again then" if ahead else ""
+        if not flags.yes:
+            if not is_terminal(sys.stdin):
+                raise click.UsageError("this may start many runs; give --yes where no terminal can confirm it")
+            click.confirm(f"{said}?", abort=True, err=True)
+        started = 0
+        failed = [(plan.schedule, plan.problem) for plan in plans if plan.problem is not None]
+        for plan in todo:
+            try:
+                session.schedules.backfill(plan.schedule, start, end, token=plan.token, **flags.choice)
+                started += 1
+            except EvertickError as error:
+                failed.append((plan.schedule, str(error)))
+        click.echo(f"started backfills of {counted(started)}", err=True)
+    return _told(failed)
+
+
+def _plans(session: Session, query: str, flags: BackfillFlags) -> "list[PlannedBackfill]":
+    """The plans of the schedules that have times to run, and of those that cannot be planned."""
+    where = queried(query, session.now)
+    start, end = flags.span(session, None)
+    found: list[PlannedBackfill] = []
+    cursor: str | None = None
+    while True:
+        page = session.schedules.backfill_plans(start, end, cursor=cursor, **flags.choice, **where)
+        found += [plan for plan in page.plans if plan.count or plan.problem is not None]
+        cursor = page.cursor
+        if cursor is None:
+            return found
+
+
+def _told(failed: Sequence[tuple[str, str | None]]) -> int:
+    for name, why in failed:
+        click.echo(printable(f"{name}: {why}"), err=True)
+    return Exit.PARTLY if failed else Exit.OK
