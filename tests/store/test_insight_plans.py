@@ -60,6 +60,10 @@ ASKED: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
         },
         {"history_by_key", "history_by_state", "history_pkey", "jobs_key", "jobs_by_name", "jobs_pkey"},
     ),
+    "list_views": (
+        {"tenant": "default", "page": "schedules", "owner": "token_1", "limit": 100},
+        {"saved_views_by_name"},
+    ),
     "recent_changes": ({"tenant": "default", "limit": 10}, {"schedule_history_newest"}),
 }
 """What each statement is asked, and the indexes that it may read."""

@@ -14,6 +14,7 @@ from evertick.base.ids import TenantId
 
 if TYPE_CHECKING:
     from evertick.app.access_control.audit_log import AsyncAuditLog
+    from evertick.app.access_control.saved_views import AsyncSavedViews, SavedViewOperations, SavedViews
     from evertick.app.access_control.tokens import AsyncTokens
     from evertick.app.environment import Environment
     from evertick.app.execution.runner import Execution
@@ -120,6 +121,21 @@ class Access(ABC):
         return Insight(insight_operations(e, self.tenant_id), e.store.view, self._execution.transact)
 
     @property
+    def views(self) -> "SavedViews":
+        """Keeps lists of schedules, jobs and runs as people want to see them again. Each call is a transaction."""
+        from evertick.app.access_control.saved_views import SavedViews
+
+        return SavedViews(self._view_operations(""), self.environment.store.view, self._execution.transact)
+
+    def _view_operations(self, owner: str) -> "SavedViewOperations":
+        from evertick.app.access_control.saved_views import SavedViewOperations
+
+        e = self.environment
+        return SavedViewOperations(
+            tenant=self.tenant_id, owner=owner, actor=self.actor, now=e.clock.now, make_id=e.ids.make
+        )
+
+    @property
     def workflows(self) -> "AwaitableWorkflows":
         """Starts, reads, signals and ends runs of workflows from outside. Each call is a transaction of its own."""
         from evertick.app.workflows.api import blocking_workflows, workflow_operations
@@ -192,6 +208,18 @@ class AsyncAccess:
 
         access, e = self._access, self._access.environment
         return AsyncInsight(insight_operations(e, access.tenant_id), e.executors.view, access._execution.transact_async)
+
+    @property
+    def views(self) -> "AsyncSavedViews":
+        """Like `Access.views`, and every call is awaited."""
+        return self.views_of("")
+
+    def views_of(self, owner: str) -> "AsyncSavedViews":
+        """The views that the token with the id `owner` sees."""
+        from evertick.app.access_control.saved_views import AsyncSavedViews
+
+        access, e = self._access, self._access.environment
+        return AsyncSavedViews(access._view_operations(owner), e.executors.view, access._execution.transact_async)
 
     @property
     def workflows(self) -> "AsyncWorkflows":

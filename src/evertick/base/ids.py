@@ -43,6 +43,7 @@ WORKER_PREFIX: Final = "worker"
 HISTORY_PREFIX: Final = "history"
 TOKEN_PREFIX: Final = "token"  # noqa: S105
 AUDIT_PREFIX: Final = "audit"
+VIEW_PREFIX: Final = "view"
 
 _ID: Final = re.compile(r"([A-Za-z][A-Za-z0-9_]{0,63})_([0-9a-f]{28})")
 _SEQUENCE_MAX: Final = 0xFFF

@@ -40,6 +40,7 @@ from evertick.client.surfaces import (
     AsyncSchedules,
     AsyncTenants,
     AsyncTokens,
+    AsyncViews,
     AsyncWorkflows,
     AuditLog,
     Insight,
@@ -49,8 +50,10 @@ from evertick.client.surfaces import (
     Schedules,
     Tenants,
     Tokens,
+    Views,
     Workflows,
 )
+from evertick.client.views import ViewRequests
 from evertick.client.workflows import WorkflowRequests
 
 P = ParamSpec("P")
@@ -204,6 +207,11 @@ class Client(_Client):
         return Insight(InsightRequests(self._home), self._send, self._send)
 
     @property
+    def views(self) -> Views:
+        """Lists as people want to see them again; as `app.views`."""
+        return Views(ViewRequests(self._home), self._send, self._send)
+
+    @property
     def schedules(self) -> Schedules:
         """Schedules; as `app.schedules`."""
         return Schedules(ScheduleRequests(self._home), self._send, self._send)
@@ -313,6 +321,11 @@ class AsyncClient(_Client):
     def insight(self) -> AsyncInsight:
         """As `Client.insight`."""
         return AsyncInsight(InsightRequests(self._home), self._send, self._send)
+
+    @property
+    def views(self) -> AsyncViews:
+        """As `Client.views`."""
+        return AsyncViews(ViewRequests(self._home), self._send, self._send)
 
     @property
     def schedules(self) -> AsyncSchedules:

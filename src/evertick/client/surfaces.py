@@ -24,6 +24,7 @@ from evertick.client.fleet import (
 from evertick.client.insight import InsightOperations, InsightRequests
 from evertick.client.jobs import JobOperations, JobRequests, ScheduleJobs
 from evertick.client.schedules import ScheduleOperations, ScheduleRequests
+from evertick.client.views import ViewOperations, ViewRequests
 from evertick.client.workflows import TypeOperations, TypeRequests, WorkflowOperations, WorkflowRequests
 
 P = ParamSpec("P")
@@ -46,6 +47,14 @@ class Insight(Blocking[InsightRequests], InsightOperations):
 
 class AsyncInsight(Awaited[InsightRequests], InsightOperations):
     """`client.insight`, awaited."""
+
+
+class Views(Blocking[ViewRequests], ViewOperations):
+    """`client.views`."""
+
+
+class AsyncViews(Awaited[ViewRequests], ViewOperations):
+    """`client.views`, awaited."""
 
 
 class Schedules(Blocking[ScheduleRequests], ScheduleOperations):

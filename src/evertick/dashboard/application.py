@@ -5,7 +5,7 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from evertick.dashboard.routes import clock, files, home, live, logs, missing, overview, search
+from evertick.dashboard.routes import clock, files, home, live, logs, missing, overview, search, views
 from evertick.dashboard.routes.fleet import audit, pools, settings, workers
 from evertick.dashboard.routes.functions import calling, named
 from evertick.dashboard.routes.functions import jobs as jobs_list
@@ -41,6 +41,7 @@ ROUTES: Final[Sequence[APIRouter]] = (
     listing.routes,
     backfilling_many.routes,  # before the other bulk actions, which have a word in its place
     bulk.routes,
+    views.routes,
     pausing.routes,
     triggering.routes,
     detail.routes,  # after all that has a name of its own below /schedules

@@ -28,6 +28,7 @@ from evertick.server.routes import (
     jobs,
     schedule_lists,
     schedules,
+    views,
     workflows,
 )
 
@@ -40,6 +41,7 @@ ROUTES: Final = (
     schedule_lists.routes,
     insight.routes,
     backfills.routes,
+    views.routes,
     workflows.routes,
     workflows.types,
     fleet.of_tenant,

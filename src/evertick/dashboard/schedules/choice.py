@@ -43,13 +43,48 @@ class Filters(Body):
         return parse_query(self.query, now)
 
 
+COLUMNS: Final = {
+    "times": "Times",
+    "zone": "Zone",
+    "function": "Calls",
+    "next": "Next run",
+    "last": "Last run",
+    "strip": "Last 30",
+    "note": "Note",
+    "updated": "Changed",
+}
+"""Columns of the list beside that of the schedule itself, in their order."""
+USUAL_COLUMNS: Final = ("times", "next", "last", "strip")
+SORTED: Final = frozenset({"next", "last"})
+"""Columns by which the list can be sorted."""
+
+
+def _columns(given: object) -> object:
+    """`columns=times,next` and `columns=times&columns=next` are the same; unknown ones are left out."""
+    words = (
+        {word for each in given if isinstance(each, str) for word in each.split(",")} if isinstance(given, list) else ()
+    )
+    return [name for name in COLUMNS if name in words]
+
+
 class Asked(Filters):
     """A page of the list."""
 
+    columns: Annotated[list[str], BeforeValidator(_columns)] = Field(default_factory=list, max_length=100)
     sort: str = Field("next", pattern="^-?(id|next|last)$")
     limit: int = Field(100, ge=1, le=100)
     cursor: str | None = Field(None, max_length=2_000)
     tz: str | None = None
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The columns of the list, in their order."""
+        return tuple(self.columns) or USUAL_COLUMNS
+
+    @property
+    def chosen_columns(self) -> str:
+        """The columns as the address has them; nothing for the usual ones."""
+        return "" if self.shown == USUAL_COLUMNS else ",".join(self.shown)
 
     def order_of(self, column: str) -> str | None:
         """How the list is sorted by a column, as `aria-sort` says it; None if it is sorted by another."""

@@ -36,6 +36,7 @@ from evertick.store.contract.notifications import Listener
 from evertick.store.contract.pools import Pools
 from evertick.store.contract.schedules import Schedules
 from evertick.store.contract.tenants import Tenants
+from evertick.store.contract.views import SavedViews
 from evertick.store.contract.workers import Workers
 from evertick.store.contract.workflows import Workflows
 
@@ -69,7 +70,7 @@ def took_too_long() -> LimitExceeded:
 
 class Transaction(
     Jobs, History, Claims, Workers, Documents, Calls, Schedules, Ledger, Control, Tenants, Pools, LimitKeys, Workflows,
-    AccessTokens, Insight, Protocol,
+    AccessTokens, Insight, SavedViews, Protocol,
 ):  # fmt: skip
     """One transaction. None of its methods waits for anything but the database."""
 

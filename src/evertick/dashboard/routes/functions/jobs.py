@@ -12,9 +12,12 @@ from evertick.base.records.access import Scope
 from evertick.base.records.jobs import JobState
 from evertick.dashboard.job_lists import ID_CHARS, TABS, Filters, Listed, parents_of
 from evertick.dashboard.page import Page, Shown, page_routes
+from evertick.dashboard.saved_views import saved_tabs
 
 routes = page_routes()
 
+USUAL: Final = {"state": "pending", "order": "newest"}
+"""What the address of the list need not say."""
 LIVE_HEADER: Final = "x-evertick-live"
 """With which a list that is open is read again."""
 
@@ -48,6 +51,7 @@ async def list_jobs(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
         functions=_names(page, counts),
         pools=sorted({each.served.pool.rpartition("/")[2] for each in page.known.app.functions}),
         others=others,
+        saved=await saved_tabs(page, "jobs", USUAL, [{}, *({"state": name} for name in TABS)]),
     )
 
 

@@ -8,7 +8,8 @@ from starlette.responses import Response
 from evertick.api.schedule_lists import DetailedSchedulePage
 from evertick.base.records.access import Scope
 from evertick.dashboard.page import Page, Shown, page_routes
-from evertick.dashboard.schedules.choice import NEXT_HOUR, Asked, chosen
+from evertick.dashboard.saved_views import saved_tabs
+from evertick.dashboard.schedules.choice import COLUMNS, NEXT_HOUR, SORTED, USUAL_COLUMNS, Asked, chosen
 from evertick.dashboard.zones import COMMON
 
 routes = page_routes()
@@ -45,6 +46,11 @@ async def list_schedules(page: Shown, asked: Annotated[Asked, Query()]) -> Respo
         views=[(name, count, css, page.url("schedules", **filters), _is_view(asked, filters))
                for name, count, css, filters in VIEWS],
         zones=_zones(page, asked, found),
+        columns=COLUMNS,
+        sorted_by=SORTED,
+        saved=await saved_tabs(
+            page, "schedules", {"sort": "next", "columns": ",".join(USUAL_COLUMNS)}, [view[3] for view in VIEWS]
+        ),
     )  # fmt: skip
 
 

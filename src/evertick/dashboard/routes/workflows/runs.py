@@ -15,6 +15,7 @@ from evertick.base.records.attributes import from_word
 from evertick.base.records.jobs import FunctionKind
 from evertick.dashboard.markup.runs import run_glyph, run_took, waiting
 from evertick.dashboard.page import Form, Page, Shown, page_routes
+from evertick.dashboard.saved_views import saved_tabs
 from evertick.dashboard.workflow_names import names_for
 from evertick.server.routes import workflows as api
 
@@ -85,6 +86,7 @@ async def list_runs(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
         "workflows/list.html", status=200 if found is not None else 422, found=found, asked=asked, form=form,
         tabs=TABS, spans=SPANS, names=names_for(page.known), counts=counts,
         waiting=waiting, took=run_took, state_glyph=run_glyph,
+        saved=await saved_tabs(page, "workflows", {"tab": "open"}, [{}, *({"tab": name} for name in TABS)]),
     )  # fmt: skip
 
 

@@ -1,0 +1,39 @@
+"""Schemas of views of lists that people have saved."""
+
+import json
+from typing import Self
+
+from evertick.api.schema import Moment, Schema
+from evertick.base.instants import to_datetime
+from evertick.base.records.views import SavedViewRow
+
+
+class SavedView(Schema):
+    """A list as somebody wants to see it again.
+
+    `page` is the list: `schedules`, `jobs` or `workflows`. `params` are filters, order and columns, as the address of
+    the list has them. Everybody of the tenant sees a view that is `shared`, others only the token that made them.
+    """
+
+    id: str
+    page: str
+    name: str
+    shared: bool
+    params: dict[str, str]
+    created_by: str
+    created: Moment
+    updated: Moment
+
+    @classmethod
+    def of(cls, row: SavedViewRow) -> Self:
+        """The view of a row."""
+        return cls(
+            id=row.id,
+            page=row.page,
+            name=row.name,
+            shared=not row.owner,
+            params=json.loads(row.params),
+            created_by=row.created_by,
+            created=to_datetime(row.created_at),
+            updated=to_datetime(row.updated_at),
+        )

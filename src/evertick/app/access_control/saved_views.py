@@ -1,0 +1,155 @@
+"""`app.views`: lists of schedules, jobs and runs as people want to see them again.
+
+app.views.create("schedules", "Failing crons", {"kind": "cron", "health": "failing"}, shared=True)
+
+A program has no views of its own: what it makes is shared. A token sees its own views and the shared ones.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from evertick.api.views import SavedView
+from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes
+from evertick.app.transacting import Work
+from evertick.base.errors import AlreadyExists, LimitExceeded, Misuse, NotFound
+from evertick.base.ids import VIEW_PREFIX, TenantId
+from evertick.base.instants import Instant
+from evertick.base.records.views import SavedViewRow
+from evertick.store.contract.store import Transaction
+
+PAGES: Final = ("schedules", "jobs", "workflows")
+"""The lists that have views."""
+VIEWS_MAX: Final = 100
+"""Views of a list that one token sees."""
+NAME_CHARS_MAX: Final = 60
+PARAMS_MAX: Final = 20
+VALUE_CHARS_MAX: Final = 1_000
+_PARAM: Final = re.compile(r"[a-z_]{1,30}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedViewOperations:
+    """What may be done with a tenant's views; `owner` is the id of the token that asks, empty for a program."""
+
+    tenant: TenantId
+    owner: str
+    actor: str
+    now: Callable[[], Instant]
+    make_id: Callable[[str, Instant], str]
+
+    def list(self, page: str) -> Work[tuple[SavedView, ...]]:
+        """The views of a list, `schedules`, `jobs` or `workflows`, by name. Raises Misuse for another one."""
+        _check_page(page)
+
+        def work(transaction: Transaction) -> tuple[SavedView, ...]:
+            rows = transaction.list_views(self.tenant, page, self.owner, limit=VIEWS_MAX)
+            return tuple(SavedView.of(row) for row in rows)
+
+        return work
+
+    def get(self, view_id: str) -> Work[SavedView]:
+        """A view. Raises NotFound, also for one that another token has."""
+        return lambda transaction: SavedView.of(self._found(transaction, view_id))
+
+    def create(self, page: str, name: str, params: Mapping[str, str], *, shared: bool = False) -> Work[SavedView]:
+        """Save a view of a list. `params` are the parameters of its address; at most 20.
+
+        Raises Misuse for another list, for a name that is not printable text of 1 to 60 characters and for what are no
+        parameters; AlreadyExists for a name that is taken; LimitExceeded for more than 100 views of a list.
+        """
+        _check_page(page)
+        name, text = _name(name), _params(params)
+        owner = "" if shared else self.owner
+
+        def work(transaction: Transaction) -> SavedView:
+            now = self.now()
+            if len(transaction.list_views(self.tenant, page, self.owner, limit=VIEWS_MAX)) >= VIEWS_MAX:
+                raise LimitExceeded(f"there are {VIEWS_MAX} views of this list; delete one first")
+            view_id = self.make_id(VIEW_PREFIX, now)
+            row = SavedViewRow(view_id, self.tenant, page, name, owner, text, self.actor, now, now)
+            return self._saved(transaction, row)
+
+        return work
+
+    def update(
+        self,
+        view_id: str,
+        *,
+        name: str | None = None,
+        params: Mapping[str, str] | None = None,
+        shared: bool | None = None,
+    ) -> Work[SavedView]:
+        """Change what is given: the name, the parameters, or who sees it. Raises NotFound, and as `create`."""
+        new_name, text = None if name is None else _name(name), None if params is None else _params(params)
+
+        def work(transaction: Transaction) -> SavedView:
+            old = self._found(transaction, view_id)
+            owner = old.owner if shared is None else "" if shared else self.owner
+            row = old._replace(name=new_name or old.name, params=text or old.params, owner=owner, updated_at=self.now())
+            return self._saved(transaction, row)
+
+        return work
+
+    def delete(self, view_id: str) -> Work[SavedView]:
+        """Remove a view; returns what it was. Raises NotFound."""
+
+        def work(transaction: Transaction) -> SavedView:
+            row = self._found(transaction, view_id)
+            transaction.delete_view(view_id, tenant=self.tenant)
+            return SavedView.of(row)
+
+        return work
+
+    def _found(self, transaction: Transaction, view_id: str) -> SavedViewRow:
+        row = transaction.get_view(view_id, tenant=self.tenant)
+        if row is None or row.owner not in ("", self.owner):
+            raise NotFound(f"no view {view_id!r}")
+        return row
+
+    def _saved(self, transaction: Transaction, row: SavedViewRow) -> SavedView:
+        namesake = transaction.find_view(self.tenant, row.page, row.owner, row.name)
+        if namesake is not None and namesake.id != row.id:
+            raise AlreadyExists(f"there is a view {row.name!r} already; give it another name, or change that one")
+        transaction.save_view(row)
+        return SavedView.of(row)
+
+
+class _SavedViewSurface(Surface[SavedViewOperations]):
+    """Views of lists."""
+
+    create = writes(SavedViewOperations.create)
+    update = writes(SavedViewOperations.update)
+    delete = writes(SavedViewOperations.delete)
+    get = reads(SavedViewOperations.get)
+    list = reads(SavedViewOperations.list)
+
+
+class SavedViews(Blocking[SavedViewOperations], _SavedViewSurface):
+    """`app.views`: each call is a transaction of its own."""
+
+
+class AsyncSavedViews(Awaited[SavedViewOperations], _SavedViewSurface):
+    """`app.aio.views`: as `SavedViews`, and every call is awaited."""
+
+
+def _check_page(page: str) -> None:
+    if page not in PAGES:
+        raise Misuse(f"there are views of {', '.join(PAGES)}, not of {page!r}")
+
+
+def _name(name: str) -> str:
+    if not isinstance(name, str) or not name.isprintable() or not 1 <= len(name.strip()) <= NAME_CHARS_MAX:
+        raise Misuse(f"the name of a view is printable text of 1 to {NAME_CHARS_MAX} characters")
+    return name.strip()
+
+
+def _params(params: Mapping[str, str]) -> str:
+    if len(params) > PARAMS_MAX:
+        raise Misuse(f"a view has at most {PARAMS_MAX} parameters, not {len(params)}")
+    for name, value in params.items():
+        if not _PARAM.fullmatch(name) or not isinstance(value, str) or len(value) > VALUE_CHARS_MAX:
+            raise Misuse(f"{name[:40]!r} is no parameter of a list: a word with a text of {VALUE_CHARS_MAX} characters")
+    return json.dumps(dict(params))
