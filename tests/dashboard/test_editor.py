@@ -1,5 +1,6 @@
 """The pages on which schedules are made and changed: with real data, on both databases, without script."""
 
+import json
 import shlex
 from collections.abc import Iterator
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 from bs4 import BeautifulSoup, Tag
 
 from evertick import calendar, cron, every
+from evertick.base.json_errors import json_fault
 from evertick.cli.root import run
 from evertick.dashboard.editor.drafts import Draft, differing
 from tests.dashboard.conftest import Site, text_of
@@ -57,17 +59,17 @@ def report(site: Site) -> Iterator[str]:
 
 
 def test_a_schedule_is_created_as_the_form_and_its_command_say(site: Site) -> None:
-    empty = site.page("schedules/new?function=shop.order&tz=Europe/Berlin")
+    empty = site.page("new-schedule?function=shop.order&tz=Europe/Berlin")
     assert "Write when it is to fire" in text_of(empty)
     typed = fields_of(
         empty, id="mine", s__0__cron="0 9 * * 1-5", args='{"item": "bread"}', overlap="buffer_all", jitter="90s",
         catch_up_window="2h", retry__attempts="3", retry__first="2s", note="it's mine", memo='{"team": "x"}',
     )  # fmt: skip
-    shown = page_of(site.send("schedules/new/preview", status=200, **typed))
+    shown = page_of(site.send("new-schedule/preview", status=200, **typed))
     words = text_of(shown.select_one("#preview") or shown)
     assert "at 09:00 on weekdays" in words and "Europe/Berlin" in words
     assert not site.app.schedules.list().schedules, "a preview creates nothing"
-    made = site.send("schedules/new", **typed, do="save")
+    made = site.send("new-schedule", **typed, do="save")
     assert made.headers["location"] == "/t/default/schedules/mine"
     by_form = Draft.of(site.app.schedules.get("mine"))
     assert by_form.catch_up_window == "2h" and by_form.retry is not None and by_form.retry["attempts"] == 3
@@ -78,37 +80,37 @@ def test_a_schedule_is_created_as_the_form_and_its_command_say(site: Site) -> No
 
 
 def test_bad_input_comes_back_with_its_complaint(site: Site) -> None:
-    typed = fields_of(site.page("schedules/new"), s__0__cron="0 25 * * *", jitter="45x", function="shop.order")
-    back = page_of(site.send("schedules/new", status=422, **typed, do="save"))
+    typed = fields_of(site.page("new-schedule"), s__0__cron="0 25 * * *", jitter="45x", function="shop.order")
+    back = page_of(site.send("new-schedule", status=422, **typed, do="save"))
     assert "Give it an id" in text_of(back.find(id="f-id-e") or back)
     assert "hour" in text_of(back.find(id="f-s.0.cron-e") or back)
     assert "'45x' is not a duration" in text_of(back.find(id="f-jitter-e") or back)
     jitter = back.find(id="f-jitter")
     assert isinstance(jitter, Tag) and jitter["value"] == "45x" and jitter["aria-invalid"] == "true"
-    lacking = fields_of(site.page("schedules/new"), id="x", s__0__cron="0 9 * * *", function="shop.order")
-    assert "item" in text_of(page_of(site.send("schedules/new", status=422, **lacking, do="save")).find(id="f-args-e"))  # type: ignore[arg-type]
-    never = fields_of(site.page("schedules/new"), id="x", s__0__cron="0 9 31 2 *", function="shop.order")
-    assert "never fires" in text_of(page_of(site.send("schedules/new", status=422, **never, do="save")))
+    lacking = fields_of(site.page("new-schedule"), id="x", s__0__cron="0 9 * * *", function="shop.order")
+    assert "item" in text_of(page_of(site.send("new-schedule", status=422, **lacking, do="save")).find(id="f-args-e"))  # type: ignore[arg-type]
+    never = fields_of(site.page("new-schedule"), id="x", s__0__cron="0 9 31 2 *", function="shop.order")
+    assert "never fires" in text_of(page_of(site.send("new-schedule", status=422, **never, do="save")))
     site.app.schedules.create("taken", when=every(hours=1), do=order_of(site.app))
     twice = lacking | {"id": ["taken"], "args": ['{"item": "x"}']}
-    assert "taken" in text_of(page_of(site.send("schedules/new", status=422, **twice, do="save")).find(id="f-id-e"))  # type: ignore[arg-type]
+    assert "taken" in text_of(page_of(site.send("new-schedule", status=422, **twice, do="save")).find(id="f-id-e"))  # type: ignore[arg-type]
 
 
 def test_rows_are_added_and_removed_without_script(site: Site) -> None:
-    typed = fields_of(site.page("schedules/new"), s__0__cron="0 9 * * *")
-    two = page_of(site.send("schedules/new", status=200, **typed, do="add:s"))
+    typed = fields_of(site.page("new-schedule"), s__0__cron="0 9 * * *")
+    two = page_of(site.send("new-schedule", status=200, **typed, do="add:s"))
     assert len(two.select("input[name=s]")) == 2
     typed = fields_of(two, s__1__kind="rrule", s__1__dtstart="2026-01-05T09:00", s__1__freq="MONTHLY")
     typed |= {"s.1.weekdays": ["MO"], "s.1.ordinal": ["2"]}
-    as_text = page_of(site.send("schedules/new", status=200, **typed, do="rule:s.1"))
+    as_text = page_of(site.send("new-schedule", status=200, **typed, do="rule:s.1"))
     area = as_text.find(id="f-s.1.lines")
     assert isinstance(area, Tag) and "RRULE:FREQ=MONTHLY;BYDAY=2MO" in area.get_text()
-    again = page_of(site.send("schedules/new", status=200, **fields_of(as_text), do="rule:s.1"))
+    again = page_of(site.send("new-schedule", status=200, **fields_of(as_text), do="rule:s.1"))
     assert again.find(id="f-s.1.freq") is not None
-    one = page_of(site.send("schedules/new", status=200, **fields_of(again), do="remove:s.0"))
+    one = page_of(site.send("new-schedule", status=200, **fields_of(again), do="remove:s.0"))
     assert len(one.select("input[name=s]")) == 1
     assert "second Monday" in text_of(one.select_one("#preview") or one)
-    excepted = page_of(site.send("schedules/new", status=200, **fields_of(one), do="add:x"))
+    excepted = page_of(site.send("new-schedule", status=200, **fields_of(one), do="add:x"))
     assert excepted.find(id="f-x.0.dates") is not None
 
 
@@ -202,7 +204,7 @@ def test_a_cron_of_code_says_where_it_is_declared(site: Site) -> None:
     app.sync_crons()
     words = text_of(site.page("schedules/nightly/edit"))
     assert "declared in" in words and "test_editor.py:" in words
-    copy = site.page("schedules/new?from=nightly")
+    copy = site.page("new-schedule?from=nightly")
     assert fields_of(copy)["id"] == ["nightly-copy"]
     typed = fields_of(copy, base="{}")
     assert site.request("POST", "schedules/nightly/edit", data={**typed, "do": "save"}).status_code == 422
@@ -210,7 +212,43 @@ def test_a_cron_of_code_says_where_it_is_declared(site: Site) -> None:
 
 def test_readers_see_the_preview_but_may_not_edit(site: Site, report: str) -> None:
     reader = site.by("read")
-    assert "may not do this" in text_of(reader.page("schedules/new", status=403))
+    assert "may not do this" in text_of(reader.page("new-schedule", status=403))
     typed = fields_of(site.page("schedules/report/edit"))
     assert reader.send("schedules/report/edit", status=403, **typed, do="save")
     assert reader.send("schedules/report/edit/preview", status=200, **typed)
+
+
+def test_a_schedule_may_be_called_new(site: Site) -> None:
+    typed = fields_of(site.page("new-schedule?function=shop.order"), id="new", s__0__cron="0 9 * * *")
+    made = site.send("new-schedule", **typed | {"args": '{"item": "x"}', "do": "save"})
+    assert made.headers["location"] == "/t/default/schedules/new"
+    assert "Edit" in text_of(site.page("schedules/new")) and "0 9 * * *" in text_of(site.page("schedules/new"))
+    assert site.page("schedules/new/edit").find(id="editor") is not None
+
+
+def test_what_is_wrong_with_json_is_said_plainly(site: Site) -> None:
+    typed = fields_of(site.page("new-schedule"), id="x", s__0__cron="0 9 * * *", function="shop.order")
+    back = page_of(site.send("new-schedule", status=422, **typed | {"memo": '{"team": "a"\n "b": 1}', "do": "save"}))
+    complaint = back.find(id="f-memo-e")
+    assert complaint is not None
+    assert "line 2, column 2: a comma is expected, or the end of the list or object" in text_of(str(complaint))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{'a': 1}", "line 1, column 2: a name in double quotes is expected"),
+        ('{"a" 1}', "line 1, column 6: a colon is expected after the name"),
+        ('{"a": }', "line 1, column 7: a value is expected"),
+        ("[1] 2", "line 1, column 5: there is more after the end of the value"),
+        ('["a', "line 1, column 2: the text that begins here has no closing quote"),
+        ('["a\n"]', "line 1, column 4: a line break or tab in a text is written \\n or \\t"),
+        (r'["\d"]', "a backslash in a text is written twice"),
+        (r'["\u12"]', "four hexadecimal digits"),
+        ("[" * 100_000, "too deep inside of each other"),
+    ],
+)
+def test_each_fault_of_a_json_text_has_plain_words(text: str, words: str) -> None:
+    with pytest.raises((ValueError, RecursionError)) as raised:
+        json.loads(text)
+    assert words in json_fault(raised.value)

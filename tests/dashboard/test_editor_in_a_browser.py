@@ -9,7 +9,7 @@ from tests.server.conftest import order_of
 
 
 def test_the_preview_follows_what_is_typed(site: Site, window: Window) -> None:
-    page = window.go("schedules/new?function=shop.order")
+    page = window.go("new-schedule?function=shop.order")
     preview = page.locator("#preview")
     expect(preview).to_contain_text("Write when it is to fire")
     page.get_by_label("Id", exact=True).fill("typed")

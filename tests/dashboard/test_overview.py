@@ -10,8 +10,11 @@ from evertick.api.insight import OverviewView
 from evertick.api.schema import Count
 from evertick.dashboard.markup.density import crowd, density
 from evertick.dashboard.routes.overview import heading
+from evertick.store.postgres.transaction import PostgresTransaction
+from evertick.store.sqlite.transaction import SqliteTransaction
 from tests.dashboard.browser import Window
 from tests.dashboard.conftest import Site, text_of
+from tests.dashboard.test_jobs import counted
 from tests.server.conftest import order_of
 
 AT = datetime(2026, 3, 29, 8, tzinfo=UTC)
@@ -74,6 +77,20 @@ def test_the_overview_says_what_comes_and_what_needs_attention(site: Site) -> No
     assert "1 due job waiting in the pool 'default'" in shown
     assert page.find(attrs={"data-chart": "activity"}) is not None
     assert "created hourly" in shown
+
+
+def test_the_overview_and_the_search_cost_few_statements(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.app.schedules.create("hourly", when=every(hours=1), do=order_of(site.app))
+    for n in range(3):
+        site.app.schedules.create(f"paused {n}", when=every(hours=1), do=order_of(site.app), paused=True)
+    site.app.scheduler.run_after(0, site.app.functions.resolve("shop.order"), item="x")
+    statements: list[str] = []
+    for kind in (SqliteTransaction, PostgresTransaction):
+        monkeypatch.setattr(kind, "_fetch", counted(kind._fetch, statements))
+    for path in ("search?q=hour",):
+        statements.clear()
+        site.page(path)
+        assert 0 < len(statements) <= 8, statements
 
 
 def test_search_finds_what_is_called_so(site: Site) -> None:

@@ -89,7 +89,7 @@ def test_every_page_that_changes_something_needs_more_than_read() -> None:
     public = {"/login", "/logout"}
     # Two change what the browser keeps, and nothing else; the third calls queries alone.
     harmless = {"/t/{tenant}/zone", "/t/{tenant}/tenants", "/t/{tenant}/functions/{name}/query"}
-    harmless |= {"/t/{tenant}/schedules/new/preview", "/t/{tenant}/schedules/{schedule_id}/edit/preview"}
+    harmless |= {"/t/{tenant}/new-schedule/preview", "/t/{tenant}/schedules/{schedule_id}/edit/preview"}
     for route in TABLE:
         if route.methods == {"POST"} and route.path not in public | harmless:
             assert scope_of(route) not in (PUBLIC, Scope.READ), route.path

@@ -14,7 +14,7 @@ from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
 from tests.app.workflows.test_on_both_databases import until
 from tests.dashboard.browser import open_window
-from tests.dashboard.commands import commands_in
+from tests.dashboard.commands import commands_in, soup_of
 from tests.dashboard.conftest import Site, site_of, text_of
 from tests.server.conftest import shop_on
 
@@ -216,12 +216,12 @@ def test_a_run_is_restarted_from_a_step(site: Site) -> None:
 def test_a_run_is_started_from_a_form_or_like_another_one(site: Site) -> None:
     run_id = start(site, "shop.onboard", "ada", user="ada")
     like = site.page(f"workflow-start?like={run_id}")
-    assert json.loads(text_of(like.find(id="f-args"))) == {"user": "ada"}  # type: ignore[arg-type]
+    assert like.find(id="f-a.user").get_text().strip() == "ada"  # type: ignore[union-attr]
     assert text_of(like.find(id="f-attributes")) == "plan=pro seats=3"  # type: ignore[arg-type]
     assert commands_in(like)
 
     for field, value, why in (
-        ("args", "[1]", "Arguments are an object"),
+        ("args", "[1]", "not a JSON object"),
         ("args", '{"nobody": 1}', "nobody"),
         ("workflow", "", "Choose a workflow"),
         ("workflow", "shop.none", "no function 'shop.none'"),
@@ -239,6 +239,41 @@ def test_a_run_is_started_from_a_form_or_like_another_one(site: Site) -> None:
     assert (made.key, made.args, made.attributes) == ("ben", {"user": "ben"}, {"plan": "free", "n": 1})
 
 
+def test_the_arguments_of_a_run_are_fields_of_its_workflow(site: Site) -> None:
+    assert site.page("workflow-start").find(id="f-args") is not None, "no workflow is chosen yet"
+    shown = soup_of(site.send("workflow-start", status=200, workflow="shop.onboard", choose="yes").text)
+    assert shown.find(id="f-a.user") is not None and shown.find(id="f-args") is None
+    as_json = soup_of(
+        site.send("workflow-start", status=200, workflow="shop.onboard", args_switch="json", **{"a.user": "eve"}).text
+    )
+    assert json.loads(as_json.find(id="f-args").get_text()) == {"user": "eve"}  # type: ignore[union-attr]
+    back = site.refused("workflow-start", workflow="shop.onboard", args_as="fields")
+    assert "required" in text_of(back.find(id="f-a.user-e"))  # type: ignore[arg-type]
+    to = site.send("workflow-start", workflow="shop.onboard", args_as="fields", **{"a.user": "eve"})
+    assert site.app.workflows.get(to.headers["location"].rpartition("/")[2]).args == {"user": "eve"}
+
+
+def test_all_runs_that_match_are_ended_after_their_count_was_typed(site: Site) -> None:
+    fulfil, onboard = (site.app.functions.resolve(f"shop.{name}") for name in ("fulfil", "onboard"))
+    ids = [site.app.workflows.start(fulfil, order_id=str(n)) for n in range(3)]  # type: ignore[arg-type]
+    other = site.app.workflows.start(onboard, user="ada")  # type: ignore[arg-type]
+    page = site.page("workflows?workflow=shop.fulfil")
+    [link] = [a["href"] for a in page.select(".acts a") if text_of(a) == "Terminate all…"]
+    form = site.page(str(link))
+    assert "Terminate 3 runs?" in text_of(form) and "workflow shop.fulfil" in text_of(form)
+    assert len(commands_in(form)) == 1
+    asked = {"all": "yes", "workflow": "shop.fulfil", "shown": "3"}
+    site.app.workflows.start(fulfil, order_id="late")  # type: ignore[arg-type]
+    refused = site.refused("workflow-batch/terminate", typed="terminate 3", **asked)
+    assert "There are 4 now, and were 3; nothing was done. Type terminate 4" in text_of(refused)
+    assert {site.app.workflows.get(each).state for each in ids} == {"pending"}
+    site.send("workflow-batch/terminate", typed="terminate 4", **asked)
+    assert {site.app.workflows.get(each).state for each in ids} == {"canceled"}
+    assert site.app.workflows.get(other).state == "pending"
+    site.page("workflow-batch/cancel?all=yes&tab=done", status=422)
+    assert "Terminate all" not in text_of(site.page("workflows?tab=failed"))
+
+
 def test_several_runs_are_ended_after_their_count_was_typed(site: Site) -> None:
     fulfil = site.app.functions.resolve("shop.fulfil")
     ids = [site.app.workflows.start(fulfil, order_id=str(n)) for n in range(3)]  # type: ignore[arg-type]
@@ -246,7 +281,7 @@ def test_several_runs_are_ended_after_their_count_was_typed(site: Site) -> None:
     form = site.page(f"workflow-batch/terminate?{query}")
     assert "Terminate 3 runs?" in text_of(form)
     assert commands_in(form)
-    assert "no run was chosen" in text_of(site.page("workflow-batch/cancel", status=422))
+    assert "no run is chosen" in text_of(site.page("workflow-batch/cancel", status=422))
     assert "Type terminate 3" in text_of(site.refused("workflow-batch/terminate", row=ids, typed="terminate 2"))
     assert all(site.app.workflows.get(each).state == "pending" for each in ids)
 

@@ -33,7 +33,7 @@ from evertick.recurrence.wire.writing import spec_to_wire
 from evertick.server.application import Server
 from tests.recurrence.authors import specs
 
-HOME = "/t/default/schedules/new/preview"
+HOME = "/t/default/new-schedule/preview"
 FAR = "9999-01-01T00:00:00Z"
 
 

@@ -31,7 +31,7 @@ ROUTES: Final[Sequence[APIRouter]] = (
     search.routes,
     calling.routes,
     backfilling.routes,
-    editing.routes,  # before one schedule by its id: `new` is none
+    editing.routes,
     jobs_list.routes,
     named.routes,
     many.routes,

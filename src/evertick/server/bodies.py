@@ -10,6 +10,7 @@ from fastapi import Request
 from pydantic import AfterValidator
 
 from evertick.app.bodies import Body
+from evertick.base.json_errors import json_fault
 from evertick.server.limits import SLASH
 from evertick.server.problems import Problem
 
@@ -46,7 +47,7 @@ def strict_json(text: bytes) -> Any:
     except UnicodeError:
         raise Problem(422, "invalid_json", "the body holds half of a character, or is not UTF-8") from None
     except (ValueError, RecursionError) as error:
-        raise Problem(422, "invalid_json", f"the body is not JSON: {error}") from None
+        raise Problem(422, "invalid_json", f"the body is not JSON: {json_fault(error)}") from None
     return value
 
 

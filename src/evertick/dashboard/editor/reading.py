@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from evertick.base.errors import EvertickError, InvalidSpec
+from evertick.base.json_errors import json_fault
 from evertick.dashboard.editor.drafts import Draft, Reading, with_known_days, without_days
 from evertick.dashboard.editor.forms import MANY, zone_of
 from evertick.dashboard.editor.rows import except_wire, source_wire
@@ -282,7 +283,7 @@ def _object(form: Form, name: str) -> dict[str, Any]:
     try:
         value = json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
-        form.fail(name, f"this is not JSON: {error}")
+        form.fail(name, f"this is not JSON: {json_fault(error)}")
         return {}
     if not isinstance(value, dict):
         form.fail(name, OBJECT)

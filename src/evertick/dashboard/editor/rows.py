@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from evertick.base.errors import InvalidSpec
+from evertick.base.json_errors import json_fault
 from evertick.dashboard.editor.rules import Fields, lines_of, rule_fields, rule_wire, set_lines
 from evertick.recurrence.parse.fields import CALENDAR_FIELDS
 from evertick.recurrence.wire.reading import spec_from_wire
@@ -191,7 +192,7 @@ def _json(fields: Mapping[str, str], keys: frozenset[str] | None) -> dict[str, A
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidSpec(f"this is not JSON: {error}") from None
+        raise InvalidSpec(f"this is not JSON: {json_fault(error)}") from None
     if not isinstance(value, dict) or (keys is not None and not value.keys() <= keys):
         raise InvalidSpec(
             f"write an object with some of {', '.join(sorted(keys or ()))}" if keys else "write an object"

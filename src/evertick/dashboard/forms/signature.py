@@ -49,7 +49,8 @@ class Signature:
 
     def is_json(self, form: Form) -> bool:
         """Whether the arguments are typed as one JSON object."""
-        return form[MODE_FIELD] == "json" or (not self.fields and bool(self.function.parameter_names))
+        mode = form[MODE_FIELD] or ("json" if form[JSON_FIELD] else "fields")
+        return mode == "json" or (not self.fields and bool(self.function.parameter_names))
 
     def form(self, args: Mapping[str, Any] | None = None) -> Form:
         """A form that has these arguments."""

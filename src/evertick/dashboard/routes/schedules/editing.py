@@ -29,7 +29,7 @@ Text = Annotated[str | None, Query(max_length=600)]
 SAVE = "save"
 
 
-@routes.page("/schedules/new", Scope.EDIT)
+@routes.page("/new-schedule", Scope.EDIT)
 async def show_new(
     page: Shown, from_: Annotated[str | None, Query(alias="from", max_length=600)] = None, function: Text = None
 ) -> Response:
@@ -44,7 +44,7 @@ async def show_new(
     return await _show(page, Session(page.known, page.now, Form(pairs), stored=stored), is_fresh=True)
 
 
-@routes.form("/schedules/new", Scope.EDIT)
+@routes.form("/new-schedule", Scope.EDIT)
 async def create(page: Shown) -> Response:
     """Create a schedule."""
     session = await _new(page)
@@ -63,7 +63,7 @@ async def create(page: Shown) -> Response:
     return await _show(page, session, status=422)
 
 
-@routes.form("/schedules/new/preview", Scope.READ)
+@routes.form("/new-schedule/preview", Scope.READ)
 async def preview_new(page: Shown) -> Response:
     """The form with the preview of what was typed. Nothing is saved."""
     return await _show(page, await _new(page))

@@ -1,5 +1,6 @@
 """The list of runs, and what is done to several of them."""
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Final, Literal
 
@@ -31,6 +32,11 @@ TABS: Final = {
 """The tabs: their words, and the states of runs that they show."""
 SPANS: Final = {"1h": ("last hour", timedelta(hours=1)), "1d": ("last 24 h", timedelta(days=1)),
                 "7d": ("last 7 days", timedelta(days=7)), "30d": ("last 30 days", timedelta(days=30))}  # fmt: skip
+FILTERS: Final = ("tab", "state", "q", "workflow", "attribute", "since")
+BATCH_MAX: Final = 500
+"""Runs that one form ends; where more match, the form is sent again."""
+LISTED: Final = 50
+"""Runs that a command names."""
 ACTIONS: Final = {"cancel": ("Cancel", "Asked {} to end."), "terminate": ("Terminate", "Terminated {}.")}
 
 
@@ -90,27 +96,35 @@ async def list_runs(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
     )  # fmt: skip
 
 
-class Rows(Body):
-    """Runs that were ticked."""
+class Chosen(Asked):
+    """Runs that were ticked; or with `all` those that the filters choose."""
 
     row: Items[str] = Field(default_factory=list)
-    tz: str | None = None
+    all: str = ""
 
 
 @routes.page("/workflow-batch/{action}", Scope.OPERATE)
-async def show_batch(page: Shown, action: Literal["cancel", "terminate"], rows: Annotated[Rows, Query()]) -> Response:
+async def show_batch(
+    page: Shown, action: Literal["cancel", "terminate"], chosen: Annotated[Chosen, Query()]
+) -> Response:
     """Ask whether several runs are to end."""
-    return _batch(page, action, rows.row, Form())
+    ids, more = await _ids(page, chosen)
+    return _batch(page, action, Batch(chosen, ids, more), Form())
 
 
 @routes.form("/workflow-batch/{action}", Scope.OPERATE)
 async def end_batch(page: Shown, action: Literal["cancel", "terminate"]) -> Response:
-    """End several runs."""
+    """End several runs: exactly as many as were shown."""
     form = await page.form()
-    ids = form.all("row")
+    given = {name: form[name] for name in FILTERS if form[name]}
+    chosen = Chosen.model_validate({**given, "row": form.all("row"), "all": form["all"]})
+    batch = Batch(chosen, *await _ids(page, chosen))
+    ids = batch.ids
     if form["typed"] != f"{action} {len(ids)}":
-        form.fail("typed", f"Type {action} {len(ids)} to confirm.")
-        return _batch(page, action, ids, form, status=422)
+        is_changed = form["shown"] and form["shown"] != str(len(ids))
+        news = f"There are {len(ids)} now, and were {form['shown']}; nothing was done. " if is_changed else ""
+        form.fail("typed", f"{news}Type {action} {len(ids)} to confirm.")
+        return _batch(page, action, batch, form, status=422)
     change = {"cancel": api.cancel_run, "terminate": api.terminate_run}[action]
     ended, failed = 0, []
     for each in ids:
@@ -121,17 +135,49 @@ async def end_batch(page: Shown, action: Literal["cancel", "terminate"]) -> Resp
             failed.append(str(error))
     if failed:
         form.fail("", f"{ended} of {len(ids)} were reached. {'; '.join(failed[:5])}")
-        return _batch(page, action, ids, form, status=422)
-    return page.done(page.url("workflows"), ACTIONS[action][1].format(_runs(ended)))
+        return _batch(page, action, batch, form, status=422)
+    return page.done(page.url("workflows", **given), ACTIONS[action][1].format(_runs(ended)))
 
 
-def _batch(page: Page, action: str, ids: list[str], form: Form, *, status: int = 200) -> Response:
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The runs of a batch; `more` if the filters choose more than are ended at once."""
+
+    chosen: Chosen
+    ids: list[str]
+    more: bool
+
+
+async def _ids(page: Page, chosen: Chosen) -> tuple[list[str], bool]:
+    """The runs that are meant: open ones. Raises Misuse."""
+    if not chosen.all:
+        return list(dict.fromkeys(chosen.row)), False
+    where = chosen.where(to_datetime(page.now))
+    states = [each for each in where.get("state", TABS["open"][1]) if each in TABS["open"][1]]
+    if not states:
+        raise Misuse("runs in this tab have ended; nothing is left to end")
+    found: list[str] = []
+    cursor: str | None = None
+    while len(found) <= BATCH_MAX:
+        listed = await page.access.workflows.list(
+            chosen.workflow or None, limit=BATCH_MAX, cursor=cursor, **(where | {"state": states})
+        )
+        found += [run.id for run in listed.runs]
+        cursor = listed.cursor
+        if cursor is None:
+            break
+    return found[:BATCH_MAX], len(found) > BATCH_MAX or cursor is not None
+
+
+def _batch(page: Page, action: str, batch: Batch, form: Form, *, status: int = 200) -> Response:
+    ids = batch.ids
     if not ids:
-        raise Misuse("no run was chosen; tick some in the list")
-    line = page.command("workflow", action, *ids)
+        raise Misuse("no run is chosen; tick some in the list, or choose filters that some match")
+    line = page.command("workflow", action, *(ids if len(ids) <= LISTED else ["ID"]))
+    given = {name: getattr(batch.chosen, name) for name in FILTERS if getattr(batch.chosen, name)}
     return page.render(
         "workflows/batch.html", status=status, form=form, action=action, word=ACTIONS[action][0], ids=ids, line=line,
-        runs=_runs(len(ids)),
+        runs=_runs(len(ids)), chosen=batch.chosen, more=batch.more, given=given, listed=LISTED,
     )  # fmt: skip
 
 

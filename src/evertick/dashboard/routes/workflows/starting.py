@@ -7,10 +7,12 @@ from fastapi import Query
 from starlette.responses import Response
 
 from evertick.app.bodies import Body
+from evertick.app.functions.function import Workflow
 from evertick.app.functions.options import OnConflict
 from evertick.base.errors import AlreadyExists, EvertickError, FunctionNotFound, InvalidArguments
 from evertick.base.records.access import Scope
 from evertick.base.records.attributes import from_word, word_of
+from evertick.dashboard.forms.signature import Signature, signature_of
 from evertick.dashboard.forms.values import json_field
 from evertick.dashboard.page import Form, Page, Shown, page_routes
 from evertick.dashboard.workflow_names import names_for
@@ -34,17 +36,20 @@ async def show_start(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
     if asked.like is not None:
         run = await page.access.workflows.get(asked.like)
         attributes = "\n".join(f"{name}={word_of(value)}" for name, value in run.attributes.items())
-        form = Form([("workflow", run.workflow), ("args", json.dumps(run.args, indent=2)), ("attributes", attributes)])
+        signature = _signature(page, run.workflow)
+        args = [("args", json.dumps(run.args, indent=2))] if signature is None else signature.fill(run.args)
+        form = Form([("workflow", run.workflow), *args, ("attributes", attributes)])
     return _start(page, form)
 
 
 @routes.form("/workflow-start", Scope.EDIT)
 async def start(page: Shown) -> Response:
-    """Start a run."""
+    """Start a run; or show the arguments of another workflow, or of this one in another way."""
     form = await page.form()
-    args, attributes = json_field(form, "args"), _attributes(form)
-    if args is not None and not isinstance(args, dict):
-        form.fail("args", "Arguments are an object: a name and a value for each parameter.")
+    signature = _signature(page, form["workflow"])
+    if form["choose"] or (signature is not None and signature.switch(form)):
+        return _start(page, form)
+    args, attributes = _args(page, form, signature), _attributes(form)
     if not form["workflow"]:
         form.fail("workflow", "Choose a workflow.")
     if form.errors:
@@ -69,6 +74,25 @@ async def start(page: Shown) -> Response:
     return _start(page, form, status=422)
 
 
+def _signature(page: Page, name: str) -> Signature | None:
+    """The fields for the arguments of a workflow; None for one that the visitor may not start, or that is not known."""
+    try:
+        function = page.known.function(name) if name else None
+    except FunctionNotFound:
+        return None
+    return signature_of(function) if isinstance(function, Workflow) else None
+
+
+def _args(page: Page, form: Form, signature: Signature | None) -> Any:
+    """The arguments that were typed; None if there are none, or if something is wrong with them."""
+    if signature is not None:
+        return signature.read(form, page.times)
+    args = json_field(form, "args")
+    if args is not None and not isinstance(args, dict):
+        form.fail("args", "Arguments are an object: a name and a value for each parameter.")
+    return args
+
+
 def _attributes(form: Form) -> dict[str, Any]:
     found = {}
     for line in form["attributes"].splitlines():
@@ -81,11 +105,12 @@ def _attributes(form: Form) -> dict[str, Any]:
 
 
 def _start(page: Page, form: Form, *, status: int = 200) -> Response:
-    names = names_for(page.known)
+    names, signature = names_for(page.known), _signature(page, form["workflow"])
+    args = _args(page, Form(list(form.pairs)), signature)
     line = page.command(
-        "workflow", "start", form["workflow"] or "MODULE.WORKFLOW", json=form.given("args"), id=form.given("key")
-    )
+        "workflow", "start", form["workflow"] or "MODULE.WORKFLOW",
+        json=json.dumps(args, ensure_ascii=False) if args else None, id=form.given("key"),
+    )  # fmt: skip
     for each in form["attributes"].split():
         line += " " + page.command(attribute=each).split(" ", 1)[1].removesuffix(f" --tenant {page.tenant}")
-    signatures = {each.name: each.served.signature for each in page.known.app.functions if each.name in names}
-    return page.render("workflows/start.html", status=status, form=form, names=names, line=line, signatures=signatures)
+    return page.render("workflows/start.html", status=status, form=form, names=names, line=line, signature=signature)
