@@ -33,6 +33,7 @@ from evertick.api.schedules import (
     BackfillView,
     HistoryLine,
     OccurrenceView,
+    PlannedBackfill,
     ScheduleDescription,
     ScheduleSummary,
 )
@@ -89,7 +90,11 @@ FORMS: Final[Mapping[str, tuple[Form, ...]]] = {
     "schedule get": _DESCRIBED,
     "schedule update": (_one(UpdatedSchedule),),
     "schedule trigger": _TRIGGERED,
-    "schedule backfill": (*_BACKFILL, _many(PlannedTime, "with `--dry-run`")),
+    "schedule backfill": (
+        *_BACKFILL,
+        _many(PlannedTime, "with `--dry-run`"),
+        _many(PlannedBackfill, "with `--query`"),
+    ),
     "schedule apply": (_one(ApplyReport),),
     "schedule preview": (_one(TimePreview), _many(PreviewedTime, "with `-o jsonl`, a line each")),
     "schedule explain": (_one(Explanation),),
@@ -153,7 +158,10 @@ def schema_of(form: Form) -> dict[str, Any]:
 
 def page() -> str:
     """The page as it should be."""
-    rows = [f"| `{command}` | {_printed(command)} |" for command in [*FORMS, *(ELSEWHERE.keys() - FORMS.keys())]]
+    rows = [
+        f"| `{command}` | {_printed(command)} |"
+        for command in [*FORMS, *(each for each in ELSEWHERE if each not in FORMS)]
+    ]
     parts = [HEAD, "\n".join(["| command | prints |", "|---|---|", *rows])]
     for name, schema in sorted(_definitions().items()):
         parts.append("\n".join(_described(name, schema)))

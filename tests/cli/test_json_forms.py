@@ -20,7 +20,11 @@ __all__ = ["ids", "url"]
 CALLS: Final[Mapping[str, tuple[str, ...]]] = {
     "run": ("shop.bill --after 1h",),
     "job get": ("FAILED", "FAILED DONE PENDING"),
-    "schedule backfill": (ROWS["schedule backfill"].words, f"{ROWS['schedule backfill'].words} --dry-run"),
+    "schedule backfill": (
+        ROWS["schedule backfill"].words,
+        f"{ROWS['schedule backfill'].words} --dry-run",
+        "--query id:s --start-time now-3h --end-time now --dry-run",
+    ),
     "schedule apply": ("schedules.json --yes",),
     "schedule preview": ("--cron @hourly --jitter 5s", "--cron @hourly --jitter 5s"),
     "workflow start": ("shop.flow",),
