@@ -20,9 +20,9 @@ from evertick.api.schedules import (
     TimeView,
 )
 from evertick.app.documents.ranges import Unset
-from evertick.app.schedules.backfill import TimesAsked
 from evertick.app.schedules.backfill_plans import BackfillOptions
-from evertick.app.schedules.bulk_backfills import PlansAsked
+from evertick.app.schedules.backfills.many import PlansAsked
+from evertick.app.schedules.backfills.one import TimesAsked
 from evertick.app.schedules.definition import Do
 from evertick.app.schedules.options import ScheduleOptions
 from evertick.app.schedules.queries import Where

@@ -3,11 +3,11 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, Protocol
+
+from starlette.requests import Request
 
 from evertick.api.views import SavedView
-from evertick.dashboard.page import Page
-from evertick.server.routes.views import views_of
 
 PLACES: Final = {"schedules": "schedules", "jobs": "functions", "workflows": "workflows"}
 """Where each list has its page."""
@@ -30,14 +30,21 @@ class SavedTabs:
         return json.dumps(dict(self.params))
 
 
-async def saved_tabs(
-    page: Page, name: str, usual: Mapping[str, str], own: Sequence[Mapping[str, str]] = ()
+class _Page(Protocol):
+    """What of a page is asked: its address, and how others are written."""
+
+    request: Request
+
+    def url(self, *parts: str, **query: Any) -> str: ...
+
+
+def saved_tabs(
+    page: _Page, name: str, views: Sequence[SavedView], usual: Mapping[str, str], own: Sequence[Mapping[str, str]] = ()
 ) -> SavedTabs:
-    """The saved views of a list. `usual` is what its address need not say, such as the usual order.
+    """The tabs of the saved `views` of a list. `usual` is what its address need not say, such as the usual order.
 
     `own` are the views that the list has by itself: there is no need to save these.
     """
-    views = await views_of(page.known).list(name)
     asked = page.request.query_params
     given = {each: ",".join(filter(None, asked.getlist(each))) for each in asked if each not in NEVER_KEPT}
     params = {each: value for each, value in given.items() if value and usual.get(each) != value}
@@ -46,6 +53,6 @@ async def saved_tabs(
     return SavedTabs(name, tabs, shown, {} if params in own else params)
 
 
-def address_of(page: Page, view: SavedView) -> str:
+def address_of(page: _Page, view: SavedView) -> str:
     """The address of a view."""
     return page.url(PLACES[view.page], **view.params)

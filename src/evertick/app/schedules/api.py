@@ -17,7 +17,8 @@ from typing import Self, TypeVar
 
 from evertick.app.environment import Environment
 from evertick.app.schedules.audit import audit
-from evertick.app.schedules.backfill import (
+from evertick.app.schedules.backfills.many import backfill_plans
+from evertick.app.schedules.backfills.one import (
     backfill,
     backfill_cancel,
     backfill_plan,
@@ -25,7 +26,6 @@ from evertick.app.schedules.backfill import (
     backfill_times,
     backfills,
 )
-from evertick.app.schedules.bulk_backfills import backfill_plans
 from evertick.app.schedules.commands import ScheduleOperations
 from evertick.app.schedules.days import days
 from evertick.app.schedules.explain import explain

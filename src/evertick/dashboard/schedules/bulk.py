@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fastapi import HTTPException
+from pydantic import Field
 
 from evertick.api.schedules import ScheduleSummary
+from evertick.app.bodies import Body
 from evertick.app.schedules.api import AsyncSchedules
 from evertick.app.schedules.choosing import parse_query
 from evertick.app.schedules.lists import by_ids
@@ -57,6 +59,19 @@ class Chosen:
     def is_all(self) -> bool:
         """Whether a query chooses."""
         return self.query is not None
+
+
+class Selected(Body):
+    """What is chosen, in an address: ids, or with `all` what the query chooses."""
+
+    row: list[str] = Field(default_factory=list, max_length=100)
+    all: str = ""
+    query: str = Field("", max_length=1_000)
+
+    @property
+    def chosen(self) -> Chosen:
+        """The choice."""
+        return Chosen(tuple(self.row), self.query if self.all else None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ from starlette.responses import Response
 from evertick.api.reports import AuditReport
 from evertick.api.schedules import BackfillPlanView, BackfillView, OccurrencePage, PlannedBackfillPage
 from evertick.app.bodies import Body, Items, Span
-from evertick.app.schedules.backfill import backfill, backfill_cancel
+from evertick.app.schedules.backfills.one import backfill, backfill_cancel
 from evertick.base.records.access import Scope
 from evertick.server.bodies import Named
 from evertick.server.callers import Called, Key, reply, tenant_routes
-from evertick.server.routes.schedules import Choice
+from evertick.server.routes.choice import Choice
 
 routes = tenant_routes("backfills")
 

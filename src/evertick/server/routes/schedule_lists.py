@@ -11,7 +11,8 @@ from evertick.api.schedule_lists import DetailedSchedulePage, ScheduleCountsView
 from evertick.base.records.access import Scope
 from evertick.server.bodies import Named
 from evertick.server.callers import Called, reply, tenant_routes
-from evertick.server.routes.schedules import Choice, SchedulesAsked
+from evertick.server.routes.choice import Choice
+from evertick.server.routes.schedules import SchedulesAsked
 
 routes = tenant_routes("schedules")
 

@@ -24,6 +24,7 @@ from evertick.app.transacting import rehearse_async
 from evertick.base.records.access import Scope
 from evertick.server.bodies import Counted, Named
 from evertick.server.callers import Called, Caller, DryRun, Key, reply, tenant_routes, version_of
+from evertick.server.routes.choice import Choice
 
 routes = tenant_routes("schedules")
 
@@ -47,22 +48,6 @@ class Trigger(Body):
 
     overlap: str | None = None
     args: dict[str, Any] | None = None
-
-
-class Choice(Body):
-    """Which schedules are meant. Each member narrows the choice."""
-
-    kind: str | None = None
-    status: str | None = None
-    function: str | None = None
-    id_contains: str | None = None
-    next_before: Time | None = None
-    time_zone: str | None = Field(None, max_length=100)
-    health: str | None = Field(None, pattern="^(failing|late|missed)$")
-
-    def where(self) -> dict[str, Any]:
-        """The filters that were given."""
-        return {name: value for name in Choice.model_fields if (value := getattr(self, name)) is not None}
 
 
 class NotedChoice(Choice):

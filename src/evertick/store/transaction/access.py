@@ -1,10 +1,11 @@
-"""Tokens and the audit log, over SQL."""
+"""Tokens, the audit log and saved views, over SQL."""
 
 from typing import Final
 
 from evertick.base.ids import AUDIT_PREFIX, TenantId, first_id_from
 from evertick.base.instants import Instant
 from evertick.base.records.access import AccessToken, AuditLine, Scope
+from evertick.base.records.views import SavedViewRow
 from evertick.store.transaction.driver import Driver, Row
 
 AFTER_ALL: Final = "~"
@@ -42,6 +43,28 @@ class SqlAccess(Driver):
 
     def prune_audit(self, *, before: Instant, limit: int) -> int:
         return self._run("prune_audit", {"before": first_id_from(AUDIT_PREFIX, before), "limit": limit})
+
+
+class SqlViews(Driver):
+    """The contract `SavedViews`."""
+
+    def list_views(self, tenant: TenantId, page: str, owner: str, *, limit: int) -> list[SavedViewRow]:
+        params = {"tenant": tenant, "page": page, "owner": owner, "limit": limit}
+        return [SavedViewRow(*row) for row in self._fetch("list_views", params)]
+
+    def get_view(self, view_id: str, *, tenant: TenantId) -> SavedViewRow | None:
+        rows = self._fetch("get_view", {"id": view_id, "tenant": tenant})
+        return SavedViewRow(*rows[0]) if rows else None
+
+    def find_view(self, tenant: TenantId, page: str, owner: str, name: str) -> SavedViewRow | None:
+        rows = self._fetch("find_view", {"tenant": tenant, "page": page, "owner": owner, "name": name})
+        return SavedViewRow(*rows[0]) if rows else None
+
+    def save_view(self, view: SavedViewRow) -> None:
+        self._run("save_view", view._asdict())
+
+    def delete_view(self, view_id: str, *, tenant: TenantId) -> None:
+        self._run("delete_view", {"id": view_id, "tenant": tenant})
 
 
 def _token(row: Row) -> AccessToken:

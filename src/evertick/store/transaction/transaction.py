@@ -9,7 +9,7 @@ from typing import Any
 
 from evertick.base.errors import EvertickError
 from evertick.store.contract.notifications import Notification
-from evertick.store.transaction.access import SqlAccess
+from evertick.store.transaction.access import SqlAccess, SqlViews
 from evertick.store.transaction.claims import SqlClaims
 from evertick.store.transaction.documents import SqlDocuments
 from evertick.store.transaction.history import SqlHistory
@@ -19,7 +19,6 @@ from evertick.store.transaction.ledger import SqlLedger
 from evertick.store.transaction.limits.pools import SqlLimitKeys, SqlPools
 from evertick.store.transaction.limits.tenants import SqlTenants
 from evertick.store.transaction.schedules import SqlSchedules
-from evertick.store.transaction.views import SqlViews
 from evertick.store.transaction.workflows.journals import SqlWorkflows
 from evertick.store.transaction.workflows.types import SqlWorkflowTypes
 

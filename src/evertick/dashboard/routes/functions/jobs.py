@@ -13,11 +13,14 @@ from evertick.base.records.jobs import JobState
 from evertick.dashboard.job_lists import ID_CHARS, TABS, Filters, Listed, parents_of
 from evertick.dashboard.page import Page, Shown, page_routes
 from evertick.dashboard.saved_views import saved_tabs
+from evertick.server.routes.views import views_of
 
 routes = page_routes()
 
 USUAL: Final = {"state": "pending", "order": "newest"}
 """What the address of the list need not say."""
+OWN: Final = [{}, *({"state": name} for name in TABS)]
+"""The views that the list has by itself."""
 LIVE_HEADER: Final = "x-evertick-live"
 """With which a list that is open is read again."""
 
@@ -51,7 +54,9 @@ async def list_jobs(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
         functions=_names(page, counts),
         pools=sorted({each.served.pool.rpartition("/")[2] for each in page.known.app.functions}),
         others=others,
-        saved=await saved_tabs(page, "jobs", USUAL, [{}, *({"state": name} for name in TABS)]),
+        saved=saved_tabs(
+            page, "jobs", await views_of(page.known).list("jobs"), USUAL, [{}, *({"state": name} for name in TABS)]
+        ),
     )
 
 

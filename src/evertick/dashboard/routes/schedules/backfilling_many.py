@@ -14,10 +14,9 @@ from evertick.base.instants import from_datetime, to_iso
 from evertick.base.records.access import Scope
 from evertick.dashboard.forms.form import Form
 from evertick.dashboard.page import Page, Shown, page_routes
-from evertick.dashboard.routes.schedules.bulk import Selected
 from evertick.dashboard.schedules import backfills
 from evertick.dashboard.schedules.backfills import Span, how_of, span_of, usual_span
-from evertick.dashboard.schedules.bulk import Chosen
+from evertick.dashboard.schedules.bulk import Chosen, Selected
 from evertick.server.routes import backfills as api
 
 routes = page_routes()

@@ -5,15 +5,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import Query
-from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
-from evertick.app.bodies import Body
 from evertick.app.schedules.choosing import parse_query
 from evertick.base.errors import EvertickError, NotFound
 from evertick.base.records.access import Scope
 from evertick.dashboard.page import Form, Page, Shown, page_routes
-from evertick.dashboard.schedules.bulk import VERBS, Bulk, Chosen, Extent, Progress
+from evertick.dashboard.schedules.bulk import VERBS, Bulk, Chosen, Extent, Progress, Selected
 from evertick.rules.schedules.policies import Overlap
 from evertick.server.routes import schedules as api
 
@@ -21,19 +19,6 @@ routes = page_routes()
 
 Action = Literal["pause", "resume", "trigger"]
 NO_REASON: Final = "Say why, in a few words: it is what others read who find them paused."
-
-
-class Selected(Body):
-    """What is chosen, in an address: ids, or with `all` what the query chooses."""
-
-    row: list[str] = Field(default_factory=list, max_length=100)
-    all: str = ""
-    query: str = Field("", max_length=1_000)
-
-    @property
-    def chosen(self) -> Chosen:
-        """The choice."""
-        return Chosen(tuple(self.row), self.query if self.all else None)
 
 
 @routes.form("/bulk/schedules/delete", Scope.EDIT)

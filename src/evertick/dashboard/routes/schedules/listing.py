@@ -11,6 +11,7 @@ from evertick.dashboard.page import Page, Shown, page_routes
 from evertick.dashboard.saved_views import saved_tabs
 from evertick.dashboard.schedules.choice import COLUMNS, NEXT_HOUR, SORTED, USUAL_COLUMNS, Asked, chosen
 from evertick.dashboard.zones import COMMON
+from evertick.server.routes.views import views_of
 
 routes = page_routes()
 
@@ -23,6 +24,10 @@ VIEWS: Final[tuple[tuple[str, str, str, dict[str, str]], ...]] = (
     ("Next hour", "next_hour", "", {"q": NEXT_HOUR}),
 )
 """The tabs: name, count, the state that colours a count above 0, and filters."""
+
+USUAL: Final = {"sort": "next", "columns": ",".join(USUAL_COLUMNS)}
+"""What the address of the list need not say."""
+OWN: Final = [filters for _, _, _, filters in VIEWS]
 
 
 @routes.page("/schedules", Scope.READ)
@@ -48,9 +53,7 @@ async def list_schedules(page: Shown, asked: Annotated[Asked, Query()]) -> Respo
         zones=_zones(page, asked, found),
         columns=COLUMNS,
         sorted_by=SORTED,
-        saved=await saved_tabs(
-            page, "schedules", {"sort": "next", "columns": ",".join(USUAL_COLUMNS)}, [view[3] for view in VIEWS]
-        ),
+        saved=saved_tabs(page, "schedules", await views_of(page.known).list("schedules"), USUAL, OWN),
     )  # fmt: skip
 
 

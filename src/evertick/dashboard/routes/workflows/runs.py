@@ -19,6 +19,7 @@ from evertick.dashboard.page import Form, Page, Shown, page_routes
 from evertick.dashboard.saved_views import saved_tabs
 from evertick.dashboard.workflow_names import names_for
 from evertick.server.routes import workflows as api
+from evertick.server.routes.views import views_of
 
 routes = page_routes()
 
@@ -32,6 +33,8 @@ TABS: Final = {
 """The tabs: their words, and the states of runs that they show."""
 SPANS: Final = {"1h": ("last hour", timedelta(hours=1)), "1d": ("last 24 h", timedelta(days=1)),
                 "7d": ("last 7 days", timedelta(days=7)), "30d": ("last 30 days", timedelta(days=30))}  # fmt: skip
+OWN: Final = [{}, *({"tab": name} for name in TABS)]
+"""The views that the list has by itself."""
 FILTERS: Final = ("tab", "state", "q", "workflow", "attribute", "since")
 BATCH_MAX: Final = 500
 """Runs that one form ends; where more match, the form is sent again."""
@@ -92,7 +95,7 @@ async def list_runs(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
         "workflows/list.html", status=200 if found is not None else 422, found=found, asked=asked, form=form,
         tabs=TABS, spans=SPANS, names=names_for(page.known), counts=counts,
         waiting=waiting, took=run_took, state_glyph=run_glyph,
-        saved=await saved_tabs(page, "workflows", {"tab": "open"}, [{}, *({"tab": name} for name in TABS)]),
+        saved=saved_tabs(page, "workflows", await views_of(page.known).list("workflows"), {"tab": "open"}, OWN),
     )  # fmt: skip
 
 

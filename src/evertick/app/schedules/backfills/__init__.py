@@ -1,0 +1,1 @@
+"""Backfills: of one schedule and of many, started and followed."""
