@@ -202,7 +202,7 @@ def test_wrong_entries_are_told_with_their_lines_before_anything_is_changed(one:
     assert lines[0].startswith("f.yaml:13: c: when: 'every dya' is neither a sentence nor a cron line")
     assert lines[1:] == [
         "f.yaml:15: d: function: it is missing",
-        "f.yaml:18: d: functon: a schedule has no such member",
+        "f.yaml:18: d: functon: a schedule has no such member; did you mean 'function'?",
         "f.yaml:22: a schedule is a mapping of its members",
         "f.yaml:19: billing.close: it is there twice, first at f.yaml:2",
         "error: 5 problems in what is to be applied; nothing was changed",

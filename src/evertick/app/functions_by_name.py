@@ -1,11 +1,11 @@
 """Functions by their names alone: for work on a database without the app's code, such as the command line.
 
-What a function is (a mutation or an action) is learned from what the database has seen of it: a schedule that calls
-it, or a job that did. One that was never seen counts as a mutation; the worker that has its code corrects that at the
-first run. Arguments are an object of JSON by parameter name, and are checked when they run.
+What a function is (a mutation or an action) is learned from what the database has seen of it: a job that called it, a
+worker that has it, or a schedule that calls it. One that was never seen counts as a mutation; the worker that has its
+code corrects that at the first run. Arguments are an object of JSON by parameter name, and are checked when they run.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from evertick.app.functions.function import Function
@@ -26,13 +26,15 @@ NAMES_SHOWN = 5
 class NamedFunction(Function[..., Any]):
     """A function of which only the name is known, and what it seems to be. It cannot be called here."""
 
-    def __init__(self, name: str, kind: FunctionKind, *, seen: bool) -> None:
+    def __init__(self, name: str, kind: FunctionKind, *, seen: bool, meant: Sequence[str] = ()) -> None:
         self.name = name
         self.pool = DEFAULT_POOL
         self.app_name = None
         self.kind = kind
         self.seen = seen
         """Whether the database has seen it before."""
+        self.meant = meant
+        """Names that the database has seen and that may have been meant, if it has not seen this one."""
 
     def encode_args(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
         """The arguments as JSON. Raises InvalidArguments for what is none, or has no names."""
@@ -56,14 +58,17 @@ class NamedFunctions:
             raise Misuse(f"a function's name is printable text, not {target!r}")
         if len(target) > NAME_CHARS_MAX:
             raise Misuse(f"a function's name has at most {NAME_CHARS_MAX} characters, not {len(target)}")
-        kind = self._store.read(lambda transaction: self._seen(transaction, target))
-        return NamedFunction(target, kind or FunctionKind.MUTATION, seen=kind is not None)
+        return self._store.read(lambda transaction: self._named(transaction, target))
 
     def __iter__(self) -> Iterator[Function[..., Any]]:
         return iter(())  # none is at hand
 
-    def _seen(self, transaction: Transaction, name: str) -> FunctionKind | None:
-        return _kind_seen(transaction, name, self._tenant)
+    def _named(self, transaction: Transaction, name: str) -> NamedFunction:
+        kind = _kind_seen(transaction, name, self._tenant)
+        if kind is not None:
+            return NamedFunction(name, kind, seen=True)
+        meant = nearest_names(name, names_seen(transaction, self._tenant))
+        return NamedFunction(name, FunctionKind.MUTATION, seen=False, meant=meant)
 
 
 def names_seen(transaction: Transaction, tenant: TenantId) -> set[str]:
@@ -92,5 +97,9 @@ def _kind_seen(transaction: Transaction, name: str, tenant: TenantId) -> Functio
     jobs = transaction.list_jobs(JobFilter(tenant=tenant, name=name), limit=1, newest_first=True)
     if jobs:
         return jobs[0].kind
+    serves = (worker.serves.value for worker in transaction.list_workers() if worker.serves is not None)
+    kinds = [function.kind for each in serves for function in each.functions if function.name == name]
+    if kinds:
+        return kinds[0]
     rows = transaction.list_schedules(ScheduleFilter(tenant=tenant, function=name), limit=1)
     return rows[0].target.kind if rows else None

@@ -24,6 +24,7 @@ from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow
 from evertick.engine.schedules.times import ScheduleTimes, times_of
 from evertick.recurrence.explain import ReasonKind
 from evertick.recurrence.explain import explain as explain_spec
+from evertick.recurrence.parse.moments import format_instant
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS, SEEN_LATE, unseen
 from evertick.rules.schedules.fates import Fate, Origin, Reason, RunOutcome
 from evertick.rules.schedules.lifecycle import pause_detail
@@ -353,5 +354,11 @@ def _matched(chain: _Chain, times: ScheduleTimes) -> bool:
 def _nearest(times: ScheduleTimes, at: Instant) -> str:
     """The times of the rule around a moment, to be compared with what was meant."""
     before, after = times.recurrence.prev(at // SECOND_MS), times.recurrence.next(at // SECOND_MS)
-    near = [to_iso(Instant(each * SECOND_MS)) for each in (before, after) if each is not None]
+    near = [_on_both_clocks(times, each) for each in (before, after) if each is not None]
     return f"; the nearest are {' and '.join(near)}" if near else ""
+
+
+def _on_both_clocks(times: ScheduleTimes, second: int) -> str:
+    """A time on the schedule's clock, and in UTC where that differs."""
+    utc, zone = format_instant(second), times.recurrence.zone
+    return utc if zone.name == "UTC" else f"{format_instant(second, zone.offset_at(second))} ({utc})"

@@ -3,21 +3,21 @@
 Their long forms, and the short ones that other schedulers' command lines have made habits.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
 from evertick.app.functions.options import Retry
-from evertick.base.errors import EvertickError, InvalidArguments
+from evertick.base.errors import EvertickError, FunctionNotFound, InvalidArguments
 from evertick.base.escaping import printable
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.schedule.spec_flags import parse_json
 from evertick.recurrence.parse.duration import parse_milliseconds
 
 if TYPE_CHECKING:
-    from evertick.app.functions.function import FunctionCall
+    from evertick.app.functions.function import Function, FunctionCall
     from evertick.app.schedules.options import ScheduleOptions
     from evertick.app.scheduling.job_builder import Functions
 
@@ -65,16 +65,27 @@ class DefinitionFlags:
         "--run-id-template", metavar="TEXT", help="Names of runs, as '{workflow_id}-{nominal}'."
     )
 
+    force: bool = flag(
+        "--force", default=False, help="Take a function that nothing here has, though one of a similar name is there."
+    )
+
+    @property
+    def given(self) -> bool:
+        """Whether the flags define anything."""
+        return replace(self, force=False) != DefinitionFlags()
+
     def call(self, functions: "Functions") -> "FunctionCall | None":
         """The function with its arguments, or None where neither is given by `--function`.
 
-        Raises FunctionNotFound, InvalidArguments or Misuse.
+        Raises FunctionNotFound, also for one that is probably misspelt, InvalidArguments or Misuse.
         """
         from evertick.app.functions.function import FunctionCall
 
         if self.function is None:
             return None
         resolved = functions.resolve(self.function)
+        if not self.force and (words := said_if_misspelt(resolved)) is not None:
+            raise FunctionNotFound(f"{words} --force takes it all the same")
         return FunctionCall(resolved, resolved.encode_args((), self.arguments()))
 
     def arguments(self) -> dict[str, Any]:
@@ -117,6 +128,16 @@ def say_if_unseen(call: "FunctionCall | None") -> None:
             "its runs wait until a worker knows it",
             err=True,
         )
+
+
+def said_if_misspelt(function: "Function[..., Any]") -> str | None:
+    """What is to be said of a function that is known by its name alone, if that is probably misspelt."""
+    from evertick.app.functions_by_name import NamedFunction
+
+    if not isinstance(function, NamedFunction) or not function.meant:
+        return None
+    meant = " or ".join(function.meant)
+    return f"no worker, job or schedule has a function {function.name!r}; did you mean {meant}?"
 
 
 def json_object(text: str, flag: str, what: str) -> dict[str, Any]:

@@ -127,20 +127,17 @@ class SpecFlags:
 
         if not self.texts:
             return {}
-        # The grammar is loaded for --when alone: other commands read only times and JSON with this module.
-        from evertick.recurrence.english.parser.sentence import spec_of_text
-
         if (self.dialect or whole.get("dialect") or base.get("dialect")) == "temporal":
             raise InvalidSpec("--when is read by Evertick's rules and does not go with the dialect temporal")
         zone = self.time_zone or whole.get("time_zone")
         if zone is None:
-            named = sorted({named for text in self.texts if (named := spec_of_text(text).time_zone)})
+            named = sorted({named for text in self.texts if (named := _sentence(text).time_zone)})
             if len(named) > 1:
                 raise InvalidSpec(f"the sentences name different time zones: {', '.join(named)}")
             zone = named[0] if named else None
         said: dict[str, Any] = {}
         for text in self.texts:
-            spec = spec_of_text(text, zone, default_zone=base.get("time_zone"))
+            spec = _sentence(text, zone, base.get("time_zone"))
             for key, value in spec_to_wire(spec).items():
                 if isinstance(value, list):
                     said[key] = [*said.get(key, ()), *value]
@@ -153,10 +150,36 @@ class SpecFlags:
         return said
 
     def spec(self, base: Mapping[str, Any] | None = None, now: int | None = None) -> "Spec":
-        """The spec; see `wire`. Raises InvalidSpec."""
+        """The spec; see `wire`. Raises InvalidSpec, which names the flag."""
         from evertick.recurrence.wire.reading import spec_from_wire
 
-        return spec_from_wire(self.wire(base, now))
+        wire = self.wire(base, now)
+        try:
+            return spec_from_wire(wire)
+        except InvalidSpec:
+            self._blame({key: wire[key] for key in ("dialect",) if key in wire})
+            raise
+
+    def _blame(self, context: Mapping[str, Any]) -> None:
+        """Raise InvalidSpec for the first flag that is wrong by itself, however the others are."""
+        from evertick.recurrence.wire.reading import spec_from_wire
+
+        for option, key, values in (
+            ("--time-zone", "time_zone", [self.time_zone]),
+            ("--cron", "crons", self.crons),
+            ("--interval", "intervals", self.intervals),
+            ("--calendar", "calendars", self.calendars),
+            ("--rrule", "rrules", self.rrules),
+            ("--at", "times", self.times),
+            ("--except", "except", self.excepted),
+            ("--jitter", "jitter", [self.jitter]),
+        ):
+            for text in values:
+                value = _json(text, option) if text and text.lstrip()[:1] in ("{", "[") else text
+                try:
+                    spec_from_wire({**context, key: value})
+                except InvalidSpec as problem:
+                    raise InvalidSpec(f"{option}: {str(problem).removeprefix('except ')}") from None
 
 
 spec_options: Final = flags(SpecFlags, "spec_flags")
@@ -194,6 +217,17 @@ def _json(text: str, flag: str) -> Any:
         return parse_json(text)
     except InvalidSpec as problem:
         raise InvalidSpec(f"{flag} {shown(text)}: {problem}") from None
+
+
+def _sentence(text: str, zone: str | None = None, default_zone: str | None = None) -> "Spec":
+    """What a text of `--when` says. Raises InvalidSpec, which names the flag."""
+    # The grammar is loaded for --when alone: other commands read only times and JSON with this module.
+    from evertick.recurrence.english.parser.sentence import spec_of_text
+
+    try:
+        return spec_of_text(text, zone, default_zone=default_zone)
+    except InvalidSpec as problem:
+        raise InvalidSpec(f"--when: {problem}") from None
 
 
 def _text_or_file(text: str) -> str:

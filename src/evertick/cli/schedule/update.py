@@ -61,7 +61,7 @@ def update(sid: str, spec_flags: SpecFlags, definition: DefinitionFlags, how: Up
     """
     from evertick.cli.schedule.changes import Update
 
-    if not (spec_flags.given or how.unset or definition != DefinitionFlags()):
+    if not (spec_flags.given or how.unset or definition.given):
         raise click.UsageError("nothing to change; give an option, such as --cron or --overlap-policy")
     if how.is_whole and how.unset:
         raise click.UsageError("--replace lifts whatever is not given, so there is nothing to --unset")

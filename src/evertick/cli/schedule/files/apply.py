@@ -104,6 +104,8 @@ def _write(step: Step) -> None:
     click.echo(words, color=colorful())
     for name, (old, new) in step.changes.items():
         click.echo(f"    {name:<17} {printable(text_of(old))} -> {printable(text_of(new))}")
+    if step.note is not None:
+        click.echo(printable(f"note: {step.schedule_id}: {step.note}"), err=True)
     if step.after is None:
         return
     if step.before is None:

@@ -20,6 +20,7 @@ from evertick.cli.schedule.files.problems import Problem
 from evertick.cli.schedule.files.reading import Entry
 from evertick.cli.schedule.files.scope import Scope
 from evertick.cli.schedule.files.steps import Action, Step
+from evertick.cli.schedule.flags import said_if_misspelt
 from evertick.cli.schedule.session import Session
 from evertick.rules.schedules.metadata import CODE
 from evertick.store.records.schedule import UNREADABLE
@@ -94,7 +95,8 @@ def _creation(session: Session, written: WrittenSchedule) -> Step:
         create(dry_run=False)
 
     after = create(dry_run=True)
-    return Step(schedule_id=written.id, action=Action.CREATE, do=do, after=after, changes={})
+    note = said_if_misspelt(session.functions.resolve(written.function))
+    return Step(schedule_id=written.id, action=Action.CREATE, do=do, after=after, changes={}, note=note)
 
 
 def _update(session: Session, written: WrittenSchedule, before: ScheduleDescription, *, resets: bool) -> Step:
@@ -121,7 +123,8 @@ def _update(session: Session, written: WrittenSchedule, before: ScheduleDescript
             session.schedules.pause(written.id, note, until=until, if_version=version)
 
     action = Action.UPDATE if changes else Action.UNCHANGED
-    return Step(schedule_id=written.id, action=action, do=do, before=before, after=after, changes=changes)
+    note = said_if_misspelt(session.functions.resolve(written.function)) if "function" in changes else None
+    return Step(schedule_id=written.id, action=action, do=do, before=before, after=after, changes=changes, note=note)
 
 
 def _patch(

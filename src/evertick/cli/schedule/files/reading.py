@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +14,8 @@ from evertick.cli.schedule.files.parsed import CRONS, SCHEDULES, Parsed, Place, 
 from evertick.cli.schedule.files.problems import Problem
 
 if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
     from evertick.app.schedules.written import WrittenSchedule
 
 BYTES_MAX: Final = 64 * 1024 * 1024
@@ -54,7 +57,9 @@ def read_files(files: Sequence[str]) -> Declared:
         if not isinstance(top, dict) or not isinstance(top.get(SCHEDULES), list):
             raise Misuse(f"{parsed.where()}: a file of schedules has a list `schedules:`; `schedule export` writes one")
         problems += [
-            Problem(parsed.where((key,)), f"there is no {key!r}") for key in top if key not in (SCHEDULES, CRONS)
+            Problem(parsed.where((key,)), f"there is no {key!r}{meant_of(key, (SCHEDULES, CRONS))}")
+            for key in top
+            if key not in (SCHEDULES, CRONS)
         ]
         crons += len(top.get(CRONS) or ())
         for index, value in enumerate(top[SCHEDULES]):
@@ -102,7 +107,7 @@ def _entry(parsed: Parsed, place: Place, value: Any) -> Entry | list[Problem]:
         schedule = WrittenSchedule.model_validate(value)
     except ValidationError as error:
         name = f"{value['id']}: " if isinstance(value, dict) and isinstance(value.get("id"), str) else ""
-        found = {each["loc"]: WORDS.get(each["type"], each["msg"]) for each in error.errors()}
+        found = {each["loc"]: _words(each) for each in error.errors()}
         return [
             Problem(parsed.where((*place, *loc)), f"{name}{'.'.join(map(str, loc))}: {words}".removeprefix(": "))
             for loc, words in found.items()
@@ -112,6 +117,22 @@ def _entry(parsed: Parsed, place: Place, value: Any) -> Entry | list[Problem]:
     except InvalidSpec as error:
         return [Problem(parsed.where((*place, "when")), f"{schedule.id}: when: {error}")]
     return Entry(parsed.where(place), schedule)
+
+
+def _words(error: "ErrorDetails") -> str:
+    """A problem that pydantic has found, in our words."""
+    from evertick.app.schedules.written import WrittenSchedule
+
+    words, place = WORDS.get(error["type"], error["msg"]), error["loc"]
+    if error["type"] != "extra_forbidden" or len(place) != 1:
+        return words
+    return words + meant_of(str(place[0]), [each.alias or name for name, each in WrittenSchedule.model_fields.items()])
+
+
+def meant_of(name: str, known: Sequence[str]) -> str:
+    """What to say of a name that is none of those that are known."""
+    near = get_close_matches(name[:60], known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _twice(entries: Sequence[Entry]) -> Iterator[Problem]:

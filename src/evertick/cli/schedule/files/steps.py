@@ -28,3 +28,5 @@ class Step:
     before: "ScheduleDescription | None" = None
     after: "ScheduleDescription | None" = None
     changes: dict[str, list[Any]]
+    note: str | None = None
+    """What people should know before it is done."""

@@ -1,0 +1,109 @@
+"""Mistakes on the command line of schedules: what is meant is said, and where the mistake is."""
+
+from pathlib import Path
+
+import pytest
+
+from evertick import App
+from evertick.app.functions_by_name import NamedFunction, NamedFunctions
+from evertick.base.ids import DEFAULT_TENANT, WorkerId
+from evertick.base.instants import Instant
+from evertick.base.records.jobs import SERVES, FunctionKind, ServedFunction, Serves, Worker
+from tests.cli.desk import Command
+from tests.cli.test_every_command import ids, shop
+
+__all__ = ["ids"]
+
+HOURLY = ("--interval", "1h")
+
+
+def test_a_function_that_is_probably_misspelt_is_refused_unless_forced(ids: dict[str, str], command: Command) -> None:
+    wrong = ("schedule", "create", "a", *HOURLY, "--function", "shop.bil")
+    refused = command(*wrong)
+    assert (refused.code, refused.out) == (3, "")
+    assert refused.err == (
+        "error: no worker, job or schedule has a function 'shop.bil'; did you mean shop.bill? "
+        "--force takes it all the same\n"
+    )
+    assert command("schedule", "get", "a").code == 3
+    assert command("schedule", "update", "s", "--function", "shop.bil").code == 3
+    assert command("schedule", "update", "s", "--force").code == 2
+    forced = command(*wrong, "--force")
+    assert (forced.code, "nothing in this database has called shop.bil yet" in forced.err) == (0, True)
+
+
+def test_a_function_unlike_all_others_is_taken_with_a_note(ids: dict[str, str], command: Command) -> None:
+    done = command("schedule", "create", "a", *HOURLY, "--function", "reports.weekly_summary")
+    assert done.code == 0
+    assert "nothing in this database has called reports.weekly_summary yet" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("--cron nonsense", "--cron: the cron line 'nonsense' has 1 field"),
+        ("--cron @hourly --cron nonsense", "--cron: the cron line 'nonsense' has 1 field"),
+        ("--interval never", "--interval: 'never' is not a duration"),
+        ("--when gibberish", "--when: 'gibberish' is neither a sentence nor a cron line"),
+        ("--at noon", "--at: a time 'noon' is not a date or time"),
+        ("--rrule FOO", "--rrule: 'FOO' is not a line"),
+        ('--calendar {"hour":"99"}', "--calendar: hour must lie between 0 and 23"),
+        ("--cron @hourly --except zz", "--except: 'zz': write a date"),
+        ("--cron @hourly --jitter 5x", "--jitter: '5x' is not a duration"),
+        ("--cron @hourly --start-time zz", "--start-time 'zz' is not a date"),
+    ],
+)
+def test_an_error_in_a_time_names_its_flag(words: str, says: str, ids: dict[str, str], command: Command) -> None:
+    for call in (("schedule", "preview"), ("schedule", "create", "a", "--function", "shop.bill")):
+        done = command(*call, *words.split())
+        assert (done.code, done.out) == (2, "")
+        assert done.err.startswith(f"error: {says}")
+
+
+def test_an_unknown_member_of_a_file_is_told_with_the_one_that_was_meant(
+    ids: dict[str, str], command: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "s.yaml").write_text(
+        "schedules:\n- id: a\n  when: '@hourly'\n  function: shop.bill\n  overlapp: skip\n  zzz: 1\ncron: []\n"
+    )
+    done = command("schedule", "apply", "s.yaml", "--yes")
+    assert done.code == 2
+    assert "s.yaml:5: a: overlapp: a schedule has no such member; did you mean 'overlap'?\n" in done.err
+    assert "s.yaml:6: a: zzz: a schedule has no such member\n" in done.err
+    assert "s.yaml:7: there is no 'cron'; did you mean 'crons'?\n" in done.err
+
+
+def test_a_file_whose_function_is_probably_misspelt_is_applied_with_a_note(
+    ids: dict[str, str], command: Command, tmp_path: Path
+) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text("schedules:\n- id: a\n  when: '@hourly'\n  function: shop.bil\n")
+    note = "note: a: no worker, job or schedule has a function 'shop.bil'; did you mean shop.bill?\n"
+    assert command("schedule", "apply", "s.yaml", "--yes").err.startswith(note)
+    assert note not in command("schedule", "apply", "s.yaml", "--yes").err  # unchanged
+    file.write_text("schedules:\n- id: a\n  when: '@hourly'\n  function: shop.bill\n")
+    assert command("schedule", "apply", "s.yaml", "--yes").err == "1 changed\n"
+
+
+def test_an_explanation_gives_the_nearest_times_on_the_clock_of_the_schedule(
+    ids: dict[str, str], command: Command
+) -> None:
+    made = ("schedule", "create", "b", "--cron", "0 9 * * *", "--function", "shop.bill")
+    assert command(*made, "--tz", "Europe/Berlin").code == 0
+    told = command("schedule", "explain", "b", "--at", "2099-07-02T08:00").out
+    assert (
+        "2099-07-01T09:00:00+02:00 (2099-07-01T07:00:00Z) and 2099-07-02T09:00:00+02:00 (2099-07-02T07:00:00Z)" in told
+    )
+
+
+def test_a_function_that_a_worker_has_is_known_with_its_kind(ids: dict[str, str], command: Command) -> None:
+    app: App = shop()
+    store = app.environment.store
+    serves = Serves((ServedFunction("shop.ring", FunctionKind.ACTION, "default", "()"),))
+    worker = Worker(WorkerId("worker_2"), Instant(0), Instant(0), "host", 1, serves=SERVES.value(serves))
+    store.write(lambda transaction: transaction.register_worker(worker))
+    found = NamedFunctions(store, DEFAULT_TENANT).resolve("shop.ring")
+    assert isinstance(found, NamedFunction)
+    assert (found.kind, found.seen, found.meant) == (FunctionKind.ACTION, True, ())
+    app.close()
+    assert "note:" not in command("schedule", "create", "a", *HOURLY, "--function", "shop.ring").err
