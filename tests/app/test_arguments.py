@@ -375,3 +375,17 @@ def test_everything_survives_a_job_on_each_database(open_app: OpenApp) -> None:
     assert job.error is None
     assert got == [value, (b"\xfe",), "\x00 漢字"]
     assert job.result["price"] == "1.10"
+
+
+@pytest.mark.parametrize("given", [{str(n): n for n in range(1_001)}, {"n": ["x"] * 1_001}])
+def test_of_very_many_errors_in_arguments_only_the_number_is_told(given: dict[str, Any]) -> None:
+    app = App("shop")
+
+    @app.mutation(name="shop.order")
+    def order(ctx: MutationCtx, n: list[int]) -> None: ...
+
+    function = app.functions.resolve("shop.order")
+    with pytest.raises(InvalidArguments, match=r"shop\.order\(n\): 1,00[12] values do not fit its signature"):
+        function.encode_args((), given)
+    with pytest.raises(InvalidArguments, match=r"n\[0\]: .*n\[1\]: "):
+        function.encode_args((), {"n": ["x"] * 1_000})

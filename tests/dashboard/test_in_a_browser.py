@@ -39,3 +39,26 @@ def test_the_zone_of_the_browser_is_used(site: Site, window: Window) -> None:
     expect(page.get_by_label("Display time zone")).to_have_value("Asia/Kathmandu")
     page.get_by_label("Display time zone").select_option("Europe/Berlin")
     expect(page.get_by_text("Times are shown in Europe/Berlin.")).to_be_visible()
+
+
+def test_a_page_whose_token_has_ended_asks_for_another_one(site: Site, window: Window) -> None:
+    page = window.go("schedules")
+    expect(page.get_by_role("button", name="live")).to_be_visible()
+    [root] = site.app.tokens.list().tokens
+    site.app.tokens.revoke(root.id)
+    page.keyboard.press("r")
+    page.keyboard.press("r")
+    expect(page.get_by_label("Token")).to_be_visible()
+    assert "next=%2Ft%2Fdefault%2Fschedules" in page.url
+
+
+def test_a_form_that_cannot_be_read_says_so(site: Site, window: Window) -> None:
+    schedule(site, "s")
+    page = window.go("schedules/s")
+    page.context.set_offline(True)
+    page.get_by_role("link", name="Pause").click()
+    expect(page.get_by_role("dialog", name="The server cannot be reached")).to_be_visible()
+    page.get_by_role("button", name="Close").click()
+    page.context.set_offline(False)
+    page.get_by_role("link", name="Pause").click()
+    expect(page.get_by_label("Reason")).to_be_visible()

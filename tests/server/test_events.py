@@ -120,6 +120,30 @@ def test_there_are_only_so_many_streams(http: Http, monkeypatch: pytest.MonkeyPa
     assert http.problem(503, "GET", f"{HOME}/events", params={"seconds": 0})["code"] == "too_many_streams"
 
 
+def test_one_token_does_not_take_the_streams_of_others(http: Http, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hints, "STREAMS_OF_ONE_MAX", 2)
+    token = http.ok("GET", "/api/v1/me")["id"]
+
+    async def story() -> None:
+        told = http.server.hints
+        async with told.stream(DEFAULT_TENANT, token), told.stream(DEFAULT_TENANT, token) as second:
+            assert not second.is_over
+            refused = await http._send("GET", f"{HOME}/events", {"Authorization": f"Bearer {http.secret}"}, {})
+            assert (refused.status_code, refused.json()["code"]) == (503, "too_many_streams")
+            async with told.stream(DEFAULT_TENANT, token) as third, told.stream(OTHER, "token_other") as other:
+                assert third.is_over, "it was accepted when fewer were open"
+                assert not other.is_over
+            async with told.stream(DEFAULT_TENANT) as local:
+                assert not local.is_over
+        assert not told.is_full(token)
+        told.end()
+        while told._task is not None:
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(hints, "LOOK_EVERY_S", 0.001)
+    asyncio.run(story())
+
+
 def test_a_server_without_its_worker_is_not_ready(http: Http) -> None:
     assert http.ok("GET", "/ready") == {"ok": True}
     http.server.api.state.worker = lambda: None

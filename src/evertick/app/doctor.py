@@ -5,7 +5,6 @@ are left to them. Nothing is written.
 """
 
 import json
-import shlex
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,6 +25,7 @@ from evertick.base.errors import (
     ReplayMismatch,
     SchemaMismatch,
 )
+from evertick.base.escaping import schedule_word, shell_word
 from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.records.jobs import FunctionKind, Job, JobFilter, JobState, is_of
 from evertick.base.records.runs import STEP
@@ -217,11 +217,13 @@ def _of_schedule(app: "App", row: Schedule) -> Iterator[Finding]:
     whose = _whose(row.tenant)
     match complaint.problem:
         case Problem.ARGUMENTS:
-            fix = f"evertick schedule update {shlex.quote(row.id)} --function {complaint.function} --input JSON{whose}"
+            fix = (
+                f"evertick schedule update {schedule_word(row.id)} --function {complaint.function} --input JSON{whose}"
+            )
         case Problem.UNREADABLE:
-            fix = f"deploy the release that wrote it, or: evertick schedule delete {shlex.quote(row.id)}{whose}"
+            fix = f"deploy the release that wrote it, or: evertick schedule delete {schedule_word(row.id)}{whose}"
         case _:
-            update = f"evertick schedule update {shlex.quote(row.id)} --function NAME{whose}"
+            update = f"evertick schedule update {schedule_word(row.id)} --function NAME{whose}"
             fix = f"{_alias(app, complaint)}{update}, or delete it"
     yield _finding(row.kind, row.tenant, row.id, complaint, fix)
 
@@ -288,7 +290,7 @@ def _finding(what: str, tenant: TenantId, name: str, complaint: _Complaint, fix:
 
 def _whose(tenant: TenantId) -> str:
     """What a command needs to find this tenant's jobs and schedules."""
-    return "" if tenant == DEFAULT_TENANT else f" --tenant {shlex.quote(tenant)}"
+    return "" if tenant == DEFAULT_TENANT else f" --tenant {shell_word(tenant)}"
 
 
 def _alias(app: "App", complaint: _Complaint) -> str:

@@ -6,6 +6,7 @@ as escapes: `\x1b`, `\u202e`. JSON keeps its meaning, because there the same esc
 
 import json
 import math
+import shlex
 import unicodedata
 from typing import Any
 
@@ -38,6 +39,24 @@ def json_text(value: Any, *, indent: int | None = None) -> str:
     return "".join(char if char == "\n" or _harmless(char) else _json_escape(char) for char in text)
 
 
+def shell_word(text: str) -> str:
+    """The text as one word of a line for a shell.
+
+    Between plain quotes a control character would still be obeyed by the terminal into which the line is pasted, so
+    text that holds one is written as `$'\\x1b'`, which bash, zsh and ksh read.
+    """
+    if text.isprintable():
+        return shlex.quote(text)
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"$'{''.join(char if _harmless(char) else _shell_escape(char) for char in escaped)}'"
+
+
+def schedule_word(schedule_id: str) -> str:
+    """The id of a schedule as `evertick schedule` takes it: one that begins with a dash would be read as an option."""
+    word = shell_word(schedule_id)
+    return f"--schedule-id={word}" if schedule_id.startswith("-") else word
+
+
 def finite(value: Any) -> Any:
     """The value with None in place of each NaN and infinity: JSON has none of them."""
     if isinstance(value, float):
@@ -58,6 +77,11 @@ def _harmless(char: str) -> bool:
 
 def _escape(char: str) -> str:
     return char.encode("unicode_escape").decode("ascii")
+
+
+def _shell_escape(char: str) -> str:
+    code = ord(char)
+    return f"\\u{code:04x}" if 0x80 <= code <= 0xFF else _escape(char)  # \x80 is a byte there, not a character
 
 
 def _json_escape(char: str) -> str:

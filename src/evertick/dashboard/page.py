@@ -18,6 +18,7 @@ then only its part of the template is sent (`page.in_dialog`).
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Final
@@ -40,14 +41,13 @@ from evertick.dashboard.markup.commands import command
 from evertick.dashboard.markup.templates import environment
 from evertick.dashboard.markup.times import Times
 from evertick.dashboard.navigation import PLACES
-from evertick.dashboard.visitors import check_origin, cookies_of, is_outage, keep, secret_in, to_login
+from evertick.dashboard.visitors import address_of, check_origin, is_outage, keep, secret_in, to_login
 from evertick.dashboard.zones import choices, offset_words, zone_of
 from evertick.recurrence.zones.names import zone_named
 from evertick.server.callers import Called, Caller, Routes, ScopedRoute
-from evertick.server.limits import SLASH
 from evertick.server.problems import Problem
 
-__all__ = ["Form", "Page", "PageRoute", "PageRoutes", "Public", "Shown", "file_of", "page_routes"]
+__all__ = ["Form", "Page", "PageRoute", "PageRoutes", "Public", "Shown", "file_of", "page_routes", "saved_as"]
 
 _logger: Final = logging.getLogger("evertick.server")
 
@@ -57,6 +57,8 @@ FIELDS_MAX: Final = 2_000
 SAID_COOKIE: Final = "evertick_said"
 DIALOG_HEADER: Final = "x-evertick-dialog"
 TO_HEADER: Final = "x-evertick-to"
+URL_SAFE: Final = ":/%#?=@[]!$&'()*+,;"
+"""What stays as it is in an address that is sent back: headers are ASCII."""
 CSP: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
@@ -112,8 +114,12 @@ class Page:
     @property
     def here(self) -> str:
         """The address of this page, with its parameters."""
-        query = self.request.url.query
-        return self.request.url.path.replace(SLASH, "%2F") + (f"?{query}" if query else "")
+        return address_of(self.request)
+
+    @property
+    def path(self) -> str:
+        """The address of this page without parameters."""
+        return self.here.partition("?")[0]
 
     @property
     def pace(self) -> Pace | None:
@@ -159,7 +165,7 @@ class Page:
         for name, value in changes.items():
             kept[name] = [] if value in (None, "") else [str(value)]
         query = urlencode([(name, each) for name, values in kept.items() for each in values if each])
-        return f"?{query}" if query else self.request.url.path.replace(SLASH, "%2F")
+        return f"?{query}" if query else self.path
 
     def command(self, *words: str, **options: str | bool | Sequence[str] | None) -> str:
         """A line of `evertick` that does the same, for this tenant."""
@@ -185,7 +191,7 @@ class Page:
 
     def render(self, template: str, *, status: int = 200, **values: Any) -> Response:
         """A page made from a template."""
-        said = unquote(cookies_of(self.request).get(SAID_COOKIE, ""))
+        said = unquote(self.request.cookies.get(SAID_COOKIE, ""))
         frame = {
             "page": self,
             "said": said,
@@ -204,7 +210,7 @@ class Page:
     def done(self, to: str, said: str = "") -> Response:
         """A form was carried out: on to another page, which says so."""
         if self.in_dialog:
-            response = Response(status_code=204, headers={TO_HEADER: to})
+            response = Response(status_code=204, headers={TO_HEADER: quote(to, safe=URL_SAFE)})
         else:
             response = RedirectResponse(to, status_code=303)
         if said:
@@ -228,7 +234,8 @@ class PageRoute(ScopedRoute):
                 async with asyncio.timeout(SLOW_S if request.method in ("GET", "HEAD") else None):
                     response = await handler(request)
             except Problem as problem:
-                if problem.status_code == 401:
+                # A stream that is led to a page of HTML is an error of the page's script to browsers.
+                if problem.status_code == 401 and "text/event-stream" not in request.headers.get("accept", ""):
                     return to_login(request)
                 response = _face(request, face_of(problem))
             except (EvertickError, TimeoutError, RequestValidationError) as error:
@@ -290,5 +297,10 @@ Public = Annotated[Page, Depends(_public)]
 
 def file_of(text: str, name: str, media: str) -> Response:
     """A file that the browser saves and never shows."""
-    headers = {"Content-Disposition": f'attachment; filename="{name}"', "X-Content-Type-Options": "nosniff"}
-    return Response(text.encode("utf-8", "backslashreplace"), media_type=media, headers=headers)
+    return Response(text.encode("utf-8", "backslashreplace"), media_type=media, headers=saved_as(name))
+
+
+def saved_as(name: str) -> dict[str, str]:
+    """The headers of a file that the browser saves under a name: headers are ASCII, and a quotation mark ends it."""
+    plain = re.sub(r"[^A-Za-z0-9._-]", "_", name)
+    return {"Content-Disposition": f'attachment; filename="{plain}"', "X-Content-Type-Options": "nosniff"}

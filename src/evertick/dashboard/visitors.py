@@ -4,7 +4,6 @@ The cookie is out of reach of scripts, and is sent to pages of this site alone (
 something has to come from a page of this site, too: browsers say where a request comes from.
 """
 
-from http.cookies import CookieError, SimpleCookie
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
@@ -14,6 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from evertick.app.access_control.tokens import verified
 from evertick.base.errors import EvertickError
 from evertick.base.records.access import AccessToken
+from evertick.server.limits import SLASH
 from evertick.server.problems import Problem
 
 COOKIE: Final = "evertick_token"
@@ -22,17 +22,16 @@ SAFE: Final = ("GET", "HEAD")
 
 def secret_in(request: Request) -> str | None:
     """The token that the browser sends, if any."""
-    return cookies_of(request).get(COOKIE)
+    return request.cookies.get(COOKIE)
 
 
-def cookies_of(request: Request) -> dict[str, str]:
-    """The cookies of a request by name; none if they cannot be read."""
-    jar: SimpleCookie = SimpleCookie()
-    try:
-        jar.load(request.headers.get("cookie", "")[:16_384])
-    except CookieError:
-        return {}
-    return {name: morsel.value for name, morsel in jar.items()}
+def address_of(request: Request) -> str:
+    """The address of a request, as a browser sends it: with the server's prefix, its parameters, and escapes.
+
+    The path that ASGI hands over is decoded: in it, a `%2F` in the id of a schedule would be read as a slash.
+    """
+    path = quote(request.scope["path"]).replace(quote(SLASH), "%2F")
+    return f"{path}?{request.url.query}" if request.url.query else path
 
 
 def check_origin(request: Request) -> None:
@@ -58,9 +57,8 @@ async def token_of(request: Request, secret: str) -> AccessToken | None:
 
 def to_login(request: Request) -> Response:
     """To the page where visitors log in, and from there back to this one."""
-    here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     prefix = request.scope.get("root_path", "")
-    back = f"?next={quote(here, safe='')}" if request.method in SAFE else ""
+    back = f"?next={quote(address_of(request), safe='')}" if request.method in SAFE else ""
     return RedirectResponse(f"{prefix}/login{back}", status_code=303)
 
 

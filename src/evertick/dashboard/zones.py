@@ -5,7 +5,6 @@ from typing import Final
 from fastapi import Request
 
 from evertick.base.errors import InvalidSpec
-from evertick.dashboard.visitors import cookies_of
 from evertick.recurrence.zones.names import zone_named
 from evertick.recurrence.zones.zones import Zone
 
@@ -37,8 +36,7 @@ def zone_of(request: Request) -> Zone:
     asked = request.query_params.get("tz")
     if asked:
         return zone_named(asked)
-    cookies = cookies_of(request)
-    for name in (cookies.get(COOKIE), cookies.get(BROWSER_COOKIE)):
+    for name in (request.cookies.get(COOKIE), request.cookies.get(BROWSER_COOKIE)):
         if name:
             try:
                 return zone_named(name)
@@ -49,7 +47,7 @@ def zone_of(request: Request) -> Zone:
 
 def choices(request: Request, zone: Zone) -> tuple[str, ...]:
     """The zones to choose from: the one in use, the browser's, and some of all parts of the world."""
-    browser = cookies_of(request).get(BROWSER_COOKIE)
+    browser = request.cookies.get(BROWSER_COOKIE)
     try:
         local = () if not browser else (zone_named(browser).name,)
     except InvalidSpec:

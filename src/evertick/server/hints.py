@@ -14,6 +14,8 @@ T = TypeVar("T")
 LOOK_EVERY_S: Final = 1.0
 STREAMS_MAX: Final = 1_000
 """Streams that one server holds open."""
+STREAMS_OF_ONE_MAX: Final = 200
+"""Of these, the ones of one token: no program may take the live view from all others."""
 
 Look = Callable[[Sequence[TenantId]], Awaitable[list[Pulse]]]
 
@@ -21,8 +23,9 @@ Look = Callable[[Sequence[TenantId]], Awaitable[list[Pulse]]]
 class Stream:
     """What an open stream has not been told yet."""
 
-    def __init__(self, tenant: TenantId) -> None:
+    def __init__(self, tenant: TenantId, token: str = "") -> None:
         self.tenant = tenant
+        self.token = token
         self.is_over = False
         """Whether the server ends."""
         self._changed: set[str] = set()
@@ -59,19 +62,20 @@ class Hints:
         self._has_ended = False
         self._ends: set[asyncio.Future[None]] = set()
 
-    @property
-    def is_full(self) -> bool:
-        """Whether no further stream is accepted."""
-        return len(self._streams) >= STREAMS_MAX
+    def is_full(self, token: str = "") -> bool:
+        """Whether no further stream is accepted of a token, by its id; one without an id has no limit of its own."""
+        if len(self._streams) >= STREAMS_MAX:
+            return True
+        return bool(token) and sum(each.token == token for each in self._streams) >= STREAMS_OF_ONE_MAX
 
     @contextlib.asynccontextmanager
-    async def stream(self, tenant: TenantId) -> AsyncIterator[Stream]:
-        """A stream of what changes from now on. Raises what a look raises."""
+    async def stream(self, tenant: TenantId, token: str = "") -> AsyncIterator[Stream]:
+        """A stream of what changes from now on; one that is over if too many are open. Raises what a look raises."""
         if tenant not in self._seen:
             [pulse] = await self._look([tenant])
             self._seen.setdefault(tenant, pulse)
-        stream = Stream(tenant)
-        if self._has_ended:
+        stream = Stream(tenant, token)
+        if self._has_ended or self.is_full(token):  # many may have asked at once, before any of them was counted
             stream.end()
         self._streams.append(stream)
         if self._task is None:

@@ -31,6 +31,8 @@ R = TypeVar("R")
 
 RESULT_BYTES_MAX: Final = 1024 * 1024
 SIGNATURE_CHARS_MAX: Final = 1_000
+EXPLAINED_MAX: Final = 1_000
+"""Errors in arguments of which the first are told: pydantic writes all of them out, which takes seconds for 100,000."""
 """A longer signature is cut where a worker tells it."""
 _NULL: Final = "null"
 ARGUMENTS_INVALID: Final = "ArgumentValidationError"
@@ -276,12 +278,15 @@ class Function(Generic[P, R]):
 
         if not isinstance(error, ValidationError):
             return f"{self.name}: its arguments cannot be stored as JSON: {error}"
+        call = f"{ARGUMENTS_INVALID}: {self.name}({', '.join(self.parameter_names)})"
+        if (count := error.error_count()) > EXPLAINED_MAX:
+            return f"{call}: {count:,} values do not fit its signature"
         problems = "; ".join(
             f"{_place(item['loc']) or 'arguments'}: {item['msg'][:1].lower()}{item['msg'][1:]}"
             + ("" if item["type"] in ("missing", "extra_forbidden") else f" (got {_short(item['input'])})")
             for item in error.errors(include_url=False)[:5]
         )
-        return f"{ARGUMENTS_INVALID}: {self.name}({', '.join(self.parameter_names)}): {problems}"
+        return f"{call}: {problems}"
 
 
 class Query(Function[P, R]):

@@ -8,7 +8,6 @@ from before the schedule, or older than the ledger's retention.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from evertick.api.reports import Answer, Check, Explanation, Missing
@@ -17,6 +16,7 @@ from evertick.app.schedules.blocked_runs import blocked_runs
 from evertick.app.schedules.views import occurrence_view
 from evertick.app.transacting import Work
 from evertick.base.errors import ScheduleNotFound
+from evertick.base.escaping import schedule_word
 from evertick.base.ids import ScheduleId
 from evertick.base.instants import SECOND_MS, Instant, from_datetime, to_datetime, to_iso
 from evertick.base.records.jobs import Job, JobState, blocked
@@ -304,8 +304,8 @@ def _fix(chain: _Chain, reason: Reason, found: OccurrenceRow) -> str | None:
 
 
 def _command(verb: str, schedule_id: str) -> str:
-    """A command for a terminal; ids may hold spaces."""
-    return f"evertick schedule {verb} {quote(schedule_id)}"
+    """A command for a terminal; ids may hold spaces, or begin with a dash."""
+    return f"evertick schedule {verb} {schedule_word(schedule_id)}"
 
 
 def _backfill_command(schedule_id: str, at: Instant) -> str:

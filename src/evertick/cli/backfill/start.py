@@ -7,12 +7,11 @@ progress is shown; Ctrl-C leaves it alone.
 
 import sys
 from collections.abc import Sequence
-from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from evertick.base.escaping import printable
+from evertick.base.escaping import printable, shell_word
 from evertick.base.instants import from_datetime
 from evertick.cli.backfill import many
 from evertick.cli.backfill.flags import BackfillFlags
@@ -88,7 +87,7 @@ def finished(session: Session, found: "BackfillView", chosen: Sequence[str], out
         found = _until_done(session, found)
     except KeyboardInterrupt:
         seen = session.schedules.backfill_status(found.schedule, found.id)
-        again = f"evertick backfill watch {quote(found.schedule)} {found.id}"
+        again = f"evertick backfill watch {shell_word(found.schedule)} {found.id}"
         click.echo(printable(f"{backfill_line(seen)}; it goes on; look again with: {again}"), err=True)
         return Exit.INTERRUPTED
     written(found, chosen, out)

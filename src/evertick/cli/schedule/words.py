@@ -4,12 +4,11 @@ Programs get the JSON form of the schemas in `evertick.api`.
 """
 
 from datetime import datetime
-from shlex import quote
 from typing import Final
 
 from evertick.api.schedules import BackfillView, OccurrenceView, OpenRunView, ScheduleDescription
 from evertick.base.durations import length
-from evertick.base.escaping import json_text
+from evertick.base.escaping import json_text, schedule_word
 from evertick.base.instants import from_datetime, to_iso
 from evertick.cli.core.output import MomentWriter, words_of
 from evertick.recurrence.parse.duration import format_milliseconds
@@ -117,7 +116,7 @@ def _silent(schedule: ScheduleDescription) -> str:
     """What it means that the clock was set back, and the command that helps."""
     if schedule.silent_until is None:
         return ""
-    command = f"evertick schedule resume {quote(schedule.id)} --from-now"
+    command = f"evertick schedule resume {schedule_word(schedule.id)} --from-now"
     return f"{iso(schedule.silent_until)}: the clock was ahead and times up to then were judged; {command}"
 
 

@@ -1,15 +1,17 @@
 """The same action as a line for the terminal, to be copied: what a page does, the command line does, too."""
 
-import shlex
 from collections.abc import Sequence
 
 from markupsafe import Markup, escape
+
+from evertick.base.escaping import shell_word
 
 
 def command(*words: str, **options: str | bool | Sequence[str] | None) -> str:
     """A line of `evertick`, quoted as a shell needs it.
 
-    Options that are None or False are left out, one that is True has no value, and one with several is repeated.
+    Options that are None or False are left out, one that is True has no value, and one with several is repeated. Words
+    from the first that begins with a dash on come last, after `--`: a schedule called `-qstate:active` is no option.
 
     `command("schedule", "pause", "crm.sync", reason="vendor outage")`
     """
@@ -19,8 +21,10 @@ def command(*words: str, **options: str | bool | Sequence[str] | None) -> str:
         if value is True:
             flags.append(flag)
         elif value is not None and value is not False:
-            flags += [f"{flag} {shlex.quote(each)}" for each in ([value] if isinstance(value, str) else value)]
-    return " ".join(["evertick", *map(shlex.quote, words), *flags])
+            flags += [f"{flag} {shell_word(each)}" for each in ([value] if isinstance(value, str) else value)]
+    dashed = next((place for place, word in enumerate(words) if word.startswith("-")), len(words))
+    last = ["--", *map(shell_word, words[dashed:])] if dashed < len(words) else []
+    return " ".join(["evertick", *map(shell_word, words[:dashed]), *flags, *last])
 
 
 def command_line(line: str) -> Markup:

@@ -18,6 +18,9 @@ from evertick.dashboard.zones import offset_words
 from evertick.recurrence.zones.zones import Zone, instant_of
 
 SHOWN_UPCOMING: Final = 3
+FIRST_DAY: Final = date(2, 1, 1)
+LAST_DAY: Final = date(9998, 12, 31)
+"""Days of which a page can be shown: those beside them have dates, too, in every zone."""
 WORST: Final = ("missed", "failed", "running", "queued", "late", "canceled", "skipped", "ok")
 """Endings of a day, the one that a calendar shows first."""
 
@@ -85,7 +88,7 @@ def endings(occurrences: Sequence[OccurrenceView]) -> list[str]:
 def month_of(text: str | None, otherwise: date) -> date:
     """The first day of the month `2026-11`; if that is none, of the month of another day."""
     found = re.fullmatch(r"(\d{4})-(\d{2})", text or "")
-    if found and 1 <= int(found[2]) <= 12 and int(found[1]) > 1:
+    if found and 1 <= int(found[2]) <= 12 and FIRST_DAY.year <= int(found[1]) <= LAST_DAY.year:
         return date(int(found[1]), int(found[2]), 1)
     return otherwise.replace(day=1)
 

@@ -26,10 +26,14 @@ const dialog = $("#dialog");
 let opener = null;
 
 async function openDialog(href, from) {
-  const reply = await fetch(href, { headers: { "X-Evertick-Dialog": "1" } });
-  if (reply.redirected) return void (location.href = href);
   opener = from;
-  fill(await reply.text());
+  try {
+    const reply = await fetch(href, { headers: { "X-Evertick-Dialog": "1" } });
+    if (reply.redirected) return void (location.href = href);
+    fill(await reply.text());
+  } catch {
+    fill('<header><h2 id="dialog-title">The server cannot be reached</h2></header><div class="body"><p class="err st failed">Nothing was done. Try again.</p></div><footer><span class="right"><button class="b" type="button" data-close>Close</button></span></footer>');
+  }
   if (!dialog.open) dialog.showModal();
 }
 
@@ -153,7 +157,7 @@ document.addEventListener("keydown", event => {
 //    half-typed text survive. While pointer or focus is in a table its rows stay where they are, and the news are counted.
 const regions = () => $$("[data-follow]");
 const liveButton = $("[data-live]"), stale = $("#stale");
-const READ_FIRST_MS = 500, READ_MAX_MS = 10_000, LOST_AFTER_MS = 10_000;
+const READ_FIRST_MS = 500, READ_MAX_MS = 10_000, LOST_AFTER_MS = 10_000, FOLLOW_AGAIN_MS = 5_000;
 let held = kept.get("live") === "off", source = null, wanted = new Set(), reading = false, wait = READ_FIRST_MS, lastRead = Date.now(), lostTimer = 0;
 
 function hold(on) {
@@ -179,7 +183,7 @@ function follow() {
   for (const kind of ["jobs", "schedules", "logs"]) source.addEventListener(kind, () => want(kind));
   source.onerror = () => {
     lostTimer ||= setTimeout(() => { $("span", stale).textContent = clock(lastRead); stale.hidden = false }, LOST_AFTER_MS);
-    if (source?.readyState === EventSource.CLOSED) { source = null; setTimeout(follow, 5_000) }
+    if (source?.readyState === EventSource.CLOSED) { source = null; setTimeout(() => { follow(); want("jobs", "schedules", "logs") }, FOLLOW_AGAIN_MS) }
   };
 }
 document.addEventListener("visibilitychange", () => {
@@ -211,6 +215,7 @@ async function refresh(forced) {
   let text;
   try {
     const reply = await fetch(location.href, { headers: { "X-Evertick-Live": "1" } });
+    if (reply.redirected) return void location.reload(); // the token has ended: what is shown would never change again
     if (!reply.ok) return;
     text = await reply.text();
   } catch { return }

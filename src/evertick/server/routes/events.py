@@ -37,7 +37,7 @@ async def stream_events(
 def hint_stream(request: Request, caller: Caller, seconds: int = STREAM_S_MAX) -> Response:
     """The stream of a caller. Raises Problem if too many are open."""
     hints: Hints = request.app.state.hints
-    if hints.is_full:
+    if hints.is_full(caller.token.id):
         raise Problem(503, "too_many_streams", "too many streams are open; try again later, or ask for lists instead")
     return EventSourceResponse(_events(request, caller, hints, seconds), headers={"X-Accel-Buffering": "no"})
 
@@ -46,7 +46,7 @@ async def _events(request: Request, caller: Caller, hints: Hints, seconds: int) 
     assert caller.tenant is not None, "it is a tenant's route"  # noqa: S101
     end = time.monotonic() + seconds
     checked = time.monotonic()
-    async with hints.stream(caller.tenant) as stream:
+    async with hints.stream(caller.tenant, caller.token.id) as stream:
         yield format_sse_event(data_str="{}", event="ready", retry=RETRY_MS)
         while not stream.is_over and (left := end - time.monotonic()) > 0:
             changed = await stream.changes(min(left, COMMENT_EVERY_S))

@@ -14,7 +14,7 @@ from evertick.base.instants import from_datetime, to_datetime, to_iso
 from evertick.base.records.access import Scope
 from evertick.dashboard.markup.changes import ABSENT, differences
 from evertick.dashboard.markup.commands import command
-from evertick.dashboard.page import Page, Shown, page_routes
+from evertick.dashboard.page import Page, Shown, page_routes, saved_as
 
 routes = page_routes()
 
@@ -81,8 +81,7 @@ async def list_changes(page: Shown, asked: Annotated[Asked, Query()]) -> Respons
 async def download_changes(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
     """The changes that are chosen, one on each line, as the API shows them."""
     first = await _page(page, asked, None, DOWNLOAD_PAGE)
-    name = f"changes-{page.tenant}.jsonl"
-    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    headers = saved_as(f"changes-{page.tenant}.jsonl")
     return StreamingResponse(_lines(page, asked, first), media_type="application/jsonl", headers=headers)
 
 

@@ -1,5 +1,6 @@
 """Functions by name: how each of them does, and one of them with its jobs and schedules."""
 
+import shlex
 from typing import Annotated, Any, Final
 
 from fastapi import Query
@@ -64,6 +65,7 @@ async def show_function(page: Shown, name: Named) -> Response:
         stats=stats,
         listed=Listed(jobs, await parents_of(page.access, jobs.jobs)),
         schedules=schedules.schedules,
+        all_schedules=page.url("schedules", q=f"function:{shlex.quote(name)}"),
         signature=None if function is None else signature_of(function),
         is_known=function is not None,
     )

@@ -71,21 +71,19 @@ class Bulk:
         if asked.row:
             return page.command("job", name, *asked.row)
         where = asked.where(page.now)
-        flags: dict[str, str | None] = {
+        flags: dict[str, str | bool | None] = {
             "function": asked.fn or None, "schedule": asked.schedule or None, "key": where.get("key"),
             "pool": asked.pool or None, "error": asked.error or None,
         }  # fmt: skip
         for flag, name_of in (("since", "due_from"), ("until", "due_until")):
             moment: Any = where.get(name_of)
             flags[flag] = None if moment is None else f"{moment:%Y-%m-%dT%H:%M:%SZ}"
-        words = ["job", "cancel-all" if name == "cancel" else name]
-        if where.get("blocked"):
-            words.append("--blocked")
+        flags["blocked"] = bool(where.get("blocked"))
         if asked.state in ("canceled", "running"):
             flags["state"] = TABS[asked.state][1].value
-        if name != "cancel" and len(words) == 2 and not any(flags.values()):
-            words.append("--all")
-        return page.command(*words, "--yes", **flags)
+        if name != "cancel" and not any(flags.values()):
+            flags["all"] = True
+        return page.command("job", "cancel-all" if name == "cancel" else name, yes=True, **flags)
 
 
 @routes.page("/jobs/{action}-all", Scope.OPERATE)

@@ -10,7 +10,7 @@ from starlette.responses import Response, StreamingResponse
 from evertick.app.schedules.choosing import parse_query
 from evertick.base.errors import EvertickError, NotFound
 from evertick.base.records.access import Scope
-from evertick.dashboard.page import Form, Page, Shown, page_routes
+from evertick.dashboard.page import Form, Page, Shown, page_routes, saved_as
 from evertick.dashboard.schedules.bulk import VERBS, Bulk, Chosen, Extent, Progress, Selected
 from evertick.rules.schedules.policies import Overlap
 from evertick.server.routes import schedules as api
@@ -53,8 +53,7 @@ async def act_on_many(page: Shown, action: Action) -> Response:
 @routes.page("/bulk/schedules/export", Scope.READ)
 async def export_many(page: Shown, selected: Annotated[Selected, Query()]) -> Response:
     """Everything about the chosen schedules as one JSON file."""
-    name = f"schedules-{page.tenant}.json".encode("ascii", "replace").decode().replace('"', "_")
-    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    headers = saved_as(f"schedules-{page.tenant}.json")
     return StreamingResponse(_exported(page, selected.chosen), media_type="application/json", headers=headers)
 
 

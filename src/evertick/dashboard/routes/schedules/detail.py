@@ -35,7 +35,7 @@ class Asked(Body):
 
     fate: str = Field("", pattern="^(started|buffered|skipped|missed|)$")
     cursor: str | None = Field(None, max_length=4_000)
-    day: date | None = None
+    day: date | None = Field(None, ge=details.FIRST_DAY, le=details.LAST_DAY)
     month: str | None = Field(None, max_length=10)
     at: str = Field("", max_length=100)
     tz: str | None = None

@@ -13,7 +13,7 @@ from evertick.base.records.attributes import word_of
 from evertick.base.records.run_states import OPEN, RunState
 from evertick.dashboard.markup.runs import run_state, run_took, step_state, step_took, waiting
 from evertick.dashboard.markup.timelines import lanes, together
-from evertick.dashboard.page import Page, Shown, page_routes
+from evertick.dashboard.page import Page, Shown, file_of, page_routes
 from evertick.server.bodies import Named
 
 routes = page_routes()
@@ -60,9 +60,7 @@ async def download_history(page: Shown, run_id: Named) -> Response:
     """What a run has done, as `evertick.testing.replay` and `evertick workflow history -o json` have it."""
     history = await page.access.workflows.history(run_id)
     text = json.dumps(history.to_json(), ensure_ascii=False, indent=2)
-    name = f"{history.id}-history.json"
-    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return Response(text, media_type="application/json", headers=headers)
+    return file_of(text, f"{history.id}-history.json", "application/json")
 
 
 def _before(asked: Asked) -> int | None:

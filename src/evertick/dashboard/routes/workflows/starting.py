@@ -110,7 +110,6 @@ def _start(page: Page, form: Form, *, status: int = 200) -> Response:
     line = page.command(
         "workflow", "start", form["workflow"] or "MODULE.WORKFLOW",
         json=json.dumps(args, ensure_ascii=False) if args else None, id=form.given("key"),
+        attribute=form["attributes"].split(),
     )  # fmt: skip
-    for each in form["attributes"].split():
-        line += " " + page.command(attribute=each).split(" ", 1)[1].removesuffix(f" --tenant {page.tenant}")
     return page.render("workflows/start.html", status=status, form=form, names=names, line=line, signature=signature)
