@@ -59,6 +59,7 @@ def wait_for_copies(primary: PostgresServer) -> None:
             if time.monotonic() > deadline:
                 raise PostgresFailure(f"no standby follows; the log:\n{primary.log_text()}")
             time.sleep(0.02)
+        connection.execute("checkpoint")  # by the process that tells the others of the standby, and has now read it
 
 
 def url_of_both(one: PostgresServer, other: PostgresServer, database: str) -> str:

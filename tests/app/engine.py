@@ -10,6 +10,7 @@ from typing import Any, Self, TypeVar
 
 from evertick import App
 from evertick.base.ids import DEFAULT_TENANT, JobId
+from evertick.base.instants import Instant
 from evertick.base.records.jobs import Job, JobFilter, JobState, blocked
 from evertick.engine.runtime.heartbeat import HeartbeatThread, MakeHeartbeat
 from evertick.engine.runtime.metrics import JobEnded
@@ -31,6 +32,18 @@ class SharedStore(SqliteStore):
     """A database with many workers, as far as a worker can see: so it claims ahead while batches are full."""
 
     single_engine = False
+
+
+class LoopClock:
+    """A clock that goes with the time of a jumping loop."""
+
+    def __init__(self, loop: JumpingLoop, began_at: Instant) -> None:
+        self._loop = loop
+        self._began_at = began_at
+
+    def now(self) -> Instant:
+        """See `Clock.now`."""
+        return Instant(self._began_at + round(self._loop.time() * 1000))
 
 
 def worker_of(app: App, *, make_heartbeat: MakeHeartbeat = HeartbeatThread, **changes: Any) -> Worker:

@@ -6,7 +6,6 @@ from typing import TypeVar
 import pytest
 
 from evertick import ActionCtx, App, Retry
-from evertick.base.instants import Instant
 from evertick.engine.jobs import actions
 from evertick.engine.jobs.actions import ENDS_MAX
 from evertick.engine.runtime.executors import InlineExecutors, Work
@@ -14,23 +13,11 @@ from evertick.engine.runtime.settings import Settings
 from evertick.store.contract.store import Isolation
 from evertick.store.sqlite.store import SqliteStore
 from evertick.testing.loop import JumpingLoop
-from tests.app.engine import run_for, worker_of
+from tests.app.engine import LoopClock, run_for, worker_of
 
 T = TypeVar("T")
 SLOTS = 8
 A_MINUTE_S = 60.0
-
-
-class LoopClock:
-    """A clock that goes with the time of a jumping loop."""
-
-    def __init__(self, loop: JumpingLoop, began_at: Instant) -> None:
-        self._loop = loop
-        self._began_at = began_at
-
-    def now(self) -> Instant:
-        """See `Clock.now`."""
-        return Instant(self._began_at + round(self._loop.time() * 1000))
 
 
 class LateEnds(InlineExecutors):

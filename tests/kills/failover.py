@@ -3,8 +3,9 @@
     python -m tests.kills.failover --failovers 10
 
 Two servers, two workers and clients on a primary with a synchronous standby; the address names both. Every second time
-the primary is not killed but stopped, so that its connections say nothing at all; after the failover it wakes up for a
-moment, as a primary that does not know. Then it is built anew as the standby of the other. Recovery is measured from
+the primary is not killed but stopped, so that its connections say nothing at all; soon after the failover, while
+connections to it may still be begun, it wakes up for a moment, as a primary that does not know. Then it is built anew
+as the standby of the other. Recovery is measured from
 the moment when the promoted server accepts writes, for each server to its first acknowledged call and for each worker
 to its first job.
 """
@@ -33,6 +34,9 @@ from tests.standby import REPLICATED, Standby, url_of_both, wait_for_copies
 DATABASE: Final = "fleet"
 AWAY_S: Final = (0.0, 6.0)
 """How long it takes until the standby is promoted: at times longer than a lease."""
+WAKES_S: Final = (0.0, 1.0)
+"""How long after that a primary that hung wakes up."""
+AWAKE_S: Final = 2.0
 PATIENCE_S: Final = 20.0
 """After which a server or worker that is not back counts as missing."""
 RECOVERY_MAX_S: Final = 5.0
@@ -45,8 +49,8 @@ class Outcome:
 
     failovers: int = 0
     hangs: int = 0
-    recoveries: list[float] = field(default_factory=list)
-    """Seconds for each server and worker after each failover."""
+    recoveries: list[tuple[float, str]] = field(default_factory=list)
+    """Seconds for each server and worker after each failover, and which it was."""
     missing: list[str] = field(default_factory=list)
     """Who was not back before the next failover."""
     longest_pause_s: float = 0.0
@@ -65,7 +69,7 @@ class Outcome:
     @property
     def holds(self) -> bool:
         """Also: everyone was back in time."""
-        return self.is_whole and max(self.recoveries) <= RECOVERY_MAX_S
+        return self.is_whole and max(self.recoveries)[0] <= RECOVERY_MAX_S
 
 
 class Pair:
@@ -82,32 +86,34 @@ class Pair:
     def fail(self, *, hangs: bool, away_s: float) -> float:
         """Let the primary fail, and promote the other after a while; returns when that accepts writes."""
         if hangs:
-            for process in _processes(self.primary):
-                process.suspend()
+            first = psutil.Process(self.primary.pid)
+            first.suspend()  # it begins no others meanwhile
+            for process in first.children(recursive=True):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.suspend()
         else:
             self.primary.kill()
         time.sleep(away_s)
         self.standby.promote()
         return time.time()
 
-    def mend(self, *, hangs: bool) -> None:
-        """Let the old primary come back, for a moment as what it was, then as a standby at the same place."""
-        old, port = self.primary, self.primary.port
-        if hangs:
-            for process in _processes(old):
+    def wake(self) -> None:
+        """Let the old primary, which hung, be what it was for a moment."""
+        first = psutil.Process(self.primary.pid)
+        for process in (*first.children(recursive=True), first):
+            with contextlib.suppress(psutil.NoSuchProcess):
                 process.resume()
-            time.sleep(1)
-            old.kill()
-        old.close()
+        time.sleep(AWAKE_S)
+        self.primary.kill()
+
+    def mend(self) -> None:
+        """Let the old primary, which is dead, come back as a standby at the same place."""
+        port = self.primary.port
+        self.primary.close()
         self.primary, standby = self.standby, Standby(self.standby, fsync=True)
         standby.port = port
         self.standby = self._stack.enter_context(standby)
         wait_for_copies(self.primary)
-
-
-def _processes(server: PostgresServer) -> list[psutil.Process]:
-    first = psutil.Process(server.pid)
-    return [first, *first.children(recursive=True)]
 
 
 def run(folder: Path, *, failovers: int, chance: random.Random) -> Outcome:
@@ -124,8 +130,11 @@ def run(folder: Path, *, failovers: int, chance: random.Random) -> Outcome:
                 back_at = pair.fail(hangs=hangs, away_s=chance.uniform(*AWAY_S))
                 outcome.failovers += 1
                 outcome.hangs += hangs
-                _measure(fleet, outcome, back_at, number)
-                pair.mend(hangs=hangs)
+                if hangs:
+                    time.sleep(chance.uniform(*WAKES_S))
+                    pair.wake()
+                _measure(fleet, outcome, back_at, f"failover {number}, of a primary that {'hung' if hangs else 'died'}")
+                pair.mend()
             outcome.came_to_rest = fleet.rest()
             outcome.verdict = fleet.judge()
         finally:
@@ -137,20 +146,24 @@ def run(folder: Path, *, failovers: int, chance: random.Random) -> Outcome:
     return outcome
 
 
-def _measure(fleet: Fleet, outcome: Outcome, back_at: float, number: int) -> None:
+def _measure(fleet: Fleet, outcome: Outcome, back_at: float, failover: str) -> None:
     times: dict[str, float] = {}
     while len(times) < len(fleet.roles) and time.time() < back_at + PATIENCE_S:
         time.sleep(0.2)
         with contextlib.suppress(psycopg.OperationalError):
             times = fleet.worker_times(back_at) | fleet.server_times(back_at)
-    outcome.recoveries += [at - back_at for at in times.values()]
-    outcome.missing += [f"{role} after failover {number}" for role in fleet.roles if role not in times]
+    outcome.recoveries += [(at - back_at, f"{role} after {failover}") for role, at in times.items()]
+    outcome.missing += [f"{role} after {failover}" for role in fleet.roles if role not in times]
     outcome.missing += [f"{role} has ended" for role, process in fleet.processes.items() if process.poll() is not None]
 
 
 def lines(outcome: Outcome) -> Iterator[str]:
     """The figures of a run."""
-    verdict, times = outcome.verdict, sorted(outcome.recoveries)
+    verdict, times, (longest, slowest) = (
+        outcome.verdict,
+        [each for each, _ in outcome.recoveries],
+        max(outcome.recoveries),
+    )
     yield (
         f"postgres: {outcome.failovers} failovers, {outcome.hangs} of a primary that hung, "
         f"{verdict.acknowledged:,} acknowledged calls, {verdict.effects:,} effects, {verdict.actions:,} actions, "
@@ -158,7 +171,7 @@ def lines(outcome: Outcome) -> Iterator[str]:
     )
     yield (
         f"recovery of a server or worker after the promotion: median {statistics.median(times):.2f} s, "
-        f"max {times[-1]:.2f} s; longest pause of acknowledgements {outcome.longest_pause_s:.2f} s"
+        f"max {longest:.2f} s ({slowest}); longest pause of acknowledgements {outcome.longest_pause_s:.2f} s"
     )
     yield f"{len(verdict.wrong)} wrong, {verdict.lost_actions} actions taken for lost, {len(outcome.missing)} missing"
     yield from (f"  {each}" for each in (*verdict.wrong[:20], *outcome.missing, *outcome.ended_badly))

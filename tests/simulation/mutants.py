@@ -255,6 +255,16 @@ async def look_without_knowing(self: Any, worker_id: Any, known: Any = ()) -> An
     return await _find_lost(self, worker_id)
 
 
+_start_claims = actions.ActionLoop._start
+
+
+async def start_whatever_runs(self: Any, claimed: Any, worker_id: Any) -> None:
+    for claim in claimed:
+        self._tasks.pop((claim.id, claim.attempt), None)
+        self._begun.pop((claim.id, claim.attempt), None)
+    await _start_claims(self, claimed, worker_id)
+
+
 async def register_once(self: Any) -> None:
     try:
         await self._register()
@@ -384,8 +394,9 @@ MUTANTS: Final = (
                 swap(world, "HISTORY", world.HISTORY + "drop index jobs_key;"))),
     Mutant("claims_unheard", "real once: a claim whose reply was lost is never found",
            swap(claims.Claims, "lost", look_at_nothing)),
-    Mutant("running_found_again", "an action that runs is taken for an unheard claim",
-           swap(claims.Claims, "lost", look_without_knowing)),
+    Mutant("running_found_again", "an action that runs is taken for an unheard claim, and begun again",
+           both(swap(claims.Claims, "lost", look_without_knowing),
+                swap(actions.ActionLoop, "_start", start_whatever_runs))),
     Mutant("unsettled_batch", "real once: in a batch, earlier mutations look unfinished",
            swap(batch.OpenBatch, "__init__", batch_that_does_not_settle)),
     Mutant("own_key", "real once: a job that schedules under its own key cancels itself and never ends",

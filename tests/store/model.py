@@ -455,6 +455,11 @@ class ModelTransaction(LimitKeyModel, ScheduleModel):
 
     def check_usable(self) -> None: ...
 
+    def confirm(self) -> None: ...
+
+    def waits_for_copies(self) -> bool:
+        return True
+
     def reset_session(self) -> None: ...
 
     def rollback_to(self, name: str) -> None:

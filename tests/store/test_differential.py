@@ -70,7 +70,9 @@ def test_a_random_history_reads_alike_in_the_model_and_in_every_store(seed: int,
 
 def is_operation(name: str) -> bool:
     """Whether a method of the contract is drawn by histories: every one that is about jobs, workers and documents."""
-    others = ("check_usable", "connection", "explain", "pulse", "reset_session", "sum_counts")
+    others = (
+        "check_usable", "confirm", "connection", "explain", "pulse", "reset_session", "sum_counts", "waits_for_copies",
+    )  # fmt: skip
     return not name.startswith("_") and name not in others
 
 

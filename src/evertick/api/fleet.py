@@ -23,6 +23,8 @@ class FleetCheck(StrEnum):
     """Whether each pool with due jobs has a live worker."""
     FUNCTIONS = "functions"
     """Whether each function that is due or scheduled is served by a live worker."""
+    COPIES = "copies"
+    """Whether commits wait for a standby, if the address names several servers."""
     TIMES = "times"
     """Whether active schedules have a time to come."""
 

@@ -37,8 +37,8 @@ def doctor(file: str | None, app_file: str | None, of_fleet: bool, db: str | Non
     Run it with the new code before a deploy. The exit code is 8 if functions were removed or renamed, or if arguments
     no longer fit a signature; each line says what to do.
 
-    With --fleet, and always on a server, it checks what runs instead: clocks, time zone data, dead workers, lag, pools
-    and functions that no live worker serves, and schedules without a time to come.
+    With --fleet, and always on a server, it checks what runs instead: clocks, standbys, time zone data, dead workers,
+    lag, pools and functions that no live worker serves, and schedules without a time to come.
     """
     code = app_file or file
     if of_fleet or chosen_server(db) is not None:

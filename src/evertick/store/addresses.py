@@ -2,7 +2,7 @@
 
 import re
 from typing import Final
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from evertick.base.errors import InvalidDatabaseUrl
 
@@ -37,3 +37,13 @@ def postgres_parts(url: str) -> SplitResult:
             "%3F for ?, %40 for @ and %20 for a space"
         )
     return parts
+
+
+def servers_in(url: str) -> int:
+    """How many servers an address names; with more than one, a failover is meant to be found."""
+    if not url.startswith(("postgresql:", "postgres:")):
+        return 1
+    parts = postgres_parts(url)
+    query = parse_qs(parts.query)
+    named = query.get("host") or query.get("hostaddr") or [parts.netloc.rpartition("@")[2]]
+    return named[0].count(",") + 1

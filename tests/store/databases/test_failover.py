@@ -11,17 +11,23 @@ import psutil
 import psycopg
 import pytest
 
-from evertick.base.errors import DatabaseUnavailable, Misuse, TransactionRefused, Unavailable
-from evertick.store.contract.store import Isolation, Store
+from evertick.api.fleet import FleetCheck
+from evertick.app.insight.fleet_doctor import examine_fleet
+from evertick.base.errors import DatabaseUnavailable, Misuse, OutcomeUnknown, TransactionRefused, Unavailable
+from evertick.base.records.jobs import Claim
+from evertick.store.addresses import servers_in
+from evertick.store.contract.store import Isolation, Store, Transaction
 from evertick.store.open import open_store
 from evertick.store.postgres import primary as primary_module
+from evertick.store.postgres.connections import WHOLE
 from evertick.store.postgres.primary import PrimaryWatch
 from tests.postgres import PostgresServer
 from tests.standby import REPLICATED, Standby, url_of_both, wait_for_copies
-from tests.store.rows import get, insert, new_job
+from tests.store.rows import ANN, NOW, get, insert, new_job
 
 pytestmark = [pytest.mark.postgres, pytest.mark.processes, pytest.mark.timeout(180)]
 PATIENCE_S = 60.0
+WAITS = "select pid from pg_stat_activity where wait_event = 'SyncRep'"
 Pair = tuple[PostgresServer, Standby]
 
 
@@ -100,14 +106,14 @@ def test_what_takes_long_is_not_cut_off_while_there_is_no_other_primary(
     primary, standby = pair
     with closing(open_store(url_of_both(primary, standby, "shop"))) as store:
         watch = store._connections._watch  # type: ignore[attr-defined]
-        accepts = watch._accepts_writes
+        ask = watch._ask
 
-        def noting(parameters: dict[str, str]) -> bool:
-            found = accepts(parameters)
+        def noting(parameters: dict[str, str]) -> Any:
+            found = ask(parameters)
             asked.set()
-            return bool(found)
+            return found
 
-        watch._accepts_writes = noting
+        watch._ask = noting
         assert store.write(lambda tx: tx.connection.execute(b"select 1 from pg_sleep(1)").fetchone()) == (1,)
     assert asked.is_set()
 
@@ -165,14 +171,158 @@ def test_a_function_that_makes_its_transaction_read_only_is_refused_alone(clean_
 
 def test_the_primary_that_was_found_last_comes_first() -> None:
     class Found:
-        waiting_since = None
+        waiting_since = timeline = None
 
         class info:
             host, port = "b", 5433
 
-    watch = PrimaryWatch([{"host": "a", "port": "5432"}, {"host": "b", "port": "5433"}], lambda _: False)
+    watch = PrimaryWatch([{"host": "a", "port": "5432"}, {"host": "b", "port": "5433"}], lambda _: (False, None))
     assert watch.parameters() == {"host": "a,b", "port": "5432,5433"}
-    watch.add(Found())  # type: ignore[arg-type]
+    watch.accept(Found())  # type: ignore[arg-type]
     assert watch.parameters() == {"host": "b,a", "port": "5433,5432"}
-    watch.close()
-    assert PrimaryWatch([{"host": "a"}], lambda _: False).parameters() == {}
+    assert PrimaryWatch([{"host": "a"}], lambda _: (False, None)).parameters() == {}
+
+
+# -- a primary that does not know that it was replaced
+
+
+@pytest.fixture
+def split(pair: Pair) -> Pair:
+    """An old primary that goes on, whose commits wait in vain, and the standby that was promoted beside it."""
+    pair[1].promote()
+    return pair
+
+
+def port_of(store: Store) -> str:
+    """Where a read leads, on a connection that is kept if there is one."""
+    return str(store.read(lambda tx: tx.connection.info.port))
+
+
+def goes_first_to(store: Store, server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a new connection be one that was begun when this server was thought to be the primary."""
+    watch = store._connections._watch  # type: ignore[attr-defined]
+    hosts = sorted(watch._hosts, key=lambda host: host["port"] != str(server.port))
+    parameters = {name: ",".join(host[name] for host in hosts) for name in hosts[0]}
+    monkeypatch.setattr(watch, "parameters", lambda: parameters)
+
+
+def wait_for_commit_that_waits(server: PostgresServer) -> int:
+    """The process of the server that waits for its standby."""
+    deadline = time.monotonic() + PATIENCE_S
+    with psycopg.connect(server.url(), autocommit=True) as connection:
+        while not (
+            found := connection.execute("select pid from pg_stat_activity where wait_event = 'SyncRep'").fetchone()
+        ):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    return int(found[0])
+
+
+def test_who_has_met_the_new_primary_does_not_go_back_to_the_old_one(
+    split: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = split
+    with closing(open_store(url_of_both(old, new, "shop"))) as store:
+        store.settle()
+        assert port_of(store) == str(old.port)
+        goes_first_to(store, new, monkeypatch)
+        store._connections.connect(WHOLE).close()  # type: ignore[attr-defined]
+        assert port_of(store) == str(new.port)  # what was kept was cut off
+
+        goes_first_to(store, old, monkeypatch)
+        store._connections._close_idle()  # type: ignore[attr-defined]
+        with pytest.raises(DatabaseUnavailable, match=r"old primary: its timeline is 1, .* timeline 2"):
+            port_of(store)
+        goes_first_to(store, new, monkeypatch)
+        insert(store, new_job(1))
+
+
+def test_an_old_primary_is_not_taken_for_another_one_when_the_new_one_is_slow(
+    split: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(primary_module, "HUNG_S", 0.1)
+    monkeypatch.setattr(primary_module, "LOOK_S", 0.02)
+    old, new = split
+    asked = threading.Event()
+    with closing(open_store(url_of_both(new, old, "shop"))) as store:
+        watch = store._connections._watch  # type: ignore[attr-defined]
+        ask = watch._ask
+
+        def noting(parameters: dict[str, str]) -> Any:
+            found = ask(parameters)
+            assert found[0] and found[1].number == 1
+            asked.set()
+            return found
+
+        watch._ask = noting
+        assert store.write(lambda tx: tx.connection.execute(b"select 1 from pg_sleep(1)").fetchone()) == (1,)
+    assert asked.is_set()
+
+
+def test_what_was_read_of_an_old_primary_is_not_confirmed(split: Pair) -> None:
+    old, _ = split
+    with closing(open_store(old.url("shop"))) as store, ThreadPoolExecutor(1) as thread:
+        store.settle()
+        assert store.write(lambda tx: tx.held_jobs(ANN, limit=1)) == []  # nothing was written: nothing waits
+
+        def work(tx: Transaction) -> list[Claim]:
+            tx.confirm()
+            return tx.held_jobs(ANN, limit=1)
+
+        waiting = thread.submit(store.write, work, isolation=Isolation.READ_COMMITTED)
+        wait_for_commit_that_waits(old)
+        assert not waiting.done()
+        old.kill()
+        with pytest.raises(OutcomeUnknown):
+            waiting.result(PATIENCE_S)
+
+
+@pytest.mark.parametrize("isolation", [Isolation.SERIALIZABLE, Isolation.EACH])
+def test_of_a_commit_whose_wait_for_the_standby_was_canceled_nothing_is_known(pair: Pair, isolation: Isolation) -> None:
+    primary, standby = pair
+    with closing(open_store(primary.url("shop"))) as store, ThreadPoolExecutor(1) as thread:
+        store.settle()
+        suspend(standby)
+        waiting = thread.submit(store.write, lambda tx: tx.insert_jobs([new_job()]), isolation=isolation)
+        with psycopg.connect(primary.url(), autocommit=True) as admin:
+            admin.execute("select pg_cancel_backend(%s)", (wait_for_commit_that_waits(primary),))
+        with pytest.raises(OutcomeUnknown, match="by the primary alone"):
+            waiting.result(PATIENCE_S)
+        assert get(store).state == "pending"
+        standby.kill()  # it could not be stopped in order
+
+
+@pytest.mark.parametrize(
+    ("url", "count"),
+    [
+        ("postgresql://ann:secret@db1,db2:5433/shop", 2),
+        ("postgresql:///shop?host=/run/a,db2,db3", 3),
+        ("postgresql://db/shop", 1),
+        ("postgresql:///shop", 1),
+        ("sqlite:///a,b.db", 1),
+    ],
+)
+def test_the_servers_of_an_address_are_counted(url: str, count: int) -> None:
+    assert servers_in(url) == count
+
+
+def test_the_doctor_complains_of_commits_that_no_standby_has(pair: Pair) -> None:
+    primary, _ = pair
+    url = primary.url("shop")
+
+    def copies(url: str, *, servers: int) -> list[str]:
+        with closing(open_store(url)) as store:
+            store.settle()
+            report = store.view(lambda tx: examine_fleet(tx, None, NOW, clock_ahead_ms=0, servers=servers))
+        return [each.detail for each in report.findings if each.check is FleetCheck.COPIES]
+
+    unsafe = f"{url}?options=-c%20synchronous_commit%3Dlocal"
+    assert copies(url, servers=2) == copies(unsafe, servers=1) == []
+    [detail] = copies(unsafe, servers=2)
+    assert "names 2 servers, and commits do not wait" in detail
+    with psycopg.connect(primary.url(), autocommit=True) as connection:
+        connection.execute("alter system set synchronous_standby_names = ''")
+        connection.execute("select pg_reload_conf()")
+    deadline = time.monotonic() + PATIENCE_S
+    while copies(url, servers=2) != [detail]:
+        assert time.monotonic() < deadline

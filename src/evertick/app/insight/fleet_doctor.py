@@ -28,15 +28,19 @@ SCHEDULES_MAX: Final = 20_000
 
 
 def examine_fleet(
-    transaction: Transaction, tenant: TenantId | None, now: Instant, *, clock_ahead_ms: int
+    transaction: Transaction, tenant: TenantId | None, now: Instant, *, clock_ahead_ms: int, servers: int
 ) -> FleetReport:
-    """What keeps workers from doing what a tenant has scheduled, or all tenants that have work."""
+    """What keeps workers from doing what a tenant has scheduled, or all tenants that have work.
+
+    `servers` is how many the address of the database names.
+    """
     status = status_of(transaction, tenant, now)
     alive, known = transaction.workers_alive(now), transaction.list_workers()
     serves = [worker.serves.value for worker in alive if worker.serves is not None]
     schedules = list(islice(_active(transaction, status.tenants), SCHEDULES_MAX + 1))
     findings = [
         *_clock(clock_ahead_ms),
+        *_copies(transaction, servers),
         *_zone_data(alive),
         *_workers(alive, known, status, schedules),
         *_lag(status),
@@ -63,6 +67,16 @@ def _clock(ahead_ms: int) -> Iterator[FleetFinding]:
         where = "behind" if ahead_ms > 0 else "ahead of"
         detail = f"this machine's clock is {length(abs(ahead_ms))} {where} the database's, whose time counts"
         yield _finding(FleetCheck.CLOCK, "clock", detail, "let NTP set the clocks of both machines")
+
+
+def _copies(transaction: Transaction, servers: int) -> Iterator[FleetFinding]:
+    if servers > 1 and not transaction.waits_for_copies():
+        detail = (
+            f"the address names {servers} servers, and commits do not wait for a standby: a failover loses the last "
+            "ones, and actions that had begun can run again"
+        )
+        fix = "set synchronous_standby_names to the standby, and synchronous_commit neither to off nor to local"
+        yield _finding(FleetCheck.COPIES, "copies", detail, fix)
 
 
 def _zone_data(alive: Sequence[Worker]) -> Iterator[FleetFinding]:

@@ -16,6 +16,7 @@ from evertick.base.clock import SystemClock, difference
 from evertick.base.ids import IdMaker, TenantId, system_entropy
 from evertick.base.instants import Instant
 from evertick.cli.core.databases import now_of
+from evertick.store.addresses import servers_in
 from evertick.store.contract.store import Store
 
 if TYPE_CHECKING:
@@ -60,7 +61,10 @@ class Fleet:
     def doctor(self, tenant: TenantId | None) -> FleetReport:
         """What keeps workers from doing what a tenant has scheduled, or all."""
         now, ahead = self.now, difference(SystemClock(), self.store.database_now).ahead_ms
-        return self.store.view(lambda transaction: examine_fleet(transaction, tenant, now, clock_ahead_ms=ahead))
+        servers = servers_in(self.store.url)
+        return self.store.view(
+            lambda transaction: examine_fleet(transaction, tenant, now, clock_ahead_ms=ahead, servers=servers)
+        )
 
     def workers(self) -> Sequence[WorkerView]:
         """The workers."""

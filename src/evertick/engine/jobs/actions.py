@@ -1,9 +1,10 @@
 """Actions: side effects, each started at most once per claim.
 
 Claiming an action marks it in progress and commits, before it starts. So when anything dies afterwards, the row says
-that it may have happened, and it is not repeated (unless its retry policy says so). How actions ended is written in
-batches by a loop of its own: while the database is away the ends wait, and their functions are not run again. A
-function that has ended has left its slot: the next is claimed while its end is written, unless too many ends wait.
+that it may have happened, and it is not repeated (unless its retry policy says so). Nor is it begun again here when a
+failover has undone the commit of its claim or of its end. How actions ended is written in batches by a loop of its own:
+while the database is away the ends wait, and their functions are not run again. A function that has ended has left its
+slot: the next is claimed while its end is written, unless too many ends wait.
 
 An action that has seen too many workers die (a suspect) runs beside no other suspect. Suspect mutations, which run
 alone, ask for a *pause*: nothing new is started until they have ended, and what runs is not disturbed.
@@ -24,8 +25,9 @@ from evertick.base.outcomes import Canceled, Outcome, Raised
 from evertick.base.records.jobs import Claim, FunctionKind, JobEnd, JobState, Stop
 from evertick.base.records.logs import AttemptLog
 from evertick.base.records.stored import size_of, storable
-from evertick.engine.jobs.claims import BYTES_MAX, JOB_BYTES_MAX, Attempt, Claimed, Claims, Room, give_back
+from evertick.engine.jobs.claims import BYTES_MAX, JOB_BYTES_MAX, Attempt, Claimed, Claims, Room
 from evertick.engine.jobs.completion import finish
+from evertick.engine.jobs.giving_back import give_back
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
 from evertick.engine.runtime.metrics import JobEnded
@@ -39,6 +41,8 @@ _logger: Final = logging.getLogger("evertick.engine")
 ENDS_MAX: Final = 500
 """Ends written in one transaction."""
 
+BEGUN_MAX: Final = 10_000
+"""Attempts that are remembered after their end."""
 CLEAN_UP_S: Final = 1.0
 """How long a cancelled action may still take, for its `finally`, when the worker ends."""
 
@@ -99,7 +103,10 @@ class ActionEnds(Loop):
         now = self._deps.clock.now()
 
         def work(transaction: Transaction) -> dict[JobId, JobEnd]:
-            return finish(transaction, claims, ends, worker_id=worker_id, now=now, make_id=self._deps.ids.make)
+            held = finish(transaction, claims, ends, worker_id=worker_id, now=now, make_id=self._deps.ids.make)
+            if len(held) < len(ends):
+                transaction.confirm()  # before an end is forgotten
+            return held
 
         # READ COMMITTED: every row is named by its id and fenced. If the reply is lost, writing again is harmless:
         # what was written is no longer held, so it changes nothing and is followed by nothing.
@@ -151,6 +158,8 @@ class ActionLoop(Loop):
         self._worker_id = worker_id
         self._claims = Claims(deps, FunctionKind.ACTION)
         self._tasks: dict[Attempt, _Running] = {}
+        self._begun: dict[Attempt, None] = {}
+        """The last attempts that were begun here, BEGUN_MAX of them. Their functions are not called again."""
         self._starting = False
         self._wants_slots = False
         self._paused_by: set[str] = set()
@@ -297,6 +306,8 @@ class ActionLoop(Loop):
             return
         now = self._deps.clock.now()
         for claim in claims:
+            if (claim.id, claim.attempt) in self._tasks:
+                continue  # a failover has undone its claim, and now it was claimed anew: it runs already
             control = RunningAction()
             control.log.on_line = self.on_line
             task = asyncio.create_task(self._run(claim), name=f"action {claim.name} {claim.id}")
@@ -305,9 +316,14 @@ class ActionLoop(Loop):
             self._tasks[claim.id, claim.attempt] = running
 
     async def _run(self, claim: Claim) -> None:
-        running = self._tasks[claim.id, claim.attempt]
+        attempt = (claim.id, claim.attempt)
+        running = self._tasks[attempt]
         try:
-            end = self._end_of(running, (await self._deps.runner.run_action(claim, running.control)).outcome)
+            if attempt in self._begun:  # a failover has undone its claim, or its end, which is not known any more
+                end = lost(claim, now=self._deps.clock.now(), entropy=self._deps.entropy)
+            else:
+                self._remember(attempt)
+                end = self._end_of(running, (await self._deps.runner.run_action(claim, running.control)).outcome)
         except asyncio.CancelledError:  # the event loop ends
             end = self._end_of(running, Canceled())
         except Exception as error:  # the function's own errors are outcomes, so this is a row that cannot be understood
@@ -316,6 +332,11 @@ class ActionLoop(Loop):
             end = ended(claim._replace(retry=None), raised, now=self._deps.clock.now(), entropy=self._deps.entropy)
         self._end(running, end)
         self._poke_for_slot()
+
+    def _remember(self, attempt: Attempt) -> None:
+        self._begun[attempt] = None
+        if len(self._begun) > BEGUN_MAX:
+            del self._begun[next(iter(self._begun))]
 
     def _end(self, running: _Running, end: JobEnd) -> None:
         if not running.has_ended:  # else it was left behind, and ends later nevertheless

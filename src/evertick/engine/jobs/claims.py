@@ -32,7 +32,6 @@ from evertick.base.ids import DEFAULT_POOL, JobId, QueueId, TenantId, WorkerId, 
 from evertick.base.instants import LONG_AGO, Instant
 from evertick.base.records.jobs import Claim, FunctionKind, ServedFunction, is_of
 from evertick.base.records.stored import size_of
-from evertick.engine.jobs.completion import cancel
 from evertick.engine.jobs.key_limits import KeyLimits
 from evertick.engine.jobs.start_limits import LOOK_AGAIN_MS, StartLimits
 from evertick.engine.jobs.tenant_fairness import divide, left_behind
@@ -369,26 +368,23 @@ class Claims:
         if 0 <= now - self._compared_at < settings.lease_ms:
             return []
         limit = settings.batch + settings.action_slots + len(known)
-        held = await self._deps.executors.read(lambda transaction: transaction.held_jobs(worker_id, limit=limit))
+
+        def unknown(transaction: Transaction) -> list[Claim]:
+            held = transaction.held_jobs(worker_id, limit=limit)
+            return [c for c in held if c.kind is self._kind and (c.id, c.attempt) not in known]
+
+        def confirmed(transaction: Transaction) -> list[Claim]:
+            transaction.confirm()
+            return unknown(transaction)
+
+        found = await self._deps.executors.read(unknown)
+        if found:  # what a read says of an old primary is no reason to call a function
+            found = await self._deps.executors.write(confirmed, isolation=Isolation.READ_COMMITTED)
         self._compared_at = now
-        found = [c for c in held if c.kind is self._kind and (c.id, c.attempt) not in known]
         if found:
             self._deps.counters.add("claims_found", len(found))
             _logger.warning("%d jobs were claimed here although the reply said otherwise; they run now", len(found))
         return found
-
-
-async def give_back(deps: EngineDeps, claims: list[Claim], worker_id: WorkerId) -> None:
-    """Make claimed jobs ready again, as if they had not been claimed: their functions were not begun."""
-
-    def work(transaction: Transaction) -> None:
-        for claim in claims:
-            transaction.release_job(claim.id, worker_id=worker_id, attempt=claim.attempt)
-        for job_id in transaction.stops_asked([claim.id for claim in claims]):  # while it was claimed
-            tenant = next(claim.tenant for claim in claims if claim.id == job_id)
-            cancel(transaction, job_id, tenant=tenant, now=deps.clock.now(), make_id=deps.ids.make)
-
-    await deps.executors.write(work, isolation=Isolation.READ_COMMITTED)
 
 
 def _by_rank(claim: Claim) -> tuple[int, str]:

@@ -13,7 +13,7 @@ from evertick.base.errors import Conflict, Unavailable
 from evertick.base.ids import WorkerId
 from evertick.base.instants import Instant
 from evertick.engine.runtime.deps import EngineDeps
-from evertick.store.contract.store import Isolation
+from evertick.store.contract.store import Isolation, Transaction
 
 _logger: Final = logging.getLogger("evertick.engine")
 
@@ -42,9 +42,14 @@ MakeHeartbeat = Callable[[EngineDeps, WorkerId, Callable[[], object]], Heartbeat
 def renew(deps: EngineDeps, worker_id: WorkerId) -> bool:
     """Renew a lease once; False if it was taken away."""
     until = Instant(deps.clock.now() + deps.settings.lease_ms)
-    return deps.store.write(
-        lambda transaction: transaction.renew_lease(worker_id, leased_until=until), isolation=Isolation.READ_COMMITTED
-    )
+
+    def work(transaction: Transaction) -> bool:
+        is_there = transaction.renew_lease(worker_id, leased_until=until)
+        if not is_there:
+            transaction.confirm()  # before all that runs is cancelled
+        return is_there
+
+    return deps.store.write(work, isolation=Isolation.READ_COMMITTED)
 
 
 class HeartbeatThread:

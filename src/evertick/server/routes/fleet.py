@@ -20,6 +20,7 @@ from evertick.base.ids import tenant_named
 from evertick.base.records.access import Scope
 from evertick.server.bodies import Named
 from evertick.server.callers import Called, Caller, fleet_routes, reply, tenant_routes
+from evertick.store.addresses import servers_in
 
 routes = fleet_routes("fleet")
 of_tenant = tenant_routes("tenants")
@@ -69,7 +70,8 @@ async def examine(caller: Called, tenant: Annotated[str | None, Query(max_length
     e = caller.app.environment
     ahead = await e.executors.ask(lambda: difference(SystemClock(), e.store.database_now))
     only = None if tenant is None else tenant_named(tenant)
-    work = partial(examine_fleet, tenant=only, now=e.clock.now(), clock_ahead_ms=ahead.ahead_ms)
+    servers = servers_in(e.store.url)
+    work = partial(examine_fleet, tenant=only, now=e.clock.now(), clock_ahead_ms=ahead.ahead_ms, servers=servers)
     return reply(await e.executors.view(work))
 
 

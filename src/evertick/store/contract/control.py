@@ -38,6 +38,18 @@ class Control(Protocol):
         """
         ...
 
+    def confirm(self) -> None:
+        """Let the commit wait as that of a write does, although nothing may have been written.
+
+        For what was read, and decides what happens outside: an old primary, which does not know that a standby has
+        been promoted, lets everything be read as it was, but its commits wait in vain.
+        """
+        ...
+
+    def waits_for_copies(self) -> bool:
+        """Whether a commit of a worker waits until a standby has it, as the server is set; True where there is none."""
+        ...
+
     @property
     def connection(self) -> Any:
         """The driver's connection, for statements of the user's own in the same commit."""

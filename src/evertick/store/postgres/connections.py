@@ -4,15 +4,12 @@ There are three kinds: for transactions as a whole, for single statements that c
 commits do not wait for the disk. Connections are kept on a stack, the one used last on top: so few are in use.
 """
 
-import contextlib
 import os
 import re
 import select
 import threading
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, Final, NamedTuple
 
 import psycopg
@@ -31,16 +28,15 @@ from evertick.base.errors import (
     ValueTooLarge,
     WriteConflict,
 )
-from evertick.base.time_limit import current_guard
 from evertick.store import schema
 from evertick.store.addresses import shown
 from evertick.store.postgres.address import SESSION, PostgresAddress
-from evertick.store.postgres.primary import PrimaryWatch
+from evertick.store.postgres.guarded import GuardedConnection
+from evertick.store.postgres.primary import PrimaryWatch, Timeline, timeline_of
 from evertick.store.transaction.driver import nested_write
 
 OF_THE_DATABASE: Final = ("08", "40", "53", "55", "57", "58", "XX")
 """Classes of SQLSTATE that say something of the server or of other transactions; the rest is about the statements."""
-CANCEL_TIMEOUT_S: Final = 5.0
 IDLE_CONNECTIONS_MAX: Final = 16
 _UNKNOWN_PARAMETER: Final = "unsupported startup parameter"
 """What pgbouncer says of `options` in a startup, unless it was told to ignore them."""
@@ -52,55 +48,6 @@ _RELATION: Final = re.compile(r'relation "([^"]+)"')
 _NAME: Final = r"""((?:"[^"]+"|\w++)(?:\.(?:"[^"]+"|\w++))?+)"""
 _TABLE: Final = re.compile(rf"\b(?:(?:update|into)\s+{_NAME}|(?:from|join)\s+{_NAME}(?!\s*\())", re.IGNORECASE)
 """The first table that a statement names; a function that returns rows is none."""
-
-
-class GuardedConnection(psycopg.Connection[Any]):
-    """A connection whose protocol no time limit cuts off: everything that goes to the server passes through `wait`."""
-
-    waiting_since: float | None = None
-    """When a wait for the server began that has not ended, by `time.monotonic`."""
-
-    def wait(self, *args: Any, **kwargs: Any) -> Any:
-        """Wait for the server, inside. A statement of the user's own is canceled when its function's time is over."""
-        guard = current_guard()
-        self.waiting_since = time.monotonic()
-        try:
-            if guard.inside:
-                return super().wait(*args, **kwargs)
-            return guard.run_interruptible(self._cancel_quietly, partial(super().wait, *args, **kwargs))
-        finally:
-            self.waiting_since = None
-
-    def commit(self) -> None:
-        _refuse_to_functions("commit")
-        super().commit()
-
-    def rollback(self) -> None:
-        _refuse_to_functions("rollback")
-        super().rollback()
-
-    def close(self) -> None:
-        _refuse_to_functions("close")
-        super().close()
-
-    def notifies(self, *args: Any, **kwargs: Any) -> Any:
-        _refuse_to_functions("notifies")
-        return super().notifies(*args, **kwargs)
-
-    def pipeline(self) -> Any:
-        _refuse_to_functions("pipeline")
-        return super().pipeline()
-
-    def _cancel_quietly(self) -> None:
-        with contextlib.suppress(psycopg.Error):  # the statement ends by itself, or with its connection
-            self.cancel_safe(timeout=CANCEL_TIMEOUT_S)
-
-
-def _refuse_to_functions(name: str) -> None:
-    """Raise Misuse if a function calls it: the connection is its batch's, however the function has come by it."""
-    guard = current_guard()
-    if guard.is_limiting and not guard.inside:
-        raise Misuse(f"connection.{name}: the connection is shared with other functions; return, or raise to undo")
 
 
 class ConnectionKind(NamedTuple):
@@ -123,7 +70,7 @@ class Connections:
         self.address = PostgresAddress(url)
         self.is_pooled = bool(self.address.is_pooled)
         """Whether transactions may each meet another session: the address says so, or a connection has shown it."""
-        self._watch = PrimaryWatch(self.address.hosts, self._accepts_writes)
+        self._watch = PrimaryWatch(self.address.hosts, self._ask)
         self._pid = os.getpid()
         self._idle: dict[ConnectionKind, list[psycopg.Connection[Any]]] = {kind: [] for kind in (WHOLE, EACH, RELAXED)}
         self._lock = threading.Lock()
@@ -149,6 +96,7 @@ class Connections:
             if self.address.is_pooled is None and not self.is_pooled and _is_through_pooler(connection):
                 self.is_pooled = True
                 connection.prepare_threshold = None
+            self._accept(connection)
             connection.autocommit = kind.autocommit
         except psycopg.OperationalError as error:
             raise DatabaseUnavailable(_refusal(shown(self.url), str(error).strip())) from error
@@ -182,17 +130,27 @@ class Connections:
             autocommit=True,
             prepare_threshold=None if self.is_pooled else 5,
         )
+        connection.add_notice_handler(connection.note)
         self._watch.add(connection)
         return connection
 
-    def _accepts_writes(self, parameters: dict[str, str]) -> bool:
-        """Whether a primary is there now."""
+    def _accept(self, connection: GuardedConnection) -> None:
+        """Raises DatabaseUnavailable if the server is an old primary. Behind a pooler it is not known."""
+        connection.timeline = None if self.is_pooled else timeline_of(connection)
+        try:
+            self._watch.accept(connection)
+        except DatabaseUnavailable:
+            connection.close()
+            raise
+
+    def _ask(self, parameters: dict[str, str]) -> tuple[bool, Timeline | None]:
+        """Whether a primary is there now, and its timeline."""
         conninfo = self.address.conninfo(pooled=self.is_pooled, relaxed=False)
         try:
-            psycopg.connect(conninfo, **parameters).close()  # type: ignore[arg-type]
+            with psycopg.connect(conninfo, autocommit=True, **parameters) as connection:  # type: ignore[arg-type]
+                return True, None if self.is_pooled else timeline_of(connection)
         except psycopg.Error:
-            return False
-        return True
+            return False, None
 
     def _take(self, kind: ConnectionKind) -> "psycopg.Connection[Any]":
         if self._closed:

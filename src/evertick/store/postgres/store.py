@@ -28,6 +28,7 @@ from evertick.store.contract.notifications import Listener
 from evertick.store.contract.store import Isolation, Transaction
 from evertick.store.place import USUAL_PLACES, place_of
 from evertick.store.postgres.connections import EACH, OF_THE_DATABASE, RELAXED, Connections, ours
+from evertick.store.postgres.guarded import GuardedConnection
 from evertick.store.postgres.migration import PostgresMigration, has_plain_tables
 from evertick.store.postgres.notifier import PostgresNotifier
 from evertick.store.postgres.transaction import PostgresTransaction
@@ -90,6 +91,7 @@ class PostgresStore:
                 result = work(transaction)
                 if transaction.failure is not None:
                     raise transaction.failure
+                _require_copy(connection)
             except DatabaseUnavailable as error:
                 if connection.closed:
                     raise OutcomeUnknown(f"the connection broke during a statement: {error}") from error
@@ -184,6 +186,13 @@ class PostgresStore:
             if error.sqlstate is None or error.sqlstate.startswith(OF_THE_DATABASE):
                 raise transaction.conflict_at_commit(error) from error
             raise TransactionRefused(f"PostgreSQL refused the commit: {str(error).strip()}") from error
+        _require_copy(connection)
+
+
+def _require_copy(connection: "psycopg.Connection[Any]") -> None:
+    """After a commit: raise OutcomeUnknown if its wait for the standby was canceled, because a failover may undo it."""
+    if isinstance(connection, GuardedConnection) and connection.committed_alone:
+        raise OutcomeUnknown("a commit was made by the primary alone, because its wait for the standby was canceled")
 
 
 def _within_limit(work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:

@@ -172,6 +172,12 @@ class PostgresTransaction(SqlTransaction):
             with suppress(psycopg.Error):  # whoever takes the connection next finds out
                 self._cursor.execute(UNDO)
 
+    def confirm(self) -> None:
+        self._fetch("confirm", {})
+
+    def waits_for_copies(self) -> bool:
+        return bool(self._fetch("waits_for_copies", {})[0][0])
+
     def check_usable(self) -> None:
         if self._conflict is not None:  # a function may have caught it, and undone its own part alone
             raise self._failed(self._conflict)

@@ -68,6 +68,12 @@ class SqlTransaction(
     def check_usable(self) -> None:
         """Nothing to check: a statement that failed is undone alone, except on PostgreSQL."""
 
+    def confirm(self) -> None:
+        """Nothing to wait for: there is one file, and what was read is true."""
+
+    def waits_for_copies(self) -> bool:
+        return True
+
     def _failed(self, error: EvertickError) -> EvertickError:
         """Note that a statement failed. On PostgreSQL nothing can follow it; so be it on SQLite, too."""
         self.failure = self.failure or error
