@@ -4,16 +4,22 @@ Nothing here sleeps for a fixed time: a test waits for a line, or for the end, u
 reaches.
 """
 
+import atexit
 import contextlib
+import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 DEADLINE_S = 60.0
@@ -37,12 +43,49 @@ class Done:
 
 
 def evertick(folder: Path, *words: str, stdin: str = "", **changes: str) -> Done:
-    """Run a command to its end."""
-    done = subprocess.run(
-        [*COMMAND, *words], cwd=folder, env=environment(**changes), input=stdin, capture_output=True, text=True,
-        encoding="utf-8", timeout=DEADLINE_S, check=False,
-    )  # fmt: skip
-    return Done(done.returncode, done.stdout, done.stderr)
+    """Run a command to its end, in a process of its own (see `tests.cli.prefork`)."""
+    with ExitStack() as files:
+        given, out, err = (files.enter_context(tempfile.TemporaryFile()) for _ in range(3))
+        given.write(stdin.encode())
+        given.seek(0)
+        code = _prefork().run(folder, words, environment(**changes), [given.fileno(), out.fileno(), err.fileno()])
+        printed = []
+        for file in (out, err):
+            file.seek(0)
+            printed.append(file.read().decode().replace("\r\n", "\n"))
+    return Done(code, *printed)
+
+
+class _Prefork:
+    """The process of which commands are forks."""
+
+    def __init__(self) -> None:
+        self._requests, theirs = socket.socketpair()
+        self._requests.settimeout(DEADLINE_S)
+        self._lock = threading.Lock()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", str(Path(__file__).with_name("prefork.py")), str(theirs.fileno())],
+                env=environment(), pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+
+        atexit.register(self._end)
+
+    def _end(self) -> None:
+        self._requests.close()
+        self._process.wait(DEADLINE_S)
+
+    def run(self, folder: Path, words: Sequence[str], environ: dict[str, str], files: list[int]) -> int:
+        """The exit code of a command."""
+        request = json.dumps({"folder": str(folder), "words": words, "environment": environ}).encode()
+        with self._lock:
+            socket.send_fds(self._requests, [request], files)
+            return int(json.loads(self._requests.recv(100)))
+
+
+@cache
+def _prefork() -> _Prefork:
+    return _Prefork()
 
 
 class Program:

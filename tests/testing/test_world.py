@@ -5,6 +5,7 @@ import gc
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -22,6 +23,7 @@ from evertick.base.errors import (
     Misuse,
     WriteConflict,
 )
+from evertick.engine.runtime.loop import Loop
 from evertick.functions import JobState
 from evertick.testing import World
 
@@ -523,6 +525,24 @@ def test_a_thousand_jobs_and_a_year_pass_without_a_thread_or_a_wait(world: OpenW
     w.advance(timedelta(days=365))
 
     assert len(w.query("notes")) == 1000
+
+
+def test_a_worker_without_work_does_next_to_nothing(world: OpenWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Real once: what counts ended attempts looked once a minute, and a year took ten seconds."""
+    waits: Counter[str] = Counter()
+    wait = Loop._wait
+
+    async def counting(self: Loop, seconds: float) -> None:
+        waits[self.name] += 1
+        await wait(self, seconds)
+
+    monkeypatch.setattr(Loop, "_wait", counting)
+    w = world(app)
+    w.app.scheduler.run_after(0, note, "one")
+    w.advance(timedelta(days=100))
+
+    assert waits["activity"] >= 100
+    assert max(waits.values()) <= 100 * 8 + 20  # the pruner looks every three hours
 
 
 def test_the_plugin_loads_nothing_of_evertick_until_a_world_is_asked_for() -> None:

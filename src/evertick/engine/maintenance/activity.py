@@ -4,19 +4,22 @@ A job costs a few additions here, and a minute a few rows. What a process counte
 it is killed: these are numbers for charts.
 """
 
+import asyncio
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from evertick.base.errors import Conflict, Unavailable
 from evertick.base.ids import TenantId, WorkerId
-from evertick.base.instants import MINUTE_MS, Instant
+from evertick.base.instants import DAY_MS, MINUTE_MS, Instant
 from evertick.base.records.insight import ActivityRow
 from evertick.base.records.jobs import JobState
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
 from evertick.engine.runtime.metrics import JobEnded
+from evertick.engine.runtime.registration import call_in_loop
 from evertick.rules.jobs.spread import bucket_of, spread_to_text
 from evertick.store.contract.store import Isolation
 
@@ -34,7 +37,7 @@ class ActivityWriter(Loop):
     subscribes = frozenset()
 
     def __init__(self, deps: EngineDeps, worker_id: Callable[[], WorkerId | None]) -> None:
-        super().__init__(deps, poll_ms=MINUTE_MS)
+        super().__init__(deps, poll_ms=DAY_MS)  # the first end of a minute pokes it; idle, it costs nothing
         self._worker_id = worker_id
         self._source = ""
         self._activity = Activity()
@@ -44,10 +47,11 @@ class ActivityWriter(Loop):
         """Write the minutes that are over."""
         minute = Instant(self._deps.clock.now() // MINUTE_MS * MINUTE_MS)
         await self._write(minute)
-        return Instant(minute + MINUTE_MS)
+        return Instant(minute + MINUTE_MS) if self._activity.is_counting else None
 
     async def run(self) -> None:
         """As other loops; at the end, the minute that has begun is written, too."""
+        self._activity.on_minute = partial(call_in_loop, asyncio.get_running_loop(), self.poke)
         await super().run()
         self._deps.counters.batch_observers.remove(self._activity)
         try:
@@ -72,6 +76,13 @@ class Activity:
         self._ends: dict[Instant, Counter[tuple[TenantId, str, JobState]]] = {}
         self._late: dict[Instant, dict[TenantId, Counter[int]]] = {}
         self._took: dict[Instant, dict[TenantId, Counter[int]]] = {}
+        self.on_minute: Callable[[], object] | None = None
+        """Called at the first end of a minute, in any thread."""
+
+    @property
+    def is_counting(self) -> bool:
+        """Whether something is counted that was not taken yet."""
+        return bool(self._ends)
 
     def jobs_ended(self, events: Sequence[JobEnded]) -> None:
         """Count ended attempts."""
@@ -79,6 +90,7 @@ class Activity:
             return
         minute = Instant(events[0].ended_at // MINUTE_MS * MINUTE_MS)
         with self._lock:
+            is_first = minute not in self._ends
             ends = self._ends.setdefault(minute, Counter())
             if len(ends) < KEYS_MAX:
                 ends.update((event.claim.tenant, event.claim.name, event.end.state) for event in events)
@@ -93,6 +105,8 @@ class Activity:
                     late[tenant], took[tenant] = Counter(), Counter()
                 late[tenant][begun - event.claim.due_at] += 1
                 took[tenant][event.ended_at - begun] += 1
+        if is_first and self.on_minute is not None:
+            self.on_minute()
 
     def take(self, before: Instant, source: str) -> list[ActivityRow]:
         """The rows of the minutes that began before a moment; they are forgotten here."""
