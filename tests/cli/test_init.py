@@ -1,14 +1,13 @@
 """`evertick init`: what it makes runs, and nothing is replaced."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from evertick.cli.init.command import KINDS
 from tests.cli.desk import Command
-from tests.cli.programs import environment, evertick
+from tests.cli.programs import PYTEST, environment, evertick
 
 MADE = {"app.py", "test_app.py", "README.md", "pyproject.toml", ".gitignore"}
 
@@ -22,8 +21,7 @@ def test_the_tests_of_a_new_project_pass(tmp_path: Path, template: str) -> None:
     assert {each.name for each in project.iterdir()} == MADE
     assert 'App("my-shop")' in (project / "app.py").read_text()
 
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    tested = subprocess.run(words, cwd=project, env=environment(), capture_output=True, text=True, check=False)
+    tested = subprocess.run(PYTEST, cwd=project, env=environment(), capture_output=True, text=True, check=False)
     assert tested.returncode == 0, tested.stdout
     checked = evertick(project, "doctor", "app.py") if template == "minimal" else None
     assert checked is None or checked.code in (0, 7)

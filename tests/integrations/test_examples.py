@@ -2,12 +2,11 @@
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.programs import environment
+from tests.cli.programs import PYTEST, environment
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TESTS = {"with-fastapi": 5, "with-litestar": 3, "with-pytest": 6}
@@ -20,7 +19,7 @@ def test_the_tests_of_an_example(name: str, tmp_path: Path) -> None:
     shutil.copytree(EXAMPLES / name, folder, ignore=shutil.ignore_patterns("__pycache__", "*.db*"))
 
     ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"], cwd=folder,
+        PYTEST, cwd=folder,
         env=environment(), capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
 

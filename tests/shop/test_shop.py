@@ -2,11 +2,11 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.cli.programs import PYTEST
 from tests.postgres import PostgresServer
 from tests.shop.releases import EXAMPLE
 from tests.shop.run import try_shop
@@ -15,7 +15,7 @@ from tests.shop.run import try_shop
 def test_the_tests_of_the_example_pass() -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"], cwd=EXAMPLE,
+        PYTEST, cwd=EXAMPLE,
         env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
 

@@ -1,10 +1,11 @@
 """The pytest plugin in a project of its own: the app of the ini option, of a marker, and what is wrong."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.cli.programs import PYTEST
 
 APP = """
 from evertick import App, MutationCtx
@@ -51,8 +52,7 @@ def run(folder: Path, tests: str, option: str | None) -> subprocess.CompletedPro
     (folder / "test_it.py").write_text(tests)
     ini = "" if option is None else f"evertick_app = {option}\n"
     (folder / "pytest.ini").write_text(f"[pytest]\npythonpath = .\naddopts = --strict-markers\n{ini}")
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    return subprocess.run(PYTEST, cwd=folder, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.processes
