@@ -1,8 +1,8 @@
 """A tour of every page, in a real browser, over the week of the demonstration: `python -m tests.dashboard.tour`.
 
 It begins at the first page and follows links until it has seen a page of each route: in light and dark, wide and
-narrow, in three zones. Each must load without an error of a script, ask no other host, pass axe, and not scroll
-sideways.
+narrow at a zoom of 200 %, in forced colours, in three zones. Each must load without an error of a script, ask no
+other host, pass axe, and not scroll sideways.
 `--pictures FOLDER` keeps a picture of each.
 """
 
@@ -47,6 +47,9 @@ REACHED_BY_BUTTONS: Final = (
     "show_progress",
     "show_cancel",
     "show_batch",
+    "show_new_view",
+    "show_view",
+    "show_delete_view",
 )
 """They are about the rows that are ticked, or the words that are typed; tests of their own look at them."""
 SKIPPED: Final = frozenset(
@@ -119,12 +122,13 @@ class Tour:
                         known.add(plain)
                         left.append(plain)
 
-    def look(self, *, dark: bool, width: int, zone: str) -> None:
-        """Look at every page that was found."""
-        with self._window(dark=dark, width=width, zone=zone) as window:
+    def look(self, *, dark: bool, width: int, zone: str, forced: bool = False) -> None:
+        """Look at every page that was found; narrow ones at a zoom of 200 %, `forced` ones in forced colours."""
+        how = "forced" if forced else f"{'dark' if dark else 'light'}{'' if width > 1_000 else width}"
+        with self._window(dark=dark, width=width, zone=zone, forced=forced) as window:
             for name, path in sorted(self.seen.items()):
                 if path:
-                    self._look_at(window, name, path, f"{'dark' if dark else 'light'}{'' if width > 1_000 else width}")
+                    self._look_at(window, name, path, how)
 
     def _look_at(self, window: Window, name: str, path: str, how: str) -> None:
         window.page.goto(window.address + path)
@@ -138,11 +142,15 @@ class Tour:
             window.page.screenshot(path=self._pictures / f"{name.removeprefix('show_')}-{how}.png", full_page=True)
 
     @contextlib.contextmanager
-    def _window(self, *, dark: bool = False, width: int = 1280, zone: str = "Europe/Berlin") -> Iterator[Window]:
+    def _window(
+        self, *, dark: bool = False, width: int = 1280, zone: str = "Europe/Berlin", forced: bool = False
+    ) -> Iterator[Window]:
         how: Any = {
             "color_scheme": "dark" if dark else "light",
             "viewport": {"width": width, "height": 900},
             "timezone_id": zone,
+            "forced_colors": "active" if forced else "none",
+            "device_scale_factor": 1 if width > 1_000 else 2,
         }
         try:
             with open_window(self._browser, self._server, None, **how) as window:
@@ -174,6 +182,7 @@ def main() -> int:
             tour.crawl()
             for dark, zone in zip((False, True, False), ZONES, strict=True):
                 tour.look(dark=dark, width=WIDTHS[0] if zone != "UTC" else WIDTHS[1], zone=zone)
+            tour.look(dark=False, width=WIDTHS[1], zone="UTC", forced=True)
     unseen = sorted(tour.names() - tour.seen.keys())
     for fault in tour.faults:
         print(fault)

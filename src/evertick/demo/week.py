@@ -76,6 +76,7 @@ def _customers(app: App) -> None:
     )
     app.actor = "ana"
     app.tokens.create("metrics of the shop", scope="read", tenant="default", expires_after=None)
+    app.views.create("schedules", "Crons that fail", {"kind": "cron", "health": "failing"}, shared=True)
     app.tenants.set("wholesale", jobs=10_000, running=20)
     sync_times = [every(hours=5, offset=timedelta(minutes=15)), cron("3 11 * * 5")]
     app.schedules.create("crm.sync", when=sync_times, do=shop.fetch_prices.args("crm"))
