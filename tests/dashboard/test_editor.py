@@ -62,7 +62,7 @@ def test_a_schedule_is_created_as_the_form_and_its_command_say(site: Site) -> No
     empty = site.page("new-schedule?function=shop.order&tz=Europe/Berlin")
     assert "Write when it is to fire" in text_of(empty)
     typed = fields_of(
-        empty, id="mine", s__0__cron="0 9 * * 1-5", args='{"item": "bread"}', overlap="buffer_all", jitter="90s",
+        empty, id="mine", s__0__cron="0 9 * * 1-5", **{"a.item": "bread"}, overlap="buffer_all", jitter="90s",
         catch_up_window="2h", retry__attempts="3", retry__first="2s", note="it's mine", memo='{"team": "x"}',
     )  # fmt: skip
     shown = page_of(site.send("new-schedule/preview", status=200, **typed))
@@ -88,7 +88,9 @@ def test_bad_input_comes_back_with_its_complaint(site: Site) -> None:
     jitter = back.find(id="f-jitter")
     assert isinstance(jitter, Tag) and jitter["value"] == "45x" and jitter["aria-invalid"] == "true"
     lacking = fields_of(site.page("new-schedule"), id="x", s__0__cron="0 9 * * *", function="shop.order")
-    assert "item" in text_of(page_of(site.send("new-schedule", status=422, **lacking, do="save")).find(id="f-args-e"))  # type: ignore[arg-type]
+    assert "required" in text_of(
+        page_of(site.send("new-schedule", status=422, **lacking, do="save")).find(id="f-a.item-e")
+    )  # type: ignore[arg-type]
     never = fields_of(site.page("new-schedule"), id="x", s__0__cron="0 9 31 2 *", function="shop.order")
     assert "never fires" in text_of(page_of(site.send("new-schedule", status=422, **never, do="save")))
     site.app.schedules.create("taken", when=every(hours=1), do=order_of(site.app))
@@ -139,7 +141,7 @@ def test_only_what_was_changed_is_saved(site: Site, report: str) -> None:
         {"gap": "skip", "pause_on_failure": "on", "buffer_limit": "7", "remaining_actions": "9"},
         {"retry__attempts": "4", "retry__cap": "1h", "workflow_id": "stem", "memo": '{"a": [1, "it\'s"]}'},
         {"s__0__kind": "sentence", "s__0__sentence": "every Monday at 9am, except 24 December 2026"},
-        {"s__0__kind": "interval", "s__0__every": "5h", "s__0__offset": "15m", "args": '{"item": "y", "n": 2}'},
+        {"s__0__kind": "interval", "s__0__every": "5h", "s__0__offset": "15m", "a.item": "y", "a.n": "2"},
         {"s__0__kind": "moments", "s__0__moments": "2027-01-01 09:00\n2027-02-01 09:00"},
         {"s__0__kind": "interval", "s__0__every": "1d", "s__0__anchor": "at", "s__0__anchor_at": "2026-01-05T09:00Z"},
         {"x__0__kind": "dates", "x__0__dates": "2026-12-24, 2026-12-31", "run_id_template": "r-{nominal}"},
@@ -220,7 +222,7 @@ def test_readers_see_the_preview_but_may_not_edit(site: Site, report: str) -> No
 
 def test_a_schedule_may_be_called_new(site: Site) -> None:
     typed = fields_of(site.page("new-schedule?function=shop.order"), id="new", s__0__cron="0 9 * * *")
-    made = site.send("new-schedule", **typed | {"args": '{"item": "x"}', "do": "save"})
+    made = site.send("new-schedule", **typed | {"a.item": "x", "do": "save"})
     assert made.headers["location"] == "/t/default/schedules/new"
     assert "Edit" in text_of(site.page("schedules/new")) and "0 9 * * *" in text_of(site.page("schedules/new"))
     assert site.page("schedules/new/edit").find(id="editor") is not None
@@ -252,3 +254,32 @@ def test_each_fault_of_a_json_text_has_plain_words(text: str, words: str) -> Non
     with pytest.raises((ValueError, RecursionError)) as raised:
         json.loads(text)
     assert words in json_fault(raised.value)
+
+
+def test_the_arguments_are_fields_of_the_function(site: Site, report: str) -> None:
+    shown = site.page("schedules/report/edit")
+    item = shown.find(id="f-a.item")
+    assert isinstance(item, Tag) and item.get_text().strip() == "x" and shown.find(id="f-args") is None
+    typed = fields_of(shown, **{"a.n": "many"})
+    back = page_of(site.send("schedules/report/edit", status=422, **typed, do="save"))
+    assert "integer" in text_of(back.find(id="f-a.n-e") or back)
+    assert back.find(id="f-a.n")["value"] == "many"  # type: ignore[index]
+    as_json = page_of(site.send("schedules/report/edit", status=200, **fields_of(shown), args_switch="json"))
+    assert json.loads(as_json.find(id="f-args").get_text()) == {"item": "x"}  # type: ignore[union-attr]
+    other = fields_of(shown, function="shop.fail")
+    other_fields = page_of(site.send("schedules/report/edit", status=200, **other, do="preview"))
+    assert other_fields.find(id="f-a.how") is not None and other_fields.find(id="f-a.item") is None
+    unknown = fields_of(shown, function="elsewhere.report")
+    assert (
+        page_of(site.send("schedules/report/edit", status=200, **unknown, do="preview")).find(id="f-args") is not None
+    )
+    site.send("schedules/report/edit", **fields_of(shown, **{"a.item": "tea"}), do="save")
+    assert site.app.schedules.get("report").target.args == {"item": "tea"}
+
+
+def test_arguments_that_no_field_can_say_stay_json(site: Site) -> None:
+    call = site.app.functions.resolve("shop.order")
+    site.app.schedules.create("s", when=every(hours=1), do=call.args(item="two\u2028lines"))  # type: ignore[attr-defined]
+    shown = site.page("schedules/s/edit")
+    assert json.loads(shown.find(id="f-args").get_text()) == {"item": "two\u2028lines"}  # type: ignore[union-attr]
+    assert "Nothing changed yet" in text_of(shown)

@@ -31,7 +31,11 @@ def test_the_preview_follows_what_is_typed(site: Site, window: Window) -> None:
     assert page.locator("#f-jitter").input_value() == "45s", "what was typed stays"
     assert window.axe() == ""
 
-    page.locator("#f-args").fill('{"item": "bread"}')
+    page.get_by_label("item", exact=True).fill("bread")
+    page.get_by_role("button", name="as JSON").click()
+    expect(page.locator("#f-args")).to_have_value('{\n  "item": "bread"\n}')
+    page.get_by_role("button", name="as fields").click()
+    expect(page.get_by_label("item", exact=True)).to_have_value("bread")
     page.get_by_role("button", name="Create schedule").press("Enter")
     expect(page.get_by_text("Created typed.")).to_be_visible()
     assert site.app.schedules.get("typed").spec.jitter_ms == 45_000

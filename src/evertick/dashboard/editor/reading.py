@@ -46,11 +46,15 @@ def rows_of(form: Form, prefix: str) -> list[tuple[str, dict[str, str]]]:
     return [(number, row_fields(form, prefix, number)) for number in numbers]
 
 
-def read(form: Form, now_s: int, stored: Spec | None = None) -> Reading:
-    """The draft that a form says. `stored` is the spec that is edited: the days of its holidays stay as they are."""
+def read(form: Form, now_s: int, stored: Spec | None = None, args: Mapping[str, Any] | None = None) -> Reading:
+    """The draft that a form says. `stored` is the spec that is edited: the days of its holidays stay as they are.
+
+    `args` are the arguments that its fields say; None where they are one text of JSON.
+    """
     times = _Times(form, now_s)
     values = times.read()
-    draft = Draft(**values, **_options(form))
+    options = _options(form) if args is None else {**_options(form), "args": dict(args)}
+    draft = Draft(**values, **options)
     reading = Reading(draft, None, times.sentences)
     if times.sentences:
         reading.own = Draft(**times.own)
@@ -228,7 +232,7 @@ def _options(form: Form) -> dict[str, Any]:
     """What a form says beside its times, as members of a draft."""
     values: dict[str, Any] = {
         "function": form["function"],
-        "args": _object(form, "args"),
+        "args": _object(form, "args") if form["args_as"] != "fields" else {},
         "memo": _object(form, "memo"),
         "note": form["note"],
         "pause_on_failure": bool(form["pause_on_failure"]),

@@ -1,6 +1,8 @@
 """One request to the editor: what is stored, what was typed, and what the page says about it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -9,7 +11,7 @@ from evertick.api.schedules import ScheduleDescription
 from evertick.app.schedules.definition import RUN_NAME, Definition, changed, schedule_id_of
 from evertick.app.schedules.specs import check_spec
 from evertick.app.schedules.written import ChangedSchedule, NewSchedule
-from evertick.base.errors import EvertickError
+from evertick.base.errors import EvertickError, FunctionNotFound
 from evertick.base.instants import Instant
 from evertick.base.records.access import Scope
 from evertick.base.records.jobs import FunctionKind
@@ -21,6 +23,8 @@ from evertick.dashboard.editor.preview import Preview, preview_of
 from evertick.dashboard.editor.reading import read, rows_of
 from evertick.dashboard.editor.rows import switched
 from evertick.dashboard.forms.form import Form
+from evertick.dashboard.forms.signature import Signature, signature_of
+from evertick.dashboard.markup.times import Times
 from evertick.recurrence.english.describe import describe
 from evertick.recurrence.spec.spec import Spec
 from evertick.rules.schedules.metadata import Target
@@ -52,7 +56,7 @@ class Session:
     """What is edited, and what was typed. `base` is what the form began with; None for a new schedule."""
 
     caller: Caller
-    now: Instant
+    times: Times
     form: Form
     schedule: ScheduleDescription | None = None
     stored: Spec | None = None
@@ -60,14 +64,46 @@ class Session:
     base: Draft | None = None
     reading: Reading = field(init=False)
 
+    signature: Signature | None = None
+    """The fields for the arguments of what it starts; None where its signature is not known."""
+
     def __post_init__(self) -> None:
         self._act()
         self.read()
 
+    @property
+    def now(self) -> Instant:
+        """When the form is read."""
+        return self.times.now
+
     def read(self) -> None:
         """Read the form anew."""
         self.form.errors = {}
-        self.reading = read(self.form, self.now // 1000, self.stored)
+        self.reading = read(self.form, self.now // 1000, self.stored, self._arguments())
+
+    # -- the arguments
+
+    def _arguments(self) -> Mapping[str, Any] | None:
+        """What the fields for the arguments say; None where no signature is known. What is wrong stands beside them."""
+        form = self.form
+        self.signature = signature = self._signature()
+        if signature is None:
+            form.pairs = [pair for pair in form.pairs if pair[0] != "args_as"]
+            return None
+        if not form["args_as"]:
+            signature.begin(form)
+        signature.switch(form)
+        known = None if self.base is None or self.base.function != form["function"] else dict(self.base.args)
+        if known is not None and signature.typed(Form(list(form.pairs)), self.times) == known:
+            return known  # whatever the function takes now: they are not changed
+        return signature.read(form, self.times) or {}
+
+    def _signature(self) -> Signature | None:
+        try:
+            function = self.caller.function(self.form["function"]) if self.form["function"] else None
+        except FunctionNotFound:
+            return None
+        return None if function is None else signature_of(function)
 
     # -- the rows
 
@@ -111,7 +147,7 @@ class Session:
         if not reading.draft.function:
             form.fail("function", "Choose what it starts")
             return
-        if self.base is None or {"function", "args"} & set(self.changed()):
+        if self.fits and (self.base is None or {"function", "args"} & set(self.changed())):
             try:
                 known.call(reading.draft.function, dict(reading.draft.args))
             except EvertickError as error:
@@ -124,6 +160,11 @@ class Session:
                 form.fail(".".join(map(str, each["loc"])), each["msg"])
         except EvertickError as error:
             form.field_of(error, COMPLAINTS)
+
+    @property
+    def fits(self) -> bool:
+        """Whether nothing is wrong with the arguments, as far as was looked."""
+        return not any(name == "args" or name.startswith("a.") for name in self.form.errors)
 
     def forgive(self, *, everything: bool) -> None:
         """Leave out complaints about fields that are still empty: a form is not finished while it is typed."""

@@ -83,6 +83,18 @@ class Signature:
                 form.fail(JSON_FIELD, "These arguments cannot be typed as fields, so they stay as JSON.")
         return True
 
+    def begin(self, form: Form) -> None:
+        """Show the arguments of a form that has them as JSON as fields, if fields can say them."""
+        probe = Form([(JSON_FIELD, form[JSON_FIELD])])
+        given = _json_object(probe)
+        if not probe.errors:
+            others = [pair for pair in form.pairs if pair[0] not in _OWN]
+            form.pairs[:] = others + self.fill(given)
+
+    def typed(self, form: Form, times: Times) -> dict[str, Any]:
+        """The arguments that were typed, whether the function takes them or not."""
+        return _json_object(form) if self.is_json(form) else self._typed(form, times)
+
     def read(self, form: Form, times: Times) -> dict[str, Any] | None:
         """The arguments that were typed; None if something is wrong, which then stands beside its field."""
         errors = len(form.errors)

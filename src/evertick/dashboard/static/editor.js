@@ -26,14 +26,29 @@ function fillSlots(fresh) {
   }
 }
 
-async function preview() {
-  try { fillSlots(await ask(null)) } catch (error) { if (error.name !== "AbortError") unknown() }
+function fillArguments(fresh) {
+  const found = fresh.getElementById("arguments");
+  if (found) document.getElementById("arguments").replaceWith(document.adoptNode(found));
+}
+
+async function preview(isOther) {
+  try {
+    const fresh = await ask(null);
+    if (isOther) fillArguments(fresh);
+    fillSlots(fresh);
+  } catch (error) { if (error.name !== "AbortError") unknown() }
 }
 
 function unknown() {
   const line = document.getElementById("f--e");
   line.textContent = "The preview cannot be read now. What you typed is still here.";
   line.hidden = false;
+}
+
+async function switchArguments(button) {
+  clearTimeout(timer);
+  try { fillArguments(await ask(button)) } catch (error) { if (error.name !== "AbortError") unknown(); return }
+  editor.querySelector("#arguments button")?.focus();
 }
 
 async function change(button) {
@@ -51,11 +66,13 @@ async function change(button) {
 editor.addEventListener("input", event => {
   if (event.target.name?.startsWith("take.")) return;
   clearTimeout(timer);
-  timer = setTimeout(preview, WAIT_MS);
+  const isOther = event.target.name === "function";
+  timer = setTimeout(() => preview(isOther), WAIT_MS);
 });
 editor.addEventListener("submit", event => {
   const button = event.submitter;
   if (button?.value === "preview") { event.preventDefault(); preview() }
+  else if (button?.name === "args_switch") { event.preventDefault(); switchArguments(button) }
   else if (button?.name === "do" && button.value !== "save") { event.preventDefault(); change(button) }
 });
 editor.classList.add("scripted");

@@ -41,7 +41,7 @@ async def show_new(
         draft, stored = Draft.of(found), found.spec
     pairs = [*pairs_of(draft), ("from", from_ or ""), ("zone_offered", "" if from_ else offered)]
     pairs += [("id", f"{from_}-copy")] if from_ else [("s", "0"), ("s.0.kind", "cron")]
-    return await _show(page, Session(page.known, page.now, Form(pairs), stored=stored), is_fresh=True)
+    return await _show(page, Session(page.known, page.times, Form(pairs), stored=stored), is_fresh=True)
 
 
 @routes.form("/new-schedule", Scope.EDIT)
@@ -79,7 +79,7 @@ async def show_edit(page: Shown, schedule_id: Named) -> Response:
         return page.render("editor/declared.html", schedule=schedule, place=place)
     draft = Draft.of(schedule)
     pairs = [*pairs_of(draft), ("version", str(schedule.version)), ("base", draft.to_json())]
-    return await _show(page, Session(page.known, page.now, Form(pairs), schedule, schedule.spec, draft))
+    return await _show(page, Session(page.known, page.times, Form(pairs), schedule, schedule.spec, draft))
 
 
 @routes.form("/schedules/{schedule_id}/edit", Scope.EDIT)
@@ -125,7 +125,7 @@ async def _new(page: Page) -> Session:
     stored = None
     if name := form.given("from"):
         stored = (await page.access.schedules.get(name)).spec
-    return Session(page.known, page.now, form, stored=stored)
+    return Session(page.known, page.times, form, stored=stored)
 
 
 async def _edited(page: Page, schedule_id: str) -> Session:
@@ -137,7 +137,7 @@ async def _edited(page: Page, schedule_id: str) -> Session:
         base = Draft.from_json(form["base"])
     except (ValueError, TypeError):
         raise Misuse("the form lacks what it began with; open it again") from None
-    return Session(page.known, page.now, form, schedule, schedule.spec, base)
+    return Session(page.known, page.times, form, schedule, schedule.spec, base)
 
 
 async def _show(page: Page, session: Session, *, status: int = 200, is_fresh: bool = False) -> Response:
