@@ -125,3 +125,12 @@ def test_below_a_prefix_a_page_goes_on_at_itself(site: Site) -> None:
     schedule(site, "s")
     page = inner.page("/jobs/t/default/schedules/s?fate=started")
     assert {each["value"] for each in page.select("input[name=next]")} == {"/jobs/t/default/schedules/s?fate=started"}
+
+
+def test_a_token_of_another_tenant_looks_like_one_that_does_not_exist(site: Site) -> None:
+    theirs = site.app.tokens.create("theirs", scope="read", tenant="beta").id
+    acme = site.by("admin", tenant="acme")
+    unknown = theirs[:-4] + "0000"
+    pages = [text_of(acme.page(f"settings/tokens/{each}/revoke", status=404).main or "") for each in (theirs, unknown)]
+    assert f"no token '{theirs}'" in pages[0]
+    assert pages[0].partition("Error")[0].replace(theirs, unknown) == pages[1].partition("Error")[0]

@@ -124,6 +124,21 @@ def test_a_count_that_cannot_be_counted_says_what_to_write_instead() -> None:
         rrule("FREQ=MINUTELY;INTERVAL=1441;BYHOUR=9;COUNT=1000000")
 
 
+@pytest.mark.parametrize(
+    ("rule", "most", "complaint"),
+    [
+        ("FREQ=DAILY;INTERVAL={}", 100, r"at most 100 rules \(RRULE\), not 101"),
+        ("FREQ=MINUTELY;INTERVAL=7919;BYMONTH={};COUNT=3", 10, "at most 100 rules with COUNT, and 10 of them"),
+        ("FREQ=DAILY;COUNT={}\nEXRULE:FREQ=DAILY;INTERVAL=2;COUNT=3", 50, "at most 100 rules with COUNT"),
+    ],
+)
+def test_a_spec_has_only_so_many_rules(rule: str, most: int, complaint: str) -> None:
+    lines = [f"DTSTART:20260101T000000Z\nRRULE:{rule.format(n)}" for n in range(1, most + 1)]
+    compile_spec(spec_from_wire({"rrules": lines}))
+    with pytest.raises(InvalidSpec, match=complaint):
+        compile_spec(spec_from_wire({"rrules": [*lines, lines[0]]}))
+
+
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("tz", ["UTC", "America/New_York"])
 def test_a_large_count_of_steps_that_do_not_divide_the_day_ends_where_it_says(tz: str) -> None:

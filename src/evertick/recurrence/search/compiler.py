@@ -37,6 +37,9 @@ COMPILED_MAX: Final = 256
 SOURCES_MAX: Final = 1_000
 """Most sources, and most exclusions, of one spec."""
 
+RRULES_MAX: Final = 100
+"""Most rules of one spec: in one, the next time may be a search through decades."""
+
 _TEMPORAL_END: Final = 2101
 """The year in which nothing fires any more, neither in UTC nor on the wall clock."""
 _ALL_60: Final = (1 << 60) - 1
@@ -86,6 +89,8 @@ class _Compiler:
         sources = (spec.crons, spec.intervals, spec.calendars, spec.rrules)
         if max(len(spec.excludes), sum(map(len, sources))) > SOURCES_MAX:
             raise InvalidSpec(f"a spec takes at most {SOURCES_MAX} sources and {SOURCES_MAX} exclusions")
+        if (rules := len(spec.rrules)) > RRULES_MAX:
+            raise InvalidSpec(f"a spec takes at most {RRULES_MAX} rules (RRULE), not {rules}; use cron lines or dates")
         if spec.start is not None and spec.end is not None and spec.end < spec.start:
             raise InvalidSpec("the spec ends before it starts")
         self._excluded = tuple(self._exclusion(exclusion) for exclusion in spec.excludes)

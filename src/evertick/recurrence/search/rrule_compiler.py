@@ -27,6 +27,9 @@ from evertick.recurrence.zones.zones import Zone, instant_of, local_of, moment_i
 
 COUNTED_MAX: Final = 10_000
 """Largest COUNT of a rule that says itself again only after years: steps of 86,401 seconds do after 86,401 days."""
+COUNTS_MAX: Final = 100
+"""Most COUNTs of one spec whose ends are searched; such a rule as above stands for SLOW of them."""
+SLOW: Final = 10
 _UNITS: Final = {Frequency.HOURLY: 3600, Frequency.MINUTELY: 60, Frequency.SECONDLY: 1}
 _ALL_60: Final = (1 << 60) - 1
 _ALL_24: Final = (1 << 24) - 1
@@ -39,6 +42,7 @@ class RRuleCompiler:
         self._zone = zone
         self._gap, self._overlap = gap, overlap
         self._excluded = excluded
+        self._counts = 0
 
     def compile(self, rrule: RRule) -> InstantRule:
         """The rule of a recurrence set. Raises InvalidSpec for what cannot be computed exactly."""
@@ -100,7 +104,16 @@ class RRuleCompiler:
             rule, nth = self._local_times(recur, first, local, exclusions)
         if recur.until is not None:
             return rule, self._until(recur.until)
-        return rule, None if recur.count is None else nth(recur.count)
+        if recur.count is None:
+            return rule, None
+        step = _UNITS.get(recur.frequency, DAY) * recur.interval
+        self._counts += SLOW if step // gcd(step, DAY) > REPEAT_MAX else 1
+        if self._counts > COUNTS_MAX:
+            raise InvalidSpec(
+                f"a spec takes at most {COUNTS_MAX} rules with COUNT, and {COUNTS_MAX // SLOW} of them if their steps "
+                f"return to the same times of day only after more than {REPEAT_MAX} days; use UNTIL"
+            )
+        return rule, nth(recur.count)
 
     def _until(self, until: Moment) -> int:
         if until.kind is MomentKind.DATE:  # the whole of that local day

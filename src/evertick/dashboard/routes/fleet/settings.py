@@ -12,7 +12,7 @@ from evertick._version import __version__
 from evertick.api.access import NewToken
 from evertick.api.tenants import TenantView
 from evertick.app.bodies import Body
-from evertick.base.errors import EvertickError
+from evertick.base.errors import EvertickError, NotFound
 from evertick.base.records.access import Scope
 from evertick.dashboard.forms.values import changed_numbers, flags_of, whole_numbers
 from evertick.dashboard.markup.commands import command
@@ -104,7 +104,7 @@ async def show_token_change(
     """Ask whether a token is to be replaced or ended."""
     token = await page.known.app.aio.tokens.get(token_id)
     if token.tenant != (page.fleet.tenant if of else page.known.tenant):
-        await api.revoke_token(page.known, "unknown")
+        raise NotFound(f"no token {token_id!r}; list them with `evertick token list`")
     line = command("token", action, token_id, tenant=token.tenant)
     is_own = token.id == page.known.token.id
     return page.render(
