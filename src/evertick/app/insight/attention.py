@@ -14,7 +14,7 @@ from evertick.base.ids import ScheduleId, TenantId, pool_name
 from evertick.base.instants import DAY_MS, Instant, to_datetime
 from evertick.base.records.insight import DueGroup, MissedTime
 from evertick.base.records.jobs import Serves
-from evertick.base.records.schedules import RunEnding, ScheduleFilter, ScheduleOrder
+from evertick.base.records.schedules import RunEnding, ScheduleCounts, ScheduleFilter, ScheduleOrder
 from evertick.rules.schedules.fates import FAILURES, Reason
 from evertick.store.contract.store import Transaction
 
@@ -38,11 +38,13 @@ WHY_MISSED: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What the overview has looked at already: due jobs, what live workers run, and missed times."""
+    """What the overview has looked at already: due jobs, what live workers run, missed times, and counts."""
 
     due: Sequence[DueGroup]
     serves: Sequence[Serves]
     missed: Sequence[MissedTime]
+    schedules: ScheduleCounts
+    """What is not there need not be looked for."""
 
 
 def attention(transaction: Transaction, tenant: TenantId, now: Instant, seen: Seen) -> tuple[AttentionView, ...]:
@@ -50,8 +52,8 @@ def attention(transaction: Transaction, tenant: TenantId, now: Instant, seen: Se
     return (
         *_missed([time for time in seen.missed if time.nominal_at >= now - DAY_MS and not time.made_up]),
         *_unserved(seen.due, seen.serves),
-        *_failing(transaction, tenant),
-        *_paused(transaction, tenant, now),
+        *(_failing(transaction, tenant) if seen.schedules.failing else ()),
+        *(_paused(transaction, tenant, now) if seen.schedules.paused else ()),
     )
 
 

@@ -63,7 +63,7 @@ def overview(operations: InsightOperations) -> Work[OverviewView]:
             ScheduleFilter(tenant=tenant), now=now, limit=COUNT_MAX + 1, with_chosen=False
         )
         lately = transaction.activity_by_minute(tenant, since=Instant(now - HOUR_MS))
-        times, more = missed_times(transaction, tenant, now)
+        times, more = missed_times(transaction, tenant, now) if missed or schedules.missed else ([], False)
         served = [group for group in due if not serves or is_served(group, serves)]
         return OverviewView(
             at=to_datetime(now),
@@ -78,7 +78,9 @@ def overview(operations: InsightOperations) -> Work[OverviewView]:
             failing_schedules=Count.of(schedules.failing),
             paused_schedules=Count.of(schedules.paused),
             outages=outages(times, now, more=more),
-            attention=attention(transaction, tenant, now, Seen(due=due, serves=serves, missed=times)),
+            attention=attention(
+                transaction, tenant, now, Seen(due=due, serves=serves, missed=times, schedules=schedules)
+            ),
         )
 
     return work
