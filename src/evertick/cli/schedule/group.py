@@ -10,6 +10,7 @@ COMMANDS: Final = {
     "describe": Lazy("evertick.cli.schedule.list:describe", "Show everything about a schedule"),
     "get": Lazy("evertick.cli.schedule.list:describe", "The same"),
     "update": Lazy("evertick.cli.schedule.update:update", "Change what is given, keep the rest"),
+    "edit": Lazy("evertick.cli.schedule.files.edit:edit", "Change it in an editor, as export writes it"),
     "toggle": Lazy("evertick.cli.schedule.pause:toggle", "Pause or unpause, with a reason"),
     "pause": Lazy("evertick.cli.schedule.pause:pause", "Pause a schedule, or all that a query chooses"),
     "resume": Lazy("evertick.cli.schedule.pause:resume", "Let a schedule go on, or all that a query chooses"),

@@ -71,6 +71,11 @@ def _named(ctx: click.Context, incomplete: str) -> Iterable[str]:
     return () if kind is None else _read(kind)(ctx, incomplete)
 
 
+def _opened(ctx: click.Context, incomplete: str) -> Iterable[str]:
+    kind = {"schedule": "schedule", "job": "job", "workflow": "run"}.get(ctx.params.get("what") or "")
+    return () if kind is None else _read(kind)(ctx, incomplete)
+
+
 def _overlaps(ctx: click.Context, incomplete: str) -> Iterable[str]:
     from evertick.rules.schedules.policies import Overlap
 
@@ -112,6 +117,7 @@ COMPLETERS: Final[dict[str, Complete]] = {
     "pool": _read("pool"),
     "tenant": _read("tenant"),
     "name": _named,
+    "named_id": _opened,
     "overlap": _overlaps,
     "catch_up": _catch_ups,
     "time_zone": _zones,

@@ -81,7 +81,7 @@ def apply(files: tuple[str, ...], scope: Scope, how: ApplyFlags, out: OutputOpti
         changing = [each for each in steps if each.action is not Action.UNCHANGED]
         if not (out.is_data or out.is_none):
             for step in changing:
-                _write(step)
+                write_step(step)
         if declared.crons:
             click.echo(f"note: the crons of the file ({declared.crons}) are declared in code and left alone", err=True)
         if changing and not how.only_shows:
@@ -93,7 +93,8 @@ def apply(files: tuple[str, ...], scope: Scope, how: ApplyFlags, out: OutputOpti
     return _exit_code(len(changing), failures)
 
 
-def _write(step: Step) -> None:
+def write_step(step: Step) -> None:
+    """Show what a step does to a schedule."""
     from evertick.cli.schedule.differences import next_times, text_of
 
     sign, color = SIGNS[step.action]

@@ -1,5 +1,6 @@
 """`evertick schedule export`: schedules as a file that `schedule apply` reads."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,7 @@ def export(names: tuple[str, ...], scope: Scope, chosen: ExportFlags, db: str | 
     from evertick.app.schedules.written import written
     from evertick.store.records.schedule import UNREADABLE
 
-    yaml_of = _yaml() if chosen.form == "yaml" else json_of
+    yaml_of = yaml_writer() if chosen.form == "yaml" else json_of
     with open_session(db) as session:
         found = _chosen(session, names, scope, chosen.query)
         of_code = [each for each in found if each.source == CODE]
@@ -57,7 +58,8 @@ def export(names: tuple[str, ...], scope: Scope, chosen: ExportFlags, db: str | 
             click.echo(f"note: left out, because they {why}: {printable(', '.join(left))}", err=True)
 
 
-def _yaml() -> Any:
+def yaml_writer() -> Callable[[Any], str]:
+    """What writes YAML. Raises Misuse if the library is not installed."""
     try:
         from evertick.cli.schedule.files.yaml_form import yaml_of
     except ModuleNotFoundError:

@@ -1,0 +1,166 @@
+"""`evertick schedule edit`: a schedule as YAML in an editor; what differs is shown, and done if that is wanted."""
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from evertick.base.errors import Misuse, VersionConflict
+from evertick.base.escaping import one_line, printable
+from evertick.cli.core.databases import data_options
+from evertick.cli.core.flags import flag, flags, shared
+from evertick.cli.core.output import is_terminal
+from evertick.cli.schedule.files.apply import write_step
+from evertick.cli.schedule.files.export import yaml_writer
+from evertick.cli.schedule.files.parsed import SCHEDULES
+from evertick.cli.schedule.files.problems import Problem
+from evertick.cli.schedule.files.steps import Action, Step
+from evertick.cli.schedule.selection import app_option, sid_option
+from evertick.cli.schedule.session import Session, open_session
+from evertick.rules.schedules.metadata import CODE
+
+if TYPE_CHECKING:
+    from evertick.api.schedules import ScheduleDescription
+    from evertick.app.schedules.written import WrittenSchedule
+
+HEAD: Final = "#| "
+"""How the lines begin that stand above the text for whoever edits it; they are not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class EditFlags:
+    """How far it goes."""
+
+    yes: bool = flag("--yes", default=False, help="Do not ask for confirmation.")
+    app_file: str | None = shared(app_option)
+    db: str | None = shared(data_options)
+
+
+@dataclass(slots=True)
+class Draft:
+    """The text of a schedule, in a file of its own that only this user can read."""
+
+    schedule_id: str
+    body: str
+    folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="evertick-edit-")))
+
+    @property
+    def file(self) -> Path:
+        """Where it is."""
+        return self.folder / "schedule.yaml"
+
+    def edited(self, problems: Sequence[str]) -> bool:
+        """Let it be edited, below what is wrong with it; returns whether it was changed. Raises ClickException."""
+        self._write([f"{self.schedule_id}: save and close; what differs is shown before it is done", *problems])
+        before = self.body
+        click.edit(filename=str(self.file))
+        lines = self.file.read_text("utf-8").splitlines(keepends=True)
+        while lines and lines[0].startswith(HEAD.rstrip()):
+            lines.pop(0)
+        self.body = "".join(lines)
+        return self.body != before
+
+    def entry(self) -> "WrittenSchedule | list[str]":
+        """The schedule that it says, or what is wrong, each with the line that it has below these very words."""
+        found = self._read(lines_above=0)
+        if not isinstance(found, list):
+            return found
+        again = self._read(lines_above=1 + len(found))
+        assert isinstance(again, list), "blank lines above a text change nothing"  # noqa: S101
+        return again
+
+    def remove(self) -> None:
+        """Remove the file."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _write(self, head: Sequence[str]) -> None:
+        self.file.write_text("".join(f"{HEAD}{one_line(line)}\n" for line in head) + self.body, "utf-8")
+
+    def _read(self, *, lines_above: int) -> "WrittenSchedule | list[str]":
+        from evertick.cli.schedule.files.reading import read_files
+
+        self.file.write_text("\n" * lines_above + self.body, "utf-8")
+        try:
+            declared = read_files([str(self.file)])
+        except Misuse as error:
+            return [self._shown(str(error))]
+        if declared.problems:
+            return [self._shown(f"{each.where}: {each.words}") for each in declared.problems]
+        if [each.schedule.id for each in declared.entries] != [self.schedule_id]:
+            return [f"it must hold the schedule {self.schedule_id} alone; `schedule apply` takes files of several"]
+        return declared.entries[0].schedule
+
+    def _shown(self, words: str) -> str:
+        return words.replace(f"{self.file}:", "line ")
+
+
+@click.command()
+@sid_option
+@flags(EditFlags, "how")
+def edit(sid: str, how: EditFlags) -> None:
+    """Change a schedule in an editor, as `schedule export` writes it.
+
+    The editor is VISUAL, else EDITOR. What cannot be applied comes back to the editor with the reason above it. Then
+    what differs is shown, and confirmed. If the schedule was changed meanwhile, nothing is done (exit code 5). The text
+    is kept in a file unless it was applied.
+    """
+    if not how.yes and not is_terminal(sys.stdin):
+        raise click.UsageError("what differs must be confirmed; give --yes where no terminal can confirm it")
+    to_yaml = yaml_writer()
+    from evertick.app.schedules.written import written
+
+    with open_session(how.db, how.app_file) as session:
+        before = session.schedules.get(sid)
+        if before.source == CODE:
+            raise Misuse(f"{sid} is a cron that is declared in code; change it there")
+        draft = Draft(sid, first := to_yaml({SCHEDULES: [written(before)]}))
+        try:
+            step = _edited(session, before, draft)
+            if step is not None:
+                write_step(step)
+                if not how.yes:
+                    click.confirm(f"Apply this to {printable(sid)}?", abort=True, err=True)
+                step.do()
+        except BaseException:
+            if draft.body == first:
+                draft.remove()
+            else:
+                click.echo(f"note: your text is kept in {draft.file}", err=True)
+            raise
+    draft.remove()
+    click.echo(printable(f"{sid} changed" if step is not None else f"{sid}: nothing changed"), err=True)
+
+
+def _edited(session: Session, before: "ScheduleDescription", draft: Draft) -> Step | None:
+    """Let the text be edited until it can be applied; None if it changes nothing. Raises Misuse if it stays wrong."""
+    problems: list[str] = []
+    while True:
+        is_changed = draft.edited(problems)
+        if not draft.body.strip() or not (is_changed or problems):
+            return None
+        if not is_changed:
+            raise Misuse(f"the text was not mended: {problems[0]}")
+        entry = draft.entry()
+        found = entry if isinstance(entry, list) else _step(session, before, entry)
+        if isinstance(found, Step):
+            return found if found.action is Action.UPDATE else None
+        problems = found
+
+
+def _step(session: Session, before: "ScheduleDescription", edited: "WrittenSchedule") -> Step | list[str]:
+    """What is to be done, or what is wrong with the text. Raises VersionConflict, ScheduleNotFound."""
+    from evertick.cli.schedule.files.plan import planned
+    from evertick.cli.schedule.files.reading import Entry
+
+    now = session.schedules.get(before.id).version
+    if now != before.version:
+        raise VersionConflict(f"{before.id} was changed meanwhile, from version {before.version} to {now}")
+    if before.pause is not None and edited.paused is None:  # the line was there, and was deleted
+        edited = edited.model_copy(update={"paused": False})
+    found = planned(session, Entry("", edited), resets=edited.remaining_actions != before.remaining)
+    return [found.words] if isinstance(found, Problem) else found
