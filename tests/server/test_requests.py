@@ -306,3 +306,13 @@ def test_long_polls_return_when_the_server_ends(http: Http) -> None:
     run_id = http.ok("POST", f"{HOME}/workflows", json={"workflow": "shop.fulfil", "args": {"order_id": "7"}})["id"]
     http.server.hints.end()
     assert http("GET", f"{HOME}/workflows/{run_id}/result", params={"wait": 60}).status_code == 202
+
+
+def test_head_is_get_without_the_body(http: Http) -> None:
+    for path in ("/health", f"{HOME}/jobs"):
+        got, head = http("GET", path), http("HEAD", path)
+        assert (head.status_code, head.content) == (200, b"")
+        assert head.headers["content-length"] == str(len(got.content))
+    anonymous = http("HEAD", f"{HOME}/jobs", headers={"Authorization": ""})
+    assert (anonymous.status_code, anonymous.content) == (401, b"")
+    assert http("HEAD", "/api/v1/nothing").status_code == 404

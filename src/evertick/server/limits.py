@@ -131,7 +131,9 @@ class Guard:
             await _send(reply, refused, request_id)
             return
         try:
-            await self._app(scope, self._counted(receive), reply)
+            is_head = scope["method"] == "HEAD"
+            asked = {**scope, "method": "GET"} if is_head else scope
+            await self._app(asked, self._counted(receive), _head_of(reply) if is_head else reply)
         except asyncio.CancelledError:  # the server ends, and does not wait any longer
             if has_begun:
                 raise
@@ -201,6 +203,15 @@ def _believe_proxy(scope: Scope, headers: dict[bytes, bytes]) -> None:
         scope["client"] = (address, 0)
     if scheme in (b"http", b"https"):
         scope["scheme"] = scheme.decode()
+
+
+def _head_of(send: Send) -> Send:
+    """The head of a reply alone, for HEAD, as monitors of uptime ask."""
+
+    async def head(message: Message) -> None:
+        await send(message if message["type"] == "http.response.start" else {**message, "body": b""})
+
+    return head
 
 
 def client_of(scope: Scope) -> str:
