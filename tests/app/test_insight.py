@@ -12,6 +12,7 @@ from evertick.base.instants import MINUTE_MS, Instant
 from evertick.base.records.insight import ActivityRow
 from evertick.base.records.jobs import NewJob
 from evertick.rules.jobs.spread import bucket_of, duration_of, quantile_ms, spread_of_texts, spread_to_text
+from evertick.store.contract.store import Transaction
 from evertick.testing import World
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
@@ -140,16 +141,44 @@ def test_jobs_that_no_worker_serves_are_told_with_the_reason(open_app: OpenApp) 
     [alone] = app.insight.overview().attention
     assert (alone.problem, alone.name, alone.count, alone.why) == ("unserved", "shop.order", 1, "no worker is alive")
     assert [(each.pool, each.jobs.number) for each in app.insight.overview().queued] == [("default", 1)]
+    assert app.jobs.get(job_id).held == "waits: no worker is alive"
 
     with Engine(app) as engine:
         engine.wait(job_id)
         app.environment.store.write(lambda tx: tx.insert_jobs([strange(app.environment.clock.now())]))
         [elsewhere] = app.insight.overview().attention
         assert elsewhere.why == "no live worker has the function 'shop.gone'"
+        [gone] = app.jobs.list(blocked=True).jobs
+        assert (gone.blocked, gone.held) == (True, "blocked: no worker runs this function")
         assert app.insight.overview().alive == 1
         assert app.insight.overview().lag_ms == 0
+        if app.environment.store.single_engine:  # renews no lease: its lock tells that it lives
+            app.environment.store.write(end_leases)
+            assert (app.insight.overview().alive, app.insight.overview().lost) == (1, ())
     # The engine has ended, and the minute that had begun was written.
     assert sum(each.ended for each in app.insight.activity().minutes) == 1
+
+
+def end_leases(transaction: Transaction) -> None:
+    for worker in transaction.list_workers():
+        transaction.renew_lease(worker.id, leased_until=Instant(0))
+
+
+def test_jobs_that_a_paused_pool_holds_back_need_attention(world: OpenWorld, shop_app: App) -> None:
+    w = world(shop_app)
+    shop_app.pools.pause("default")
+    job_id = shop_app.scheduler.run_after(0, "shop.order")
+    w.advance(60)
+
+    overview = shop_app.insight.overview()
+    [held] = overview.attention
+
+    assert (held.problem, held.kind, held.name, held.count) == ("held", "pool", "default", 1)
+    assert (held.what, held.why) == ("1 due job waiting in the pool 'default'", "the pool is paused")
+    assert (overview.late.number, overview.lag_ms) == (1, 0)  # it is late, but no worker lags behind
+    assert shop_app.jobs.get(job_id).held == "waits: pool 'default' is paused"
+    shop_app.pools.resume("default")
+    assert (shop_app.jobs.get(job_id).held, shop_app.insight.overview().attention) == (None, ())
 
 
 def strange(now: Instant) -> NewJob:

@@ -92,6 +92,14 @@ def test_jobs_are_filtered_by_what_the_address_says(site: Site) -> None:
     site.page("functions?state=gone", status=422)
 
 
+def test_a_job_says_what_it_waits_for(site: Site) -> None:
+    site.app.pools.pause("mail")
+    held = site.app.scheduler.run_after(0, "mail.send", to="ann")
+    [row] = rows(site.page("functions"))
+    assert "waits: pool 'mail' is paused" in row
+    assert re.search(r"It is due .*, and waits: pool 'mail' is paused\.", text_of(site.page(f"jobs/{held}")))
+
+
 def counted(fetch: Any, statements: list[str]) -> Any:
     """A way of running statements that notes their names."""
 

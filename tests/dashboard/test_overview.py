@@ -9,9 +9,11 @@ from evertick import every
 from evertick.api.insight import OverviewView
 from evertick.api.schema import Count
 from evertick.dashboard.markup.density import crowd, density
+from evertick.dashboard.markup.templates import capitalise
 from evertick.dashboard.routes.overview import heading
 from evertick.store.postgres.transaction import PostgresTransaction
 from evertick.store.sqlite.transaction import SqliteTransaction
+from tests.app.engine import Engine
 from tests.dashboard.browser import Window
 from tests.dashboard.conftest import Site, text_of
 from tests.dashboard.test_jobs import counted
@@ -90,6 +92,30 @@ def test_the_overview_and_the_search_cost_few_statements(site: Site, monkeypatch
         statements.clear()
         site.page(path)
         assert 0 < len(statements) <= most, statements
+
+
+def test_the_overview_names_paused_pools_that_hold_jobs_back(site: Site) -> None:
+    site.app.pools.pause("default")
+    with Engine(site.app) as engine:
+        job_id = site.app.scheduler.run_after(0, site.app.functions.resolve("shop.order"), item="x")
+        page = site.page("")
+        [row] = [text_of(each) for each in page.select(".att tbody tr")]
+        assert "1 due job waiting in the pool 'default'" in row and "the pool is paused" in row
+        assert page.find("a", string="Resume…")["href"] == "/t/default/pools/default/resume"  # type: ignore[index]
+        site.app.pools.resume("default")
+        engine.wait(job_id)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("paused by ada", "Paused by ada"),
+        ("e10-2026-11-24T12:02:45Z has not ended", "e10-2026-11-24T12:02:45Z has not ended"),
+        ("", ""),
+    ],
+)
+def test_the_name_of_a_run_is_not_changed_at_the_beginning_of_a_sentence(text: str, shown: str) -> None:
+    assert capitalise(text) == shown
 
 
 def test_search_finds_what_is_called_so(site: Site) -> None:

@@ -70,8 +70,9 @@ class QueuedView(Schema):
 class AttentionView(Schema):
     """Something that needs attention.
 
-    `problem` is `missed`, `unserved` (jobs are due, and no live worker runs their function in their pool), `failing`
-    or `paused`. `kind` says what `name` is: a `schedule` or a `function`. `what` says what happened and `why` the
+    `problem` is `missed`, `unserved` (jobs are due, and no live worker runs their function in their pool), `held` (jobs
+    are due, and their pool is paused), `failing` or `paused`. `kind` says what `name` is: a `schedule`, a `function` or
+    a `pool`. `what` says what happened and `why` the
     reason, both in words. `count` is how many times, jobs or runs it concerns; `more` is set if there are more than
     that. `since` is the earliest moment of it that is known.
     """
@@ -106,11 +107,11 @@ class OutageView(Schema):
 class OverviewView(Schema):
     """How the tenant is doing now.
 
-    `lag_ms` is how long the oldest due job waits that a live worker serves, 0 if none does. `lag_p99_ms` is how late
-    99 of 100 attempts of the last hour began, None if there was none. `late` are jobs due for more than ten seconds,
-    `failed_hour` jobs that failed in the last hour, `missed_day` occurrences that were missed in the last 24 hours.
-    `queued` is by pool. `lost` are workers whose lease is over and whose jobs are not given back yet. `outages` are
-    those that ended in the last 24 hours, the newest first.
+    `lag_ms` is how long the oldest due job waits that a live worker serves, 0 if none does; jobs of paused pools are
+    left out. `lag_p99_ms` is how late 99 of 100 attempts of the last hour began, None if there was none. `late` are
+    jobs due for more than ten seconds, `failed_hour` jobs that failed in the last hour, `missed_day` occurrences that
+    were missed in the last 24 hours. `queued` is by pool. `lost` are workers whose lease is over and whose jobs are not
+    given back yet. `outages` are those that ended in the last 24 hours, the newest first.
     """
 
     at: Moment

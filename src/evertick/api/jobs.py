@@ -18,7 +18,8 @@ class JobView(Schema):
     `cancel_requested` says that it was canceled; while its function still runs, its state is in_progress all the same.
     `due_at` is when it may run, `requested_at` the time that was requested first. `started_at` is when its last attempt
     began, `late_ms` how long after `due_at` that was, and `duration_ms` how long it took; they are None before. `error`
-    has the keys `type`, `message` and `traceback`. `schedule` has started it, for its time `occurrence`.
+    has the keys `type`, `message` and `traceback`. `schedule` has started it, for its time `occurrence`. `held` says
+    what it waits for although it is due, such as "waits: pool 'mail' is paused"; it is None if nothing holds it back.
     """
 
     id: JobId
@@ -41,6 +42,7 @@ class JobView(Schema):
     parent_id: JobId | None
     worker_id: WorkerId | None
     blocked: bool
+    held: str | None
     cancel_requested: bool
     app: str | None
     pool: str
@@ -51,7 +53,7 @@ class JobView(Schema):
     occurrence: Moment | None
 
     @classmethod
-    def of(cls, job: Job, *, blocked: bool) -> Self:
+    def of(cls, job: Job, *, blocked: bool = False, held: str | None = None) -> Self:
         """The view of a job's row; `blocked` if no live worker runs its function in its pool."""
         started_at = None if job.visible_state is JobState.PENDING else job.started_at
         return cls(
@@ -75,6 +77,7 @@ class JobView(Schema):
             parent_id=job.parent_id,
             worker_id=job.worker_id,
             blocked=blocked,
+            held=held,
             cancel_requested=job.is_canceled,
             app=job.app,
             pool=pool_name(job.pool),

@@ -5,26 +5,29 @@ from typing import Self
 from evertick.api.schema import Moment, Schema
 from evertick.api.workflows import WorkflowTypeView
 from evertick.base.ids import JobId, TenantId, WorkerId, pool_name
-from evertick.base.instants import to_datetime
+from evertick.base.instants import Instant, to_datetime
 from evertick.base.records.jobs import Worker
 
 
 class WorkerView(Schema):
-    """A worker. `pools` is None for one that serves every pool; `functions` are those that jobs can call."""
+    """A worker. `pools` is None for one that serves every pool; `functions` are those that jobs can call.
+
+    `leased_until` is None for a live worker that renews no lease, as the only one of an SQLite file.
+    """
 
     id: WorkerId
     app: str
     host: str
     pid: int
     started: Moment
-    leased_until: Moment
+    leased_until: Moment | None
     alive: bool
     release: str
     pools: tuple[str, ...] | None
     functions: tuple[str, ...]
 
     @classmethod
-    def of(cls, worker: Worker, *, alive: bool) -> Self:
+    def of(cls, worker: Worker, *, alive: bool, now: Instant) -> Self:
         """The view of a worker's row. Raises SchemaMismatch if a newer release wrote what it serves."""
         serves = None if worker.serves is None else worker.serves.value
         return cls(
@@ -33,7 +36,7 @@ class WorkerView(Schema):
             host=worker.host,
             pid=worker.pid,
             started=to_datetime(worker.started_at),
-            leased_until=to_datetime(worker.leased_until),
+            leased_until=None if alive and worker.leased_until <= now else to_datetime(worker.leased_until),
             alive=alive,
             release=worker.release,
             pools=None if serves is None or serves.pools is None else tuple(pool_name(each) for each in serves.pools),

@@ -1,10 +1,11 @@
-"""What needs attention: missed times, jobs that no worker serves, schedules that fail or are paused for long.
+"""What needs attention: missed times, jobs that no worker serves or a paused pool holds back, schedules that fail or
+are paused for long.
 
 Each has its reason in words. The look is bounded: the newest missed times, the schedules that ran last among the
 failing ones, and some of the paused ones.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -38,10 +39,11 @@ WHY_MISSED: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What the overview has looked at already: due jobs, what live workers run, missed times, and counts."""
+    """What the overview has looked at already: due jobs, what live workers run, paused pools, missed times, and counts."""
 
     due: Sequence[DueGroup]
     serves: Sequence[Serves]
+    paused: Collection[str]
     missed: Sequence[MissedTime]
     schedules: ScheduleCounts
     """What is not there need not be looked for."""
@@ -52,6 +54,7 @@ def attention(transaction: Transaction, tenant: TenantId, now: Instant, seen: Se
     return (
         *_missed([time for time in seen.missed if time.nominal_at >= now - DAY_MS and not time.made_up]),
         *_unserved(seen.due, seen.serves),
+        *_held([group for group in seen.due if is_served(group, seen.serves)], seen.paused),
         *(_failing(transaction, tenant) if seen.schedules.failing else ()),
         *(_paused(transaction, tenant, now) if seen.schedules.paused else ()),
     )
@@ -102,6 +105,26 @@ def _unserved(due: Sequence[DueGroup], serves: Sequence[Serves]) -> Iterator[Att
             count=group.jobs,
             more=False,
             since=to_datetime(group.oldest),
+        )
+
+
+def _held(due: Sequence[DueGroup], paused: Collection[str]) -> Iterator[AttentionView]:
+    """Pools that are paused while jobs of theirs are due; the one that holds a job back for longest first."""
+    pools: dict[str, list[DueGroup]] = {}
+    for group in sorted(due, key=lambda each: each.oldest):
+        if (pool := pool_name(group.pool)) in paused:
+            pools.setdefault(pool, []).append(group)
+    for pool, groups in list(pools.items())[:SHOWN_MAX]:
+        count = sum(group.jobs for group in groups)
+        yield AttentionView(
+            problem="held",
+            kind="pool",
+            name=pool,
+            what=f"{count:,} due job{'' if count == 1 else 's'} waiting in the pool {pool!r}",
+            why="the pool is paused",
+            count=count,
+            more=False,
+            since=to_datetime(groups[0].oldest),
         )
 
 

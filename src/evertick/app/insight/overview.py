@@ -49,8 +49,8 @@ def overview(operations: InsightOperations) -> Work[OverviewView]:
     def work(transaction: Transaction) -> OverviewView:
         now, tenant = operations.now(), operations.tenant
         due = transaction.due_jobs(tenant, now=now, late_at=Instant(now - LATE_AFTER_MS), limit=DUE_MAX)
-        workers = transaction.list_workers()
-        alive = [worker for worker in workers if worker.leased_until > now]
+        workers, alive = transaction.list_workers(), transaction.workers_alive(now)
+        living = {worker.id for worker in alive}
         serves = [worker.serves.value for worker in alive if worker.serves is not None]
         failed, missed = transaction.trouble_counts(
             tenant,
@@ -64,7 +64,10 @@ def overview(operations: InsightOperations) -> Work[OverviewView]:
         )
         lately = transaction.activity_by_minute(tenant, since=Instant(now - HOUR_MS))
         times, more = missed_times(transaction, tenant, now) if missed or schedules.missed else ([], False)
-        served = [group for group in due if not serves or is_served(group, serves)]
+        paused = _paused_pools(transaction) if due else set()
+        served = [
+            group for group in due if pool_name(group.pool) not in paused and (not serves or is_served(group, serves))
+        ]
         return OverviewView(
             at=to_datetime(now),
             lag_ms=max((now - group.oldest for group in served), default=0),
@@ -74,16 +77,23 @@ def overview(operations: InsightOperations) -> Work[OverviewView]:
             missed_day=Count.of(missed),
             queued=_queued(due),
             alive=len(alive),
-            lost=tuple(worker.id for worker in workers if worker.leased_until <= now),
+            lost=tuple(worker.id for worker in workers if worker.id not in living),
             failing_schedules=Count.of(schedules.failing),
             paused_schedules=Count.of(schedules.paused),
             outages=outages(times, now, more=more),
             attention=attention(
-                transaction, tenant, now, Seen(due=due, serves=serves, missed=times, schedules=schedules)
+                transaction,
+                tenant,
+                now,
+                Seen(due=due, serves=serves, paused=paused, missed=times, schedules=schedules),
             ),
         )
 
     return work
+
+
+def _paused_pools(transaction: Transaction) -> set[str]:
+    return {pool for pool, limits in transaction.pool_limits().items() if limits.paused}
 
 
 def activity(operations: InsightOperations, *, span: float | timedelta = timedelta(days=1)) -> Work[ActivityView]:

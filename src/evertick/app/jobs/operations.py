@@ -13,6 +13,7 @@ from evertick.app.functions.function import Function
 from evertick.app.functions.limits import check_args_size
 from evertick.app.jobs.counting import count_of_jobs
 from evertick.app.jobs.log_lines import LinesWhere, family_of, log_lines
+from evertick.app.jobs.views import job_views
 from evertick.app.paging import AT_ONCE, page_of_jobs
 from evertick.app.scheduling.choice import JobsWhere, jobs_where, name_of
 from evertick.app.scheduling.job_builder import Functions, check_horizon, moment
@@ -29,7 +30,7 @@ from evertick.base.errors import (
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.paging import PAGE_MAX
-from evertick.base.records.jobs import UNFINISHED, Job, JobState, Stop, blocked
+from evertick.base.records.jobs import UNFINISHED, Job, JobState, Stop
 from evertick.engine.jobs import repair
 from evertick.engine.jobs.completion import MakeId, cancel, cancel_page
 from evertick.engine.runtime.tracing import Tracing
@@ -339,9 +340,7 @@ class JobOperations:
         return self._views(transaction, [repair.job_found(transaction, job_id, self.tenant)])[0]
 
     def _views(self, transaction: Transaction, jobs: Sequence[Job]) -> tuple[JobView, ...]:
-        now = self.clock.now()
-        waits = blocked(jobs, transaction.workers_alive(now), now)
-        return tuple(JobView.of(job, blocked=job.id in waits) for job in jobs)
+        return job_views(transaction, jobs, self.clock.now())
 
     def _encoded(self, job: Job, args: Mapping[str, Any]) -> str:
         """Arguments as text. Raises InvalidArguments if the function does not take them, or if they are not JSON."""

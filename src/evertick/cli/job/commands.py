@@ -1,7 +1,6 @@
 """`evertick job ...`: scheduled functions, read and canceled beside a running engine. Imports no app."""
 
 import sys
-from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -95,7 +94,7 @@ def _write_list(
 
 def _write_rows(found: FoundJobs, now: Instant, chosen: list[str], out: OutputOptions) -> None:
     moment = out.moments(now)
-    shown = [_words(each, moment, found.held) for each in found.jobs]
+    shown = [_words(each, moment) for each in found.jobs]
     out.write_rows([each.to_json() for each in found.jobs], shown, chosen)
 
 
@@ -137,7 +136,7 @@ def _get_one(job_id: str, db: str | None, out: OutputOptions) -> None:
     def moment(at: datetime | None) -> str:
         return f"{exact(at)} ({relative(at)})" if at is not None and out.is_table else exact(at)
 
-    out.write_one(view.to_json(), _words(view, moment, found.held), chosen)
+    out.write_one(view.to_json(), _words(view, moment), chosen)
     trace = None if view.error is None else view.error.get("traceback")
     if trace and out.tells_of_nothing and out.fields is None:
         click.echo(f"\n{printable_lines(trace)}")
@@ -201,7 +200,7 @@ def cancel_all(filters: JobFilters, state: str, yes: bool, db: str | None) -> No
 # -- helpers
 
 
-def _words(view: "JobView", moment: MomentWriter, held: Mapping[JobId, str]) -> dict[str, str]:
+def _words(view: "JobView", moment: MomentWriter) -> dict[str, str]:
     """A job as text."""
     from evertick.cli.dev.lines import error_line_of
 
@@ -218,6 +217,6 @@ def _words(view: "JobView", moment: MomentWriter, held: Mapping[JobId, str]) -> 
         words["state"] = f"{view.state} (cancel requested)"
     elif view.state is JobState.IN_PROGRESS and view.error is not None and view.error["type"] == STUCK:
         words["state"] = f"{view.state} (stuck)"
-    if view.id in held:
-        words["error"] = held[view.id] if view.blocked or view.error is None else f"{held[view.id]}; {words['error']}"
+    if view.held is not None:
+        words["error"] = view.held if view.blocked or view.error is None else f"{view.held}; {words['error']}"
     return words

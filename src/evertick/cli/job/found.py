@@ -1,16 +1,13 @@
 """What sessions return of jobs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from evertick.base.errors import Conflict
-from evertick.base.ids import JobId
 
 if TYPE_CHECKING:
     from evertick.api.jobs import JobLogLine, JobView
-
-BLOCKED: Final = "blocked: no worker runs this function"
 
 
 class JobFinished(Conflict):
@@ -21,11 +18,10 @@ class JobFinished(Conflict):
 
 @dataclass(frozen=True, slots=True)
 class FoundJobs:
-    """Jobs, where to go on, and why those wait that are due."""
+    """Jobs, and where to go on."""
 
     jobs: Sequence["JobView"]
     cursor: str | None
-    held: Mapping[JobId, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from evertick.api.jobs import AttemptView, JobLogs, JobView, LogPage
 from evertick.app.functions_by_name import require_seen
 from evertick.app.jobs.log_lines import LinesWhere, log_lines
 from evertick.app.jobs.operations import JobOperations
-from evertick.app.limits.waiting import pool_waits
+from evertick.app.jobs.views import job_views
 from evertick.app.paging import page_of_jobs, whole_jobs
 from evertick.app.registry import Registry
 from evertick.app.scheduling.choice import JobsWhere, jobs_where
@@ -21,9 +21,9 @@ from evertick.base.errors import ScheduleNotFound
 from evertick.base.ids import IdMaker, JobId, system_entropy
 from evertick.base.instants import Instant
 from evertick.base.paging import PAGE_MAX
-from evertick.base.records.jobs import Job, JobFilter, JobState, Stop, blocked
+from evertick.base.records.jobs import Job, JobFilter, JobState, Stop
 from evertick.cli.core.databases import chosen_tenant, now_of
-from evertick.cli.job.found import BLOCKED, FoundJobs, JobFinished, Logged
+from evertick.cli.job.found import FoundJobs, JobFinished, Logged
 from evertick.engine.jobs.completion import cancel, cancel_page
 from evertick.engine.jobs.repair import job_found, retried_as
 from evertick.engine.runtime.executors import retry_conflicts
@@ -91,7 +91,7 @@ class JobSession:
         now = self.now
 
         def work(transaction: Transaction) -> Logged:
-            job = JobView.of(job_found(transaction, job_id, chosen_tenant()), blocked=False)
+            job = JobView.of(job_found(transaction, job_id, chosen_tenant()))
             kept = transaction.list_logs(job_id)
             lines = [
                 ((each.attempt, each.line.number), line)
@@ -143,7 +143,7 @@ class JobSession:
 
         def work(transaction: Transaction) -> list[JobView]:
             jobs = whole_jobs(transaction, chosen, limit=limit)
-            return [JobView.of(job, blocked=False) for job in jobs if retried_as(transaction, job) is None]
+            return [JobView.of(job) for job in jobs if retried_as(transaction, job) is None]
 
         return self.store.view(work)
 
@@ -170,9 +170,7 @@ class JobSession:
         return retry_conflicts(lambda: self.store.write(work), system_entropy())
 
     def _seen(self, transaction: Transaction, jobs: Sequence[Job], cursor: str | None, now: Instant) -> FoundJobs:
-        waits = blocked(jobs, transaction.workers_alive(now), now)
-        views = [JobView.of(job, blocked=job.id in waits) for job in jobs]
-        return FoundJobs(views, cursor, pool_waits(transaction, jobs, now) | dict.fromkeys(waits, BLOCKED))
+        return FoundJobs(job_views(transaction, jobs, now), cursor)
 
 
 def _require_known(store: Store, where: JobFilter) -> None:

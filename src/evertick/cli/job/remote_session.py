@@ -15,7 +15,7 @@ from evertick.base.ids import JobId
 from evertick.base.instants import Instant
 from evertick.base.paging import PAGE_MAX
 from evertick.base.records.jobs import UNFINISHED, JobState, Stop
-from evertick.cli.job.found import BLOCKED, FoundJobs, JobFinished, Logged
+from evertick.cli.job.found import FoundJobs, JobFinished, Logged
 from evertick.cli.schedule.selection import collected
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RemoteJobSession:
-    """A client of a server. Why jobs wait for their pools belongs to no tenant, so it is not known here."""
+    """A client of a server."""
 
     client: "Client"
 
@@ -127,4 +127,4 @@ class RemoteJobSession:
 
 
 def _found(jobs: Sequence[JobView], cursor: str | None = None) -> FoundJobs:
-    return FoundJobs(jobs, cursor, {job.id: BLOCKED for job in jobs if job.blocked})
+    return FoundJobs(jobs, cursor)

@@ -15,6 +15,7 @@ from typing import TypeVar, Unpack
 from evertick.api.jobs import JobView
 from evertick.api.schedules import OccurrenceView, ScheduleDescription
 from evertick.app.functions_by_name import NamedFunctions
+from evertick.app.jobs.views import job_views
 from evertick.app.schedules.api import Schedules
 from evertick.app.schedules.commands import ScheduleOperations
 from evertick.app.schedules.explain import obstacle_of
@@ -27,7 +28,6 @@ from evertick.app.transacting import rehearse
 from evertick.base.clock import Clock
 from evertick.base.ids import Entropy, IdMaker, JobId, ScheduleId, system_entropy
 from evertick.base.instants import Instant, from_datetime
-from evertick.base.records.jobs import blocked
 from evertick.cli.core.databases import chosen_tenant, open_database
 from evertick.cli.schedule.changes import Definition, Update
 from evertick.cli.schedule.remote_session import check_kind, moment_of
@@ -128,9 +128,7 @@ class ScheduleSession:
 
         def work(transaction: Transaction) -> JobView | None:
             found = transaction.get_job(job_id, tenant=chosen_tenant())
-            if found is None:
-                return None
-            return JobView.of(found, blocked=bool(blocked([found], transaction.workers_alive(now), now)))
+            return None if found is None else job_views(transaction, [found], now)[0]
 
         return self.read(work)
 

@@ -35,6 +35,8 @@ def job_note(job: JobView) -> str:
     """What is to be said of a job beside its state, in a line; nothing of one that goes as it should."""
     if job.blocked:
         return f"no live worker serves {job.function} in pool {job.pool}"
+    if job.held is not None:
+        return job.held
     return error_line(job.error) if job.error is not None else ""
 
 

@@ -93,8 +93,9 @@ def clipped(text: str, chars: int = CLIPPED_CHARS) -> str:
 
 
 def capitalise(text: str) -> str:
-    """A sentence with a capital letter at its beginning; the rest stays as it is."""
-    return text[:1].upper() + text[1:]
+    """A sentence with a capital letter at its beginning, unless that is the name of a run or the like."""
+    first = text.partition(" ")[0].rstrip(",.:;")
+    return text[:1].upper() + text[1:] if first.isalpha() else text
 
 
 def iso(moment: datetime) -> str:

@@ -25,7 +25,7 @@ async def show_overview(page: Shown) -> Response:
     insight = page.access.insight
     now, activity = await insight.overview(), await insight.activity(span=timedelta(days=1))
     coming, changes = await insight.coming(), await insight.changes(limit=9)
-    is_quiet = not (coming.looked_at or changes or activity.minutes)
+    is_quiet = not (coming.looked_at or changes or activity.minutes or now.queued)
     nothing = is_quiet and not (await page.access.schedules.list(limit=1)).schedules
     return page.render(
         "overview.html",

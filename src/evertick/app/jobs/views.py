@@ -1,0 +1,25 @@
+"""Jobs as others see them, with what holds back those that are due."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from evertick.api.jobs import JobView
+from evertick.app.limits.waiting import pool_waits
+from evertick.base.instants import Instant
+from evertick.base.records.jobs import Job, JobState, blocked
+from evertick.store.contract.store import Transaction
+
+BLOCKED: Final = "blocked: no worker runs this function"
+ALONE: Final = "waits: no worker is alive"
+
+
+def job_views(transaction: Transaction, jobs: Sequence[Job], now: Instant) -> tuple[JobView, ...]:
+    """The views of jobs. What holds one back that is due is named once: no worker, none with its function, its pool."""
+    due = [job for job in jobs if job.state is JobState.PENDING and job.due_at <= now]
+    if not due:
+        return tuple(map(JobView.of, jobs))
+    workers = transaction.workers_alive(now)
+    stuck = blocked(due, workers, now)
+    held = dict.fromkeys((job.id for job in due), ALONE) if not workers else {}
+    held |= pool_waits(transaction, due, now) | dict.fromkeys(stuck, BLOCKED)
+    return tuple(JobView.of(job, blocked=job.id in stuck, held=held.get(job.id)) for job in jobs)
