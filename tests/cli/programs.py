@@ -22,6 +22,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import pytest
+
+from evertick.app.serving import AT_ONCE_S
+
 DEADLINE_S = 60.0
 COMMAND = (sys.executable, "-P", "-m", "evertick.cli.main")
 PYTEST = (
@@ -130,6 +134,12 @@ class Program:
     def send(self, number: signal.Signals) -> None:
         """Send a signal to the program itself."""
         self.process.send_signal(number)
+
+    def send_again(self, number: signal.Signals) -> None:
+        """A second request to stop: signals that come together are one, so it waits that long for the end first."""
+        with pytest.raises(subprocess.TimeoutExpired):
+            self.process.wait(2 * AT_ONCE_S)
+        self.send(number)
 
     def press_ctrl_c(self) -> None:
         """What a terminal does: SIGINT to every process of the group."""

@@ -218,7 +218,7 @@ def test_a_second_signal_ends_it_at_once(folder: Path, start: Start) -> None:
 
     dev.send(signal.SIGTERM)
     dev.wait_for(r"waiting up to 10 s for 1 running action$")
-    dev.send(signal.SIGTERM)
+    dev.send_again(signal.SIGTERM)
 
     assert dev.end() == 130
     assert evertick(folder, "job", "list", "--fields", "state").out == "failed\n"

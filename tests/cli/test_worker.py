@@ -81,6 +81,19 @@ def test_the_deadline_of_the_drain_ends_what_runs_on(migrated: Path, start: Star
     assert evertick(migrated, "job", "list", "--fields", "state").out == "failed\n"
 
 
+def test_signals_that_come_together_are_one_request(migrated: Path, start: Start) -> None:
+    worker = start("worker")
+    worker.wait_for(READY)
+    evertick(migrated, "run", "app.wait", "seconds=1", "--after", "0s")
+    worker.wait_for("waiting")
+
+    worker.send(signal.SIGTERM)  # from a supervisor
+    worker.press_ctrl_c()  # and from the terminal of both
+
+    assert worker.end() == 0
+    assert evertick(migrated, "job", "list", "--fields", "state").out == "success\n"
+
+
 def test_a_second_signal_ends_it_at_once(migrated: Path, start: Start) -> None:
     worker = start("worker", "--drain", "600")
     worker.wait_for(READY)
@@ -89,7 +102,7 @@ def test_a_second_signal_ends_it_at_once(migrated: Path, start: Start) -> None:
 
     worker.send(signal.SIGTERM)
     worker.wait_for("running actions have 600 s to end")
-    worker.send(signal.SIGTERM)
+    worker.send_again(signal.SIGTERM)
 
     assert worker.end() == 130
     assert evertick(migrated, "job", "list", "--fields", "state").out == "failed\n"

@@ -30,7 +30,8 @@ _logger: Final = logging.getLogger("evertick.engine")
 
 INTERRUPTED: Final = 130
 """The exit code of a process that was interrupted, as shells have it: 128 and the number of SIGINT."""
-KEYPRESS_S: Final = 0.25
+AT_ONCE_S: Final = 0.25
+"""Signals that come within this time of each other are one request to stop."""
 GRACE_S: Final = 5.0
 """Time for the last writes after the deadline, or after a request to stop at once."""
 
@@ -79,18 +80,22 @@ class Stopper:
             self.worker.stop(now=now)
 
 
-def once_per_keypress(ask: Callable[[], None]) -> Callable[[], None]:
-    """A handler for SIGINT. A launcher may pass Ctrl-C on to a process that has it from the terminal already."""
-    last = -KEYPRESS_S
+def on_stop_signals(ask: Callable[[], None]) -> None:
+    """Call `ask` at SIGTERM and SIGINT, in the loop of this thread.
+
+    Signals within a moment are one request: launchers and `timeout` pass on what the whole process group has got.
+    """
+    loop, last = asyncio.get_running_loop(), -AT_ONCE_S
 
     def handler() -> None:
         nonlocal last
         now, before = time.monotonic(), last
         last = now
-        if now - before >= KEYPRESS_S:
+        if now - before >= AT_ONCE_S:
             ask()
 
-    return handler
+    for each in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(each, handler)
 
 
 class Served(Protocol):
@@ -142,9 +147,7 @@ def run_until_stopped(app: Served, *, pools: Iterable[str] = ()) -> None:
 
 def stop_on_signals(stopper: Stopper) -> None:
     """Let SIGTERM and SIGINT stop the worker that runs on this thread's loop."""
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, stopper.ask)
-    loop.add_signal_handler(signal.SIGINT, once_per_keypress(stopper.ask))
+    on_stop_signals(stopper.ask)
 
 
 def abandon() -> None:

@@ -40,11 +40,9 @@ class Supervisor:
 
     async def run(self) -> int:
         """Run until asked to stop and all workers have ended; returns the exit code."""
-        from evertick.app.serving import once_per_keypress
+        from evertick.app.serving import on_stop_signals
 
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGTERM, self._stop)
-        loop.add_signal_handler(signal.SIGINT, once_per_keypress(self._stop))
+        on_stop_signals(self._stop)
         first = asyncio.create_task(self._keep(1))
         one_ran = asyncio.create_task(self._one_ran.wait())
         await asyncio.wait((first, one_ran), return_when=asyncio.FIRST_COMPLETED)

@@ -8,7 +8,6 @@ database all the time, so nothing is lost in between. A child that dies by itsel
 
 import asyncio
 import contextlib
-import signal
 import time
 from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import dataclass
@@ -122,11 +121,9 @@ class Supervisor:
 
     async def run(self) -> int:
         """Go on until stopped; returns the exit code."""
-        from evertick.app.serving import once_per_keypress
+        from evertick.app.serving import on_stop_signals
 
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGTERM, self._asked_to_stop)
-        loop.add_signal_handler(signal.SIGINT, once_per_keypress(self._asked_to_stop))
+        on_stop_signals(self._asked_to_stop)
         child, failure = await self._start({"first": True, "port": self._port})
         if child is None:
             return Exit.OK if self._stop.is_set() else fail(failure["error"], failure["code"])

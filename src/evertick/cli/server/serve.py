@@ -3,7 +3,6 @@
 import asyncio
 import ipaddress
 import logging
-import signal
 import socket
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -138,9 +137,9 @@ def _serve(file: str, db: str | None, flags: ServeFlags) -> int:
 
 
 async def _run(served: "Server", server: Any, listening: socket.socket, running: "Running | None") -> None:
-    from evertick.app.serving import once_per_keypress
+    from evertick.app.serving import on_stop_signals
 
-    app, loop = served.app, asyncio.get_running_loop()
+    app = served.app
 
     def ask() -> None:
         """The first request lets requests that are under way end, the second does not."""
@@ -148,8 +147,7 @@ async def _run(served: "Server", server: Any, listening: socket.socket, running:
         server.should_exit = True
         served.hints.end()  # streams would keep it until they are cut off
 
-    loop.add_signal_handler(signal.SIGTERM, ask)
-    loop.add_signal_handler(signal.SIGINT, once_per_keypress(ask))
+    on_stop_signals(ask)
     async with AsyncExitStack() as stack:
         if running is not None:
             await stack.enter_async_context(running)
