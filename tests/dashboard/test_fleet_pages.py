@@ -203,6 +203,10 @@ def test_tokens_are_rotated_and_revoked(site: Site, of: str) -> None:
     site.send(f"settings/tokens/{again.id}/revoke?of={of}")
     assert site.app.tokens.get(again.id).revoked_at is not None
     other = site.app.tokens.create("other", tenant="acme")
+    if of:
+        assert "other acme" in text_of(site.page("settings?of=all").find(id=f"t-{other.id}"))  # type: ignore[arg-type]
+        site.send(f"settings/tokens/{other.id}/revoke?of=all")
+        assert site.app.tokens.get(other.id).revoked_at is not None
     assert site.request("GET", f"settings/tokens/{other.id}/revoke").status_code == 404
     assert site.request("POST", f"settings/tokens/{other.id}/revoke", data={}).status_code == 404
 

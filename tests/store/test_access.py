@@ -24,13 +24,16 @@ def line(number: int, tenant: TenantId | None = ACME) -> AuditLine:
 def test_tokens_are_kept_listed_used_and_revoked(store: Store) -> None:
     made = [token(1), token(2), token(3, None), token(4, TenantId("b")), token(5)]
     for each in made:
+        assert store.read(lambda tx: tx.has_token_of_all_tenants()) is (each in made[3:])
         store.write(lambda tx, each=each: tx.add_token(each))
 
     assert store.read(lambda tx: tx.get_token(made[0].id)) == made[0]
     assert store.read(lambda tx: tx.get_token("token_x")) is None
     assert store.read(lambda tx: tx.list_tokens(ACME, after="", limit=2)) == made[:2]
     assert store.read(lambda tx: tx.list_tokens(ACME, after=made[1].id, limit=2)) == [made[4]]
-    assert store.read(lambda tx: tx.list_tokens(None, after="", limit=10)) == [made[2]]
+    assert store.read(lambda tx: tx.list_tokens(None, after="", limit=10)) == made
+    assert store.read(lambda tx: tx.list_tokens(None, after=made[3].id, limit=10)) == [made[4]]
+    assert store.read(lambda tx: tx.has_token_of_all_tenants())
 
     store.write(lambda tx: tx.use_token(made[0].id, now=at(50)))
     assert store.write(lambda tx: tx.revoke_token(made[0].id, now=at(60)))

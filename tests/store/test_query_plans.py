@@ -98,6 +98,7 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     ),
     "get_token": ({"id": "token_5"}, {"access_tokens_pkey"}),
     "list_tokens": ({"tenant": "default", "after": "", "limit": 100}, {"access_tokens_by_tenant"}),
+    "list_every_token": ({"after": "", "limit": 100}, {"access_tokens_pkey"}),
     "use_token": ({"id": "token_5", "now": NOW}, {"access_tokens_pkey"}),
     "revoke_token": ({"id": "token_5", "now": NOW}, {"access_tokens_pkey"}),
     "list_audit": ({"before": "~", "limit": 100}, {"audit_log_pkey"}),

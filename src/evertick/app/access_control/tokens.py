@@ -69,7 +69,7 @@ class TokenOperations:
         return lambda transaction: TokenView.of(_found(transaction, token_id))
 
     def list(self, *, tenant: str | None = None, limit: int = 100, cursor: str | None = None) -> Work[TokenPage]:
-        """Tokens of a tenant, or with None those of all tenants, the oldest first; at most `limit`, up to 1,000.
+        """Tokens of a tenant, or with None every token, the oldest first; at most `limit`, up to 1,000.
 
         Those that were revoked or have expired are among them. Raises LimitExceeded, InvalidTenant.
         """
@@ -123,7 +123,7 @@ class TokenOperations:
 
     def any(self) -> Work[bool]:
         """Whether there is any token of all tenants, revoked or not: none was made yet on a new database."""
-        return lambda transaction: bool(transaction.list_tokens(None, after="", limit=1))
+        return lambda transaction: transaction.has_token_of_all_tenants()
 
     def _make(self, transaction: Transaction, token: AccessToken) -> NewToken:
         token_id = self.make_id(TOKEN_PREFIX, token.created_at)

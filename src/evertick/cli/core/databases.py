@@ -61,6 +61,11 @@ def tenants_option(command: Command) -> Command:
     return _tenant_option("Only this tenant; else all that have unfinished jobs or schedules.")(command)
 
 
+def token_tenant_option(command: Command) -> Command:
+    """`--tenant NAME`, which `named_tenant` returns, for commands about tokens."""
+    return _tenant_option("The tenant that the token reaches alone; else a token may be of any, or of all.")(command)
+
+
 def data_options(command: Command) -> Command:
     """`--db URL` or a server, and `--tenant NAME`, for commands that look at one tenant's data."""
     return source_options(tenant_option(command))

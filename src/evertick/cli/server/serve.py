@@ -166,7 +166,9 @@ def _first_token(app: "App") -> None:
     tokens = app.tokens
     if not tokens.read(tokens.operations.any()):
         made = tokens.create("first start", scope=Scope.ADMIN)
-        click.echo(f"There is no token yet; this one may do everything, and is shown this once:\n{made.secret}")
+        click.echo(
+            f"There is no token of all tenants yet; this one may do everything, and is shown this once:\n{made.secret}"
+        )
 
 
 def _is_loopback(host: str) -> bool:

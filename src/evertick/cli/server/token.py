@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from evertick.base.records.access import Scope
-from evertick.cli.core.databases import named_tenant, source_options, tenants_option
+from evertick.cli.core.databases import named_tenant, source_options, token_tenant_option
 from evertick.cli.core.fleet import AnyFleet, open_fleet
 from evertick.cli.core.lazy import LazyGroup
 from evertick.cli.core.output import OutputOptions, row_options, time_row_options, words_of
@@ -33,7 +33,7 @@ def token() -> None:
     "--expires", default="90d", metavar="DURATION", show_default=True, help="After which it ends, or 'never'."
 )
 @source_options
-@tenants_option
+@token_tenant_option
 @row_options
 def create_token(name: str, scope: str, expires: str, db: str | None, out: OutputOptions) -> None:
     """Make a token called NAME and print its secret, which is shown this once.
@@ -51,10 +51,10 @@ def create_token(name: str, scope: str, expires: str, db: str | None, out: Outpu
 
 @token.command("list")
 @source_options
-@tenants_option
+@token_tenant_option
 @time_row_options
 def list_tokens(db: str | None, out: OutputOptions) -> None:
-    """List the tokens of all tenants, or with --tenant those of one; the oldest first."""
+    """List every token, or with --tenant those of one tenant; the oldest first."""
     from evertick.api.access import TokenView
 
     chosen = out.columns(TokenView.names() if out.is_data else FIELDS, FIELDS)
@@ -75,7 +75,7 @@ def list_tokens(db: str | None, out: OutputOptions) -> None:
 @token.command("revoke")
 @click.argument("token_id")
 @source_options
-@tenants_option
+@token_tenant_option
 @row_options
 def revoke_token(token_id: str, db: str | None, out: OutputOptions) -> None:
     """End the token TOKEN_ID at once."""
@@ -90,7 +90,7 @@ def revoke_token(token_id: str, db: str | None, out: OutputOptions) -> None:
 @token.command("rotate")
 @click.argument("token_id")
 @source_options
-@tenants_option
+@token_tenant_option
 @row_options
 def rotate_token(token_id: str, db: str | None, out: OutputOptions) -> None:
     """Replace the token TOKEN_ID by a new one like it, and print its secret; the old one ends at once."""

@@ -19,7 +19,11 @@ class AccessTokens(Protocol):
         ...
 
     def list_tokens(self, tenant: TenantId | None, *, after: str, limit: int) -> list[AccessToken]:
-        """The tokens of a tenant, or with None those of all tenants, from the id `after` on, by id."""
+        """The tokens of a tenant, or with None every token, from the id `after` on, by id."""
+        ...
+
+    def has_token_of_all_tenants(self) -> bool:
+        """Whether a token of all tenants was ever made, revoked or not."""
         ...
 
     def revoke_token(self, token_id: str, *, now: Instant) -> bool:

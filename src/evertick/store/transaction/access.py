@@ -22,9 +22,12 @@ class SqlAccess(Driver):
         return _token(rows[0]) if rows else None
 
     def list_tokens(self, tenant: TenantId | None, *, after: str, limit: int) -> list[AccessToken]:
-        which = "list_tokens" if tenant is not None else "list_tokens_of_all"
+        which = "list_tokens" if tenant is not None else "list_every_token"
         params = {"after": after, "limit": limit} | ({} if tenant is None else {"tenant": tenant})
         return [_token(row) for row in self._fetch(which, params)]
+
+    def has_token_of_all_tenants(self) -> bool:
+        return bool(self._fetch("token_of_all_tenants", {}))
 
     def revoke_token(self, token_id: str, *, now: Instant) -> bool:
         return self._run("revoke_token", {"id": token_id, "now": now}) > 0

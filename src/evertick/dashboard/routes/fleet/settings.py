@@ -103,7 +103,7 @@ async def show_token_change(
 ) -> Response:
     """Ask whether a token is to be replaced or ended."""
     token = await page.known.app.aio.tokens.get(token_id)
-    if token.tenant != (page.fleet.tenant if of else page.known.tenant):
+    if (page.fleet if of else page.known).tenant not in (None, token.tenant):
         raise NotFound(f"no token {token_id!r}; list them with `evertick token list`")
     line = command("token", action, token_id, tenant=token.tenant)
     is_own = token.id == page.known.token.id
