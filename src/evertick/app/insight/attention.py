@@ -39,7 +39,7 @@ WHY_MISSED: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What the overview has looked at already: due jobs, what live workers run, paused pools, missed times, and counts."""
+    """What the overview has looked at already: due jobs, live workers, paused pools, missed times, and counts."""
 
     due: Sequence[DueGroup]
     serves: Sequence[Serves]

@@ -64,7 +64,7 @@ def overview(operations: InsightOperations) -> Work[OverviewView]:
         )
         lately = transaction.activity_by_minute(tenant, since=Instant(now - HOUR_MS))
         times, more = missed_times(transaction, tenant, now) if missed or schedules.missed else ([], False)
-        paused = _paused_pools(transaction) if due else set()
+        paused = _paused_pools(transaction) if due and serves else set()
         served = [
             group for group in due if pool_name(group.pool) not in paused and (not serves or is_served(group, serves))
         ]
