@@ -320,6 +320,8 @@ class ActionLoop(Loop):
         running = self._tasks[attempt]
         try:
             if attempt in self._begun:  # a failover has undone its claim, or its end, which is not known any more
+                text = "%s had begun here, and a failover has undone its claim or its end; it is not called again"
+                _logger.warning(text, claim.name, extra={"job_id": claim.id})
                 end = lost(claim, now=self._deps.clock.now(), entropy=self._deps.entropy)
             else:
                 self._remember(attempt)
