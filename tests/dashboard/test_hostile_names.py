@@ -134,3 +134,12 @@ def test_a_token_of_another_tenant_looks_like_one_that_does_not_exist(site: Site
     pages = [text_of(acme.page(f"settings/tokens/{each}/revoke", status=404).main or "") for each in (theirs, unknown)]
     assert f"no token '{theirs}'" in pages[0]
     assert pages[0].partition("Error")[0].replace(theirs, unknown) == pages[1].partition("Error")[0]
+
+
+@pytest.mark.parametrize("carried", ["[" * 100_000, "[1e999,0,0,[],1]", "\x00"])
+def test_what_a_form_carries_may_be_anything(site: Site, carried: str) -> None:
+    schedule(site, "s")
+    site.refused("views/new", list="schedules", name="x", params=carried)
+    site.refused("schedules/s/edit", base=carried)
+    site.send("bulk/schedules/pause", row="s", note="x", confirmed="1", progress=carried)
+    assert site.app.schedules.get("s").paused

@@ -173,6 +173,6 @@ def _hint(schema: Mapping[str, Any], given: Mapping[str, Any]) -> str:
 def _reads_as_json(text: str) -> bool:
     try:
         json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True

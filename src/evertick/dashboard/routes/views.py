@@ -111,7 +111,7 @@ def _beside(form: Form, error: Exception) -> None:
 def _params(text: str) -> dict[str, str]:
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
         raise Misuse("the parameters of the view cannot be read; open the list and save it again")

@@ -105,7 +105,7 @@ class Progress:
         try:
             done, left_alone, failed, told, after = json.loads(form["progress"] or '[0,0,0,[],""]')
             return cls(int(done), int(left_alone), int(failed), [(str(a), str(b)) for a, b in told], str(after))
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, OverflowError, RecursionError):
             return cls()
 
     def text(self) -> str:

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from evertick.api.jobs import JobView
 from evertick.base.errors import EvertickError, FunctionNotFound, NotFound
 from evertick.base.records.access import Scope
+from evertick.base.records.jobs import JobState
 from evertick.dashboard.forms.moments import moment_in
 from evertick.dashboard.forms.signature import Signature, signature_of
 from evertick.dashboard.page import Form, Page, Shown, page_routes
@@ -93,7 +94,10 @@ async def change(page: Shown, job_id: Named, action: str) -> Response:
             await api.reschedule_job(page.known, job_id, api.Reschedule(at=at))
         else:
             change_of = {"cancel": api.cancel_job, "stop": api.stop_job, "run-now": api.run_job_now}[action]
-            await change_of(page.known, job_id)
+            reply = await change_of(page.known, job_id)
+            if action != "run-now" and json.loads(bytes(reply.body))["state"] in (JobState.SUCCESS, JobState.FAILED):
+                form.fail("", "It had ended before: there was nothing to cancel.")
+                return _shown(page, asked, status=409)
     except NotFound:
         raise
     except EvertickError as error:

@@ -86,7 +86,7 @@ def _tokens(form: Form) -> dict[str, str]:
     """The plans that were shown, by schedule: a token each."""
     try:
         found = json.loads(form["plans"])
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return {str(name): str(token) for name, token in found.items()} if isinstance(found, dict) else {}
 

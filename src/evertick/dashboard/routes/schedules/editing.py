@@ -135,7 +135,7 @@ async def _edited(page: Page, schedule_id: str) -> Session:
         raise Misuse(f"the cron {schedule_id!r} is declared in code; change it there")
     try:
         base = Draft.from_json(form["base"])
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         raise Misuse("the form lacks what it began with; open it again") from None
     return Session(page.known, page.times, form, schedule, schedule.spec, base)
 
