@@ -81,3 +81,9 @@ def test_wrong_input_is_refused_with_its_reason(command: Command, words: tuple[s
 
     assert (done.code, done.out) == (2, "")
     assert said in done.err
+
+
+def test_the_cure_of_an_explanation_names_the_tenant(command: Command) -> None:
+    command("schedule", "create", "s", "--interval", "1h", "--function", "shop.order", "--tenant", "acme")
+    told = command("schedule", "explain", "s", "--at", "2020-01-01T00:00:00Z", "--tenant", "acme").out
+    assert "fix: evertick schedule backfill s " in told and told.endswith(" --tenant acme\n")

@@ -208,7 +208,12 @@ def test_before_the_schedule_before_its_rule_and_after_its_end(world: OpenWorld)
     app.schedules.update("s", when=every(minutes=5))
     w.advance(600)
 
-    assert app.schedules.explain("s", START).missing is Missing.NOT_CREATED
+    early = app.schedules.explain("s", START)
+    assert (early.missing, early.sentence) == (Missing.NOT_CREATED, "the schedule did not exist yet")
+    assert early.fix is not None and "backfill" in early.fix
+    unnamed = app.schedules.explain("s", minutes(1))
+    assert unnamed.missing is Missing.NOT_CREATED and unnamed.fix is None  # a backfill would run nothing
+    assert "its rule does not name this time; the nearest are" in unnamed.sentence
     assert app.schedules.explain("s", minutes(3)).missing is Missing.OTHER_SPEC
     assert app.schedules.explain("s", minutes(4)).ran
     app.schedules.delete("s")

@@ -39,7 +39,8 @@ def test_it_did_not_run_because_the_rule_does_not_name_that_time(world: World) -
     world.advance(days(2))
 
     assert why(world, bread, moment("2026-01-02T05:00")) == (
-        "the rule does not name this time; the nearest are 2026-01-02T04:00:00Z and 2026-01-03T04:00:00Z"
+        "the rule does not name this time; the nearest are 2026-01-02T05:00:00+01:00 (2026-01-02T04:00:00Z) and "
+        "2026-01-03T05:00:00+01:00 (2026-01-03T04:00:00Z)"
     )
 
 

@@ -153,7 +153,11 @@ def _of_nothing(chain: _Chain, row: Schedule) -> Explanation:
     metadata = row.metadata
     if at < row.created_at:
         chain.stopped("existed", f"created at {to_iso(row.created_at)}")
-        return chain.without_row(Missing.NOT_CREATED, "the schedule did not exist yet", _backfill_command(row.id, at))
+        told, times = "the schedule did not exist yet", times_of(row)
+        if times.recurrence.matches(at // SECOND_MS):
+            return chain.without_row(Missing.NOT_CREATED, told, _backfill_command(row.id, at))
+        told += f", and its rule does not name this time{_nearest(times, at)}"
+        return chain.without_row(Missing.NOT_CREATED, told)
     chain.passed("existed", f"since {to_iso(row.created_at)}")
     if at < metadata.spec_at:
         chain.unknown("matched", f"the rule is of {to_iso(metadata.spec_at)}; what it was before is in the history")

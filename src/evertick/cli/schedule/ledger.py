@@ -1,5 +1,6 @@
 """`evertick schedule explain`, `audit`, `occurrences` and `history`: what became of every time, and why."""
 
+import shlex
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
@@ -8,7 +9,7 @@ import click
 
 from evertick.base.escaping import printable
 from evertick.base.instants import Instant, to_datetime
-from evertick.cli.core.databases import data_options
+from evertick.cli.core.databases import data_options, named_tenant
 from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import OutputOptions, output_option, time_row_options, words_of
@@ -61,9 +62,17 @@ def _write_chain(told: "Explanation") -> None:
     lines.append(f"→ {told.sentence}")
     lines += [f"also: {each.origin} {occurrence_line(each)}" for each in told.occurrences[1:]]
     if told.fix is not None:
-        lines.append(f"fix: {told.fix}")
+        lines.append(f"fix: {_of_tenant(told.fix)}")
     for line in lines:
         click.echo(printable(f"  {line}"))
+
+
+def _of_tenant(fix: str) -> str:
+    """The commands of a cure, for the tenant that was named."""
+    tenant = named_tenant()
+    if tenant is None or fix == "evertick worker":
+        return fix
+    return "; then ".join(f"{part} --tenant {shlex.quote(tenant)}" for part in fix.split("; then "))
 
 
 def _meant(session: Session, sid: str, at: str) -> datetime:
