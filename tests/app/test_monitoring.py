@@ -7,6 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import promql_parser
 import pytest
 import yaml
 
@@ -79,6 +80,26 @@ def queries() -> Iterator[str]:
         yield from (target["expr"] for target in panel.get("targets", ()))
 
 
+def guide() -> list[str]:
+    page = (SOURCES.parents[1] / "docs/guide/monitoring.md").read_text()
+    return [line for block in re.findall(r"```promql\n(.*?)```", page, re.DOTALL) for line in block.splitlines()]
+
+
+def parsed(query: str) -> promql_parser.Expr:
+    """A query as Prometheus reads it, with a value for each variable of Grafana's."""
+    return promql_parser.parse(re.sub(r"\$__\w+", "5m", query))
+
+
+@pytest.mark.parametrize("query", [*sorted(set(queries())), *(rule["expr"] for rule in rules()), *guide()])
+def test_every_query_is_promql(query: str) -> None:
+    assert parsed(query)
+
+
+def test_a_query_that_is_no_promql_is_found() -> None:
+    with pytest.raises(ValueError, match=r"unclosed|unexpected|invalid"):
+        parsed("sum by (pool) (rate(evertick_jobs[$__rate_interval])")
+
+
 def test_the_names_are_those_of_the_metrics(open_app: OpenApp) -> None:
     text = Metrics(open_app()).text().decode()
     families = {tuple(line.split()[2:]) for line in text.splitlines() if line.startswith("# TYPE")}
@@ -104,10 +125,8 @@ def test_alerts_ask_for_metrics_that_there_are(rule: Any) -> None:
 
 
 def test_alerts_of_the_guide_ask_for_metrics_that_there_are() -> None:
-    page = (SOURCES.parents[1] / "docs/guide/monitoring.md").read_text()
-    found = [line for block in re.findall(r"```promql\n(.*?)```", page, re.DOTALL) for line in block.splitlines()]
-    assert found
-    assert [wrong for line in found for wrong in wrong_in(line)] == []
+    assert guide()
+    assert [wrong for line in guide() for wrong in wrong_in(line)] == []
 
 
 @pytest.mark.parametrize(

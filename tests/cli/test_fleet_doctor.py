@@ -7,10 +7,12 @@ import pytest
 
 from evertick import App, MutationCtx, every
 from evertick.app.insight import fleet_doctor
+from evertick.base.clock import SystemClock
 from evertick.base.ids import DEFAULT_TENANT, ScheduleId, WorkerId
 from evertick.base.instants import HOUR_MS, Instant
 from evertick.base.records.jobs import SERVES, FunctionKind, ServedFunction, Serves, Worker
 from evertick.store.contract.store import Transaction
+from evertick.store.sqlite.store import SqliteStore
 from tests.cli.desk import Command, Ended
 from tests.server.serving import serving
 
@@ -95,6 +97,27 @@ def test_lag_is_told(shop: App, command: Command, monkeypatch: pytest.MonkeyPatc
     assert found(command("doctor", "--fleet", "-o", "json")) == []
     monkeypatch.setattr(fleet_doctor, "LAG_MAX_MS", 0)
     assert found(command("doctor", "--fleet", "-o", "json")) == [("lag", "lag")]
+
+
+@pytest.mark.parametrize(("ahead_ms", "told"), [(120_000, "2 min behind"), (-120_000, "2 min ahead of"), (500, None)])
+@pytest.mark.parametrize("where", ["a database", "a server"])
+def test_a_clock_that_differs_from_the_databases_is_told(
+    where: str, ahead_ms: int, told: str | None, shop: App, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A SQLite file has no clock of its own, so it gets one here, as a PostgreSQL server on another machine has."""
+    works(shop, "one")
+    monkeypatch.setattr(SqliteStore, "database_now", lambda store: Instant(SystemClock().now() + ahead_ms))
+    with serving(shop) as url:
+        monkeypatch.setenv("EVERTICK_TOKEN", shop.tokens.create("root").secret)
+        done = command("doctor", *(("--url", url) if where == "a server" else ("--fleet",)), "-o", "json")
+    report = done.json
+    assert abs(report["clock_ahead_ms"] - ahead_ms) < 300
+    assert found(done) == ([] if told is None else [("clock", "clock")])
+    assert done.code == (0 if told is None else 8)
+    if told is not None:
+        [finding] = report["findings"]
+        assert finding["detail"] == f"this machine's clock is {told} the database's, whose time counts"
+        assert finding["fix"] == "let NTP set the clocks of both machines"
 
 
 def test_workers_with_other_time_zone_data_are_told(shop: App, command: Command) -> None:

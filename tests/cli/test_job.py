@@ -4,13 +4,14 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from evertick import App, MutationCtx, SyncActionCtx, every
 from evertick.api.jobs import JobView
+from evertick.cli.job.local_session import JobSession
 from evertick.engine.runtime.metrics import JobEnded
 from evertick.engine.worker import Worker
 from tests.cli.desk import Command, Ended
@@ -316,3 +317,25 @@ def test_a_command_sees_one_tenant(chat: App, command: Command) -> None:
     refused = command("job", "list", "--tenant", " ")
     assert refused.code == 2
     assert "cannot be a tenant's name" in refused.err
+
+
+def test_cancel_all_shows_a_terminal_how_many_are_canceled_so_far(
+    chat: App, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(3):
+        chat.scheduler.run_after(60, "chat.fail")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert command("job", "cancel-all", "--yes").err == "\r\x1b[K3 canceled\r\x1b[Kcanceled 3 jobs\n"
+
+
+def test_cancel_all_that_is_interrupted_says_how_many_are_canceled(
+    chat: App, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(session: JobSession, where: object, progress: Callable[[int], None]) -> int:
+        progress(2_000)
+        raise KeyboardInterrupt
+
+    chat.scheduler.run_after(60, "chat.fail")
+    monkeypatch.setattr(JobSession, "cancel_all", interrupted)
+    done = command("job", "cancel-all", "--yes")
+    assert (done.code, done.err) == (130, "2,000 jobs are canceled; the others stay\n\nerror: interrupted\n")

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -26,10 +27,10 @@ from evertick.base.errors import (
 )
 from evertick.base.escaping import json_text, one_line, printable
 from evertick.base.instants import Instant
-from evertick.cli.core.exits import exit_code_of
+from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.loading import AppNotFound, parse_target
 from evertick.cli.dev.lines import WORDS_MAX, DevHandler
-from evertick.cli.root import COMMANDS, run
+from evertick.cli.root import COMMANDS, EPILOG, run
 from evertick.store.schema import steps
 from tests.cli.test_every_command import LEAVES
 from tests.places import with_plain_names
@@ -295,3 +296,9 @@ def test_a_long_log_line_is_cut_and_says_how_much_is_missing(capsys: pytest.Capt
     line = capsys.readouterr().out
     assert line.endswith(f"{'x' * WORDS_MAX}… and 998,000 characters more\n")
     assert len(line) < WORDS_MAX + 200
+
+
+def test_every_exit_code_is_in_the_help_and_in_the_guide() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "guide" / "command-line.md").read_text("utf-8")
+    assert [int(code) for code in re.findall(r"\b(\d+) [a-z]", EPILOG)] == [*Exit]
+    assert [int(code) for code in re.findall(r"^\| (\d+) \| ", guide, re.MULTILINE)] == [*Exit]

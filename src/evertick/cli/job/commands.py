@@ -42,6 +42,8 @@ FURTHER = {
 """Commands in files of their own."""
 
 LIMIT_DEFAULT = 50
+LINE_ANEW = "\r\x1b[K"
+"""Begins the line of a terminal anew."""
 LIMIT_MAX = 100_000
 
 
@@ -193,11 +195,31 @@ def cancel_all(filters: JobFilters, state: str, yes: bool, db: str | None) -> No
         if not yes and session.page(where, 1, None).jobs:
             jobs = "pending jobs" if state == "pending" else "running jobs"
             click.confirm(f"Cancel all {filters.words(jobs)}?", abort=True, err=True)
-        canceled = session.cancel_all(where)
+        canceled = _canceled(session, where)
     click.echo(f"canceled {canceled:,} {filters.words('job' if canceled == 1 else 'jobs')}", err=True)
 
 
 # -- helpers
+
+
+def _canceled(session: AnyJobSession, where: "JobsWhere") -> int:
+    """Cancel all that are chosen; returns how many. A terminal shows how many so far, and so does Ctrl-C."""
+    is_shown, so_far = sys.stderr is not None and sys.stderr.isatty(), 0
+
+    def progress(count: int) -> None:
+        nonlocal so_far
+        so_far = count
+        if is_shown:
+            click.echo(f"{LINE_ANEW}{count:,} canceled", nl=False, err=True)
+
+    try:
+        return session.cancel_all(where, progress)
+    except KeyboardInterrupt:
+        click.echo(f"{LINE_ANEW if is_shown else ''}{so_far:,} jobs are canceled; the others stay", err=True)
+        raise
+    finally:
+        if is_shown:
+            click.echo(LINE_ANEW, nl=False, err=True)
 
 
 def _words(view: "JobView", moment: MomentWriter) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """The jobs of a database as commands see them: as the schemas of `api/jobs.py`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -125,14 +125,15 @@ class JobSession:
             raise JobFinished(f"job {job_id} has ended already ({job.state}), so it cannot be canceled")
         return job.state is JobState.IN_PROGRESS
 
-    def cancel_all(self, where: JobsWhere) -> int:
-        """Cancel all jobs that are chosen, page by page; returns how many."""
+    def cancel_all(self, where: JobsWhere, progress: Callable[[int], None]) -> int:
+        """Cancel all jobs that are chosen, page by page; returns how many. `progress` gets each count so far."""
         ids, count, after = IdMaker(system_entropy()), 0, ""
         chosen = jobs_where(chosen_tenant(), now=self.now, **where)
         while True:
             work = partial(cancel_page, where=chosen, after=after, now=self.now, make_id=ids.make)
             canceled, following = self.store.write(work)
             count += canceled
+            progress(count)
             if following is None:
                 return count
             after = following

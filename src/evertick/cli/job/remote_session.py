@@ -1,6 +1,6 @@
 """The jobs of a server as commands see them: what `JobSession` does on a database, over HTTP."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -104,8 +104,8 @@ class RemoteJobSession:
                 return job.state is JobState.IN_PROGRESS
         raise JobFinished(f"job {job_id} has ended already ({job.state}), so it cannot be canceled")
 
-    def cancel_all(self, where: JobsWhere) -> int:
-        """See `JobSession.cancel_all`."""
+    def cancel_all(self, where: JobsWhere, progress: Callable[[int], None]) -> int:
+        """See `JobSession.cancel_all`; the server replies when all are canceled, so there is no progress to tell."""
         return self.client.jobs.cancel_all(**where)
 
     def all_of(self, where: JobsWhere, limit: int) -> list[JobView]:
