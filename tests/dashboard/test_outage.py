@@ -170,6 +170,20 @@ def test_an_outage_of_days_is_seen_whole(engine: Engine) -> None:
     assert site.app.insight.overview().outages[0].missed == len(missed)
 
 
+def test_an_outage_with_more_missed_times_than_are_looked_at_is_backfilled_whole(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evertick.app.insight.outages.MISSED_MAX", 5)
+    monkeypatch.setattr("evertick.app.insight.outages.LONG_MISSED_MAX", 8)
+    site, missed = engine.site, engine.times("schedule", "missed")
+    [outage] = site.app.insight.overview().outages
+    assert outage.more and outage.missed < len(missed)
+    assert outage.start == min(at for _, at in missed)
+    site.send("bulk/schedules/backfill", **sent(site.page(backfill_link(site))))
+    engine.look()
+    assert engine.times("backfill", "started", "buffered") == missed
+
+
 def test_times_that_waited_too_long_are_no_outage(engine: Engine) -> None:
     site = engine.site
     site.app.schedules.create(

@@ -41,6 +41,10 @@ ASKED: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
         {"tenant": "default", "reasons": MISSED, "since": at(-600_000), "limit": 10},
         {"occurrences_by_reason", "occurrences_pkey"},
     ),
+    "first_missed": (
+        {"tenant": "default", "reason": "catch_up_window", "since": at(-600_000), "decided": at(-60_000), "limit": 10},
+        {"occurrences_by_reason"},
+    ),
     "skipped_in_pauses": (
         {"tenant": "default", "pauses": json.dumps([["s00001", 0], ["s00002", 0]]), "limit": 10},
         {"occurrences_pkey"},

@@ -11,7 +11,7 @@ from evertick.api.insight import OutageView
 from evertick.base.ids import TenantId
 from evertick.base.instants import DAY_MS, HOUR_MS, Instant, to_datetime
 from evertick.base.records.insight import MissedTime
-from evertick.rules.schedules.catch_up import unseen
+from evertick.rules.schedules.catch_up import SEEN_LATE, unseen
 from evertick.rules.schedules.fates import FATE_OF, Fate, Reason
 from evertick.store.contract.store import Transaction
 
@@ -40,8 +40,11 @@ def missed_times(transaction: Transaction, tenant: TenantId, now: Instant) -> tu
     return times, _is_cut(times, LONG_MISSED_MAX)
 
 
-def outages(times: Sequence[MissedTime], now: Instant, *, more: bool = False) -> tuple[OutageView, ...]:
-    """The outages that ended in the last 24 hours, the newest first. `more`: there are more missed times than these."""
+def outages(
+    transaction: Transaction, tenant: TenantId, now: Instant
+) -> tuple[list[MissedTime], tuple[OutageView, ...]]:
+    """The missed times that are looked at, and the outages that ended in the last 24 hours, the newest first."""
+    times, more = missed_times(transaction, tenant, now)
     spans: list[tuple[Instant, Instant]] = []
     for time in sorted(times, key=lambda each: each.actual_at):
         if not unseen(Reason(time.reason), time.detail):
@@ -51,7 +54,26 @@ def outages(times: Sequence[MissedTime], now: Instant, *, more: bool = False) ->
         else:
             spans.append((time.actual_at, time.decided_at))
     recent = [span for span in reversed(spans) if span[1] > now - DAY_MS]
-    return tuple(_outage(span, times, more=more and span is recent[-1]) for span in recent)
+    found = [_outage(span, times, more=more and span is recent[-1]) for span in recent]
+    if more and found:
+        found[-1] = found[-1].model_copy(
+            update={"start": to_datetime(_begin(transaction, tenant, recent[-1], times, now))}
+        )
+    return times, tuple(found)
+
+
+def _begin(
+    transaction: Transaction, tenant: TenantId, span: tuple[Instant, Instant], times: Sequence[MissedTime], now: Instant
+) -> Instant:
+    """When an outage began that has more missed times than are looked at: those judged after its end belong to it."""
+    decided = min(time.decided_at for time in times if span[0] <= time.actual_at <= span[1])
+    firsts = (
+        transaction.first_missed(
+            tenant, reason.value, since=Instant(now - LONG_MS), decided=decided, limit=LONG_MISSED_MAX
+        )
+        for reason in sorted(SEEN_LATE)
+    )
+    return min((first for first in firsts if first is not None), default=span[0])
 
 
 def _outage(span: tuple[Instant, Instant], times: Sequence[MissedTime], *, more: bool) -> OutageView:

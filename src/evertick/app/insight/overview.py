@@ -18,7 +18,7 @@ from evertick.api.schema import COUNT_MAX, Count
 from evertick.app.insight.asked import InsightOperations
 from evertick.app.insight.attention import Seen, attention, is_served
 from evertick.app.insight.functions import DUE_MAX
-from evertick.app.insight.outages import MISSED_REASONS, missed_times, outages
+from evertick.app.insight.outages import MISSED_REASONS, outages
 from evertick.app.transacting import Work
 from evertick.base.errors import InvalidSpec, LimitExceeded
 from evertick.base.ids import ScheduleId, TenantId, pool_name
@@ -63,7 +63,7 @@ def overview(operations: InsightOperations) -> Work[OverviewView]:
             ScheduleFilter(tenant=tenant), now=now, limit=COUNT_MAX + 1, with_chosen=False
         )
         lately = transaction.activity_by_minute(tenant, since=Instant(now - HOUR_MS))
-        times, more = missed_times(transaction, tenant, now) if missed or schedules.missed else ([], False)
+        times, out = outages(transaction, tenant, now) if missed or schedules.missed else ([], ())
         paused = _paused_pools(transaction) if due and serves else set()
         served = [
             group for group in due if pool_name(group.pool) not in paused and (not serves or is_served(group, serves))
@@ -80,7 +80,7 @@ def overview(operations: InsightOperations) -> Work[OverviewView]:
             lost=tuple(worker.id for worker in workers if worker.id not in living),
             failing_schedules=Count.of(schedules.failing),
             paused_schedules=Count.of(schedules.paused),
-            outages=outages(times, now, more=more),
+            outages=out,
             attention=attention(
                 transaction,
                 tenant,

@@ -62,6 +62,15 @@ class Insight(Protocol):
         """The newest missed occurrences since a moment, of each reason about `limit` at most."""
         ...
 
+    def first_missed(
+        self, tenant: TenantId, reason: str, *, since: Instant, decided: Instant, limit: int
+    ) -> Instant | None:
+        """The first time that was missed for a reason since a moment, and judged at `decided` or later.
+
+        It is looked for among the first `limit` that were missed for it; None if it is none of them.
+        """
+        ...
+
     def skipped_in_pauses(
         self, tenant: TenantId, since: Mapping[ScheduleId, Instant], *, limit: int
     ) -> dict[ScheduleId, int]:

@@ -68,6 +68,13 @@ class SqlInsight(Driver):
         params = {"tenant": tenant, "reasons": json.dumps(list(reasons)), "since": since, "limit": limit}
         return [MissedTime(*row)._replace(made_up=bool(row[-1])) for row in self._fetch("recent_missed", params)]
 
+    def first_missed(
+        self, tenant: TenantId, reason: str, *, since: Instant, decided: Instant, limit: int
+    ) -> Instant | None:
+        params = {"tenant": tenant, "reason": reason, "since": since, "decided": decided, "limit": limit}
+        [row] = self._fetch("first_missed", params)
+        return None if row[0] is None else Instant(row[0])
+
     def skipped_in_pauses(
         self, tenant: TenantId, since: Mapping[ScheduleId, Instant], *, limit: int
     ) -> dict[ScheduleId, int]:
