@@ -268,3 +268,9 @@ def test_a_module_in_a_package_keeps_its_full_name(tmp_path: Path) -> None:
     )
 
     assert result(tmp_path, "shop.main.here") == "shop.main"
+
+
+def test_a_function_without_a_module_is_told_where_it_may_be(tmp_path: Path) -> None:
+    assert "such as app.build" in evertick(tmp_path, "run", "build").err
+    (tmp_path / "saas.py").write_text("")
+    assert "such as saas.build" in evertick(tmp_path, "run", "build").err

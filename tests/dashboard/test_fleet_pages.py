@@ -131,7 +131,7 @@ def test_workers_show_what_they_serve(site: Site) -> None:
 
 
 def test_changes_are_listed_with_what_is_different(site: Site) -> None:
-    assert "Nothing was changed yet" in text_of(site.page("audit"))
+    assert "Nothing was changed over HTTP yet" in text_of(site.page("audit"))
     site.send("pools/mail/limits", running="7", per_key="", starts_per_minute="", per_tenant="")
     site.send("settings/tokens/new", name="<i>ci</i>", scope="edit", expires="90d", of="tenant", status=200)
 

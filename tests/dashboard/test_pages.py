@@ -103,6 +103,12 @@ def test_a_token_of_a_tenant_sees_no_page_of_others(site: Site) -> None:
             assert acme.request(method, path_of(route, "default")).status_code == 403, route.path
 
 
+def test_a_slash_too_many_leads_to_the_page(site: Site) -> None:
+    for page in ("/t/default", "/t/default/schedules"):
+        reply = site.request("GET", f"{page}/")
+        assert (reply.status_code, reply.headers["location"]) == (308, page)
+
+
 def test_errors_have_faces(site: Site) -> None:
     assert "There is nothing at this address" in text_of(site.page("nothing/here", status=404))
     assert "no schedule 'gone'" in text_of(site.page("schedules/gone/pause", status=404))

@@ -75,3 +75,11 @@ def test_what_is_wrong_is_said(tmp_path: Path, option: str | None, says: str) ->
     done = run(tmp_path, "def test_one(evertick_world): ...\n", option)
     assert done.returncode == 1
     assert says in done.stdout
+
+
+@pytest.mark.processes
+def test_what_the_marker_does_not_take_is_named(tmp_path: Path) -> None:
+    tests = "import pytest\n@pytest.mark.evertick(1, att='2026-03-29')\ndef test_one(evertick_world): ...\n"
+    done = run(tmp_path, tests, "app:app")
+    assert done.returncode == 1
+    assert "the marker evertick takes app=, at=, seed=, settings=; not 1, att" in done.stdout

@@ -149,7 +149,9 @@ def home_of(function: str) -> str:
     if Path(FILE_DEFAULT).is_file():
         return FILE_DEFAULT
     if not module:
-        raise Misuse(f"a function's name is module.function, such as app.{function}")
+        modules = sorted(each.stem for each in Path().glob("*.py") if each.stem.isidentifier())
+        example = f"{modules[0] if len(modules) == 1 else Path(FILE_DEFAULT).stem}.{function}"
+        raise Misuse(f"a function's name is module.function, such as {example}")
     sought = " or ".join(dict.fromkeys((f"{path}.py", FILE_DEFAULT)))
     raise Misuse(f"there is no {sought} in this folder; name the app with --app FILE")
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 OPTION: Final = "evertick_app"
 MARKER: Final = "evertick"
+MARKED: Final = ("app", "at", "seed", "settings")
+"""What the marker takes."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -69,9 +71,14 @@ def evertick_world(request: pytest.FixtureRequest, evertick_app: "App") -> "Iter
 
 
 def _marked(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """What the markers of a test say, of the nearest where several say it."""
+    """What the markers of a test say, of the nearest where several say it. Raises UsageError."""
     found: dict[str, Any] = {}
     for marker in request.node.iter_markers(MARKER):
+        if marker.args or not marker.kwargs.keys() <= {*MARKED}:
+            wrong = ", ".join([*map(repr, marker.args), *sorted(marker.kwargs.keys() - {*MARKED})])
+            raise pytest.UsageError(
+                f"the marker {MARKER} takes {', '.join(f'{name}=' for name in MARKED)}; not {wrong}"
+            )
         found = {**marker.kwargs, **found}
     return found
 

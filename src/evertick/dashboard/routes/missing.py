@@ -1,6 +1,6 @@
 """Addresses below a tenant at which there is no page."""
 
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from evertick.base.records.access import Scope
 from evertick.dashboard.page import Shown, page_routes
@@ -11,5 +11,7 @@ routes = page_routes()
 
 @routes.page("/{rest:path}", Scope.READ)
 async def missing(page: Shown, rest: str) -> Response:
-    """Say that there is no such page."""
+    """Say that there is no such page; an address with a slash too many leads to the page without it."""
+    if page.path.endswith("/"):
+        return RedirectResponse(page.path.rstrip("/"), status_code=308)
     raise Problem(404, "not_found", "The rail beside this names the pages that there are.")
