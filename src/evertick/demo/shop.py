@@ -114,7 +114,7 @@ async def onboard(step: Step, customer: str) -> int:
 
 @app.mutation(name="shop.clear_carts", internal=True)
 def clear_carts(ctx: MutationCtx) -> int:
-    """Forget carts that nobody has come back to."""
+    """Forget abandoned carts."""
     return chance("carts", ctx.now).randrange(0, 9)
 
 

@@ -1,1 +1,1 @@
-"""Measuring: what is measured of an app, whoever reads it."""
+"""Measuring: what is measured of an app, for every reader."""

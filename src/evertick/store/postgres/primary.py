@@ -1,6 +1,6 @@
 """Which of several servers is the primary, and how connections leave one that is so no longer.
 
-A primary that is killed closes its connections. One that hangs, or whose machine has lost its power, does not: whoever
+A primary that is killed closes its connections. One that hangs, or whose machine has lost its power, does not: what
 waits for it would wait until TCP gives up, or for ever. So where an address names several servers and a connection has
 waited for more than HUNG_S, a thread asks the others. If one of them accepts writes, there has been a failover:
 connections to any other server are cut off, and new ones go to that one first. Nothing is cut off as long as no other
@@ -181,7 +181,7 @@ def _server_of(connection: Watched) -> Server | None:
 
 
 def _cut(connection: Watched) -> None:
-    """End a connection under whoever waits for it in another thread: that thread gets an error, and closes it."""
+    """End a connection for which another thread waits: that thread gets an error, and closes it."""
     with (
         contextlib.suppress(OSError, psycopg.OperationalError),
         socket.socket(fileno=os.dup(connection.fileno())) as beside,

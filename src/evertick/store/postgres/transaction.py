@@ -169,7 +169,7 @@ class PostgresTransaction(SqlTransaction):
         """
         in_transaction = self._connection.info.transaction_status in _OPEN and not self._connection.closed
         if self._is_used and in_transaction:
-            with suppress(psycopg.Error):  # whoever takes the connection next finds out
+            with suppress(psycopg.Error):  # the next use of the connection finds out
                 self._cursor.execute(UNDO)
 
     def confirm(self) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from evertick.app.schedules.written import WrittenSchedule
 
 HEAD: Final = "#| "
-"""How the lines begin that stand above the text for whoever edits it; they are not read."""
+"""How the lines begin that stand above the text for the person who edits it; they are not read."""
 
 
 @dataclass(frozen=True, slots=True)

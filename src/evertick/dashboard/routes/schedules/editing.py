@@ -141,7 +141,7 @@ async def _edited(page: Page, schedule_id: str) -> Session:
 
 
 async def _show(page: Page, session: Session, *, status: int = 200, is_fresh: bool = False) -> Response:
-    """The form. Of a fresh one nothing is complained about: nobody has typed anything yet."""
+    """The form. A fresh one shows no errors, because nothing was typed yet."""
     form, schedule = session.form, session.schedule
     if status == 200:
         await session.check()
