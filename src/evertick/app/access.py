@@ -123,9 +123,13 @@ class Access(ABC):
     @property
     def views(self) -> "SavedViews":
         """Keeps lists of schedules, jobs and runs as people want to see them again. Each call is a transaction."""
+        return self.views_of("")
+
+    def views_of(self, owner: str) -> "SavedViews":
+        """The views that the token with the id `owner` sees."""
         from evertick.app.access_control.saved_views import SavedViews
 
-        return SavedViews(self._view_operations(""), self.environment.store.view, self._execution.transact)
+        return SavedViews(self._view_operations(owner), self.environment.store.view, self._execution.transact)
 
     def _view_operations(self, owner: str) -> "SavedViewOperations":
         from evertick.app.access_control.saved_views import SavedViewOperations

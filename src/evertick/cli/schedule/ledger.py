@@ -123,7 +123,9 @@ def audit(sid: str | None, start: str, end: str, db: str | None, out: OutputOpti
     from evertick.cli.schedule.words import iso
 
     with open_session(db) as session:
-        first, last = session.moment(start, "--from", sid), session.moment(end, "--to", sid)
+        first = session.moment(start, "--from", sid)
+        # Times are read to the second; what ran in this second belongs to it.
+        last = to_datetime(session.now) if end == "now" else session.moment(end, "--to", sid)
         report = session.schedules.audit(first, last, schedule_id=sid)
     if out.is_data:
         out.write_json(report.to_json())
