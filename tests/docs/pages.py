@@ -15,15 +15,17 @@ Other blocks (```sh, ```toml) are for the reader alone.
 
 import contextlib
 import io
+import json
 import re
 import shlex
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from evertick import App
-from tests.cli.programs import Program, evertick
+from tests.cli.programs import DEADLINE_S, Program, evertick
 
 ROOT = Path(__file__).resolve().parents[2]
 _BLOCK = re.compile(
@@ -151,6 +153,14 @@ class Sessions:
                 )
             for line in background:
                 self._expect(where, line)
+            if words[-1] == "&":
+                self._wait_for_worker()
+
+    def _wait_for_worker(self) -> None:
+        """A reader's next command comes when the worker has long begun; the test's would come before."""
+        deadline = time.monotonic() + DEADLINE_S
+        while json.loads(evertick(self._folder, "worker", "list", "-o", "json").out or "[]") == []:
+            assert time.monotonic() < deadline, "no worker has begun"
 
     def _expect(self, where: str, line: str) -> None:
         """The next line of the program that goes on."""
