@@ -202,6 +202,8 @@ def noon_except(line: str, dialect: Dialect = Dialect.TEMPORAL) -> Spec:
 @example(noon_except("* * * * * * 2101/1"))
 @example(noon_except("* * * * * * 2102/1"))
 @example(noon_except("* * * * * * 2102/1", Dialect.EVERTICK))
+@example(noon_except("* * 1/2 * 0"))
+@example(noon_except("* * * 1/2 * 0 2026", Dialect.EVERTICK))
 def test_what_describe_writes_is_read_back_as_the_same(spec: Spec) -> None:
     """The same meaning, and so the same times."""
     try:

@@ -36,6 +36,8 @@ def read_days(reader: Reader, *, dates_recur: bool = False) -> Days | None:
         days = Days(every_month=reader.take("of the month", "of every month"))
     elif reader.take("every", "each"):
         days = _read_every(reader)
+        if days is not None and days.by_month_day and not days.by_weekday:  # every 2nd day of the month, and on Sundays
+            days = _read_further(reader, days)
     elif reader.take("on") or _is_list(reader) or dates_recur:
         days = _read_dates(reader, dates_recur=dates_recur) or _read_chain(reader)
     return None if days is None else read_span(reader, days)
@@ -191,8 +193,11 @@ def _day_number(word: str) -> int | None:
 def _read_chain(reader: Reader) -> Days | None:
     """Lists of days, joined by "and on" (either matches) or by "falling on" (all must)."""
     days = _joined_group(reader, Days())
-    if days is None:
-        return None
+    return None if days is None else _read_further(reader, days)
+
+
+def _read_further(reader: Reader, days: Days) -> Days:
+    """What is joined to a list of days that was read."""
     while True:
         place = reader.at
         either = reader.take("and on", ", and on")
