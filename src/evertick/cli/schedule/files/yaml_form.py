@@ -15,6 +15,7 @@ from evertick.cli.schedule.files.parsed import Parsed, Place, Unreadable
 NODES_MAX: Final = 1_000_000
 """Parts of a file, counted as often as aliases repeat them: a few lines of aliases could name billions."""
 DEPTH_MAX: Final = 100
+_TOO_DEEP: Final = f"it is more than {DEPTH_MAX} levels deep"
 MERGE: Final = "tag:yaml.org,2002:merge"
 CORE: Final = (
     ("null", re.compile(r"(?:~|null|Null|NULL|)\Z"), ["~", "n", "N", ""]),
@@ -72,7 +73,9 @@ def read_yaml(text: str, name: str) -> Parsed:
         node = yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise Unreadable(name, 1 if mark is None else mark.line + 1, f"not YAML: {error.problem}") from None
+        # The scanner of PyYAML 6.0.4 has a limit of its own, which is met before ours is looked at.
+        problem = _TOO_DEEP if "nesting depth" in (error.problem or "") else f"not YAML: {error.problem}"
+        raise Unreadable(name, 1 if mark is None else mark.line + 1, problem) from None
     except yaml.YAMLError as error:  # characters that no YAML may hold
         raise Unreadable(name, 1, f"not YAML: {str(error).splitlines()[0]}") from None
     values = _Values(name)
@@ -86,7 +89,7 @@ def _check_depth(text: str, name: str) -> None:
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > DEPTH_MAX:
             mark = event.start_mark
-            raise Unreadable(name, 1 if mark is None else mark.line + 1, f"it is more than {DEPTH_MAX} levels deep")
+            raise Unreadable(name, 1 if mark is None else mark.line + 1, _TOO_DEEP)
 
 
 @dataclass(slots=True)
@@ -103,7 +106,7 @@ class _Values:
         if self.count > NODES_MAX:
             raise self._problem(node, f"it has more than {NODES_MAX:,} parts, aliases counted")
         if len(place) > DEPTH_MAX:
-            raise self._problem(node, f"it is more than {DEPTH_MAX} levels deep")
+            raise self._problem(node, _TOO_DEEP)
         self.lines.setdefault(place, node.start_mark.line + 1)
         if isinstance(node, yaml.MappingNode) and node.tag.endswith(":map"):
             return self._mapping(node, place)
