@@ -381,7 +381,8 @@ MUTANTS: Final = (
     Mutant("held_without_limit", "jobs stay held when their pool's limit is removed",
            swap(SqliteTransaction, "any_limits", limits_alone)),
     Mutant("ends_dropped", "the end of an action is forgotten when the database is away",
-           swap(actions.ActionEnds, "round", ends_or_gives_up)),
+           both(swap(actions.ActionEnds, "round", ends_or_gives_up),
+                swap(actions.ActionLoop, "_remember", lambda self, attempt: None))),  # which hides it
     Mutant("believed", "a commit whose reply was lost is taken for done",
            swap(SimulatedExecutors, "write", believes_it_was_done)),
     Mutant("retries_for_ever", "a retry policy has no last attempt",
