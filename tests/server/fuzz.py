@@ -41,8 +41,11 @@ def known_ids(http: Http) -> dict[str, list[str]]:
     span = {"start": "2026-01-01T00:00:00Z", "end": "2026-01-05T00:00:00Z"}
     backfill = http.ok("POST", f"{HOME}/schedules/s/backfills", json=span)["id"]
     token = http.ok("POST", f"{HOME}/tokens", json={"name": "t"})["id"]
+    saved = {"page": "schedules", "name": "v", "params": {"kind": "cron"}}
+    view = http.ok("POST", f"{HOME}/views", json=saved)["id"]
     return {
         "tenant": ["default"], "job_id": jobs, "run_id": runs, "schedule_id": schedules, "backfill_id": [backfill],
+        "view_id": [view],
         "token_id": [token], "name": ["shop.order", "shop.count", "shop.fulfil", "mail", "default"],
         "action": ["pause", "resume"],
     }  # fmt: skip
