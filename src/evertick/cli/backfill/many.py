@@ -5,6 +5,7 @@ Each is started with the token of its plan, so one that changed meanwhile is lef
 
 import sys
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -34,13 +35,14 @@ def backfill_all(query: str, sid: str | None, flags: BackfillFlags, db: str | No
 
     chosen = out.columns(PlannedBackfill.names(), SHOWN)
     with open_session(db) as session:
-        plans = _plans(session, query, flags)
+        start, end = flags.span(session, None)  # once: each plan is of just this span
+        plans = _plans(session, query, (start, end), flags)
         rows = [plan.to_json() for plan in plans]
         out.write_rows(rows, [{name: plain(value) for name, value in row.items()} for row in rows], chosen)
-        start, end = flags.span(session, None)
         todo = [plan for plan in plans if plan.count]
+        failed = [(plan.schedule, plan.problem) for plan in plans if plan.problem is not None]
         if flags.dry_run or not todo:
-            return _told([(plan.schedule, plan.problem) for plan in plans if plan.problem is not None])
+            return _told(failed)
         times = sum(plan.count for plan in todo)
         ahead = from_datetime(end) > session.now
         said = f"Backfill {times:,} time{'' if times == 1 else 's'} of {counted(len(todo))}"
@@ -50,7 +52,6 @@ def backfill_all(query: str, sid: str | None, flags: BackfillFlags, db: str | No
                 raise click.UsageError("this may start many runs; give --yes where no terminal can confirm it")
             click.confirm(f"{said}?", abort=True, err=True)
         started = 0
-        failed = [(plan.schedule, plan.problem) for plan in plans if plan.problem is not None]
         for plan in todo:
             try:
                 session.schedules.backfill(plan.schedule, start, end, token=plan.token, **flags.choice)
@@ -61,14 +62,15 @@ def backfill_all(query: str, sid: str | None, flags: BackfillFlags, db: str | No
     return _told(failed)
 
 
-def _plans(session: Session, query: str, flags: BackfillFlags) -> "list[PlannedBackfill]":
+def _plans(
+    session: Session, query: str, span: tuple[datetime, datetime], flags: BackfillFlags
+) -> "list[PlannedBackfill]":
     """The plans of the schedules that have times to run, and of those that cannot be planned."""
     where = queried(query, session.now)
-    start, end = flags.span(session, None)
     found: list[PlannedBackfill] = []
     cursor: str | None = None
     while True:
-        page = session.schedules.backfill_plans(start, end, cursor=cursor, **flags.choice, **where)
+        page = session.schedules.backfill_plans(*span, cursor=cursor, **flags.choice, **where)
         found += [plan for plan in page.plans if plan.count or plan.problem is not None]
         cursor = page.cursor
         if cursor is None:
