@@ -9,7 +9,7 @@ from evertick.base.records.views import SavedViewRow
 
 
 class SavedView(Schema):
-    """A list as somebody wants to see it again.
+    """A saved view of a list.
 
     `page` is the list: `schedules`, `jobs` or `workflows`. `params` are filters, order and columns, as the address of
     the list has them. Everybody of the tenant sees a view that is `shared`, others only the token that made them.

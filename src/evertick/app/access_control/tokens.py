@@ -168,8 +168,13 @@ def verified(text: str, now: Instant) -> Work[AccessToken | None]:
 def _found(transaction: Transaction, token_id: str) -> AccessToken:
     token = transaction.get_token(token_id)
     if token is None:
-        raise NotFound(f"no token {token_id!r}; list them with `evertick token list`")
+        raise no_token(token_id)
     return token
+
+
+def no_token(token_id: str) -> NotFound:
+    """The error for a token that there is not, in the same words for one that another tenant has."""
+    return NotFound(f"no token {token_id!r}; list them with `evertick token list`")
 
 
 def _scope(given: Scope | str) -> Scope:

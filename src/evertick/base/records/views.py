@@ -7,7 +7,7 @@ from evertick.base.instants import Instant
 
 
 class SavedViewRow(NamedTuple):
-    """A list as somebody wants to see it again: `params` are filters, order and columns, as JSON text.
+    """A saved view of a list: `params` are filters, order and columns, as JSON text.
 
     `owner` is the id of the token whose view it is, empty for one that everybody of the tenant sees.
     """

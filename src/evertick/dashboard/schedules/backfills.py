@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from pydantic import Field
+
 from evertick.api.schedules import BackfillPlanView, BackfillView, ScheduleDescription
+from evertick.app.bodies import Body
 from evertick.base.durations import length
 from evertick.base.errors import InvalidSpec
 from evertick.base.instants import SECOND_MS, Instant, from_datetime, to_datetime
@@ -36,6 +39,16 @@ LOSSY: Final = {
 SPANS: Final = ("hour", "day", "week", "month", "year")
 SIZES: Final = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(weeks=1)}
 HOURS_MAX: Final = 48
+
+
+class RangeAsked(Body):
+    """A range, as it was typed, and how its times are to run."""
+
+    start: str = Field("", max_length=200)
+    end: str = Field("", max_length=200)
+    how: str = Field("buffer_all", max_length=200)
+    at_a_time: str = Field("", max_length=200)
+    tz: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

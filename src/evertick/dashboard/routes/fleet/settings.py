@@ -11,8 +11,9 @@ from starlette.responses import Response
 from evertick._version import __version__
 from evertick.api.access import NewToken
 from evertick.api.tenants import TenantView
+from evertick.app.access_control.tokens import no_token
 from evertick.app.bodies import Body
-from evertick.base.errors import EvertickError, NotFound
+from evertick.base.errors import EvertickError
 from evertick.base.records.access import Scope
 from evertick.dashboard.forms.values import changed_numbers, flags_of, whole_numbers
 from evertick.dashboard.markup.commands import command
@@ -104,7 +105,7 @@ async def show_token_change(
     """Ask whether a token is to be replaced or ended."""
     token = await page.known.app.aio.tokens.get(token_id)
     if (page.fleet if of else page.known).tenant not in (None, token.tenant):
-        raise NotFound(f"no token {token_id!r}; list them with `evertick token list`")
+        raise no_token(token_id)
     line = command("token", action, token_id, tenant=token.tenant)
     is_own = token.id == page.known.token.id
     return page.render(

@@ -54,9 +54,7 @@ async def list_jobs(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
         functions=_names(page, counts),
         pools=sorted({each.served.pool.rpartition("/")[2] for each in page.known.app.functions}),
         others=others,
-        saved=saved_tabs(
-            page, "jobs", await views_of(page.known).list("jobs"), USUAL, [{}, *({"state": name} for name in TABS)]
-        ),
+        saved=saved_tabs(page, "jobs", await views_of(page.known).list("jobs"), USUAL, OWN),
     )
 
 

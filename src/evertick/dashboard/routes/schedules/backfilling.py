@@ -8,7 +8,6 @@ from pydantic import Field
 from starlette.responses import Response
 
 from evertick.api.schedules import BackfillPlanView, ScheduleDescription
-from evertick.app.bodies import Body
 from evertick.base.errors import LimitExceeded, Misuse, VersionConflict
 from evertick.base.instants import from_datetime, to_iso
 from evertick.base.records.access import Scope
@@ -16,7 +15,7 @@ from evertick.dashboard.editor.forms import zone_of
 from evertick.dashboard.forms.form import Form
 from evertick.dashboard.page import Page, Shown, page_routes
 from evertick.dashboard.schedules import backfills
-from evertick.dashboard.schedules.backfills import Span, how_of, span_of, usual_span
+from evertick.dashboard.schedules.backfills import RangeAsked, Span, how_of, span_of, usual_span
 from evertick.dashboard.zones import offset_words
 from evertick.server.bodies import Named
 from evertick.server.routes import backfills as api
@@ -29,15 +28,10 @@ LISTED = 500
 TABS = {"": "All", "buffered": "Waiting", "started": "Started", "skipped": "Skipped", "missed": "Missed"}
 
 
-class Asked(Body):
-    """A range, as it was typed, and how its times are to run."""
+class Asked(RangeAsked):
+    """A backfill of one schedule; with `rerun` times run again that ran before."""
 
-    start: str = Field("", max_length=200)
-    end: str = Field("", max_length=200)
-    how: str = Field("buffer_all", max_length=200)
-    at_a_time: str = Field("", max_length=200)
     rerun: str = Field("", max_length=200)
-    tz: str | None = None
 
 
 @routes.page("/schedules/{schedule_id}/backfill", Scope.OPERATE)

@@ -15,7 +15,7 @@ from evertick.base.records.access import Scope
 from evertick.dashboard.forms.form import Form
 from evertick.dashboard.page import Page, Shown, page_routes
 from evertick.dashboard.schedules import backfills
-from evertick.dashboard.schedules.backfills import Span, how_of, span_of, usual_span
+from evertick.dashboard.schedules.backfills import RangeAsked, Span, how_of, span_of, usual_span
 from evertick.dashboard.schedules.bulk import Chosen, Selected
 from evertick.server.routes import backfills as api
 
@@ -31,15 +31,10 @@ TOLD_MAX: Final = 20
 """Schedules that are named after a start that went wrong."""
 
 
-class AskedMany(Selected):
-    """Schedules, a range as it was typed, and which of its times are to run how."""
+class AskedMany(Selected, RangeAsked):
+    """Schedules, a range, and which of its times are to run."""
 
-    start: str = Field("", max_length=200)
-    end: str = Field("", max_length=200)
-    how: str = Field("buffer_all", max_length=200)
-    at_a_time: str = Field("", max_length=200)
     which: str = Field("left", max_length=200)
-    tz: str | None = None
 
 
 @routes.page("/bulk/schedules/backfill", Scope.OPERATE)
