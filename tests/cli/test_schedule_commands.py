@@ -2,11 +2,14 @@
 
 import time
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from evertick import ActionCtx, App, MutationCtx
+from evertick.base.instants import DAY_MS, Instant
+from evertick.cli.schedule import local_session
 from tests.cli.desk import SEED_CREATE, SEED_LINES, Command, work_off, work_until
 
 
@@ -448,6 +451,22 @@ def test_a_backfill_can_leave_out_what_ran_and_run_so_many_at_a_time(shop: App, 
     assert "2 already ran and left out" in without.err
     assert "note: with skip the first runs" in command(*span).err
     assert (contradicting.code, "leave out buffer_all, or the limit" in contradicting.err) == (2, True)
+
+
+def test_backfills_of_many_are_of_the_span_that_was_planned(
+    shop: App, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Real once: a time such as now-1d was read twice, and a second later each plan was of another span."""
+    made(command, "s", "--cron", "* * * * *")
+    later, now = count(0, 2_000), local_session.ScheduleSession.now.fget
+    assert now is not None
+    monkeypatch.setattr(
+        local_session.ScheduleSession, "now", property(lambda self: Instant(now(self) - DAY_MS + next(later)))
+    )
+
+    done = command("schedule", "backfill", "--query", "id:s", "--start-time", "now-2m", "--end-time", "now-1m", "--yes")
+
+    assert (done.code, done.err) == (0, "started backfills of 1 schedule\n")
 
 
 def test_a_backfill_is_planned_before_it_starts(shop: App, command: Command) -> None:
