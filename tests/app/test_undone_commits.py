@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any, Final, TypeVar
 
 import pytest
@@ -65,9 +65,8 @@ def undone(store: Store, work: Work[T]) -> T:
 
 def of_an_old_primary(store: Store, work: Work[T]) -> T:
     """What is said by a database on which nothing of what happened is there, and nothing can be committed."""
-    old = SqliteStore("sqlite://")
-    old.migrate()
-    with pytest.MonkeyPatch.context() as patch:
+    with closing(SqliteStore("sqlite://")) as old, pytest.MonkeyPatch.context() as patch:
+        old.migrate()
         patch.setattr(SqliteTransaction, "confirm", refuse)
         return old.write(work)
 
