@@ -31,7 +31,7 @@ test: lint types ## Lint, check types and layers, run every test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 test-short: $(VENV)/.installed-dev ## Run the tests of functions, jobs and worlds on SQLite: a first look at another Python
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not postgres and not processes' \
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not postgres and not processes' --timeout 120 \
 	  tests/base tests/rules tests/app tests/testing $(ARGS)
 
 lint: $(VENV)/.installed-dev ## Look for mistakes and unusual formatting

@@ -74,7 +74,8 @@ class Engine:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._worker: Worker | None = None
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="test engine")
+        # One that does not end fails its test, and is not waited for at the end of all tests.
+        self._thread = threading.Thread(target=self._run, name="test engine", daemon=True)
 
     def __enter__(self) -> Self:
         self._app.counters.observers.append(self)
@@ -89,8 +90,10 @@ class Engine:
         if self._loop is not None and self._worker is not None and self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._worker.stop)
         self._thread.join(PATIENCE_S)
-        if self._error is not None and value is None:
-            raise self._error
+        if value is None:
+            if self._error is not None:
+                raise self._error
+            assert not self._thread.is_alive(), "the engine does not end"
 
     def job_ended(self, event: JobEnded, /) -> None:
         """The engine calls it after every attempt."""
