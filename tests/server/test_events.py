@@ -14,6 +14,7 @@ from evertick.base.records.logs import LogLine
 from evertick.server import hints
 from evertick.server.application import pulses_of
 from evertick.server.hints import Hints
+from evertick.server.routes import events
 from tests.server.conftest import HOME, Http
 
 OTHER = TenantId("other")
@@ -99,7 +100,8 @@ def test_a_stream_begins_with_ready_and_ends_in_time(http: Http) -> None:
 
 
 def test_a_stream_ends_with_its_token(http: Http, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evertick.server.routes.events.COMMENT_EVERY_S", 0)
+    """It does not wait for its next comment, which would be twice as late."""
+    monkeypatch.setattr(events, "CHECK_EVERY_S", 0.05)
     made = http.app.tokens.create("t", tenant="default", expires_after=None)
     reader = Http(http.app, http.server, made.secret)
 
@@ -110,7 +112,25 @@ def test_a_stream_ends_with_its_token(http: Http, monkeypatch: pytest.MonkeyPatc
         await asyncio.sleep(0.05)
         assert not asking.done()
         await http.app.aio.tokens.revoke(made.id)
-        return (await asking).text
+        async with asyncio.timeout(events.COMMENT_EVERY_S - 1):
+            return (await asking).text
+
+    assert asyncio.run(stream()).startswith("event: ready")
+
+
+def test_a_stream_ends_while_nothing_says_whether_its_token_holds(http: Http, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "CHECK_EVERY_S", 0.05)
+    monkeypatch.setattr(events, "CHECK_S", 0.05)
+
+    async def hangs(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(events, "caller_of", hangs)
+
+    async def stream() -> str:
+        async with asyncio.timeout(events.COMMENT_EVERY_S - 1):
+            headers = {"Authorization": f"Bearer {http.secret}"}
+            return (await http._send("GET", f"{HOME}/events", headers, {})).text
 
     assert asyncio.run(stream()).startswith("event: ready")
 

@@ -7,10 +7,9 @@ from pydantic import ConfigDict, Field
 from starlette.responses import Response
 
 from evertick.api.access import AuditPage, NewToken, TokenPage, TokenView
-from evertick.app.access_control.tokens import EXPIRES_AFTER, TokenOperations
+from evertick.app.access_control.tokens import EXPIRES_AFTER, TokenOperations, no_token
 from evertick.app.bodies import Body, Duration, Time
 from evertick.app.transacting import Work
-from evertick.base.errors import NotFound
 from evertick.base.records.access import Scope
 from evertick.server.bodies import Named
 from evertick.server.callers import Called, Caller, fleet_routes, reply, tenant_routes
@@ -150,7 +149,7 @@ def _own(caller: Caller, token_id: str, work: Work[T]) -> Work[T]:
     def checked(transaction: Transaction) -> T:
         token = transaction.get_token(token_id)
         if token is None or caller.tenant not in (None, token.tenant):
-            raise NotFound(f"no token {token_id!r}")
+            raise no_token(token_id)
         return work(transaction)
 
     return checked

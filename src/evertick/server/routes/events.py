@@ -1,5 +1,6 @@
 """A stream of hints: what to look at again, as server-sent events."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, Final
@@ -17,7 +18,11 @@ from evertick.server.problems import Problem
 routes = tenant_routes("events")
 
 COMMENT_EVERY_S: Final = 15
-"""How often a stream without hints says that it is there, and whether its token still holds is looked up."""
+"""How often a stream without hints says that it is there."""
+CHECK_EVERY_S: Final = 10
+"""How often it is looked up whether a stream's token still holds."""
+CHECK_S: Final = 5
+"""How long that may take: so a stream ends within 15 s of its token."""
 STREAM_S_MAX: Final = 3_600
 RETRY_MS: Final = 2_000
 
@@ -29,7 +34,7 @@ async def stream_events(
     """Server-sent events: `jobs`, `schedules` or `logs` within a second or two when something of these has changed.
 
     `ready` is the first one: what changes later is told. An event says to look again, and nothing else. The stream ends
-    after `seconds`, with its token, or with the server; clients such as EventSource open it again by themselves.
+    after `seconds`, within 15 s of its token, or with the server; clients such as EventSource open it again.
     """
     return hint_stream(request, caller, seconds)
 
@@ -44,25 +49,30 @@ def hint_stream(request: Request, caller: Caller, seconds: int = STREAM_S_MAX) -
 
 async def _events(request: Request, caller: Caller, hints: Hints, seconds: int) -> AsyncIterator[bytes]:
     assert caller.tenant is not None, "it is a tenant's route"  # noqa: S101
-    end = time.monotonic() + seconds
-    checked = time.monotonic()
+    now = time.monotonic()
+    end, check_at, comment_at = now + seconds, now + CHECK_EVERY_S, now + COMMENT_EVERY_S
     async with hints.stream(caller.tenant, caller.token.id) as stream:
         yield format_sse_event(data_str="{}", event="ready", retry=RETRY_MS)
-        while not stream.is_over and (left := end - time.monotonic()) > 0:
-            changed = await stream.changes(min(left, COMMENT_EVERY_S))
-            if time.monotonic() - checked >= COMMENT_EVERY_S:
-                checked = time.monotonic()
+        while not stream.is_over and now < end:
+            changed = await stream.changes(max(0.0, min(end, check_at, comment_at) - now))
+            now = time.monotonic()
+            if now >= check_at:
                 if not await _is_still_allowed(request):
                     return
+                check_at = now + CHECK_EVERY_S
             for kind in changed:
                 yield format_sse_event(data_str="{}", event=kind)
-            if not changed:
+            if not changed and now >= comment_at:
                 yield format_sse_event(comment="nothing new")
+            if changed or now >= comment_at:
+                comment_at = now + COMMENT_EVERY_S
 
 
 async def _is_still_allowed(request: Request) -> bool:
+    """Whether the token of a stream holds. It ends as well while the database does not say."""
     try:
-        await caller_of(request, Scope.READ)
-    except (Problem, EvertickError):
+        async with asyncio.timeout(CHECK_S):
+            await caller_of(request, Scope.READ)
+    except (Problem, EvertickError, TimeoutError):
         return False
     return True
