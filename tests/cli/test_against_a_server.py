@@ -2,10 +2,14 @@
 
 from collections.abc import Iterator
 from importlib import import_module
-from typing import Final
+from typing import Any, Final
 
+import click
 import pytest
 
+from evertick.cli.core import progress
+from evertick.client import calls
+from evertick.engine.jobs import completion
 from tests.cli.desk import Command, Ended
 from tests.cli.test_every_command import LEAVES, ROWS, UNKNOWN, ids, shop
 from tests.server.serving import serving
@@ -250,6 +254,40 @@ def test_jobs_are_looked_up_followed_and_canceled(ids: dict[str, str], url: str,
     assert done.err.startswith(f"canceled {ids['PENDING']}\n")
     assert both("cancel", ids["PENDING"]).code == 5
     assert both("cancel-all", "--schedule", "s", "--yes").err == "canceled 0 jobs that the filters choose\n"
+
+
+def test_a_change_of_many_tells_how_far_it_is(
+    ids: dict[str, str], url: str, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a terminal each piece of the server's work is told, as on a database; Ctrl-C says how many were done."""
+    monkeypatch.setattr(calls, "PIECE_S", 0)
+    monkeypatch.setattr(completion, "CANCEL_PAGE", 2)
+    monkeypatch.setattr(progress, "is_terminal", lambda stream: True)
+    echo = click.echo
+    app = shop()
+    app.open()
+    app.jobs.cancel_all()
+
+    def interrupt(text: str = "", **options: Any) -> None:
+        echo(text, **options)
+        if text.endswith("2 jobs are canceled"):
+            raise KeyboardInterrupt
+
+    for place, left in ((("--url", url), "the server ends its last request within a second or two"),
+                        ((), "the others stay")):  # fmt: skip
+        for _ in range(5):
+            app.scheduler.run_after(3_600, "shop.bill")
+        with monkeypatch.context() as patch:
+            patch.setattr(click, "echo", interrupt)
+            ended = command("job", "cancel-all", "--yes", *place)
+        anew = "\r"  # without the colors of a terminal
+        assert ended.code == 130
+        assert ended.err.startswith(f"{anew}2 jobs are canceled{anew}2 jobs are canceled; {left}\n")
+        assert app.jobs.counts()["pending"] == 3
+
+        told = command("job", "cancel-all", "--yes", *place).err
+        assert told == "".join(f"{anew}{n} jobs are canceled" for n in (2, 3)) + f"{anew}canceled 3 jobs\n"
+    app.close()
 
 
 def test_tokens_are_made_listed_replaced_and_revoked(ids: dict[str, str], url: str, command: Command) -> None:

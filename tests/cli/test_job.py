@@ -325,7 +325,7 @@ def test_cancel_all_shows_a_terminal_how_many_are_canceled_so_far(
     for _ in range(3):
         chat.scheduler.run_after(60, "chat.fail")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    assert command("job", "cancel-all", "--yes").err == "\r\x1b[K3 canceled\r\x1b[Kcanceled 3 jobs\n"
+    assert command("job", "cancel-all", "--yes").err == "\r\x1b[K3 jobs are canceled\r\x1b[Kcanceled 3 jobs\n"
 
 
 def test_cancel_all_that_is_interrupted_says_how_many_are_canceled(

@@ -8,7 +8,8 @@ import pytest
 
 import evertick
 from evertick import UNSET, App, Overlap, Retry, daily
-from evertick.client import AsyncClient, Client
+from evertick.client import AsyncClient, Client, calls
+from evertick.engine.jobs import completion
 from evertick.errors import (
     AccessDenied,
     AlreadyExists,
@@ -92,6 +93,50 @@ def test_jobs_are_scheduled_read_and_changed(served: Served) -> None:
         assert client.jobs.cancel_all(function="shop.fail") == 1
         with pytest.raises(JobNotFound):
             client.jobs.stop("job_" + "0" * 28)
+
+
+def test_changes_of_many_are_made_piece_by_piece(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each request works for a bounded time, and the client goes on; after each it tells how many are done."""
+    monkeypatch.setattr(calls, "PIECE_S", 0)
+    monkeypatch.setattr(completion, "CANCEL_PAGE", 3)
+    order = function(served.app, "shop.order")
+    for _ in range(7):
+        served.app.scheduler.run_after(3_600, order, "bread")
+    told: list[int] = []
+    with served.client() as client:
+        assert client.jobs.with_progress(told.append).cancel_all(function=order) == 7
+        assert told == [3, 6, 7]
+
+        for number in range(3):
+            served.app.schedules.create(f"s{number}", when=daily(hour=9), do=order.args("tea"))
+        assert client.schedules.with_progress(told.append).pause_all("rest", id_contains="s") == 3
+        assert told[3:] == [3]
+        assert client.schedules.resume_all(id_contains="s") == 3
+
+    async def awaited() -> None:
+        async with AsyncClient(served.url, token=served.token) as client:
+            for _ in range(4):
+                await client.scheduler.run_after(3_600, order, "bread")
+            assert await client.jobs.with_progress(told.append).cancel_all(function=order) == 4
+
+    asyncio.run(awaited())
+    assert told[4:] == [3, 4]
+    lines = [each.action for each in served.app.audit_log.list(action="job.cancel_all").changes]
+    assert lines == ["job.cancel_all"] * 5, "each page is audited"
+
+
+def test_a_change_of_many_that_is_ended_leaves_what_is_done(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calls, "PIECE_S", 0)
+    monkeypatch.setattr(completion, "CANCEL_PAGE", 3)
+    for _ in range(7):
+        served.app.scheduler.run_after(3_600, function(served.app, "shop.order"), "bread")
+
+    def end(count: int) -> None:
+        raise KeyboardInterrupt
+
+    with served.client() as client, pytest.raises(KeyboardInterrupt):
+        client.jobs.with_progress(end).cancel_all()
+    assert served.app.jobs.counts()["canceled"] == 3
 
 
 def test_schedules_are_those_of_the_app(served: Served) -> None:
@@ -267,7 +312,7 @@ def test_the_awaited_client_has_the_same_names(served: Served) -> None:
 def test_names_are_those_of_the_app(served: Served) -> None:
     with served.client() as client:
         for name in ("jobs", "schedules", "workflows", "scheduler"):
-            inner = {"read", "write", "write_pages", "operations", "with_operations"}
+            inner = {"read", "write", "write_pages", "operations", "with_operations", "with_progress"}
             there = {each for each in dir(getattr(client, name)) if not each.startswith("_")} - inner
             assert there <= {each for each in dir(getattr(served.app, name)) if not each.startswith("_")}
 

@@ -2,10 +2,13 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.instants import Instant
 from evertick.base.records.history import AttemptLines
 from evertick.base.records.logs import LogLine
+from evertick.engine.jobs import completion
 from tests.app.engine import Engine
 from tests.server.conftest import HOME, Http
 
@@ -72,6 +75,25 @@ def test_what_is_made_under_a_key_is_made_once(http: Http) -> None:
     assert len(http.ok("GET", f"{HOME}/jobs?function=shop.order&state=pending")["jobs"]) == 1
     assert len(http.ok("GET", f"{HOME}/workflows")["runs"]) == 1
     assert [each["action"] for each in http.ok("GET", f"{HOME}/audit-log")["changes"]].count("schedule.backfill") == 1
+
+
+def test_a_change_of_many_is_made_in_pieces(http: Http, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(completion, "CANCEL_PAGE", 2)
+    for _ in range(5):
+        http.app.scheduler.run_after(3_600, "shop.order", item="x")
+    path, asked = f"{HOME}/jobs/cancel-all", {"function": "shop.order", "seconds": 0}
+
+    first = http.ok("POST", path, json=asked | {"expect": 5})
+    assert first["count"] == 2
+    second = http.ok("POST", path, json=asked | {"expect": 5, "cursor": first["cursor"]})
+    assert second["count"] == 2
+    assert http.problem(409, "POST", path, json=asked | {"expect": 5})["code"] == "count_changed"
+    assert http.ok("POST", path, json=asked | {"cursor": second["cursor"]}) == {"count": 1, "cursor": None}
+    assert http.ok("POST", path, json={"function": "shop.order"}) == {"count": 0, "cursor": None}
+
+    assert http.problem(422, "POST", path, json={"cursor": "a\0"})["code"] == "invalid_request"
+    assert http.problem(422, "POST", path, json={"seconds": 61})["code"] == "invalid_request"
+    assert http.ok("POST", path, json={"cursor": "zzz"})["count"] == 0
 
 
 def test_lists_of_jobs_are_filtered_and_paged(http: Http) -> None:

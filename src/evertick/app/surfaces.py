@@ -24,6 +24,7 @@ class Surface(Generic[O]):
 
     read: Any
     write: Any
+    _progress: Callable[[int], object] | None = None
 
     def __init__(self, operations: O) -> None:
         self.operations = operations
@@ -31,9 +32,24 @@ class Surface(Generic[O]):
 
     def with_operations(self, operations: O) -> Self:
         """The same surface over other operations."""
+        copy = self._copy()
+        copy.operations = operations
+        return copy
+
+    def with_progress(self, progress: Callable[[int], object]) -> Self:
+        """The same surface, whose operations on many tell how many are done so far, after each page of them.
+
+            app.jobs.with_progress(print).cancel_all(function=send)
+
+        An exception that `progress` raises ends the operation; what is done stays done.
+        """
+        copy = self._copy()
+        copy._progress = progress
+        return copy
+
+    def _copy(self) -> Self:
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
-        copy.operations = operations
         return copy
 
 
@@ -47,7 +63,7 @@ class Blocking(Surface[O]):
 
     def write_pages(self, page: Callable[[str], Work[Page]]) -> int:
         """Run a change page by page; returns the sum of the counts."""
-        return in_pages(self.write, page)
+        return in_pages(self.write, page, self._progress)
 
 
 class Awaited(Surface[O]):
@@ -60,7 +76,7 @@ class Awaited(Surface[O]):
 
     async def write_pages(self, page: Callable[[str], Work[Page]]) -> int:
         """Run a change page by page; returns the sum of the counts."""
-        return await in_pages_async(self.write, page)
+        return await in_pages_async(self.write, page, self._progress)
 
 
 class Operation(Generic[P, T]):

@@ -72,23 +72,34 @@ def _rolled_back(work: Work[T], results: list[T]) -> Work[None]:
     return rehearsal
 
 
-def in_pages(transact: Transact, page: Callable[[str], Work[Page]]) -> int:
-    """Run `page(last_id)` for page after page, each in a transaction, from "" on. Returns the sum of their counts."""
+def in_pages(
+    transact: Transact, page: Callable[[str], Work[Page]], progress: Callable[[int], object] | None = None
+) -> int:
+    """Run `page(last_id)` for page after page, each in a transaction, from "" on. Returns the sum of their counts.
+
+    `progress` gets the sum after each page.
+    """
     total, last = 0, ""
     while True:
         count, following = transact(page(last))
         total += count
+        if progress is not None:
+            progress(total)
         if following is None:
             return total
         last = following
 
 
-async def in_pages_async(transact: TransactAsync, page: Callable[[str], Work[Page]]) -> int:
+async def in_pages_async(
+    transact: TransactAsync, page: Callable[[str], Work[Page]], progress: Callable[[int], object] | None = None
+) -> int:
     """Like `in_pages`, without blocking the event loop."""
     total, last = 0, ""
     while True:
         count, following = await transact(page(last))
         total += count
+        if progress is not None:
+            progress(total)
         if following is None:
             return total
         last = following

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from evertick.app.functions.function import Function, FunctionCall
 from evertick.app.surfaces import Operation, shown_kind, spread
+from evertick.app.transacting import Page
 from evertick.base import errors
 from evertick.base.instants import from_datetime, to_iso
 from evertick.base.records.retry import RetryPolicy
@@ -21,6 +22,10 @@ from evertick.recurrence.wire.writing import spec_to_wire
 O = TypeVar("O")
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+PIECE_S: Final = 1.0
+"""How long the server changes many before it replies how many, and the client goes on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,15 +58,16 @@ class Call(Generic[T]):
 
 
 class _Sent(Operation[P, T]):
-    """An operation that makes a `Call`, which a client sends."""
+    """An operation that makes a `Call`, which a client sends; in pieces, each a call that goes on after the last."""
 
-    def __init__(self, operation: Callable[..., Any]) -> None:
+    def __init__(self, operation: Callable[..., Any], run: str = "write") -> None:
         self._operation = operation
-        self._run = "write"
+        self._run = run
         self.__doc__ = operation.__doc__
         shown = signature(operation)
-        parameters = [each for one in list(shown.parameters.values())[1:] for each in spread(one)]
-        [result] = get_args(shown.return_annotation) or [Any]
+        own = 2 if run == "write_pages" else 1
+        parameters = [each for one in list(shown.parameters.values())[own:] for each in spread(one)]
+        [result] = [int] if own == 2 else get_args(shown.return_annotation) or [Any]
         self._signature = shown.replace(
             parameters=[each for each in parameters if each.kind is not Parameter.VAR_KEYWORD],
             return_annotation=shown_kind(result),
@@ -71,6 +77,21 @@ class _Sent(Operation[P, T]):
 def sent(operation: Callable[Concatenate[O, P], Call[T]]) -> Operation[P, T]:
     """An operation of a client."""
     return _Sent(operation)
+
+
+def sent_in_pieces(operation: Callable[Concatenate[O, str, P], Call[Page]]) -> Operation[P, int]:
+    """An operation of a client that the server does piece by piece; returns the sum of their counts."""
+    return _Sent(operation, "write_pages")
+
+
+def piece(path: str, body: Mapping[str, Any], after: str) -> Call[Page]:
+    """A change of many for about PIECE_S, from `after` on."""
+    body = {**body, "seconds": PIECE_S} | ({"cursor": after} if after else {})
+    return Call(method="POST", path=path, body=body, read=_page)
+
+
+def _page(found: Any) -> Page:
+    return int(found["count"]), found["cursor"]
 
 
 def new_key() -> str:

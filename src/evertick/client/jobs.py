@@ -10,10 +10,11 @@ from evertick.api.schema import Count
 from evertick.app.functions.options import OnConflict, Retry
 from evertick.app.jobs.log_lines import LinesWhere
 from evertick.app.scheduling.choice import JobsWhere, name_of
+from evertick.app.transacting import Page
 from evertick.base.errors import InvalidDelay
 from evertick.base.ids import JobId
 from evertick.base.instants import duration_ms
-from evertick.client.calls import Call, function_call, given, new_key, part, sent, wire
+from evertick.client.calls import Call, function_call, given, new_key, part, piece, sent, sent_in_pieces, wire
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +85,17 @@ class JobRequests:
         body = {} if args is None else {"args": dict(args)}
         return Call(method="POST", path=f"{self._of(job_id)}/retry", body=body, read=_id)
 
-    def retry_all(self, **where: Unpack[JobsWhere]) -> Call[int]:
-        """Try all failed jobs again that are chosen; returns how many."""
-        return Call(method="POST", path=f"{self.home}/jobs/retry-all", body=_where(where), read=_count)
+    def retry_all(self, after: str, **where: Unpack[JobsWhere]) -> Call[Page]:
+        """Try all failed jobs again that are chosen; returns how many. Each request works for about a second."""
+        return piece(f"{self.home}/jobs/retry-all", _where(where), after)
 
-    def cancel_all(self, **where: Unpack[JobsWhere]) -> Call[int]:
-        """Cancel all unfinished jobs that are chosen; returns how many."""
-        return Call(method="POST", path=f"{self.home}/jobs/cancel-all", body=_where(where), read=_count)
+    def cancel_all(self, after: str, **where: Unpack[JobsWhere]) -> Call[Page]:
+        """Cancel all unfinished jobs that are chosen; returns how many. Each request works for about a second."""
+        return piece(f"{self.home}/jobs/cancel-all", _where(where), after)
 
-    def run_now_all(self, **where: Unpack[JobsWhere]) -> Call[int]:
-        """Let all pending jobs run now that are chosen; returns how many."""
-        return Call(method="POST", path=f"{self.home}/jobs/run-now-all", body=_where(where), read=_count)
+    def run_now_all(self, after: str, **where: Unpack[JobsWhere]) -> Call[Page]:
+        """Let all pending jobs run now that are chosen; returns how many. Each request works for about a second."""
+        return piece(f"{self.home}/jobs/run-now-all", _where(where), after)
 
     def _changed(self, job_id: str, action: str, body: dict[str, Any] | None = None) -> Call[JobView]:
         return Call(method="POST", path=f"{self._of(job_id)}/{action}", body=body or {}, read=JobView.model_validate)
@@ -119,9 +120,9 @@ class JobOperations:
     run_now = sent(JobRequests.run_now)
     reschedule = sent(JobRequests.reschedule)
     retry = sent(JobRequests.retry)
-    retry_all = sent(JobRequests.retry_all)
-    cancel_all = sent(JobRequests.cancel_all)
-    run_now_all = sent(JobRequests.run_now_all)
+    retry_all = sent_in_pieces(JobRequests.retry_all)
+    cancel_all = sent_in_pieces(JobRequests.cancel_all)
+    run_now_all = sent_in_pieces(JobRequests.run_now_all)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +188,3 @@ def _attempts(found: Any) -> tuple[AttemptView, ...]:
 
 def _id(found: Any) -> JobId:
     return JobId(found["id"])
-
-
-def _count(found: Any) -> int:
-    return int(found["count"])

@@ -28,7 +28,8 @@ from evertick.app.schedules.options import ScheduleOptions
 from evertick.app.schedules.queries import Where
 from evertick.app.schedules.specs import When, union
 from evertick.app.schedules.update import Patch
-from evertick.client.calls import Call, function_call, given, nothing, part, sent, wire
+from evertick.app.transacting import Page
+from evertick.client.calls import Call, function_call, given, nothing, part, piece, sent, sent_in_pieces, wire
 from evertick.recurrence.wire.writing import spec_to_wire
 from evertick.rules.schedules.fates import Fate, Reason
 from evertick.rules.schedules.policies import Overlap
@@ -282,17 +283,20 @@ class ScheduleRequests:
         path = f"{self._of(schedule_id)}/backfills/{part(backfill_id)}/cancel"
         return Call(method="POST", path=path, body={}, read=BackfillView.model_validate)
 
-    def pause_all(self, note: str = "", **where: Unpack[Where]) -> Call[int]:
-        """Pause all schedules that are chosen; returns how many."""
-        return self._all("pause", {"note": note, **where})
+    def pause_all(self, after: str, note: str = "", **where: Unpack[Where]) -> Call[Page]:
+        """Pause all schedules that are chosen; returns how many. Each request works for about a second."""
+        return self._all("pause", {"note": note, **where}, after)
 
-    def resume_all(self, note: str = "", **where: Unpack[Where]) -> Call[int]:
-        """Resume all schedules that are chosen; returns how many."""
-        return self._all("resume", {"note": note, **where})
+    def resume_all(self, after: str, note: str = "", **where: Unpack[Where]) -> Call[Page]:
+        """Resume all schedules that are chosen; returns how many. Each request works for about a second."""
+        return self._all("resume", {"note": note, **where}, after)
 
-    def delete_all(self, *, force: bool = False, **where: Unpack[Where]) -> Call[int]:
-        """Delete all schedules that are chosen, crons of code only with `force`; returns how many."""
-        return self._all("delete", {**where, "force": force})
+    def delete_all(self, after: str, *, force: bool = False, **where: Unpack[Where]) -> Call[Page]:
+        """Delete all schedules that are chosen, crons of code only with `force`; returns how many.
+
+        Each request works for about a second.
+        """
+        return self._all("delete", {**where, "force": force}, after)
 
     def _of(self, schedule_id: str) -> str:
         return f"{self.home}/schedules/{part(schedule_id)}"
@@ -312,8 +316,8 @@ class ScheduleRequests:
         path = f"{self._of(schedule_id)}/{action}"
         return Call(method="POST", path=path, body=body, if_version=if_version, read=ScheduleSummary.model_validate)
 
-    def _all(self, action: str, body: Mapping[str, Any]) -> Call[int]:
-        return Call(method="POST", path=f"{self.home}/schedules/{action}-all", body=given(body), read=_count)
+    def _all(self, action: str, body: Mapping[str, Any], after: str) -> Call[Page]:
+        return piece(f"{self.home}/schedules/{action}-all", given(body), after)
 
 
 class ScheduleOperations:
@@ -339,9 +343,9 @@ class ScheduleOperations:
     backfill_times = sent(ScheduleRequests.backfill_times)
     backfills = sent(ScheduleRequests.backfills)
     backfill_cancel = sent(ScheduleRequests.backfill_cancel)
-    pause_all = sent(ScheduleRequests.pause_all)
-    resume_all = sent(ScheduleRequests.resume_all)
-    delete_all = sent(ScheduleRequests.delete_all)
+    pause_all = sent_in_pieces(ScheduleRequests.pause_all)
+    resume_all = sent_in_pieces(ScheduleRequests.resume_all)
+    delete_all = sent_in_pieces(ScheduleRequests.delete_all)
     list_detailed = sent(ScheduleRequests.list_detailed)
     counts = sent(ScheduleRequests.counts)
     days = sent(ScheduleRequests.days)
@@ -369,7 +373,3 @@ def _all_times(found: Any) -> tuple[TimeView, ...]:
 
 def _lines(found: Any) -> Sequence[HistoryLine]:
     return [HistoryLine.model_validate(each) for each in found]
-
-
-def _count(found: Any) -> int:
-    return int(found["count"])

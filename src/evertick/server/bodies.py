@@ -7,7 +7,7 @@ import re
 from typing import Annotated, Any, Final
 
 from fastapi import Request
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from evertick.app.bodies import Body
 from evertick.base.json_errors import json_fault
@@ -81,7 +81,24 @@ class Scheduled(Body):
     id: str
 
 
-class Counted(Body):
-    """How many were changed."""
+class Piece(Body):
+    """How much of a change of many one request makes: all of it, unless it names a time."""
+
+    seconds: float | None = Field(
+        None, ge=0, le=60, description="Reply after about so long, with how many are changed and where to go on."
+    )
+    cursor: str | None = Field(
+        None, min_length=1, max_length=1_000, pattern=r"^\P{Cc}+$", description="That of the last reply, to go on."
+    )
+
+    @property
+    def choice(self) -> str:
+        """What is chosen, as the audit log names it."""
+        return self.model_dump_json(exclude_none=True, exclude=set(Piece.model_fields))
+
+
+class Changed(Body):
+    """How many were changed. Others may be left if there is a `cursor`: send it with the same choice to go on."""
 
     count: int
+    cursor: str | None

@@ -5,6 +5,7 @@ reaches that tenant's routes alone: what others have looks to it like what does 
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Protocol, TypeVar
@@ -22,12 +23,12 @@ from evertick.app.execution.keyed_calls import KeyedCall
 from evertick.app.functions.function import Function, FunctionCall
 from evertick.app.registry import Registry
 from evertick.app.surfaces import Awaited
-from evertick.app.transacting import Work
+from evertick.app.transacting import Page, Work
 from evertick.base.errors import FunctionNotFound
 from evertick.base.ids import DEFAULT_TENANT, OWN_TENANT, TenantId, tenant_named
 from evertick.base.instants import MINUTE_MS, Instant
 from evertick.base.records.access import AccessToken, Scope
-from evertick.server.bodies import StrictRequest
+from evertick.server.bodies import Changed, Piece, StrictRequest
 from evertick.server.limits import SLASH, client_of
 from evertick.server.problems import Problem, is_told, of_bug
 from evertick.store.contract.store import Transaction
@@ -142,6 +143,19 @@ class Caller:
     ) -> T:
         """Do the work in a transaction, with a line in the audit log."""
         return await surface.write(self.audited(work, action, target, before=before))
+
+    async def change_many(
+        self, surface: Awaited[Any], page: Callable[[str], Work[Page]], action: str, asked: Piece
+    ) -> Response:
+        """Change page after page, each with a line in the audit log, until the time is over or none is left."""
+        end = None if asked.seconds is None else time.monotonic() + asked.seconds
+        total, last = 0, asked.cursor or ""
+        while True:
+            count, following = await surface.write(self.audited(page(last), action, asked.choice))
+            total += count
+            if following is None or (end is not None and time.monotonic() >= end):
+                return reply(Changed(count=total, cursor=following))
+            last = following
 
 
 DryRun = Annotated[bool, Query(description="Check everything and return what would be; nothing is written.")]

@@ -18,6 +18,7 @@ from evertick.cli.core.exits import Exit
 from evertick.cli.core.flags import flags
 from evertick.cli.core.lazy import Lazy, LazyGroup
 from evertick.cli.core.output import MomentWriter, OutputOptions, is_terminal, row_options, words_of
+from evertick.cli.core.progress import counting
 from evertick.cli.core.watching import refreshed, watch_option
 from evertick.cli.job.choosing import JobFilters
 from evertick.cli.job.found import FoundJobs, JobFinished
@@ -42,8 +43,6 @@ FURTHER = {
 """Commands in files of their own."""
 
 LIMIT_DEFAULT = 50
-LINE_ANEW = "\r\x1b[K"
-"""Begins the line of a terminal anew."""
 LIMIT_MAX = 100_000
 
 
@@ -195,31 +194,12 @@ def cancel_all(filters: JobFilters, state: str, yes: bool, db: str | None) -> No
         if not yes and session.page(where, 1, None).jobs:
             jobs = "pending jobs" if state == "pending" else "running jobs"
             click.confirm(f"Cancel all {filters.words(jobs)}?", abort=True, err=True)
-        canceled = _canceled(session, where)
+        with counting("jobs are canceled", session.store) as progress:
+            canceled = session.cancel_all(where, progress)
     click.echo(f"canceled {canceled:,} {filters.words('job' if canceled == 1 else 'jobs')}", err=True)
 
 
 # -- helpers
-
-
-def _canceled(session: AnyJobSession, where: "JobsWhere") -> int:
-    """Cancel all that are chosen; returns how many. A terminal shows how many so far, and so does Ctrl-C."""
-    is_shown, so_far = sys.stderr is not None and sys.stderr.isatty(), 0
-
-    def progress(count: int) -> None:
-        nonlocal so_far
-        so_far = count
-        if is_shown:
-            click.echo(f"{LINE_ANEW}{count:,} canceled", nl=False, err=True)
-
-    try:
-        return session.cancel_all(where, progress)
-    except KeyboardInterrupt:
-        click.echo(f"{LINE_ANEW if is_shown else ''}{so_far:,} jobs are canceled; the others stay", err=True)
-        raise
-    finally:
-        if is_shown:
-            click.echo(LINE_ANEW, nl=False, err=True)
 
 
 def _words(view: "JobView", moment: MomentWriter) -> dict[str, str]:

@@ -16,7 +16,7 @@ from evertick.app.registry import Registry
 from evertick.app.scheduling.choice import JobsWhere, jobs_where
 from evertick.app.scheduling.quotas import Quotas
 from evertick.app.simulation import clock_of
-from evertick.app.transacting import Work
+from evertick.app.transacting import Page, Work, in_pages
 from evertick.base.errors import ScheduleNotFound
 from evertick.base.ids import IdMaker, JobId, system_entropy
 from evertick.base.instants import Instant
@@ -127,16 +127,12 @@ class JobSession:
 
     def cancel_all(self, where: JobsWhere, progress: Callable[[int], None]) -> int:
         """Cancel all jobs that are chosen, page by page; returns how many. `progress` gets each count so far."""
-        ids, count, after = IdMaker(system_entropy()), 0, ""
-        chosen = jobs_where(chosen_tenant(), now=self.now, **where)
-        while True:
-            work = partial(cancel_page, where=chosen, after=after, now=self.now, make_id=ids.make)
-            canceled, following = self.store.write(work)
-            count += canceled
-            progress(count)
-            if following is None:
-                return count
-            after = following
+        ids, chosen = IdMaker(system_entropy()), jobs_where(chosen_tenant(), now=self.now, **where)
+
+        def page(after: str) -> Work[Page]:
+            return partial(cancel_page, where=chosen, after=after, now=self.now, make_id=ids.make)
+
+        return in_pages(self._write, page, progress)
 
     def all_of(self, where: JobsWhere, limit: int) -> list[JobView]:
         """The jobs that are chosen, the oldest first, without finished ones that were retried already."""

@@ -105,8 +105,8 @@ class RemoteJobSession:
         raise JobFinished(f"job {job_id} has ended already ({job.state}), so it cannot be canceled")
 
     def cancel_all(self, where: JobsWhere, progress: Callable[[int], None]) -> int:
-        """See `JobSession.cancel_all`; the server replies when all are canceled, so there is no progress to tell."""
-        return self.client.jobs.cancel_all(**where)
+        """See `JobSession.cancel_all`; the server replies about once a second."""
+        return self.client.jobs.with_progress(progress).cancel_all(**where)
 
     def all_of(self, where: JobsWhere, limit: int) -> list[JobView]:
         """See `JobSession.all_of`; which of them were retried, the server says when they are to be retried again."""

@@ -9,6 +9,7 @@ from evertick.base.escaping import printable
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.output import OutputOptions, time_row_options, words_of
+from evertick.cli.core.progress import counting
 from evertick.cli.schedule.selection import (
     LIMIT_DEFAULT,
     LIMIT_MAX,
@@ -108,7 +109,8 @@ def delete(chosen: Selection, force: bool, db: str | None) -> None:
             click.echo(f"deleted {printable(schedule_id)}; runs that were started go on", err=True)
             return
         where = chosen.where(session, "delete")
-        count = session.schedules.delete_all(force=force, **where)
+        with counting("schedules are deleted", session.store) as progress:
+            count = session.schedules.with_progress(progress).delete_all(force=force, **where)
         left = sum(each.source == CODE for each in pages(session, where, "id", LIMIT_MAX))
     click.echo(f"deleted {counted(count)}", err=True)
     if left:

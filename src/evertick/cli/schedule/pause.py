@@ -11,6 +11,7 @@ from evertick.base.instants import from_datetime, to_iso
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.flags import flag, flags, shared
 from evertick.cli.core.output import is_terminal
+from evertick.cli.core.progress import counting
 from evertick.cli.schedule.selection import Selection, counted, if_version_option, named, selection_options, sid_option
 from evertick.cli.schedule.session import Session, open_session
 
@@ -83,7 +84,9 @@ def pause(chosen: Selection, how: PauseFlags, db: str | None) -> None:
         if how.until is not None:
             raise click.UsageError("--until is for one schedule")
         where = chosen.where(session, "pause")
-        count = session.schedules.pause_all(asked_for(how.reason), **where)
+        note = asked_for(how.reason)
+        with counting("schedules are paused", session.store) as progress:
+            count = session.schedules.with_progress(progress).pause_all(note, **where)
     click.echo(f"paused {counted(count)}", err=True)
 
 
@@ -99,7 +102,9 @@ def resume(chosen: Selection, how: ResumeFlags, db: str | None) -> None:
             return
         if how.from_now:
             raise click.UsageError("--from-now is for one schedule")
-        count = session.schedules.resume_all(how.reason or "", **chosen.where(session, "resume"))
+        where = chosen.where(session, "resume")
+        with counting("schedules are resumed", session.store) as progress:
+            count = session.schedules.with_progress(progress).resume_all(how.reason or "", **where)
     click.echo(f"resumed {counted(count)}", err=True)
 
 

@@ -20,7 +20,7 @@ from evertick.base.errors import Misuse
 from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.records.access import Scope
 from evertick.base.records.jobs import JobState
-from evertick.server.bodies import Counted, Named, Scheduled
+from evertick.server.bodies import Changed, Named, Piece, Scheduled
 from evertick.server.callers import Called, Caller, Key, reply, tenant_routes
 from evertick.server.problems import Problem
 from evertick.store.contract.store import Transaction
@@ -87,7 +87,7 @@ class Chosen(Body):
         return cast("JobsWhere", {name: value for name, value in found.items() if value not in (None, [])})
 
 
-class Bulk(Chosen):
+class Bulk(Piece, Chosen):
     """Jobs that are to be changed."""
 
     expect: int | None = Field(None, description="How many there should be: if there are others now, none is changed.")
@@ -160,21 +160,21 @@ async def count_chosen_jobs(caller: Called, chosen: Annotated[Chosen, Query()]) 
     return reply(await caller.access.jobs.count(**chosen.where()))
 
 
-@routes.at("POST", "/jobs/cancel-all", Scope.OPERATE, returns=Counted)
+@routes.at("POST", "/jobs/cancel-all", Scope.OPERATE, returns=Changed)
 async def cancel_jobs(caller: Called, chosen: Bulk) -> Response:
     """Cancel all unfinished jobs that are chosen."""
     operations = caller.access.jobs.operations
     return await _change_all(caller, "cancel", chosen, operations.cancel_page)
 
 
-@routes.at("POST", "/jobs/retry-all", Scope.OPERATE, returns=Counted)
+@routes.at("POST", "/jobs/retry-all", Scope.OPERATE, returns=Changed)
 async def retry_jobs(caller: Called, chosen: Bulk) -> Response:
     """Try all failed jobs again that are chosen."""
     operations = caller.access.jobs.operations
     return await _change_all(caller, "retry", chosen, operations.retry_page)
 
 
-@routes.at("POST", "/jobs/run-now-all", Scope.OPERATE, returns=Counted)
+@routes.at("POST", "/jobs/run-now-all", Scope.OPERATE, returns=Changed)
 async def run_jobs_now(caller: Called, chosen: Bulk) -> Response:
     """Let all pending jobs run now that are chosen."""
     operations = caller.access.jobs.operations
@@ -264,19 +264,11 @@ async def _change_all(
     caller: Caller, action: str, chosen: Bulk, change: Callable[..., Work[tuple[int, str | None]]]
 ) -> Response:
     jobs, where = caller.access.jobs, chosen.where()
-    if chosen.expect is not None:
+    if chosen.expect is not None and chosen.cursor is None:
         meant: JobsWhere = {"state": USUAL_STATES[action]}
         meant.update(where)
         found = (await jobs.count(**meant)).number
         if found != chosen.expect:
             said = f"{found:,} jobs are chosen now, not {chosen.expect:,}; none was changed"
             raise Problem(409, "count_changed", said)
-    count = await jobs.write_pages(
-        lambda after: caller.audited(change(after, **where), f"job.{action}_all", _shown(chosen))
-    )
-    return reply({"count": count})
-
-
-def _shown(chosen: Chosen) -> str:
-    """A choice as the audit log names it."""
-    return chosen.model_dump_json(exclude_none=True)
+    return await caller.change_many(jobs, lambda after: change(after, **where), f"job.{action}_all", chosen)

@@ -22,7 +22,7 @@ from evertick.app.schedules.update import update
 from evertick.app.schedules.written import ChangedSchedule, NewSchedule, ReplacedSchedule, Times, when_of
 from evertick.app.transacting import rehearse_async
 from evertick.base.records.access import Scope
-from evertick.server.bodies import Counted, Named
+from evertick.server.bodies import Changed, Named, Piece
 from evertick.server.callers import Called, Caller, DryRun, Key, reply, tenant_routes, version_of
 from evertick.server.routes.choice import Choice
 
@@ -50,13 +50,13 @@ class Trigger(Body):
     args: dict[str, Any] | None = None
 
 
-class NotedChoice(Choice):
+class NotedChoice(Piece, Choice):
     """Which schedules are meant, and why they are changed."""
 
     note: str = ""
 
 
-class Deletion(Choice):
+class Deletion(Piece, Choice):
     """Which schedules are deleted; with `force`, crons that are declared in code, too."""
 
     force: bool = False
@@ -130,19 +130,19 @@ async def preview_times(caller: Called, asked: Preview) -> Response:
     return reply(await schedules.matching_times(spec, asked.start, asked.end, limit=asked.limit))
 
 
-@routes.at("POST", "/schedules/pause-all", Scope.OPERATE, returns=Counted)
+@routes.at("POST", "/schedules/pause-all", Scope.OPERATE, returns=Changed)
 async def pause_schedules(caller: Called, chosen: NotedChoice) -> Response:
     """Pause all schedules that are chosen."""
     return await _all(caller, "pause", chosen, chosen.note)
 
 
-@routes.at("POST", "/schedules/resume-all", Scope.OPERATE, returns=Counted)
+@routes.at("POST", "/schedules/resume-all", Scope.OPERATE, returns=Changed)
 async def resume_schedules(caller: Called, chosen: NotedChoice) -> Response:
     """Resume all paused schedules that are chosen."""
     return await _all(caller, "resume", chosen, chosen.note)
 
 
-@routes.at("POST", "/schedules/delete-all", Scope.EDIT, returns=Counted)
+@routes.at("POST", "/schedules/delete-all", Scope.EDIT, returns=Changed)
 async def delete_schedules(caller: Called, chosen: Deletion) -> Response:
     """Delete all schedules that are chosen; crons that are declared in code only with `force`."""
     return await _all(caller, "delete", chosen, chosen.force)
@@ -293,11 +293,9 @@ async def explain_schedule(caller: Called, schedule_id: Named, at: Time) -> Resp
     return reply(await caller.access.schedules.explain(schedule_id, at=at))
 
 
-async def _all(caller: Caller, action: str, chosen: Choice, *args: Any) -> Response:
-    schedules = caller.access.schedules
+async def _all(caller: Caller, action: str, chosen: NotedChoice | Deletion, *args: Any) -> Response:
+    schedules, where = caller.access.schedules, chosen.where()
     page = getattr(schedules.operations, f"{action}_page")
-    where, shown = chosen.where(), chosen.model_dump_json(exclude_none=True)
-    count = await schedules.write_pages(
-        lambda after: caller.audited(page(after, *args, **where), f"schedule.{action}_all", shown)
+    return await caller.change_many(
+        schedules, lambda after: page(after, *args, **where), f"schedule.{action}_all", chosen
     )
-    return reply({"count": count})
