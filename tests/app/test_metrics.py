@@ -1,7 +1,7 @@
 """Metrics: what Prometheus reads of a process and of a database."""
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -107,6 +107,24 @@ def test_decided_times_are_counted_by_fate(open_app: OpenApp) -> None:
         engine.until(lambda: ("test", "started", "tick") in values(metrics, "evertick_occurrences_total") or None)
 
     assert values(metrics, "evertick_database_up") == {}
+
+
+def test_what_a_backfill_runs_is_counted_and_not_late(open_app: OpenApp) -> None:
+    app = open_app()
+    metrics = Metrics(app, database=False)
+
+    @app.mutation(name="tick")
+    def tick(ctx: MutationCtx) -> None: ...
+
+    with Engine(app) as engine:
+        app.schedules.create("nightly", when="every day at 03:00", do=tick)
+        now = datetime.now(UTC)
+        app.schedules.backfill("nightly", now - timedelta(days=10), now - timedelta(days=1), overlap="allow_all")
+        engine.until(
+            lambda: values(metrics, "evertick_occurrences_total").get(("test", "started", "tick")) == 9 or None
+        )
+
+    assert values(metrics, "evertick_occurrence_lateness_seconds_count") == {}
 
 
 def test_a_database_that_is_away_is_told_and_breaks_nothing(open_app: OpenApp, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -301,7 +301,7 @@ def test_what_was_skipped_and_missed_says_why(open_app: OpenApp) -> None:
     rows = [text_of(each) for each in soup.select(".occ tbody tr")]
     missed = [each for each in rows if "missed" in each]
     assert len(missed) == 23, rows  # 05:30 to 23:30, 00:30, twice 01:30, 02:30
-    assert "the catch-up window is 600 s" in missed[0] and "Backfill this" in missed[0]
+    assert "the catch-up window is 10 min" in missed[0] and "Backfill this" in missed[0]
     assert any("clocks went back, UTC−4 → UTC−5." in each for each in rows)
     plan = site.page(str(soup.find("a", string="Backfill this")["href"]))
     assert len(plan.select("input[name=token]")) == 1, "one click from the row leads to a plan that can be started"
@@ -321,7 +321,7 @@ def test_what_was_skipped_and_missed_says_why(open_app: OpenApp) -> None:
     assert commands_in(told)[0].startswith("evertick schedule backfill s --start-time 2026-10-31T10:30:00Z")
     assert told.find("a", string="Widen catch-up…")
     text = text_of(site.page("schedules?tz=UTC"))
-    assert "missed" in text and "the catch-up window is 600 s" in text
+    assert "missed" in text and "the catch-up window is 10 min" in text
 
 
 # -- what is done to one

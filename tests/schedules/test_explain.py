@@ -113,7 +113,7 @@ def test_a_time_in_an_outage_longer_than_the_window_is_missed(world: OpenWorld) 
     assert (told.fate, told.reason) == (Fate.MISSED, Reason.CATCH_UP_WINDOW)
     assert chain(told)[-2:] == ["limit", "!awake"]
     assert told.sentence == (
-        "missed: 4320 s late; the catch-up window is 3600 s; "
+        "missed: 1 h 12 min late; the catch-up window is 1 h; "
         "no worker looked at it from 2026-01-01T08:00:00Z to 2026-01-01T09:12:00Z"
     )
     assert told.fix == (
@@ -265,5 +265,5 @@ def test_the_only_engine_of_a_file_is_alive_though_it_renews_no_lease(tmp_path: 
     told = own.schedules.explain("s", to_datetime(begun) + timedelta(minutes=1))
 
     assert (told.missing, told.sentence) == (Missing.NOT_LOOKED_AT, "it is due, and about to be looked at")
-    assert told.checks[-1].text == "due for 540 s, and not looked at yet; 1 worker(s) are alive"
+    assert told.checks[-1].text == "due for 9 min, and not looked at yet; 1 worker(s) are alive"
     own.close()

@@ -13,7 +13,7 @@ from evertick.recurrence.builders import at
 from evertick.recurrence.wire.short import short_form
 from evertick.schedules import Spec
 from evertick.testing import World
-from tests.schedules.api_app import HOUR, app, fail, minutes, nap, tick
+from tests.schedules.api_app import HOUR, START, app, fail, minutes, nap, tick
 
 OpenWorld = Callable[..., World]
 
@@ -86,6 +86,27 @@ def test_what_an_outage_did_is_late_and_missed_for_a_day(world: OpenWorld) -> No
     assert listed(health="late") == []
     assert listed(health="missed") == []
     assert app.schedules.counts().missed == Count(number=0)
+
+
+def test_what_a_backfill_runs_is_not_late(world: OpenWorld) -> None:
+    w = world(app)
+    w.advance(24 * HOUR)
+    app.schedules.create("s", when=every(minutes=20), do=tick)
+    app.schedules.backfill("s", minutes(60), minutes(119), overlap="allow_all")
+    w.advance(1)
+
+    [schedule] = app.schedules.list_detailed().schedules
+    assert (schedule.strip, schedule.health, listed(health="late")) == (("ok",) * 3, (), [])
+    rows = app.schedules.occurrences("s").occurrences
+    assert [(row.origin, row.is_late) for row in rows] == [("backfill", False)] * 3
+    assert (rows[0].late_ms or 0) > 22 * 3_600_000
+    assert [day.endings for day in app.schedules.days("s", START.date(), START.date() + timedelta(days=1)).days] == [
+        {"ok": 3}
+    ]
+    told = app.schedules.explain("s", minutes(60))
+    assert told.sentence.startswith("started 23 h after its time as ")
+    w.advance(20 * 60)
+    assert app.schedules.list_detailed().schedules[0].strip == ("ok",) * 4
 
 
 def test_a_schedule_that_runs_well_again_is_not_failing(world: OpenWorld) -> None:

@@ -196,5 +196,5 @@ def test_what_is_asked_reads_the_same_on_both_databases(open_app: OpenApp, clock
     report = app.schedules.audit(START, START + 11 * MINUTE)
     assert (report.started + report.late_count, report.skipped_count, report.unrecorded) == (20, 2, ())
     told = app.schedules.explain("s3", START + 4 * MINUTE)
-    assert told.sentence.startswith("started 390 s late as s3-2026-01-01T00:04:00Z")
+    assert told.sentence.startswith("started 6 min 30 s late as s3-2026-01-01T00:04:00Z")
     assert app.schedules.delete_all(function="tick") == 5

@@ -9,7 +9,7 @@ from pydantic import computed_field
 from evertick.api.schema import DurationMs, Moment, Retry, Schema, WireSpec, named
 from evertick.base.ids import JobId, ScheduleId
 from evertick.base.records.jobs import FunctionKind
-from evertick.rules.schedules.catch_up import LATE_AFTER_MS
+from evertick.rules.schedules.catch_up import started_late
 from evertick.rules.schedules.fates import Fate, Origin, Reason, RunOutcome
 from evertick.rules.schedules.policies import CatchUp, Overlap
 from evertick.rules.schedules.state import Ending, Stop
@@ -61,8 +61,8 @@ class OccurrenceView(Schema):
 
     @property
     def is_late(self) -> bool:
-        """Whether it was started more than ten seconds after its actual time."""
-        return self.late_by is not None and self.late_by > timedelta(milliseconds=LATE_AFTER_MS)
+        """Whether it was started over ten seconds after its actual time. Triggers and backfills are never late."""
+        return started_late(self.origin, self.late_ms)
 
 
 class OpenRunView(Schema):

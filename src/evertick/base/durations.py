@@ -21,6 +21,25 @@ def length(duration_ms: int) -> str:
     raise AssertionError("a second is the smallest unit here")
 
 
+def full_length(duration_ms: int) -> str:
+    """A duration in two units, rounded down: `42 min`, `1 h 12 min`, `2 d 6 h`; below ten seconds as `length`.
+
+    For a sentence that compares two of them, such as how late a run was and how late it could be.
+    """
+    size = abs(duration_ms)
+    if size < 10 * SECOND_MS:
+        return length(size)
+    words: list[str] = []
+    for unit_ms, unit in _UNITS:
+        count, rest = divmod(size, unit_ms)
+        if count and len(words) < 2:
+            words.append(f"{count} {unit}")
+            size = rest
+        elif words:
+            break
+    return " ".join(words)
+
+
 def distance(at: Instant, now: Instant) -> str:
     """How far `at` is from `now`: `in 5 s`, `3 min ago`, `now`; what only an event wakes is due `at an event`."""
     if at >= NEVER:

@@ -15,6 +15,7 @@ from evertick.base.instants import Instant
 from evertick.base.records.jobs import JobState
 from evertick.base.records.schedules import OccurrenceRow
 from evertick.engine.runtime.metrics import JobEnded
+from evertick.rules.schedules.fates import Origin
 from evertick.store.contract.store import Transaction
 
 if TYPE_CHECKING:
@@ -129,8 +130,9 @@ def times_of(event: JobEnded) -> tuple[int, int] | None:
 
 
 def latenesses_of(rows: Sequence[OccurrenceRow]) -> list[int]:
-    """How late the occurrences among `rows` started that did, in milliseconds."""
-    return [max(0, row.started_at - row.actual_at) for row in rows if row.started_at is not None]
+    """How late the schedules' own times among `rows` started, in milliseconds; triggers and backfills are not late."""
+    started = ((row.started_at, row.actual_at) for row in rows if row.origin == Origin.SCHEDULE)
+    return [max(0, started_at - actual_at) for started_at, actual_at in started if started_at is not None]
 
 
 def _read(transaction: Transaction, app: "App") -> tuple[StatusView, Instant | None]:

@@ -1,7 +1,7 @@
 """How occurrences ended, in the words of strips and calendars."""
 
 from evertick.base.records.schedules import RunEnding
-from evertick.rules.schedules.catch_up import LATE_AFTER_MS
+from evertick.rules.schedules.catch_up import started_late
 from evertick.rules.schedules.fates import FAILURES, Fate, RunOutcome
 
 
@@ -12,10 +12,5 @@ def ending_word(ending: RunEnding) -> str:
     if ending.outcome is None:
         return "running"
     if ending.outcome == RunOutcome.SUCCESS:
-        return "late" if is_late(ending) else "ok"
+        return "late" if started_late(ending.origin, ending.late_ms) else "ok"
     return "failed" if ending.outcome in FAILURES else "canceled"
-
-
-def is_late(ending: RunEnding) -> bool:
-    """Whether it was started more than ten seconds after its time."""
-    return ending.late_ms is not None and ending.late_ms > LATE_AFTER_MS

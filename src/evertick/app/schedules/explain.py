@@ -15,6 +15,7 @@ from evertick.app.limits.waiting import pool_waits
 from evertick.app.schedules.blocked_runs import blocked_runs
 from evertick.app.schedules.views import occurrence_view
 from evertick.app.transacting import Work
+from evertick.base.durations import full_length
 from evertick.base.errors import ScheduleNotFound
 from evertick.base.escaping import schedule_word
 from evertick.base.ids import ScheduleId
@@ -25,7 +26,7 @@ from evertick.engine.schedules.times import ScheduleTimes, times_of
 from evertick.recurrence.explain import ReasonKind
 from evertick.recurrence.explain import explain as explain_spec
 from evertick.recurrence.parse.moments import format_instant
-from evertick.rules.schedules.catch_up import LATE_AFTER_MS, SEEN_LATE, unseen
+from evertick.rules.schedules.catch_up import SEEN_LATE, started_late, unseen
 from evertick.rules.schedules.fates import Fate, Origin, Reason, RunOutcome
 from evertick.rules.schedules.lifecycle import pause_detail
 from evertick.rules.schedules.state import FireTime
@@ -202,11 +203,11 @@ def _of_nothing(chain: _Chain, row: Schedule) -> Explanation:
 def _not_looked_at(chain: _Chain, time: FireTime, now: Instant) -> Explanation:
     """Due, and not evaluated yet: does a worker run?"""
     alive = chain.transaction.workers_alive(now)
-    late_s = (now - time.actual_at) // SECOND_MS
+    late = full_length(now - time.actual_at)
     if alive:
-        chain.stopped("evaluated", f"due for {late_s} s, and not looked at yet; {len(alive)} worker(s) are alive")
+        chain.stopped("evaluated", f"due for {late}, and not looked at yet; {len(alive)} worker(s) are alive")
         return chain.without_row(Missing.NOT_LOOKED_AT, "it is due, and about to be looked at")
-    chain.stopped("evaluated", f"due for {late_s} s, and no worker is alive")
+    chain.stopped("evaluated", f"due for {late}, and no worker is alive")
     return chain.without_row(Missing.NOT_LOOKED_AT, "it is due, but no worker runs that would look", "evertick worker")
 
 
@@ -249,8 +250,8 @@ def _of_run(chain: _Chain, found: OccurrenceRow) -> Explanation:
     started = f"started {_late(found)} as {found.run_id}"
     if found.outcome is not None and found.ended_at is not None:
         outcome = RunOutcome(found.outcome)
-        took_s = (found.ended_at - (found.started_at or found.ended_at)) / SECOND_MS
-        text = f"ended {outcome} after {took_s:g} s"
+        took = full_length(found.ended_at - (found.started_at or found.ended_at))
+        text = f"ended {outcome} after {took}"
         (chain.passed if outcome is RunOutcome.SUCCESS else chain.stopped)("ended", text)
         fix = None if outcome is RunOutcome.SUCCESS else f"evertick job get {found.job_id}"
         return chain.with_rows(found, f"{started}, {text}", fix)
@@ -317,11 +318,11 @@ def _backfill_command(schedule_id: str, at: Instant) -> str:
 
 
 def _late(found: OccurrenceRow) -> str:
-    """When it was first judged, against when it was due."""
+    """When it was first judged, against when it was due. Triggers and backfills run after it, and are not late."""
     late_ms = (found.started_at or found.decided_at) - found.actual_at
     if late_ms < SECOND_MS:
         return "on time"
-    return f"{late_ms / SECOND_MS:g} s late" if late_ms > LATE_AFTER_MS else f"{late_ms / SECOND_MS:g} s after its time"
+    return f"{full_length(late_ms)} {'late' if started_late(found.origin, late_ms) else 'after its time'}"
 
 
 def _matched_then(chain: _Chain, row: Schedule | None) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 from evertick.api.schedule_lists import DetailedSchedule, DetailedSchedulePage, ScheduleCountsView
 from evertick.api.schedules import OccurrenceView, ScheduleSummary
 from evertick.api.schema import COUNT_MAX, Count
-from evertick.app.schedules.endings import ending_word, is_late
+from evertick.app.schedules.endings import ending_word
 from evertick.app.schedules.queries import Where
 from evertick.app.schedules.views import occurrence_view, pause_view, summary
 from evertick.app.transacting import Work
@@ -14,7 +14,8 @@ from evertick.base.ids import ScheduleId
 from evertick.base.instants import DAY_MS, Instant
 from evertick.base.records.schedules import RunEnding
 from evertick.recurrence.wire.short import short_form
-from evertick.rules.schedules.fates import Fate
+from evertick.rules.schedules.catch_up import started_late
+from evertick.rules.schedules.fates import Fate, Origin
 from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import UNREADABLE, Schedule
 
@@ -92,10 +93,11 @@ def _detailed(
 ) -> DetailedSchedule:
     plain: ScheduleSummary = summary(row)
     is_readable = plain.status != UNREADABLE
-    started = next((ending for ending in endings if ending.fate == Fate.STARTED), None)
+    began = (each for each in endings if each.fate == Fate.STARTED and each.origin == Origin.SCHEDULE)
+    started = next(began, None)
     wrong = {
         "failing": bool(row.failing),
-        "late": started is not None and is_late(started),
+        "late": started is not None and started_late(started.origin, started.late_ms),
         "missed": is_missing,
     }
     pause = row.state.pause if plain.status == "paused" else None

@@ -108,6 +108,7 @@ class RunEnding(NamedTuple):
     schedule_id: ScheduleId
     fate: str
     outcome: str | None
+    origin: str
     late_ms: int | None
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from evertick.base.durations import full_length
 from evertick.base.escaping import printable
 from evertick.base.instants import Instant, to_datetime
 from evertick.cli.core.databases import data_options, named_tenant
@@ -154,7 +155,7 @@ def _kinds(report: "AuditReport") -> "tuple[tuple[str, tuple[OccurrenceView, ...
 def _audit_row(title: str, each: "OccurrenceView") -> dict[str, str]:
     from evertick.cli.schedule.words import iso
 
-    late = "" if each.late_by is None or not each.is_late else f", {each.late_by.total_seconds():g} s late"
+    late = "" if not each.is_late else f", {full_length(each.late_ms or 0)} late"
     why = f"{each.reason}{late}{f': {each.detail}' if each.detail else ''}"
     return dict(zip(AUDIT_LIST, (title, each.schedule, iso(each.nominal), why), strict=True))
 

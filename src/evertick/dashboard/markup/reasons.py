@@ -5,6 +5,7 @@ from typing import Final
 
 from evertick.api.schedule_lists import DetailedSchedule
 from evertick.api.schedules import OccurrenceView
+from evertick.base.durations import full_length
 from evertick.dashboard.markup.states import REASONS
 from evertick.dashboard.markup.strips import BARS
 from evertick.dashboard.markup.times import seconds
@@ -36,4 +37,4 @@ def why_of(occurrence: OccurrenceView) -> str:
         return SINCE.sub("", occurrence.detail) or REASONS[Reason.PAUSED]
     if occurrence.fate is not Fate.STARTED:
         return occurrence.detail or REASONS[occurrence.reason]
-    return f"started {seconds(occurrence.late_by)} late" if occurrence.is_late else ""
+    return f"started {full_length(occurrence.late_ms or 0)} late" if occurrence.is_late else ""

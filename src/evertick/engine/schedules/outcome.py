@@ -15,9 +15,9 @@ from evertick.base.records.retry import RETRY
 from evertick.base.records.schedules import OccurrenceRow, RunReport
 from evertick.engine.jobs.completion import MakeId
 from evertick.engine.runtime.tracing import Tracing
-from evertick.rules.schedules.catch_up import LATE_AFTER_MS
+from evertick.rules.schedules.catch_up import started_late
 from evertick.rules.schedules.events import Event
-from evertick.rules.schedules.fates import Fate
+from evertick.rules.schedules.fates import Fate, Origin
 from evertick.rules.schedules.lifecycle import PAUSED_BY_FAILURE, next_wake, retires_at
 from evertick.rules.schedules.metadata import Target
 from evertick.rules.schedules.plan import Plan, Start, Verdict
@@ -181,9 +181,10 @@ def _after(schedule: Schedule, plan: Plan, happened: Happened, retire_at: Instan
 
 
 def _lateness(plan: Plan, now: Instant) -> int | None:
-    """Whether the last start came late, 1 or 0; None if nothing started."""
-    actual_at = max((start.occurrence.actual_at for start in plan.starts), default=None)
-    return None if actual_at is None else int(now - actual_at > LATE_AFTER_MS)
+    """Whether the last start came late, 1 or 0; None if nothing started by the schedule itself."""
+    started = [start.occurrence for start in plan.starts if start.occurrence.origin is Origin.SCHEDULE]
+    last = max(started, key=lambda each: each.actual_at, default=None)
+    return None if last is None else int(started_late(last.origin, now - last.actual_at))
 
 
 def _result_text(end: RunEnd | None, schedule: Schedule, reports: Sequence[RunReport]) -> str | None:

@@ -8,7 +8,7 @@ requested by hand (triggers, backfills) are exempt.
 from typing import Final
 
 from evertick.base.instants import Instant
-from evertick.rules.schedules.fates import Reason
+from evertick.rules.schedules.fates import Origin, Reason
 from evertick.rules.schedules.policies import CATCH_UP_WINDOW_DEFAULT_MS, CATCH_UP_WINDOW_MIN_MS, CatchUp, Policies
 
 SEEN_LATE: Final = frozenset({Reason.CATCH_UP_WINDOW, Reason.CATCH_UP_LATEST, Reason.CATCH_UP_NONE})
@@ -36,6 +36,14 @@ def too_late(actual_at: Instant, policies: Policies, now: Instant) -> Reason | N
     if age_ms > LATE_AFTER_MS and policies.catch_up is CatchUp.NONE:
         return Reason.CATCH_UP_NONE
     return None
+
+
+def started_late(origin: str, late_ms: int | None) -> bool:
+    """Was an occurrence started late, over ten seconds after its actual time? `late_ms` is None if it did not start.
+
+    Only the schedule's own times are late. What a trigger or a backfill runs is for a time that was over already.
+    """
+    return late_ms is not None and origin == Origin.SCHEDULE and late_ms > LATE_AFTER_MS
 
 
 WAITED: Final = "waited "

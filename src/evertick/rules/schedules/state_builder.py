@@ -6,6 +6,7 @@ frozen values one by one would copy the lists a thousand times. `decide.py` says
 
 from collections.abc import Sequence
 
+from evertick.base.durations import full_length
 from evertick.base.instants import Instant, to_iso
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS, WAITED, expired, too_late
 from evertick.rules.schedules.fates import FATE_OF, Origin, Reason
@@ -150,8 +151,8 @@ class StateBuilder:
         blocker = self.blocker if reason is Reason.OVERLAP else None
         detail = self._detail(occurrence, reason, blocker)
         if waited and reason is Reason.CATCH_UP_WINDOW:
-            late_s, window_s = (self.now - occurrence.actual_at) // 1000, self.policies.catch_up_window_ms // 1000
-            detail = f"{WAITED}{late_s} s for earlier runs; the catch-up window is {window_s} s"
+            waited_for = full_length(self.now - occurrence.actual_at)
+            detail = f"{WAITED}{waited_for} for earlier runs; {self._window()}"
         self._record(occurrence, reason, detail, blocker)
 
     def unstart(self, run: Run, error: str) -> None:
@@ -286,9 +287,12 @@ class StateBuilder:
         else:
             self.counts.pop(reason, None)
 
+    def _window(self) -> str:
+        return f"the catch-up window is {full_length(self.policies.catch_up_window_ms)}"
+
     def _detail(self, occurrence: Occurrence, reason: Reason, blocker: str | None) -> str:
         """The reason as a sentence."""
-        late_s = (self.now - occurrence.actual_at) // 1000
+        late = f"{full_length(self.now - occurrence.actual_at)} late"
         match reason:
             case Reason.OVERLAP:
                 return f"{blocker} has not ended" if blocker else "an occurrence before it waits already"
@@ -299,11 +303,11 @@ class StateBuilder:
             case Reason.LIMIT:
                 return "no actions remain"
             case Reason.CATCH_UP_WINDOW:
-                return f"{late_s} s late; the catch-up window is {self.policies.catch_up_window_ms // 1000} s"
+                return f"{late}; {self._window()}"
             case Reason.CATCH_UP_NONE:
-                return f"{late_s} s late; the schedule does not catch up"
+                return f"{late}; the schedule does not catch up"
             case Reason.CATCH_UP_LATEST:
-                return f"{late_s} s late; only the latest time that was missed runs"
+                return f"{late}; only the latest time that was missed runs"
             case Reason.SUPERSEDED:
                 return "a newer occurrence took its place"
             case Reason.BUFFER_FULL:

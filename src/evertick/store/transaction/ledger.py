@@ -104,9 +104,9 @@ class SqlLedger(Driver):
         rows = self._fetch("endings_by_quarter", params | {"late_after": late_after_ms, "limit": limit})
         return [
             QuarterEndings(
-                quarter, RunEnding(where.schedule_id, fate, outcome, late_after_ms + 1 if is_late else 0), count
+                quarter, RunEnding(where.schedule_id, fate, outcome, origin, late_after_ms + 1 if is_late else 0), count
             )
-            for quarter, fate, outcome, is_late, count in rows
+            for quarter, fate, outcome, origin, is_late, count in rows
         ]
 
     def prune_occurrences(self, *, before: Instant, limit: int) -> int:

@@ -1,6 +1,6 @@
 -- newest_endings: how the newest occurrences of some schedules ended, :count of each, the newest first. Reads the
 -- primary key; those of the time at which :count is reached all come along.
-select o.schedule_id, o.fate, o.outcome, o.started_at - o.actual_at
+select o.schedule_id, o.fate, o.outcome, o.origin, o.started_at - o.actual_at
   from {each :ids} as s
  cross join occurrences o
  where o.tenant = :tenant and o.schedule_id = s.each
