@@ -9,7 +9,6 @@ without tabs in turns; prints the drain rates, how many pages were read, and the
 
 import argparse
 import asyncio
-import contextlib
 import statistics
 import subprocess
 import sys
@@ -22,6 +21,7 @@ import httpx2
 
 from benchmarks.peers.run import ground
 from evertick import App, MutationCtx
+from evertick.dashboard.page import LIVE_HEADER, PAUSE_HEADER
 
 BULK: Final = 1_000
 READ_FIRST_S: Final = 0.5
@@ -72,14 +72,15 @@ class Tabs:
         wait_s = READ_FIRST_S
         try:
             while True:
-                await hinted.wait()
-                await asyncio.sleep(wait_s)
+                if not hinted.is_set():
+                    await hinted.wait()
+                    await asyncio.sleep(READ_FIRST_S)
                 hinted.clear()
-                (await client.get(f"/t/default/{page}".rstrip("/"))).raise_for_status()
+                reply = await client.get(f"/t/default/{page}".rstrip("/"), headers={LIVE_HEADER: "1"})
+                reply.raise_for_status()
                 self.reads += 1
-                wait_s = min(wait_s * 2, READ_MAX_S)
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(hinted.wait(), wait_s)
+                wait_s = max(min(wait_s * 2, READ_MAX_S), int(reply.headers[PAUSE_HEADER]) / 1000)
+                await asyncio.sleep(wait_s)
                 if not hinted.is_set():
                     wait_s = READ_FIRST_S
         finally:

@@ -1,5 +1,8 @@
 """What script adds: dialogs, keys, and regions that follow what happens."""
 
+import re
+
+import pytest
 from playwright.sync_api import expect
 
 from evertick import every
@@ -30,6 +33,28 @@ def test_a_list_follows_what_happens_by_itself(site: Site, window: Window) -> No
     expect(page.get_by_role("button", name="live")).to_be_visible()
     schedule(site, "new one")
     expect(page.get_by_role("link", name="new one")).to_be_visible()
+
+
+NOTES_WAITS = """
+const wait = window.setTimeout;
+window.setTimeout = (then, ms, ...rest) => {
+  const root = document.documentElement.dataset;
+  if (ms) root.waits = `${root.waits ?? ""} ${ms}`;
+  return wait(then, ms, ...rest);
+};
+"""
+
+
+def test_a_page_is_read_again_no_sooner_than_the_server_says(
+    site: Site, window: Window, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(site.server.hints, "pause_after", lambda took_s: 25.0)
+    window.page.add_init_script(NOTES_WAITS)
+    schedule(site, "old one")  # with its first row a page is another one, and is loaded again
+    page = window.go("schedules")
+    expect(page.get_by_role("button", name="live")).to_be_visible()
+    schedule(site, "new one")
+    expect(page.locator("html")).to_have_attribute("data-waits", re.compile(r"\b25000\b"), timeout=20_000)
 
 
 def test_the_zone_of_the_browser_is_used(site: Site, window: Window) -> None:

@@ -1,6 +1,7 @@
 """The stream of hints: what it tells, to whom, and when it ends."""
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 
 import pytest
@@ -33,6 +34,23 @@ class Tables:
         if self.is_away:
             raise DatabaseUnavailable("away")
         return [self.pulses[tenant] for tenant in tenants]
+
+
+def test_the_more_pages_are_open_and_the_longer_they_take_the_more_seldom_they_are_read() -> None:
+    async def story() -> None:
+        told = Hints(Tables().look)
+        async with contextlib.AsyncExitStack() as tabs:
+            assert told.pause_after(0.04) == 0
+            for _ in range(50):
+                await tabs.enter_async_context(told.stream(DEFAULT_TENANT))
+            for _ in range(100):
+                pause_s = told.pause_after(0.01)
+            assert pause_s == pytest.approx(50 * 0.01 / hints.READS_SHARE)
+            for _ in range(100):
+                pause_s = told.pause_after(0.5)
+            assert pause_s == hints.READS_PAUSE_S_MAX
+
+    asyncio.run(story())
 
 
 def test_a_stream_tells_what_has_changed_of_its_tenant_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from evertick.base.records.jobs import NO_ERROR
 from evertick.base.records.workflow_types import WorkflowStatus
 from evertick.store.contract.store import Transaction
 
-JOBS_MAX: Final = 20_000
+JOBS_MAX: Final = 10_000
 """Unfinished jobs, and failures of the last hour, that are looked at."""
 
 

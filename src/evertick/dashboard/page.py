@@ -19,6 +19,7 @@ then only its part of the template is sent (`page.in_dialog`).
 import asyncio
 import logging
 import re
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Final
@@ -57,6 +58,9 @@ FIELDS_MAX: Final = 2_000
 SAID_COOKIE: Final = "evertick_said"
 DIALOG_HEADER: Final = "x-evertick-dialog"
 TO_HEADER: Final = "x-evertick-to"
+LIVE_HEADER: Final = "x-evertick-live"
+"""Sent with a page that is read again upon a hint; its reply says in PAUSE_HEADER for how many milliseconds not to."""
+PAUSE_HEADER: Final = "x-evertick-pause"
 URL_SAFE: Final = ":/%#?=@[]!$&'()*+,;"
 """What stays as it is in an address that is sent back: headers are ASCII."""
 CSP: Final = (
@@ -230,6 +234,7 @@ class PageRoute(ScopedRoute):
         handler = super().get_route_handler()
 
         async def shown(request: Request) -> Response:
+            began = time.monotonic()
             try:
                 async with asyncio.timeout(SLOW_S if request.method in ("GET", "HEAD") else None):
                     response = await handler(request)
@@ -245,6 +250,9 @@ class PageRoute(ScopedRoute):
             response.headers.setdefault("content-security-policy", CSP)
             # With no-referrer browsers hide from where a form is sent, even to its own site: Origin is null then.
             response.headers["referrer-policy"] = "same-origin"
+            if LIVE_HEADER in request.headers:
+                pause_s = request.app.state.hints.pause_after(time.monotonic() - began)
+                response.headers[PAUSE_HEADER] = str(round(pause_s * 1000))
             return response
 
         return shown

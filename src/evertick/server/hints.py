@@ -17,6 +17,12 @@ STREAMS_MAX: Final = 1_000
 STREAMS_OF_ONE_MAX: Final = 200
 """Of these, the ones of one token: no program may take the live view from all others."""
 
+READS_SHARE: Final = 0.05
+"""The part of a processor that all open pages together may take while things go on changing."""
+READS_PAUSE_S_MAX: Final = 30.0
+READS_MEAN_OF: Final = 8
+"""About as many of the last reads make the mean of what one takes."""
+
 Look = Callable[[Sequence[TenantId]], Awaitable[list[Pulse]]]
 
 
@@ -58,6 +64,7 @@ class Hints:
         self._look = look
         self._streams: list[Stream] = []
         self._seen: dict[TenantId, Pulse] = {}
+        self._read_s = 0.0
         self._task: asyncio.Task[None] | None = None
         self._has_ended = False
         self._ends: set[asyncio.Future[None]] = set()
@@ -67,6 +74,15 @@ class Hints:
         if len(self._streams) >= STREAMS_MAX:
             return True
         return bool(token) and sum(each.token == token for each in self._streams) >= STREAMS_OF_ONE_MAX
+
+    def pause_after(self, took_s: float) -> float:
+        """Seconds for which a page that was read upon a hint, in `took_s` seconds, is to be left alone.
+
+        The more pages are open and the longer they take, the longer it is: those who look must not slow down the work
+        that they look at.
+        """
+        self._read_s += (took_s - self._read_s) / READS_MEAN_OF
+        return min(len(self._streams) * self._read_s / READS_SHARE, READS_PAUSE_S_MAX)
 
     @contextlib.asynccontextmanager
     async def stream(self, tenant: TenantId, token: str = "") -> AsyncIterator[Stream]:

@@ -158,7 +158,7 @@ document.addEventListener("keydown", event => {
 const regions = () => $$("[data-follow]");
 const liveButton = $("[data-live]"), stale = $("#stale");
 const READ_FIRST_MS = 500, READ_MAX_MS = 10_000, LOST_AFTER_MS = 10_000, FOLLOW_AGAIN_MS = 5_000;
-let held = kept.get("live") === "off", source = null, wanted = new Set(), reading = false, wait = READ_FIRST_MS, lastRead = Date.now(), lostTimer = 0;
+let held = kept.get("live") === "off", source = null, wanted = new Set(), reading = false, leaveAlone = 0, lastRead = Date.now(), lostTimer = 0;
 
 function hold(on) {
   held = on;
@@ -187,7 +187,7 @@ function follow() {
   };
 }
 document.addEventListener("visibilitychange", () => {
-  if (document.hidden) { source?.close(); source = null } else if (!held) { follow(); want("jobs", "schedules", "logs") }
+  if (document.hidden) { source?.close(); source = null } else if (!held) { follow(); refresh(true) }
 });
 
 function want(...kinds) {
@@ -196,12 +196,13 @@ function want(...kinds) {
 }
 async function read() {
   reading = true;
-  while (wanted.size && !held && !document.hidden) {
-    await pause(wait);
+  await pause(READ_FIRST_MS);
+  for (let wait = READ_FIRST_MS; wanted.size && !held && !document.hidden;) {
     await refresh(false);
-    // The more often something changes, the more seldom it is read: fifty open pages must not keep the server busy.
-    wait = Math.min(wait * 2, READ_MAX_MS);
-    if (!wanted.size) { await pause(wait); if (!wanted.size) wait = READ_FIRST_MS }
+    // The more often something changes, the more seldom it is read, and the server says how seldom at least: fifty
+    // open pages must not keep it busy.
+    wait = Math.max(Math.min(wait * 2, READ_MAX_MS), leaveAlone);
+    await pause(wait);
   }
   reading = false;
 }
@@ -216,6 +217,7 @@ async function refresh(forced) {
   try {
     const reply = await fetch(location.href, { headers: { "X-Evertick-Live": "1" } });
     if (reply.redirected) return void location.reload(); // the token has ended: what is shown would never change again
+    leaveAlone = Number(reply.headers.get("X-Evertick-Pause"));
     if (!reply.ok) return;
     text = await reply.text();
   } catch { return }
