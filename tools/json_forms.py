@@ -130,6 +130,7 @@ FORMS: Final[Mapping[str, tuple[Form, ...]]] = {
     "pool set": (_one(PoolView),),
     "pool pause": (_one(PoolView),),
     "pool resume": (_one(PoolView),),
+    "pool delete": (_one(PoolView),),
     "worker list": (_many(WorkerView),),
     "token create": (_one(NewToken),),
     "token list": (_many(TokenView),),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evertick import ActionCtx, App, MutationCtx, Retry, Step, every
-from evertick.base.errors import Misuse, RegistrationError
+from evertick.base.errors import Conflict, Misuse, NotFound, RegistrationError
 from evertick.base.records.pools import PoolLimits
 from evertick.functions import Pool
 from evertick.testing import World
@@ -40,6 +40,52 @@ def test_a_worker_writes_the_limits_that_code_declares(open_app: OpenApp, caplog
     assert seen.limits == PoolLimits(running=5, starts_per_minute=600)
     assert (seen.pool, seen.limits_from) == ("mail", "code")
     assert "the pool mail is declared with running=5, starts_per_minute=600" in caplog.text
+
+
+def test_the_settings_of_a_pool_are_deleted(open_app: OpenApp, again: Callable[[App], App]) -> None:
+    """Limits, a pause and the declaration go; a worker of that code writes them again when it starts."""
+    app = open_app()
+    app.pool("mail", running=5)
+    app.sync_pools()
+    app.pools.set("bulk", starts_per_minute=60)
+    app.pools.pause("bulk")
+
+    gone = app.pools.delete("mail")
+    assert (gone.limits, gone.limits_from) == (PoolLimits(), "")
+    assert app.pools.delete("bulk").limits == PoolLimits()
+    assert [each.pool for each in app.pools.list()] == ["default"]
+    for name in ("mail", "nowhere"):
+        with pytest.raises(NotFound, match="has no settings"):
+            app.pools.delete(name)
+    with pytest.raises(Misuse, match="pool's name"):
+        app.pools.delete("a b")
+
+    release = again(app)
+    release.pool("mail", running=5)
+    release.sync_pools()
+    assert release.pools.get("mail").limits_from == "code"
+
+
+def test_a_pool_that_is_in_use_keeps_its_settings_unless_forced(open_app: OpenApp) -> None:
+    app = open_app()
+    app.action(name="send", pool="mail")(lambda ctx: None)
+    app.pools.set("mail", running=2)
+    app.pools.pause("mail")
+    app.scheduler.run_after(3_600, "send")
+    app.scheduler.run_after(0, "send")
+
+    def refused() -> str:
+        with pytest.raises(Conflict) as error:
+            app.pools.delete("mail")
+        return str(error.value)
+
+    assert refused().startswith("the pool 'mail' is in use: 1 of its jobs are due and wait. To remove")
+    with Engine(app) as engine:
+        engine.until(lambda: "due and wait; a live worker has send in it" in refused() or None)
+        assert app.pools.get("mail").limits == PoolLimits(running=2, paused=True)
+        assert app.pools.delete("mail", force=True).limits == PoolLimits()
+        engine.until(lambda: app.jobs.counts()["success"] == 1 or None)
+    assert app.jobs.counts()["pending"] == 1, "a job that is due later stays in its pool"
 
 
 def test_a_change_at_run_time_holds_until_the_declaration_changes(

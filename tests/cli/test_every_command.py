@@ -115,6 +115,7 @@ ROWS = {
     "pool set": Row("mail --running 5", "mail --running many", 2, "many", ("pool", "limits")),
     "pool pause": Row("mail", "", 2, "Missing argument", ("pool",)),
     "pool resume": Row("mail", "", 2, "Missing argument", ("pool",)),
+    "pool delete": Row("calls", "none", 3, "has no settings", ("pool", "limits")),
     "worker run": Row("", "nowhere.py", 2, NO_FILE, elsewhere="test_worker:test_it_runs_jobs_and_logs_json"),
     "worker list": Row("", "--fields nope", 2, "nope", ("id", "alive")),
     "serve": Row("", "nowhere.py", 2, NO_FILE, elsewhere="test_serve:test_it_serves_runs_jobs_and_ends_cleanly"),
@@ -177,6 +178,7 @@ def ids(command: Command) -> dict[str, str]:
     app.schedules.trigger("s")
     done, failed = app.scheduler.run_after(0, bill), app.scheduler.run_after(0, bill, fails=True)
     app.tenants.set("acme", jobs=10)
+    app.pools.set("calls", running=1)
     ended = app.workflows.start(flow)
     made = app.environment.clock.now() - 60_000
     backfill = app.schedules.backfill("s", to_datetime(Instant(made)), to_datetime(Instant(made + 1)))

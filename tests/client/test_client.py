@@ -20,6 +20,7 @@ from evertick.errors import (
     InvalidArguments,
     JobNotFound,
     Misuse,
+    NotFound,
     QuotaExceeded,
     RunNotOpen,
     ScheduleNotFound,
@@ -249,6 +250,9 @@ def test_what_belongs_to_all_tenants(served: Served) -> None:
         assert client.pools.pause("mail").limits.paused
         assert not client.pools.resume("mail").limits.paused
         assert client.pools.get("mail").pool == "mail"
+        assert client.pools.delete("mail", force=True).limits_from == ""
+        with pytest.raises(NotFound):
+            client.pools.delete("mail")
         assert "default" in [each.pool for each in client.pools.list()]
         assert client.tenants.set("acme", jobs=1).limits.jobs == 1
         assert [each.tenant for each in client.tenants.list()] == ["acme"]

@@ -70,6 +70,28 @@ def test_a_pool_is_paused_from_a_form_and_says_by_whom(site: Site) -> None:
     assert not site.app.pools.get("mail").limits.paused
 
 
+def test_the_settings_of_a_pool_are_deleted_from_a_form(site: Site) -> None:
+    site.app.pools.set("mail", running=5)
+    site.app.pools.pause("mail")
+    site.app.scheduler.run_after(0, "shop.mail", to="ada")
+    assert site.page("pools/mail").find(string="Delete…")
+    assert commands_in(site.page("pools/mail/delete")) == ["evertick pool delete mail"]
+
+    site.app.pools.resume("mail")
+    site.send("pools/mail/delete", force="yes")
+    assert site.app.pools.get("mail").limits_from == ""
+    [line] = site.app.audit_log.list(action="pool.delete").changes
+    assert line.target == "mail"
+    assert not site.page("pools/mail").find(string="Delete…")
+
+
+def test_a_pool_with_due_jobs_is_deleted_only_if_that_is_ticked(site: Site) -> None:
+    site.app.pools.set("mail", running=0)
+    site.app.scheduler.run_after(0, "shop.mail", to="ada")
+    assert "is in use: 1 of its jobs are due" in text_of(site.send("pools/mail/delete", status=409).text)
+    assert site.app.pools.get("mail").limits.running == 0
+
+
 def test_limits_of_a_pool_are_changed(site: Site) -> None:
     with Engine(site.app):
         pass

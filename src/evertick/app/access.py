@@ -263,7 +263,7 @@ class AsyncApp(AsyncAccess):
         from evertick.app.limits.pools import AsyncPools, PoolOperations
 
         access, e = self._access, self._access.environment
-        return AsyncPools(PoolOperations(), e.executors.view, access._execution.transact_async)
+        return AsyncPools(PoolOperations(e.clock.now), e.executors.view, access._execution.transact_async)
 
     @property
     def tokens(self) -> "AsyncTokens":

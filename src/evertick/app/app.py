@@ -189,7 +189,8 @@ class App(Decorators, Opening):
         """What each pool may run: `app.pools.set("mail", running=5)`, `app.pools.pause("mail")`."""
         from evertick.app.limits.pools import PoolOperations, Pools
 
-        return Pools(PoolOperations(), self.environment.store.view, self._execution.transact)
+        e = self.environment
+        return Pools(PoolOperations(e.clock.now), e.store.view, self._execution.transact)
 
     @property
     def tokens(self) -> "Tokens":

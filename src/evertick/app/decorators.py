@@ -69,7 +69,7 @@ class Decorators:
 
         A worker writes the limits at its start, if the declaration is new or has changed. A change at run time, by
         `app.pools.set` or `evertick pool set`, holds until the declaration changes again. The limits of a pool whose
-        declaration is removed stay; remove them by `evertick pool set`.
+        declaration is removed stay; remove them by `evertick pool delete`.
 
         Raises Misuse for a limit that is no number, RegistrationError for a pool that is declared twice, or with
         `retry` after functions in it.

@@ -78,6 +78,20 @@ _add("pause", "Let no job of a pool start; what runs goes on.")
 _add("resume", "Let the jobs of a paused pool start again.")
 
 
+@pool.command("delete")
+@click.argument("name")
+@click.option("--force", is_flag=True, help="Also while jobs of it run or are due, or a worker has functions in it.")
+@source_options
+@row_options
+def delete_pool(name: str, force: bool, db: str | None, out: OutputOptions) -> None:
+    """Delete the settings of a pool: its limits, its pause, and what code has declared for it.
+
+    Jobs keep their pool, and have no limits any more. A worker whose code declares the pool makes its settings again
+    when it starts.
+    """
+    _write(lambda fleet: fleet.pools.delete(name, force=force), db, out)
+
+
 def _write(work: "Callable[[AnyFleet], PoolView]", db: str | None, out: OutputOptions) -> None:
     from evertick.api.pools import PoolView
     from evertick.app.registry import nearest_names

@@ -45,6 +45,11 @@ class PoolRequests:
         """Let the jobs of a paused pool start again."""
         return Call(method="POST", path=f"{ROOT}/pools/{part(name)}/resume", body={}, read=PoolView.model_validate)
 
+    def delete(self, name: str, *, force: bool = False) -> Call[PoolView]:
+        """Delete a pool's settings; as `app.pools.delete`. Raises NotFound, Conflict."""
+        path, query = f"{ROOT}/pools/{part(name)}", {"force": force}
+        return Call(method="DELETE", path=path, query=query, read=PoolView.model_validate)
+
 
 class PoolOperations:
     """The operations of a surface."""
@@ -53,6 +58,7 @@ class PoolOperations:
     set = sent(PoolRequests.set)
     pause = sent(PoolRequests.pause)
     resume = sent(PoolRequests.resume)
+    delete = sent(PoolRequests.delete)
     list = sent(PoolRequests.list)
 
 

@@ -2,6 +2,7 @@
 
     app.pools.set("mail", running=5, starts_per_minute=600)
     app.pools.pause("mail")
+    app.pools.delete("old-mail")
     print(app.pools.get("mail").ready)
 
 Limits are kept in the database, so they hold for all workers. A first limit is heard of within a second. Apps on the
@@ -9,8 +10,8 @@ same tables share the limits of pools of one name.
 """
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Any, Final, Unpack
 
 from evertick.api.pools import PoolView
@@ -19,7 +20,7 @@ from evertick.app.limits.declared import origin_of
 from evertick.app.limits.values import Limits, limits_of
 from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes
 from evertick.app.transacting import Work
-from evertick.base.errors import LimitExceeded
+from evertick.base.errors import Conflict, LimitExceeded, NotFound
 from evertick.base.ids import DEFAULT_POOL, pool_name
 from evertick.base.instants import Instant, to_datetime_or_none
 from evertick.base.records.pools import NO_LIMITS
@@ -34,8 +35,11 @@ HEADS_MAX: Final = 10_000
 """Places with ready jobs, one for each function, pool and tenant, that are looked at."""
 
 
+@dataclass(frozen=True, slots=True)
 class PoolOperations:
     """What may be done with pools, as work for a transaction."""
+
+    now: Callable[[], Instant]
 
     def get(self, name: str) -> Work[PoolView]:
         """A pool's limits, and what it has to do. Raises Misuse for what cannot be the name of a pool.
@@ -75,6 +79,30 @@ class PoolOperations:
         """Let the jobs of a paused pool start again. Raises as `set`."""
         return _changed(name, {"paused": False})
 
+    def delete(self, name: str, *, force: bool = False) -> Work[PoolView]:
+        """Delete a pool's settings: its limits, its pause, and what code has declared for it; returns it as it is then.
+
+        Jobs and functions keep their pool, which has no limits any more. Refused while a live worker has functions in
+        it or jobs of it run or are due, unless with `force`; jobs that are due later are not looked at. A pool that
+        code declares has its settings again when a worker of that code starts.
+
+        Raises NotFound if it has no settings, Conflict, Misuse for what cannot be the name of a pool.
+        """
+        check_pool(name)
+
+        def work(transaction: Transaction) -> PoolView:
+            if name not in transaction.pool_limits() and name not in transaction.declared_pools():
+                raise NotFound(f"the pool {name!r} has no settings; `evertick pool list` shows what pools have")
+            if not force and (use := _use_of(transaction, name, self.now())):
+                raise Conflict(
+                    f"the pool {name!r} is in use: {'; '.join(use)}. To remove limits alone: `evertick pool set {name} "
+                    f"--running none`; to delete its settings all the same: `evertick pool delete {name} --force`"
+                )
+            transaction.declare_pool(name, NO_LIMITS, None)
+            return _views(transaction, [name])[0]
+
+        return work
+
 
 class _PoolSurface(Surface[PoolOperations]):
     """Pools: their limits, and what they have to do."""
@@ -84,6 +112,7 @@ class _PoolSurface(Surface[PoolOperations]):
     set = writes(PoolOperations.set)
     pause = writes(PoolOperations.pause)
     resume = writes(PoolOperations.resume)
+    delete = writes(PoolOperations.delete)
 
 
 class Pools(Blocking[PoolOperations], _PoolSurface):
@@ -106,6 +135,25 @@ def _changed(name: str, changes: dict[str, Any]) -> Work[PoolView]:
         return _views(transaction, [name])[0]
 
     return work
+
+
+def _use_of(transaction: Transaction, name: str, now: Instant) -> list[str]:
+    """What uses a pool at `now`, in words."""
+    [view] = _views(transaction, [name])
+    served = (each.serves for each in transaction.workers_alive(now))
+    functions = {
+        function.name
+        for each in served
+        if each is not None
+        for function in each.value.functions
+        if pool_name(function.pool) == name
+    }
+    found = {
+        f"{view.running:,} of its jobs run": view.running,
+        f"{view.ready:,} of its jobs are due and wait": view.ready,
+        f"a live worker has {', '.join(sorted(functions)[:3])} in it": functions,
+    }
+    return [words for words, is_so in found.items() if is_so]
 
 
 def _views(transaction: Transaction, names: Iterable[str] | None = None) -> list[PoolView]:

@@ -40,7 +40,7 @@ class Fleet:
     @property
     def pools(self) -> Pools:
         """The pools."""
-        return Pools(PoolOperations(), self.store.view, self.store.write)
+        return Pools(PoolOperations(lambda: self.now), self.store.view, self.store.write)
 
     @property
     def tenants(self) -> Tenants:

@@ -105,6 +105,12 @@ async def resume_pool(caller: Called, name: Named) -> Response:
     return await _pool(caller, "resume", name)
 
 
+@routes.at("DELETE", "/pools/{name}", Scope.ADMIN, returns=PoolView)
+async def delete_pool(caller: Called, name: Named, force: bool = False) -> Response:
+    """Delete a pool's settings. With jobs that run or are due, or functions of a live worker, only with `force`."""
+    return await _pool(caller, "delete", name, force=force)
+
+
 @routes.at("GET", "/tenants", Scope.READ, returns=list[TenantView])
 async def list_tenants(
     caller: Called, first: str = "", limit: Annotated[int, Query(ge=1, le=10_000)] = 100
@@ -133,8 +139,8 @@ async def _status(caller: Caller) -> StatusView:
     return await e.executors.view(lambda transaction: status_of(transaction, caller.tenant, e.clock.now()))
 
 
-async def _pool(caller: Caller, action: str, name: str, **limits: Any) -> Response:
+async def _pool(caller: Caller, action: str, name: str, **options: Any) -> Response:
     pools = caller.app.aio.pools
     operations: PoolOperations = pools.operations
-    work = getattr(operations, action)(name, **limits)
+    work = getattr(operations, action)(name, **options)
     return reply(await caller.change(pools, work, f"pool.{action}", name, before=operations.get(name)))

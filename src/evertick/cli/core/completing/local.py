@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from evertick.base.clock import SystemClock
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.paging import PAGE_MAX
 from evertick.base.records.jobs import FunctionKind, JobFilter
@@ -49,7 +50,7 @@ def _names(
         case Kind.POOL:
             from evertick.app.limits.pools import PoolOperations
 
-            return [view.pool for view in PoolOperations().list()(transaction)]
+            return [view.pool for view in PoolOperations(SystemClock().now).list()(transaction)]
         case Kind.TENANT:
             limited = [name for name, _ in transaction.list_tenant_limits(first=TenantId(begins), limit=PAGE_MAX)]
             return sorted({*limited, *transaction.tenants_at_work(limit=PAGE_MAX)})

@@ -27,7 +27,7 @@ ACTIONS: Final = (
     "schedule.delete", "job.cancel", "job.cancel_all", "job.stop", "job.reschedule", "job.run_now", "job.retry",
     "job.retry_all", "workflow.signal", "workflow.cancel", "workflow.terminate", "workflow.pause", "workflow.resume",
     "workflow.restart", "workflow_type.pause", "workflow_type.resume", "workflow_type.deprecate", "pool.set",
-    "pool.pause", "pool.resume", "tenant.set", "token.create", "token.revoke", "token.rotate",
+    "pool.pause", "pool.resume", "pool.delete", "tenant.set", "token.create", "token.revoke", "token.rotate",
 )  # fmt: skip
 """What is suggested beside the field; others can be typed."""
 PLACES: Final = {

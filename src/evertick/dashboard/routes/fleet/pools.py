@@ -10,7 +10,7 @@ from evertick.api.insight import PoolStats
 from evertick.api.jobs import JobView
 from evertick.api.pools import PoolView
 from evertick.app.bodies import Body
-from evertick.base.errors import EvertickError
+from evertick.base.errors import Conflict, EvertickError
 from evertick.base.records.access import Scope
 from evertick.base.records.jobs import JobState
 from evertick.dashboard.forms.values import changed_numbers, flags_of, whole_numbers
@@ -33,7 +33,10 @@ ORIGINS: Final = {"code": "as declared in code", "changed": "declared in code, c
 MEANS: Final = {
     "pause": "No job of it starts, of any tenant. What runs goes on; jobs that are due wait.",
     "resume": "Its jobs start again, those of tenants that run least first.",
+    "delete": "Its limits, its pause and what code has declared for it are removed. Its jobs keep their pool, and "
+    "nothing holds them back. A worker whose code declares the pool makes its settings again when it starts.",
 }
+Action = Literal["pause", "resume", "delete"]
 
 
 class Row(NamedTuple):
@@ -104,18 +107,32 @@ async def change_limits(page: Shown, name: Named) -> Response:
 
 
 @routes.page("/pools/{name}/{action}", Scope.ADMIN)
-async def show_change(page: Shown, name: Named, action: Literal["pause", "resume"]) -> Response:
-    """Ask whether a pool is to be paused or resumed."""
-    view = await page.fleet.app.aio.pools.get(name)
-    line = command("pool", action, name)
-    return page.render("pools/change.html", form=Form(), view=view, action=action, means=MEANS[action], line=line)
+async def show_change(page: Shown, name: Named, action: Action) -> Response:
+    """Ask whether a pool is to be paused, resumed or deleted."""
+    return await _change(page, name, action, Form())
 
 
 @routes.form("/pools/{name}/{action}", Scope.ADMIN)
-async def change(page: Shown, name: Named, action: Literal["pause", "resume"]) -> Response:
-    """Pause or resume a pool."""
-    await {"pause": api.pause_pool, "resume": api.resume_pool}[action](page.fleet, name)
-    return page.done(page.url("pools", name), f"{action.capitalize()}d {name}.")
+async def change(page: Shown, name: Named, action: Action) -> Response:
+    """Pause, resume or delete a pool."""
+    if action != "delete":
+        await {"pause": api.pause_pool, "resume": api.resume_pool}[action](page.fleet, name)
+        return page.done(page.url("pools", name), f"{action.capitalize()}d {name}.")
+    form = await page.form()
+    try:
+        await api.delete_pool(page.fleet, name, force=bool(form["force"]))
+    except Conflict as error:
+        form.errors[""] = str(error)
+        return await _change(page, name, action, form, status=409)
+    return page.done(page.url("pools"), f"Deleted the settings of {name}.")
+
+
+async def _change(page: Page, name: str, action: Action, form: Form, *, status: int = 200) -> Response:
+    view = await page.fleet.app.aio.pools.get(name)
+    return page.render(
+        "pools/change.html", status=status, form=form, view=view, action=action, means=MEANS[action],
+        line=command("pool", action, name),
+    )  # fmt: skip
 
 
 def _limits(page: Page, view: PoolView, form: Form, *, status: int = 200) -> Response:
