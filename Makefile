@@ -26,9 +26,10 @@ demo: $(VENV)/.installed-dev ## Look at the dashboard of a small shop with a sim
 	@$(BIN)/evertick dev --demo
 
 test: lint types ## Lint, check types and layers, run every test
-	@# Compiled once: the tests start some thousand processes, and PYTHONDONTWRITEBYTECODE may keep each from doing it.
+	@# Compiled once, src and what pytest makes of its asserts and the tests': the tests start some thousand processes,
+	@# and PYTHONDONTWRITEBYTECODE may keep each from doing it.
 	@$(BIN)/python -m compileall -q -j 0 src
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 test-short: $(VENV)/.installed-dev ## Run the tests of functions, jobs and worlds on SQLite: a first look at another Python
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not postgres and not processes' --timeout 120 \

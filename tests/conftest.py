@@ -8,13 +8,16 @@ EVERTICK_TEST_DATABASE_URL names another server to use instead; its user must be
 
 import contextlib
 import fcntl
+import importlib
 import logging
 import os
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -26,6 +29,7 @@ EXTERNAL = "EVERTICK_TEST_DATABASE_URL"
 RUN_DIRECTORY = "EVERTICK_TEST_RUN_DIRECTORY"  # set by the first process for the workers that it starts
 CLEANUP_SECONDS = 60.0
 CONNECT_SECONDS = "60"  # the server and a thousand databases share the machine with the tests; 5 s were once too few
+TESTS = Path(__file__).parent
 STARTED = pytest.StashKey[PostgresServer]()
 
 
@@ -48,6 +52,23 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.pop(RUN_DIRECTORY, None)
 
     config.add_cleanup(leave_nothing)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    """What pytest makes of the asserts of a file is kept beside it, and each worker does it for a part of the files.
+
+    For all files it takes 10 s of processor time. What the tests start writes no bytecode: a program that is changed
+    twice within a second would be run as it was.
+    """
+    worker: dict[str, Any] | None = getattr(session.config, "workerinput", None)
+    if worker is not None and [Path(name).resolve() for name in session.config.args] == [TESTS]:
+        for path in sorted(TESTS.rglob("test_*.py"))[int(worker["workerid"][2:]) :: worker["workercount"]]:
+            importlib.import_module(".".join(path.relative_to(TESTS.parent).with_suffix("").parts))
+    yield
+    if worker is not None or not session.config.getoption("numprocesses", None):
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+        sys.dont_write_bytecode = True
 
 
 def shared_server_url(config: pytest.Config) -> str:
