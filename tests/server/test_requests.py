@@ -2,18 +2,24 @@
 
 import asyncio
 import logging
+from collections.abc import Iterator
 
 import httpx2
+import psutil
 import pytest
 
-from evertick import ActionCtx
+from evertick import ActionCtx, App
 from evertick.base.errors import DatabaseUnavailable, WriteConflict
+from evertick.base.records.access import AccessToken
+from evertick.server import callers, reply_time
 from evertick.server.limits import Limits, Rate
-from evertick.server.routes import fleet
+from evertick.server.routes import fleet, functions, workflows
 from tests.app.conftest import OpenApp
+from tests.postgres import PostgresServer
 from tests.server.conftest import HOME, Http, http_of, shop_on
 
 JSON = {"Content-Type": "application/json"}
+ORDER = {"function": "shop.order", "args": {"item": "x"}}
 CALL = f"{HOME}/functions/shop.order/call"
 
 
@@ -152,6 +158,81 @@ def test_a_database_that_is_away_is_a_503(http: Http, monkeypatch: pytest.Monkey
     monkeypatch.setattr(http.app.environment.store, "read", away)
     assert http.problem(503, "GET", "/ready")["code"] == "not_ready"
     assert http.ok("GET", "/health") == {"ok": True}
+
+
+@pytest.fixture
+def hangs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Http]:
+    """A server whose PostgreSQL hangs: all its processes are stopped, and the connections stay open."""
+    with PostgresServer() as server:
+        app = App("shop", database_url=server.databases.create())
+        app.mutation(name="shop.order")(lambda ctx, item: None)
+        app.migrate()
+        app.open()
+        http = http_of(app)
+        sent = [http("POST", f"{HOME}/jobs", json=ORDER), http("GET", f"{HOME}/jobs"), http("GET", "/ready")]
+        assert [each.status_code for each in sent] == [201, 200, 200]
+        monkeypatch.setattr(reply_time, "REPLY_S", 0.5)
+        main = psutil.Process(int((server.data_directory / "postmaster.pid").read_text().split()[0]))
+        processes = [main, *main.children()]
+        for process in processes:
+            process.suspend()
+        try:
+            yield http
+        finally:
+            for process in processes:
+                process.resume()
+            app.close()
+
+
+def test_a_database_that_hangs_is_a_503_in_time(hangs: Http, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reads can be tried again; a change may have happened, unless its token was not looked up yet."""
+    for method, path in (("GET", f"{HOME}/jobs"), ("GET", "/ready"), ("POST", f"{HOME}/jobs")):
+        found = hangs.problem(503, method, path, json=ORDER if method == "POST" else None)
+        assert found["code"] == "database_unavailable"
+
+    async def known(request: object) -> AccessToken:
+        return callers.LOCAL
+
+    monkeypatch.setattr(callers, "token_in", known)
+    for path, body in (
+        ("jobs", ORDER), ("functions/shop.order/call", {"args": {"item": "x"}}), ("jobs/cancel-all", {}),
+    ):  # fmt: skip
+        found = hangs.problem(503, "POST", f"{HOME}/{path}", json=body)
+        assert (found["code"], "may have happened or not" in found["detail"]) == ("outcome_unknown", True), path
+    assert hangs.problem(503, "GET", f"{HOME}/jobs")["code"] == "database_unavailable"
+
+
+def test_what_takes_long_by_its_nature_has_its_time(open_app: OpenApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = shop_on(open_app)
+    app.action(name="shop.slow")(lambda ctx: None)
+    app.action(name="shop.timed", timeout=40)(lambda ctx: None)
+    http = http_of(app)
+    run_id = http.ok("POST", f"{HOME}/workflows", json={"workflow": "shop.fulfil", "args": {"order_id": "7"}})["id"]
+    given: list[float | None] = []
+    for module in (functions, workflows):
+        monkeypatch.setattr(module, "take_longer", given.append)
+
+    for name in ("slow", "timed", "count"):
+        http.ok("POST", f"{HOME}/functions/shop.{name}/call", json={"args": {}})
+    http.ok("GET", f"{HOME}/workflows/{run_id}/result", params={"wait": 0.01})
+    assert given == [None, 40, 1, 0.01]
+
+
+def test_the_time_of_a_request_is_moved_while_it_gets_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reply_time, "REPLY_S", 0.05)
+
+    async def lasting(*longer: float | None) -> None:
+        async with reply_time.in_time(changes=False):
+            for each in longer:
+                reply_time.take_longer(each)
+            await asyncio.sleep(0.1)
+
+    asyncio.run(lasting(30))
+    asyncio.run(lasting(None))
+    for longer in ((), (30, 0)):
+        with pytest.raises(DatabaseUnavailable, match=r"no reply of the database within 0\.05 s"):
+            asyncio.run(lasting(*longer))
+    reply_time.take_longer()  # without a request there is no limit
 
 
 def test_addresses_that_do_not_exist(http: Http) -> None:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Protocol, TypeVar
 from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request
 from fastapi.routing import APIRoute
 from pydantic_core import from_json, to_json
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from evertick.app.access import Access, AsyncAccess, AsyncApp
@@ -31,6 +32,7 @@ from evertick.base.records.access import AccessToken, Scope
 from evertick.server.bodies import Changed, Piece, StrictRequest
 from evertick.server.limits import SLASH, client_of
 from evertick.server.problems import Problem, is_told, of_bug
+from evertick.server.reply_time import in_time, take_longer
 from evertick.store.contract.store import Transaction
 
 T = TypeVar("T")
@@ -142,6 +144,7 @@ class Caller:
         before: Work[Any] | None = None,
     ) -> T:
         """Do the work in a transaction, with a line in the audit log."""
+        take_longer()
         return await surface.write(self.audited(work, action, target, before=before))
 
     async def change_many(
@@ -151,6 +154,7 @@ class Caller:
         end = None if asked.seconds is None else time.monotonic() + asked.seconds
         total, last = 0, asked.cursor or ""
         while True:
+            take_longer()
             count, following = await surface.write(self.audited(page(last), action, asked.choice))
             total += count
             if following is None or (end is not None and time.monotonic() >= end):
@@ -176,9 +180,13 @@ class ScopedRoute(APIRoute):
         handler = super().get_route_handler()
 
         async def checked(request: Request) -> Response:
-            await self.check(request)
+            async with in_time(changes=False):
+                await self.check(request)
+            strict = StrictRequest(request.scope, request.receive)
+            await _read(strict)  # which has a time limit of its own
             try:
-                return await handler(StrictRequest(request.scope, request.receive))
+                async with in_time(changes=request.method not in ("GET", "HEAD")):
+                    return await handler(strict)
             except Exception as error:
                 if is_told(error):
                     raise
@@ -189,6 +197,14 @@ class ScopedRoute(APIRoute):
     def failed(self, request: Request, error: Exception) -> Response:
         """The reply after an error of the server's own."""
         return of_bug(request, error)
+
+
+async def _read(request: Request) -> None:
+    """Read the body. Raises Problem if it is too large or too slow, or if its sender is gone."""
+    try:
+        await request.body()
+    except ClientDisconnect:
+        raise Problem(400, "bad_request", "the connection ended before the body") from None
 
 
 class Routes(APIRouter):

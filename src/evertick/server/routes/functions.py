@@ -9,12 +9,13 @@ from starlette.responses import Response
 
 from evertick.api.functions import FunctionView
 from evertick.app.bodies import Arguments, Body
-from evertick.app.functions.function import Action, Mutation, Query, Workflow
+from evertick.app.functions.function import Action, Function, Mutation, Query, Workflow
 from evertick.base.errors import EvertickError, Misuse
 from evertick.base.records.access import Scope
 from evertick.server.bodies import Named
-from evertick.server.callers import Called, Key, reply, tenant_routes
+from evertick.server.callers import Called, Caller, Key, reply, tenant_routes
 from evertick.server.problems import Problem, function_failed
+from evertick.server.reply_time import take_longer
 
 routes = tenant_routes("functions")
 
@@ -52,6 +53,7 @@ async def call_function(
     if isinstance(function, Workflow):
         raise Misuse(f"{name} is a workflow; start it with POST .../workflows")
     positional, named = function.decode_args(function.encode_args((), call.args))
+    take_longer(_limit_s(caller, function))
     try:
         if idempotency_key is None:
             result = await caller.access.call(function, *positional, **named)
@@ -71,6 +73,14 @@ async def call_function(
     except (Exception, SystemExit, KeyboardInterrupt, GeneratorExit) as error:
         raise function_failed(error) from error
     return Response(function.encode_result(result), media_type="application/json")
+
+
+def _limit_s(caller: Caller, function: Function[..., Any]) -> float | None:
+    """How long a function that is called may run; an action without `timeout=` as long as it likes."""
+    if function.timeout_ms is None and isinstance(function, Action):
+        return None
+    usual = caller.app.environment.settings.mutation_timeout_ms
+    return (usual if function.timeout_ms is None else function.timeout_ms) / 1000
 
 
 def _comes_from(error: BaseException, function: Action[..., Any]) -> bool:

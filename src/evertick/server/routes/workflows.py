@@ -16,6 +16,7 @@ from evertick.base.records.access import Scope
 from evertick.base.records.attributes import from_word
 from evertick.server.bodies import Named, Scheduled
 from evertick.server.callers import Called, Key, fleet_routes, reply, tenant_routes
+from evertick.server.reply_time import take_longer
 
 routes = tenant_routes("workflows")
 types = fleet_routes("workflows")
@@ -137,6 +138,7 @@ async def wait_for_run(
     workflows = caller.access.workflows
     run = await workflows.get(run_id)
     if not run.has_ended and wait:
+        take_longer(wait)
         try:
             await request.app.state.hints.until_end(workflows.result(run.id, timeout=wait))
         except (TimeoutError, WorkflowFailed):
