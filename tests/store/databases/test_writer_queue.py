@@ -1,9 +1,11 @@
 """Beside an engine that writes without a pause, another process gets its turn."""
 
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -85,3 +87,30 @@ def test_a_writer_gives_up_when_its_time_is_over(tmp_path: Path) -> None:
         store.close()
 
     assert 0.14 < waited_s < 3
+
+
+def test_threads_that_queue_for_a_file_that_stays_locked_wait_for_it_together(tmp_path: Path) -> None:
+    """Real once: each waited its five seconds after all before it had, so the fortieth was told after minutes."""
+    url = f"sqlite:///{tmp_path}/locked.db"
+    store = SqliteStore(url, busy_timeout_ms=500)
+    store.migrate()
+    with closing(sqlite3.connect(tmp_path / "locked.db", isolation_level=None)) as other:
+        other.execute("begin immediate")
+        refusals: list[str] = []
+
+        def write() -> None:
+            with pytest.raises(DatabaseUnavailable) as refused:
+                store.write(lambda transaction: None)
+            refusals.append(str(refused.value))
+
+        threads = [threading.Thread(target=write) for _ in range(30)]
+        began = time.monotonic()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert time.monotonic() - began < 7.5  # one after the other they take fifteen seconds
+        other.execute("rollback")
+    assert len(refusals) == 30
+    store.write(lambda transaction: None)
+    store.close()

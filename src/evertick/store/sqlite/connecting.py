@@ -49,15 +49,16 @@ def connect(path: Path | None, *, prefix: str, reader: bool, timeout_ms: int, sy
 
 
 @contextlib.contextmanager
-def patient(connection: sqlite3.Connection, timeout_ms: int) -> Iterator[None]:
-    """Wait longer for other processes than `timeout_ms`: those that migrate a file at once wait for each other's steps,
+def patient(connection: sqlite3.Connection) -> Iterator[None]:
+    """Wait longer for other processes than otherwise: those that migrate a file at once wait for each other's steps,
     and until it is in WAL mode even a look waits for who writes.
     """
-    connection.execute(f"pragma busy_timeout = {max(timeout_ms, MIGRATE_TIMEOUT_MS)}")
+    [usual_ms] = connection.execute("pragma busy_timeout").fetchone()
+    connection.execute(f"pragma busy_timeout = {max(usual_ms, MIGRATE_TIMEOUT_MS)}")
     try:
         yield
     finally:
-        connection.execute(f"pragma busy_timeout = {timeout_ms}")
+        connection.execute(f"pragma busy_timeout = {usual_ms}")
 
 
 def turn_on_wal(connection: sqlite3.Connection, timeout_ms: int) -> None:

@@ -10,6 +10,7 @@ import math
 import os
 import sqlite3
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -113,6 +114,7 @@ class SqliteStore:
         self._pid = os.getpid()
         self._write_lock = TurnLock()
         self._writing_thread: int | None = None
+        self._asked_at = 0.0
         self._readers: list[Connection] = []
         self._listeners: list[Listener] = []
         self._engine_lock = None if self.path is None else EngineLock(self.path)
@@ -185,7 +187,7 @@ class SqliteStore:
 
     def _migrate(self) -> list[str]:
         self._check_usable()
-        with patient(self._writer, self._busy_timeout_ms):
+        with patient(self._writer):
             steps = schema.migrate(self.dialect, self._state(), self._apply, place=self._place)
         if self.path is not None:
             with self._writing() as connection, self._in_our_words():
@@ -274,8 +276,9 @@ class SqliteStore:
         me = threading.get_ident()
         if self._writing_thread == me:
             raise nested_write()
+        asked_at = time.monotonic()
         with self._turn(TURN_WAIT_S):
-            self._writing_thread = me
+            self._writing_thread, self._asked_at = me, asked_at
             try:
                 yield self._writer
             finally:
@@ -304,7 +307,7 @@ class SqliteStore:
             except sqlite3.OperationalError as error:
                 if self._queue is None:
                     raise
-                self._queue.begin_after(error, connection, engine=self._runs_engine)
+                self._queue.begin_after(error, connection, engine=self._runs_engine, asked_at=self._asked_at)
         except sqlite3.Error as error:
             raise ours(error, self._place) from error
 

@@ -9,6 +9,7 @@ looks before each of its transactions and, if another process waits, lets one tr
 
 import contextlib
 import fcntl
+import math
 import os
 import sqlite3
 import time
@@ -33,6 +34,7 @@ class WriterQueue(LockFile):
         super().__init__()
         self._file = path.with_name(path.name + ".waiting")
         self._timeout_ms = timeout_ms
+        self._gave_up_at = -math.inf
 
     def let_others_go_first(self) -> None:
         """What an engine does before each of its transactions: if others wait, one of them writes before it."""
@@ -43,15 +45,24 @@ class WriterQueue(LockFile):
         while not _is_free(handle) and time.monotonic() < until:
             time.sleep(LOOK_S)
 
-    def begin_after(self, error: sqlite3.OperationalError, connection: sqlite3.Connection, *, engine: bool) -> None:
+    def begin_after(
+        self, error: sqlite3.OperationalError, connection: sqlite3.Connection, *, engine: bool, asked_at: float
+    ) -> None:
         """Begin a transaction after the first attempt was refused with `error`.
+
+        A thread that has asked for its turn at `asked_at` and waited for it while another waited for the file in vain
+        waits no longer: of fifty threads each would wait for all before it.
 
         Raises sqlite3.OperationalError if others write until the time is over, or if that was not the reason.
         """
-        deadline = time.monotonic() + (self._timeout_ms - PATIENCE_MS) / 1000
+        wait_s = 0 if asked_at < self._gave_up_at else (self._timeout_ms - PATIENCE_MS) / 1000
+        deadline = time.monotonic() + wait_s
         with self._waiting(engine=engine):
             while True:
-                if not _is_busy(error) or time.monotonic() >= deadline:
+                if not _is_busy(error):
+                    raise error
+                if time.monotonic() >= deadline:
+                    self._gave_up_at = time.monotonic() if wait_s else self._gave_up_at
                     raise error
                 try:
                     connection.execute("begin immediate")
