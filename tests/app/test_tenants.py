@@ -172,8 +172,8 @@ def test_odd_names_are_names(open_app: OpenApp, name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["", "~", " ", " acme", "acme ", "a\nb", "a\0b", "\ud800", "a\u2028b", "x" * (TENANT_CHARS_MAX + 1), "e\u0301", 7,
-     None],
+    ["", "~", ".", "..", " ", " acme", "acme ", "a\nb", "a\0b", "\ud800", "a\u2028b", "x" * (TENANT_CHARS_MAX + 1),
+     "e\u0301", 7, None],
 )  # fmt: skip
 def test_what_cannot_be_a_name_is_refused_with_the_rule(open_app: OpenApp, name: Any) -> None:
     app = notes(open_app)

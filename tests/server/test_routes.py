@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from evertick.base.errors import Misuse
 from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.instants import Instant
 from evertick.base.records.history import AttemptLines
@@ -158,6 +159,23 @@ def test_ids_with_a_slash_and_other_signs_are_reached(http: Http) -> None:
         http.ok("POST", f"{HOME}/schedules", json={**NINE, "id": name})
         assert http.ok("GET", f"{HOME}/schedules/{written}")["id"] == name
         assert http.ok("POST", f"{HOME}/schedules/{written}/pause")["id"] == name
+
+
+@pytest.mark.parametrize("dots", [".", ".."])
+def test_ids_that_no_address_can_hold_are_refused(http: Http, dots: str) -> None:
+    """Clients take them for steps in the path, also as %2E."""
+    found = http.problem(422, "POST", f"{HOME}/schedules", json={**NINE, "id": dots})
+    assert found["detail"] == f"a schedule cannot have the id {dots!r}: addresses of the HTTP API cannot hold it"
+    app = http.app
+    for refused in (
+        lambda: app.pools.set(dots, running=1),
+        lambda: app.tenants.set(dots, jobs=1),
+        lambda: app.tokens.create("t", tenant=dots),
+        lambda: app.crons.add(dots, "every 5 minutes", app.functions.resolve("shop.secret")),
+        lambda: app.mutation(name=dots)(lambda ctx: None),
+    ):
+        with pytest.raises(Misuse, match="addresses"):
+            refused()
 
 
 def test_times_are_previewed_and_wrong_ones_refused(http: Http) -> None:

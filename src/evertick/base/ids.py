@@ -31,6 +31,8 @@ QueueId = NewType("QueueId", int)
 """The jobs of one function in one pool: see `queue_of`."""
 
 DEFAULT_TENANT: Final = TenantId("default")
+DOTS: Final = (".", "..")
+"""No id that stands in an address can be one of these: programs take them for steps in the path, also as `%2E`."""
 OWN_TENANT: Final = "~"
 """Stands in paths of the HTTP API for the tenant of the token, or the default one. No tenant is called so."""
 DEFAULT_POOL: Final = "default"
@@ -111,8 +113,10 @@ def tenant_named(name: str) -> TenantId:
 
     Raises InvalidTenant unless it is printable text of 1 to 128 characters, in Unicode's composed form (NFC), without
     a space at either end: what looks alike in a log must not be two tenants. "~" is none: in the HTTP API it stands for
-    the tenant of a request's token.
+    the tenant of a request's token. Nor are "." and "..", which no address can hold.
     """
+    if name in DOTS:
+        raise InvalidTenant(f"a tenant cannot be called {name!r}: addresses of the HTTP API cannot hold this name")
     if name == OWN_TENANT:
         raise InvalidTenant(f"a tenant cannot be called {OWN_TENANT!r}: in the HTTP API this is the token's own tenant")
     if isinstance(name, str) and 1 <= len(name) <= TENANT_CHARS_MAX and name.isprintable() and name.strip() == name:

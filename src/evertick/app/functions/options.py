@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Final, Literal
 
 from evertick.base.errors import Misuse, ValueTooLarge
-from evertick.base.ids import full_pool
+from evertick.base.ids import DOTS, full_pool
 from evertick.base.instants import duration_ms
 from evertick.base.records.retry import RetryPolicy
 from evertick.base.records.stored import json_of
@@ -32,6 +32,8 @@ def check_key(key: str, *, what: str) -> None:
 
 def check_pool(name: str) -> None:
     """Raise Misuse unless `name` can be the name of a pool: letters, digits and `-_.`, up to POOL_CHARS_MAX."""
+    if name in DOTS:
+        raise Misuse(f"a pool cannot be called {name!r}: addresses of the HTTP API cannot hold this name")
     if not isinstance(name, str) or not _POOL.fullmatch(name):
         raise Misuse(f"a pool's name is 1 to {POOL_CHARS_MAX} letters, digits, '-', '_' and '.', not {name!r}")
 

@@ -13,7 +13,7 @@ from evertick.app.schedules.options import BOUNDS, policies_with, value_of
 from evertick.app.schedules.specs import When, bounded, union
 from evertick.app.scheduling.job_builder import Functions
 from evertick.base.errors import InvalidArguments, LimitExceeded, Misuse, SchemaMismatch
-from evertick.base.ids import ScheduleId
+from evertick.base.ids import DOTS, ScheduleId
 from evertick.base.records.jobs import FunctionKind
 from evertick.base.records.stored import json_of
 from evertick.recurrence.spec.spec import Spec
@@ -98,6 +98,8 @@ def schedule_id_of(text: str) -> ScheduleId:
     """An id that a schedule may have. Raises Misuse."""
     if not isinstance(text, str) or not text.strip() or not text.isprintable():
         raise Misuse(f"a schedule's id is printable text, not {text!r}")
+    if text in DOTS:
+        raise Misuse(f"a schedule cannot have the id {text!r}: addresses of the HTTP API cannot hold it")
     if len(text) > ID_CHARS_MAX:
         raise LimitExceeded(f"a schedule's id has at most {ID_CHARS_MAX} characters, not {len(text)}")
     return ScheduleId(text)
