@@ -18,6 +18,7 @@ from evertick.base.instants import from_datetime, to_iso
 from evertick.base.records.retry import RetryPolicy
 from evertick.recurrence.parse.duration import format_milliseconds
 from evertick.recurrence.spec.spec import Spec
+from evertick.recurrence.wire.named_holidays import completed, shortened
 from evertick.recurrence.wire.reading import spec_from_wire
 from evertick.recurrence.wire.writing import spec_to_wire
 from evertick.rules.schedules.policies import Policies
@@ -96,13 +97,17 @@ class ChangedSchedule(Options):
     args: dict[str, Any] | None = None
 
 
-def when_of(times: Times) -> Spec | str | list[Spec | str]:
-    """The times of a body, read. Raises InvalidSpec."""
-    return [_one(each) for each in times] if isinstance(times, list) else _one(times)
+def when_of(times: Times, known: Spec | None = None) -> Spec | str | list[Spec | str]:
+    """The times of a body, read. Days of holidays that `known` has for the same place are not looked up again.
+
+    Raises InvalidSpec.
+    """
+    days = {} if known is None else spec_to_wire(known)
+    return [_one(each, days) for each in times] if isinstance(times, list) else _one(times, days)
 
 
-def _one(times: dict[str, Any] | str) -> Spec | str:
-    return times if isinstance(times, str) else spec_from_wire(times)
+def _one(times: dict[str, Any] | str, known: Mapping[str, Any]) -> Spec | str:
+    return times if isinstance(times, str) else spec_from_wire(completed(times, known))
 
 
 def _value(name: str, value: Any) -> Any:
@@ -115,9 +120,16 @@ def _value(name: str, value: Any) -> Any:
 
 
 def written(schedule: ScheduleDescription) -> dict[str, Any]:
-    """The JSON of a `WrittenSchedule` that makes this schedule: only what differs from the defaults."""
+    """The JSON of a `WrittenSchedule` that makes this schedule: only what differs from the defaults.
+
+    Of holidays that were looked up it has the place, not the days.
+    """
     target, policies = schedule.target, schedule.policies
-    found: dict[str, Any] = {"id": schedule.id, "when": spec_to_wire(schedule.spec), "function": target.function}
+    found: dict[str, Any] = {
+        "id": schedule.id,
+        "when": shortened(spec_to_wire(schedule.spec)),
+        "function": target.function,
+    }
     if target.args:
         found["args"] = target.args
     default = Policies()

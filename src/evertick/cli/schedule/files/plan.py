@@ -140,7 +140,7 @@ def _patch(
         patch.pop("remaining_actions", None)
     if before.pause is not None and written.paused is None:
         patch.pop("note", None)
-    patch["when"] = when_of(written.when)
+    patch["when"] = when_of(written.when, before.spec)
     if (written.function, written.args) != (before.target.function, before.target.args):
         patch["do"] = _call(session, written)
     return patch
