@@ -108,6 +108,20 @@ def test_one_time_is_backfilled_by_a_link(site: Site) -> None:
     assert "1 time would run" in text_of(site.page(f"schedules/report/backfill?start={at}&end={at}"))
 
 
+def test_a_range_reads_in_the_zone_of_the_schedule_and_means_the_same_when_it_is_sent(site: Site) -> None:
+    def fields(start: str, end: str) -> list[str]:
+        page = site.page(f"schedules/report/backfill?start={quote(start)}&end={quote(end)}")
+        return [str(each["value"]) for each in page.select("input.mono")][:2]
+
+    assert fields("2026-05-01T04:00:00Z", "2026-05-02T04:00:30+00:00") == ["2026-05-01 00:00", "2026-05-02 00:00:30"]
+    assert fields("2026-05-01", "now-2h") == ["2026-05-01", "now-2h"]
+    first, second = "2026-11-01T05:30:00Z", "2026-11-01T06:30:00Z"  # 01:30, twice
+    assert fields(first, second) == ["2026-11-01 01:30", second]
+    form = started(site.page("schedules/report/backfill?start=now-2d&end=now"))
+    site.send("schedules/report/backfill", **form)
+    assert form["end"][0].endswith("Z")
+
+
 def test_bad_ranges_come_back_with_their_complaint(site: Site) -> None:
     back = site.page("schedules/report/backfill?start=yesterda&end=2026-05-01", status=422)
     assert "'yesterda' is not a date" in text_of(back.find(id="f-start-e") or back)

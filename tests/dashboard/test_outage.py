@@ -126,7 +126,10 @@ def test_an_outage_is_named_explained_and_made_up_for(engine: Engine) -> None:
     why = text_of(site.page(str(explain).partition("#")[0] + "&tz=UTC"))
     assert "no worker looked at it from 2026-01-01T14:00:00Z to 2026-01-01T15:00:07Z" in why
 
-    form = sent(plan)
+    in_nepal = site.page(f"{link}&tz=Asia/Kathmandu")
+    fields = [str(each["value"]) for each in in_nepal.select("input.mono")][:2]
+    assert fields == ["2026-01-01 19:00", "2026-01-01 20:45:07"], "as people there would type it"
+    form = sent(in_nepal)
     site.send("bulk/schedules/backfill", **form)
     engine.look()
     assert engine.times("backfill", "started", "buffered") == missed, "what was started is what was missed"

@@ -11,13 +11,14 @@ from evertick.api.schedules import BackfillPlanView, BackfillView, ScheduleDescr
 from evertick.app.bodies import Body
 from evertick.base.durations import length
 from evertick.base.errors import InvalidSpec
-from evertick.base.instants import SECOND_MS, Instant, from_datetime, to_datetime
+from evertick.base.instants import SECOND_MS, Instant, from_datetime, to_datetime, to_iso
 from evertick.dashboard.editor.reading import number
 from evertick.dashboard.forms.form import Form
-from evertick.recurrence.parse.moments import format_local
+from evertick.recurrence.parse.moments import format_local, parse_moment
 from evertick.recurrence.parse.when import typed_moment
 from evertick.recurrence.spec.civil import DAY
-from evertick.recurrence.zones.zones import Zone, local_of
+from evertick.recurrence.spec.sources import MomentKind
+from evertick.recurrence.zones.zones import Zone, instant_of, local_of
 from evertick.rules.schedules.policies import Overlap
 
 MILLISECOND: Final = timedelta(milliseconds=1)
@@ -57,6 +58,14 @@ class Span:
 
     start: datetime
     end: datetime
+    is_one: bool = False
+    """Whether one time is meant, with the delay that its jitter may have."""
+
+    @property
+    def exact(self) -> dict[str, str]:
+        """The two fields of a form that mean this span, in every zone and whenever it is sent."""
+        begin, end = (to_iso(from_datetime(each)) for each in (self.start, self.end))
+        return {"start": begin, "end": begin if self.is_one else end}
 
     @property
     def last(self) -> datetime:
@@ -94,8 +103,7 @@ class Histogram:
 def usual_span(zone: Zone, now: Instant) -> tuple[str, str]:
     """What the fields say at first: yesterday, on the schedule's clock."""
     today = local_of(zone, now // SECOND_MS) // DAY * DAY
-    begin, end = (format_local(at).replace("T", " ")[:16] for at in (today - DAY, today))
-    return begin, end
+    return _field(today - DAY), _field(today)
 
 
 def span_of(form: Form, zone: Zone, now: Instant, jitter_ms: int) -> Span | None:
@@ -116,7 +124,32 @@ def span_of(form: Form, zone: Zone, now: Instant, jitter_ms: int) -> Span | None
         return None
     is_one = found["end"] == found["start"]
     end_ms = found["end"] * SECOND_MS + (jitter_ms + 1 if is_one else 0)
-    return Span(start=to_datetime(Instant(found["start"] * SECOND_MS)), end=to_datetime(Instant(end_ms)))
+    start = to_datetime(Instant(found["start"] * SECOND_MS))
+    return Span(start=start, end=to_datetime(Instant(end_ms)), is_one=is_one)
+
+
+def shown_range(form: Form, zone: Zone) -> dict[str, str]:
+    """The two fields of a range as they read on the clock of a zone: links give moments with an offset.
+
+    What was typed otherwise stays as it is, and so does the second of two times that read the same.
+    """
+    return {name: _in_zone(form[name], zone) for name in ("start", "end")}
+
+
+def _in_zone(text: str, zone: Zone) -> str:
+    try:
+        moment = parse_moment(text)
+    except InvalidSpec:
+        return text
+    if moment.kind is not MomentKind.INSTANT:
+        return text
+    local = local_of(zone, moment.value)
+    return _field(local) if instant_of(zone, local) == moment.value else text
+
+
+def _field(local: int) -> str:
+    """A local time as it stands in a field: `2026-12-24 09:00`, with seconds where there are any."""
+    return format_local(local).replace("T", " ").removesuffix(":00")
 
 
 def how_of(form: Form) -> dict[str, Any]:

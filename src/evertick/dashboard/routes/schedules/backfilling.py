@@ -15,7 +15,7 @@ from evertick.dashboard.editor.forms import zone_of
 from evertick.dashboard.forms.form import Form
 from evertick.dashboard.page import Page, Shown, page_routes
 from evertick.dashboard.schedules import backfills
-from evertick.dashboard.schedules.backfills import RangeAsked, Span, how_of, span_of, usual_span
+from evertick.dashboard.schedules.backfills import RangeAsked, Span, how_of, shown_range, span_of, usual_span
 from evertick.dashboard.zones import offset_words
 from evertick.server.bodies import Named
 from evertick.server.routes import backfills as api
@@ -138,6 +138,7 @@ async def _plan(page: Page, schedule: ScheduleDescription, form: Form, *, status
         schedule=schedule,
         form=form,
         span=span,
+        shown=shown_range(form, zone),
         plan=plan,
         zone=zone,
         offset_words=offset_words,

@@ -15,7 +15,7 @@ from evertick.base.records.access import Scope
 from evertick.dashboard.forms.form import Form
 from evertick.dashboard.page import Page, Shown, page_routes
 from evertick.dashboard.schedules import backfills
-from evertick.dashboard.schedules.backfills import RangeAsked, Span, how_of, span_of, usual_span
+from evertick.dashboard.schedules.backfills import RangeAsked, Span, how_of, shown_range, span_of, usual_span
 from evertick.dashboard.schedules.bulk import Chosen, Selected
 from evertick.server.routes import backfills as api
 
@@ -112,6 +112,7 @@ async def _plans(page: Page, form: Form, *, status: int = 200) -> Response:
         form=form,
         chosen=chosen,
         span=span,
+        shown=shown_range(form, page.zone),
         found=found,
         plans=[plan for plan in plans if plan.count or plan.problem is not None],
         tokens=json.dumps({plan.schedule: plan.token for plan in plans if plan.count}),
