@@ -1,7 +1,7 @@
 """Exceptions in other threads, as CPython raises them: PyThreadState_SetAsyncExc."""
 
+import gc
 import threading
-import time
 from collections.abc import Callable
 from functools import cache
 
@@ -27,10 +27,19 @@ def lower_flag() -> None:
     Until 3.12 CPython has one flag for all threads that says "an exception is to be delivered". Taking one back raises
     the flag, too, and only a delivery lowers it. As long as it is up, all Python code is slower, and on 3.11 a function
     that is called under `sys.setprofile` or `sys.settrace` never begins.
+
+    The garbage collector stands still meanwhile: a finalizer that it runs in this thread would get the exception, be
+    cut off by it, and swallow it. Should one get it all the same, another is raised: the thread that calls this watches
+    the time limits of all others.
     """
+    raise_in, me = exceptions_in_threads()[0], threading.get_ident()
+    collects = gc.isenabled()
+    gc.disable()
     try:
-        exceptions_in_threads()[0](threading.get_ident(), _Delivered)
         while True:
-            time.sleep(0)
+            raise_in(me, _Delivered)
     except _Delivered:
         pass
+    finally:
+        if collects:
+            gc.enable()
