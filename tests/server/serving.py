@@ -10,16 +10,20 @@ import uvicorn
 from evertick import App
 from evertick.server.application import Server
 
+PATIENCE_S = 60.0
+"""How long a server may take to end before its test fails."""
+
 
 @contextmanager
 def serving(app: App) -> Iterator[str]:
     """Serves an app whose database is open, in a thread; gives its address."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         server = uvicorn.Server(uvicorn.Config(Server(app), log_config=None, lifespan="off"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         try:
             yield f"http://127.0.0.1:{listening.getsockname()[1]}"
         finally:
             server.should_exit = True
-            thread.join()
+            thread.join(PATIENCE_S)
+            assert not thread.is_alive(), "the server does not end"
