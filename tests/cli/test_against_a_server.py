@@ -11,10 +11,10 @@ from evertick.cli.core import progress
 from evertick.client import calls
 from evertick.engine.jobs import completion
 from tests.cli.desk import Command, Ended
-from tests.cli.test_every_command import LEAVES, ROWS, UNKNOWN, ids, shop
+from tests.cli.test_every_command import LEAVES, ROWS, UNKNOWN, ids, shop, shop_file
 from tests.server.serving import serving
 
-__all__ = ["ids"]
+__all__ = ["ids", "shop_file"]
 
 NO_SERVER: Final = {
     "init": "makes files",

@@ -1,6 +1,7 @@
 """Every command of the command line: its good path, its JSON, and wrong input. What each does is tested elsewhere."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
@@ -148,9 +149,9 @@ def leaves(command: click.Command, path: str, ctx: click.Context) -> Iterator[tu
 LEAVES = dict(leaves(root, "", click.Context(root)))
 
 
-def shop() -> App:
+def shop(app: App | None = None) -> App:
     """An app whose functions the commands call."""
-    app = App("shop")
+    app = app or App("shop")
 
     @app.mutation(name="shop.bill")
     def bill(ctx: MutationCtx, fails: bool = False) -> None:
@@ -169,10 +170,12 @@ def shop() -> App:
     return app
 
 
-@pytest.fixture
-def ids(command: Command) -> dict[str, str]:
+@pytest.fixture(scope="session")
+def shop_file(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
     """A database with jobs in several states, a schedule and a cron that have run, and a tenant with a limit."""
-    app = shop()
+    path = tmp_path_factory.mktemp("shop") / "shop.db"
+    app = App("shop", database_url=f"sqlite:///{path}")
+    shop(app)
     bill, flow, old = (app.functions.resolve(f"shop.{name}") for name in ("bill", "flow", "old"))
     app.schedules.create("s", when=every(hours=1), do=bill)
     app.schedules.trigger("s")
@@ -191,10 +194,19 @@ def ids(command: Command) -> dict[str, str]:
     app.environment.store.write(lambda transaction: transaction.register_worker(worker))
     token = app.tokens.create("ci")
     app.close()
-    return {"PENDING": pending, "FAILED": failed, "DONE": done, "RUN": run, "ENDED": ended, "PAUSED": paused} | {
+    return path, {"PENDING": pending, "FAILED": failed, "DONE": done, "RUN": run, "ENDED": ended, "PAUSED": paused} | {
         "BACKFILL": backfill.id,
         "TOKEN": token.id,
     }
+
+
+@pytest.fixture
+def ids(shop_file: tuple[Path, dict[str, str]], command: Command) -> dict[str, str]:
+    """The same where commands in this folder look for it, and the ids of what is in it."""
+    path, ids = shop_file
+    Path(".evertick").mkdir()
+    shutil.copy(path, ".evertick/shop.db")
+    return ids
 
 
 def test_every_command_has_a_row_or_a_test_of_its_own() -> None:

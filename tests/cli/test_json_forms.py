@@ -11,11 +11,11 @@ from jsonschema_rs import Draft202012Validator
 from evertick.app.schedules.written import WrittenSchedule
 from tests.cli.desk import Command
 from tests.cli.test_against_a_server import NO_SERVER, url
-from tests.cli.test_every_command import LEAVES, ROWS, ids
+from tests.cli.test_every_command import LEAVES, ROWS, ids, shop_file
 from tools import json_forms
 from tools.json_forms import ELSEWHERE, FORMS, Form
 
-__all__ = ["ids", "url"]
+__all__ = ["ids", "shop_file", "url"]
 
 CALLS: Final[Mapping[str, tuple[str, ...]]] = {
     "run": ("shop.bill --after 1h",),

@@ -11,10 +11,10 @@ import pytest
 
 from tests.cli.desk import Command
 from tests.cli.test_against_a_server import url
-from tests.cli.test_every_command import ids, shop
+from tests.cli.test_every_command import ids, shop, shop_file
 from tests.server.serving import serving
 
-__all__ = ["ids", "url"]
+__all__ = ["ids", "shop_file", "url"]
 
 Editor = Callable[..., None]
 

@@ -10,9 +10,9 @@ from evertick.base.ids import DEFAULT_TENANT, WorkerId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import SERVES, FunctionKind, ServedFunction, Serves, Worker
 from tests.cli.desk import Command
-from tests.cli.test_every_command import ids, shop
+from tests.cli.test_every_command import ids, shop, shop_file
 
-__all__ = ["ids"]
+__all__ = ["ids", "shop_file"]
 
 HOURLY = ("--interval", "1h")
 
