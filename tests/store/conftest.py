@@ -1,5 +1,6 @@
 """The databases the contract suite runs over: SQLite in memory, SQLite in a file, PostgreSQL."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,12 +21,13 @@ def clean_postgres_url(migrated_postgres_url: str) -> str:
 
 
 def address(kind: str, request: pytest.FixtureRequest) -> str:
-    """The URL of an empty database of one kind; PostgreSQL's has the schema."""
+    """The URL of an empty database of one kind; one that is not in memory has the schema."""
     if kind == "memory":
         return "sqlite://"
     if kind == "file":
-        tmp_path: Path = request.getfixturevalue("tmp_path")
-        return f"sqlite:///{tmp_path}/evertick.db"
+        path: Path = request.getfixturevalue("tmp_path") / "evertick.db"
+        shutil.copy(request.getfixturevalue("migrated_file"), path)
+        return f"sqlite:///{path}"
     url: str = request.getfixturevalue("clean_postgres_url")
     return url
 
@@ -72,7 +74,7 @@ def bare_url(request: pytest.FixtureRequest) -> str:
     if request.param == "postgres":
         url: str = request.getfixturevalue("postgres_url")
         return url
-    return address(request.param, request)
+    return "sqlite://" if request.param == "memory" else f"sqlite:///{request.getfixturevalue('tmp_path')}/evertick.db"
 
 
 @pytest.fixture(scope="module")
