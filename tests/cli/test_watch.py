@@ -1,11 +1,13 @@
 """`evertick job list --watch`: written again when something changes, until Ctrl-C."""
 
+import shlex
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.cli.programs import Start, evertick
+from tests.cli.programs import COMMAND, Start, environment, evertick
 
 pytestmark = pytest.mark.processes
 
@@ -62,6 +64,29 @@ def test_the_status_is_watched_too(folder: Path, start: Start) -> None:
     watch.wait_for(r"0 running; 2 later")
     watch.send(signal.SIGINT)
     assert watch.end() == 130
+
+
+@pytest.mark.parametrize(
+    ("words", "reader"),
+    [
+        ("logs -f", "true"),
+        ("job logs {id} -f", "true"),
+        ("job list --watch --fields function", "head -1"),
+        ("status --watch -o table", "head -1"),
+    ],
+)
+def test_what_follows_ends_when_its_reader_has_ended(words: str, reader: str, folder: Path) -> None:
+    """Nothing is written afterwards that could fail: the database is quiet."""
+    evertick(folder, "run", "app.wait", "seconds=1", "--after", "2h")
+    job_id = evertick(folder, "job", "list", "--fields", "id").out.strip()
+    line = f"set -o pipefail; {shlex.join(COMMAND)} {words.format(id=job_id)} | {reader}"
+
+    done = subprocess.run(
+        ["bash", "-c", line], cwd=folder, env=environment(), capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_program_does_not_watch(folder: Path) -> None:

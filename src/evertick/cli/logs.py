@@ -99,7 +99,7 @@ def _last(session: AnyJobSession, where: "LinesWhere", limit: int) -> "tuple[str
 
 def _follow(session: AnyJobSession, where: "LinesWhere", latest: str, known: set[str], out: OutputOptions) -> int:
     """Write what is stored from `latest` on until Ctrl-C."""
-    with ChangeWaiter(session.store) as news:
+    with ChangeWaiter(session.store, follows=True) as news:
         try:
             while True:
                 found = set()

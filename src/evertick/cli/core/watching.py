@@ -51,7 +51,7 @@ def refreshed(store: "Store | None", out: OutputOptions, write: Callable[[], Non
     if out.output not in (None, "table"):
         raise click.UsageError(f"--watch writes for people; leave out -o {out.output}")
     show = _shown_anew if is_terminal(sys.stdout) else _written_if_other()
-    with ChangeWaiter(store) as news:
+    with ChangeWaiter(store, follows=True) as news:
         try:
             while True:
                 show(write)

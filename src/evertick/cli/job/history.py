@@ -98,7 +98,7 @@ def counts(function: str | None, db: str | None, out: OutputOptions) -> None:
 def _follow(session: AnyJobSession, job: "JobView", out: OutputOptions) -> int:
     """Write the lines of a job from its last attempt on, as they are stored, until it has ended or Ctrl-C."""
     shown, is_cut, told = (job.attempt, -1), False, False
-    with ChangeWaiter(session.store) as news:
+    with ChangeWaiter(session.store, follows=True) as news:
         try:
             while True:
                 seen = session.logged(job.id)
