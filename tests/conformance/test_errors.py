@@ -68,6 +68,23 @@ class Mute(Exception):
         raise RuntimeError("no text either")
 
 
+class Closed(Exception):
+    """An error that tells nothing of where it comes from: its attributes are its own."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError(f"no {name}")
+
+
+@app.mutation
+def raise_closed(ctx: MutationCtx) -> None:
+    raise Closed
+
+
+@app.action
+async def act_raise_closed(ctx: ActionCtx) -> None:
+    raise Closed
+
+
 @app.mutation
 def raise_mute(ctx: MutationCtx) -> None:
     raise Mute
@@ -86,6 +103,17 @@ def w(world: OpenWorld) -> Iterator[World]:
 
 def notes_by_index(w: World) -> list[Any]:
     return [note["text"] for note in w.read(lambda db: db.query("notes").with_index("by_text").collect())]
+
+
+@pytest.mark.parametrize("function", [raise_closed, act_raise_closed])
+def test_an_error_that_can_be_asked_for_nothing_ends_its_job_and_nothing_else(w: World, function: Any) -> None:
+    job_id = w.app.scheduler.run_after(0, function)
+    other = w.app.scheduler.run_after(0, insert, {"text": "next"})
+    w.drain()
+
+    assert w.job(job_id).state is JobState.FAILED
+    assert str(w.job(job_id).error).startswith("Closed")
+    assert w.job(other).state is JobState.SUCCESS
 
 
 @pytest.mark.parametrize("function", [raise_mute, act_raise_mute])

@@ -3,13 +3,16 @@
 Their class is the user's, so asking one for its text can fail, take long or raise what no `except Exception` catches.
 """
 
-from typing import Final
+from typing import Any, Final
 
 from evertick.base.time_limit import current_guard
 
 TEXT_TIME_S: Final = 1.0
 """How long an error may take to say what it is."""
 TEXT_CHARS_MAX: Final = 1_000_000
+
+_CAUSE: Final[Any] = vars(BaseException)["__cause__"]
+_CONTEXT: Final[Any] = vars(BaseException)["__context__"]
 
 
 def message_of(error: BaseException) -> str:
@@ -18,3 +21,15 @@ def message_of(error: BaseException) -> str:
         return current_guard().call(TEXT_TIME_S, str, error)[:TEXT_CHARS_MAX]
     except BaseException as failure:
         return f"<its text cannot be read: {type(failure).__name__}>"
+
+
+def context_of(error: BaseException) -> BaseException | None:
+    """The error during which `error` was raised. Nothing of its class is run, which may have made it a property."""
+    context: BaseException | None = _CONTEXT.__get__(error)
+    return context
+
+
+def origin_of(error: BaseException) -> BaseException | None:
+    """The error because of which, or else during which, `error` was raised, as `context_of` reads it."""
+    cause: BaseException | None = _CAUSE.__get__(error)
+    return context_of(error) if cause is None else cause

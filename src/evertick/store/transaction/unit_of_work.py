@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
 
+from evertick.base.error_text import origin_of
 from evertick.base.errors import Conflict, EvertickError, Unavailable
 from evertick.base.ids import TenantId
 from evertick.base.records.documents import StoredDocument
@@ -151,7 +152,7 @@ class UnitOfWork(Overlay):
             ours = self._refused if cause is self._refused else self._transaction.explain(cause)
             if ours is not None:
                 return ours
-            cause = cause.__cause__ or cause.__context__
+            cause = origin_of(cause)
         return None
 
     def check_usable(self) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from evertick.base.error_text import context_of, message_of
 from evertick.base.errors import Conflict, OutcomeUnknown, StorageFailed, TransactionRefused, Unavailable
 from evertick.base.ids import JobId, WorkerId
 from evertick.base.outcomes import TIMED_OUT, Raised
@@ -156,9 +157,9 @@ class BatchRunner:
         """End a mutation that cannot be committed as failed. Nothing of it is written but that."""
         deps = self._deps
         claim = batch.claims[0]
-        outcome = Raised(type(error).__name__, str(error))
+        outcome = Raised(type(error).__name__, message_of(error))
         if _was_timed_out(error):
-            outcome = Raised(TIMED_OUT, f"{claim.name} took longer than its time limit; {error}")
+            outcome = Raised(TIMED_OUT, f"{claim.name} took longer than its time limit; {outcome.message}")
         end = ended(claim, outcome, now=deps.clock.now(), entropy=deps.entropy)
         failed = Result(claim, end, deps.clock.now())
 
@@ -188,7 +189,7 @@ class BatchRunner:
 def _was_timed_out(error: BaseException | None) -> bool:
     """Whether an error of the transaction came from a function that was cut off by its time limit."""
     while error is not None:
-        if isinstance(error, FunctionTimeout):
+        if issubclass(type(error), FunctionTimeout):
             return True
-        error = error.__context__
+        error = context_of(error)
     return False
