@@ -44,7 +44,7 @@ def shop_on(open_app: OpenApp) -> App:
     async def fail(ctx: ActionCtx, how: str) -> None:
         raise {"hostile": HostileError, "exit": SystemExit, "stop": KeyboardInterrupt, "own": EvertickError}.get(
             how, ValueError
-        )(how)
+        )(how.replace("half", "\ud800"))
 
     @app.mutation(name="shop.secret", internal=True)
     def secret(ctx: MutationCtx) -> None: ...

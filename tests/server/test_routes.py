@@ -58,6 +58,18 @@ def test_a_job_from_its_request_to_its_end(http: Http) -> None:
     assert http.problem(404, "GET", f"{HOME}/jobs/job_{'0' * 28}")["code"] == "job_not_found"
 
 
+def test_half_of_a_character_in_an_error_closes_no_list(http: Http) -> None:
+    job_id = http.ok("POST", f"{HOME}/jobs", json={"function": "shop.fail", "args": {"how": "half"}})["id"]
+    with Engine(http.app) as engine:
+        engine.wait(job_id)
+    failed = {"type": "ValueError", "message": "\ud800"}
+    assert http.ok("GET", f"{HOME}/jobs/{job_id}")["error"].items() >= failed.items()
+    [listed] = http.ok("GET", f"{HOME}/jobs?state=failed")["jobs"]
+    assert listed["error"].items() >= failed.items()
+    for path in (f"{HOME}/jobs/{job_id}/attempts", f"{HOME}/status", "/api/v1/status", f"{HOME}/overview"):
+        http.ok("GET", path)
+
+
 def test_what_is_made_under_a_key_is_made_once(http: Http) -> None:
     key = {"Idempotency-Key": "k1"}
     http.ok("POST", f"{HOME}/schedules", json=NINE)

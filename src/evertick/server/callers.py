@@ -12,7 +12,8 @@ from typing import Annotated, Any, Final, Protocol, TypeVar
 
 from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request
 from fastapi.routing import APIRoute
-from pydantic_core import from_json, to_json
+from pydantic import TypeAdapter
+from pydantic_core import PydanticSerializationError, from_json, to_json
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
@@ -26,6 +27,7 @@ from evertick.app.registry import Registry
 from evertick.app.surfaces import Awaited
 from evertick.app.transacting import Page, Work
 from evertick.base.errors import FunctionNotFound
+from evertick.base.escaping import json_text
 from evertick.base.ids import DEFAULT_TENANT, OWN_TENANT, TenantId, tenant_named
 from evertick.base.instants import MINUTE_MS, Instant
 from evertick.base.records.access import AccessToken, Scope
@@ -43,6 +45,7 @@ PUBLIC: Final = "none"
 """What stands there for a route without a token: it tells nothing but whether the server is there."""
 LOCAL: Final = AccessToken("", None, "local", Scope.ADMIN, "", Instant(0), "")
 """The caller of a server that asks for no tokens."""
+_ANYTHING: Final = TypeAdapter(Any)
 Authorize = Callable[[Request], Awaitable[AccessToken | None]]
 """What finds out who sends a request without a token; the id of what it returns is empty."""
 
@@ -253,9 +256,17 @@ def check_scopes(app: FastAPI) -> None:
 
 def reply(value: Any, *, status: int = 200, etag: int | None = None) -> Response:
     """A value as JSON, with its version if it has one."""
-    text = to_json(value, by_alias=True, inf_nan_mode="null")
+    text = _json_of(value)
     headers = {} if etag is None else {"ETag": f'"{etag}"'}
     return Response(text, status_code=status, media_type="application/json", headers=headers)
+
+
+def _json_of(value: Any) -> bytes:
+    """As JSON in UTF-8. UTF-8 has no half of a character, which the text of an error may hold: JSON escapes it."""
+    try:
+        return to_json(value, by_alias=True, inf_nan_mode="null")
+    except PydanticSerializationError:
+        return json_text(_ANYTHING.dump_python(value, mode="json", by_alias=True)).encode()
 
 
 def version_of(request: Request) -> int | None:
