@@ -65,6 +65,9 @@ def test_minutes_are_written_when_they_are_over(world: OpenWorld, shop_app: App)
     w.advance(71)
 
     first, second = shop_app.insight.activity().minutes
+    shown, day = shop_app.insight.overview_and_day()
+    assert day.minutes == (first, second)
+    assert shown.lag_p99_ms == shop_app.insight.overview().lag_p99_ms
 
     assert (first.at, first.ended, first.failed) == (START, 3, 1)
     assert (second.at, second.ended, second.failed) == (START + timedelta(minutes=1), 1, 0)

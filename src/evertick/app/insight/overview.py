@@ -47,49 +47,66 @@ def overview(operations: InsightOperations) -> Work[OverviewView]:
     """How the tenant is doing: what is late, failed, missed and queued, who works, and what needs attention."""
 
     def work(transaction: Transaction) -> OverviewView:
-        now, tenant = operations.now(), operations.tenant
-        due = transaction.due_jobs(tenant, now=now, late_at=Instant(now - LATE_AFTER_MS), limit=DUE_MAX)
-        workers, alive = transaction.list_workers(), transaction.workers_alive(now)
-        living = {worker.id for worker in alive}
-        serves = [worker.serves.value for worker in alive if worker.serves is not None]
-        failed, missed = transaction.trouble_counts(
-            tenant,
-            reasons=MISSED_REASONS,
-            hour_ago=Instant(now - HOUR_MS),
-            day_ago=Instant(now - DAY_MS),
-            limit=COUNT_MAX + 1,
-        )
-        schedules = transaction.schedule_counts(
-            ScheduleFilter(tenant=tenant), now=now, limit=COUNT_MAX + 1, with_chosen=False
-        )
-        lately = transaction.activity_by_minute(tenant, since=Instant(now - HOUR_MS))
-        times, out = outages(transaction, tenant, now) if missed or schedules.missed else ([], ())
-        paused = _paused_pools(transaction) if due and serves else set()
-        served = [
-            group for group in due if pool_name(group.pool) not in paused and (not serves or is_served(group, serves))
-        ]
-        return OverviewView(
-            at=to_datetime(now),
-            lag_ms=max((now - group.oldest for group in served), default=0),
-            lag_p99_ms=quantile_ms(spread_of_texts(row.late for row in lately), 0.99),
-            late=Count.of(sum(group.late for group in due)),
-            failed_hour=Count.of(failed),
-            missed_day=Count.of(missed),
-            queued=_queued(due),
-            alive=len(alive),
-            lost=tuple(worker.id for worker in workers if worker.id not in living),
-            failing_schedules=Count.of(schedules.failing),
-            paused_schedules=Count.of(schedules.paused),
-            outages=out,
-            attention=attention(
-                transaction,
-                tenant,
-                now,
-                Seen(due=due, serves=serves, paused=paused, missed=times, schedules=schedules),
-            ),
-        )
+        now = operations.now()
+        lately = transaction.activity_by_minute(operations.tenant, since=Instant(now - HOUR_MS))
+        return _overview(transaction, operations.tenant, now, lately)
 
     return work
+
+
+def overview_and_day(operations: InsightOperations) -> Work[tuple[OverviewView, ActivityView]]:
+    """How the tenant is doing, as `overview`, and what ended in each minute of the last 24 hours, at one moment."""
+
+    def work(transaction: Transaction) -> tuple[OverviewView, ActivityView]:
+        now = operations.now()
+        start = _whole_minute(now - DAY_MS)
+        rows = transaction.activity_by_minute(operations.tenant, since=start)
+        lately = [row for row in rows if row.at >= now - HOUR_MS]
+        return _overview(transaction, operations.tenant, now, lately), _activity(rows, start, now)
+
+    return work
+
+
+def _overview(transaction: Transaction, tenant: TenantId, now: Instant, lately: Sequence[MinuteRow]) -> OverviewView:
+    due = transaction.due_jobs(tenant, now=now, late_at=Instant(now - LATE_AFTER_MS), limit=DUE_MAX)
+    workers, alive = transaction.list_workers(), transaction.workers_alive(now)
+    living = {worker.id for worker in alive}
+    serves = [worker.serves.value for worker in alive if worker.serves is not None]
+    failed, missed = transaction.trouble_counts(
+        tenant,
+        reasons=MISSED_REASONS,
+        hour_ago=Instant(now - HOUR_MS),
+        day_ago=Instant(now - DAY_MS),
+        limit=COUNT_MAX + 1,
+    )
+    schedules = transaction.schedule_counts(
+        ScheduleFilter(tenant=tenant), now=now, limit=COUNT_MAX + 1, with_chosen=False
+    )
+    times, out = outages(transaction, tenant, now) if missed or schedules.missed else ([], ())
+    paused = _paused_pools(transaction) if due and serves else set()
+    served = [
+        group for group in due if pool_name(group.pool) not in paused and (not serves or is_served(group, serves))
+    ]
+    return OverviewView(
+        at=to_datetime(now),
+        lag_ms=max((now - group.oldest for group in served), default=0),
+        lag_p99_ms=quantile_ms(spread_of_texts(row.late for row in lately), 0.99),
+        late=Count.of(sum(group.late for group in due)),
+        failed_hour=Count.of(failed),
+        missed_day=Count.of(missed),
+        queued=_queued(due),
+        alive=len(alive),
+        lost=tuple(worker.id for worker in workers if worker.id not in living),
+        failing_schedules=Count.of(schedules.failing),
+        paused_schedules=Count.of(schedules.paused),
+        outages=out,
+        attention=attention(
+            transaction,
+            tenant,
+            now,
+            Seen(due=due, serves=serves, paused=paused, missed=times, schedules=schedules),
+        ),
+    )
 
 
 def _paused_pools(transaction: Transaction) -> set[str]:
@@ -107,17 +124,25 @@ def activity(operations: InsightOperations, *, span: float | timedelta = timedel
 
     def work(transaction: Transaction) -> ActivityView:
         now = operations.now()
-        start = Instant((now - span_ms) // MINUTE_MS * MINUTE_MS)
-        minutes: dict[Instant, list[MinuteRow]] = {}
-        for row in transaction.activity_by_minute(operations.tenant, since=start):
-            minutes.setdefault(row.at, []).append(row)
-        return ActivityView(
-            start=to_datetime(start),
-            end=to_datetime(now),
-            minutes=tuple(_minute(at, rows) for at, rows in minutes.items()),
-        )
+        start = _whole_minute(now - span_ms)
+        return _activity(transaction.activity_by_minute(operations.tenant, since=start), start, now)
 
     return work
+
+
+def _whole_minute(at: int) -> Instant:
+    return Instant(at // MINUTE_MS * MINUTE_MS)
+
+
+def _activity(rows: Iterable[MinuteRow], start: Instant, now: Instant) -> ActivityView:
+    minutes: dict[Instant, list[MinuteRow]] = {}
+    for row in rows:
+        minutes.setdefault(row.at, []).append(row)
+    return ActivityView(
+        start=to_datetime(start),
+        end=to_datetime(now),
+        minutes=tuple(_minute(at, found) for at, found in minutes.items()),
+    )
 
 
 def coming(operations: InsightOperations, *, span: float | timedelta = timedelta(hours=2)) -> Work[ComingView]:

@@ -1,7 +1,6 @@
 """The overview: whether it is healthy, what went wrong, and what comes next."""
 
 from collections.abc import Iterable
-from datetime import timedelta
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -23,7 +22,7 @@ SMALL: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "ei
 async def show_overview(page: Shown) -> Response:
     """Whether it is healthy, what went wrong, and what comes next."""
     insight = page.access.insight
-    now, activity = await insight.overview(), await insight.activity(span=timedelta(days=1))
+    now, activity = await insight.overview_and_day()
     coming, changes = await insight.coming(), await insight.changes(limit=9)
     is_quiet = not (coming.looked_at or changes or activity.minutes or now.queued)
     nothing = is_quiet and not (await page.access.schedules.list(limit=1)).schedules
