@@ -17,11 +17,11 @@ def commands_in(html: BeautifulSoup) -> list[str]:
     """The lines of `evertick` on a page. Each must be one that the command line understands."""
     lines = [line.get_text("") for line in html.select(".cli code")]
     for line in lines:
-        _parse(line)
+        parse(line)
     return lines
 
 
-def _parse(line: str) -> None:
+def parse(line: str) -> None:
     """Let the command line read a line, without doing anything. Raises click.UsageError."""
     first, *words = shlex.split(line)
     assert first == "evertick"

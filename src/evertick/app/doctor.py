@@ -16,6 +16,7 @@ from evertick.api.workflows import RunHistory, WorkflowTypeView
 from evertick.app.functions.function import Workflow
 from evertick.app.paging import all_schedules, looked_at, whole_jobs
 from evertick.app.workflows.replaying import replayed_end
+from evertick.base.cures import tenant_option
 from evertick.base.errors import (
     EvertickError,
     FunctionNotFound,
@@ -214,12 +215,11 @@ def _of_schedule(app: "App", row: Schedule) -> Iterator[Finding]:
         complaint = _Complaint(row.function, Problem.UNREADABLE, str(error))
     if complaint is None:
         return
-    whose = _whose(row.tenant)
+    whose = tenant_option(row.tenant)
     match complaint.problem:
         case Problem.ARGUMENTS:
-            fix = (
-                f"evertick schedule update {schedule_word(row.id)} --function {complaint.function} --input JSON{whose}"
-            )
+            name = shell_word(complaint.function)
+            fix = f"evertick schedule update {schedule_word(row.id)} --function {name} --input JSON{whose}"
         case Problem.UNREADABLE:
             fix = f"deploy the release that wrote it, or: evertick schedule delete {schedule_word(row.id)}{whose}"
         case _:
@@ -253,13 +253,13 @@ def _renamed(args: str, parameters: Sequence[str]) -> str:
 
 
 def _finding_of_jobs(app: "App", tenant: TenantId, complaint: _Complaint, group: _Group) -> Finding:
-    whose, first = _whose(tenant), group.ids[0]
+    whose, first = tenant_option(tenant), group.ids[0]
     match complaint.problem:
         case Problem.ARGUMENTS if complaint.has_begun:
             fix = "keep the parameters that these runs have, and give new ones a default: they have begun"
         case Problem.ARGUMENTS if complaint.renamed:
-            fix = f"evertick job retry --function {complaint.function} --state pending --rename {complaint.renamed}"
-            fix += whose
+            name = shell_word(complaint.function)
+            fix = f"evertick job retry --function {name} --state pending --rename {complaint.renamed}{whose}"
         case Problem.ARGUMENTS:
             fix = f"evertick job retry {first} --args JSON{whose}, or: evertick job cancel {first}{whose}"
         case Problem.JOURNAL:
@@ -268,7 +268,7 @@ def _finding_of_jobs(app: "App", tenant: TenantId, complaint: _Complaint, group:
         case Problem.UNREADABLE:
             fix = "deploy the release that wrote them first"
         case _:
-            cancel = f"evertick job cancel-all --function {complaint.function}{whose}"
+            cancel = f"evertick job cancel-all --function {shell_word(complaint.function)}{whose}"
             fix = f"{_alias(app, complaint)}{cancel}"
     return _finding("job", tenant, "", complaint, fix).model_copy(
         update={"count": group.count, "ids": tuple(group.ids)}
@@ -286,11 +286,6 @@ def _finding(what: str, tenant: TenantId, name: str, complaint: _Complaint, fix:
         ids=(name,),
         fix=fix,
     )
-
-
-def _whose(tenant: TenantId) -> str:
-    """What a command needs to find this tenant's jobs and schedules."""
-    return "" if tenant == DEFAULT_TENANT else f" --tenant {shell_word(tenant)}"
 
 
 def _alias(app: "App", complaint: _Complaint) -> str:

@@ -11,8 +11,10 @@ from evertick.api.fleet import FleetCheck, FleetFinding, FleetReport
 from evertick.api.status import StatusView
 from evertick.app.paging import all_schedules
 from evertick.app.status import status_of
+from evertick.base.cures import tenant_option
 from evertick.base.durations import length
 from evertick.base.errors import InvalidSpec, SchemaMismatch
+from evertick.base.escaping import schedule_word, shell_word
 from evertick.base.ids import TenantId
 from evertick.base.instants import Instant, to_datetime, to_iso
 from evertick.base.records.jobs import Serves, Worker
@@ -127,7 +129,8 @@ def _unserved(status: StatusView, serves: Sequence[Serves]) -> Iterator[FleetFin
             yield _finding(FleetCheck.POOLS, queue.pool, detail, fix, queue.tenant)
         else:
             detail = f"{jobs} wait, and no live worker has this function"
-            fix = f"deploy code that has it, or: evertick job cancel-all --function {queue.function}"
+            cancel = f"evertick job cancel-all --function {shell_word(queue.function)}{tenant_option(queue.tenant)}"
+            fix = f"deploy code that has it, or: {cancel}"
             yield _finding(FleetCheck.FUNCTIONS, queue.function, detail, fix, queue.tenant)
 
 
@@ -140,11 +143,14 @@ def _schedules(rows: Sequence[Schedule], serves: Sequence[Serves]) -> Iterator[F
             continue  # the list of schedules shows that it cannot be read
         if has_times and row.next_at is None:
             detail = "it is active and has no time to come"
-            fix = f"give it other times, or: evertick schedule delete {row.id}"
+            fix = (
+                f"give it other times, or: evertick schedule delete {schedule_word(row.id)}{tenant_option(row.tenant)}"
+            )
             yield _finding(FleetCheck.TIMES, row.id, detail, fix, row.tenant)
         if serves and row.function not in functions:
             detail = f"it calls {row.function}, which no live worker has"
-            fix = f"deploy code that has it, or: evertick schedule update {row.id} --function NAME"
+            update = f"evertick schedule update {schedule_word(row.id)} --function NAME{tenant_option(row.tenant)}"
+            fix = f"deploy code that has it, or: {update}"
             yield _finding(FleetCheck.FUNCTIONS, row.id, detail, fix, row.tenant)
 
 

@@ -15,6 +15,7 @@ from evertick.app.limits.waiting import pool_waits
 from evertick.app.schedules.blocked_runs import blocked_runs
 from evertick.app.schedules.views import occurrence_view
 from evertick.app.transacting import Work
+from evertick.base.cures import THEN, WORKER
 from evertick.base.durations import full_length
 from evertick.base.errors import ScheduleNotFound
 from evertick.base.escaping import schedule_word
@@ -208,7 +209,7 @@ def _not_looked_at(chain: _Chain, time: FireTime, now: Instant) -> Explanation:
         chain.stopped("evaluated", f"due for {late}, and not looked at yet; {len(alive)} worker(s) are alive")
         return chain.without_row(Missing.NOT_LOOKED_AT, "it is due, and about to be looked at")
     chain.stopped("evaluated", f"due for {late}, and no worker is alive")
-    return chain.without_row(Missing.NOT_LOOKED_AT, "it is due, but no worker runs that would look", "evertick worker")
+    return chain.without_row(Missing.NOT_LOOKED_AT, "it is due, but no worker runs that would look", WORKER)
 
 
 def _of_row(chain: _Chain, row: Schedule | None, found: OccurrenceRow) -> Explanation:
@@ -297,7 +298,7 @@ _PASSED: Final = {
 def _fix(chain: _Chain, reason: Reason, found: OccurrenceRow) -> str | None:
     match reason:
         case Reason.PAUSED:
-            return f"{_command('resume', chain.schedule)}; then {_backfill_command(chain.schedule, chain.at)}"
+            return f"{_command('resume', chain.schedule)}{THEN}{_backfill_command(chain.schedule, chain.at)}"
         case Reason.OVERLAP:
             return f"let such times wait: {_command('update', chain.schedule)} --overlap-policy BufferOne"
         case Reason.LIMIT:

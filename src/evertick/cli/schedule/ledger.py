@@ -1,6 +1,5 @@
 """`evertick schedule explain`, `audit`, `occurrences` and `history`: what became of every time, and why."""
 
-import shlex
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from evertick.base.durations import full_length
-from evertick.base.escaping import printable
+from evertick.base.escaping import printable, shell_word
 from evertick.base.instants import Instant, to_datetime
 from evertick.cli.core.databases import data_options, named_tenant
 from evertick.cli.core.exits import Exit
@@ -70,10 +69,10 @@ def _write_chain(told: "Explanation") -> None:
 
 def _of_tenant(fix: str) -> str:
     """The commands of a cure, for the tenant that was named."""
+    from evertick.base.cures import THEN, commands_of
+
     tenant = named_tenant()
-    if tenant is None or fix == "evertick worker":
-        return fix
-    return "; then ".join(f"{part} --tenant {shlex.quote(tenant)}" for part in fix.split("; then "))
+    return THEN.join(commands_of(fix, "" if tenant is None else f" --tenant {shell_word(tenant)}"))
 
 
 def _meant(session: Session, sid: str, at: str) -> datetime:

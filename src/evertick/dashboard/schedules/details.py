@@ -11,6 +11,7 @@ from evertick.api.access import AuditView
 from evertick.api.reports import Answer, Check, Explanation
 from evertick.api.schedule_lists import ScheduleDay
 from evertick.api.schedules import HistoryLine, OccurrenceView, ScheduleDescription
+from evertick.base.cures import commands_of
 from evertick.base.instants import SECOND_MS, Instant, from_datetime, to_datetime
 from evertick.dashboard.markup.states import outcome_of
 from evertick.dashboard.markup.times import DAYS, MONTHS
@@ -248,12 +249,12 @@ def _css(explanation: Explanation, check: Check) -> str:
 
 
 def fixes_of(explanation: Explanation, tenant_option: str) -> list[tuple[str, str]]:
-    """The commands that would help, each with the words before it; `tenant_option` is put at the end of each."""
+    """The commands that would help, each with the words before it, and with `tenant_option` if it takes that."""
     found = []
-    for part in (explanation.fix or "").split("; then "):
+    for part in commands_of(explanation.fix or "", tenant_option):
         words, mark, command = part.partition("evertick ")
         if mark:
-            found.append((words.strip().rstrip(":").capitalize(), f"evertick {command}{tenant_option}"))
+            found.append((words.strip().rstrip(":").capitalize(), f"evertick {command}"))
     return found
 
 
