@@ -124,9 +124,10 @@ def test_lists_of_jobs_are_filtered_and_paged(http: Http) -> None:
             "count_changed",
             "5 jobs are chosen now, not 4; none was changed",
         )
-    assert http.ok("POST", f"{HOME}/jobs/run-now-all", json={"key": "k2", "expect": 1}) == {"count": 1}
-    assert http.ok("POST", f"{HOME}/jobs/cancel-all", json={"function": "shop.order", "expect": 5}) == {"count": 5}
-    assert http.ok("POST", f"{HOME}/jobs/retry-all", json={}) == {"count": 0}
+    assert http.ok("POST", f"{HOME}/jobs/run-now-all", json={"key": "k2", "expect": 1}) == {"count": 1, "cursor": None}
+    counted = {"function": "shop.order", "expect": 5}
+    assert http.ok("POST", f"{HOME}/jobs/cancel-all", json=counted) == {"count": 5, "cursor": None}
+    assert http.ok("POST", f"{HOME}/jobs/retry-all", json={}) == {"count": 0, "cursor": None}
     assert http.problem(422, "GET", f"{HOME}/jobs?cursor=x")["code"] == "invalid_arguments"
     assert http.problem(422, "POST", f"{HOME}/jobs", json={**ORDER, "after": 1, "at": "2030-01-01T00:00:00Z"})
 
@@ -158,12 +159,12 @@ def test_a_schedule_from_its_creation_to_its_end(http: Http) -> None:
     replaced = http.ok("PUT", path, json={"when": [{"crons": ["0 7 * * *"]}], **ORDER})
     assert replaced["policies"]["overlap"] == "skip"
     assert [each["id"] for each in http.ok("GET", f"{HOME}/schedules?status=active")["schedules"]] == ["s"]
-    assert http.ok("POST", f"{HOME}/schedules/pause-all", json={"note": "n"}) == {"count": 1}
-    assert http.ok("POST", f"{HOME}/schedules/resume-all", json={}) == {"count": 1}
+    assert http.ok("POST", f"{HOME}/schedules/pause-all", json={"note": "n"}) == {"count": 1, "cursor": None}
+    assert http.ok("POST", f"{HOME}/schedules/resume-all", json={}) == {"count": 1, "cursor": None}
     http.problem(412, "DELETE", path, headers={"If-Match": '"1"'})
     assert http("DELETE", path).status_code == 204
     assert http.problem(404, "GET", path)["code"] == "schedule_not_found"
-    assert http.ok("POST", f"{HOME}/schedules/delete-all", json={}) == {"count": 0}
+    assert http.ok("POST", f"{HOME}/schedules/delete-all", json={}) == {"count": 0, "cursor": None}
 
 
 def test_ids_with_a_slash_and_other_signs_are_reached(http: Http) -> None:

@@ -98,6 +98,10 @@ def fill(store: Store) -> None:
     store.write(work)
 
 
+AS_GOOD: Final = {"recent_missed": {"occurrences_by_reason", "occurrences_in_order"}}
+"""Of occurrences with a time each, those of a schedule at a time are found as quickly by the time."""
+
+
 @pytest.mark.postgres
 @pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
 @pytest.mark.parametrize("name", ASKED)
@@ -107,7 +111,8 @@ def test_postgresql_reads_an_index(postgres_store: Store, name: str, mode: str) 
     plan = list(nodes(postgres_plan(postgres_store, name, params, mode=mode)))
 
     types = [node["Node Type"] for node in plan]
-    assert {node["Index Name"] for node in plan if "Index Name" in node} == indexes, types
+    read = {node["Index Name"] for node in plan if "Index Name" in node}
+    assert read in (indexes, AS_GOOD.get(name)), types
     assert "Seq Scan" not in types, types
 
 

@@ -25,7 +25,7 @@ def test_it_ran_and_this_is_how(world: World) -> None:
 
     explanation = world.app.schedules.explain(bread, moment("05:00"))
     assert explanation.ran
-    assert explanation.sentence == "started on time as bread-2026-01-01T05:00:00Z, ended success after 0 s"
+    assert explanation.sentence == "started on time as bread-2026-01-01T05:00:00Z, ended success after 0 ms"
     assert [check.name for check in explanation.checks] == [
         *("matched", "not excluded", "within bounds"),
         *("kept", "active", "limit", "awake", "eligible", "overlap", "room", "startable"),
@@ -101,7 +101,7 @@ def test_it_ran_and_failed(world: World) -> None:
     world.advance(hours(6))
 
     explanation = world.app.schedules.explain(bread, moment("05:00"))
-    assert explanation.sentence == "started on time as bread-2026-01-01T05:00:00Z, ended failed after 0 s"
+    assert explanation.sentence == "started on time as bread-2026-01-01T05:00:00Z, ended failed after 0 ms"
     assert explanation.fix == f"evertick job get {explanation.occurrences[0].job_id}"
 
 

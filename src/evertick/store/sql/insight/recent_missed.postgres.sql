@@ -1,10 +1,12 @@
 -- recent_missed: as SQLite's; a lateral join makes PostgreSQL read the end of each reason,
 -- and an order that only the index occurrences_by_reason has keeps it from looking for the reason among all that happened.
+-- Not "exists": PostgreSQL would read the whole ledger once to know all that has been made up for.
 select o.schedule_id, o.nominal_at, r.each, o.detail, o.actual_at, o.decided_at,
-       exists (select 1
-                 from occurrences as later
-                where later.tenant = :tenant and later.schedule_id = o.schedule_id and later.nominal_at = o.nominal_at
-                  and later.origin in ('backfill', 'trigger') and later.fate in ('started', 'buffered'))
+       (select 1
+          from occurrences as later
+         where later.tenant = :tenant and later.schedule_id = o.schedule_id and later.nominal_at = o.nominal_at
+           and later.origin in ('backfill', 'trigger') and later.fate in ('started', 'buffered')
+         limit 1) is not null
   from {each :reasons} as r
  cross join lateral (select schedule_id, nominal_at, detail, actual_at, decided_at
                        from occurrences
