@@ -30,6 +30,7 @@ import click
 import psycopg
 
 from evertick.app.limits.pools import PoolOperations
+from evertick.base.clock import SystemClock
 from evertick.store.open import open_store
 from tests.kills.ledger import Verdict, judge
 from tests.kills.program import CUSTOMER_MAX, LEASE_MS, OUTSIDE, OUTSIDE_MAX, run_client, run_worker
@@ -244,7 +245,7 @@ def run(database: str, kills: int, jobs: int, folder: Path, server: PostgresServ
         url, workers = f"sqlite:///{folder}/evertick.db", 1
     store = open_store(url)
     store.migrate()
-    store.write(PoolOperations().set(OUTSIDE, running=OUTSIDE_MAX, per_key=CUSTOMER_MAX))
+    store.write(PoolOperations(SystemClock().now).set(OUTSIDE, running=OUTSIDE_MAX, per_key=CUSTOMER_MAX))
     store.close()
     site = Site(url, folder, workers=workers, clients=2, server=server)
     try:
