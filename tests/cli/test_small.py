@@ -167,8 +167,18 @@ def test_completion_prints_a_script(shell: str, capsys: pytest.CaptureFixture[st
 
 
 def test_an_unknown_command_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["nope"]) == 2
-    assert capsys.readouterr().err == "error: No such command 'nope'. (see evertick --help)\n"
+    assert run(["xyzzy"]) == 2
+    assert capsys.readouterr().err == "error: No such command 'xyzzy'. (see evertick --help)\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"), [(["jobs"], "job"), (["runn"], "run"), (["sched"], "schedule"), (["schedule", "lst"], "list")]
+)
+def test_a_misspelt_command_is_told_what_was_meant(
+    words: list[str], meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(words) == 2
+    assert re.search(rf"No such command '{words[-1]}'; did you mean .*\b{meant}\b.*\?", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(

@@ -161,6 +161,11 @@ def test_what_is_under_way_is_not_made_up_for_twice(engine: Engine) -> None:
     assert engine.times("backfill", "started", "buffered") == missed
 
 
+def test_a_clock_that_was_set_back_leaves_no_outage_in_the_future(engine: Engine) -> None:
+    engine.clock.advance(-timedelta(hours=2))
+    assert engine.site.app.insight.overview().outages == ()
+
+
 def test_an_outage_of_days_is_seen_whole(engine: Engine) -> None:
     before = engine.times("schedule", "missed")
     engine.after(timedelta(days=1))  # the first outage ended more than a day ago, and this one begins at its end

@@ -1,11 +1,12 @@
 """Tokens over HTTP and in Python, and the audit log."""
 
+import gc
 from datetime import timedelta
 
 import pytest
 
 from evertick.app.access_control.secrets import new_secret, presented
-from evertick.base.errors import LimitExceeded, Misuse, NotFound
+from evertick.base.errors import LimitExceeded, Misuse, NotFound, StorageFailed
 from evertick.base.instants import Instant, to_datetime
 from tests.server.conftest import HOME, Http
 
@@ -78,6 +79,20 @@ def test_when_a_token_was_used_is_noted(http: Http) -> None:
     http.ok("GET", f"{HOME}/jobs")
     [root] = http.ok("GET", "/api/v1/tokens")["tokens"]
     assert root["last_used_at"] is not None
+
+
+def test_a_use_that_cannot_be_noted_is_no_error_of_its_own(
+    http: Http, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Real once: on a full disk each request left a task whose exception was never looked at."""
+
+    async def full(*_: object, **__: object) -> None:
+        raise StorageFailed("the disk is full")
+
+    monkeypatch.setattr(type(http.app.environment.executors), "write", full)
+    http.ok("GET", f"{HOME}/jobs")
+    gc.collect()
+    assert "never retrieved" not in caplog.text
 
 
 def test_an_admin_of_a_tenant_makes_tokens_of_that_tenant_alone(http: Http) -> None:

@@ -5,6 +5,7 @@ reaches that tenant's routes alone: what others have looks to it like what does 
 """
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from evertick.app.functions.function import Function, FunctionCall
 from evertick.app.registry import Registry
 from evertick.app.surfaces import Awaited
 from evertick.app.transacting import Page, Work
-from evertick.base.errors import FunctionNotFound
+from evertick.base.errors import EvertickError, FunctionNotFound
 from evertick.base.escaping import json_text
 from evertick.base.ids import DEFAULT_TENANT, OWN_TENANT, TenantId, tenant_named
 from evertick.base.instants import MINUTE_MS, Instant
@@ -339,7 +340,8 @@ def _wanted(asks_tokens: bool, secret: str | None) -> str:
 
 
 async def _note_use(app: ServedApp, token_id: str, now: Instant) -> None:
-    await app.environment.executors.write(lambda transaction: transaction.use_token(token_id, now=now))
+    with contextlib.suppress(EvertickError):  # nothing can be written just now; the next request notes it
+        await app.environment.executors.write(lambda transaction: transaction.use_token(token_id, now=now))
 
 
 async def _caller(request: Request) -> Caller:

@@ -45,6 +45,7 @@ def outages(
 ) -> tuple[list[MissedTime], tuple[OutageView, ...]]:
     """The missed times that are looked at, and the outages that ended in the last 24 hours, the newest first."""
     times, more = missed_times(transaction, tenant, now)
+    times = [time for time in times if time.decided_at <= now]  # a clock that was set back has left times to come
     spans: list[tuple[Instant, Instant]] = []
     for time in sorted(times, key=lambda each: each.actual_at):
         if not unseen(Reason(time.reason), time.detail):

@@ -45,6 +45,20 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)  # noqa: S101
         return with_completion(command)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the first word names. Raises click.UsageError with names that are like one there is not."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from difflib import get_close_matches  # only for a mistake
+
+            near = get_close_matches(args[0], self.list_commands(ctx))
+            if not near:
+                raise
+            raise click.UsageError(f"No such command {args[0]!r}; did you mean {' or '.join(near)}?", ctx) from error
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands in `--help`, without importing them."""
         rows = [(name, lazy.words) for name, lazy in self.table.items()]
