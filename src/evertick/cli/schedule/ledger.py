@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from evertick.base.cures import THEN, commands_of
 from evertick.base.durations import full_length
 from evertick.base.escaping import printable, shell_word
 from evertick.base.instants import Instant, to_datetime
@@ -69,8 +70,6 @@ def _write_chain(told: "Explanation") -> None:
 
 def _of_tenant(fix: str) -> str:
     """The commands of a cure, for the tenant that was named."""
-    from evertick.base.cures import THEN, commands_of
-
     tenant = named_tenant()
     return THEN.join(commands_of(fix, "" if tenant is None else f" --tenant {shell_word(tenant)}"))
 

@@ -31,9 +31,7 @@ def completed(spec: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, An
     return _with_exceptions(spec, complete)
 
 
-def _with_exceptions(
-    spec: Mapping[str, Any], change: Callable[[dict[str, Any]], dict[str, Any]]
-) -> dict[str, Any]:  # fmt: skip
+def _with_exceptions(spec: Mapping[str, Any], change: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
     found = spec.get("except")
     if not isinstance(found, list):
         return dict(spec)

@@ -287,12 +287,14 @@ class StateBuilder:
         else:
             self.counts.pop(reason, None)
 
+    def _late(self, occurrence: Occurrence) -> str:
+        return f"{full_length(self.now - occurrence.actual_at)} late"
+
     def _window(self) -> str:
         return f"the catch-up window is {full_length(self.policies.catch_up_window_ms)}"
 
     def _detail(self, occurrence: Occurrence, reason: Reason, blocker: str | None) -> str:
         """The reason as a sentence."""
-        late = f"{full_length(self.now - occurrence.actual_at)} late"
         match reason:
             case Reason.OVERLAP:
                 return f"{blocker} has not ended" if blocker else "an occurrence before it waits already"
@@ -303,11 +305,11 @@ class StateBuilder:
             case Reason.LIMIT:
                 return "no actions remain"
             case Reason.CATCH_UP_WINDOW:
-                return f"{late}; {self._window()}"
+                return f"{self._late(occurrence)}; {self._window()}"
             case Reason.CATCH_UP_NONE:
-                return f"{late}; the schedule does not catch up"
+                return f"{self._late(occurrence)}; the schedule does not catch up"
             case Reason.CATCH_UP_LATEST:
-                return f"{late}; only the latest time that was missed runs"
+                return f"{self._late(occurrence)}; only the latest time that was missed runs"
             case Reason.SUPERSEDED:
                 return "a newer occurrence took its place"
             case Reason.BUFFER_FULL:

@@ -62,7 +62,8 @@ class WriterQueue(LockFile):
                 if not _is_busy(error):
                     raise error
                 if time.monotonic() >= deadline:
-                    self._gave_up_at = time.monotonic() if wait_s else self._gave_up_at
+                    if wait_s:
+                        self._gave_up_at = time.monotonic()
                     raise error
                 try:
                     connection.execute("begin immediate")
