@@ -11,7 +11,7 @@ from evertick.store.contract.store import Store, Transaction
 from evertick.store.open import open_store
 from evertick.store.records.schedule import STATE
 from evertick.store.transaction.statements import load_statements
-from tests.store.rows import NOW, at
+from tests.store.rows import NOW, at, job_id
 from tests.store.schedule_rows import line, occurrence, report, schedule, waiting
 from tests.store.schedules.test_open_occurrences import EMPTY, run
 from tests.store.test_query_plans import buffers, nodes, postgres_plan, sqlite_steps
@@ -242,3 +242,31 @@ def test_a_look_makes_postgresql_read_only_what_is_due(postgres_store: Store) ->
     )
     assert idle["Actual Rows"] == 0
     assert buffers(idle) <= 5
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
+@pytest.mark.parametrize("name", ["end_occurrences", "close_occurrences", "delete_run_reports"])
+def test_the_end_of_a_run_makes_postgresql_read_only_its_rows(postgres_url: str, name: str, mode: str) -> None:
+    """Real once: without statistics it read all occurrences of the same moment for each run that had ended."""
+    store = open_store(postgres_url)
+    store.migrate()
+    few = 20
+    names = [f"s{each:05}" for each in range(400)]
+
+    def work(tx: Transaction) -> None:
+        tx.record_occurrences([occurrence(1, name) for name in names])
+        for each in names:
+            tx.insert_schedule(schedule(each, stored_state=STATE.value(EMPTY._replace(running=(run(60),)))))
+        tx.report_runs([report(1, name, job_id=job_id(each)) for each, name in enumerate(names)])
+
+    store.write(work)
+    moment = {"nominal_at": run(60).occurrence.nominal_at if name == "close_occurrences" else at(60_000)}
+    key = moment | {"tenant": "default", "origin": "schedule", "request": ""}
+    ends = {"ended_at": NOW, "outcome": "success"}
+    rows = [key | ends | {"schedule_id": names[each], "job_id": job_id(each)} for each in range(400 - few, 400)]
+
+    plan = postgres_plan(store, name, {"rows": json.dumps(rows)}, mode=mode, run=True)
+
+    assert max(node["Actual Rows"] * node["Actual Loops"] for node in nodes(plan)) == few
+    store.close()
