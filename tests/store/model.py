@@ -370,8 +370,8 @@ class ModelTransaction(LimitKeyModel, ScheduleModel):
     def list_workers(self) -> list[Worker]:
         return sorted(self.tables.workers.values(), key=lambda worker: (worker.started_at, worker.id))
 
-    def workers_alive(self, now: Instant) -> list[Worker]:
-        return [worker for worker in self.list_workers() if worker.leased_until > now]
+    def workers_alive(self, now: Instant, *, among: Sequence[Worker] | None = None) -> list[Worker]:
+        return [worker for worker in (self.list_workers() if among is None else among) if worker.leased_until > now]
 
     # -- documents
 

@@ -68,7 +68,7 @@ ASKED: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
         {"tenant": "default", "page": "schedules", "owner": "token_1", "limit": 100},
         {"saved_views_by_name"},
     ),
-    "recent_changes": ({"tenant": "default", "limit": 10}, {"schedule_history_newest"}),
+    "recent_changes": ({"tenant": "default", "limit": 10}, {"schedule_history_newest", "audit_log_by_tenant"}),
 }
 """What each statement is asked, and the indexes that it may read."""
 
@@ -124,7 +124,19 @@ def test_sqlite_reads_an_index(sqlite_store: Store, name: str) -> None:
     rows = sqlite_store.read(lambda tx: tx.connection.execute(f"explain query plan {statement}", params).fetchall())
 
     reads = [row[3] for row in rows if row[3].startswith(("SEARCH", "SCAN"))]
-    tables = ("activity", "jobs", "history", "occurrences", "schedules", "schedule_history", "j", "h", "o", "edge")
+    tables = (
+        "activity",
+        "audit_log",
+        "jobs",
+        "history",
+        "occurrences",
+        "schedules",
+        "schedule_history",
+        "j",
+        "h",
+        "o",
+        "edge",
+    )
     bare = [text for text in reads if "INDEX" not in text and "PRIMARY KEY" not in text and text.split()[1] in tables]
     assert not bare, reads
     for index in indexes:

@@ -21,8 +21,9 @@ JOBS_MAX: Final = 10_000
 
 def workers_of(transaction: Transaction, now: Instant) -> tuple[WorkerView, ...]:
     """Every worker that has a row, the oldest first."""
-    alive = {worker.id for worker in transaction.workers_alive(now)}
-    return tuple(WorkerView.of(worker, alive=worker.id in alive, now=now) for worker in transaction.list_workers())
+    workers = transaction.list_workers()
+    alive = {worker.id for worker in transaction.workers_alive(now, among=workers)}
+    return tuple(WorkerView.of(worker, alive=worker.id in alive, now=now) for worker in workers)
 
 
 def status_of(transaction: Transaction, tenant: TenantId | None, now: Instant) -> StatusView:

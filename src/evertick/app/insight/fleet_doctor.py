@@ -37,7 +37,8 @@ def examine_fleet(
     `servers` is how many the address of the database names.
     """
     status = status_of(transaction, tenant, now)
-    alive, known = transaction.workers_alive(now), transaction.list_workers()
+    known = transaction.list_workers()
+    alive = transaction.workers_alive(now, among=known)
     serves = [worker.serves.value for worker in alive if worker.serves is not None]
     schedules = list(islice(_active(transaction, status.tenants), SCHEDULES_MAX + 1))
     findings = [

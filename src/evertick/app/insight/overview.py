@@ -69,7 +69,8 @@ def overview_and_day(operations: InsightOperations) -> Work[tuple[OverviewView, 
 
 def _overview(transaction: Transaction, tenant: TenantId, now: Instant, lately: Sequence[MinuteRow]) -> OverviewView:
     due = transaction.due_jobs(tenant, now=now, late_at=Instant(now - LATE_AFTER_MS), limit=DUE_MAX)
-    workers, alive = transaction.list_workers(), transaction.workers_alive(now)
+    workers = transaction.list_workers()
+    alive = transaction.workers_alive(now, among=workers)
     living = {worker.id for worker in alive}
     serves = [worker.serves.value for worker in alive if worker.serves is not None]
     failed, missed = transaction.trouble_counts(
@@ -187,19 +188,9 @@ def changes(operations: InsightOperations, *, limit: int = 20) -> Work[tuple[Cha
 
     def work(transaction: Transaction) -> tuple[ChangeView, ...]:
         found = [
-            ChangeView(
-                at=to_datetime(row.at),
-                actor=row.actor,
-                action=f"schedule.{row.action}",
-                target=row.schedule_id,
-                detail=row.detail,
-            )
+            ChangeView(at=to_datetime(row.at), actor=row.actor, action=row.action, target=row.target, detail=row.detail)
             for row in transaction.recent_changes(operations.tenant, limit=limit)
-        ]
-        found += [
-            ChangeView(at=to_datetime(line.at), actor=line.actor, action=line.action, target=line.target, detail="")
-            for line in transaction.list_audit(operations.tenant, before="", limit=limit)
-            if not line.action.startswith("schedule.")  # the schedule's own history says more of these
+            if row.is_history or not row.action.startswith("schedule.")  # a schedule's own history says more of these
         ]
         return tuple(sorted(found, key=lambda each: each.at, reverse=True)[:limit])
 

@@ -47,6 +47,17 @@ class FunctionActivity(NamedTuple):
     failed_in_day: int
 
 
+class ChangeRow(NamedTuple):
+    """A change: of the history of a schedule, or a line of the audit log, which has no detail."""
+
+    at: Instant
+    actor: str
+    action: str
+    target: str
+    detail: str
+    is_history: bool
+
+
 class DueGroup(NamedTuple):
     """Due jobs of a function in a pool (its full name): how many, since when, and how many of them are late."""
 

@@ -7,6 +7,7 @@ from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.insight import (
     ActivityRow,
+    ChangeRow,
     DueGroup,
     FoundJob,
     FunctionActivity,
@@ -14,7 +15,6 @@ from evertick.base.records.insight import (
     MissedTime,
     Sample,
 )
-from evertick.base.records.schedules import HistoryRow
 
 
 class Insight(Protocol):
@@ -81,8 +81,8 @@ class Insight(Protocol):
         """The specs of the first `limit` schedules due before `until`, with how many have each, most frequent first."""
         ...
 
-    def recent_changes(self, tenant: TenantId, *, limit: int) -> list[HistoryRow]:
-        """The newest lines of the histories of all schedules."""
+    def recent_changes(self, tenant: TenantId, *, limit: int) -> list[ChangeRow]:
+        """The newest `limit` lines of the histories of all schedules, and as many of the audit log, in no order."""
         ...
 
     def found_jobs(

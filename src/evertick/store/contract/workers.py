@@ -1,5 +1,6 @@
 """The contract for the processes that run jobs, and their leases."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from evertick.base.ids import WorkerId
@@ -34,6 +35,9 @@ class Workers(Protocol):
         """Every worker, oldest first."""
         ...
 
-    def workers_alive(self, now: Instant) -> list[Worker]:
-        """Those that run: their lease holds or, on a SQLite file, a process holds the engine's lock."""
+    def workers_alive(self, now: Instant, *, among: Sequence[Worker] | None = None) -> list[Worker]:
+        """Those that run: their lease holds or, on a SQLite file, a process holds the engine's lock.
+
+        `among` are the workers that `list_workers` has returned, where they were read already.
+        """
         ...

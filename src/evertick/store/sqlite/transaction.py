@@ -110,12 +110,14 @@ class SqliteTransaction(SqlTransaction):
         except sqlite3.Error as error:
             raise self._failed(ours(error, self._place)) from error
 
-    def workers_alive(self, now: Instant) -> list[Worker]:
+    def workers_alive(self, now: Instant, *, among: Sequence[Worker] | None = None) -> list[Worker]:
         """The only engine of a file renews no lease: its lock tells."""
         file = self._connection.execute("pragma database_list").fetchone()[2]
         if not file:
-            return super().workers_alive(now)
-        return self.list_workers() if engine_runs(Path(file)) else []
+            return super().workers_alive(now, among=among)
+        if not engine_runs(Path(file)):
+            return []
+        return self.list_workers() if among is None else list(among)
 
     def _numbers(self, numbers: Sequence[int]) -> str:
         return json.dumps(list(numbers))

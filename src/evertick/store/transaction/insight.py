@@ -8,6 +8,7 @@ from evertick.base.ids import DEFAULT_POOL, ScheduleId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.insight import (
     ActivityRow,
+    ChangeRow,
     DueGroup,
     FoundJob,
     FunctionActivity,
@@ -15,7 +16,6 @@ from evertick.base.records.insight import (
     MissedTime,
     Sample,
 )
-from evertick.base.records.schedules import HistoryRow
 from evertick.store.transaction.driver import Driver
 from evertick.store.transaction.jobs import FINISHED
 
@@ -85,12 +85,9 @@ class SqlInsight(Driver):
         rows = self._fetch("coming_specs", {"tenant": tenant, "until": until, "limit": limit})
         return [(row[0], row[1]) for row in rows]
 
-    def recent_changes(self, tenant: TenantId, *, limit: int) -> list[HistoryRow]:
+    def recent_changes(self, tenant: TenantId, *, limit: int) -> list[ChangeRow]:
         rows = self._fetch("recent_changes", {"tenant": tenant, "limit": limit})
-        return [
-            HistoryRow(id=r[0], tenant=r[1], schedule_id=r[2], at=r[3], actor=r[4], action=r[5], detail=r[6])
-            for r in rows
-        ]
+        return [ChangeRow(r[0], r[1], r[2], r[3], r[4], bool(r[5])) for r in rows]
 
     def found_jobs(
         self, tenant: TenantId, text: str, *, unfinished: Sequence[str], look: int, limit: int

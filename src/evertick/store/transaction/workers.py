@@ -1,5 +1,7 @@
 """Workers over SQL: the processes that run jobs, and their leases."""
 
+from collections.abc import Sequence
+
 from evertick.base.ids import WorkerId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import SERVES, Worker
@@ -42,8 +44,8 @@ class SqlWorkers(Driver):
     def list_workers(self) -> list[Worker]:
         return [_worker(row) for row in self._fetch("list_workers", {})]
 
-    def workers_alive(self, now: Instant) -> list[Worker]:
-        return [worker for worker in self.list_workers() if worker.leased_until > now]
+    def workers_alive(self, now: Instant, *, among: Sequence[Worker] | None = None) -> list[Worker]:
+        return [worker for worker in (self.list_workers() if among is None else among) if worker.leased_until > now]
 
 
 def _worker(row: Row) -> Worker:
