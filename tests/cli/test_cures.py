@@ -57,7 +57,9 @@ def lines_in(path: Path) -> list[str]:
     return [line for match in found if not NOT_LINES.fullmatch(line := match[1] or match[2])]
 
 
-MODULES: Final = sorted(path for path in SOURCE.rglob("*.py") if lines_in(path))
+NAMING: Final = sorted(path for path in SOURCE.rglob("*.py") if "evertick " in path.read_text("utf-8"))
+"""Others cannot contain such a line, and parsing them takes seconds each time that tests are collected."""
+MODULES: Final = [path for path in NAMING if lines_in(path)]
 
 
 def test_the_lines_are_found() -> None:
