@@ -23,7 +23,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from evertick.store.open import open_store
-from tests.postgres import Databases, PostgresServer, emptied, hold_lock
+from tests.postgres import Databases, PostgresServer, emptied
+from tests.postgres_programs import KEPT_CLUSTER, hold_lock, unprivileged_account
 
 EXTERNAL = "EVERTICK_TEST_DATABASE_URL"
 RUN_DIRECTORY = "EVERTICK_TEST_RUN_DIRECTORY"  # set by the first process for the workers that it starts
@@ -40,6 +41,10 @@ def pytest_configure(config: pytest.Config) -> None:
     directory = Path(tempfile.mkdtemp(prefix="evertick-tests-"))
     directory.chmod(0o755)  # the server may run as another user, below this directory
     os.environ[RUN_DIRECTORY] = str(directory)
+    os.environ[KEPT_CLUSTER] = str(directory / "clusters" / "empty")
+    (directory / "clusters").mkdir(mode=0o700)
+    if account := unprivileged_account():
+        os.chown(directory / "clusters", account.pw_uid, account.pw_gid)
     os.environ.setdefault("PGCONNECT_TIMEOUT", CONNECT_SECONDS)
     lock = hold_lock(directory / "owner.lock")
 
@@ -50,6 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
             time.sleep(0.01)
         shutil.rmtree(directory, ignore_errors=True)
         os.environ.pop(RUN_DIRECTORY, None)
+        os.environ.pop(KEPT_CLUSTER, None)
 
     config.add_cleanup(leave_nothing)
 

@@ -16,7 +16,8 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from tests.postgres import START_SECONDS, PostgresFailure, account_arguments, free_port, unprivileged_account
+from tests.postgres import START_SECONDS, free_port
+from tests.postgres_programs import PostgresFailure, account_arguments, unprivileged_account
 
 WHERE: Final = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin"))
 

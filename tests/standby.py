@@ -12,7 +12,8 @@ from typing import Final
 
 import psycopg
 
-from tests.postgres import START_SECONDS, PostgresFailure, PostgresServer, run_unprivileged
+from tests.postgres import START_SECONDS, PostgresServer
+from tests.postgres_programs import PostgresFailure, run_unprivileged
 
 REPLICATED: Final = {"max_wal_senders": "5", "wal_keep_size": "256MB", "wal_level": "replica"}
 """Settings of a server that has a standby, or is one."""

@@ -13,7 +13,8 @@ import psutil
 import psycopg
 import pytest
 
-from tests.postgres import Databases, PostgresFailure, PostgresServer, wheel_programs
+from tests.postgres import Databases, PostgresServer
+from tests.postgres_programs import PostgresFailure, wheel_programs
 
 pytestmark = pytest.mark.postgres
 
@@ -192,7 +193,7 @@ def test_a_wheel_that_the_unprivileged_user_cannot_reach_is_copied(
     if libraries.exists():
         shutil.copytree(libraries, hidden.with_name(libraries.name), symlinks=True)
     (tmp_path / "hidden").chmod(0o700)
-    monkeypatch.setattr("tests.postgres.wheel_programs", lambda: hidden / wheel.parent.name / "bin")
+    monkeypatch.setattr("tests.postgres_programs.wheel_programs", lambda: hidden / wheel.parent.name / "bin")
 
     with PostgresServer() as server:
         assert rows(server.url(), "select 1") == [(1,)]

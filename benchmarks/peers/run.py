@@ -27,7 +27,8 @@ from typing import Any, Final
 from benchmarks.peers import measure, table
 from benchmarks.peers.common import Database
 from benchmarks.peers.environments import ENVIRONMENTS, ROOT, Environment, NoEnvironment, python_of
-from tests.postgres import PostgresServer, wheel_programs
+from tests.postgres import PostgresServer
+from tests.postgres_programs import wheel_programs
 
 RESULTS: Final = ROOT / "benchmarks" / "results"
 MEMORY: Final = Path("/dev/shm")  # where Linux keeps files in memory
