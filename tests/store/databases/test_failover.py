@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import Any
 
 import psutil
@@ -31,8 +31,8 @@ WAITS = "select pid from pg_stat_activity where wait_event = 'SyncRep'"
 Pair = tuple[PostgresServer, Standby]
 
 
-@pytest.fixture
-def pair() -> Iterator[Pair]:
+@contextmanager
+def copied() -> Iterator[Pair]:
     """A primary whose commits wait for its standby, with the schema."""
     with PostgresServer(settings=REPLICATED) as primary, Standby(primary) as standby:
         primary.databases.create(name="shop")
@@ -41,6 +41,20 @@ def pair() -> Iterator[Pair]:
             store.migrate()
         wait_for_copies(primary)
         yield primary, standby
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    """A pair for one test, which may do anything to it."""
+    with copied() as servers:
+        yield servers
+
+
+@pytest.fixture(scope="module")
+def lasting_pair() -> Iterator[Pair]:
+    """A pair for all tests that leave it as it was: it takes two seconds of processor time to make one."""
+    with copied() as servers:
+        yield servers
 
 
 def suspend(server: PostgresServer) -> None:
@@ -98,12 +112,12 @@ def test_after_a_kill_the_new_primary_is_found_and_has_what_was_confirmed(pair: 
 
 
 def test_what_takes_long_is_not_cut_off_while_there_is_no_other_primary(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
+    lasting_pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = threading.Event()
     monkeypatch.setattr(primary_module, "HUNG_S", 0.1)
     monkeypatch.setattr(primary_module, "LOOK_S", 0.02)
-    primary, standby = pair
+    primary, standby = lasting_pair
     with closing(open_store(url_of_both(primary, standby, "shop"))) as store:
         watch = store._connections._watch  # type: ignore[attr-defined]
         ask = watch._ask
@@ -118,9 +132,9 @@ def test_what_takes_long_is_not_cut_off_while_there_is_no_other_primary(
     assert asked.is_set()
 
 
-def test_a_connection_to_a_server_that_only_reads_is_left(pair: Pair) -> None:
+def test_a_connection_to_a_server_that_only_reads_is_left(lasting_pair: Pair) -> None:
     """Through a proxy, or with other session attributes, one comes to a standby; it may be promoted later."""
-    _, standby = pair
+    _, standby = lasting_pair
     with closing(open_store(f"{standby.url('shop')}?target_session_attrs=any")) as store:
         store.settle()
         for isolation in (Isolation.SERIALIZABLE, Isolation.READ_COMMITTED, Isolation.EACH):
@@ -306,8 +320,8 @@ def test_the_servers_of_an_address_are_counted(url: str, count: int) -> None:
     assert servers_in(url) == count
 
 
-def test_the_doctor_complains_of_commits_that_no_standby_has(pair: Pair) -> None:
-    primary, _ = pair
+def test_the_doctor_complains_of_commits_that_no_standby_has(lasting_pair: Pair) -> None:
+    primary, _ = lasting_pair
     url = primary.url("shop")
 
     def copies(url: str, *, servers: int) -> list[str]:
@@ -326,3 +340,4 @@ def test_the_doctor_complains_of_commits_that_no_standby_has(pair: Pair) -> None
     deadline = time.monotonic() + PATIENCE_S
     while copies(url, servers=2) != [detail]:
         assert time.monotonic() < deadline
+    wait_for_copies(primary)
