@@ -47,7 +47,14 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "list_chosen_schedules desc": (LISTED | {"after_id": "due00010"}, {"schedules_in_order", "schedules_pkey"}),
     "schedule_counts": (
         LISTED | {"limit": 10_001, "chosen_limit": 10_001, "day_ago": at(0), "soon": at(100_000)},
-        {"schedules_by_next", "schedules_failing", "schedules_late", "schedules_missed", "schedules_paused"},
+        {
+            "schedules_by_next",
+            "schedules_failing",
+            "schedules_in_order",
+            "schedules_late",
+            "schedules_missed",
+            "schedules_paused",
+        },
     ),
     "missed_since": ({"tenant": "default", "ids": '["due00001", "due00002"]', "since": at(0)}, {"schedules_pkey"}),
     "last_occurrences": ({"tenant": "default", "ids": '["due00001", "due00002"]'}, {"occurrences_pkey"}),

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
+from evertick.dashboard.markup.filling import filled
 from evertick.rules.schedules.fates import Fate, Reason
 
 WORDS: Final[dict[str, tuple[str, str]]] = {
@@ -61,15 +62,13 @@ REASONS: Final[dict[Reason, str]] = {
 def state(kind: str, word: str | None = None, *, big: bool = False) -> Markup:
     """A state with its glyph and word; `big` is for the head of a page. `kind` is a state, or a class of `dash.css`."""
     css, usual = WORDS.get(kind, (kind, kind))
-    return Markup('<span class="st {}{}">{}</span>').format(css, " big" if big else "", usual if word is None else word)
+    return filled('<span class="st {}{}">{}</span>', css, " big" if big else "", usual if word is None else word)
 
 
 def glyph(kind: str, word: str | None = None) -> Markup:
     """The glyph alone; its word is for those who cannot see it."""
     css, usual = WORDS.get(kind, (kind, kind))
-    return Markup('<span class="st g {}"><span class="vh">{}</span></span>').format(
-        css, usual if word is None else word
-    )
+    return filled('<span class="st g {}"><span class="vh">{}</span></span>', css, usual if word is None else word)
 
 
 def outcome_of(occurrence: Any) -> str:

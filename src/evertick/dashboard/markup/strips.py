@@ -6,6 +6,8 @@ from typing import Final
 
 from markupsafe import Markup
 
+from evertick.dashboard.markup.filling import filled
+
 WIDTH: Final = 4
 HEIGHT: Final = 18
 BARS: Final = 30
@@ -33,9 +35,10 @@ def strip(outcomes: Sequence[str], *, label: str | None = None, wide: bool = Fal
             bar = f"M{(first + position) * WIDTH} {top}h3v{height}h-3z"
             paths.setdefault("skipped" if outcome == "canceled" else outcome, []).append(bar)
     counts = ", ".join(f"{count} {outcome}" for outcome, count in Counter(outcomes).items())
-    drawn = Markup().join(Markup('<path class="{}" d="{}"/>').format(css, "".join(d)) for css, d in paths.items())
+    drawn = Markup().join(filled('<path class="{}" d="{}"/>', css, "".join(d)) for css, d in paths.items())
     width = (len(outcomes) if wide else BARS) * WIDTH
-    return Markup('<svg class="strip{}" viewBox="0 0 {} {}"{} role="img" aria-label="{}: {}">{}</svg>').format(
+    return filled(
+        '<svg class="strip{}" viewBox="0 0 {} {}"{} role="img" aria-label="{}: {}">{}</svg>',
         " wide" if wide else "",
         width,
         HEIGHT,

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from evertick.base.durations import distance, length
 from evertick.base.instants import NEVER, Instant, from_datetime, to_datetime, to_iso
+from evertick.dashboard.markup.filling import filled
 from evertick.recurrence.zones.names import is_utc, zone_named
 from evertick.recurrence.zones.zones import Zone
 
@@ -25,6 +26,7 @@ class Times:
     def __init__(self, now: Instant, zone: Zone) -> None:
         self.now = now
         self.zone = zone
+        self._today = self.local(now)
 
     def local(self, at: datetime | Instant, zone: Zone | None = None) -> datetime:
         """A moment on the wall clock of a zone, of the page's unless another is given."""
@@ -37,7 +39,7 @@ class Times:
 
         Seconds are shown where there are any, unless `seconds` says otherwise.
         """
-        shown, today = self.local(at, zone), self.local(self.now, zone)
+        shown, today = self.local(at, zone), self._today if zone is None else self.local(self.now, zone)
         has_seconds = bool(shown.second) if seconds is None else seconds
         hours = f"{shown:%H:%M:%S}" if has_seconds else f"{shown:%H:%M}"
         return hours if shown.date() == today.date() else f"{self.day(shown)} {hours}"
@@ -49,17 +51,13 @@ class Times:
 
     def day(self, shown: datetime) -> str:
         """`Mon 23 Nov`, with the year where it is another one than this."""
-        year = f" {shown.year}" if shown.year != self.local(self.now).year else ""
+        year = f" {shown.year}" if shown.year != self._today.year else ""
         return f"{DAYS[shown.weekday()]} {shown.day} {MONTHS[shown.month - 1]}{year}"
 
     def brief(self, at: datetime | Instant) -> str:
         """`14:30` today, `28 Mar` on another day: where a column is narrow and the title has it in full."""
         shown = self.local(at)
-        return (
-            f"{shown:%H:%M}"
-            if shown.date() == self.local(self.now).date()
-            else f"{shown.day} {MONTHS[shown.month - 1]}"
-        )
+        return f"{shown:%H:%M}" if shown.date() == self._today.date() else f"{shown.day} {MONTHS[shown.month - 1]}"
 
     def dated(self, at: datetime | Instant) -> str:
         """As `clock`, always with the date."""
@@ -86,8 +84,8 @@ class Times:
             return Markup("<i>at an event</i>")
         title = f"{self.local(instant).isoformat(timespec='milliseconds')} · {to_iso(instant)}"
         words = self.dated(instant) if dated else self.clock(instant)
-        tail = Markup(" <i>{}</i>").format(self.relative(instant)) if relative else ""
-        line = Markup('<time datetime="{}" title="{}"><b>{}</b>{}</time>').format(to_iso(instant), title, words, tail)
+        tail = filled(" <i>{}</i>", self.relative(instant)) if relative else ""
+        line = filled('<time datetime="{}" title="{}"><b>{}</b>{}</time>', to_iso(instant), title, words, tail)
         return line + self._second(instant, other)
 
     def _second(self, instant: Instant, other: str | None) -> Markup:
@@ -96,7 +94,7 @@ class Times:
             return Markup()
         there, here = self.local(instant, zone), self.local(instant)
         day = "" if there.date() == here.date() else f"{DAYS[there.weekday()]} "
-        return Markup("<small>{}{} {}</small>").format(day, f"{there:%H:%M}", zone.name)
+        return filled("<small>{}{} {}</small>", day, f"{there:%H:%M}", zone.name)
 
 
 def lasted(duration_ms: int | None) -> str:
