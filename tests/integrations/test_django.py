@@ -69,6 +69,47 @@ app.close()
 print("all of it")
 """
 
+IN_A_WORLD = """
+from django.test import TransactionTestCase
+from evertick import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx
+from evertick.testing import World
+from shop.jobs import app
+from shop.models import Order
+
+@app.mutation
+def begin(ctx: MutationCtx, order_id: int) -> None:
+    item = Order.objects.get(pk=order_id).item
+    ctx.db.insert("begun", {"item": item})
+    ctx.scheduler.run_after(1800, pack, order_id)
+
+@app.query
+def state(ctx: QueryCtx, order_id: int) -> str:
+    return Order.objects.get(pk=order_id).state
+
+@app.action
+def pack(ctx: SyncActionCtx, order_id: int) -> str:
+    Order.objects.filter(pk=order_id).update(state="packed")
+    ctx.scheduler.run_after(1800, send, order_id)
+    return ctx.run_query(state, order_id)
+
+@app.action
+async def send(ctx: ActionCtx, order_id: int) -> str:
+    await Order.objects.filter(pk=order_id).aupdate(state="sent")
+    return await ctx.run_query(state, order_id)
+
+class Worlds(TransactionTestCase):
+    def test_every_kind_of_function_uses_the_orm(self) -> None:
+        with World(app) as world:
+            order = Order.objects.create(item="tea")
+            app.scheduler.run_after(0, begin, order.pk)
+            world.advance(3600)
+            self.assertEqual([each.state for each in world.jobs()], ["success"] * 3, world.jobs())
+            self.assertEqual(world.jobs(pack)[0].result, "packed")
+            self.assertEqual(world.jobs(send)[0].result, "sent")
+            order.refresh_from_db()
+            self.assertEqual(order.state, "sent")
+"""
+
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def project(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -101,7 +142,17 @@ def python(folder: Path, *words: str, code: int = 0, **changes: str) -> str:
 def test_djangos_test_runner(project: Path) -> None:
     written = python(project, "manage.py", "test", "--no-input")
 
-    assert "Ran 5 tests" in written
+    assert "Ran 6 tests" in written
+    assert "OK" in written
+
+
+@pytest.mark.processes
+def test_djangos_orm_works_in_a_world(project: Path) -> None:
+    (project / "shop" / "test_worlds.py").write_text(IN_A_WORLD)
+
+    written = python(project, "manage.py", "test", "--no-input", "shop.test_worlds")
+
+    assert "Ran 1 test" in written
     assert "OK" in written
 
 

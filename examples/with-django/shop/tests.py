@@ -5,6 +5,7 @@ from unittest.mock import Mock
 from django.db import connection, transaction
 from django.test import TestCase, TransactionTestCase
 
+from evertick.testing import World
 from shop.jobs import app, ship
 from shop.models import Order
 
@@ -36,6 +37,18 @@ class Ordering(TestCase):
 
         order.refresh_from_db()
         self.assertEqual(order.state, "shipped")
+
+    def test_an_order_is_shipped_after_an_hour(self) -> None:
+        with World(app) as world:  # the clock jumps, and jobs run in this test's transaction of Django's
+            order = Order.objects.create(item="tea")
+            app.scheduler.run_after(3600, ship, order.pk)
+
+            world.advance(3599)
+            order.refresh_from_db()
+            self.assertEqual(order.state, "new")
+            world.advance(1)
+            order.refresh_from_db()
+            self.assertEqual(order.state, "shipped")
 
 
 class Committing(TransactionTestCase):

@@ -24,14 +24,13 @@ from evertick.base.errors import Misuse
 from evertick.base.ids import DEFAULT_TENANT, IdMaker, TenantId
 from evertick.base.instants import DAY_MS, HOUR_MS, Instant, to_datetime
 from evertick.base.records.jobs import is_of
-from evertick.base.time_limit import TimeLimits
-from evertick.engine.runtime.executors import InlineExecutors
 from evertick.engine.runtime.metrics import Counters, JobEnded
 from evertick.engine.runtime.settings import Settings
 from evertick.engine.worker import Worker
 from evertick.store.contract.store import Transaction
 from evertick.store.open import open_store
 from evertick.store.sqlite.address import path_of
+from evertick.testing.executors import NoTimeLimits, WorldExecutors
 from evertick.testing.faults import Faults
 from evertick.testing.loop import JumpingLoop, Process
 from evertick.testing.store import WorldStore
@@ -169,7 +168,7 @@ class SimulatedEngine:
             functions=WithWork(app.functions, self._work),
             tables=app.tables,
             store=self._store,
-            executors=InlineExecutors(self._store),
+            executors=WorldExecutors(self._store),
             clock=self._clock,
             ids=self._ids,
             entropy=self._entropy,
@@ -185,7 +184,7 @@ class SimulatedEngine:
             ),
             targets=app.targets,
             failures=app.failures,
-            time_limits=_NoTimeLimits(),
+            time_limits=NoTimeLimits(),
             sleep=_no_sleep,
             await_action=self._await_action,
         )
@@ -202,6 +201,13 @@ class SimulatedEngine:
         """An action that the program has called, on the world's loop, where time passes without waiting."""
         if asyncio.get_running_loop() is self._loop:
             return action
+
+        if self._loop.is_running():
+            action.close()
+            raise Misuse(
+                "in a world a `def` function cannot call an `async def` action, because no time could pass for it: "
+                "make the caller an `async def` action too"
+            )
 
         async def run() -> T:
             return self._run_action(action)
@@ -270,14 +276,6 @@ class _WorldClock:
     def seconds_at(self, at: Instant) -> float:
         """The loop's time at a moment; never before its present."""
         return max(self._loop.time(), (at - self._start) / 1000)
-
-
-class _NoTimeLimits(TimeLimits):
-    """Functions take no simulated time, so none takes too long."""
-
-    def call(self, limit_ms: int, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
-        """Call `function`."""
-        return function(*args, **kwargs)
 
 
 def _nothing() -> None:

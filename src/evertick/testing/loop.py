@@ -46,6 +46,25 @@ def current_process() -> Process | None:
     return _PROCESS.get()
 
 
+def as_in_a_thread(function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
+    """Call a function that has a thread of its own in a real process, where no event loop runs.
+
+    So it may do what is refused beside a running loop: use Django's ORM, or `asyncio.run`.
+    """
+    loop, task = asyncio._get_running_loop(), None
+    if loop is not None:
+        task = asyncio.current_task(loop)
+        if task is not None:
+            asyncio.tasks._leave_task(loop, task)
+    asyncio._set_running_loop(None)
+    try:
+        return function(*args, **kwargs)
+    finally:
+        asyncio._set_running_loop(loop)
+        if loop is not None and task is not None:
+            asyncio.tasks._enter_task(loop, task)
+
+
 class _Selector(selectors.DefaultSelector):
     """Looks at sockets without waiting; when there is nothing to do, it says so instead."""
 
@@ -158,7 +177,7 @@ class JumpingLoop(asyncio.SelectorEventLoop):
         """Run the function here and now: there are no threads in a simulated world."""
         future: asyncio.Future[T] = self.create_future()
         try:
-            future.set_result(func(*args))
+            future.set_result(as_in_a_thread(func, *args))
         except Exception as error:
             future.set_exception(error)
         return future
