@@ -1,13 +1,12 @@
 """Forks: what a process that has the app, and its children, must not have in common."""
 
-import contextlib
-import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.cli.programs import python
 
 pytestmark = pytest.mark.processes
 
@@ -74,7 +73,7 @@ def mutation(ctx) -> str:
 
 
 with app.running():
-    job_id = app.scheduler.run_after(0, f"main.{sys.argv[2]}")
+    job_id = app.scheduler.run_after(0, f"forks.{sys.argv[2]}")
     while (job := app.jobs.get(job_id)).completed_at is None:
         time.sleep(0.01)
 print(job.result)
@@ -85,14 +84,9 @@ print(job.result)
 @pytest.mark.parametrize("kind", ["action", "plain", "mutation"])
 def test_a_child_that_a_function_forks_ends_with_the_function(tmp_path: Path, kind: str, how: str, code: int) -> None:
     """Real once: the child waited for threads of its parent that it did not have, and its parent for the child."""
-    url = f"sqlite:///{tmp_path}/forks.db"
+    program = tmp_path / "forks.py"
+    program.write_text(FORKS_IN_A_FUNCTION)
 
-    words = [sys.executable, "-W", "ignore", "-c", FORKS_IN_A_FUNCTION, url, kind, how]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True) as program:
-        try:
-            out, _ = program.communicate(timeout=60)
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(program.pid, signal.SIGKILL)
+    done = python(program, f"sqlite:///{tmp_path}/forks.db", kind, how)
 
-    assert out == f"the parent's: {code}\n"
+    assert done.out == f"the parent's: {code}\n", done.err

@@ -1,7 +1,5 @@
 """Jobs that kill their workers, with processes that really die."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +8,7 @@ from evertick import App
 from evertick.functions import JobState
 from evertick.rules.jobs.lifecycle import CRASHES_MAX, SUSPECT_CRASHES
 from tests.app.engine import job_of
+from tests.cli.programs import Done, python
 
 PROGRAM = '''
 import asyncio, os, sys, threading
@@ -101,18 +100,17 @@ class Processes:
         self._program = folder / "program.py"
         self._program.write_text(PROGRAM)
 
-    def run(self, what: str) -> subprocess.CompletedProcess[str]:
+    def run(self, what: str) -> Done:
         """A worker that stops when all that was due has had its turn (or dies), or a scheduling program."""
-        command = [sys.executable, str(self._program), self.url, what]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        return python(self._program, self.url, what)
 
     def run_until_ended(self, app: App, job_id: str, how: str = "run") -> int:
         """Start workers until a job has ended; returns how many died."""
         deaths = 0
         while job_of(app, job_id).state in (JobState.PENDING, JobState.IN_PROGRESS):
             done = self.run(how)
-            assert done.returncode in (0, DEATH), done.stderr
-            deaths += done.returncode == DEATH
+            assert done.code in (0, DEATH), done.err
+            deaths += done.code == DEATH
             assert deaths <= 10
         return deaths
 
@@ -127,7 +125,7 @@ SPARED = [(JobState.SUCCESS, SUSPECT_CRASHES)] * 3
 @pytest.mark.parametrize("name", ["poison", "poisonous_action"])
 def test_a_job_that_kills_its_workers_is_put_in_quarantine(tmp_path: Path, name: str) -> None:
     processes = Processes(tmp_path)
-    poison = processes.run(f"program.{name}").stdout.split()[0]
+    poison = processes.run(f"program.{name}").out.split()[0]
     app = App("reader", database_url=processes.url)
 
     deaths = processes.run_until_ended(app, poison)
@@ -135,14 +133,14 @@ def test_a_job_that_kills_its_workers_is_put_in_quarantine(tmp_path: Path, name:
     job = job_of(app, poison)
     assert (job.state, job.crashes, deaths) == (JobState.FAILED, 5, 5)
     assert str(job.error).startswith("Quarantined: its worker died 5 times")
-    assert processes.run("run").returncode == 0
+    assert processes.run("run").code == 0
     app.close()
 
 
 @pytest.mark.processes
 def test_a_mutation_that_kills_its_workers_spares_those_that_shared_its_commit(tmp_path: Path) -> None:
     processes = Processes(tmp_path)
-    poison, *innocent = processes.run("program.poison").stdout.split()
+    poison, *innocent = processes.run("program.poison").out.split()
     app = App("reader", database_url=processes.url)
 
     assert [processes.run_until_ended(app, job_id) for job_id in (poison, *innocent)] == [CRASHES_MAX, 0, 0, 0]
@@ -157,7 +155,7 @@ def test_a_mutation_that_kills_its_workers_spares_those_that_shared_its_commit(t
 def test_an_action_that_kills_its_workers_spares_the_mutations_that_ran_beside_it(tmp_path: Path) -> None:
     """They are caught in its deaths until they run apart from it, which is long before their quarantine."""
     processes = Processes(tmp_path)
-    poison, *innocent = processes.run("program.killer").stdout.split()
+    poison, *innocent = processes.run("program.killer").out.split()
     app = App("reader", database_url=processes.url)
 
     deaths = [processes.run_until_ended(app, job_id, "run beside") for job_id in (poison, *innocent)]

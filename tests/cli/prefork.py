@@ -1,10 +1,11 @@
 """Commands in processes that begin with everything imported: each is a fork of this one, which imports it once.
 
-The tests run several hundred commands to their end. The import of the packages that one needs costs half a second of
-processor time, and what a command does a few milliseconds. This program imports them, then reads requests from the
-socket whose number is its argument: the words, the folder, the environment and the three files of a command. It forks a
-process for each, and sends back its exit code. Starts of the real program are tested where they matter
-(`test_small.py`, `test_processes.py`), and everything that goes on is started as a user does it (`programs.Program`).
+The tests run several hundred commands to their end, and programs that use Evertick. The import of the packages that one
+needs costs half a second of processor time, and what it does a few milliseconds. This program imports them, then reads
+requests from the socket whose number is its argument: the words, the folder, the environment and the three files of a
+command, and the file of a program if it is not `evertick`. It forks a process for each, and sends back its exit code.
+Starts of the real program are tested where they matter (`test_small.py`, `test_processes.py`), and everything that goes
+on is started as a user does it (`programs.Program`).
 """
 
 import atexit
@@ -13,6 +14,7 @@ import io
 import json
 import os
 import pkgutil
+import runpy
 import signal
 import socket
 import sys
@@ -63,11 +65,10 @@ def _run(request: dict[str, object], files: list[int]) -> NoReturn:
             io.BufferedWriter(io.FileIO(2, "w", closefd=False)), encoding="utf-8", errors="backslashreplace",
             line_buffering=True,
         )  # fmt: skip
-        sys.argv = ["evertick", *request["words"]]  # type: ignore[misc]
-        import evertick.cli.main
-
+        program: str | None = request["program"]  # type: ignore[assignment]
+        sys.argv = [program or "evertick", *request["words"]]  # type: ignore[misc]
         try:
-            code = evertick.cli.main.main()
+            code = _evertick() if program is None else _program(program)
         except SystemExit as end:
             code = end.code
         threading._shutdown()  # type: ignore[attr-defined]  # what the interpreter does at its end
@@ -79,6 +80,18 @@ def _run(request: dict[str, object], files: list[int]) -> NoReturn:
         sys.stderr.flush()
     finally:
         os._exit(code if isinstance(code, int) else code is not None)
+
+
+def _evertick() -> int:
+    import evertick.cli.main
+
+    return evertick.cli.main.main()
+
+
+def _program(path: str) -> int:
+    sys.path.insert(0, os.path.dirname(path))
+    runpy.run_path(path, run_name="__main__")
+    return 0
 
 
 if __name__ == "__main__":

@@ -53,11 +53,23 @@ class Done:
 
 def evertick(folder: Path, *words: str, stdin: str = "", **changes: str) -> Done:
     """Run a command to its end, in a process of its own (see `tests.cli.prefork`)."""
+    return _run(folder, None, words, stdin, environment(**changes))
+
+
+def python(program: Path, *words: str, **changes: str) -> Done:
+    """Run a program that uses Evertick to its end, in a process of its own (see `tests.cli.prefork`)."""
+    return _run(program.parent, program, words, "", environment(**changes))
+
+
+def _run(folder: Path, program: Path | None, words: Sequence[str], stdin: str, environ: dict[str, str]) -> Done:
     with ExitStack() as files:
         given, out, err = (files.enter_context(tempfile.TemporaryFile()) for _ in range(3))
         given.write(stdin.encode())
         given.seek(0)
-        code = _prefork().run(folder, words, environment(**changes), [given.fileno(), out.fileno(), err.fileno()])
+        request = {
+            "folder": str(folder), "program": program and str(program), "words": words, "environment": environ,
+        }  # fmt: skip
+        code = _prefork().run(request, [given.fileno(), out.fileno(), err.fileno()])
         printed = []
         for file in (out, err):
             file.seek(0)
@@ -75,7 +87,7 @@ class _Prefork:
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", str(Path(__file__).with_name("prefork.py")), str(theirs.fileno())],
-                env=environment(), pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
+                env=environment(), pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, start_new_session=True,
             )  # fmt: skip
 
         atexit.register(self._end)
@@ -84,12 +96,16 @@ class _Prefork:
         self._requests.close()
         self._process.wait(DEADLINE_S)
 
-    def run(self, folder: Path, words: Sequence[str], environ: dict[str, str], files: list[int]) -> int:
+    def run(self, request: dict[str, object], files: list[int]) -> int:
         """The exit code of a command."""
-        request = json.dumps({"folder": str(folder), "words": words, "environment": environ}).encode()
         with self._lock:
-            socket.send_fds(self._requests, [request], files)
-            return int(json.loads(self._requests.recv(100)))
+            socket.send_fds(self._requests, [json.dumps(request).encode()], files)
+            try:
+                return int(json.loads(self._requests.recv(100)))
+            except TimeoutError as late:
+                os.killpg(self._process.pid, signal.SIGKILL)  # with what it started
+                _prefork.cache_clear()
+                raise AssertionError(f"it has not ended within {DEADLINE_S:.0f} s: {request['words']}") from late
 
 
 @cache
