@@ -41,8 +41,8 @@ class Metrics(Collector):
     Of the database, read at each collection, over all tenants: `evertick_jobs` (app, function, pool, state: due,
     blocked, later, running), `evertick_jobs_complete` (0 if there are more than were counted),
     `evertick_oldest_due_job_seconds` (app, function, pool), `evertick_lag_seconds`, `evertick_schedules_lag_seconds`,
-    `evertick_workers` (app, state: alive, lost), `evertick_database_read_seconds` and `evertick_database_up`. Every
-    worker would report the same, so `database=False` leaves them out.
+    `evertick_workers` (app, state: alive, lost), `evertick_database_read_seconds`, `evertick_database_writable` and
+    `evertick_database_up`. Every worker would report the same, so `database=False` leaves them out.
 
     Make it before the worker starts: it counts from then on. In a world of `evertick.testing` there are only those of
     the database.

@@ -11,6 +11,7 @@ from evertick import ActionCtx, App, MutationCtx, Retry
 from evertick.app.measuring.measures import BUCKETS_S
 from evertick.base.errors import DatabaseUnavailable
 from evertick.metrics import Metrics
+from evertick.store.write_health import WriteFailure
 from evertick.testing import World, hours
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
@@ -135,6 +136,9 @@ def test_a_database_that_is_away_is_told_and_breaks_nothing(open_app: OpenApp, m
     def away(*_: Any) -> None:
         raise DatabaseUnavailable("away")
 
+    assert values(metrics, "evertick_database_writable") == {(): 1}
+    monkeypatch.setattr(app.environment.store, "write_failure", lambda: WriteFailure("full", "full", 0))
+    assert values(metrics, "evertick_database_writable") == {(): 0}
     monkeypatch.setattr(app.environment.store, "view", away)
     assert values(metrics, "evertick_database_up") == {(): 0}
     assert values(metrics, "evertick_jobs") == {}

@@ -2,8 +2,10 @@
 
 import json
 import re
+import resource
 import signal
 import socket
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -176,3 +178,30 @@ def test_it_listens_for_others_behind_a_proxy(folder: Path, start: Start) -> Non
     request = urllib.request.Request(f"http://127.0.0.1:{port}/health", headers={"Host": "api.example.org"})
     with urllib.request.urlopen(request, timeout=30) as reply:
         assert reply.status == 200
+
+
+def test_a_disk_that_takes_no_more_is_told_and_forgotten_when_it_does(folder: Path, start: Start) -> None:
+    """A limit on the size of files stands for the disk. It strikes the engine's process, and not who only looks."""
+    server = start("serve", "--port", "0", "--worker")
+    address = address_of(server)
+    secret = re.search(r"evt_\w+", server.text)
+    assert secret is not None
+    assert ask(f"{address}/ready") == (200, {"ok": True})
+    [log] = folder.glob(".evertick/*.db-wal")
+    whole = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (log.stat().st_size, whole[1]))
+
+    def until(status: int) -> dict[str, Any]:
+        deadline = time.monotonic() + 60
+        while (reply := ask(f"{address}/ready"))[0] != status:
+            assert time.monotonic() < deadline, reply
+            time.sleep(0.1)
+        found: dict[str, Any] = reply[1]
+        return found
+
+    assert re.search(r"cannot be written since 20\S+Z: its disk is full or fails", until(503)["detail"])
+    assert ask(f"{address}/api/v1/status", secret[0])[1]["unwritable"]["reason"] == "its disk is full or fails"
+    checks = [each["check"] for each in ask(f"{address}/api/v1/doctor", secret[0])[1]["findings"]]
+    assert "writes" in checks
+    resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, whole)
+    assert until(200) == {"ok": True}

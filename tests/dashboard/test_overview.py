@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 from evertick import every
 from evertick.api.insight import OverviewView
 from evertick.api.schema import Count
+from evertick.api.status import UnwritableView
 from evertick.dashboard.markup.density import crowd, density
 from evertick.dashboard.markup.templates import capitalise
 from evertick.dashboard.routes.overview import heading
@@ -36,6 +37,10 @@ def now(**given: object) -> OverviewView:
     ("given", "says"),
     [
         ({}, "Everything is on time."),
+        (
+            {"unwritable": UnwritableView(since=AT, reason="its disk is full")},
+            "The database cannot be written: nothing runs, and nothing can be changed.",
+        ),
         ({"alive": 0}, "No worker is alive: what is due waits."),
         ({"missed_day": Count(number=1)}, "One run was missed today. The rest is on time."),
         (

@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+import re
 from collections.abc import Iterator
+from datetime import datetime
 
 import httpx2
 import psutil
@@ -14,6 +16,7 @@ from evertick.base.records.access import AccessToken
 from evertick.server import callers, reply_time
 from evertick.server.limits import Limits, Rate
 from evertick.server.routes import fleet, functions, workflows
+from evertick.store.write_health import WriteFailure
 from tests.app.conftest import OpenApp
 from tests.postgres import PostgresServer
 from tests.server.conftest import HOME, Http, http_of, shop_on
@@ -158,6 +161,26 @@ def test_a_database_that_is_away_is_a_503(http: Http, monkeypatch: pytest.Monkey
     monkeypatch.setattr(http.app.environment.store, "read", away)
     assert http.problem(503, "GET", "/ready")["code"] == "not_ready"
     assert http.ok("GET", "/health") == {"ok": True}
+
+
+def test_a_database_that_cannot_be_written_is_told_wherever_one_looks(
+    http: Http, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who needs no token is not told where it is."""
+    store = http.app.environment.store
+    failure = WriteFailure("its disk is full", "the disk of /srv/a.db is full", 61_000)
+    assert http.ok("GET", "/api/v1/status")["unwritable"] is None
+    assert http.ok("GET", f"{HOME}/overview")["unwritable"] is None
+    monkeypatch.setattr(store, "write_failure", lambda: failure)
+
+    told = http.problem(503, "GET", "/ready")["detail"]
+    assert re.fullmatch(r"the database cannot be written since 20\S+Z: its disk is full", told)
+    for path in ("/api/v1/status", f"{HOME}/status", f"{HOME}/overview"):
+        found = http.ok("GET", path)
+        assert found["unwritable"]["reason"] == "its disk is full"
+        assert (datetime.fromisoformat(found["at"]) - datetime.fromisoformat(found["unwritable"]["since"])).seconds > 60
+    finding = next(each for each in http.ok("GET", "/api/v1/doctor")["findings"] if each["check"] == "writes")
+    assert "since" in finding["detail"] and "/srv/a.db is full" in finding["detail"]
 
 
 @pytest.fixture

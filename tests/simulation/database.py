@@ -147,6 +147,9 @@ class SimulatedStore:
             raise OutcomeUnknown("simulated: the connection broke, all was applied")
         return result
 
+    def write_failure(self) -> None:
+        """See `Store.write_failure`: an outage of this world is one of reads, too."""
+
     def read(self, work: Callable[[Transaction], T]) -> T:
         """See `Store.read`."""
         self._reach("read")

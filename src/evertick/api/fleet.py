@@ -11,6 +11,8 @@ from evertick.base.ids import TenantId
 class FleetCheck(StrEnum):
     """What is looked at."""
 
+    WRITES = "writes"
+    """Whether the program that looks can write the database."""
     CLOCK = "clock"
     """The clock of the program that looks, beside the database's."""
     ZONE_DATA = "zone_data"

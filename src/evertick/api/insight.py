@@ -1,6 +1,7 @@
 """Schemas of what dashboards show beside lists: how functions do, what is wrong, what happened and what comes."""
 
 from evertick.api.schema import Count, Moment, Schema
+from evertick.api.status import UnwritableView
 from evertick.base.ids import JobId, WorkerId
 
 
@@ -111,7 +112,8 @@ class OverviewView(Schema):
     left out. `lag_p99_ms` is how late 99 of 100 attempts of the last hour began, None if there was none. `late` are
     jobs due for more than ten seconds, `failed_hour` jobs that failed in the last hour, `missed_day` occurrences that
     were missed in the last 24 hours. `queued` is by pool. `lost` are workers whose lease is over and whose jobs are not
-    given back yet. `outages` are those that ended in the last 24 hours, the newest first.
+    given back yet. `outages` are those that ended in the last 24 hours, the newest first. `unwritable` is None while
+    the database can be written.
     """
 
     at: Moment
@@ -127,6 +129,7 @@ class OverviewView(Schema):
     paused_schedules: Count
     outages: tuple[OutageView, ...] = ()
     attention: tuple[AttentionView, ...]
+    unwritable: UnwritableView | None = None
 
 
 class MinuteView(Schema):

@@ -9,6 +9,13 @@ from evertick.base.instants import Instant, to_datetime
 from evertick.base.records.jobs import Worker
 
 
+class UnwritableView(Schema):
+    """A database that can be read and not written: since when the program that looked knows it, and why."""
+
+    since: Moment
+    reason: str
+
+
 class WorkerView(Schema):
     """A worker. `pools` is None for one that serves every pool; `functions` are those that jobs can call.
 
@@ -79,7 +86,7 @@ class StatusView(Schema):
 
     `lag_ms` is how long the oldest due job waits that a live worker could run, 0 if none waits. `inactive` are
     the paused and deprecated workflows: no run of them starts. `complete` is False if there were more jobs or tenants
-    than are looked at.
+    than are looked at. `unwritable` is None while the database can be written.
     """
 
     tenants: tuple[TenantId, ...]
@@ -90,3 +97,4 @@ class StatusView(Schema):
     failures: tuple[FailureView, ...]
     inactive: tuple[WorkflowTypeView, ...]
     complete: bool
+    unwritable: UnwritableView | None = None

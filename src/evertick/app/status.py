@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from evertick.api.status import FailureView, QueueView, StatusView, WorkerView
+from evertick.api.status import FailureView, QueueView, StatusView, UnwritableView, WorkerView
 from evertick.api.workflows import WorkflowTypeView
 from evertick.app.paging import looked_at
 from evertick.base.ids import TenantId, app_of, pool_name
@@ -14,6 +14,7 @@ from evertick.base.records.history import FailedJob, JobGroup
 from evertick.base.records.jobs import NO_ERROR
 from evertick.base.records.workflow_types import WorkflowStatus
 from evertick.store.contract.store import Transaction
+from evertick.store.write_health import WriteFailure
 
 JOBS_MAX: Final = 10_000
 """Unfinished jobs, and failures of the last hour, that are looked at."""
@@ -26,8 +27,18 @@ def workers_of(transaction: Transaction, now: Instant) -> tuple[WorkerView, ...]
     return tuple(WorkerView.of(worker, alive=worker.id in alive, now=now) for worker in workers)
 
 
-def status_of(transaction: Transaction, tenant: TenantId | None, now: Instant) -> StatusView:
-    """The state of a tenant's jobs, or those of all tenants that have work, and of all workers."""
+def unwritable_view(failure: WriteFailure | None, now: Instant) -> UnwritableView | None:
+    """What people are told of a database that cannot be written."""
+    return None if failure is None else UnwritableView(since=to_datetime(failure.since(now)), reason=failure.reason)
+
+
+def status_of(
+    transaction: Transaction, tenant: TenantId | None, now: Instant, failure: WriteFailure | None = None
+) -> StatusView:
+    """The state of a tenant's jobs, or those of all tenants that have work, and of all workers.
+
+    `failure` is what the store says of its writes (`Store.write_failure`).
+    """
     tenants, complete = looked_at(transaction, tenant)
     queues, count = _queues(transaction, tenants, now)
     failures, failed = _failures(transaction, tenants, now)
@@ -44,6 +55,7 @@ def status_of(transaction: Transaction, tenant: TenantId | None, now: Instant) -
             if given.status in (WorkflowStatus.PAUSED, WorkflowStatus.DEPRECATED)
         ),
         complete=complete and count < JOBS_MAX and failed < JOBS_MAX,
+        unwritable=unwritable_view(failure, now),
     )
 
 

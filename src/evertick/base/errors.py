@@ -302,6 +302,8 @@ class Unavailable(EvertickError):
     """Wait, then try again: nothing is wrong with the call itself."""
 
     code = "unavailable"
+    reason: str | None = None
+    """In a few words why the database cannot be written, if it can be reached."""
 
 
 class DatabaseUnavailable(Unavailable):

@@ -44,6 +44,9 @@ def _write_status(fleet: AnyFleet, out: OutputOptions) -> None:
     _section(out, "queues", found.queues, QueueView.names(), moment)
     _section(out, "failures", found.failures, FailureView.names(), moment)
     _section(out, "workflows", found.inactive, WorkflowTypeView.names(), moment)
+    if found.unwritable is not None:
+        since = moment(found.unwritable.since)
+        click.echo(f"the database cannot be written since {since}: {found.unwritable.reason}", err=True)
     if not out.is_none:
         hides_workers = not fleet.is_local and fleet.tenant is not None
         click.echo(_summary(found, None if hides_workers else len(live)), err=True)

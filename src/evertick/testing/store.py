@@ -14,6 +14,7 @@ from evertick.base.instants import Instant
 from evertick.store.contract.notifications import EVERYTHING, Listener
 from evertick.store.contract.store import Isolation, Store, Transaction
 from evertick.store.sqlite.store import SqliteStore
+from evertick.store.write_health import WriteFailure
 from evertick.testing.faults import Faults
 
 T = TypeVar("T")
@@ -49,6 +50,9 @@ class WorldStore:
         if changed:
             self._tell_listeners()
         return result
+
+    def write_failure(self) -> WriteFailure | None:
+        return self._inner.write_failure()
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         self._faults.before_work()

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from evertick.api.fleet import FleetCheck
-from evertick.app.insight.fleet_doctor import examine_fleet
+from evertick.app.insight.fleet_doctor import Surroundings, examine_fleet
 from evertick.base.errors import DatabaseUnavailable, Misuse, OutcomeUnknown, TransactionRefused, Unavailable
 from evertick.base.records.jobs import Claim
 from evertick.store.addresses import servers_in
@@ -140,6 +140,8 @@ def test_a_connection_to_a_server_that_only_reads_is_left(lasting_pair: Pair) ->
         for isolation in (Isolation.SERIALIZABLE, Isolation.READ_COMMITTED, Isolation.EACH):
             with pytest.raises(DatabaseUnavailable, match="only reads"):
                 store.write(lambda tx: tx.insert_jobs([new_job()]), isolation=isolation)
+            failure = store.write_failure()
+            assert failure is not None and failure.reason == "PostgreSQL only reads, as a standby does"
             assert not any(store._connections._idle.values())  # type: ignore[attr-defined]
         with pytest.raises(DatabaseUnavailable, match="only reads"):
             store.read(lambda tx: tx.list_workers())
@@ -161,6 +163,8 @@ def test_a_server_that_was_told_only_to_read_is_away(postgres_url: str) -> None:
         change = f'alter database "{admin.info.dbname}" {{}} default_transaction_read_only {{}}'
         admin.execute(change.format("set", "= on").encode())
         store._connections._close_idle()  # type: ignore[attr-defined]
+        failure = store.write_failure()
+        assert failure is not None and failure.reason == "PostgreSQL only reads, as a standby does"
         for _ in range(2):
             with pytest.raises(DatabaseUnavailable, match="only reads"):
                 insert(store, new_job(2))
@@ -327,7 +331,7 @@ def test_the_doctor_complains_of_commits_that_no_standby_has(lasting_pair: Pair)
     def copies(url: str, *, servers: int) -> list[str]:
         with closing(open_store(url)) as store:
             store.settle()
-            report = store.view(lambda tx: examine_fleet(tx, None, NOW, clock_ahead_ms=0, servers=servers))
+            report = store.view(lambda tx: examine_fleet(tx, None, NOW, Surroundings(servers=servers)))
         return [each.detail for each in report.findings if each.check is FleetCheck.COPIES]
 
     unsafe = f"{url}?options=-c%20synchronous_commit%3Dlocal"

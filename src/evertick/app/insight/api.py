@@ -40,4 +40,4 @@ class AsyncInsight(Awaited[InsightOperations], _InsightSurface):
 
 def insight_operations(environment: Environment, tenant: TenantId) -> InsightOperations:
     """The operations on a tenant's data."""
-    return InsightOperations(tenant, environment.job_builder.now)
+    return InsightOperations(tenant, environment.job_builder.now, environment.store.write_failure)

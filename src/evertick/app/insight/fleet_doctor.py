@@ -4,13 +4,15 @@ The code before a deploy is examined by `evertick.app.doctor`. Nothing is writte
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
-from typing import Final
+from typing import Final, Self
 
 from evertick.api.fleet import FleetCheck, FleetFinding, FleetReport
 from evertick.api.status import StatusView
 from evertick.app.paging import all_schedules
 from evertick.app.status import status_of
+from evertick.base.clock import SystemClock, difference
 from evertick.base.cures import tenant_option
 from evertick.base.durations import length
 from evertick.base.errors import InvalidSpec, SchemaMismatch
@@ -19,8 +21,10 @@ from evertick.base.ids import TenantId
 from evertick.base.instants import Instant, to_datetime, to_iso
 from evertick.base.records.jobs import Serves, Worker
 from evertick.base.records.schedules import ScheduleFilter
-from evertick.store.contract.store import Transaction
+from evertick.store.addresses import servers_in
+from evertick.store.contract.store import Store, Transaction
 from evertick.store.records.schedule import Schedule
+from evertick.store.write_health import WriteFailure
 
 SKEW_MAX_MS: Final = 1_000
 """A larger difference of clocks is a jump to the engine."""
@@ -29,21 +33,37 @@ SCHEDULES_MAX: Final = 20_000
 """Active schedules that are looked at."""
 
 
-def examine_fleet(
-    transaction: Transaction, tenant: TenantId | None, now: Instant, *, clock_ahead_ms: int, servers: int
-) -> FleetReport:
-    """What keeps workers from doing what a tenant has scheduled, or all tenants that have work.
-
-    `servers` is how many the address of the database names.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What no transaction tells: by how much the database's clock is ahead of this machine's, how many servers its
+    address names, and why it cannot be written.
     """
+
+    clock_ahead_ms: int = 0
+    servers: int = 1
+    write_failure: WriteFailure | None = None
+
+    @classmethod
+    def of(cls, store: Store) -> Self:
+        """Those of an open database. Raises Unavailable."""
+        return cls(
+            clock_ahead_ms=difference(SystemClock(), store.database_now).ahead_ms,
+            servers=servers_in(store.url),
+            write_failure=store.write_failure(),
+        )
+
+
+def examine_fleet(transaction: Transaction, tenant: TenantId | None, now: Instant, around: Surroundings) -> FleetReport:
+    """What keeps workers from doing what a tenant has scheduled, or all tenants that have work."""
     status = status_of(transaction, tenant, now)
     known = transaction.list_workers()
     alive = transaction.workers_alive(now, among=known)
     serves = [worker.serves.value for worker in alive if worker.serves is not None]
     schedules = list(islice(_active(transaction, status.tenants), SCHEDULES_MAX + 1))
     findings = [
-        *_clock(clock_ahead_ms),
-        *_copies(transaction, servers),
+        *_writing(around.write_failure, now),
+        *_clock(around.clock_ahead_ms),
+        *_copies(transaction, around.servers),
         *_zone_data(alive),
         *_workers(alive, known, status, schedules),
         *_lag(status),
@@ -54,7 +74,7 @@ def examine_fleet(
         at=to_datetime(now),
         tenants=status.tenants,
         workers=len(alive),
-        clock_ahead_ms=clock_ahead_ms,
+        clock_ahead_ms=around.clock_ahead_ms,
         complete=status.complete and len(schedules) <= SCHEDULES_MAX,
         findings=tuple(findings),
     )
@@ -63,6 +83,13 @@ def examine_fleet(
 def _active(transaction: Transaction, tenants: Sequence[TenantId]) -> Iterator[Schedule]:
     for tenant in tenants:
         yield from all_schedules(transaction, ScheduleFilter(tenant=tenant, status="active"))
+
+
+def _writing(failure: WriteFailure | None, now: Instant) -> Iterator[FleetFinding]:
+    if failure is not None:
+        detail = f"{failure.sentence(now)}. The last error: {failure.detail}"
+        fix = "make room on its disk, or let this program write it; workers go on by themselves"
+        yield _finding(FleetCheck.WRITES, "writes", detail, fix)
 
 
 def _clock(ahead_ms: int) -> Iterator[FleetFinding]:

@@ -19,6 +19,7 @@ from evertick.app.insight.asked import InsightOperations
 from evertick.app.insight.attention import Seen, attention, is_served
 from evertick.app.insight.functions import DUE_MAX
 from evertick.app.insight.outages import MISSED_REASONS, outages
+from evertick.app.status import unwritable_view
 from evertick.app.transacting import Work
 from evertick.base.errors import InvalidSpec, LimitExceeded
 from evertick.base.ids import ScheduleId, TenantId, pool_name
@@ -49,7 +50,7 @@ def overview(operations: InsightOperations) -> Work[OverviewView]:
     def work(transaction: Transaction) -> OverviewView:
         now = operations.now()
         lately = transaction.activity_by_minute(operations.tenant, since=Instant(now - HOUR_MS))
-        return _overview(transaction, operations.tenant, now, lately)
+        return _overview(transaction, operations, now, lately)
 
     return work
 
@@ -62,12 +63,15 @@ def overview_and_day(operations: InsightOperations) -> Work[tuple[OverviewView, 
         start = _whole_minute(now - DAY_MS)
         rows = transaction.activity_by_minute(operations.tenant, since=start)
         lately = [row for row in rows if row.at >= now - HOUR_MS]
-        return _overview(transaction, operations.tenant, now, lately), _activity(rows, start, now)
+        return _overview(transaction, operations, now, lately), _activity(rows, start, now)
 
     return work
 
 
-def _overview(transaction: Transaction, tenant: TenantId, now: Instant, lately: Sequence[MinuteRow]) -> OverviewView:
+def _overview(
+    transaction: Transaction, operations: InsightOperations, now: Instant, lately: Sequence[MinuteRow]
+) -> OverviewView:
+    tenant = operations.tenant
     due = transaction.due_jobs(tenant, now=now, late_at=Instant(now - LATE_AFTER_MS), limit=DUE_MAX)
     workers = transaction.list_workers()
     alive = transaction.workers_alive(now, among=workers)
@@ -107,6 +111,7 @@ def _overview(transaction: Transaction, tenant: TenantId, now: Instant, lately: 
             now,
             Seen(due=due, serves=serves, paused=paused, missed=times, schedules=schedules),
         ),
+        unwritable=unwritable_view(operations.write_failure(), now),
     )
 
 

@@ -77,6 +77,7 @@ HISTOGRAMS: Final = (ATTEMPT_DURATION, ATTEMPT_LATENESS, OCCURRENCE_LATENESS)
 COUNTERS: Final = (ATTEMPTS, OCCURRENCES, ENGINE_EVENTS)
 
 UP: Final = Measure("evertick.database.up", "", "Whether the database can be read.")
+WRITABLE: Final = Measure("evertick.database.writable", "", "Whether the database can be written.")
 READ_TIME: Final = Measure("evertick.database.read", "s", "How long reading what follows took.")
 JOBS: Final = Measure("evertick.jobs", "{job}", "Unfinished jobs.", ("app", "function", "pool", "state"))
 JOBS_COMPLETE: Final = Measure("evertick.jobs.complete", "", "Whether all unfinished jobs were counted.")
@@ -86,7 +87,7 @@ OLDEST: Final = Measure(
 WORKERS: Final = Measure("evertick.workers", "{worker}", "Workers with a row.", ("app", "state"))
 LAG: Final = Measure("evertick.lag", "s", "How long the oldest due job waits that a live worker could run.")
 SCHEDULES_LAG: Final = Measure("evertick.schedules.lag", "s", "How long the schedule waits whose time was due first.")
-GAUGES: Final = (UP, READ_TIME, JOBS, JOBS_COMPLETE, OLDEST, WORKERS, LAG, SCHEDULES_LAG)
+GAUGES: Final = (UP, WRITABLE, READ_TIME, JOBS, JOBS_COMPLETE, OLDEST, WORKERS, LAG, SCHEDULES_LAG)
 """What is read from the database. If it cannot be read, there is only the first."""
 
 
@@ -102,11 +103,13 @@ def samples_of(app: "App") -> Iterator[Sample]:
     """The gauges of an app's database, over all tenants."""
     began = perf_counter()
     try:
+        failure = app.environment.store.write_failure()
         status, wakes_at = app.environment.store.view(lambda transaction: _read(transaction, app))
     except EvertickError:
         yield Sample(UP, 0)
         return
     yield Sample(UP, 1)
+    yield Sample(WRITABLE, float(failure is None))
     yield Sample(READ_TIME, perf_counter() - began)
     yield from _of_queues(status)
     alive = Counter((worker.app, "alive" if worker.alive else "lost") for worker in status.workers)

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from evertick.api.fleet import FleetReport
 from evertick.api.status import StatusView, WorkerView
 from evertick.app.access_control.tokens import TokenOperations, Tokens
-from evertick.app.insight.fleet_doctor import examine_fleet
+from evertick.app.insight.fleet_doctor import Surroundings, examine_fleet
 from evertick.app.limits.pools import PoolOperations, Pools
 from evertick.app.limits.tenants import TenantOperations, Tenants
 from evertick.app.status import status_of, workers_of
-from evertick.base.clock import SystemClock, difference
+from evertick.base.clock import SystemClock
 from evertick.base.ids import IdMaker, TenantId, system_entropy
 from evertick.base.instants import Instant
 from evertick.cli.core.databases import now_of
-from evertick.store.addresses import servers_in
 from evertick.store.contract.store import Store
 
 if TYPE_CHECKING:
@@ -55,16 +54,13 @@ class Fleet:
 
     def status(self, tenant: TenantId | None) -> StatusView:
         """The state of a tenant's jobs, or of all, and of the workers."""
-        now = self.now
-        return self.store.view(lambda transaction: status_of(transaction, tenant, now))
+        now, failure = self.now, self.store.write_failure()
+        return self.store.view(lambda transaction: status_of(transaction, tenant, now, failure))
 
     def doctor(self, tenant: TenantId | None) -> FleetReport:
         """What keeps workers from doing what a tenant has scheduled, or all."""
-        now, ahead = self.now, difference(SystemClock(), self.store.database_now).ahead_ms
-        servers = servers_in(self.store.url)
-        return self.store.view(
-            lambda transaction: examine_fleet(transaction, tenant, now, clock_ahead_ms=ahead, servers=servers)
-        )
+        now, around = self.now, Surroundings.of(self.store)
+        return self.store.view(lambda transaction: examine_fleet(transaction, tenant, now, around))
 
     def workers(self) -> Sequence[WorkerView]:
         """The workers."""

@@ -1,8 +1,9 @@
 """Health of a worker over HTTP, for process managers: GET /live and GET /ready.
 
 `/live` is 200 while the event loop turns: restart a process for which it is not. `/ready` is 200 while the worker is
-registered, holds its lease, is not stopping and reaches its database. Otherwise both are 503. The body is JSON with a
-reason. `/metrics` has the metrics of the worker and its database for Prometheus, if the extra `metrics` is installed.
+registered, holds its lease, is not stopping and can read and write its database. Otherwise both are 503. The body is
+JSON with a reason. `/metrics` has the metrics of the worker and its database for Prometheus, if the extra `metrics` is
+installed.
 """
 
 import asyncio
@@ -125,6 +126,9 @@ class WorkerHealth:
             return "the database has not replied to an earlier probe"
         try:
             now = now_of(self._store)
+            failure = self._store.write_failure()
+            if failure is not None:
+                return failure.sentence(now)
             alive = self._store.read(lambda transaction: transaction.workers_alive(now))
         except EvertickError as error:
             _logger.warning("/ready: %s", error)  # who asks need not know where the database is

@@ -46,6 +46,8 @@ async def show_overview(page: Shown) -> Response:
 
 def heading(now: OverviewView) -> str:
     """The answer to the first question, in a sentence or two."""
+    if now.unwritable is not None:
+        return "The database cannot be written: nothing runs, and nothing can be changed."
     if not now.alive:
         return "No worker is alive: what is due waits."
     counted = ((now.missed_day, "missed today"), (now.late, "late"), (now.failed_hour, "failed in the last hour"))

@@ -11,16 +11,14 @@ from evertick.api.pools import PoolView
 from evertick.api.status import StatusView, WorkerView
 from evertick.api.tenants import TenantView
 from evertick.app.bodies import Body
-from evertick.app.insight.fleet_doctor import examine_fleet
+from evertick.app.insight.fleet_doctor import Surroundings, examine_fleet
 from evertick.app.limits.pools import PoolOperations
 from evertick.app.limits.tenants import TenantOperations
 from evertick.app.status import status_of, workers_of
-from evertick.base.clock import SystemClock, difference
 from evertick.base.ids import tenant_named
 from evertick.base.records.access import Scope
 from evertick.server.bodies import Named
 from evertick.server.callers import Called, Caller, fleet_routes, reply, tenant_routes
-from evertick.store.addresses import servers_in
 
 routes = fleet_routes("fleet")
 of_tenant = tenant_routes("tenants")
@@ -68,10 +66,9 @@ async def list_workers(caller: Called) -> Response:
 async def examine(caller: Called, tenant: Annotated[str | None, Query(max_length=200)] = None) -> Response:
     """What keeps workers from doing what is scheduled, of all tenants unless one is named; with what to do."""
     e = caller.app.environment
-    ahead = await e.executors.ask(lambda: difference(SystemClock(), e.store.database_now))
+    around = await e.executors.ask(lambda: Surroundings.of(e.store))
     only = None if tenant is None else tenant_named(tenant)
-    servers = servers_in(e.store.url)
-    work = partial(examine_fleet, tenant=only, now=e.clock.now(), clock_ahead_ms=ahead.ahead_ms, servers=servers)
+    work = partial(examine_fleet, tenant=only, now=e.clock.now(), around=around)
     return reply(await e.executors.view(work))
 
 
@@ -136,7 +133,8 @@ async def change_tenant(caller: Called, name: Named, to: TenantChange) -> Respon
 
 async def _status(caller: Caller) -> StatusView:
     e = caller.app.environment
-    return await e.executors.view(lambda transaction: status_of(transaction, caller.tenant, e.clock.now()))
+    failure = await e.executors.ask(e.store.write_failure)
+    return await e.executors.view(lambda transaction: status_of(transaction, caller.tenant, e.clock.now(), failure))
 
 
 async def _pool(caller: Caller, action: str, name: str, **options: Any) -> Response:

@@ -19,10 +19,15 @@ async def health(request: Request) -> Response:
 
 @routes.at("GET", "/ready", None, returns=dict[str, bool])
 async def ready(request: Request) -> Response:
-    """200 while the server reaches its database, and its worker, if it has one, holds its lease; otherwise 503."""
+    """200 while the server can read and write its database, and its worker, if it has one, holds its lease; otherwise
+    503, and `detail` says why.
+    """
     e = request.app.state.evertick.environment
     now = e.clock.now()
     try:
+        failure = await e.executors.ask(e.store.write_failure)
+        if failure is not None:
+            raise Problem(503, "not_ready", failure.sentence(now))
         alive = await e.executors.read(lambda transaction: transaction.workers_alive(now))
     except EvertickError:
         raise Problem(503, "not_ready", "the database cannot be read") from None

@@ -39,6 +39,7 @@ from evertick.store.contract.tenants import Tenants
 from evertick.store.contract.views import SavedViews
 from evertick.store.contract.workers import Workers
 from evertick.store.contract.workflows import Workflows
+from evertick.store.write_health import WriteFailure
 
 T = TypeVar("T")
 
@@ -87,6 +88,13 @@ class Store(Protocol):
 
     def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
         """Run `work` in one writing transaction, once, and commit."""
+        ...
+
+    def write_failure(self) -> WriteFailure | None:
+        """Why the database cannot be written although it can be reached; None if it can, as far as is known.
+
+        It writes a few bytes to find out, at most every two seconds, and never waits for others that write.
+        """
         ...
 
     def read(self, work: Callable[[Transaction], T]) -> T:

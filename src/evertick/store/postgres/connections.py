@@ -34,6 +34,7 @@ from evertick.store.postgres.address import SESSION, PostgresAddress
 from evertick.store.postgres.guarded import GuardedConnection
 from evertick.store.postgres.primary import PrimaryWatch, Timeline, timeline_of
 from evertick.store.transaction.driver import nested_write
+from evertick.store.write_health import unwritable
 
 OF_THE_DATABASE: Final = ("08", "40", "53", "55", "57", "58", "XX")
 """Classes of SQLSTATE that say something of the server or of other transactions; the rest is about the statements."""
@@ -287,12 +288,15 @@ def ours(error: psycopg.Error) -> EvertickError:
             "everything else the rights on those tables"
         )
     if is_read_only(error):
-        return DatabaseUnavailable(
+        words = (
             f"this PostgreSQL only reads, as a standby does: {text}; after a failover the next connection finds the "
             "primary if the address names all hosts"
         )
+        return unwritable(DatabaseUnavailable(words), "PostgreSQL only reads, as a standby does")
     if isinstance(error, pg_errors.DiskFull | pg_errors.IoError):
-        return StorageFailed(f"PostgreSQL's disk failed: {text}; nothing was written, check the server's disk")
+        is_full = isinstance(error, pg_errors.DiskFull)
+        words = f"PostgreSQL's disk {'is full' if is_full else 'failed'}: {text}; nothing was written, check it"
+        return unwritable(StorageFailed(words), f"PostgreSQL's disk {'is full' if is_full else 'fails'}")
     if isinstance(
         error,
         pg_errors.SerializationFailure

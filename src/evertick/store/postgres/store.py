@@ -6,6 +6,7 @@ text, so a batch is one round trip. Connections are the business of
 `connections`, notifications of `notifier`.
 """
 
+import time
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
@@ -19,6 +20,7 @@ from evertick.base.errors import (
     Misuse,
     OutcomeUnknown,
     TransactionRefused,
+    Unavailable,
 )
 from evertick.base.instants import Instant
 from evertick.store import schema
@@ -26,13 +28,14 @@ from evertick.store.addresses import shown
 from evertick.store.contract import store as contract
 from evertick.store.contract.notifications import Listener
 from evertick.store.contract.store import Isolation, Transaction
-from evertick.store.place import USUAL_PLACES, place_of
+from evertick.store.place import USUAL_PLACES, place_of, placed
 from evertick.store.postgres.connections import EACH, OF_THE_DATABASE, RELAXED, Connections, ours
 from evertick.store.postgres.guarded import GuardedConnection
 from evertick.store.postgres.migration import PostgresMigration, has_plain_tables
 from evertick.store.postgres.notifier import PostgresNotifier
 from evertick.store.postgres.transaction import PostgresTransaction
 from evertick.store.transaction.driver import of_the_driver
+from evertick.store.write_health import WriteFailure, WriteHealth
 
 T = TypeVar("T")
 
@@ -40,6 +43,9 @@ _LEVELS: Final = {
     Isolation.SERIALIZABLE: IsolationLevel.SERIALIZABLE,
     Isolation.READ_COMMITTED: IsolationLevel.READ_COMMITTED,
 }
+_PROBE: Final = (
+    "insert into meta (key, value) values ('probed_at', %s) on conflict (key) do update set value = excluded.value"
+)
 
 
 class PostgresStore:
@@ -54,11 +60,16 @@ class PostgresStore:
         self._connections = Connections(url)
         self._hints = PostgresNotifier(self._connections)
         self._migration = PostgresMigration(self._connections, self.place)
+        self._health = WriteHealth(self._probe)
         self._closed = False
 
     def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
-        with self._connections.writing():
-            return self._written(work, isolation)
+        try:
+            with self._connections.writing():
+                return self._written(work, isolation)
+        except Unavailable as error:
+            self._health.note(error)
+            raise
 
     def _written(self, work: Callable[[Transaction], T], isolation: Isolation) -> T:
         if isolation in _LEVELS:
@@ -97,6 +108,9 @@ class PostgresStore:
                     raise OutcomeUnknown(f"the connection broke during a statement: {error}") from error
                 raise
         return transaction, result
+
+    def write_failure(self) -> WriteFailure | None:
+        return self._health.failure()
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         """It ends with a COMMIT, because only then is what a serializable transaction saw true."""
@@ -167,6 +181,15 @@ class PostgresStore:
             self._connections.close()
 
     # -- helpers
+
+    def _probe(self) -> bool:
+        """Write a few bytes. RELAXED, so that it does not wait for a standby."""
+        with self._connections.taken(RELAXED) as connection:
+            try:
+                connection.execute(placed(_PROBE, self.dialect, self.place).encode(), (str(time.time_ns()),))
+            except psycopg.Error as error:
+                raise ours(error) from error
+        return True
 
     def _check_whole(self, transaction: PostgresTransaction, connection: "psycopg.Connection[Any]") -> None:
         """Refuse to commit what PostgreSQL would silently roll back: it reports no error for such a COMMIT."""

@@ -5,12 +5,14 @@ import sqlite3
 from evertick.base.errors import (
     DatabaseUnavailable,
     EvertickError,
+    OutcomeUnknown,
     SchemaMismatch,
     StorageFailed,
     TransactionRefused,
     WriteConflict,
 )
 from evertick.store import schema
+from evertick.store.write_health import unwritable
 
 
 def rolled_back(place: str) -> TransactionRefused:
@@ -23,9 +25,18 @@ def rolled_back(place: str) -> TransactionRefused:
 
 def not_writable(place: str, why: str) -> StorageFailed:
     """This user may only read the file."""
-    return StorageFailed(
-        f"{place} cannot be written ({why}); give this user the right to write the file and its folder"
-    )
+    words = f"{place} cannot be written ({why}); give this user the right to write the file and its folder"
+    return unwritable(StorageFailed(words), "this process may only read its file")
+
+
+def opened_for_reading(place: str) -> StorageFailed:
+    """The file was not writable when it was opened."""
+    return not_writable(place, "it was opened for reading only")
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Whether others write, or hold a lock."""
+    return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
 
 
 def ours(error: sqlite3.Error, place: str) -> EvertickError:
@@ -34,24 +45,26 @@ def ours(error: sqlite3.Error, place: str) -> EvertickError:
     if isinstance(error, sqlite3.IntegrityError) and "unique" in str(error).lower():
         return WriteConflict(f"another transaction wrote the same key first: {error}")
     if name.startswith("SQLITE_FULL"):
-        return StorageFailed(f"the disk of {place} is full ({error}); nothing was written, free some space")
+        words = f"the disk of {place} is full ({error}); nothing was written, free some space"
+        return unwritable(StorageFailed(words), "its disk is full")
     if name.startswith("SQLITE_IOERR"):
         verb = "read" if "READ" in name else "written"
-        return StorageFailed(
-            f"{place} cannot be {verb} ({error}, {name}); nothing was written, check the disk: its space, its health, "
-            "its connection"
+        return unwritable(
+            StorageFailed(
+                f"{place} cannot be {verb} ({error}, {name}); nothing was written, check the disk: its space, its "
+                "health, its connection"
+            ),
+            "its disk is full or fails",
         )
     if name.startswith("SQLITE_READONLY"):
         return not_writable(place, str(error))
     if name.startswith(("SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")):
-        return StorageFailed(
-            f"{place} cannot be opened ({error}); this user must be able to read and write the file and its folder"
-        )
+        words = f"{place} cannot be opened ({error}); this user must be able to read and write the file and its folder"
+        return unwritable(StorageFailed(words), "this process cannot open its file")
     if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
-        return StorageFailed(
-            f"{place} is no SQLite database, or is damaged ({error}); name another file, or restore a copy"
-        )
-    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        words = f"{place} is no SQLite database, or is damaged ({error}); name another file, or restore a copy"
+        return unwritable(StorageFailed(words), "its file is damaged")
+    if is_busy(error):
         return DatabaseUnavailable(
             f"another process or connection holds the write lock of {place} ({error}); try again; if it is a "
             "transaction of your own, do this in it: app.bind(connection)"
@@ -61,3 +74,18 @@ def ours(error: sqlite3.Error, place: str) -> EvertickError:
     if str(error).startswith("no such ") or "has no column named" in str(error):
         return SchemaMismatch(f"{place} is not of this version of evertick ({error}); {schema.MISMATCH_CURE}")
     return DatabaseUnavailable(f"{place}: SQLite refused: {error} ({name})" if name else f"SQLite refused: {error}")
+
+
+def at_commit(error: sqlite3.Error, place: str) -> EvertickError:
+    """As `ours`, for the error of a COMMIT."""
+    name = getattr(error, "sqlite_errorname", "")
+    if name.startswith("SQLITE_IOERR") and name != "SQLITE_IOERR_WRITE":
+        # All of it was handed to the operating system, whose word that it is on the disk is missing. It was taken back
+        # here, but a process that opens the file after a crash may find it.
+        return OutcomeUnknown(
+            f"{place}: the disk failed during COMMIT ({error}), so this transaction may be there after a crash "
+            "although it is not there now; check the disk: its space, its health, its connection"
+        )
+    if isinstance(error, sqlite3.IntegrityError):
+        return TransactionRefused(f"{place}: SQLite refused the commit: {error}")
+    return ours(error, place)

@@ -20,30 +20,29 @@ from evertick.base.errors import (
     DatabaseUnavailable,
     EvertickError,
     Misuse,
-    OutcomeUnknown,
     StorageFailed,
-    TransactionRefused,
+    Unavailable,
 )
-from evertick.base.ids import queue_of
 from evertick.base.instants import Instant
-from evertick.base.records.logs import storable_lines
 from evertick.store import schema
 from evertick.store.contract.notifications import EVERYTHING, Listener, Notifications
 from evertick.store.contract.store import Isolation, Transaction
-from evertick.store.place import USUAL_PLACES, place_of, placed
+from evertick.store.place import USUAL_PLACES, place_of
 from evertick.store.sqlite.address import path_of
 from evertick.store.sqlite.change_poller import ForeignCommits
 from evertick.store.sqlite.connecting import Connection, connect, patient, turn_on_wal
 from evertick.store.sqlite.engine_lock import EngineLock, engine_runs
-from evertick.store.sqlite.errors import not_writable, ours
+from evertick.store.sqlite.errors import at_commit, opened_for_reading, ours
 from evertick.store.sqlite.memory import migrate_in_memory
 from evertick.store.sqlite.ownership import is_ours, meta_at, state_of
+from evertick.store.sqlite.probing import probe
 from evertick.store.sqlite.same_file import SameFile
-from evertick.store.sqlite.script import statements_of
+from evertick.store.sqlite.script import take
 from evertick.store.sqlite.transaction import SqliteTransaction
 from evertick.store.sqlite.viewing import within_limit
 from evertick.store.sqlite.writer_queue import PATIENCE_MS, WriterQueue
 from evertick.store.transaction.driver import nested_write, of_the_driver
+from evertick.store.write_health import WriteFailure, WriteHealth
 
 T = TypeVar("T")
 
@@ -51,6 +50,8 @@ TURN_WAIT_S: Final = 30.0
 """How long a thread waits for its turn to write. Longer than any transaction of ours takes."""
 BUSY_TIMEOUT_MS: Final = 5_000
 CHECKPOINT_PAGES: Final = 1_000
+PROBE_WAIT_S: Final = 0.2
+"""How long a probe waits for the threads of this process that write."""
 
 
 class TurnLock:
@@ -122,6 +123,7 @@ class SqliteStore:
         self._queue = None if self.path is None else WriterQueue(self.path, busy_timeout_ms)
         self._watcher: ForeignCommits | None = None
         self._closed = threading.Event()
+        self._health = WriteHealth(self._probe)
         self._place = "the database in memory" if self.path is None else str(self.path)
         if self.path is not None:
             try:
@@ -134,6 +136,13 @@ class SqliteStore:
 
     def write(self, work: Callable[[Transaction], T], *, isolation: Isolation = Isolation.SERIALIZABLE) -> T:
         """A SQLite writer is always alone; RELAXED spares the fsync."""
+        try:
+            return self._written(work)
+        except Unavailable as error:
+            self._health.note(error)
+            raise
+
+    def _written(self, work: Callable[[Transaction], T]) -> T:
         with self._writing() as connection:
             transaction = SqliteTransaction(connection, self._place, prefix=self.place)
             self._begin(connection)
@@ -150,6 +159,9 @@ class SqliteStore:
         if transaction.hints:
             self._tell_listeners(frozenset(transaction.hints))
         return result
+
+    def write_failure(self) -> WriteFailure | None:
+        return None if self.path is None else self._health.failure()
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         """Readers see the last commit and do not wait for the writer."""
@@ -296,9 +308,19 @@ class SqliteStore:
         finally:
             self._write_lock.release()
 
+    def _probe(self) -> bool:
+        """Whether a few bytes were written; False if others are writing, who will find out."""
+        self._check_usable()
+        if self._writing_thread == threading.get_ident() or not self._write_lock.acquire(PROBE_WAIT_S):
+            return False
+        try:
+            return probe(self._writer, self.place, place=self._place)
+        finally:
+            self._write_lock.release()
+
     def _begin(self, connection: sqlite3.Connection) -> None:
         if isinstance(connection, Connection) and connection.is_frozen:  # else a transaction without changes succeeds
-            raise not_writable(self._place, "it was opened for reading only")
+            raise opened_for_reading(self._place)
         try:
             if self._runs_engine and self._queue is not None:
                 self._queue.let_others_go_first()
@@ -315,17 +337,7 @@ class SqliteStore:
         try:
             connection.execute("commit")
         except sqlite3.Error as error:
-            name = getattr(error, "sqlite_errorname", "")
-            if name.startswith("SQLITE_IOERR") and name != "SQLITE_IOERR_WRITE":
-                # All of it was handed to the operating system, whose word that it is on the disk is missing. It was
-                # taken back here, but a process that opens the file after a crash may find it.
-                raise OutcomeUnknown(
-                    f"{self._place}: the disk failed during COMMIT ({error}), so this transaction may be there after a "
-                    "crash although it is not there now; check the disk: its space, its health, its connection"
-                ) from error
-            if isinstance(error, sqlite3.IntegrityError):
-                raise TransactionRefused(f"{self._place}: SQLite refused the commit: {error}") from error
-            raise ours(error, self._place) from error
+            raise at_commit(error, self._place) from error
 
     def _reading(self, connection: sqlite3.Connection, work: Callable[[Transaction], T]) -> T:
         transaction = SqliteTransaction(connection, self._place, prefix=self.place)
@@ -363,7 +375,7 @@ class SqliteStore:
                         asked = f"select id, host, pid, code from {self.place}workers where code < ?"  # noqa: S608
                         older = [schema.OlderWorker(*row) for row in connection.execute(asked, (step.oldest_code,))]
                         schema.refuse_while_running(step, older, place=self._place)
-                    self._take(step, connection)
+                    take(step, connection, self.place, place=self._place)
                     oldest = schema.oldest_text(max(step.oldest_code, state.oldest_code), step.number)
                     kept = {schema.OLDEST_KEY: oldest}
                     if self.place:
@@ -380,17 +392,6 @@ class SqliteStore:
                     connection.execute("rollback")
                 raise
         return missing
-
-    def _take(self, step: schema.Step, connection: sqlite3.Connection) -> None:
-        connection.create_function("queue_of", 2, queue_of, deterministic=True)  # for 0005_queues
-        connection.create_function("storable_lines", 1, storable_lines, deterministic=True)  # for 0009_history
-        try:
-            for statement in statements_of(placed(step.text, self.dialect, self.place)):
-                connection.execute(statement)
-        except sqlite3.OperationalError as error:
-            if "already exists" in str(error) or "duplicate column" in str(error):
-                raise schema.not_ours(self._place, step, str(error)) from error
-            raise
 
     def _tell_listeners(self, hints: Notifications) -> None:
         for listener in tuple(self._listeners):

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from evertick.store.sqlite.errors import is_busy
 from evertick.store.sqlite.lock_file import LockFile
 
 PATIENCE_MS: Final = 5
@@ -59,7 +60,7 @@ class WriterQueue(LockFile):
         deadline = time.monotonic() + wait_s
         with self._waiting(engine=engine):
             while True:
-                if not _is_busy(error):
+                if not is_busy(error):
                     raise error
                 if time.monotonic() >= deadline:
                     if wait_s:
@@ -99,7 +100,3 @@ def _is_free(handle: int) -> bool:
         return False
     fcntl.flock(handle, fcntl.LOCK_UN)
     return True
-
-
-def _is_busy(error: sqlite3.Error) -> bool:
-    return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))

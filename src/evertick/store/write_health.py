@@ -1,0 +1,102 @@
+"""Write health: whether a database that can be read can also be written.
+
+A full disk, a file or a server that only reads: reads go on as if all were well while every write fails. So each store
+remembers the last write that failed for such a reason, and a few bytes are written when someone asks. These bytes
+alone prove little: on a full disk a small change can still fit. So a write that failed is believed for some seconds
+after it, also if the bytes could be written.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Final, NamedTuple, TypeVar
+
+from evertick.base.errors import EvertickError, Unavailable
+from evertick.base.instants import Instant, to_iso
+
+PROBE_EVERY_S: Final = 2.0
+"""Who asks within this time gets what was found last."""
+BELIEVED_S: Final = 10.0
+"""How long a write that failed is believed although the probe succeeds. An engine tries again more often."""
+
+E = TypeVar("E", bound=Unavailable)
+
+
+class WriteFailure(NamedTuple):
+    """Why a database cannot be written: in a few words that name no place, in full, and since how many milliseconds
+    this process knows.
+    """
+
+    reason: str
+    detail: str
+    for_ms: int
+
+    def since(self, now: Instant) -> Instant:
+        """From when on this process knows it."""
+        return Instant(now - self.for_ms)
+
+    def sentence(self, now: Instant) -> str:
+        """That it cannot be written, since when and why, for those who need not know where it is."""
+        return f"the database cannot be written since {to_iso(self.since(now))}: {self.reason}"
+
+
+def unwritable(error: E, reason: str) -> E:
+    """Marks an error: the database can be read, and cannot be written for this reason."""
+    error.reason = reason
+    return error
+
+
+class WriteHealth:
+    """What one process knows of its writes. `probe` writes a few bytes; it returns False if it cannot tell because
+    others are writing, and raises as `Store.write`.
+    """
+
+    def __init__(self, probe: Callable[[], bool]) -> None:
+        self._probe = probe
+        self._asking = threading.Lock()
+        self._lock = threading.Lock()
+        self._first_at: float | None = None
+        self._error: Unavailable | None = None
+        self._believed_until = 0.0
+        self._asked_at = -PROBE_EVERY_S
+
+    def note(self, error: Unavailable) -> None:
+        """A write has failed."""
+        self._failed(error, BELIEVED_S)
+
+    def failure(self) -> WriteFailure | None:
+        """Why the database cannot be written; None if it can, or if it cannot be reached at all."""
+        if self._asking.acquire(blocking=False):  # one asks the database, others take what was found before
+            try:
+                if time.monotonic() - self._asked_at >= PROBE_EVERY_S:
+                    self._ask()
+                    self._asked_at = time.monotonic()
+            finally:
+                self._asking.release()
+        with self._lock:
+            if self._error is None or self._first_at is None or self._error.reason is None:
+                return None
+            for_ms = round((time.monotonic() - self._first_at) * 1000)
+            return WriteFailure(self._error.reason, str(self._error), for_ms)
+
+    def _ask(self) -> None:
+        try:
+            is_written = self._probe()
+        except Unavailable as error:
+            self._failed(error, 0.0)
+        except EvertickError:
+            return
+        else:
+            if is_written:
+                with self._lock:
+                    if time.monotonic() >= self._believed_until:
+                        self._first_at = self._error = None
+
+    def _failed(self, error: Unavailable, believed_s: float) -> None:
+        if error.reason is None:
+            return
+        now = time.monotonic()
+        with self._lock:
+            self._error = error
+            self._first_at = now if self._first_at is None else self._first_at
+            self._believed_until = max(self._believed_until, now + believed_s)
