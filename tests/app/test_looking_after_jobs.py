@@ -78,6 +78,27 @@ def test_lists_come_in_pages_and_are_narrowed(app: App) -> None:
     assert [job.id for job in app.jobs.list(function="send").jobs] == [later]
     assert [job.id for job in app.jobs.list(due_from=datetime.now(UTC) + 2 * TOMORROW).jobs] == [later]
     assert len(app.jobs.list(state=["pending", JobState.FAILED], due_until=datetime.now(UTC) + 2 * TOMORROW).jobs) == 5
+
+
+def test_what_waits_for_its_time_is_listed_the_soonest_first(app: App) -> None:
+    hours = [5, 1, 3, 2, 4]
+    ids = {each: app.scheduler.run_after(each * TOMORROW, "note", str(each)) for each in hours}
+    app.scheduler.run_after(0, "note", "due already")
+
+    first = app.jobs.upcoming(limit=3)
+    second = app.jobs.upcoming(limit=3, cursor=first.cursor)
+
+    assert [job.id for job in (*first.jobs, *second.jobs)] == [ids[each] for each in sorted(hours)]
+    assert second.cursor is None
+    assert [job.id for job in app.jobs.upcoming(due_until=datetime.now(UTC) + 2.5 * TOMORROW).jobs] == [ids[1], ids[2]]
+    assert app.jobs.upcoming(due_from=datetime(2000, 1, 1, tzinfo=UTC)).jobs[0].args == {"text": "1"}
+    assert app.jobs.upcoming(function="send").jobs == app.tenant("acme").jobs.upcoming().jobs == ()
+    with pytest.raises(Misuse, match="leave out state="):
+        app.jobs.upcoming(state="pending")
+    with pytest.raises(InvalidArguments, match="not the cursor"):
+        app.jobs.upcoming(cursor=first.jobs[0].id)
+    with pytest.raises(LimitExceeded):
+        app.jobs.upcoming(limit=0)
     assert app.jobs.list(state="failed").jobs == ()
     assert app.tenant("acme").jobs.list().jobs == ()
 

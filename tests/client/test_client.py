@@ -78,6 +78,7 @@ def test_jobs_are_scheduled_read_and_changed(served: Served) -> None:
         assert client.jobs.list(state="pending", limit=1).cursor is not None
         assert [each.id for each in client.jobs.list(state=["pending"], key="k").jobs] == [other]
         assert client.jobs.reschedule(job_id, SOON).due_at == SOON.replace(microsecond=SOON.microsecond // 1000 * 1000)
+        assert job_id in [each.id for each in client.jobs.upcoming(function="shop.order").jobs]
         client.jobs.run_now(job_id)
         with Engine(served.app) as engine:
             engine.wait(job_id)

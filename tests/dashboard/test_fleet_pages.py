@@ -278,3 +278,24 @@ def test_pools_and_settings_in_a_browser(browser: Browser, site: Site) -> None:
             for scheme in ("light", "dark"):
                 page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
                 assert window.axe() == "", (path, scheme)
+
+
+def test_pending_jobs_are_listed_by_the_time_at_which_they_are_due(site: Site) -> None:
+    assert "No job waits for its time" in text_of(site.page("functions?order=due"))
+    order = site.app.functions.resolve("shop.order")
+    ids = [site.app.scheduler.run_after(hours * 3_600, order, item=str(hours)) for hours in (5, 1, 3)]
+    late = site.app.scheduler.run_after(0, order, item="late")
+
+    head = site.page("functions").select_one("thead a")
+    assert head is not None and head["href"] == "?order=due" and not head.parent.get("aria-sort")  # type: ignore[union-attr]
+    page = site.page("functions?order=due&pool=default")
+    assert [row["id"] for row in page.select("tbody tr")] == [ids[1], ids[2], ids[0]]
+    assert page.select_one("th[aria-sort=ascending]") is not None
+    [due] = [each["href"] for each in page.select("a") if "show those" in text_of(each)]
+    assert [row["id"] for row in site.page(f"functions{due}").select("tbody tr")] == [late]
+    assert site.page("functions?order=due&state=failed").select_one("th[aria-sort]") is None
+    assert "due later" in text_of(site.page("pools/elsewhere"))
+    pool = site.page("pools/default")
+    assert [
+        len(pool.select(f"table[aria-label='{name}'] tbody tr")) for name in ("Queued", "Waiting for their time")
+    ] == [1, 3]

@@ -48,8 +48,9 @@ OWN_INDEXES: Final = (
     "schedule_history_",
     "schedules_",
 )
-SORT_THE_FEW: Final = {"reach_runs", "new_heads", "list_lines_of_jobs desc", "cancel_jobs"}
-"""They sort the few rows that they are asked for: so that no two transactions wait for each other, or to find gaps."""
+SORT_THE_FEW: Final = {"reach_runs", "new_heads", "list_lines_of_jobs desc", "cancel_jobs", "list_waiting"}
+"""They sort the few rows that they are asked for: so that no two transactions wait for each other, or to find gaps.
+What `list_waiting` may sort lies before the end of a look, which `edge_waiting` has found."""
 TABLES: Final = {"workflow_runs", "workflow_journal", "workflow_inbox", "workflow_types", "workflow_attributes"}
 RUNS: Final = json.dumps([job_id(1), job_id(2)])
 
@@ -186,7 +187,12 @@ LISTS: Final[Mapping[str, tuple[str, dict[str, Any], set[str]]]] = {
     "edge of unfinished, by parent": ("edge_unfinished by parent", {"parent_id": job_id(1)}, {"jobs_by_parent"}),
 }
 """Lists in both directions: an index narrows them and gives their order."""
+WAITING: Final = LISTED | {
+    "low": "", "high": "\x7f", "beyond_at": at(-1_000), "beyond_id": "", "horizon_at": at(10**9), "horizon_id": "",
+}  # fmt: skip
+UPCOMING: Final = {name: (WAITING, {"jobs_waiting"}) for name in ("list_waiting", "edge_waiting")}
 ONLY_POSTGRES: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
+    **UPCOMING,
     "new_heads": ({"queues": [5], "tenants": ["default"], "others": [1, 2]}, {"jobs_ready"}),
     "ready_heads": ({"others": [1, 2], "queue": 0, "tenant": "", "limit": 10, "steps": 10}, {"jobs_ready"}),
     "claim_ids": (
@@ -219,6 +225,7 @@ ONLY_POSTGRES: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "delete_index_entries": ({"rows": "[]"}, {"index_entries_pkey"}),
 }
 ONLY_SQLITE: Final[Mapping[str, tuple[Any, set[str]]]] = {
+    **UPCOMING,
     "ready_heads": (
         {"others": "[1, 2]", "queue": 0, "tenant": "", "limit": 10, "steps": 10},
         {"jobs_ready", "jobs_pkey"},

@@ -1,11 +1,12 @@
 """Pages of rows: everything that a filter chooses, read page by page."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from evertick.base.ids import DEFAULT_TENANT, TenantId
+from evertick.base.ids import DEFAULT_TENANT, JobId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.paging import PAGE_MAX
+from evertick.base.records.history import JobPlace
 from evertick.base.records.jobs import Job, JobFilter, JobSummary
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, ScheduleFilter
 from evertick.store.contract.store import Transaction
@@ -61,14 +62,30 @@ def page_of_jobs(
     And it ends when their arguments and results have PAGE_CHARS_MAX characters.
     """
     found = transaction.look_for_jobs(where, limit=limit, after=after, newest_first=newest_first)
-    ids, jobs, chars = [job.id for job in found.jobs], [], 0
+    jobs, is_cut = _with_bodies(transaction, where.tenant, [job.id for job in found.jobs])
+    return jobs, jobs[-1].id if is_cut else found.after
+
+
+def page_of_waiting(
+    transaction: Transaction, where: JobFilter, *, limit: int, after: JobPlace | None = None
+) -> tuple[list[Job], JobPlace | None]:
+    """As `page_of_jobs`, of the jobs that wait for their time, the soonest first."""
+    found = transaction.look_for_waiting(where, limit=limit, after=after)
+    jobs, is_cut = _with_bodies(transaction, where.tenant, [job.id for job in found.jobs])
+    return jobs, JobPlace(jobs[-1].due_at, jobs[-1].id) if is_cut else found.after
+
+
+def _with_bodies(transaction: Transaction, tenant: TenantId, ids: Sequence[JobId]) -> tuple[list[Job], bool]:
+    """Jobs with all that they carry, in the order of the ids; and whether they are not all, as they carry too much."""
+    jobs: list[Job] = []
+    chars = 0
     for begin in range(0, len(ids), AT_ONCE):
-        part = transaction.get_jobs(ids[begin : begin + AT_ONCE], tenant=where.tenant)
-        jobs += part[::-1] if newest_first else part
-        chars += sum(len(job.args) + len(job.result or "") for job in part)
+        part = {job.id: job for job in transaction.get_jobs(ids[begin : begin + AT_ONCE], tenant=tenant)}
+        jobs += [part[each] for each in ids[begin : begin + AT_ONCE] if each in part]
+        chars += sum(len(job.args) + len(job.result or "") for job in part.values())
         if chars > PAGE_CHARS_MAX and begin + AT_ONCE < len(ids):
-            return jobs, ids[begin + AT_ONCE - 1]
-    return jobs, found.after
+            return jobs, True
+    return jobs, False
 
 
 def job_pages(

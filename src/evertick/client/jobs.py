@@ -34,6 +34,11 @@ class JobRequests:
         query = _where(where) | given({"limit": limit, "cursor": cursor, "newest_first": newest_first})
         return Call(method="GET", path=f"{self.home}/jobs", query=query, read=JobPage.model_validate)
 
+    def upcoming(self, *, limit: int = 100, cursor: str | None = None, **where: Unpack[JobsWhere]) -> Call[JobPage]:
+        """A page of the jobs that wait for their time, the soonest due first; as `app.jobs.upcoming`."""
+        query = _where(where) | given({"limit": limit, "cursor": cursor})
+        return Call(method="GET", path=f"{self.home}/jobs/upcoming", query=query, read=JobPage.model_validate)
+
     def count(self, **where: Unpack[JobsWhere]) -> Call[Count]:
         """How many jobs are chosen; as `app.jobs.count`."""
         return Call(method="GET", path=f"{self.home}/jobs/count", query=_where(where), read=Count.model_validate)
@@ -109,6 +114,7 @@ class JobOperations:
 
     get = sent(JobRequests.get)
     list = sent(JobRequests.list)
+    upcoming = sent(JobRequests.upcoming)
     count = sent(JobRequests.count)
     counts_by_function = sent(JobRequests.counts_by_function)
     attempts = sent(JobRequests.attempts)

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from evertick.base.ids import DEFAULT_TENANT, WorkerId
-from evertick.base.records.history import JobCounts
+from evertick.base.records.history import JobCounts, JobPlace
 from evertick.base.records.jobs import JOB_ERROR, SERVES, JobError, JobFilter, JobState, ServedFunction, Serves, Worker
 from evertick.base.records.stored import text_of
-from evertick.store.contract.history import JobsFound
+from evertick.store.contract.history import JobsFound, WaitingFound
 from evertick.store.contract.store import Store, Transaction
 from evertick.store.transaction import lists
 from tests.store.rows import (
@@ -290,3 +290,37 @@ def test_an_attempt_that_was_put_back_is_not_pruned(store: Store) -> None:
     finish(store, end_of(claim_one(store), JobState.PENDING))
 
     assert store.write(lambda tx: tx.prune_jobs(before=at(10**9), limit=10)) == 0
+
+
+@pytest.mark.parametrize("look", [3, 2_000])
+def test_jobs_that_wait_for_their_time_are_listed_by_it(
+    store: Store, look: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever stands between them: jobs of others, and those that are ready, run, or have ended."""
+    monkeypatch.setattr(lists, "LOOK_MAX", look)
+    insert(store, *(new_job(number, name="app.ended") for number in (1, 2)))
+    finish(store, *(end_of(each, JobState.SUCCESS) for each in claim(store, limit=2)))
+    insert(store, *(new_job(number) for number in (3, 4)))
+    insert(store, *(new_job(20 - number, due_at=at(10 * number), name=f"app.f{number % 2}") for number in range(1, 11)))
+    insert(store, *(new_job(30 + number, due_at=at(10 * number), tenant=OTHER) for number in range(1, 11)))
+
+    def upcoming(**where: Any) -> list[int]:
+        chosen, after, found = JobFilter(**where), None, []
+        while True:
+            page = store.read(partial(_look_for_waiting, where=chosen, after=after))
+            assert len(page.jobs) <= 4
+            found += numbers(page.jobs)
+            after = page.after
+            if after is None:
+                return found
+
+    assert upcoming() == [*range(19, 9, -1)]
+    assert upcoming(tenant=OTHER) == [*range(31, 41)]
+    assert upcoming(due_from=at(30), due_until=at(60)) == [17, 16, 15]
+    assert upcoming(name="app.f0") == [18, 16, 14, 12, 10]
+    assert upcoming(id_prefix=job_id(12)) == [12]
+    assert upcoming(key="none") == upcoming(pool="none") == []
+
+
+def _look_for_waiting(tx: Transaction, where: JobFilter, after: JobPlace | None) -> WaitingFound:
+    return tx.look_for_waiting(where, limit=4, after=after)

@@ -35,6 +35,7 @@ class _Surface(Surface[JobOperations]):
     run_now_all = writes_pages(JobOperations.run_now_page)
     cancel_all = writes_pages(JobOperations.cancel_page)
     list = reads(JobOperations.list)
+    upcoming = reads(JobOperations.upcoming)
 
 
 class Jobs(Blocking[JobOperations], _Surface):

@@ -13,6 +13,7 @@ from evertick.app.functions.function import Function
 from evertick.app.functions.limits import check_args_size
 from evertick.app.jobs.counting import count_of_jobs
 from evertick.app.jobs.log_lines import LinesWhere, family_of, log_lines
+from evertick.app.jobs.upcoming import upcoming
 from evertick.app.jobs.views import job_views
 from evertick.app.paging import AT_ONCE, page_of_jobs
 from evertick.app.scheduling.choice import JobsWhere, jobs_where, name_of
@@ -96,8 +97,7 @@ class JobOperations:
 
         Raises Misuse for an unknown word, LimitExceeded, InvalidDelay, InvalidArguments for a cursor of another list.
         """
-        if type(limit) is not int or not 1 <= limit <= PAGE_MAX:
-            raise LimitExceeded(f"a page has 1 to {PAGE_MAX:,} jobs, not {limit!r}")
+        _check_page(limit)
         chosen = jobs_where(self.tenant, now=self.clock.now(), **where)
         after = None if cursor is None else require_job_id(cursor)
 
@@ -106,6 +106,17 @@ class JobOperations:
             return JobPage(jobs=self._views(transaction, jobs), cursor=more)
 
         return work
+
+    def upcoming(self, *, limit: int = 100, cursor: str | None = None, **where: Unpack[JobsWhere]) -> Work[JobPage]:
+        """A page of the jobs that wait for their time, the soonest due first.
+
+        The filters, `limit` and `cursor` are those of `list`, without state= and blocked=. Not among them are jobs that
+        are due already (`list(state="pending", due_until=datetime.now(UTC))` has those), paused runs of workflows, and
+        jobs whose workers have died twice. A page looks through two thousand waiting jobs of all tenants, so it may
+        have few jobs, or none, and a cursor to go on. Raises as `list`.
+        """
+        _check_page(limit)
+        return upcoming(self.tenant, self._views, self.clock.now(), limit=limit, cursor=cursor, **where)
 
     def counts(self, *, function: Function[..., Any] | str | None = None) -> Work[dict[str, int]]:
         """How many jobs there are in each state, of all functions or of one; finished ones as long as they are kept.
@@ -351,6 +362,11 @@ class JobOperations:
         encoded = function.encode_args((), args)
         check_args_size(len(encoded.encode()))
         return encoded
+
+
+def _check_page(limit: int) -> None:
+    if type(limit) is not int or not 1 <= limit <= PAGE_MAX:
+        raise LimitExceeded(f"a page has 1 to {PAGE_MAX:,} jobs, not {limit!r}")
 
 
 def as_they_are(name: str, args: Mapping[str, Any]) -> str:

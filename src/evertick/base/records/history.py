@@ -38,6 +38,13 @@ class AttemptLines(NamedTuple):
     name: str
 
 
+class JobPlace(NamedTuple):
+    """Where a job stands among those that wait for their time."""
+
+    due_at: Instant
+    job_id: JobId
+
+
 class LinePlace(NamedTuple):
     """Where a line stands among all of its tenant: in the order in which they were stored, which is later than written.
 

@@ -101,6 +101,13 @@ class JobsAsked(Chosen):
     cursor: str | None = Field(None, max_length=1_000)
 
 
+class UpcomingAsked(Chosen):
+    """A page of jobs that wait for their time."""
+
+    limit: int = Field(100, ge=1, le=1_000)
+    cursor: str | None = Field(None, max_length=1_000)
+
+
 class LinesAsked(Body):
     """A page of lines of logs."""
 
@@ -146,6 +153,12 @@ async def list_jobs(caller: Called, asked: Annotated[JobsAsked, Query()]) -> Res
         limit=asked.limit, cursor=asked.cursor, newest_first=asked.newest_first, **asked.where()
     )
     return reply(page)
+
+
+@routes.at("GET", "/jobs/upcoming", Scope.READ, returns=JobPage)
+async def list_upcoming_jobs(caller: Called, asked: Annotated[UpcomingAsked, Query()]) -> Response:
+    """A page of the jobs that wait for their time, the soonest due first. It takes no `state` and no `blocked`."""
+    return reply(await caller.access.jobs.upcoming(limit=asked.limit, cursor=asked.cursor, **asked.where()))
 
 
 @routes.at("GET", "/jobs/counts", Scope.READ, returns=dict[str, dict[str, int]])

@@ -12,6 +12,7 @@ from evertick.base.records.history import (
     JobCounts,
     JobGroup,
     JobLine,
+    JobPlace,
     LineFilter,
     LinePlace,
     Pulse,
@@ -28,6 +29,13 @@ class JobsFound(NamedTuple):
 
     jobs: list[JobSummary]
     after: str | None
+
+
+class WaitingFound(NamedTuple):
+    """A page of jobs that wait for their time. `after` is where the next one begins; as `JobsFound`."""
+
+    jobs: list[JobSummary]
+    after: JobPlace | None
 
 
 class LinesFound(NamedTuple):
@@ -53,6 +61,14 @@ class History(Protocol):
         self, where: JobFilter, *, limit: int, after: str | None = None, newest_first: bool = False
     ) -> JobsFound:
         """As `list_jobs`, but it looks through two thousand rows of each index at most, and says where to go on."""
+        ...
+
+    def look_for_waiting(self, where: JobFilter, *, limit: int, after: JobPlace | None = None) -> WaitingFound:
+        """Jobs that wait for their time, the soonest first; it looks through two thousand of all tenants at most.
+
+        Without jobs that are ready, held or of a paused run, and without suspects; `states`, `blocked_at` and `runs` do
+        not narrow.
+        """
         ...
 
     def job_groups(self, tenants: Sequence[TenantId], *, now: Instant, limit: int) -> list[JobGroup]:

@@ -12,12 +12,12 @@ from heapq import merge
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from evertick.base.ids import DEFAULT_POOL, JOB_PREFIX, POOL_SEPARATOR, TenantId, first_id_from
+from evertick.base.ids import DEFAULT_POOL, JOB_PREFIX, POOL_SEPARATOR, JobId, TenantId, first_id_from
 from evertick.base.instants import Instant
-from evertick.base.records.history import FailedJob, JobGroup
+from evertick.base.records.history import FailedJob, JobGroup, JobPlace
 from evertick.base.records.jobs import FunctionKind, JobFilter, JobState, JobSummary
 from evertick.base.records.run_states import RunFilter
-from evertick.store.contract.history import JobsFound
+from evertick.store.contract.history import JobsFound, WaitingFound
 from evertick.store.transaction.driver import Row
 from evertick.store.transaction.jobs import FINISHED, summary_of
 from evertick.store.transaction.workers import SqlWorkers
@@ -25,6 +25,8 @@ from evertick.store.transaction.workers import SqlWorkers
 LOOK_MAX: Final = 2_000
 """Rows of an index that one page looks through for what the index does not narrow."""
 _HIGHEST_ID: Final = "\x7f"
+_FIRST: Final = Instant(-(2**62))
+_LAST: Final = Instant(2**62)
 
 
 class _Source(NamedTuple):
@@ -70,6 +72,18 @@ class SqlLists(SqlWorkers):
         rows = list(islice(merge(*pages, key=_id_of, reverse=newest_first), limit + 1))
         jobs = [summary_of(row) for row in rows[:limit]]
         return JobsFound(jobs, jobs[-1].id if len(rows) > limit else horizon)
+
+    def look_for_waiting(self, where: JobFilter, *, limit: int, after: JobPlace | None = None) -> WaitingFound:
+        low, high = _bounds(where)
+        start = JobPlace(where.due_from or _FIRST, JobId(""))
+        end = JobPlace(_LAST if where.due_until is None else where.due_until, JobId(""))
+        params = _params(where) | {"low": low, "high": high, "limit": limit + 1, "skip": LOOK_MAX - 1}
+        params |= _at("beyond", start if after is None else max(start, after)) | _at("horizon", end)
+        edges = self._fetch("edge_waiting", params)
+        horizon = JobPlace(*edges[0]) if edges else None
+        rows = self._fetch("list_waiting", params | _at("horizon", horizon or end))
+        jobs = [summary_of(row) for row in rows[:limit]]
+        return WaitingFound(jobs, JobPlace(jobs[-1].due_at, jobs[-1].id) if len(rows) > limit else horizon)
 
     def job_groups(self, tenants: Sequence[TenantId], *, now: Instant, limit: int) -> list[JobGroup]:
         params = {"tenants": json.dumps(list(tenants)), "now": now, "limit": limit}
@@ -212,6 +226,10 @@ def _index_for(where: JobFilter) -> str:
     if where.schedule_id is not None:
         return " by schedule"
     return "" if where.name is None else " by name"
+
+
+def _at(name: str, place: JobPlace) -> dict[str, object]:
+    return {f"{name}_at": place.due_at, f"{name}_id": place.job_id}
 
 
 def _id_of(row: Row) -> str:

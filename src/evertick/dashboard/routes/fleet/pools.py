@@ -1,5 +1,6 @@
 """Pools: what each may run, what it has to do, and how long jobs wait in it."""
 
+from datetime import datetime
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from fastapi import Query
@@ -10,7 +11,9 @@ from evertick.api.insight import PoolStats
 from evertick.api.jobs import JobView
 from evertick.api.pools import PoolView
 from evertick.app.bodies import Body
+from evertick.app.scheduling.choice import JobsWhere
 from evertick.base.errors import Conflict, EvertickError
+from evertick.base.instants import to_datetime
 from evertick.base.records.access import Scope
 from evertick.base.records.jobs import JobState
 from evertick.dashboard.forms.values import changed_numbers, flags_of, whole_numbers
@@ -21,7 +24,7 @@ from evertick.server.routes import fleet as api
 
 routes = page_routes()
 
-JOBS: Final = 50
+JOBS: Final = 25
 """Jobs of each kind on the page of a pool."""
 LIMITS: Final = {
     "running": ("Running", "Jobs that run at a time, on all workers together; more wait."),
@@ -74,12 +77,13 @@ async def show_pool(page: Shown, name: Named) -> Response:
     view = await page.known.app.aio.pools.get(name) if page.reaches_all else None
     stats = {each.pool: each for each in await page.access.insight.pools()}
     running = await _jobs(page, name, JobState.IN_PROGRESS)
-    waiting = await _jobs(page, name, JobState.PENDING)
+    queued = await _jobs(page, name, JobState.PENDING, due_until=to_datetime(page.now))
+    upcoming = await page.access.jobs.upcoming(pool=name, limit=JOBS)
     failed = await _jobs(page, name, JobState.FAILED, newest_first=True)
     paused = await _who_paused(page, view)
     return page.render(
-        "pools/pool.html", name=name, view=view, stats=stats.get(name), running=running, waiting=waiting,
-        failed=failed, paused=paused, limits=LIMITS, origins=ORIGINS,
+        "pools/pool.html", most=JOBS, name=name, view=view, stats=stats.get(name), running=running, queued=queued,
+        upcoming=upcoming.jobs, failed=failed, paused=paused, limits=LIMITS, origins=ORIGINS,
     )  # fmt: skip
 
 
@@ -145,9 +149,11 @@ def _limits(page: Page, view: PoolView, form: Form, *, status: int = 200) -> Res
     )  # fmt: skip
 
 
-async def _jobs(page: Page, name: str, state: JobState, *, newest_first: bool = False) -> tuple[JobView, ...]:
-    found = await page.access.jobs.list(state=[state], pool=name, limit=JOBS, newest_first=newest_first)
-    return found.jobs
+async def _jobs(
+    page: Page, name: str, state: JobState, *, newest_first: bool = False, due_until: datetime | None = None
+) -> tuple[JobView, ...]:
+    where: JobsWhere = {"state": [state], "pool": name, "due_until": due_until}
+    return (await page.access.jobs.list(limit=JOBS, newest_first=newest_first, **where)).jobs
 
 
 async def _who_paused(page: Page, view: PoolView | None) -> AuditView | None:

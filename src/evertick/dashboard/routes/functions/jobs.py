@@ -6,6 +6,7 @@ from fastapi import Query
 from pydantic import Field
 from starlette.responses import Response
 
+from evertick.api.jobs import JobPage
 from evertick.api.schema import Count
 from evertick.base.ids import JOB_PREFIX
 from evertick.base.records.access import Scope
@@ -17,6 +18,8 @@ from evertick.server.routes.views import views_of
 
 routes = page_routes()
 
+ROWS: Final = 50
+"""Of a page."""
 USUAL: Final = {"state": "pending", "order": "newest"}
 """What the address of the list need not say."""
 OWN: Final = [{}, *({"state": name} for name in TABS)]
@@ -29,21 +32,26 @@ class Asked(Filters):
     """A page of the list."""
 
     cursor: str | None = Field(None, max_length=1_000)
-    order: str = Field("newest", pattern="^(newest|oldest)$")
+    order: str = Field("newest", pattern="^(newest|oldest|due)$")
+    """`due`: those that wait for their time, the soonest first."""
     tz: str | None = None
+
+    @property
+    def shown_order(self) -> str:
+        """The order that there is: only jobs that wait for their time are in the order of it."""
+        is_without = self.state != "pending" or self.due == "late" or self.blocked
+        return "newest" if self.order == "due" and is_without else self.order
 
 
 @routes.page("/functions", Scope.READ)
 async def list_jobs(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
     """A page of jobs."""
-    where = asked.where(page.now)
     text = asked.q or ""
     is_typing = LIVE_HEADER in page.request.headers
     if text.startswith(f"{JOB_PREFIX}_") and len(text) == ID_CHARS and not is_typing:
         return page.done(page.url("jobs", text))
-    jobs = page.access.jobs
-    found = await jobs.list(limit=50, cursor=asked.cursor, newest_first=asked.order == "newest", **where)
-    counts = await jobs.counts_by_function()
+    found = await _found(page, asked)
+    counts = await page.access.jobs.counts_by_function()
     others = asked.given()
     has_counts = not others.keys() - {"fn"}
     return page.render(
@@ -55,6 +63,16 @@ async def list_jobs(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
         pools=sorted({each.served.pool.rpartition("/")[2] for each in page.known.app.functions}),
         others=others,
         saved=saved_tabs(page, "jobs", await views_of(page.known).list("jobs"), USUAL, OWN),
+    )
+
+
+async def _found(page: Page, asked: Asked) -> JobPage:
+    where = asked.where(page.now)
+    if asked.shown_order == "due":
+        del where["state"]
+        return await page.access.jobs.upcoming(limit=ROWS, cursor=asked.cursor, **where)
+    return await page.access.jobs.list(
+        limit=ROWS, cursor=asked.cursor, newest_first=asked.shown_order == "newest", **where
     )
 
 
