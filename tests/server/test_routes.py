@@ -167,6 +167,19 @@ def test_a_schedule_from_its_creation_to_its_end(http: Http) -> None:
     assert http.ok("POST", f"{HOME}/schedules/delete-all", json={}) == {"count": 0, "cursor": None}
 
 
+def test_who_has_read_a_schedule_does_not_change_another_that_was_made_under_its_id(http: Http) -> None:
+    path = f"{HOME}/schedules/s"
+    read = http("POST", f"{HOME}/schedules", json=NINE).headers["etag"]
+    http.ok("DELETE", path, headers={"If-Match": read})
+    made = http("POST", f"{HOME}/schedules", json={**NINE, "when": "0 5 * * *"})
+    assert made.headers["etag"] != read
+    bodies = {"PATCH": {"json": {"note": "x"}}, "PUT": {"json": {"when": "0 7 * * *", **ORDER}}, "DELETE": {}}
+    for method, more in bodies.items():
+        for tag in (read, "1"):
+            http.problem(412, method, path, headers={"If-Match": tag}, **more)
+    assert http.ok("PATCH", path, json={"note": "x"}, headers={"If-Match": made.headers["etag"]})["note"] == "x"
+
+
 def test_ids_with_a_slash_and_other_signs_are_reached(http: Http) -> None:
     for name, written in (("a/b", "a%2Fb"), ("a b?c#d", "a%20b%3Fc%23d"), ("ü", "%C3%BC"), ("%2F", "%252F")):
         http.ok("POST", f"{HOME}/schedules", json={**NINE, "id": name})

@@ -57,6 +57,8 @@ class HistoryRow:
     actor: str
     action: str
     detail: str
+    version: int | None = None
+    """That the schedule had then; None in a line of older code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

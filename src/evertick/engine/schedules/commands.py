@@ -93,10 +93,13 @@ def create(
 ) -> Evaluated:
     """Write a new schedule and let its first requests (a trigger, a backfill) happen at once.
 
+    Its version goes on from that of a deleted one with its id: who has read that one shall not change this one.
+
     Raises AlreadyExists if the id is taken.
     """
     if transaction.get_schedule(row.id, tenant=row.tenant) is not None:
         raise AlreadyExists(f"a schedule {row.id!r} exists already; update it, or choose another id")
+    row = row._replace(version=transaction.last_version(row.id, tenant=row.tenant) + 1)
     row = _in_trace(_beyond_ledger(transaction, row), by)
     transaction.insert_schedule(row)
     return _write(transaction, row, Change(action="created", detail=detail, events=requests), by)

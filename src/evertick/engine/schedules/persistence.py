@@ -62,6 +62,7 @@ def add_history(
             actor=actor,
             action=action,
             detail=detail,
+            version=schedule.version,
         )
     )
 

@@ -95,6 +95,10 @@ class Schedules(Protocol):
         """Add a line about what was done to a schedule."""
         ...
 
+    def last_version(self, schedule_id: ScheduleId, *, tenant: TenantId) -> int:
+        """The highest version in the history of this id, whose schedule may have been deleted; 0 if it has none."""
+        ...
+
     def list_history(
         self, schedule_id: ScheduleId, *, tenant: TenantId, limit: int, before: str | None = None
     ) -> list[HistoryRow]:

@@ -122,15 +122,21 @@ class SqlSchedules(SqlOpenOccurrences):
         return {row[0] for row in self._fetch("missed_since", params)}
 
     def add_history(self, row: HistoryRow) -> None:
-        names = ("id", "tenant", "schedule_id", "at", "actor", "action", "detail")
+        names = ("id", "tenant", "schedule_id", "at", "actor", "action", "detail", "version")
         self._run("add_schedule_history", _values(row, names))
+
+    def last_version(self, schedule_id: ScheduleId, *, tenant: TenantId) -> int:
+        [(version,)] = self._fetch("last_version", {"schedule_id": schedule_id, "tenant": tenant})
+        return int(version)
 
     def list_history(
         self, schedule_id: ScheduleId, *, tenant: TenantId, limit: int, before: str | None = None
     ) -> list[HistoryRow]:
         params = {"schedule_id": schedule_id, "tenant": tenant, "limit": limit, "before": before or "\x7f"}
         return [
-            HistoryRow(id=r[0], tenant=r[1], schedule_id=r[2], at=r[3], actor=r[4], action=r[5], detail=r[6])
+            HistoryRow(
+                id=r[0], tenant=r[1], schedule_id=r[2], at=r[3], actor=r[4], action=r[5], detail=r[6], version=r[7]
+            )
             for r in self._fetch("list_schedule_history", params)
         ]
 
