@@ -5,12 +5,16 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from evertick import ActionCtx, App, MutationCtx, Settings
+from evertick import ActionCtx, App, MutationCtx, Settings, Step
 from evertick.base.errors import Misuse
 from evertick.engine.jobs.claims import BYTES_MAX
+from evertick.engine.jobs.mutations.recovery import READ_WITHIN_MAX
+from evertick.engine.runtime.executors import ThreadExecutors
+from evertick.store.contract.store import Isolation
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
 
@@ -183,3 +187,32 @@ def test_a_job_of_a_pool_runs_where_its_pool_or_that_of_its_function_is_served(o
     assert ran == ["send", "note"]
     with pytest.raises(Misuse, match="a pool's name is"), app.running(pools=["a b"]):
         pass
+
+
+@pytest.mark.postgres
+def test_a_claim_whose_reply_is_late_is_run(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Real once, on a busy machine: a batch that had not begun was set aside, and found when the lease was over."""
+    monkeypatch.setattr("evertick.engine.jobs.mutations.loop.SLOW_S", 0.0)
+    write_two = ThreadExecutors.write_two
+
+    async def replies_late(self: ThreadExecutors, *works: Any, isolation: Isolation) -> Any:
+        result = await write_two(self, *works, isolation=isolation)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        return result
+
+    monkeypatch.setattr(ThreadExecutors, "write_two", replies_late)
+    app = App("late", database_url=postgres_url)
+
+    @app.workflow
+    async def flow(step: Step) -> None:
+        """Nothing."""
+
+    app.migrate()
+    app.scheduler.run_after_many(0, [flow.args() for _ in range(3 * READ_WITHIN_MAX)])
+    with app.running():
+        until(lambda: app.counters.snapshot().get("jobs_success") == 3 * READ_WITHIN_MAX)
+    counts = app.counters.snapshot()
+    app.close()
+
+    assert "claims_found" not in counts

@@ -116,16 +116,19 @@ class MutationLoop(Loop):
     async def _claim_and_run(self, worker_id: WorkerId, heard: list[Claimed]) -> tuple[Claimed, bool]:
         """Claim a batch and run it in the same thread, unless the next is to be claimed while it runs.
 
-        Returns the claim, which is put into `heard` as soon as it is known, and whether the batch has run.
+        Returns the claim and whether the batch has run. It is put into `heard` when the batch begins: one that is set
+        aside earlier would be run by nobody.
         """
 
         def begin(claimed: Claimed) -> Work[list[Result]] | None:
-            heard.append(claimed)
             self._size.note(claimed.claims, self._deps.clock.now())
             if not claimed.claims or self._claims_ahead(claimed, worker_id):
                 return None
             batch = Batch(claimed.claims, worker_id)
-            return None if self._batches.reads_before(batch) else self._batches.work(batch)
+            if self._batches.reads_before(batch):
+                return None
+            heard.append(claimed)
+            return self._batches.work(batch)
 
         with self._claims.watching():
             claimed, begun = await self._deps.executors.write_two(
@@ -190,7 +193,7 @@ class MutationLoop(Loop):
             self._set_aside(task, claims)
 
     async def _ended_soon(self, task: asyncio.Task[Any], heard: Collection[object]) -> bool:
-        """Wait for a batch; False if it is slow and may be set aside: once its claim was `heard` of."""
+        """Wait for a batch; False if it is slow and may be set aside: once it was `heard` of."""
         try:
             while not task.done():
                 await asyncio.wait([task], timeout=SLOW_S)
