@@ -15,7 +15,7 @@ import logging
 import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, ParamSpec, Self, Unpack
+from typing import Any, Final, ParamSpec, Self, Unpack, overload
 
 from evertick.api.schedules import ScheduleDescription, ScheduleSummary
 from evertick.app.execution.contexts import MutationCtx, QueryCtx, SyncActionCtx
@@ -46,6 +46,7 @@ from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule, StoredSpec
 
 P = ParamSpec("P")
+Writing = MutationCtx | SyncActionCtx
 
 _logger: Final = logging.getLogger("evertick.schedules")
 
@@ -111,9 +112,11 @@ class Crons:
 
     # -- in code
 
-    def add(
-        self, name: str, when: When, function: Function[P, Any] | str, /, *args: P.args, **kwargs: P.kwargs
-    ) -> None:
+    @overload
+    def add(self, name: str, when: When, function: Function[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> None: ...
+    @overload
+    def add(self, name: str, when: When, function: str, /, *args: Any, **kwargs: Any) -> None: ...
+    def add(self, name: str, when: When, function: Function[..., Any] | str, /, *args: Any, **kwargs: Any) -> None:
         """Declare a cron: a name, its times, and the call of a mutation or an action, or of one by its name.
 
         Raises RegistrationError for a name that is taken or not of printable ASCII characters, InvalidSpec.
@@ -173,15 +176,16 @@ class Crons:
 
     # -- at run time
 
+    @overload
     def register(
-        self,
-        ctx: MutationCtx | SyncActionCtx,
-        name: str,
-        when: When,
-        function: Function[P, Any] | str,
-        /,
-        *args: P.args,
-        **kwargs: P.kwargs,
+        self, ctx: Writing, name: str, when: When, function: Function[P, Any], /, *args: P.args, **kwargs: P.kwargs
+    ) -> ScheduleId: ...
+    @overload
+    def register(
+        self, ctx: Writing, name: str, when: When, by_name: str, /, *args: Any, **kwargs: Any
+    ) -> ScheduleId: ...
+    def register(
+        self, ctx: Writing, name: str, when: When, function: Function[..., Any] | str, /, *args: Any, **kwargs: Any
     ) -> ScheduleId:
         """Register a cron from a function, with its transaction. An interval runs first when it has passed once.
 
@@ -225,7 +229,7 @@ class Crons:
 
         return schedules.read(question)
 
-    def delete(self, ctx: MutationCtx | SyncActionCtx, name: str, /) -> None:
+    def delete(self, ctx: Writing, name: str, /) -> None:
         """Remove a cron that was registered at run time; its name is free again. A run that has not begun is canceled.
 
         Raises ScheduleNotFound if there is none, Misuse for one that is declared in code.
@@ -375,7 +379,7 @@ def _of(ctx: QueryCtx | SyncActionCtx) -> ScheduleReader:
     return schedules
 
 
-def _changing(ctx: MutationCtx | SyncActionCtx) -> Schedules:
+def _changing(ctx: Writing) -> Schedules:
     """The schedules of the function that changes them."""
     schedules = _of(ctx)
     if not isinstance(schedules, Schedules):

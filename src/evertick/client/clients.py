@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Final, ParamSpec, Self, TypedDict, TypeVar, Unpack, cast
+from typing import Any, Final, ParamSpec, Self, TypedDict, TypeVar, Unpack, overload
 
 import httpx2
 
@@ -143,17 +143,25 @@ class Client(_Client):
         """Close the connections."""
         self._http.close()
 
-    def call(self, function: Function[P, R] | str, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    @overload
+    def call(self, function: Function[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    def call(self, function: str, /, **kwargs: Any) -> Any: ...
+    def call(self, function: Function[..., Any] | str, /, *args: Any, **kwargs: Any) -> Any:
         """Call a function and return what it returns, with its types if the function itself is given.
 
         A mutation that is given itself is called once, also if the connection breaks. Raises FunctionFailed for what
         the function raises, FunctionNotFound, InvalidArguments.
         """
-        return cast("R", self._send(self._call(function, args, kwargs, None)))
+        return self._send(self._call(function, args, kwargs, None))
 
-    def call_once(self, key: str, function: Mutation[P, R] | str, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    @overload
+    def call_once(self, key: str, function: Mutation[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    def call_once(self, key: str, function: str, /, **kwargs: Any) -> Any: ...
+    def call_once(self, key: str, function: Mutation[..., Any] | str, /, *args: Any, **kwargs: Any) -> Any:
         """Call a mutation under an idempotency key; as `app.call_once`."""
-        return cast("R", self._send(self._call(function, args, kwargs, key)))
+        return self._send(self._call(function, args, kwargs, key))
 
     def request(self, method: str, path: str, /, **options: Unpack[_Request]) -> Any:
         """Send any request: `client.request("GET", "jobs", query={"state": "failed"})`; returns the JSON of the reply.
@@ -270,13 +278,21 @@ class AsyncClient(_Client):
         """Close the connections."""
         await self._http.aclose()
 
-    async def call(self, function: Function[P, R] | str, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    @overload
+    async def call(self, function: Function[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    async def call(self, function: str, /, **kwargs: Any) -> Any: ...
+    async def call(self, function: Function[..., Any] | str, /, *args: Any, **kwargs: Any) -> Any:
         """As `Client.call`."""
-        return cast("R", await self._send(self._call(function, args, kwargs, None)))
+        return await self._send(self._call(function, args, kwargs, None))
 
-    async def call_once(self, key: str, function: Mutation[P, R] | str, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    @overload
+    async def call_once(self, key: str, function: Mutation[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    async def call_once(self, key: str, function: str, /, **kwargs: Any) -> Any: ...
+    async def call_once(self, key: str, function: Mutation[..., Any] | str, /, *args: Any, **kwargs: Any) -> Any:
         """As `Client.call_once`."""
-        return cast("R", await self._send(self._call(function, args, kwargs, key)))
+        return await self._send(self._call(function, args, kwargs, key))
 
     async def request(self, method: str, path: str, /, **options: Unpack[_Request]) -> Any:
         """As `Client.request`."""

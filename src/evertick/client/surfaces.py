@@ -2,7 +2,7 @@
 
 import time
 from datetime import datetime, timedelta
-from typing import Any, Final, ParamSpec, Self, cast
+from typing import Any, Final, ParamSpec, Self, cast, overload
 
 from evertick.api.workflows import RunView
 from evertick.app.functions.function import Function, Workflow
@@ -113,8 +113,14 @@ class Scheduler(_Sending, Blocking[ScheduleJobs]):
         """The same with options: `key`, `on_conflict`, `retry`, `priority`, `limit_key`."""
         return self.with_operations(self.operations.using(**options))
 
+    @overload
     def run_after(
-        self, delay: float | timedelta, function: Function[P, Any] | str, /, *args: P.args, **kwargs: P.kwargs
+        self, delay: float | timedelta, function: Function[P, Any], /, *args: P.args, **kwargs: P.kwargs
+    ) -> JobId: ...
+    @overload
+    def run_after(self, delay: float | timedelta, function: str, /, **kwargs: Any) -> JobId: ...
+    def run_after(
+        self, delay: float | timedelta, function: Function[..., Any] | str, /, *args: Any, **kwargs: Any
     ) -> JobId:
         """Run a function `delay` (seconds, or a timedelta) from now; returns the job's id.
 
@@ -125,7 +131,11 @@ class Scheduler(_Sending, Blocking[ScheduleJobs]):
         """
         return cast("JobId", self._sent(self.operations.run_after(delay, function, *args, **kwargs)))
 
-    def run_at(self, at: datetime, function: Function[P, Any] | str, /, *args: P.args, **kwargs: P.kwargs) -> JobId:
+    @overload
+    def run_at(self, at: datetime, function: Function[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> JobId: ...
+    @overload
+    def run_at(self, at: datetime, function: str, /, **kwargs: Any) -> JobId: ...
+    def run_at(self, at: datetime, function: Function[..., Any] | str, /, *args: Any, **kwargs: Any) -> JobId:
         """Run a function at an aware datetime; as `run_after`."""
         return cast("JobId", self._sent(self.operations.run_at(at, function, *args, **kwargs)))
 
@@ -137,15 +147,23 @@ class AsyncScheduler(_Sending, Awaited[ScheduleJobs]):
         """As `Scheduler.using`."""
         return self.with_operations(self.operations.using(**options))
 
+    @overload
     async def run_after(
-        self, delay: float | timedelta, function: Function[P, Any] | str, /, *args: P.args, **kwargs: P.kwargs
+        self, delay: float | timedelta, function: Function[P, Any], /, *args: P.args, **kwargs: P.kwargs
+    ) -> JobId: ...
+    @overload
+    async def run_after(self, delay: float | timedelta, function: str, /, **kwargs: Any) -> JobId: ...
+    async def run_after(
+        self, delay: float | timedelta, function: Function[..., Any] | str, /, *args: Any, **kwargs: Any
     ) -> JobId:
         """As `Scheduler.run_after`."""
         return cast("JobId", await self._sent(self.operations.run_after(delay, function, *args, **kwargs)))
 
-    async def run_at(
-        self, at: datetime, function: Function[P, Any] | str, /, *args: P.args, **kwargs: P.kwargs
-    ) -> JobId:
+    @overload
+    async def run_at(self, at: datetime, function: Function[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> JobId: ...
+    @overload
+    async def run_at(self, at: datetime, function: str, /, **kwargs: Any) -> JobId: ...
+    async def run_at(self, at: datetime, function: Function[..., Any] | str, /, *args: Any, **kwargs: Any) -> JobId:
         """As `Scheduler.run_at`."""
         return cast("JobId", await self._sent(self.operations.run_at(at, function, *args, **kwargs)))
 
@@ -170,7 +188,11 @@ class Workflows(_Sending, Blocking[WorkflowRequests], WorkflowOperations):
         """Workflows themselves, and whether runs of them start; this needs a token of all tenants."""
         return WorkflowTypes(TypeRequests(), self.read, self.write)
 
-    def start(self, workflow: Workflow[P, Any] | str, /, *args: P.args, **kwargs: P.kwargs) -> JobId:
+    @overload
+    def start(self, workflow: Workflow[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> JobId: ...
+    @overload
+    def start(self, workflow: str, /, **kwargs: Any) -> JobId: ...
+    def start(self, workflow: Workflow[..., Any] | str, /, *args: Any, **kwargs: Any) -> JobId:
         """Start a run of a workflow, given itself or by name; returns its id. It is started once.
 
         Raises FunctionNotFound, InvalidArguments, AlreadyExists, WorkflowInactive, Unavailable.
@@ -202,7 +224,11 @@ class AsyncWorkflows(_Sending, Awaited[WorkflowRequests], WorkflowOperations):
         """Workflows themselves, and whether runs of them start; this needs a token of all tenants."""
         return AsyncWorkflowTypes(TypeRequests(), self.read, self.write)
 
-    async def start(self, workflow: Workflow[P, Any] | str, /, *args: P.args, **kwargs: P.kwargs) -> JobId:
+    @overload
+    async def start(self, workflow: Workflow[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> JobId: ...
+    @overload
+    async def start(self, workflow: str, /, **kwargs: Any) -> JobId: ...
+    async def start(self, workflow: Workflow[..., Any] | str, /, *args: Any, **kwargs: Any) -> JobId:
         """As `Workflows.start`."""
         return cast("JobId", await self._sent(self.operations.start(workflow, args, kwargs, new_key())))
 

@@ -7,7 +7,7 @@ transaction of its own. `bound` has those on a connection of the user's.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterable
 from datetime import datetime, timedelta
-from typing import Any, Generic, ParamSpec, Self, TypeVar
+from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
 
 from evertick.app.documents.tables import require_job_id
 from evertick.app.functions.function import Function, FunctionCall
@@ -80,8 +80,14 @@ class _Scheduler(ABC, Generic[One, Many]):
         )
         return copy
 
+    @overload
     def run_after(
-        self, delay: float | timedelta, function: Function[P, Any] | str, /, *args: P.args, **kwargs: P.kwargs
+        self, delay: float | timedelta, function: Function[P, Any], /, *args: P.args, **kwargs: P.kwargs
+    ) -> One: ...
+    @overload
+    def run_after(self, delay: float | timedelta, function: str, /, *args: Any, **kwargs: Any) -> One: ...
+    def run_after(
+        self, delay: float | timedelta, function: Function[..., Any] | str, /, *args: Any, **kwargs: Any
     ) -> One:
         """Run a function `delay` (seconds, or a timedelta) from now; 0 means right after the commit.
 
@@ -94,9 +100,11 @@ class _Scheduler(ABC, Generic[One, Many]):
         now = self._now()
         return self._schedule_one(Request((self._job_builder.call(function, args, kwargs),), after(delay, now), now))
 
-    def run_at(
-        self, at: datetime | float, function: Function[P, Any] | str, /, *args: P.args, **kwargs: P.kwargs
-    ) -> One:
+    @overload
+    def run_at(self, at: datetime | float, function: Function[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> One: ...
+    @overload
+    def run_at(self, at: datetime | float, function: str, /, *args: Any, **kwargs: Any) -> One: ...
+    def run_at(self, at: datetime | float, function: Function[..., Any] | str, /, *args: Any, **kwargs: Any) -> One:
         """Run a function at `at`, an aware datetime or seconds since the epoch. If that is past it runs at once.
 
         Returns the job's id. Raises InvalidDelay for a datetime without a time zone or more than five years away, and
