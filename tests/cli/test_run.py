@@ -168,7 +168,11 @@ def test_times_are_read_as_everywhere_on_the_command_line(types: Path) -> None:
         (["app.echo", "--key", "k"], 2, "--key names a scheduled job"),
         (["app.strange", "--after", "1s"], 2, "is a query, which has no effect"),
         (["app.strange", "--idempotency-key", "k"], 2, "is not a mutation"),
-        (["app.echo", "--app", "missing.py"], 2, "there is no file missing.py; its folder holds app.py"),
+        (
+            ["app.echo", "--app", "missing.py"],
+            2,
+            "there is no file missing.py; name the one that holds the app: app.py",
+        ),
         (["app.echo", "--app", "app.py:nope"], 2, "app.py:nope does not name an App"),
         (["app.echo", "--db", "mysql://x/y"], 2, "no database of the kind 'mysql'"),
         (["app.echo", 'items=[1,"a"]'], 2, "items[1]: input should be a valid integer"),

@@ -262,6 +262,19 @@ def test_a_file_is_known_by_the_name_python_gives_it(tmp_path: Path, monkeypatch
             parse_target(wrong)
 
 
+def test_a_folder_without_app_py_is_told_which_file_to_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "saas.py").write_text("from evertick import App\n\napp = App('saas')\n")
+    (tmp_path / "notes.py").write_text("# app = App('notes')\n")
+
+    with pytest.raises(AppNotFound, match=r"there is no file app\.py; name the one that holds the app: saas\.py$"):
+        parse_target("app.py")
+
+    (tmp_path / "other.py").write_text("import evertick\nshop: evertick.App = evertick.App('other')\n")
+    with pytest.raises(AppNotFound, match=r"name the one that holds your app: other\.py or saas\.py$"):
+        parse_target("app.py")
+
+
 @pytest.mark.parametrize("text", [".", "..", "./"])
 def test_a_folder_given_for_a_file_is_named_as_one(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

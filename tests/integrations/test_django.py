@@ -242,6 +242,68 @@ def test_a_wrong_setting_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert said in python(folder, "manage.py", "evertick_worker", code=1)
 
 
+COMMANDS = [
+    ["doctor", "shop.jobs"], ["serve", "shop.jobs"], ["worker", "shop.jobs"], ["dev", "shop.jobs"],
+    ["run", "shop.jobs.ship", "order_id=1"],
+]  # fmt: skip
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
+def test_a_command_without_djangos_settings_says_what_to_set(tmp_path: Path, words: list[str]) -> None:
+    shutil.copytree(EXAMPLE, tmp_path / "project", ignore=shutil.ignore_patterns("__pycache__", "*.db*"))
+
+    done = command(tmp_path / "project", *words, DJANGO_SETTINGS_MODULE=None)
+
+    assert done.returncode == 2
+    [line] = [each for each in done.stderr.splitlines() if "error" in each]
+    assert "Django has no settings: set DJANGO_SETTINGS_MODULE, for example" in line
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.processes
+def test_an_app_that_imports_models_says_so_too(tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLE, tmp_path / "project", ignore=shutil.ignore_patterns("__pycache__", "*.db*"))
+    jobs = tmp_path / "project" / "shop" / "jobs.py"
+    jobs.write_text(jobs.read_text().replace("app =", "from shop.models import Order\n\napp =", 1))
+
+    done = command(tmp_path / "project", "doctor", "shop.jobs", DJANGO_SETTINGS_MODULE=None)
+    assert re.fullmatch(
+        r"error: shop/models.py:\d+: ImproperlyConfigured: Django has no settings; set DJANGO_SETTINGS_MODULE, for "
+        r"example DJANGO_SETTINGS_MODULE=shop.settings evertick ...\n",
+        done.stderr,
+    )
+
+    done = command(tmp_path / "project", "doctor", "shop.jobs", DJANGO_SETTINGS_MODULE="shop.nowhere")
+    assert "Django cannot be set up with DJANGO_SETTINGS_MODULE=shop.nowhere: ModuleNotFoundError" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.processes
+def test_with_djangos_settings_in_the_environment_commands_work(project: Path) -> None:
+    jobs = project / "shop" / "jobs.py"
+    jobs.write_text(jobs.read_text().replace("app =", "from shop.models import Order\n\napp =", 1))
+    python(project, "manage.py", "migrate")
+    python(
+        project, "-c", "import django; django.setup(); from shop.models import Order; Order.objects.create(item='tea')"
+    )
+
+    done = command(project, "run", "shop.jobs.ship", "order_id=1")
+
+    assert done.returncode == 0, done.stderr
+    assert state_of_orders(project) == ["shipped"]
+    assert "fit the code of shop" in command(project, "doctor", "shop.jobs").stderr
+
+
+def command(folder: Path, *words: str, **changes: str | None) -> subprocess.CompletedProcess[str]:
+    """Runs `evertick`, with the changes to the environment; None removes a variable."""
+    variables = {name: value for name, value in (environment() | changes).items() if value is not None}
+    return subprocess.run(
+        [sys.executable, "-m", "evertick.cli.main", *words], cwd=folder, env=variables,
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("given", "url"),
     [

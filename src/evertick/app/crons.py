@@ -182,7 +182,7 @@ class Crons:
     ) -> ScheduleId: ...
     @overload
     def register(
-        self, ctx: Writing, name: str, when: When, by_name: str, /, *args: Any, **kwargs: Any
+        self, ctx: Writing, name: str, when: When, function: str, /, *args: Any, **kwargs: Any
     ) -> ScheduleId: ...
     def register(
         self, ctx: Writing, name: str, when: When, function: Function[..., Any] | str, /, *args: Any, **kwargs: Any
@@ -355,9 +355,7 @@ def _define(operations: ScheduleOperations, cron: Cron) -> Definition:
 
 
 def _whole_second(spec: Spec, now: Instant) -> Instant:
-    """From when the intervals of a cron that is registered now count: the next whole second, so that the first has
-    passed in full. Where the spec also names single times, none of these may be passed over, so it is now.
-    """
+    """The next whole second, so that the first interval passes in full; now, if no other time may be passed over."""
     is_interval = spec.intervals and not (spec.crons or spec.calendars or spec.rrules or spec.times)
     return Instant(-(-now // SECOND_MS) * SECOND_MS) if is_interval else now
 

@@ -9,6 +9,7 @@ import contextlib
 import importlib
 import linecache
 import os
+import re
 import sys
 import sysconfig
 import traceback
@@ -18,6 +19,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 from evertick.base.errors import Misuse, RegistrationError
+from evertick.cli.core import django_settings
 from evertick.cli.core.exits import AppImportFailed
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 FILE_DEFAULT: Final = "app.py"
 NAME_SHOWN_MAX: Final = 80
+SHOWN_MAX: Final = 5
 _LIBRARIES: Final = frozenset(
     Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib")
 )
@@ -92,6 +95,7 @@ def load_app(target: Target) -> LoadedApp:
             code = function.handler.__code__
             place = f"{shown_path(code.co_filename)}:{code.co_firstlineno}"
             raise AppImportFailed(f"{place}: {error}") from error
+    django_settings.let_reconnect(app)
     return LoadedApp(target=target, app=app)
 
 
@@ -162,6 +166,7 @@ def _import(target: Target) -> ModuleType:
     sys.path.insert(0, root)
     importlib.invalidate_caches()
     linecache.checkcache()
+    django_settings.set_up()
     try:
         module = importlib.import_module(target.module)
     except KeyboardInterrupt:
@@ -181,6 +186,8 @@ def _import(target: Target) -> ModuleType:
 def _failure(error: BaseException, target: Target) -> str:
     what = error.msg if isinstance(error, SyntaxError) else str(error)
     name = type(error).__name__
+    if name == "ImproperlyConfigured" and not django_settings.is_named():
+        what = f"Django has no settings; {django_settings.CURE}"
     return f"{place_of(error) or target.text}: {name}: {what}" if what else f"{place_of(error) or target.text}: {name}"
 
 
@@ -204,6 +211,18 @@ def _app_in(module: ModuleType, target: Target) -> "App":
 
 
 def _nearby(path: Path) -> str:
+    """What is in the folder instead; of files that make an App, the one to name."""
     folder = path.parent
-    files = sorted(file.name for file in folder.glob("*.py"))[:5] if folder.is_dir() else []
-    return f"; its folder holds {', '.join(files)}" if files else ""
+    files = sorted(file for file in folder.glob("*.py") if file.is_file()) if folder.is_dir() else []
+    apps = [file.name for file in files if _makes_an_app(file)]
+    if len(apps) == 1:
+        return f"; name the one that holds the app: {folder / apps[0]}"
+    if apps:
+        return f"; name the one that holds your app: {' or '.join(str(folder / name) for name in apps[:SHOWN_MAX])}"
+    return f"; its folder holds {', '.join(file.name for file in files[:SHOWN_MAX])}" if files else ""
+
+
+def _makes_an_app(file: Path) -> bool:
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        return re.search(r"^\w+\s*(:.*)?=\s*(\w+\.)?App\(", file.read_text(encoding="utf-8"), re.MULTILINE) is not None
+    return False

@@ -125,9 +125,10 @@ def main(arguments: str) -> int:
     logging.getLogger("evertick.engine").setLevel(logging.INFO)
     try:
         app = load_app(parse_target(asked["file"])).app
+        usual = asked["db"] or app.database_url
     except EvertickError as error:
         return pipes.fail(error)
-    names, usual = [function.name for function in app.functions], asked["db"] or app.database_url
+    names = [function.name for function in app.functions]
     pipes.report("loaded", {"files": local_files(), "functions": names, "database": usual})
     reason = orders.reason()
     drain_ms = use_drain(app, asked["drain"])

@@ -23,6 +23,10 @@ SETTINGS: Final[Mapping[str, Any]] = {"APP": None, "DATABASE": "default", "MIGRA
 """
 _DJANGOS_OWN: Final = frozenset({"isolation_level", "server_side_binding", "assume_role", "pool", "options"})
 """Options of a PostgreSQL database that mean something to Django alone, or to each of its own sessions."""
+_NO_SETTINGS: Final = (
+    "the database of this app is Django's, and Django has no settings: set DJANGO_SETTINGS_MODULE, for example "
+    "DJANGO_SETTINGS_MODULE=shop.settings evertick ..."
+)
 _IN_MEMORY: Final = (
     "Django's database {alias!r} is in memory, where only Django's own connection sees it: app.bind(connection) works; "
     "for everything else give DATABASES[{alias!r}]['TEST'] a file as 'NAME', or use evertick.testing.World"
@@ -30,10 +34,16 @@ _IN_MEMORY: Final = (
 
 
 def setting(name: str) -> Any:
-    """A value of the setting `EVERTICK`. Raises Misuse for a setting with a key that does not exist."""
+    """A value of the setting `EVERTICK`. Raises Misuse for a key that does not exist, or without Django's settings."""
     from django.conf import settings
+    from django.core.exceptions import ImproperlyConfigured
 
-    given = getattr(settings, "EVERTICK", {})
+    try:
+        given = getattr(settings, "EVERTICK", {})
+    except ImproperlyConfigured as error:
+        if settings.configured:
+            raise
+        raise Misuse(_NO_SETTINGS) from error
     for key in given:
         if key not in SETTINGS:
             raise Misuse(f"the setting EVERTICK has no {key!r}; it takes {', '.join(SETTINGS)}")
