@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from fastapi import APIRouter
 from fastapi.routing import APIRoute
 
 from evertick.base.records.access import Scope
 from evertick.server.application import ROUTES, Server
-from evertick.server.callers import PUBLIC, SCOPE_KEY, check_scopes
+from evertick.server.callers import PUBLIC, SCOPE_KEY
 from tests.app.conftest import OpenApp
 from tests.server.conftest import HOME, Http, http_of, shop_on
 
@@ -104,13 +105,17 @@ def test_internal_functions_are_there_for_admins_alone(http: Http) -> None:
 
 
 def test_a_route_without_a_scope_stops_the_server(open_app: OpenApp) -> None:
-    server = Server(shop_on(open_app))
+    class Pages:
+        routes = (APIRouter(),)
 
-    @server.api.get("/open")
+        def takes_forms(self, path: str) -> bool:
+            return False
+
+    @Pages.routes[0].get("/open")
     def forgotten() -> None: ...
 
     with pytest.raises(RuntimeError, match="/open"):
-        check_scopes(server.api)
+        Server(shop_on(open_app)).show(Pages())
 
 
 def test_a_server_for_its_own_user_asks_for_no_token(open_app: OpenApp) -> None:

@@ -286,7 +286,7 @@ class PageRoutes(Routes):
 
 def page_routes(*, prefix: str = "/t/{tenant}") -> PageRoutes:
     """Routes of pages about a tenant, or of others."""
-    return PageRoutes(prefix=prefix, tag="pages", route_class=PageRoute)
+    return PageRoutes(prefix=prefix, tag="pages", route_class=PageRoute, described=False)
 
 
 async def _shown(request: Request, caller: Called) -> Page:

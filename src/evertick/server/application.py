@@ -12,7 +12,7 @@ from evertick._version import __version__
 from evertick.app.app import App
 from evertick.base.ids import TenantId, WorkerId
 from evertick.base.records.history import Pulse
-from evertick.server.callers import Authorize, check_scopes
+from evertick.server.callers import Authorize, add_routes
 from evertick.server.description import described
 from evertick.server.hints import Hints
 from evertick.server.limits import Guard, Limits
@@ -91,9 +91,7 @@ class Server:
             openapi_url=None,
         )
         add_handlers(self.api)
-        for routes in ROUTES:
-            self.api.include_router(routes)
-        check_scopes(self.api)
+        add_routes(self.api, ROUTES)
         self.api.openapi = lambda: described(self.api)  # type: ignore[method-assign]
         tasks: set[asyncio.Task[Any]] = set()
         self.api.state.evertick = app
@@ -108,9 +106,7 @@ class Server:
 
     def show(self, pages: Pages) -> None:
         """Serve pages, too. Raises RuntimeError if a route of theirs declares no scope."""
-        for routes in pages.routes:
-            self.api.include_router(routes, include_in_schema=False)
-        check_scopes(self.api)
+        add_routes(self.api, pages.routes)
         self._guard.takes_forms = pages.takes_forms
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

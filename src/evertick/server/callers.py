@@ -7,7 +7,7 @@ reaches that tenant's routes alone: what others have looks to it like what does 
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Protocol, TypeVar
 
@@ -212,10 +212,12 @@ async def _read(request: Request) -> None:
 
 
 class Routes(APIRouter):
-    """Routes, each with the scope that it needs."""
+    """Routes, each with the scope that it needs. `described` is whether they are part of the API's description."""
 
-    def __init__(self, *, prefix: str = "", tag: str, route_class: type[ScopedRoute] = ScopedRoute) -> None:
-        super().__init__(prefix=prefix, tags=[tag], route_class=route_class)
+    def __init__(
+        self, *, prefix: str = "", tag: str, route_class: type[ScopedRoute] = ScopedRoute, described: bool = True
+    ) -> None:
+        super().__init__(prefix=prefix, tags=[tag], route_class=route_class, include_in_schema=described)
 
     def at(
         self, method: str, path: str, scope: Scope | None, *, returns: Any = None, status: int = 200
@@ -232,6 +234,7 @@ class Routes(APIRouter):
                 name=endpoint.__name__,
                 operation_id=endpoint.__name__,
                 openapi_extra={SCOPE_KEY: PUBLIC if scope is None else scope.value},
+                include_in_schema=self.include_in_schema,
             )
             return endpoint
 
@@ -248,11 +251,15 @@ def fleet_routes(tag: str) -> Routes:
     return Routes(prefix="/api/v1", tag=tag)
 
 
-def check_scopes(app: FastAPI) -> None:
-    """Raise RuntimeError if a route declares no scope."""
-    for route in app.routes:
+def add_routes(app: FastAPI, tables: Iterable[APIRouter]) -> None:
+    """Add routes as they are. FastAPI's `include_router` would make each anew, for every server.
+
+    Raises RuntimeError if one declares no scope.
+    """
+    for route in [route for table in tables for route in table.routes]:
         if isinstance(route, APIRoute) and SCOPE_KEY not in (route.openapi_extra or {}):
             raise RuntimeError(f"the route {route.path} declares no scope")
+        app.router.routes.append(route)
 
 
 def reply(value: Any, *, status: int = 200, etag: int | None = None) -> Response:
