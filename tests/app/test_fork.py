@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.programs import python
+from tests.cli.programs import run_python
 
 pytestmark = pytest.mark.processes
 
@@ -84,9 +84,8 @@ print(job.result)
 @pytest.mark.parametrize("kind", ["action", "plain", "mutation"])
 def test_a_child_that_a_function_forks_ends_with_the_function(tmp_path: Path, kind: str, how: str, code: int) -> None:
     """Real once: the child waited for threads of its parent that it did not have, and its parent for the child."""
-    program = tmp_path / "forks.py"
-    program.write_text(FORKS_IN_A_FUNCTION)
+    (tmp_path / "forks.py").write_text(FORKS_IN_A_FUNCTION)
 
-    done = python(program, f"sqlite:///{tmp_path}/forks.db", kind, how)
+    done = run_python(tmp_path, "forks.py", f"sqlite:///{tmp_path}/forks.db", kind, how)
 
     assert done.out == f"the parent's: {code}\n", done.err

@@ -8,7 +8,7 @@ from evertick import App
 from evertick.functions import JobState
 from evertick.rules.jobs.lifecycle import CRASHES_MAX, SUSPECT_CRASHES
 from tests.app.engine import job_of
-from tests.cli.programs import Done, python
+from tests.cli.programs import Done, run_python
 
 PROGRAM = '''
 import asyncio, os, sys, threading
@@ -97,12 +97,12 @@ class Processes:
 
     def __init__(self, folder: Path) -> None:
         self.url = f"sqlite:///{folder}/poison.db"
-        self._program = folder / "program.py"
-        self._program.write_text(PROGRAM)
+        self._folder = folder
+        (folder / "program.py").write_text(PROGRAM)
 
     def run(self, what: str) -> Done:
         """A worker that stops when all that was due has had its turn (or dies), or a scheduling program."""
-        return python(self._program, self.url, what)
+        return run_python(self._folder, "program.py", self.url, what)
 
     def run_until_ended(self, app: App, job_id: str, how: str = "run") -> int:
         """Start workers until a job has ended; returns how many died."""

@@ -1,9 +1,6 @@
 """Alembic and Django leave Evertick's tables alone: their own commands, in a project of a user's, on both databases."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +9,7 @@ import pytest
 from evertick import App, MutationCtx
 from evertick.base.records.jobs import JobFilter
 from evertick.store.sqlite.address import path_of
+from tests.cli.programs import ALEMBIC, DJANGO, run_python
 from tests.places import postgres_beside, sqlite_beside
 
 MODELS = """
@@ -113,12 +111,10 @@ def jobs_in(app: App) -> int:
 
 
 def run(folder: Path, *words: str, **environment: str) -> str:
-    done = subprocess.run(
-        [sys.executable, *words], cwd=folder, env={**os.environ, "PYTHONPATH": str(folder), **environment},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    modules = DJANGO if "DJANGO_SETTINGS_MODULE" in environment else ALEMBIC
+    done = run_python(folder, *words, modules=modules, **environment)
+    assert done.code == 0, done.out + done.err
+    return done.out + done.err
 
 
 # -- Alembic

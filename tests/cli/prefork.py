@@ -1,11 +1,11 @@
 """Commands in processes that begin with everything imported: each is a fork of this one, which imports it once.
 
 The tests run several hundred commands to their end, and programs that use Evertick. The import of the packages that one
-needs costs half a second of processor time, and what it does a few milliseconds. This program imports them, then reads
-requests from the socket whose number is its argument: the words, the folder, the environment and the three files of a
-command, and the file of a program if it is not `evertick`. It forks a process for each, and sends back its exit code.
-Starts of the real program are tested where they matter (`test_small.py`, `test_processes.py`), and everything that goes
-on is started as a user does it (`programs.Program`).
+needs costs half a second of processor time, and what it does a few milliseconds. This program imports them and the
+modules that its further arguments name, then reads requests from the socket whose number is its first argument: the
+words, the folder, the environment and the three files of a command, and whether it is `python` instead of `evertick`.
+It forks a process for each, and sends back its exit code. Starts of the real program are tested where they matter
+(`test_small.py`, `test_processes.py`), and everything that goes on is started as a user does it (`programs.Program`).
 """
 
 import atexit
@@ -26,13 +26,15 @@ FILES = 3
 """Input, output, errors."""
 
 
-def main(number: int) -> None:
+def main(number: int, modules: list[str]) -> None:
     """Serve requests until the other side is closed."""
     import evertick.cli
     import evertick.cli.main
 
     for module in pkgutil.walk_packages(evertick.cli.__path__, "evertick.cli."):
         importlib.import_module(module.name)
+    for name in modules:
+        importlib.import_module(name)
     with socket.socket(fileno=number) as requests:
         while True:
             request, files, _, _ = socket.recv_fds(requests, REQUEST_MAX, FILES)
@@ -65,10 +67,9 @@ def _run(request: dict[str, object], files: list[int]) -> NoReturn:
             io.BufferedWriter(io.FileIO(2, "w", closefd=False)), encoding="utf-8", errors="backslashreplace",
             line_buffering=True,
         )  # fmt: skip
-        program: str | None = request["program"]  # type: ignore[assignment]
-        sys.argv = [program or "evertick", *request["words"]]  # type: ignore[misc]
+        words: list[str] = request["words"]  # type: ignore[assignment]
         try:
-            code = _evertick() if program is None else _program(program)
+            code = _python(words) if request["is_python"] else _evertick(words)
         except SystemExit as end:
             code = end.code
         threading._shutdown()  # type: ignore[attr-defined]  # what the interpreter does at its end
@@ -82,17 +83,24 @@ def _run(request: dict[str, object], files: list[int]) -> NoReturn:
         os._exit(code if isinstance(code, int) else code is not None)
 
 
-def _evertick() -> int:
+def _evertick(words: list[str]) -> int:
     import evertick.cli.main
 
+    sys.argv = ["evertick", *words]
     return evertick.cli.main.main()
 
 
-def _program(path: str) -> int:
-    sys.path.insert(0, os.path.dirname(path))
-    runpy.run_path(path, run_name="__main__")
+def _python(words: list[str]) -> int:
+    if words[0] == "-m":
+        sys.argv = words[1:]
+        sys.path.insert(0, os.getcwd())
+        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = words
+        sys.path.insert(0, os.path.dirname(os.path.abspath(words[0])))
+        runpy.run_path(words[0], run_name="__main__")
     return 0
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), sys.argv[2:])

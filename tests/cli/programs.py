@@ -34,6 +34,16 @@ PYTEST = (
 )
 """The tests of a project of its own. Plugins that it does not use cost two seconds."""
 
+DJANGO = (
+    "django.core.management.commands.makemigrations", "django.core.management.commands.migrate", "django.db.models",
+    "django.db.backends.sqlite3.base", "django.db.backends.postgresql.base", "django.test",
+)  # fmt: skip
+ALEMBIC = (
+    "alembic.command", "alembic.config",
+    "sqlalchemy.dialects.postgresql", "sqlalchemy.dialects.sqlite", "sqlalchemy.orm",
+)  # fmt: skip
+"""What their commands import, for `run_python`."""
+
 
 def environment(**changes: str) -> dict[str, str]:
     """This process's environment, without what would tell a command which database or colors to use."""
@@ -53,23 +63,22 @@ class Done:
 
 def evertick(folder: Path, *words: str, stdin: str = "", **changes: str) -> Done:
     """Run a command to its end, in a process of its own (see `tests.cli.prefork`)."""
-    return _run(folder, None, words, stdin, environment(**changes))
+    request = {"folder": str(folder), "is_python": False, "words": words, "environment": environment(**changes)}
+    return _run(_prefork(()), request, stdin)
 
 
-def python(program: Path, *words: str, **changes: str) -> Done:
-    """Run a program that uses Evertick to its end, in a process of its own (see `tests.cli.prefork`)."""
-    return _run(program.parent, program, words, "", environment(**changes))
+def run_python(folder: Path, *words: str, modules: tuple[str, ...] = (), **changes: str) -> Done:
+    """Run `python WORDS` to its end, which uses Evertick; `modules` are imported beforehand."""
+    request = {"folder": str(folder), "is_python": True, "words": words, "environment": environment(**changes)}
+    return _run(_prefork(modules), request, "")
 
 
-def _run(folder: Path, program: Path | None, words: Sequence[str], stdin: str, environ: dict[str, str]) -> Done:
+def _run(prefork: "_Prefork", request: dict[str, object], stdin: str) -> Done:
     with ExitStack() as files:
         given, out, err = (files.enter_context(tempfile.TemporaryFile()) for _ in range(3))
         given.write(stdin.encode())
         given.seek(0)
-        request = {
-            "folder": str(folder), "program": program and str(program), "words": words, "environment": environ,
-        }  # fmt: skip
-        code = _prefork().run(request, [given.fileno(), out.fileno(), err.fileno()])
+        code = prefork.run(request, [given.fileno(), out.fileno(), err.fileno()])
         printed = []
         for file in (out, err):
             file.seek(0)
@@ -80,13 +89,13 @@ def _run(folder: Path, program: Path | None, words: Sequence[str], stdin: str, e
 class _Prefork:
     """The process of which commands are forks."""
 
-    def __init__(self) -> None:
+    def __init__(self, modules: tuple[str, ...]) -> None:
         self._requests, theirs = socket.socketpair()
         self._requests.settimeout(DEADLINE_S)
         self._lock = threading.Lock()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", str(Path(__file__).with_name("prefork.py")), str(theirs.fileno())],
+                [sys.executable, "-P", str(Path(__file__).with_name("prefork.py")), str(theirs.fileno()), *modules],
                 env=environment(), pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, start_new_session=True,
             )  # fmt: skip
 
@@ -109,8 +118,8 @@ class _Prefork:
 
 
 @cache
-def _prefork() -> _Prefork:
-    return _Prefork()
+def _prefork(modules: tuple[str, ...]) -> _Prefork:
+    return _Prefork(modules)
 
 
 class Program:

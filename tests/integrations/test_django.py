@@ -15,7 +15,7 @@ import pytest
 
 from evertick import App
 from evertick.integrations.django.configuration import _postgres_url
-from tests.cli.programs import Start, environment, programs_in
+from tests.cli.programs import DJANGO, Start, environment, programs_in, run_python
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "with-django"
 
@@ -130,12 +130,9 @@ def start(project: Path) -> Iterator[Start]:
 
 
 def python(folder: Path, *words: str, code: int = 0, **changes: str) -> str:
-    done = subprocess.run(
-        [sys.executable, *words], cwd=folder, env=environment(**changes), capture_output=True, text=True, timeout=120,
-        check=False,
-    )  # fmt: skip
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    done = run_python(folder, *words, modules=DJANGO, **changes)
+    assert done.code == code, done.out + done.err
+    return done.out + done.err
 
 
 @pytest.mark.processes
@@ -284,9 +281,10 @@ def test_with_djangos_settings_in_the_environment_commands_work(project: Path) -
     jobs = project / "shop" / "jobs.py"
     jobs.write_text(jobs.read_text().replace("app =", "from shop.models import Order\n\napp =", 1))
     python(project, "manage.py", "migrate")
-    python(
-        project, "-c", "import django; django.setup(); from shop.models import Order; Order.objects.create(item='tea')"
+    (project / "order.py").write_text(
+        "import django\ndjango.setup()\nfrom shop.models import Order\nOrder.objects.create(item='tea')\n"
     )
+    python(project, "order.py")
 
     done = command(project, "run", "shop.jobs.ship", "order_id=1")
 
