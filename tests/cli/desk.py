@@ -20,6 +20,7 @@ SEED_CREATE = (
     "--cal", '{"dayOfWeek":"Fri","hour":"11","minute":"3"}',
     "--overlap-policy", "BufferAll",
     "--wid", "my-workflow-id",
+    "--tq", "my-task-queue",
     "--type", "MyWorkflowType",
 )  # fmt: skip
 

@@ -230,12 +230,20 @@ def test_a_change_of_policies_alone_leaves_the_times_as_they_are(shop: App, comm
     assert done.err == "changed s, version 1 -> 2\n"
 
 
-def test_a_pool_is_refused_until_pools_are_built(shop: App, command: Command) -> None:
-    for flag in ("--tq", "--task-queue"):
-        refused = command(*SEED_CREATE, flag, "my-task-queue")
-        assert (refused.code, "pool of its function" in refused.err) == (2, True)
+def test_a_pool_must_be_that_of_the_function(shop: App, command: Command, tmp_path: Path) -> None:
+    line = ("schedule", "create", "--interval", "1h", "--type", "app.mail")
+    unknown = command(*line, "--sid", "a", "--task-queue", "mail", "--force")
+    assert (unknown.code, "nothing here knows the pool of app.mail" in unknown.err) == (0, True)
+    (tmp_path / "app.py").write_text(
+        "from evertick import App, MutationCtx\napp = App('shop')\nmail_pool = app.pool('mail', running=2)\n"
+        "@app.mutation(pool=mail_pool)\ndef mail(ctx: MutationCtx) -> None: ...\n"
+    )
 
-    assert command("schedule", "get", "my-schedule-id").code == 3
+    assert command(*line, "--sid", "b", "--pool", "mail", "--app", "app.py").code == 0
+    refused = command(*line, "--sid", "c", "--tq", "other", "--app", "app.py")
+    assert (refused.code, "app.mail is in the pool 'mail' and not in 'other'" in refused.err) == (2, True)
+    assert command("schedule", "get", "c").code == 3
+    assert command("schedule", "update", "b", "--pool", "mail").code == 2
 
 
 def test_unset_lifts_what_was_set(shop: App, command: Command) -> None:
@@ -558,9 +566,9 @@ def test_flags_have_readable_names_and_those_that_people_bring_along(shop: App, 
 
     one, two = (command("schedule", "get", name, "-o", "json").json for name in "ab")
     assert one["target"] == two["target"]
-    for words in (("--pool", "x"), ("--task-queue", "x"), ("--tq", "x")):
-        done = command("schedule", "create", "c", "--function", "shop.count", "--interval", "1h", *words)
-        assert (done.code, "leave out --pool" in done.err) == (2, True)
+    for number, flag in enumerate(("--pool", "--task-queue", "--tq")):
+        done = command("schedule", "create", f"c{number}", "--function", "shop.count", "--interval", "1h", flag, "x")
+        assert (done.code, "nothing here knows the pool of shop.count" in done.err) == (0, True)
 
 
 # -- the ledger

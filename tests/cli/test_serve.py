@@ -65,7 +65,8 @@ def test_lines_of_other_schedulers_work_against_a_server(
 ) -> None:
     """They are unchanged: a profile in the environment says where they go."""
     with (folder / "app.py").open("a") as file:
-        file.write('\n\n@app.action(name="MyWorkflowType")\nasync def my_workflow(ctx) -> None: ...\n')
+        file.write('\n\n@app.action(name="MyWorkflowType", pool=app.pool("my-task-queue"))\n')
+        file.write("async def my_workflow(ctx) -> None: ...\n")
     server = start("serve", "--port", "0")
     url, [secret] = address_of(server), re.findall(r"evt_\w+", server.text)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))

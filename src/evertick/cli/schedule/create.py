@@ -49,6 +49,7 @@ def create(
         call = definition.call(session.functions)
         if call is None:
             raise click.UsageError("give --function NAME, the function to call")
+        definition.check_pool(call, session.pool_of)
         existed, made = session.created(
             sid, dry_run=initial.dry_run, when=spec, do=call, paused=initial.paused, trigger=initial.trigger,
             request_id=initial.request_id, **definition.options(),

@@ -3,6 +3,7 @@
 Their long forms, and the short ones that other schedulers' command lines have made habits.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import click
 
 from evertick.app.functions.options import Retry
-from evertick.base.errors import EvertickError, FunctionNotFound, InvalidArguments
+from evertick.base.errors import EvertickError, FunctionNotFound, InvalidArguments, Misuse
 from evertick.base.escaping import printable
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.schedule.spec_flags import parse_json
@@ -20,11 +21,6 @@ if TYPE_CHECKING:
     from evertick.app.functions.function import Function, FunctionCall
     from evertick.app.schedules.options import ScheduleOptions
     from evertick.app.scheduling.job_builder import Functions
-
-
-def _refuse_pool(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
-    if value is not None:
-        raise click.UsageError("a run is in the pool of its function, @app.action(pool=...); leave out --pool")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +33,8 @@ class DefinitionFlags:
     input_text: str | None = flag("--input", "-i", metavar="JSON", help='Its arguments by name, as {"id": 3}.')
     workflow_id: str | None = flag("--workflow-id", "--wid", metavar="STEM", help="Runs are named STEM-<nominal time>.")
     pool: str | None = flag(
-        "--pool", "--task-queue", "--tq", metavar="POOL", callback=_refuse_pool,
-        help="Refused: a run is in the pool of its function.",
+        "--pool", "--task-queue", "--tq", metavar="POOL",
+        help="The pool of the function, which its code names: another one is refused.",
     )  # fmt: skip
     overlap: str | None = flag(
         "--overlap-policy", metavar="POLICY",
@@ -87,6 +83,23 @@ class DefinitionFlags:
         if not self.force and (words := said_if_misspelt(resolved)) is not None:
             raise FunctionNotFound(f"{words} --force takes it all the same")
         return FunctionCall(resolved, resolved.encode_args((), self.arguments()))
+
+    def check_pool(self, call: "FunctionCall | None", pool_of: "Callable[[Function[..., Any]], str | None]") -> None:
+        """Raise Misuse if `--pool` is not the pool of the function; say so if nothing here knows that."""
+        if self.pool is None:
+            return
+        if call is None:
+            raise click.UsageError("--pool is that of the function: give --function too")
+        name, found = call.function.name, pool_of(call.function)
+        if found is None:
+            click.echo(
+                f"note: nothing here knows the pool of {printable(name)}; its runs are in that of its code", err=True
+            )
+        elif found != self.pool:
+            raise Misuse(
+                f"{name} is in the pool {found!r} and not in {self.pool!r}: its code names its pool, as in "
+                f"@app.action(pool={self.pool!r})"
+            )
 
     def arguments(self) -> dict[str, Any]:
         """The arguments by name. Raises InvalidArguments."""

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar, Unpack
+from typing import Any, TypeVar, Unpack
 
 from evertick.api.jobs import JobView
 from evertick.api.schedules import OccurrenceView, ScheduleDescription
-from evertick.app.functions_by_name import NamedFunctions
+from evertick.app.functions.function import Function
+from evertick.app.functions_by_name import NamedFunction, NamedFunctions
 from evertick.app.jobs.views import job_views
 from evertick.app.schedules.api import Schedules
 from evertick.app.schedules.commands import ScheduleOperations
@@ -26,7 +27,7 @@ from evertick.app.scheduling.job_builder import Functions
 from evertick.app.simulation import clock_of
 from evertick.app.transacting import rehearse
 from evertick.base.clock import Clock
-from evertick.base.ids import Entropy, IdMaker, JobId, ScheduleId, system_entropy
+from evertick.base.ids import Entropy, IdMaker, JobId, ScheduleId, pool_name, system_entropy
 from evertick.base.instants import Instant, from_datetime
 from evertick.cli.core.databases import chosen_tenant, open_database
 from evertick.cli.schedule.changes import Definition, Update
@@ -76,6 +77,15 @@ class ScheduleSession:
     def functions(self) -> Functions:
         """The functions that schedules may call: those of an app, or all by their names."""
         return self.operations.functions
+
+    def pool_of(self, function: Function[..., Any]) -> str | None:
+        """The pool of a function: as its code says, if that is here, else as workers have it; None if none does."""
+        if not isinstance(function, NamedFunction):
+            return pool_name(function.pool)
+        workers = self.read(lambda transaction: transaction.list_workers())
+        serves = [worker.serves.value for worker in workers if worker.serves is not None]
+        pools = [each.pool for one in serves for each in one.functions if each.name == function.name]
+        return pool_name(pools[0]) if pools else None
 
     def status(self, schedule_id: str, *, kind: str | None = None) -> str:
         """A schedule's status, such as `paused`. Raises ScheduleNotFound, also for one of another kind."""

@@ -16,7 +16,7 @@ from evertick.app.functions_by_name import NamedFunction
 from evertick.app.scheduling.job_builder import Functions, Target
 from evertick.base.clock import SystemClock
 from evertick.base.errors import JobNotFound, Misuse, ScheduleNotFound
-from evertick.base.ids import JobId
+from evertick.base.ids import JobId, pool_name
 from evertick.base.instants import SECOND_MS, Instant, to_datetime
 from evertick.base.records.jobs import FunctionKind
 from evertick.cli.schedule.changes import Definition, Update
@@ -64,6 +64,12 @@ class RemoteSession:
     def now(self) -> Instant:
         """The present by this machine's clock."""
         return SystemClock().now()
+
+    def pool_of(self, function: Function[..., Any]) -> str | None:
+        """See `ScheduleSession.pool_of`; here the server's code says it."""
+        if not isinstance(function, NamedFunction):
+            return pool_name(function.pool)
+        return next((each.pool for each in self.client.functions() if each.name == function.name), None)
 
     def status(self, schedule_id: str, *, kind: str | None = None) -> str:
         """See `ScheduleSession.status`."""

@@ -68,6 +68,7 @@ def update(sid: str, spec_flags: SpecFlags, definition: DefinitionFlags, how: Up
     with open_session(how.db, how.app_file) as session:
         now_s = session.now // 1000
         call = _call(session, sid, definition, how)
+        definition.check_pool(call, session.pool_of)
 
         def make(before: "ScheduleDescription") -> Mapping[str, Any]:
             if how.is_whole:
