@@ -79,8 +79,8 @@ def measure(url: str, jobs: int, samples: int) -> None:
             waits(function, WARM_UP)
             idle = waits(function, samples)
         call = app.functions.resolve(function).args()
-        for _ in range(0, jobs, BULK):
-            app.scheduler.run_after_many(0, [call] * BULK)
+        for first in range(0, jobs, BULK):
+            app.scheduler.run_after_many(0, [call] * min(BULK, jobs - first))
         with worker(url):
             waits(function, 1, beside=True)  # until the worker is at it
             beside = waits(function, samples, beside=True)

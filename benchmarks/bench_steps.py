@@ -1,9 +1,9 @@
 """Steps of workflows, beside the same rows of journals written by a plain loop over the driver.
 
-    python -m benchmarks.bench_steps [--runs 1000] [--turns 3] [--store disk|ram]
+    python -m benchmarks.bench_steps [--runs 1000] [--turns 3] [--alone 1000] [--store disk|ram]
 
 - many runs: `--runs` workflows of ten mutation steps that do nothing, from the worker's start to the last end;
-- one run alone: a workflow of 1,000 such steps, and of 100 action steps, each of which is a job of its own;
+- one run alone: a workflow of `--alone` such steps, and of a tenth as many action steps, each of which is a job;
 - the time from the call that starts a run to the first line of its first step, with nothing else to do: the median;
 - many runs again, beside 10 times as many that sleep for a month.
 """
@@ -30,8 +30,6 @@ from evertick.base.instants import DAY_MS
 from tests.postgres import PostgresServer
 
 STEPS: Final = 10
-ALONE: Final = 1_000
-ACTIONS: Final = 100
 STARTS: Final = 50
 POLL_S: Final = 0.002
 PATIENCE_S: Final = 60.0
@@ -154,7 +152,7 @@ def raw_on_postgres(url: str, runs: int, steps: int) -> float:
         return runs * steps / (time.perf_counter() - began)
 
 
-def measure(make: Callable[[], tuple[Bench, Callable[[int, int], float]]], runs: int, turns: int) -> None:
+def measure(make: Callable[[], tuple[Bench, Callable[[int, int], float]]], runs: int, turns: int, alone: int) -> None:
     """Print the figures of one database."""
     rates: list[tuple[float, float]] = []
     for _ in range(turns):
@@ -162,10 +160,10 @@ def measure(make: Callable[[], tuple[Bench, Callable[[int, int], float]]], runs:
         rates.append((bench.rate(bench.flow, runs, STEPS), raw(runs, STEPS)))
     ours, limit = (statistics.median(each) for each in zip(*rates, strict=True))
     _print(f"{runs:,} runs of {STEPS} steps, steps a second", f"{ours:>10,.0f}{limit:>10,.0f}{ours / limit:>8.2f}")
-    for function, steps in (("flow", ALONE), ("acting", ACTIONS)):
+    for function, steps in (("flow", alone), ("acting", alone // 10)):
         what = "mutation" if function == "flow" else "action"
-        alone = [bench.rate(getattr(bench, function), 1, steps) for bench, _ in (make() for _ in range(turns))]
-        _print(f"one run of {steps:,} {what} steps, steps a second", f"{statistics.median(alone):>10,.0f}")
+        found = [bench.rate(getattr(bench, function), 1, steps) for bench, _ in (make() for _ in range(turns))]
+        _print(f"one run of {steps:,} {what} steps, steps a second", f"{statistics.median(found):>10,.0f}")
     _print("start to first step, median", f"{make()[0].first_step_ms():>10,.1f} ms")
     bench, _ = make()
     bench.sleep(10 * runs)
@@ -182,12 +180,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Steps of workflows, beside the physical limit.")
     parser.add_argument("--runs", type=int, default=1_000)
     parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--alone", type=int, default=1_000, help="steps of the run that is alone")
     parser.add_argument("--store", choices=("disk", "ram"), default="disk")
     options = parser.parse_args()
     with ground(options.store) as (server, folder):
         for name, make in databases(server, folder):
             print(f"\n{name:<52}{'evertick':>10}{'limit':>10}{'ratio':>8}")
-            measure(make, options.runs, options.turns)
+            measure(make, options.runs, options.turns, options.alone)
     return 0
 
 

@@ -11,9 +11,10 @@ COMMANDS = {
     "bench_jobs --jobs 100 --runs 1 --future 100 --store ram": "postgres: enqueue in bulk",
     "bench_claims --tenants 20 --future 100 --store ram": "postgres",
     "bench_schedules --schedules 100 --due 20 --seconds 1 --store ram --database sqlite": "raw limit",
-    "bench_fairness --jobs 500 --samples 2 --store ram": "times",
-    "bench_steps --runs 5 --turns 1 --store ram": "that sleep",
-    "bench_http_lists --part 0.001 --runs 1 --store ram": "status of all",
+    "bench_fairness --jobs 100 --samples 2 --store ram": "times",
+    "bench_steps --runs 5 --turns 1 --alone 20 --store ram": "that sleep",
+    "bench_http_lists --part 0.001 --runs 1 --store ram --database sqlite": "status of all",
+    "bench_http_lists --part 0.001 --runs 1 --store ram --database postgres --only all": "status of all",
     "flatness.run --part 0.0001 --only lists --store ram": "occurrences",
 }
 
