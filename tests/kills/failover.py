@@ -27,7 +27,7 @@ import click
 import psutil
 import psycopg
 
-from tests.kills.fleet import Fleet, Verdict
+from tests.kills.fleet import PAUSE_S, Fleet, Verdict
 from tests.postgres import PostgresServer
 from tests.standby import REPLICATED, Standby, url_of_both, wait_for_copies
 
@@ -116,12 +116,12 @@ class Pair:
         wait_for_copies(self.primary)
 
 
-def run(folder: Path, *, failovers: int, chance: random.Random) -> Outcome:
-    """So many failovers, one after the other."""
+def run(folder: Path, *, failovers: int, chance: random.Random, pause_s: float = PAUSE_S) -> Outcome:
+    """So many failovers, one after the other; clients pause for `pause_s` between calls."""
     began, outcome = time.monotonic(), Outcome()
     with contextlib.ExitStack() as stack:
         pair = Pair(stack)
-        fleet = Fleet(pair.url, folder)
+        fleet = Fleet(pair.url, folder, pause_s=pause_s)
         try:
             fleet.begin()
             for number in range(failovers):

@@ -31,7 +31,7 @@ COMMAND: Final = (sys.executable, "-P", "-m", "evertick.cli.main")
 HOME: Final = "/api/v1/tenants/default"
 CLIENTS: Final = 4
 PAUSE_S: Final = 0.08
-"""Between two calls of a client."""
+"""Between two calls of a client, on average."""
 REPLY_S: Final = 10.0
 REST_S: Final = 90.0
 START_S: Final = 60.0
@@ -66,8 +66,9 @@ class Verdict:
 class Fleet:
     """Servers, workers and clients of one database."""
 
-    def __init__(self, url: str, folder: Path, *, servers: int = 2, workers: int = 2) -> None:
+    def __init__(self, url: str, folder: Path, *, servers: int = 2, workers: int = 2, pause_s: float = PAUSE_S) -> None:
         self.url = url
+        self._pause_s = pause_s
         self.acknowledged: list[Acknowledged] = []
         self.refused: list[str] = []
         """Replies that no client expects."""
@@ -228,7 +229,7 @@ class Fleet:
             while not self._ending.is_set():
                 count += 1
                 self._until_acknowledged(http, f"c{number}-{count}", count)
-                time.sleep(chance.uniform(0, 2 * PAUSE_S))
+                time.sleep(chance.uniform(0, 2 * self._pause_s))
 
     def _until_acknowledged(self, http: httpx2.Client, tag: str, count: int) -> None:
         """Send a call to one server after the other, with the same key, until one of them confirms it."""

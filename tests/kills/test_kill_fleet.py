@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.processes, pytest.mark.postgres, pytest.mark.timeout(3
 
 
 def test_a_failover_of_the_database_loses_doubles_and_stops_nothing(tmp_path: Path) -> None:
-    outcome = failover.run(tmp_path, failovers=1, chance=random.Random(1))
+    outcome = failover.run(tmp_path, failovers=1, chance=random.Random(1), pause_s=0.25)
 
     assert (outcome.verdict.wrong, outcome.verdict.lost_actions) == ([], 0)
     assert (outcome.missing, outcome.ended_badly, outcome.came_to_rest) == ([], [], True)
