@@ -55,7 +55,10 @@ class Filters(Body):
         found.update({name: value for name, value in pairs.items() if value})  # type: ignore[typeddict-item]
         text = (self.q or "").strip()
         if text:
-            found["id_prefix" if text.startswith(f"{JOB_PREFIX}_") else "key"] = text
+            if text.startswith(f"{JOB_PREFIX}_"):
+                found["id_prefix"] = text[: ID_CHARS + 1]  # a longer one begins no id, and this one begins none either
+            else:
+                found["key"] = text
         if self.blocked and self.state == "pending":
             found["blocked"] = True
         now = to_datetime(at)

@@ -162,4 +162,10 @@ def difference(row: Schedule, definition: Definition, options: dict[str, Any]) -
     if "remaining_actions" in options:
         pairs.append(("remaining actions", state.remaining, value_of(options, "remaining_actions")))
     # A spec can change without its sentence, for example in a comment.
-    return cut("; ".join(f"{name}: {was} -> {now}" for name, was, now in pairs if was != now or name == "times"))
+    changed = [(name, _word(was), _word(now)) for name, was, now in pairs if was != now or name == "times"]
+    return cut("; ".join(f"{name}: {was} -> {now}" for name, was, now in changed))
+
+
+def _word(value: Any) -> Any:
+    """What stands for a value in the history: an empty text would leave a gap."""
+    return "none" if value in (None, "") else value

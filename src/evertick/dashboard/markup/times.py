@@ -49,6 +49,11 @@ class Times:
         shown, other = self.local(at), self.local(beside)
         return f"{shown:%H:%M:%S}" if shown.date() == other.date() else f"{self.day(shown)} {shown:%H:%M:%S}"
 
+    def beside(self, at: datetime | Instant, shown: datetime, zone: Zone | None = None) -> str:
+        """`14:30`, with the day of the week where it is another day than that of `shown`, the same moment elsewhere."""
+        there = self.local(at, zone)
+        return f"{there:%H:%M}" if there.date() == shown.date() else f"{DAYS[there.weekday()]} {there:%H:%M}"
+
     def day(self, shown: datetime) -> str:
         """`Mon 23 Nov`, with the year where it is another one than this."""
         year = f" {shown.year}" if shown.year != self._today.year else ""
@@ -92,9 +97,7 @@ class Times:
         zone = None if other is None or other == self.zone.name else zone_named(other, abbreviations=True)
         if zone is None or (is_utc(zone.name) and is_utc(self.zone.name)):
             return Markup()
-        there, here = self.local(instant, zone), self.local(instant)
-        day = "" if there.date() == here.date() else f"{DAYS[there.weekday()]} "
-        return filled("<small>{}{} {}</small>", day, f"{there:%H:%M}", zone.name)
+        return filled("<small>{} {}</small>", self.beside(instant, self.local(instant), zone), zone.name)
 
 
 def lasted(duration_ms: int | None) -> str:

@@ -22,7 +22,7 @@ class NewView(Body):
     """A view of a list: what is chosen, in which order, with which columns. A shared one needs the scope edit."""
 
     page: Literal["schedules", "jobs", "workflows"]
-    name: str = Field(max_length=200)
+    name: str
     params: dict[str, str] = Field(default_factory=dict)
     shared: bool = False
 
@@ -30,7 +30,7 @@ class NewView(Body):
 class ChangedView(Body):
     """What of a view is changed. A shared one needs the scope edit."""
 
-    name: str | None = Field(None, max_length=200)
+    name: str | None = None
     params: dict[str, str] | None = None
     shared: bool | None = None
 

@@ -48,7 +48,13 @@ async def resume(page: Shown, schedule_id: Named) -> Response:
     """Let a schedule go on."""
     form = await page.form()
     how = api.Resuming(note=form["note"], from_now=bool(form["from_now"]))
-    await api.resume_schedule(page.request, page.known, schedule_id, how)
+    try:
+        await api.resume_schedule(page.request, page.known, schedule_id, how)
+    except NotFound:
+        raise
+    except EvertickError as error:
+        form.field_of(error, {"note": "note"})
+        return await _form(page, "resume", schedule_id, form, status=422)
     return page.done(page.url("schedules", schedule_id), f"Resumed {schedule_id}.")
 
 

@@ -1,0 +1,184 @@
+"""Every form of the table of routes, with what people mistype in each of its fields: it is refused or kept, never lost.
+
+A form that is refused comes back with a complaint and with what was typed, in every field, as text.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from bs4 import BeautifulSoup, Tag
+
+from evertick import every
+from tests.app.conftest import OpenApp
+from tests.app.engine import Engine
+from tests.dashboard.conftest import Site, site_of, text_of
+from tests.dashboard.test_pages import TABLE
+from tests.server.conftest import order_of, shop_on
+
+TYPED: Final = ("<b>x</b>\u202e", "\x00", "9" * 400)
+"""Markup with a mark that turns the direction of text, NUL, and a number out of any range, longer than any name."""
+TYPES: Final = ("text", "search", "number")
+WITHOUT_FIELDS: Final = {"logout", "zone", "tenants", "clock", "preview", "query", "login"}
+"""The last part of addresses that have a form on other pages; tests of their own send these."""
+
+
+TAKES_ANYTHING: Final = {"schedules/s/resume", "bulk/schedules/resume"}
+"""A note, which is any text."""
+
+
+@dataclass
+class Things:
+    """What there is to fill forms about."""
+
+    site: Site
+    ids: dict[str, str] = field(default_factory=dict)
+
+
+def things_of(open_app: OpenApp) -> Things:
+    app = shop_on(open_app)
+    site = site_of(app)
+    order = app.functions.resolve("shop.order")
+    for name in ("s", "t"):
+        app.schedules.create(name, when=every(hours=1), do=order_of(app), overlap="buffer_all")
+    failed = app.scheduler.run_after(0, app.functions.resolve("shop.fail"), how="plain")
+    run = app.workflows.start("shop.fulfil", order_id="7")
+    with Engine(app) as engine:
+        engine.wait(failed)
+        engine.until(lambda: app.workflows.history(run).steps or None)
+    pending = app.scheduler.run_after(3_600, order, item="later")
+    view = app.views.create("schedules", "Mine", {"q": "x"}, shared=True)
+    token = app.tokens.create("other", scope="read", tenant="default")
+    ids = {"failed": failed, "pending": pending, "run": run, "view": view.id, "token": token.id}
+    return Things(site, ids)
+
+
+FORMS: Final[dict[str, tuple[str, ...]]] = {
+    "functions/{name}/run": ("functions/shop.order/run", "functions/shop.fail/run?as=json"),
+    "schedules/{schedule_id}/backfill": ("schedules/s/backfill?start=2026-01-01&end=2026-01-02",),
+    "new-schedule": ("new-schedule?function=shop.order",),
+    "schedules/{schedule_id}/edit": ("schedules/s/edit",),
+    "jobs/{action}-all": ("jobs/cancel-all?state=pending", "jobs/retry-all?state=failed"),
+    "jobs/{job_id}/retry": ("jobs/{failed}/retry",),
+    "jobs/{job_id}/{action}": ("jobs/{pending}/reschedule", "jobs/{pending}/cancel"),
+    "bulk/schedules/backfill": ("bulk/schedules/backfill?row=s&start=2026-01-01&end=2026-01-02",),
+    "bulk/schedules/delete": ("bulk/schedules/delete",),
+    "bulk/schedules/{action}": ("bulk/schedules/pause", "bulk/schedules/resume"),
+    "views/new": ("views/new?list=schedules&params=%7B%22q%22%3A%22y%22%7D",),
+    "views/{view_id}": ("views/{view}",),
+    "views/{view_id}/delete": ("views/{view}/delete",),
+    "schedules/{schedule_id}/pause": ("schedules/s/pause",),
+    "schedules/{schedule_id}/resume": ("schedules/s/resume",),
+    "schedules/{schedule_id}/trigger": ("schedules/s/trigger",),
+    "schedules/{schedule_id}/delete": ("schedules/s/delete",),
+    "workflow-batch/{action}": ("workflow-batch/cancel?row={run}",),
+    "workflow-start": ("workflow-start?workflow=shop.fulfil",),
+    "workflow-types/{name}/{action}": ("workflow-types/shop.fulfil/pause",),
+    "workflows/{run_id}/signal": ("workflows/{run}/signal",),
+    "workflows/{run_id}/restart": ("workflows/{run}/restart",),
+    "workflows/{run_id}/{action}": ("workflows/{run}/terminate",),
+    "pools/{name}/limits": ("pools/default/limits",),
+    "pools/{name}/{action}": ("pools/default/pause", "pools/default/delete"),
+    "settings/tokens/new": ("settings/tokens/new",),
+    "settings/tokens/{token_id}/{action}": ("settings/tokens/{token}/rotate", "settings/tokens/{token}/revoke"),
+    "settings/tenants/{name}": ("settings/tenants/default",),
+    "schedules/{schedule_id}/backfills/{backfill_id}/cancel": (),  # a button alone; test_backfills.py sends it
+}
+"""Where each form of the table is filled in."""
+
+
+def test_every_form_of_the_table_is_filled_in() -> None:
+    forms = {
+        route.path.removeprefix("/t/{tenant}/")
+        for route in TABLE
+        if route.methods == {"POST"} and route.path.rpartition("/")[2] not in WITHOUT_FIELDS
+    }
+    assert forms == FORMS.keys()
+
+
+def test_what_was_typed_stays_beside_a_complaint(open_app: OpenApp) -> None:
+    """In turn, each field has each text. No text is an error of the server, or markup on the page."""
+    things = things_of(open_app)
+    for where in [each for places in FORMS.values() for each in places]:
+        form = form_of(things.site, where.format(**things.ids))
+        names = texts_in(form)
+        complaints = [complained(things.site, form, names, turn) for turn in range(len(TYPED))] if names else [True]
+        assert any(complaints) or where in TAKES_ANYTHING, where
+
+
+def complained(site: Site, form: Tag, names: list[str], turn: int) -> bool:
+    """Send a form with other texts in its fields; returns whether it was refused."""
+    sent = sent_of(form)
+    for number, name in enumerate(names):
+        sent |= chosen_with(form, name) | {name: [TYPED[(number + turn) % len(TYPED)]]}
+    reply = site.request("POST", str(form["action"]), data=sent)
+    where = (form["action"], sent)
+    assert reply.status_code in (200, 303, 409, 422), (where, text_of(reply.text))
+    if reply.headers.get("content-type", "").startswith("text/html"):
+        assert_harmless(reply.text, where)
+    if reply.status_code != 422:
+        return False
+    assert_kept(BeautifulSoup(reply.text, "html.parser"), form, sent)
+    return True
+
+
+def form_of(site: Site, path: str) -> Tag:
+    """The form of a page that changes something, as it is shown at first; that of many is what a list is sent for."""
+    if path.startswith("bulk/schedules/") and "backfill" not in path:
+        page = BeautifulSoup(site.send(path, status=200, row=["s", "t"]).text, "html.parser")
+    else:
+        page = site.page(path)
+    [form, *_] = [each for each in page.select("main form[method=post]") if each.get("action")]
+    return form
+
+
+def sent_of(form: Tag) -> dict[str, list[str]]:
+    """What a browser would send of a form with its main button."""
+    found: dict[str, list[str]] = {}
+    for each in form.find_all(["input", "select", "textarea"]):
+        name, kind = each.get("name"), each.get("type")
+        if not name or (kind in ("checkbox", "radio") and not each.has_attr("checked")):
+            continue
+        if each.name == "select":
+            options = each.find_all("option")
+            chosen = next((one for one in options if one.has_attr("selected")), options[0] if options else None)
+            value = "" if chosen is None else chosen.get("value", chosen.get_text())
+        else:
+            usual = "on" if kind in ("checkbox", "radio") else ""
+            value = each.get_text() if each.name == "textarea" else each.get("value", usual)
+        found.setdefault(str(name), []).append(str(value).removeprefix("\n"))
+    button = form.select_one("button.go[name]")
+    return found if button is None else found | {str(button["name"]): [str(button["value"])]}
+
+
+def chosen_with(form: Tag, name: str) -> dict[str, list[str]]:
+    """The choice that a field belongs to, such as a moment to \"at\"."""
+    part = name.rpartition(".")[2]
+    found = [each for each in form.select("input[type=radio]") if each["value"] == part]
+    return {str(each["name"]): [part] for each in found}
+
+
+def texts_in(form: Tag) -> list[str]:
+    """The fields into which one types."""
+    fields = form.find_all(["input", "textarea"])
+    typed = [each for each in fields if each.name == "textarea" or each.get("type", "text") in TYPES]
+    return list(dict.fromkeys(str(each["name"]) for each in typed if each.get("name")))
+
+
+def assert_kept(back: BeautifulSoup, form: Tag, sent: dict[str, list[str]]) -> None:
+    """A refused form has a complaint, and in each field what was sent."""
+    where = (form["action"], sent)
+    assert back.select(".err"), (where, text_of(back))
+    again = [each for each in back.select("form[method=post]") if each.get("action") == form["action"]]
+    assert again, (where, text_of(back))
+    now = sent_of(again[0])
+    for name in set(texts_in(form)) & now.keys():
+        assert now[name] == [each.strip() for each in sent[name]], (where, name)
+
+
+def assert_harmless(html: str, where: object) -> None:
+    """Outside of fields, which have exactly what was typed, a page has no markup of others and nothing unseen."""
+    assert "<b>x</b>" not in html, where
+    page = BeautifulSoup(html, "html.parser")
+    for each in page.find_all(["input", "textarea"]):
+        each.decompose()
+    assert not {"\u202e", "\x00"} & set(str(page)), where
