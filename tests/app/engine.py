@@ -11,10 +11,11 @@ from typing import Any, Self, TypeVar
 from evertick import App
 from evertick.base.ids import DEFAULT_TENANT, JobId
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import Job, JobFilter, JobState, blocked
+from evertick.base.records.jobs import Job, JobFilter, JobState
 from evertick.engine.runtime.heartbeat import HeartbeatThread, MakeHeartbeat
 from evertick.engine.runtime.metrics import JobEnded
 from evertick.engine.worker import Worker
+from evertick.rules.jobs.serving import blocked
 from evertick.store.contract.store import Transaction
 from evertick.store.sqlite.store import SqliteStore
 from evertick.testing.jobs import JobView, view

@@ -38,10 +38,10 @@ from evertick.base.records.jobs import (
     NewJob,
     Stop,
     Worker,
-    blocked,
 )
 from evertick.base.records.stored import Stored
 from evertick.rules.jobs.lifecycle import SUSPECT_CRASHES
+from evertick.rules.jobs.serving import blocked
 from evertick.store.contract.claims import START, Head, Share, Suspect
 from evertick.store.contract.history import JobsFound, LinesFound
 from tests.store.limit_key_model import LimitKeyModel

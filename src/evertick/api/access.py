@@ -1,8 +1,8 @@
 """The schemas of tokens and of the audit log."""
 
-import json
 from typing import Any, Self
 
+from evertick.api.reading import RowReading
 from evertick.api.schema import Moment, Schema
 from evertick.base.ids import TenantId
 from evertick.base.instants import to_datetime, to_datetime_or_none
@@ -55,6 +55,7 @@ class AuditView(Schema):
 
     `actor` is who did it, `action` what was done (`job.cancel`), `target` to what. `before` and `after` are the thing
     as the API shows it; None where there was none, or will be none. `request` is the id of the HTTP request.
+    `unreadable` says of each column that this release cannot read why.
     """
 
     id: str
@@ -66,10 +67,12 @@ class AuditView(Schema):
     request: str
     before: Any
     after: Any
+    unreadable: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, line: AuditLine) -> Self:
         """The view of a line of the log."""
+        reading = RowReading()
         return cls(
             id=line.id,
             at=to_datetime(line.at),
@@ -78,8 +81,9 @@ class AuditView(Schema):
             target=line.target,
             tenant=line.tenant,
             request=line.request,
-            before=None if line.before is None else json.loads(line.before),
-            after=None if line.after is None else json.loads(line.after),
+            before=reading.any("before", line.before),
+            after=reading.any("after", line.after),
+            unreadable=reading.problems,
         )
 
 

@@ -27,6 +27,8 @@ class FleetCheck(StrEnum):
     """Whether each function that is due or scheduled is served by a live worker."""
     COPIES = "copies"
     """Whether commits wait for a standby, if the address names several servers."""
+    ROWS = "rows"
+    """Whether this release can read the rows of active schedules and of workers."""
     TIMES = "times"
     """Whether active schedules have a time to come."""
 

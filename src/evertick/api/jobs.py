@@ -1,9 +1,9 @@
 """The schema of a job."""
 
-import json
 from collections.abc import Sequence
 from typing import Any, Self
 
+from evertick.api.reading import RowReading
 from evertick.api.schema import Moment, Schema
 from evertick.base.ids import JobId, ScheduleId, TenantId, WorkerId, pool_name
 from evertick.base.instants import Instant, to_datetime, to_datetime_or_none
@@ -20,6 +20,7 @@ class JobView(Schema):
     began, `late_ms` how long after `due_at` that was, and `duration_ms` how long it took; they are None before. `error`
     has the keys `type`, `message` and `traceback`. `schedule` has started it, for its time `occurrence`. `held` says
     what it waits for although it is due, such as "waits: pool 'mail' is paused"; it is None if nothing holds it back.
+    `unreadable` says of each column of its row that this release cannot read why; such arguments are shown as {}.
     """
 
     id: JobId
@@ -51,10 +52,13 @@ class JobView(Schema):
     tenant: TenantId
     schedule: ScheduleId | None
     occurrence: Moment | None
+    unreadable: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, job: Job, *, blocked: bool = False, held: str | None = None) -> Self:
         """The view of a job's row; `blocked` if no live worker runs its function in its pool."""
+        reading = RowReading()
+        occurrence = reading.value("schedule", job.schedule)
         started_at = None if job.visible_state is JobState.PENDING else job.started_at
         return cls(
             id=job.id,
@@ -70,9 +74,9 @@ class JobView(Schema):
             duration_ms=_lasted(started_at, job.completed_at),
             attempt=job.attempt,
             failures=job.failures,
-            args=json.loads(job.args),
-            result=None if job.result is None else json.loads(job.result),
-            error=None if job.error is None else job.error.value.to_json(),
+            args=reading.object("args", job.args),
+            result=reading.any("result", job.result),
+            error=reading.error("error", job.error),
             key=job.key,
             parent_id=job.parent_id,
             worker_id=job.worker_id,
@@ -85,7 +89,8 @@ class JobView(Schema):
             limit_key=job.limit_key,
             tenant=job.tenant,
             schedule=job.schedule_id,
-            occurrence=None if job.schedule is None else to_datetime(job.schedule.value.nominal_at),
+            occurrence=None if occurrence is None else to_datetime(occurrence.nominal_at),
+            unreadable=reading.problems,
         )
 
 
@@ -120,7 +125,7 @@ class AttemptView(Schema):
             ended_at=to_datetime_or_none(attempt.ended_at),
             duration_ms=_lasted(attempt.started_at, attempt.ended_at),
             outcome=attempt.outcome,
-            error=None if attempt.error is None else attempt.error.value.to_json(),
+            error=RowReading().error("error", attempt.error),
         )
 
 

@@ -2,6 +2,7 @@
 
 from typing import Self
 
+from evertick.api.reading import RowReading
 from evertick.api.schema import Moment, Schema
 from evertick.api.workflows import WorkflowTypeView
 from evertick.base.ids import JobId, TenantId, WorkerId, pool_name
@@ -17,7 +18,8 @@ class UnwritableView(Schema):
 
 
 class WorkerView(Schema):
-    """A worker. `pools` is None for one that serves every pool; `functions` are those that jobs can call.
+    """A worker. `pools` is None for one that serves every pool; `functions` are those that jobs can call. `unreadable`
+    says of which columns of its row this release cannot read, and why.
 
     `leased_until` is None for a live worker that renews no lease, as the only one of an SQLite file.
     """
@@ -32,11 +34,13 @@ class WorkerView(Schema):
     release: str
     pools: tuple[str, ...] | None
     functions: tuple[str, ...]
+    unreadable: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, worker: Worker, *, alive: bool, now: Instant) -> Self:
-        """The view of a worker's row. Raises SchemaMismatch if a newer release wrote what it serves."""
-        serves = None if worker.serves is None else worker.serves.value
+        """The view of a worker's row."""
+        reading = RowReading()
+        serves = reading.value("serves", worker.serves)
         return cls(
             id=worker.id,
             app=worker.app,
@@ -48,6 +52,7 @@ class WorkerView(Schema):
             release=worker.release,
             pools=None if serves is None or serves.pools is None else tuple(pool_name(each) for each in serves.pools),
             functions=() if serves is None else tuple(each.name for each in serves.functions),
+            unreadable=reading.problems,
         )
 
 

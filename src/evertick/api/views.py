@@ -1,8 +1,8 @@
 """Schemas of views of lists that people have saved."""
 
-import json
 from typing import Self
 
+from evertick.api.reading import RowReading
 from evertick.api.schema import Moment, Schema
 from evertick.base.instants import to_datetime
 from evertick.base.records.views import SavedViewRow
@@ -32,7 +32,7 @@ class SavedView(Schema):
             page=row.page,
             name=row.name,
             shared=not row.owner,
-            params=json.loads(row.params),
+            params=RowReading().object("params", row.params),
             created_by=row.created_by,
             created=to_datetime(row.created_at),
             updated=to_datetime(row.updated_at),

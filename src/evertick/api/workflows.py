@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Final, Self
 
+from evertick.api.reading import RowReading
 from evertick.api.schema import Moment, Schema
 from evertick.base.ids import JobId, ScheduleId, TenantId
 from evertick.base.instants import from_datetime, to_datetime, to_datetime_or_none
 from evertick.base.outcomes import Raised, Returned
-from evertick.base.records.attributes import from_text
 from evertick.base.records.jobs import Job, JobState, OccurrenceRef
 from evertick.base.records.journal import DELIVERED, CallKind, Row, RowKind
 from evertick.base.records.run_states import OPEN, RunState
@@ -32,7 +32,8 @@ class RunView(Schema):
     `key` is the id that it was started under, `progress` what its code last reported,
     `attributes` those that lists find it by, `wakes_at` when its next timer is
     due. `error` has the keys `type`, `message` and `traceback`; in a run that is running it says why it cannot go on.
-    `generation` counts how often it has continued as new.
+    `generation` counts how often it has continued as new. `unreadable` says of each column that this
+    release cannot read why.
     """
 
     id: JobId
@@ -50,6 +51,7 @@ class RunView(Schema):
     wakes_at: Moment | None
     completed_at: Moment | None
     tenant: TenantId
+    unreadable: tuple[str, ...] = ()
 
     @property
     def has_ended(self) -> bool:
@@ -59,6 +61,7 @@ class RunView(Schema):
     @classmethod
     def of(cls, job: Job, record: RunRecord | None, *, is_paused: bool) -> Self:
         """The view of a run's job and of what it has beside it; None if it has not begun."""
+        reading = RowReading()
         state = shown = STATES[job.state]
         if state is RunState.PENDING and (is_paused or job.has_begun):
             shown = RunState.PAUSED if is_paused else RunState.RUNNING
@@ -67,17 +70,18 @@ class RunView(Schema):
             key=job.key,
             workflow=job.name,
             state=shown,
-            args=json.loads(job.args),
-            result=None if job.result is None else json.loads(job.result),
-            error=None if job.error is None else job.error.value.to_json(),
-            progress=None if record is None or record.progress is None else json.loads(record.progress),
-            attributes=from_text(None if record is None else record.attributes),
+            args=reading.object("args", job.args),
+            result=reading.any("result", job.result),
+            error=reading.error("error", job.error),
+            progress=None if record is None else reading.any("progress", record.progress),
+            attributes={} if record is None else reading.object("attributes", record.attributes),
             generation=0 if record is None else record.generation,
             parent_id=job.parent_id,
             created_at=to_datetime(job.created_at),
             wakes_at=to_datetime(job.due_at) if state is RunState.PENDING and job.due_at < FOREVER else None,
             completed_at=to_datetime_or_none(job.completed_at),
             tenant=job.tenant,
+            unreadable=reading.problems,
         )
 
 

@@ -16,6 +16,7 @@ from evertick.base.ids import DEFAULT_POOL, TenantId
 from evertick.base.records.jobs import FunctionKind, JobFilter
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.base.records.stored import json_of
+from evertick.rules.jobs.serving import served
 from evertick.store.contract.store import Store, Transaction
 
 NAME_CHARS_MAX = 512
@@ -73,7 +74,7 @@ class NamedFunctions:
 
 def names_seen(transaction: Transaction, tenant: TenantId) -> set[str]:
     """The names of functions that workers have, and of those of a tenant's recent jobs."""
-    serves = [worker.serves.value for worker in transaction.list_workers() if worker.serves is not None]
+    serves = served(transaction.list_workers())
     jobs = transaction.list_jobs(JobFilter(tenant=tenant), limit=JOBS_LOOKED_AT, newest_first=True)
     return {function.name for each in serves for function in each.functions} | {job.name for job in jobs}
 
@@ -97,7 +98,7 @@ def _kind_seen(transaction: Transaction, name: str, tenant: TenantId) -> Functio
     jobs = transaction.list_jobs(JobFilter(tenant=tenant, name=name), limit=1, newest_first=True)
     if jobs:
         return jobs[0].kind
-    serves = (worker.serves.value for worker in transaction.list_workers() if worker.serves is not None)
+    serves = served(transaction.list_workers())
     kinds = [function.kind for each in serves for function in each.functions if function.name == name]
     if kinds:
         return kinds[0]

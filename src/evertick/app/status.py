@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from evertick.api.reading import RowReading
 from evertick.api.status import FailureView, QueueView, StatusView, UnwritableView, WorkerView
 from evertick.api.workflows import WorkflowTypeView
 from evertick.app.paging import looked_at
@@ -13,6 +14,7 @@ from evertick.base.instants import HOUR_MS, Instant, to_datetime, to_datetime_or
 from evertick.base.records.history import FailedJob, JobGroup
 from evertick.base.records.jobs import NO_ERROR
 from evertick.base.records.workflow_types import WorkflowStatus
+from evertick.rules.jobs.serving import served
 from evertick.store.contract.store import Transaction
 from evertick.store.write_health import WriteFailure
 
@@ -63,7 +65,7 @@ def _queues(
     transaction: Transaction, tenants: Sequence[TenantId], now: Instant
 ) -> tuple[dict[tuple[TenantId, str, str], "_Queue"], int]:
     """Unfinished jobs by tenant, function and pool, and how many there are."""
-    serves = [worker.serves.value for worker in transaction.workers_alive(now) if worker.serves is not None]
+    serves = served(transaction.workers_alive(now))
     queues: dict[tuple[TenantId, str, str], _Queue] = {}
     groups = transaction.job_groups(tenants, now=now, limit=JOBS_MAX)
     for group in groups:
@@ -122,8 +124,8 @@ class _Queue:
 def _failure(transaction: Transaction, last: FailedJob, count: int) -> FailureView:
     """The failures of a function."""
     job = transaction.get_job(last.id, tenant=last.tenant)
-    error = NO_ERROR if job is None or job.error is None else job.error.value
+    error = (None if job is None else RowReading().error("error", job.error)) or NO_ERROR.to_json()
     return FailureView(
         tenant=last.tenant, function=last.name, count=count, last=to_datetime(last.completed_at), job_id=last.id,
-        error=error.text,
+        error=f"{error['type']}: {error['message']}",
     )  # fmt: skip

@@ -334,9 +334,10 @@ class DatabaseLocked(Unavailable):
 
 
 class SchemaMismatch(Unavailable):
-    """The database's schema is older or newer than this code."""
+    """The database's schema, or `of_one_row` what one of its rows holds, is older or newer than this code."""
 
     code = "schema_mismatch"
+    of_one_row = False
 
 
 class AccessDenied(EvertickError):

@@ -111,7 +111,8 @@ async def _of_error(request: Request, error: Exception) -> Response:
     if status != 503:
         return _reply(request, Problem(status, error.code, str(error)))
     _logger.error("%s: %s", request.state.request_id, error)
-    words = "the database is not available" if not isinstance(error, errors.OutcomeUnknown) else str(error)
+    is_told = isinstance(error, errors.OutcomeUnknown) or getattr(error, "of_one_row", False)
+    words = str(error) if is_told else "the database is not available"
     return _reply(request, Problem(status, error.code, words), {"Retry-After": str(RETRY_AFTER_S)})
 
 

@@ -39,8 +39,9 @@ from evertick.app.run.run import TransactionRun
 from evertick.base.errors import JobNotFound, LimitExceeded, Misuse
 from evertick.base.ids import JobId, TenantId, tenant_named
 from evertick.base.instants import DAY_MS, Instant, duration_ms, from_datetime, to_datetime, to_iso
-from evertick.base.records.jobs import Job, JobFilter, JobState, blocked
+from evertick.base.records.jobs import Job, JobFilter, JobState
 from evertick.engine.runtime.settings import Settings
+from evertick.rules.jobs.serving import blocked
 from evertick.store.contract.store import Transaction
 from evertick.store.transaction.function_unit import FunctionUnit
 from evertick.store.transaction.unit_of_work import UnitOfWork

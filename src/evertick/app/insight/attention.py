@@ -11,6 +11,7 @@ from typing import Final
 
 from evertick.api.insight import AttentionView
 from evertick.app.insight.outages import MISSED_MAX
+from evertick.app.schedules.views import pause_of
 from evertick.base.ids import ScheduleId, TenantId, pool_name
 from evertick.base.instants import DAY_MS, Instant, to_datetime
 from evertick.base.records.insight import DueGroup, MissedTime
@@ -153,7 +154,7 @@ def _failing(transaction: Transaction, tenant: TenantId) -> Iterator[AttentionVi
 
 def _paused(transaction: Transaction, tenant: TenantId, now: Instant) -> Iterator[AttentionView]:
     rows = transaction.list_schedules(ScheduleFilter(tenant=tenant, status="paused"), limit=PAUSED_MAX)
-    pauses = {row.id: row.state.pause for row in rows}
+    pauses = {row.id: pause_of(row) for row in rows}
     since = {name: pause.at for name, pause in pauses.items() if pause is not None}
     long = sorted((at, name) for name, at in since.items() if now - at >= LONG_PAUSE_MS)[:SHOWN_MAX]
     skipped = transaction.skipped_in_pauses(tenant, {name: at for at, name in long}, limit=SKIPPED_MAX)

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Final, Self
 
 from evertick.api.fleet import FleetCheck, FleetFinding, FleetReport
-from evertick.api.status import StatusView
+from evertick.api.status import StatusView, WorkerView
 from evertick.app.paging import all_schedules
 from evertick.app.status import status_of
 from evertick.base.clock import SystemClock, difference
@@ -21,6 +21,7 @@ from evertick.base.ids import TenantId
 from evertick.base.instants import Instant, to_datetime, to_iso
 from evertick.base.records.jobs import Serves, Worker
 from evertick.base.records.schedules import ScheduleFilter
+from evertick.rules.jobs.serving import served
 from evertick.store.addresses import servers_in
 from evertick.store.contract.store import Store, Transaction
 from evertick.store.records.schedule import Schedule
@@ -58,7 +59,7 @@ def examine_fleet(transaction: Transaction, tenant: TenantId | None, now: Instan
     status = status_of(transaction, tenant, now)
     known = transaction.list_workers()
     alive = transaction.workers_alive(now, among=known)
-    serves = [worker.serves.value for worker in alive if worker.serves is not None]
+    serves = served(alive)
     schedules = list(islice(_active(transaction, status.tenants), SCHEDULES_MAX + 1))
     findings = [
         *_writing(around.write_failure, now),
@@ -127,6 +128,10 @@ def _workers(
         yield _finding(FleetCheck.WORKERS, "workers", detail, "start one: evertick worker")
     living = {worker.id for worker in alive}
     for worker in known:
+        if unreadable := WorkerView.of(worker, alive=True, now=worker.leased_until).unreadable:
+            detail = f"what the worker {worker.host}:{worker.pid} serves cannot be read ({unreadable[0]})"
+            fix = "update this release to that of the worker, or start the worker again, which writes its row anew"
+            yield _finding(FleetCheck.ROWS, worker.id, detail, fix)
         if worker.id not in living:
             detail = f"the worker {worker.host}:{worker.pid} is dead: its lease ended at {to_iso(worker.leased_until)}"
             fix = (
@@ -167,8 +172,12 @@ def _schedules(rows: Sequence[Schedule], serves: Sequence[Serves]) -> Iterator[F
     for row in rows:
         try:
             has_times = row.spec.value.has_sources
-        except (SchemaMismatch, InvalidSpec):
-            continue  # the list of schedules shows that it cannot be read
+            _ = row.target, row.state, row.metadata
+        except (SchemaMismatch, InvalidSpec) as error:
+            delete = f"evertick schedule delete {schedule_word(row.id)}{tenant_option(row.tenant)}"
+            fix = f"deploy the release that wrote it, or: {delete}"
+            yield _finding(FleetCheck.ROWS, row.id, f"the schedule cannot be read: {error}", fix, row.tenant)
+            continue
         if has_times and row.next_at is None:
             detail = "it is active and has no time to come"
             fix = (

@@ -14,6 +14,7 @@ from evertick.base.records.history import JobCounts
 from evertick.base.records.insight import DueGroup, FunctionActivity, Sample
 from evertick.base.records.jobs import ServedFunction
 from evertick.engine.maintenance.activity import SLOT_MS
+from evertick.rules.jobs.serving import served
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS
 from evertick.store.contract.store import Transaction
 
@@ -75,7 +76,7 @@ def function_stats(
 
 def served_functions(transaction: Transaction) -> dict[str, ServedFunction]:
     """The functions that workers have, by name."""
-    serves = [worker.serves.value for worker in transaction.list_workers() if worker.serves is not None]
+    serves = served(transaction.list_workers())
     return {function.name: function for each in serves for function in each.functions}
 
 

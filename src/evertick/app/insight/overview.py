@@ -27,6 +27,7 @@ from evertick.base.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant, duration
 from evertick.base.records.insight import DueGroup, MinuteRow
 from evertick.base.records.schedules import ScheduleFilter
 from evertick.engine.schedules.times import ScheduleTimes
+from evertick.rules.jobs.serving import served
 from evertick.rules.jobs.spread import Spread, quantile_ms, spread_of_texts
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS
 from evertick.store.contract.store import Transaction
@@ -76,7 +77,7 @@ def _overview(
     workers = transaction.list_workers()
     alive = transaction.workers_alive(now, among=workers)
     living = {worker.id for worker in alive}
-    serves = [worker.serves.value for worker in alive if worker.serves is not None]
+    serves = served(alive)
     failed, missed = transaction.trouble_counts(
         tenant,
         reasons=MISSED_REASONS,
@@ -89,12 +90,12 @@ def _overview(
     )
     times, out = outages(transaction, tenant, now) if missed or schedules.missed else ([], ())
     paused = _paused_pools(transaction) if due and serves else set()
-    served = [
+    waiting = [
         group for group in due if pool_name(group.pool) not in paused and (not serves or is_served(group, serves))
     ]
     return OverviewView(
         at=to_datetime(now),
-        lag_ms=max((now - group.oldest for group in served), default=0),
+        lag_ms=max((now - group.oldest for group in waiting), default=0),
         lag_p99_ms=quantile_ms(spread_of_texts(row.late for row in lately), 0.99),
         late=Count.of(sum(group.late for group in due)),
         failed_hour=Count.of(failed),

@@ -6,7 +6,8 @@ from typing import Final
 from evertick.api.jobs import JobView
 from evertick.app.limits.waiting import pool_waits
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import Job, JobState, blocked
+from evertick.base.records.jobs import Job, JobState
+from evertick.rules.jobs.serving import blocked
 from evertick.store.contract.store import Transaction
 
 BLOCKED: Final = "blocked: no worker runs this function"

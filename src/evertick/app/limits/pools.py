@@ -24,6 +24,7 @@ from evertick.base.errors import Conflict, LimitExceeded, NotFound
 from evertick.base.ids import DEFAULT_POOL, pool_name
 from evertick.base.instants import Instant, to_datetime_or_none
 from evertick.base.records.pools import NO_LIMITS
+from evertick.rules.jobs.serving import served
 from evertick.store.contract.claims import START
 from evertick.store.contract.store import Transaction
 
@@ -140,12 +141,10 @@ def _changed(name: str, changes: dict[str, Any]) -> Work[PoolView]:
 def _use_of(transaction: Transaction, name: str, now: Instant) -> list[str]:
     """What uses a pool at `now`, in words."""
     [view] = _views(transaction, [name])
-    served = (each.serves for each in transaction.workers_alive(now))
     functions = {
         function.name
-        for each in served
-        if each is not None
-        for function in each.value.functions
+        for each in served(transaction.workers_alive(now))
+        for function in each.functions
         if pool_name(function.pool) == name
     }
     found = {
@@ -161,8 +160,8 @@ def _views(transaction: Transaction, names: Iterable[str] | None = None) -> list
     limits, declared = transaction.pool_limits(), transaction.declared_pools()
     ready, oldest = _ready(transaction)
     if names is None:
-        served = (each.serves for each in transaction.list_workers())
-        of_code = {pool_name(function.pool) for each in served if each is not None for function in each.value.functions}
+        serves = served(transaction.list_workers())
+        of_code = {pool_name(function.pool) for each in serves for function in each.functions}
         names = sorted({DEFAULT_POOL, *limits, *ready, *of_code})
     names = list(names)
     running = Counter[str]()

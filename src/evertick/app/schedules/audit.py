@@ -16,6 +16,7 @@ from evertick.app.schedules.blocked_runs import is_blocked
 from evertick.app.schedules.queries import span
 from evertick.app.schedules.views import occurrence_view
 from evertick.app.transacting import Work
+from evertick.base.errors import InvalidSpec, SchemaMismatch
 from evertick.base.ids import ScheduleId
 from evertick.base.instants import Instant, duration_ms, to_datetime
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, ScheduleFilter
@@ -73,12 +74,17 @@ def audit(
         for schedule in _schedules(operations, transaction, name):
             since = max(first, Instant(now - operations.settings.ledger_retention_ms))
             times = _unrecorded(transaction, schedule, (since, last), now, looked)
-            unrecorded += islice(times, limit - len(unrecorded))
+            try:
+                unrecorded += islice(times, limit - len(unrecorded))
+            except (SchemaMismatch, InvalidSpec):
+                if name is not None:
+                    raise
+                looked.all_readable = False  # its list shows it as unreadable
         rows = {word: tuple(occurrence_view(row) for row in listed) for word, listed in found.items()}
         return AuditReport(
             start=to_datetime(first),
             end=to_datetime(last),
-            complete=not looked.too_much,
+            complete=not looked.too_much and looked.all_readable,
             counts=AuditCounts(**counts, unrecorded=len(unrecorded)),
             unrecorded=tuple(unrecorded),
             **rows,
@@ -92,6 +98,7 @@ class _Looked:
 
     def __init__(self) -> None:
         self.rows = 0
+        self.all_readable = True
 
     @property
     def too_much(self) -> bool:

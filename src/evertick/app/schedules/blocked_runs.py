@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import Job, Worker, blocked
+from evertick.base.records.jobs import Job, Worker
 from evertick.base.records.schedules import OccurrenceRow
+from evertick.rules.jobs.serving import blocked
 from evertick.rules.schedules.fates import Fate
 from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule

@@ -21,12 +21,13 @@ from evertick.base.errors import ScheduleNotFound
 from evertick.base.escaping import schedule_word
 from evertick.base.ids import ScheduleId
 from evertick.base.instants import SECOND_MS, Instant, from_datetime, to_datetime, to_iso
-from evertick.base.records.jobs import Job, JobState, blocked
+from evertick.base.records.jobs import Job, JobState
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow
 from evertick.engine.schedules.times import ScheduleTimes, times_of
 from evertick.recurrence.explain import ReasonKind
 from evertick.recurrence.explain import explain as explain_spec
 from evertick.recurrence.parse.moments import format_instant
+from evertick.rules.jobs.serving import blocked
 from evertick.rules.schedules.catch_up import SEEN_LATE, started_late, unseen
 from evertick.rules.schedules.fates import Fate, Origin, Reason, RunOutcome
 from evertick.rules.schedules.lifecycle import pause_detail

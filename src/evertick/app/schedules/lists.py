@@ -8,7 +8,7 @@ from evertick.api.schedules import OccurrenceView, ScheduleSummary
 from evertick.api.schema import COUNT_MAX, Count
 from evertick.app.schedules.endings import ending_word
 from evertick.app.schedules.queries import Where
-from evertick.app.schedules.views import occurrence_view, pause_view, summary
+from evertick.app.schedules.views import occurrence_view, pause_of, pause_view, summary
 from evertick.app.transacting import Work
 from evertick.base.ids import ScheduleId
 from evertick.base.instants import DAY_MS, Instant
@@ -100,7 +100,7 @@ def _detailed(
         "late": started is not None and started_late(started.origin, started.late_ms),
         "missed": is_missing,
     }
-    pause = row.state.pause if plain.status == "paused" else None
+    pause = pause_of(row) if plain.status == "paused" else None
     return DetailedSchedule(
         **dict(plain),
         function_kind=row.target.kind if is_readable else None,

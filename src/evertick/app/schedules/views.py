@@ -83,12 +83,16 @@ def history_line(row: HistoryRow) -> HistoryLine:
     )
 
 
+WHY_MAX: Final = 300
+"""Characters of what is said about a schedule that cannot be read."""
+
+
 def summary(row: Schedule) -> ScheduleSummary:
     """The view of a schedule in a list. What this release cannot read has the status `unreadable`."""
     try:
         return ScheduleSummary(**_summary(row))
-    except (SchemaMismatch, InvalidSpec):
-        why = "written by a newer release, or damaged"
+    except (SchemaMismatch, InvalidSpec) as error:
+        why = f"written by a newer release, or damaged: {error}"[:WHY_MAX]
         known = {"source": RUN_TIME, "status": UNREADABLE, "sentence": why, "time_zone": "UTC", "memo": {}}
         return ScheduleSummary(**(_columns(row) | known))
 
@@ -168,13 +172,21 @@ def upcoming(row: Schedule, state: ScheduleState, now: Instant, number: int = UP
     return tuple(time_view(time) for time in times.upcoming(max(now, state.seen_until), number))
 
 
+def pause_of(row: Schedule) -> Pause | None:
+    """The pause of a schedule, for lists; None also for one whose state this release cannot read."""
+    try:
+        return row.state.pause
+    except SchemaMismatch:
+        return None
+
+
 def pause_view(pause: Pause) -> PauseView:
     """The view of a pause."""
     return PauseView(since=to_datetime(pause.at), by=pause.by, note=pause.note, until=to_datetime_or_none(pause.until))
 
 
 def _summary(row: Schedule) -> dict[str, Any]:
-    metadata = row.metadata
+    metadata, _ = row.metadata, row.target
     recurrence = row.spec.recurrence
     return _columns(row) | {
         "source": metadata.source or RUN_TIME,

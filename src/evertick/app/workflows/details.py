@@ -1,10 +1,10 @@
 """Runs for people: lists that say what each run waits for, and a run's timeline with all that is kept of its steps."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from evertick.api.jobs import AttemptView
+from evertick.api.reading import RowReading
 from evertick.api.run_details import DetailedRun, DetailedRunPage, RunTimeline, RunWait, TimedStep
 from evertick.api.workflows import RunEvent, RunHistory, RunStep
 from evertick.app.documents.tables import require_job_id
@@ -133,7 +133,7 @@ def _timed(
             TimedStep(
                 **dict(step),
                 due_at=RunEvent.of(begun[step.step]).due_at,
-                args=None if job is None else json.loads(job.args),
+                args=None if job is None else RowReading().object("args", job.args),
                 result=ends.get(step.step),
                 pool=None if job is None else pool_name(job.pool),
                 attempts=tuple(map(AttemptView.of, () if job is None else attempts.get(job.id, ()))),

@@ -20,6 +20,7 @@ from evertick.app.transacting import Work
 from evertick.base.errors import FunctionNotFound, Misuse
 from evertick.base.records.jobs import FunctionKind
 from evertick.base.records.workflow_types import WorkflowStatus, WorkflowType
+from evertick.rules.jobs.serving import served
 from evertick.store.contract.store import Transaction
 
 Named = Function[..., Any] | str
@@ -135,8 +136,7 @@ class AsyncWorkflowTypes(Awaited[TypeOperations], _TypeSurface):
 
 def _of_workers(transaction: Transaction) -> set[str]:
     """The workflows that workers have."""
-    serves = (worker.serves for worker in transaction.list_workers())
-    functions = (function for each in serves if each is not None for function in each.value.functions)
+    functions = (function for each in served(transaction.list_workers()) for function in each.functions)
     return {function.name for function in functions if function.kind is FunctionKind.WORKFLOW}
 
 

@@ -1,7 +1,7 @@
 """Records of jobs and workers: what the rows look like above the store. Frozen, and nothing but data."""
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Any, Final, NamedTuple, Self
@@ -391,10 +391,3 @@ class Worker:
     code: int = 0
     """The version of the schema that it knows; 0 if it is of a release that did not say."""
     zone_data: str = ""
-
-
-def blocked(jobs: Iterable[JobSummary], workers: Iterable[Worker], now: Instant) -> set[JobId]:
-    """Those of the jobs that are due, while workers live and none of them has their function in their pool."""
-    known = [worker.serves.value for worker in workers if worker.serves is not None]
-    due = (job for job in jobs if job.state is JobState.PENDING and job.due_at <= now) if known else ()
-    return {job.id for job in due if not any(serves.runs(job.name, job.pool) for serves in known)}

@@ -87,13 +87,16 @@ class Stored(ByText, Generic[T]):
             text = self.text
             try:
                 self._value = self._codec.decode(text)
-            except SchemaMismatch:
+            except SchemaMismatch as error:
+                error.of_one_row = True
                 raise
             except Exception as error:  # whatever a text of unknown shape meets
-                raise SchemaMismatch(
+                damaged = SchemaMismatch(
                     f"a stored value is damaged, or was written by a newer release ({type(error).__name__}: {error}); "
                     f"update this one: {text:.100}"
-                ) from error
+                )
+                damaged.of_one_row = True
+                raise damaged from error
         return self._value
 
 

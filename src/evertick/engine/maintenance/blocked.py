@@ -8,9 +8,10 @@ from typing import Final
 
 from evertick.base.ids import DEFAULT_POOL, QueueId, TenantId, pool_name, queue_of
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import JobFilter, JobState, JobSummary, blocked
+from evertick.base.records.jobs import JobFilter, JobState, JobSummary
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
+from evertick.rules.jobs.serving import blocked
 from evertick.store.contract.store import Transaction
 
 _logger: Final = logging.getLogger("evertick.engine")

@@ -73,7 +73,15 @@ def _compiled(text: str) -> "Recurrence":
         from evertick.recurrence.search.compiler import compile_spec
         from evertick.recurrence.wire.reading import spec_from_wire
 
-        kept.append(compile_spec(spec_from_wire(json.loads(text))))
+        try:
+            kept.append(compile_spec(spec_from_wire(json.loads(text))))
+        except InvalidSpec:
+            raise
+        except Exception as error:  # whatever a text of unknown shape meets
+            raise InvalidSpec(
+                f"a stored spec is damaged, or was written by a newer release ({type(error).__name__}: {error}): "
+                f"{text:.100}"
+            ) from error
     return kept[0]
 
 

@@ -17,6 +17,7 @@ from evertick.base.instants import Instant
 from evertick.base.records.history import FailedJob, JobGroup, JobPlace
 from evertick.base.records.jobs import FunctionKind, JobFilter, JobState, JobSummary
 from evertick.base.records.run_states import RunFilter
+from evertick.rules.jobs.serving import served
 from evertick.store.contract.history import JobsFound, WaitingFound
 from evertick.store.transaction.driver import Row
 from evertick.store.transaction.jobs import FINISHED, summary_of
@@ -125,7 +126,7 @@ class SqlLists(SqlWorkers):
         if where.blocked_at is None:
             which = "unfinished_names" if where.runs is None else "unfinished_workflows"
             return [row[0] for row in self._fetch(which, {"tenant": where.tenant})], None
-        serves = [each.serves.value for each in self.workers_alive(where.blocked_at) if each.serves is not None]
+        serves = served(self.workers_alive(where.blocked_at))
         rows = self._fetch("due_queues", {"tenant": where.tenant, "now": where.blocked_at}) if serves else []
         found = [
             (name, queue)

@@ -36,9 +36,11 @@ def _names(
             runs = transaction.list_jobs(_of_runs(tenant), limit=ROWS_MAX, newest_first=True)
             return [name for run in runs for name in (run.key, run.id) if name]
         case Kind.WORKFLOW:
-            serves = [worker.serves.value for worker in transaction.list_workers() if worker.serves is not None]
-            served = {each.name for one in serves for each in one.functions if each.kind is FunctionKind.WORKFLOW}
-            return sorted(served | {run.name for run in transaction.list_jobs(_of_runs(tenant), limit=ROWS_MAX)})
+            from evertick.rules.jobs.serving import served
+
+            serves = served(transaction.list_workers())
+            found = {each.name for one in serves for each in one.functions if each.kind is FunctionKind.WORKFLOW}
+            return sorted(found | {run.name for run in transaction.list_jobs(_of_runs(tenant), limit=ROWS_MAX)})
         case Kind.FUNCTION:
             from evertick.app.functions_by_name import names_seen
 

@@ -1,0 +1,28 @@
+"""What the workers of a database serve together, and which jobs none of them runs."""
+
+from collections.abc import Iterable
+
+from evertick.base.errors import SchemaMismatch
+from evertick.base.ids import JobId
+from evertick.base.instants import Instant
+from evertick.base.records.jobs import JobState, JobSummary, Serves, Worker
+
+
+def served(workers: Iterable[Worker]) -> list[Serves]:
+    """What each of some workers serves, as far as their rows say and can be read."""
+    return [serves for serves in map(served_by, workers) if serves is not None]
+
+
+def served_by(worker: Worker) -> Serves | None:
+    """What a worker serves; None if its row does not say, or cannot be read: the row of one hides no other."""
+    try:
+        return None if worker.serves is None else worker.serves.value
+    except SchemaMismatch:
+        return None
+
+
+def blocked(jobs: Iterable[JobSummary], workers: Iterable[Worker], now: Instant) -> set[JobId]:
+    """Those of the jobs that are due, while workers live and none of them has their function in their pool."""
+    known = served(workers)
+    due = (job for job in jobs if job.state is JobState.PENDING and job.due_at <= now) if known else ()
+    return {job.id for job in due if not any(serves.runs(job.name, job.pool) for serves in known)}
