@@ -288,6 +288,7 @@ def test_pending_jobs_are_listed_by_the_time_at_which_they_are_due(site: Site) -
 
     head = site.page("functions").select_one("thead a")
     assert head is not None and head["href"] == "?order=due" and not head.parent.get("aria-sort")  # type: ignore[union-attr]
+    assert site.page("functions").select_one("main p a[href='?order=due']") is not None, "narrow pages have no heads"
     page = site.page("functions?order=due&pool=default")
     assert [row["id"] for row in page.select("tbody tr")] == [ids[1], ids[2], ids[0]]
     assert page.select_one("th[aria-sort=ascending]") is not None
