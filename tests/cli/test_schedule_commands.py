@@ -344,6 +344,7 @@ def test_a_pause_may_have_an_end(shop: App, command: Command) -> None:
 
     assert done.err == "paused s until 2090-01-06T23:00:00Z: holidays\n"
     assert command("schedule", "toggle", "s", "--pause", "--until", "2020-01-01").code == 2
+    assert command("schedule", "pause", "s", "--reason", "").err == "s was paused already: holidays\n"
     resumed = command("schedule", "resume", "s")
     assert resumed.err.startswith("resumed s; next 20")
     assert command("schedule", "resume", "s").err.startswith("s was not paused; next 20")

@@ -100,6 +100,21 @@ def test_a_time_during_a_pause_names_who_paused_and_why(world: OpenWorld) -> Non
     assert (after.missing, after.reason) == (None, Reason.PAUSED)
 
 
+@pytest.mark.parametrize(("again", "by", "why"), [("", "ana", "vendor outage"), ("still down", "ben", "still down")])
+def test_a_second_pause_keeps_when_it_began_and_its_reason_unless_it_gives_another(
+    world: OpenWorld, again: str, by: str, why: str
+) -> None:
+    w = world(app)
+    app.schedules.create("s", when=every(minutes=1), do=tick)
+    app.schedules.using(actor="ana").pause("s", "vendor outage")
+    w.advance(70)
+    app.schedules.using(actor="ben").pause("s", again)
+    w.advance(60)
+
+    assert f"paused by {by} since 2026-01-01T00:00:00Z: {why}" in app.schedules.explain("s", minutes(2)).sentence
+    assert app.schedules.describe("s").note == why
+
+
 def test_a_time_in_an_outage_longer_than_the_window_is_missed(world: OpenWorld) -> None:
     w = world(app)
     app.schedules.create("s", when=daily(hour=8), do=tick, catch_up_window=HOUR)
@@ -133,6 +148,41 @@ def test_an_overlap_names_the_run_in_the_way(world: OpenWorld) -> None:
     assert skipped.sentence == "skipped: s-2026-01-01T00:01:00Z has not ended"
     assert chain(skipped)[-1] == "!overlap"
     assert (buffered.fate, buffered.sentence) == (Fate.BUFFERED, "buffered: waits for b-2026-01-01T00:01:00Z")
+
+
+@pytest.mark.parametrize(
+    ("overlap", "cure"),
+    [
+        (Overlap.SKIP, "update s --overlap-policy BufferOne"),
+        (Overlap.BUFFER_ONE, "update s --overlap-policy BufferAll"),
+    ],
+)
+def test_the_cure_of_an_overlap_is_a_policy_that_lets_more_wait(world: OpenWorld, overlap: Overlap, cure: str) -> None:
+    w = world(app)
+    app.schedules.create("s", when=every(minutes=1), do=nap.args(200), overlap=overlap)
+    w.advance(181)
+
+    told = app.schedules.explain("s", minutes(3))
+
+    assert told.reason is Reason.OVERLAP
+    assert told.fix == f"let such times wait: evertick schedule {cure}"
+
+
+def test_what_was_asked_for_by_hand_is_asked_for_again_with_another_policy(world: OpenWorld) -> None:
+    w = world(app)
+    app.schedules.create("s", when=every(hours=1), do=nap.args(200), overlap=Overlap.BUFFER_ONE)
+    w.advance(10)
+    app.schedules.backfill("s", minutes(-180), minutes(0))
+    w.advance(1)
+    skipped = next(each for each in app.schedules.occurrences("s").occurrences if each.reason is Reason.OVERLAP)
+    app.schedules.trigger("s", overlap="skip")
+
+    told = app.schedules.explain("s", skipped.nominal)
+    again = app.schedules.explain("s", datetime(2026, 1, 1, 0, 0, 11, tzinfo=UTC))
+
+    at = skipped.nominal.strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert told.fix == (f"evertick schedule backfill s --start-time {at} --end-time {at} --overlap-policy BufferAll")
+    assert again.fix == "evertick schedule trigger s --overlap-policy AllowAll"
 
 
 def test_a_limit_that_was_reached(world: OpenWorld) -> None:

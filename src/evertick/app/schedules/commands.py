@@ -203,7 +203,8 @@ class ScheduleOperations(ScheduleQueries):
 
             app.schedules.pause("report", "the database is down", until=tomorrow)
 
-        Triggers and backfills still run. Raises ScheduleNotFound, VersionConflict, Misuse if `until` is past.
+        Triggers and backfills still run. One that is paused already keeps its reason unless another is given, and has
+        been paused since then. Raises ScheduleNotFound, VersionConflict, Misuse if `until` is past.
         """
         until_at = None if until is None else from_datetime(until)
         check_note(note)

@@ -31,6 +31,7 @@ from evertick.rules.jobs.serving import blocked
 from evertick.rules.schedules.catch_up import SEEN_LATE, started_late, unseen
 from evertick.rules.schedules.fates import Fate, Origin, Reason, RunOutcome
 from evertick.rules.schedules.lifecycle import pause_detail
+from evertick.rules.schedules.policies import Overlap
 from evertick.rules.schedules.state import FireTime
 from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import Schedule
@@ -231,7 +232,7 @@ def _of_row(chain: _Chain, row: Schedule | None, found: OccurrenceRow) -> Explan
                 return chain.with_rows(found, sentence, f"evertick job get {blocker.id}")
             if unseen(reason, found.detail):
                 sentence += f"; no worker looked at it from {to_iso(found.actual_at)} to {to_iso(found.decided_at)}"
-            return chain.with_rows(found, sentence, _fix(chain, reason, found))
+            return chain.with_rows(found, sentence, _fix(chain, row, found))
         chain.passed(name, _PASSED[name].format(late=late))
     if found.fate == Fate.BUFFERED:
         chain.stopped("overlap", found.detail)
@@ -296,18 +297,34 @@ _PASSED: Final = {
 }
 
 
-def _fix(chain: _Chain, reason: Reason, found: OccurrenceRow) -> str | None:
-    match reason:
+_WIDER: Final = {Overlap.SKIP: "BufferOne", Overlap.BUFFER_ONE: "BufferAll"}
+"""The policy that lets more times wait, as commands call it."""
+
+
+def _fix(chain: _Chain, row: Schedule | None, found: OccurrenceRow) -> str | None:
+    match Reason(found.reason):
         case Reason.PAUSED:
             return f"{_command('resume', chain.schedule)}{THEN}{_backfill_command(chain.schedule, chain.at)}"
         case Reason.OVERLAP:
-            return f"let such times wait: {_command('update', chain.schedule)} --overlap-policy BufferOne"
+            return _fix_of_overlap(chain, row, found)
         case Reason.LIMIT:
             return f"{_command('update', chain.schedule)} --unset remaining-actions"
         case Reason.TARGET_INELIGIBLE | Reason.DELETED | Reason.SUPERSEDED:
             return None
         case _:
             return _backfill_command(chain.schedule, chain.at) if found.origin == Origin.SCHEDULE else None
+
+
+def _fix_of_overlap(chain: _Chain, row: Schedule | None, found: OccurrenceRow) -> str | None:
+    """What was asked for by hand is asked for again with another policy; the rule's own times need one that waits."""
+    if row is None:
+        return None
+    if found.origin == Origin.TRIGGER:
+        return f"{_command('trigger', row.id)} --overlap-policy AllowAll"
+    wider = _WIDER.get(row.state.policies.overlap)
+    if found.origin == Origin.BACKFILL or wider is None:
+        return f"{_backfill_command(row.id, chain.at)} --overlap-policy BufferAll"
+    return f"let such times wait: {_command('update', row.id)} --overlap-policy {wider}"
 
 
 def _command(verb: str, schedule_id: str) -> str:

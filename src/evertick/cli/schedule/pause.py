@@ -112,12 +112,13 @@ def pause_one(
     session: Session, sid: str, how: PauseFlags, *, if_version: int | None = None, kind: str | None = None
 ) -> None:
     """Pause a schedule, and say so. Raises ScheduleNotFound, also if it is of another kind."""
-    session.status(sid, kind=kind)
+    was = session.status(sid, kind=kind)
     end = None if how.until is None else session.moment(how.until, "--until", sid)
     note = asked_for(how.reason)
-    session.schedules.pause(sid, note, until=end, if_version=if_version)
-    words = f"paused {sid}" + ("" if end is None else f" until {to_iso(from_datetime(end))}")
-    click.echo(printable(f"{words}: {note}" if note else words), err=True)
+    found = session.schedules.pause(sid, note, until=end, if_version=if_version)
+    words = f"{sid} was paused already" if was == "paused" else f"paused {sid}"
+    words += "" if end is None else f" until {to_iso(from_datetime(end))}"
+    click.echo(printable(f"{words}: {found.note}" if found.note else words), err=True)
 
 
 def resume_one(

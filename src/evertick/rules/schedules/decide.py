@@ -230,9 +230,15 @@ def _backfill_canceled(builder: StateBuilder, event: BackfillCanceled) -> None:
 
 
 def _paused(builder: StateBuilder, event: Paused) -> None:
-    """What waits stays: it is dropped only if its turn comes while the pause lasts."""
-    builder.pause = Pause(at=event.at, by=event.by, note=cut(event.note), until=event.until)
-    builder.note = builder.pause.note
+    """What waits stays: it is dropped only if its turn comes while the pause lasts.
+
+    One that is paused already rests since then; why, and who said so, stays unless another reason is given.
+    """
+    told, was = Pause(at=event.at, by=event.by, note=cut(event.note), until=event.until), builder.pause
+    if was is not None:
+        told = told._replace(at=was.at) if event.note else was._replace(until=event.until)
+    builder.pause = told
+    builder.note = told.note
     builder.tell(NoteCode.PAUSED, f"paused{f' by {event.by}' if event.by else ''}: {builder.note}")
 
 

@@ -86,7 +86,7 @@ class BackfillCanceled(Happened):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paused(Happened):
-    """The schedule was paused, or paused again with another note or another end."""
+    """The schedule was paused, or paused again with another end or another note; without a note the old one stays."""
 
     note: str
     by: str = ""
