@@ -1,11 +1,13 @@
 """Fixtures of the command line's tests: a folder with an app in it, and programs that are ended afterwards."""
 
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from evertick import App
 from tests.cli.desk import Command, commands
 from tests.cli.programs import Start, programs_in
 
@@ -78,3 +80,20 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("EVERTICK_DATABASE_URL", raising=False)
     return commands(capsys)
+
+
+@pytest.fixture(scope="session")
+def migrated_by_an_app(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite file with the schema and no rows, with the tables where an app puts them."""
+    path = tmp_path_factory.mktemp("migrated") / "app.db"
+    app = App("shop", database_url=f"sqlite:///{path}")
+    app.migrate()
+    app.close()
+    return path
+
+
+@pytest.fixture
+def migrated_shop(command: Command, tmp_path: Path, migrated_by_an_app: Path) -> None:
+    """The database of an app `shop` in the folder of the commands: to copy one is faster than to migrate it."""
+    (tmp_path / ".evertick").mkdir()
+    shutil.copy(migrated_by_an_app, tmp_path / ".evertick" / "shop.db")

@@ -10,7 +10,7 @@ from tests.cli.desk import Command, work_off
 
 
 @pytest.fixture
-def shop(command: Command) -> Iterator[App]:
+def shop(migrated_shop: None) -> Iterator[App]:
     """An app with two crons, whose engine has run once."""
     app = App("shop")
 

@@ -18,7 +18,7 @@ from tests.server.serving import serving
 
 
 @pytest.fixture
-def shop(command: Command) -> Iterator[App]:
+def shop(migrated_shop: None) -> Iterator[App]:
     """An app with a function in the usual pool and one in the pool `mail`."""
     app = App("shop")
 

@@ -11,7 +11,7 @@ from tests.cli.desk import Command, work_off
 
 
 @pytest.fixture
-def shop(command: Command) -> Iterator[App]:
+def shop(migrated_shop: None) -> Iterator[App]:
     """An app with a function that fails for some customers."""
     app = App("shop")
 

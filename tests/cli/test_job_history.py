@@ -17,7 +17,7 @@ TWICE: Final = Retry(2, first=0.001)
 
 
 @pytest.fixture
-def shop(command: Command) -> Iterator[App]:
+def shop(migrated_shop: None) -> Iterator[App]:
     """An app with an action that succeeds at its second attempt, and one that never does."""
     app = App("shop")
     tried: list[str] = []

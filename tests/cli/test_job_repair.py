@@ -11,7 +11,7 @@ from tests.cli.desk import Command, work_off
 
 
 @pytest.fixture
-def shop(command: Command) -> Iterator[App]:
+def shop(migrated_shop: None) -> Iterator[App]:
     """An app whose function fails for odd orders."""
     app = App("shop")
 

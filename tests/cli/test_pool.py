@@ -9,7 +9,7 @@ from tests.cli.desk import Command, work_off
 
 
 @pytest.fixture
-def shop(command: Command) -> Iterator[App]:
+def shop(migrated_shop: None) -> Iterator[App]:
     """An app with a function in the pool `mail`, which has run once and is due twice."""
     app = App("shop")
 

@@ -20,7 +20,7 @@ def ada(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def shop(command: Command) -> Iterator[App]:
+def shop(migrated_shop: None) -> Iterator[App]:
     """An app with a database in the folder."""
     app = App("shop")
 

@@ -9,7 +9,7 @@ from tests.cli.desk import Command
 
 
 @pytest.fixture
-def shop(command: Command) -> Iterator[App]:
+def shop(migrated_shop: None) -> Iterator[App]:
     """An app with its database."""
     app = App("shop")
     app.open()
