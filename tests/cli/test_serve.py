@@ -206,3 +206,35 @@ def test_a_disk_that_takes_no_more_is_told_and_forgotten_when_it_does(folder: Pa
     assert "writes" in checks
     resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, whole)
     assert until(200) == {"ok": True}
+
+
+CLOSES = """
+import os
+from evertick import App, SyncActionCtx
+
+app = App("chat")
+
+
+@app.action(name="app.close")
+def close(ctx: SyncActionCtx, first: int) -> None:
+    for descriptor in range(first, 20):
+        try:
+            os.close(descriptor)
+        except OSError:
+            pass
+"""
+
+
+@pytest.mark.parametrize("command", [("serve", "--port", "0", "--worker"), ("worker",)])
+def test_a_process_whose_descriptors_a_function_has_closed_ends(
+    folder: Path, start: Start, command: tuple[str, ...]
+) -> None:
+    """Its supervisor starts it again, where it had neither worked nor ended."""
+    (folder / "app.py").write_text(CLOSES)
+    process = start(*command)
+    process.wait_for("serves chat" if command[0] == "serve" else "runs the jobs of chat")
+
+    assert evertick(folder, "run", "app.close", "first=3", "--after", "0s").code == 0
+
+    assert process.end() == 1
+    assert "error: a function has closed descriptors that it did not open" in process.text

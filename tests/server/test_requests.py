@@ -331,6 +331,13 @@ def test_odd_heads_are_refused(http: Http, status: int, headers: dict[str, str],
     http.problem(status, "POST", CALL, content=content, headers=JSON | headers)
 
 
+def test_a_request_with_two_lengths_ends_its_connection(http: Http) -> None:
+    """What follows it may be the rest of a body, and must not be taken for a request (RFC 9112, 6.1)."""
+    both = {"Content-Length": "2", "Transfer-Encoding": "chunked"}
+    assert http("POST", CALL, content=b"{}", headers=JSON | both).headers["connection"] == "close"
+    assert "connection" not in http("POST", CALL, content=b"{}", headers=JSON | {"Origin": "null"}).headers
+
+
 def test_odd_moments_and_versions_are_refused(http: Http) -> None:
     for at in ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"):
         http.problem(422, "POST", f"{HOME}/schedules/preview", json={"when": "0 9 * * *", "start": at, "end": at})

@@ -12,6 +12,7 @@ from evertick.base.errors import EvertickError, Misuse
 from evertick.base.escaping import one_line, printable
 from evertick.base.records.logs import LEVELS
 from evertick.cli.core.databases import db_option, shown_url
+from evertick.cli.core.descriptors import descriptors_kept
 from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target
@@ -132,7 +133,8 @@ def _work(file: str, db: str | None, flags: WorkerFlags) -> int:
                 extra={"app": app.name, "database": shown_url(store.url), "functions": len(list(app.functions))},
             )  # fmt: skip
 
-        at_once = serve(app, drain_ms, pools=flags.pools, started=started)
+        with descriptors_kept(store.url):
+            at_once = serve(app, drain_ms, pools=flags.pools, started=started)
     finally:
         for server in health:
             server.close()

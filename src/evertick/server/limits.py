@@ -86,6 +86,8 @@ class Refusal(NamedTuple):
     detail: str
     wait_s: float = 0
     """How long to wait before the next one."""
+    closes: bool = False
+    """Whether the connection ends with the reply: what follows on it may not be a request."""
 
 
 UNREAD: Final = Refusal(503, "not_ready", "the server ends; ask again", 1)
@@ -151,7 +153,8 @@ class Guard:
         if not length.isdigit() or len(length) > DIGITS_MAX:
             return Refusal(400, "bad_request", "Content-Length is not a number")
         if b"content-length" in headers and b"transfer-encoding" in headers:  # a proxy may see two: RFC 9112, 6.1
-            return Refusal(400, "bad_request", "a request has Content-Length or Transfer-Encoding, not both")
+            detail = "a request has Content-Length or Transfer-Encoding, not both"
+            return Refusal(400, "bad_request", detail, closes=True)
         if int(length) > self._limits.body_bytes_max:
             return Refusal(413, "body_too_large", self._too_large())
         has_body = int(length) > 0 or b"transfer-encoding" in headers
@@ -246,6 +249,8 @@ async def _send(send: Send, refusal: Refusal, request_id: str) -> None:
     headers = [(b"content-type", b"application/problem+json")]
     if refusal.wait_s:
         headers.append((b"retry-after", str(max(1, round(refusal.wait_s))).encode()))
+    if refusal.closes:
+        headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
     body = problem_bytes(refusal.status, refusal.code, refusal.detail, request_id)
     await send({"type": "http.response.body", "body": body})

@@ -4,6 +4,7 @@ import asyncio
 import ipaddress
 import logging
 import socket
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from evertick.base.escaping import one_line
 from evertick.base.records.access import Scope
 from evertick.base.records.logs import LEVELS
 from evertick.cli.core.databases import db_option, shown_url
+from evertick.cli.core.descriptors import descriptors_kept
 from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.core.loading import FILE_DEFAULT, load_app, parse_target
@@ -127,7 +129,9 @@ def _serve(file: str, db: str | None, flags: ServeFlags) -> int:
         )
         served.show(Dashboard())
         tls = {"ssl_certfile": flags.certificate, "ssl_keyfile": flags.key}
-        asyncio.run(_run(served, uvicorn_of(served, tls), listening, running))
+        with descriptors_kept(store.url, listening.fileno()) as let_go:
+            server = uvicorn_of(served, tls)
+            asyncio.run(_run(served, server, listening, running, let_go))
     finally:
         listening.close()
         app.close()
@@ -136,13 +140,16 @@ def _serve(file: str, db: str | None, flags: ServeFlags) -> int:
     return Exit.OK
 
 
-async def _run(served: "Server", server: Any, listening: socket.socket, running: "Running | None") -> None:
+async def _run(
+    served: "Server", server: Any, listening: socket.socket, running: "Running | None", let_go: Callable[[], None]
+) -> None:
     from evertick.app.serving import on_stop_signals
 
     app = served.app
 
     def ask() -> None:
         """The first request lets requests that are under way end, the second does not."""
+        let_go()  # uvicorn closes the socket
         server.force_exit = server.should_exit
         server.should_exit = True
         served.hints.end()  # streams would keep it until they are cut off
