@@ -1,6 +1,7 @@
 """What a server refuses before or while it reads a request, and how it says so."""
 
 import asyncio
+import gzip
 import logging
 import re
 from collections.abc import Iterator
@@ -325,6 +326,8 @@ def test_only_an_admin_gives_internal_functions_other_arguments(http: Http) -> N
         (403, {"Origin": "localhost"}, b"{}"),
         (400, {"Content-Length": "2", "Transfer-Encoding": "chunked"}, b"{}"),
         (400, {"Content-Length": "9" * 5_000}, b"{}"),
+        (415, {"Content-Encoding": "gzip"}, gzip.compress(b"{}")),
+        (415, {"Content-Encoding": "br"}, b"{}"),
     ],
 )
 def test_odd_heads_are_refused(http: Http, status: int, headers: dict[str, str], content: bytes) -> None:

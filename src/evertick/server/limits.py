@@ -158,6 +158,8 @@ class Guard:
         if int(length) > self._limits.body_bytes_max:
             return Refusal(413, "body_too_large", self._too_large())
         has_body = int(length) > 0 or b"transfer-encoding" in headers
+        if has_body and headers.get(b"content-encoding", b"identity").strip().lower() != b"identity":
+            return Refusal(415, "unsupported_media_type", "send the body as it is, without a Content-Encoding")
         media = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
         is_form = media == FORM and self.takes_forms is not None and self.takes_forms(scope["path"])
         if has_body and not is_form and media != b"application/json" and not media.endswith(b"+json"):
