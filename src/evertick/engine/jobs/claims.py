@@ -34,7 +34,7 @@ from evertick.base.records.jobs import Claim, FunctionKind, ServedFunction, is_o
 from evertick.base.records.stored import size_of
 from evertick.engine.jobs.key_limits import KeyLimits
 from evertick.engine.jobs.start_limits import LOOK_AGAIN_MS, StartLimits
-from evertick.engine.jobs.tenant_fairness import divide, left_behind
+from evertick.engine.jobs.tenant_fairness import divide, in_turns, left_behind
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.store.contract.claims import START, Head, Suspect
 from evertick.store.contract.store import Isolation, Transaction
@@ -309,8 +309,7 @@ class Claims:
             self._last = [Head(*place, rank) for place, rank in last.items()] if few else []
             if len(self._served_at) > SERVED_MAX:
                 self._served_at = {claim.tenant: self._claims_made for claim in claims}
-        claims.sort(key=_by_rank)
-        return claims
+        return in_turns(claims)
 
     def _promote(self, transaction: Transaction, now: Instant) -> int:
         """Make jobs ready whose time has come; returns how many. When the next are due is asked afterwards."""
@@ -385,7 +384,3 @@ class Claims:
             self._deps.counters.add("claims_found", len(found))
             _logger.warning("%d jobs were claimed here although the reply said otherwise; they run now", len(found))
         return found
-
-
-def _by_rank(claim: Claim) -> tuple[int, str]:
-    return (claim.rank, claim.id)

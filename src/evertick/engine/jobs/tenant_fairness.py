@@ -6,9 +6,9 @@ longest ago. Within a tenant the places are divided among its queues, those whos
 
 A job that has just been scheduled waits for the batch that runs, and then for its own. So while tenants with few jobs
 are served beside one with many, batches of mutations are smaller. A tenant that is alone would pay for it with more
-commits, and gets full ones.
+commits, and gets full ones. Within a batch the tenants take turns.
 
-Pure: `divide` is told what runs and who was served when, `left_behind` what was claimed.
+Pure: `divide` is told what runs and who was served when, `left_behind` and `in_turns` what was claimed.
 """
 
 from collections import Counter
@@ -62,6 +62,17 @@ def left_behind(heads: list[Head], shares: list[Share], taken: list[Claim]) -> l
         elif counts[place] == limits[place]:
             left.append(Head(*place, reached[place]))
     return left
+
+
+def in_turns(claims: Sequence[Claim]) -> list[Claim]:
+    """The claims of a batch in the order in which they run: each tenant's first, by rank, then each tenant's second."""
+    turns = Counter[TenantId]()
+
+    def turn(claim: Claim) -> int:
+        turns[claim.tenant] += 1
+        return turns[claim.tenant]
+
+    return sorted(sorted(claims, key=lambda claim: (claim.rank, claim.id)), key=turn)
 
 
 def levelled(room: int, running: Sequence[int]) -> list[int]:
