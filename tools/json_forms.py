@@ -13,6 +13,7 @@ from typing import Any, Final
 from evertick.api.access import NewToken, TokenView
 from evertick.api.commands import (
     BackupReport,
+    CopyReport,
     CreatedSchedule,
     FunctionCounts,
     MigrationReport,
@@ -139,6 +140,7 @@ FORMS: Final[Mapping[str, tuple[Form, ...]]] = {
     "status": (_one(StatusView),),
     "doctor": (_one(DoctorReport), _one(FleetReport, "with `--fleet`, or against a server")),
     "backup": (_one(BackupReport),),
+    "copy": (_one(CopyReport),),
     "migrate": (_one(MigrationReport),),
     "version": (_one(VersionReport),),
 }

@@ -24,10 +24,11 @@ NO_SERVER: Final = {
     "serve": "is a server itself",
     "worker run": "needs the database: servers run no worker for others",
     "backup": "copies a file of this machine",
+    "copy": "needs both databases",
     "migrate": "changes the schema, which is nothing for the API",
 }
 """Commands that do not work on a server, and why."""
-REFUSE: Final = {"dev", "serve", "worker run", "backup", "migrate"}
+REFUSE: Final = {"dev", "serve", "worker run", "backup", "copy", "migrate"}
 """Those of them that work on a database, and so say why."""
 READS: Final = {
     "workflow list", "workflow get", "workflow wait", "workflow history",

@@ -129,6 +129,7 @@ ROWS = {
     "status": Row("", "-o yaml", 2, "yaml", ("queues", "workers")),
     "doctor": Row("", "nowhere.py", 2, NO_FILE, elsewhere="test_doctor:test_code_that_fits_is_told_so"),
     "backup": Row("copy.db", "copy.db --db nonsense", 2, "nonsense", ("file", "bytes")),
+    "copy": Row("sqlite:///moved.db", "sqlite:///moved.db --db nonsense", 2, "nonsense", ("source", "rows")),
     "migrate": Row("--db sqlite:///new.db", "--db nonsense", 2, "nonsense", ("steps",)),
     "version": Row("", "-o yaml", 2, "yaml", ("evertick",)),
     "completion": Row("bash", "csh", 2, "csh"),

@@ -81,6 +81,14 @@ class BackupReport(Schema):
     bytes: int
 
 
+class CopyReport(Schema):
+    """A copy of a database in another one, and how many rows each table has; those without any are left out."""
+
+    source: str
+    database: str
+    rows: dict[str, int]
+
+
 class MigrationReport(Schema):
     """What a migration did: the steps that were taken, and the tables that went to a place of their own."""
 

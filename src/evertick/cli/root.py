@@ -36,6 +36,7 @@ COMMANDS: Final = {
     "status": Lazy("evertick.cli.status:status", "Show workers, what waits for them, and recent failures"),
     "doctor": Lazy("evertick.cli.doctor:doctor", "Check that what is scheduled fits the code, before a deploy"),
     "backup": Lazy("evertick.cli.backup:backup", "Copy a SQLite database while programs use it"),
+    "copy": Lazy("evertick.cli.copying:copy", "Copy everything to another database, such as PostgreSQL"),
     "migrate": Lazy("evertick.cli.migrate:migrate", "Bring a database's schema up to this version"),
     "version": Lazy("evertick.cli.version:version", "Show the versions of everything that matters"),
     "completion": Lazy("evertick.cli.completion:completion", "Print the completion script for a shell"),
