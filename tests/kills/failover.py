@@ -37,7 +37,7 @@ AWAY_S: Final = (0.0, 6.0)
 WAKES_S: Final = (0.0, 1.0)
 """How long after that a primary that hung wakes up."""
 AWAKE_S: Final = 2.0
-PATIENCE_S: Final = 20.0
+PATIENCE_S: Final = 60.0
 """After which a server or worker that is not back counts as missing."""
 RECOVERY_MAX_S: Final = 5.0
 """Three seconds are what is wanted; a machine that is busy with other things as well takes longer to do the same."""

@@ -34,7 +34,10 @@ PAUSE_S: Final = 0.08
 """Between two calls of a client, on average."""
 REPLY_S: Final = 10.0
 REST_S: Final = 90.0
-START_S: Final = 60.0
+START_S: Final = 120.0
+END_S: Final = 60.0
+CONNECT_S: Final = 30
+"""A machine that is busy with other tests takes long to start processes, to end them, and to let somebody in."""
 UNFINISHED: Final = "select count(*) from evertick.jobs where state in ('pending', 'in_progress')"
 
 
@@ -153,7 +156,7 @@ class Fleet:
         found = []
         for role, process in self.processes.items():
             try:
-                if process.wait(REPLY_S):
+                if process.wait(END_S):
                     found.append(f"{role} ended with {process.returncode}")
             except subprocess.TimeoutExpired:
                 found.append(f"{role} did not end")
@@ -163,7 +166,7 @@ class Fleet:
 
     def query(self, text: str) -> list[tuple[Any, ...]]:
         """Ask the primary."""
-        with psycopg.connect(self.url, target_session_attrs="read-write", connect_timeout=2) as connection:
+        with psycopg.connect(self.url, target_session_attrs="read-write", connect_timeout=CONNECT_S) as connection:
             return connection.execute(text.encode()).fetchall()
 
     def worker_times(self, after: float) -> dict[str, float]:
