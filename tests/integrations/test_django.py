@@ -208,6 +208,8 @@ def test_a_worker_runs_what_was_committed_and_drains(project: Path, start: Start
     assert '"function": "shop.jobs.ship"' in line
     worker.process.terminate()
     assert worker.end() == 0
+    assert re.search(r"runs the jobs of shop on (sqlite|postgresql)://.*; Ctrl-C drains and stops", worker.text)
+    assert "stopped" in worker.text.splitlines()
     assert state_of_orders(project) == ["shipped"]
 
 

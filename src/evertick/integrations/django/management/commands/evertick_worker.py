@@ -8,6 +8,7 @@ from evertick.app.serving import use_drain
 from evertick.base.errors import EvertickError
 from evertick.integrations.django.configuration import configured_app
 from evertick.integrations.django.fresh_connections import use_fresh_connections
+from evertick.store.addresses import shown
 
 
 class Command(BaseCommand):  # type: ignore[misc]
@@ -32,7 +33,9 @@ class Command(BaseCommand):  # type: ignore[misc]
             use_drain(app, drain)
             use_fresh_connections(app)
             with app.opened():
-                self.stdout.write(f"runs the jobs of {app.name}")
+                self.stdout.write(f"runs the jobs of {app.name} on {shown(app.database_url)}; Ctrl-C drains and stops")
+                self.stdout.flush()
                 app.run(pools=pool)
+                self.stdout.write("stopped")
         except EvertickError as error:
             raise CommandError(str(error)) from error
