@@ -20,5 +20,5 @@ __all__ = [
     "JournalTooLarge", "LimitExceeded", "Misuse", "NotDeterministic", "NotFound", "NotUnique", "OutcomeUnknown",
     "QuotaExceeded", "RegistrationError", "ReplayMismatch", "RunNotOpen", "ScheduleNotFound", "SchemaMismatch",
     "StepFailed", "StepOutcomeUnknown", "StepOutsideWorkflow", "StepStillRuns", "StorageFailed", "TooManyJobs",
-    "TransactionRefused", "Unavailable", "ValueTooLarge", "VersionConflict", "WorkflowFailed", "WorkflowInactive",
-    "WorkflowStuck", "WriteConflict", ]  # fmt: skip
+    "TransactionEnded", "TransactionRefused", "Unavailable", "ValueTooLarge", "VersionConflict", "WorkflowFailed",
+    "WorkflowInactive", "WorkflowStuck", "WriteConflict", ]  # fmt: skip

@@ -147,6 +147,13 @@ def test_a_session_cannot_commit_by_text_either(shop: App) -> None:
         "select $f$ ; $f$; end",
         "prepare transaction 'x'",
         b"begin",
+        "select 1; /* /* */ */ commit",
+        "/* /* */ commit;",
+        "select 1 as a$b$c; commit; select 1 as d$b$e",
+        "select 1 as \u20ac$b$; commit; select 1 as \u20ac$b$",
+        "select e''\n'\\''; commit; select ''",
+        "-- x\rcommit",
+        "select 1; -- x\rend",
     ],
 )
 def test_statements_that_end_a_transaction_are_refused(statement: str | bytes) -> None:
@@ -164,10 +171,20 @@ def test_statements_that_end_a_transaction_are_refused(statement: str | bytes) -
         "create trigger t after insert on a begin update a set n = 1; end",
         "select 1 -- ; commit",
         "select committed from beginnings",
+        "select 1 /* ; /* */ ; commit */",
+        "select 1 as a$e'\\''; commit; --'",
+        "select $a$ $b$; commit; $b$ $a$",
     ],
 )
 def test_statements_that_only_name_such_words_are_not(statement: str) -> None:
     refuse_ending(statement)
+
+
+def test_where_literals_know_the_backslash_it_ends_none() -> None:
+    statement = r"select '\''; commit; select ''"
+    refuse_ending(statement)
+    with pytest.raises(Misuse, match="the transaction belongs to the mutation"):
+        refuse_ending(statement, is_standard=False)
 
 
 class NeverSet(Exception):

@@ -9,6 +9,7 @@
     │   ├── InvalidText          a text that no database can hold; a ValueError too
     │   ├── RegistrationError    a function, table or cron that cannot be registered
     │   ├── TransactionRefused   the database will never commit what the function did
+    │   ├── TransactionEnded     a function has ended the transaction that it shares with others
     │   ├── StepOutsideWorkflow  a step that was called elsewhere than in the code of its run
     │   ├── NotDeterministic     a workflow uses what cannot be the same at its replay
     │   ├── ReplayMismatch       a workflow's code does not fit the journal of its run
@@ -180,6 +181,13 @@ class TransactionRefused(Misuse):
     code = "transaction_refused"
 
 
+class TransactionEnded(Misuse):
+    """A function has ended the transaction that it shares with others; what it had committed by then stays written."""
+
+    code = "transaction_ended"
+    job_id = ""  # whose function it was: it is not run again
+
+
 class InvalidDatabaseUrl(Misuse):
     """A database address that is neither `sqlite:///FILE` nor `postgresql://...`."""
 
@@ -347,10 +355,7 @@ class AccessDenied(EvertickError):
 
 
 class FunctionFailed(EvertickError):
-    """A function that was called over HTTP has raised. `type` and `message` are those of its error.
-
-    `data` is what an application's own error carried, None for every other error.
-    """
+    """A function that was called over HTTP has raised: the `type`, `message` and `data` (or None) of its error."""
 
     code = "function_failed"
 
@@ -377,10 +382,7 @@ class WorkflowFailed(EvertickError):
 
 
 class StepFailed(EvertickError):
-    """A step of a workflow has failed. `type` and `message` are those of the error that its function raised.
-
-    `step` is the step's name; `data` is what an application's own error carried, None for every other error.
-    """
+    """A step of a workflow has failed: `step` is its name, the others are of the error that its function raised."""
 
     code = "step_failed"
 

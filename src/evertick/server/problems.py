@@ -27,6 +27,7 @@ STATUS: Final[tuple[tuple[type[errors.EvertickError], int], ...]] = (
     (errors.QuotaExceeded, 429),
     (errors.ArgumentsTooLarge, 413),
     (errors.VersionConflict, 412),
+    (errors.TransactionEnded, 409),
     (errors.TransactionRefused, 409),
     (errors.Misuse, 422),
     (errors.NotFound, 404),

@@ -27,7 +27,7 @@ class Control(Protocol):
     def reset_session(self) -> None:
         """At the end of a function that was given the connection: undo what it has left in the session.
 
-        Raises TransactionRefused if it has ended the transaction.
+        Raises TransactionEnded if it has ended the transaction.
         """
         ...
 

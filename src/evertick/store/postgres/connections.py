@@ -209,6 +209,7 @@ class Connections:
                 raise ours(error) from error
 
     def _give_back(self, connection: "psycopg.Connection[Any]", kind: ConnectionKind) -> None:
+        connection.cursor_factory = psycopg.Cursor  # a transaction's own watches only while it lasts
         with self._lock:
             if len(self._idle[kind]) < IDLE_CONNECTIONS_MAX and not self._closed:
                 self._idle[kind].append(connection)

@@ -2,10 +2,10 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from functools import cache, partial
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import psycopg
 from psycopg import errors as pg_errors
@@ -14,6 +14,7 @@ from psycopg.pq import TransactionStatus
 from evertick.base.errors import (
     EvertickError,
     Misuse,
+    TransactionEnded,
     TransactionRefused,
 )
 from evertick.base.ids import JobId, QueueId, WorkerId
@@ -24,9 +25,9 @@ from evertick.store.contract.claims import Head, Share
 from evertick.store.place import tables_at
 from evertick.store.postgres.connections import at_commit, in_statement, is_read_only, ours, tables_in
 from evertick.store.postgres.notifier import CHANNEL, PostgresNotifier
+from evertick.store.postgres.watched import WatchedCursor
 from evertick.store.transaction.claims import outcome_of
 from evertick.store.transaction.driver import Row, of_the_driver, unstorable
-from evertick.store.transaction.endings import names_temporary, refuse_ending, refuse_hiding
 from evertick.store.transaction.jobs import NEW_JOB_COLUMNS, counted
 from evertick.store.transaction.statements import load_statements
 from evertick.store.transaction.transaction import SqlTransaction
@@ -36,8 +37,6 @@ RETRY_COLUMNS: Final = (
     "id", "attempt", "started_at", "ended_at", "due_at", "failures", "crashes", "outcome", "error",
 )  # fmt: skip
 TOLD_LOCK: Final = 0x65766573
-TEMPORARY: Final = "select relname from pg_class where relnamespace = pg_my_temp_schema()"
-DISCARD: Final = "discard temp"
 RESET: Final = (
     "reset session authorization; reset role; reset all; discard temp; select pg_advisory_unlock_all(); "
     "set local enable_seqscan = on"
@@ -50,52 +49,6 @@ _PLANNED_EACH_TIME: Final = ("list_finished", "list_unfinished", "edge_")
 USERS_SEEN_MAX: Final = 100
 NOT_HERE: Final = (pg_errors.InsufficientPrivilege, pg_errors.UndefinedFunction, pg_errors.FeatureNotSupported)
 """What a server says that keeps NOTIFY or advisory locks from this user, or has none."""
-
-
-class _WatchedCursor(psycopg.Cursor[Any]):
-    """A cursor for statements of the user's own: it notes what fails, because the user may hide it."""
-
-    def __init__(
-        self, *args: Any, note: Callable[[psycopg.Error], None], seen: Callable[[object], None], **kwargs: Any
-    ) -> None:
-        super().__init__(*args, **kwargs)
-        self._note = note
-        self._seen = seen
-        self.require_open: Callable[[], object] = bool
-        """Raises once the function has ended that asked for this cursor."""
-
-    def execute(self, query: Any, *args: Any, **kwargs: Any) -> Self:
-        self._check(query)
-        try:
-            super().execute(query, *args, **kwargs)
-            if names_temporary(query):
-                found = psycopg.Cursor(self.connection).execute(TEMPORARY).fetchall()
-                refuse_hiding([name for (name,) in found], lambda: psycopg.Cursor(self.connection).execute(DISCARD))
-            return self
-        except psycopg.Error as error:
-            self._note(in_statement(error, query))
-            raise
-
-    def executemany(self, query: Any, *args: Any, **kwargs: Any) -> None:
-        self._check(query)
-        try:
-            super().executemany(query, *args, **kwargs)
-        except psycopg.Error as error:
-            self._note(in_statement(error, query))
-            raise
-
-    def stream(self, query: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
-        self._check(query)
-        return super().stream(query, *args, **kwargs)
-
-    def copy(self, statement: Any, *args: Any, **kwargs: Any) -> Any:
-        self._check(statement)
-        return super().copy(statement, *args, **kwargs)
-
-    def _check(self, query: Any) -> None:
-        self.require_open()
-        refuse_ending(query)
-        self._seen(query)
 
 
 class PostgresTransaction(SqlTransaction):
@@ -138,7 +91,7 @@ class PostgresTransaction(SqlTransaction):
         if not self._is_handed_out:
             self._is_handed_out = True
             self._command("set local enable_seqscan = on")
-            self._connection.cursor_factory = partial(_WatchedCursor, note=self._note, seen=self._see)  # type: ignore[assignment]
+            self._connection.cursor_factory = partial(WatchedCursor, watch=self)  # type: ignore[assignment]
         return self._connection
 
     def explain(self, error: BaseException) -> EvertickError | None:
@@ -156,7 +109,7 @@ class PostgresTransaction(SqlTransaction):
     def reset_session(self) -> None:
         """Settings, roles, session locks and temporary tables end with the function that made them.
 
-        Raises TransactionRefused if the function has ended the transaction: its savepoint is gone.
+        Raises TransactionEnded if the function has ended the transaction: its savepoint is gone.
         """
         if self._is_used:
             self._command(RESET)
@@ -181,8 +134,7 @@ class PostgresTransaction(SqlTransaction):
     def check_usable(self) -> None:
         if self._conflict is not None:  # a function may have caught it, and undone its own part alone
             raise self._failed(self._conflict)
-        if self._is_handed_out and self._connection.info.transaction_status is TransactionStatus.IDLE:
-            raise self._failed(TransactionRefused("a function has ended the transaction that it shares with others"))
+        self.check_open()
         if self._connection.info.transaction_status is TransactionStatus.INERROR:
             raise self.failure or self._hidden()
 
@@ -195,11 +147,25 @@ class PostgresTransaction(SqlTransaction):
         }
         return at_commit(error, named | {table for each in self._users_statements for table in tables_in(each)})
 
-    def _see(self, statement: object) -> None:
+    def check_open(self) -> None:
+        """Raise TransactionEnded if a statement of the user's own has ended the transaction: the driver knows."""
+        if self._is_handed_out and not self._connection.autocommit:
+            if self._connection.info.transaction_status is TransactionStatus.IDLE:
+                self._conflict = self._conflict or TransactionEnded(
+                    "a statement of the function's own has ended the transaction; what it committed stays, also the "
+                    "writes of this function until then, and nothing after it is kept"
+                )
+            if isinstance(self._conflict, TransactionEnded):  # the driver would begin another one
+                raise self._failed(self._conflict)
+
+    def see(self, statement: object) -> None:
+        """A statement of the user's own is about to run."""
+        self.check_open()
         if len(self._users_statements) < USERS_SEEN_MAX:
             self._users_statements.append(statement)
 
-    def _note(self, error: psycopg.Error) -> None:
+    def note(self, error: psycopg.Error) -> None:
+        """A statement of the user's own has failed, which the function may hide."""
         if not isinstance(error, pg_errors.InFailedSqlTransaction):
             self._users_error = error
         of_the_server = is_read_only(error) and not self._made_read_only(error)
@@ -230,6 +196,11 @@ class PostgresTransaction(SqlTransaction):
         )
 
     def _ours(self, error: psycopg.Error) -> EvertickError:
+        if isinstance(error, pg_errors.InvalidSavepointSpecification) and self._is_handed_out:
+            return TransactionEnded(
+                "a statement of the function's own has ended the transaction or a savepoint of Evertick's; if the "
+                f"transaction, what it committed stays: {str(error).strip()}"
+            )
         follows = isinstance(error, pg_errors.InFailedSqlTransaction) and self._is_handed_out and self.failure is None
         if follows:
             return self._hidden()

@@ -14,16 +14,33 @@ from evertick.base.errors import Misuse
 from evertick.store.place import own_tables
 
 _BLANK: Final = r"(?:[\s\ufeff]|--[^\n]*\n|/\*.*?\*/)*"
+"""As SQLite reads them: PostgreSQL's are taken away before."""
 _ENDING: Final = re.compile(
     rf"(?:\A|;){_BLANK}"
     r"(begin|start\s+transaction|commit|end|abort|prepare\s+transaction|rollback(?!\s+(?:\w+\s+)?to\b))\b",
     re.IGNORECASE | re.DOTALL,
 )
 """At the start of a text or behind a semicolon, blanks and comments."""
-_QUOTED: Final = re.compile(
-    r"\$(\w*)\$.*?\$\1\$|\b[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/", re.DOTALL
-)
-"""Literals, names, comments and bodies of functions, in which these words are none of the statement's own."""
+_LETTER: Final = r"(?:[a-zA-Z_]|[^\x00-\x7f])"
+_PLAIN: Final = r"'(?:[^']|'')*+(?:'|\Z)"
+_ESCAPED: Final = r"'(?:[^'\\]|\\.|'')*+(?:'|\Z)"
+_GOES_ON: Final = r"(?:[ \t\f\v]|--[^\n\r]*+)*+[\n\r](?:\s|--[^\n\r]*+[\n\r])*+(?=')"
+"""Literals that have only blanks and a new line between them are one."""
+_WORD: Final = rf"{_LETTER}(?:[\w$]|[^\x00-\x7f])*+"
+_COMMENT_MARK: Final = re.compile(r"/\*|\*/")
+
+
+def _tokens(literal: str) -> re.Pattern[str]:
+    return re.compile(
+        rf"(?P<quoted>[eE](?=')(?:{_ESCAPED}(?:{_GOES_ON}{_ESCAPED})*+)|{literal}(?:{_GOES_ON}{literal})*+"
+        rf'|"[^"]*+(?:"|\Z)|\$((?:{_LETTER}(?:\w|[^\x00-\x7f])*+)?)\$.*?(?:\$\2\$|\Z)|--[^\n\r]*+)'
+        rf"|(?P<comment>/\*)|{_WORD}",
+        re.DOTALL,
+    )
+
+
+_TOKENS: Final = {True: _tokens(_PLAIN), False: _tokens(_ESCAPED)}
+"""As PostgreSQL reads them, with `standard_conforming_strings` and without. A `$` in a name begins no literal."""
 _TRIGGER: Final = re.compile(rf"{_BLANK}create\s+(temp\w*\s+)?trigger\b", re.IGNORECASE)
 """On SQLite the body of a trigger stands between `begin` and `end`."""
 _LEAVING: Final = re.compile(
@@ -40,13 +57,44 @@ ACTING_PRAGMAS: Final = frozenset({"incremental_vacuum", "optimize", "shrink_mem
 _TEMPORARY: Final = re.compile(r"\btemp(?:orary)?\b", re.IGNORECASE)
 
 
-def refuse_ending(query: Any) -> None:
-    """Raise Misuse if a statement of the user's begins or ends a transaction."""
+def refuse_ending(query: Any, *, is_standard: bool = True) -> None:
+    """Raise Misuse if a statement of the user's begins or ends a transaction.
+
+    `is_standard` is what PostgreSQL tells as `standard_conforming_strings`: that literals know no backslash.
+    """
     text = _text_of(query)
     if _TRIGGER.match(text):
         return
-    if ";" in text:
-        text = _QUOTED.sub(" ", text)
+    if ";" in text or "--" in text or "/*" in text:
+        _refuse(text.replace(";", " "))  # as SQLite reads it: one statement, and comments do not nest
+        text = _without_quoted(text, is_standard=is_standard)
+    _refuse(text)
+
+
+def _without_quoted(text: str, *, is_standard: bool) -> str:
+    """A text without literals, names in quotes, comments and bodies of functions: none of their words is a command."""
+    parts, at = [], 0
+    while (token := _TOKENS[is_standard].search(text, at)) is not None:
+        end = token.end()
+        if token["comment"]:
+            end = _end_of_comment(text, end)
+        is_word = not token["comment"] and not token["quoted"]
+        parts.append(text[at : end if is_word else token.start()] + ("" if is_word else " "))
+        at = end
+    return "".join(parts) + text[at:]
+
+
+def _end_of_comment(text: str, at: int) -> int:
+    """Where a comment ends whose beginning is before `at`: PostgreSQL's comments nest."""
+    depth = 1
+    for mark in _COMMENT_MARK.finditer(text, at):
+        depth += 1 if mark[0] == "/*" else -1
+        if depth == 0:
+            return mark.end()
+    return len(text)
+
+
+def _refuse(text: str) -> None:
     found = _ENDING.search(text)
     if found is not None:
         raise Misuse(

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Protocol
 
-from evertick.base.errors import WriteConflict
+from evertick.base.errors import TransactionEnded, WriteConflict
 from evertick.base.ids import JobId, WorkerId
 from evertick.base.instants import SECOND_MS, Instant
 from evertick.base.records.jobs import Claim, FunctionKind, JobEnd, JobState
@@ -164,11 +164,15 @@ def run_batch(
         _name_slow(opened, now, deps)
         if now - began_at > deps.settings.batch_ms and opened.results:
             break
-        if opened.runs is not None:
-            end = opened.runs.go_on(claim, now=now)
-        else:
-            ran = deps.runner.run_mutation(opened.unit, claim, now=now)
-            end = ended(claim, ran.outcome, now=clock.now(), entropy=deps.entropy)._replace(logs=ran.logs)
+        try:
+            if opened.runs is not None:
+                end = opened.runs.go_on(claim, now=now)
+            else:
+                ran = deps.runner.run_mutation(opened.unit, claim, now=now)
+                end = ended(claim, ran.outcome, now=clock.now(), entropy=deps.entropy)._replace(logs=ran.logs)
+        except TransactionEnded as error:
+            error.job_id = claim.id
+            raise
         opened.results.append(Result(claim, end._replace(started_at=now), now))
     _name_slow(opened, clock.now(), deps)
     return opened.finish()

@@ -5,6 +5,8 @@
   mutation that meets conflicts is retried without end, ever more slowly.
 * The database will never commit it (a constraint that is checked at the commit), or the engine failed in a way that it
   does not know: the same halves find the one mutation. That one ends failed, and delays no other.
+* A function has ended the transaction of the batch, which may have committed some of it: that mutation ends failed and
+  never runs again; of the others those do whose ends were not committed.
 * The connection broke during the commit: the rows, read under a lock, tell whether it was applied. What is still held
   was not, and is run again.
 * The time of a batch was over before all had run: the others are the next batch.
@@ -17,7 +19,14 @@ from dataclasses import replace
 from typing import Final
 
 from evertick.base.error_text import context_of, message_of
-from evertick.base.errors import Conflict, OutcomeUnknown, StorageFailed, TransactionRefused, Unavailable
+from evertick.base.errors import (
+    Conflict,
+    OutcomeUnknown,
+    StorageFailed,
+    TransactionEnded,
+    TransactionRefused,
+    Unavailable,
+)
 from evertick.base.ids import JobId, WorkerId
 from evertick.base.outcomes import TIMED_OUT, Raised
 from evertick.base.records.jobs import Claim
@@ -120,6 +129,8 @@ class BatchRunner:
             _logger.info("%s met a conflict and will be retried: %s", claim.name, error,
                          extra={"job_id": claim.id, "will_retry": True})  # fmt: skip
             return [Batch(batch.claims, batch.worker_id, batch.failures + 1)]
+        except TransactionEnded as error:
+            return await self._end_alone(batch, error)
         except TransactionRefused as error:
             return batch.halves() if not batch.is_single else await self._give_up(batch, error)
         except Unavailable as error:
@@ -152,6 +163,16 @@ class BatchRunner:
             raise
         self.memory.keep(batch.claims)
         return results
+
+    async def _end_alone(self, batch: Batch, error: TransactionEnded) -> list[Batch]:
+        """End the mutation that has ended the batch's transaction: what it committed must not be written again.
+
+        Those before it in the batch are committed with their ends, or not at all.
+        """
+        (culprit,) = batch.only([claim for claim in batch.claims if claim.id == error.job_id])
+        left = await self._give_up(culprit, error)
+        held = await self._still_held(batch)
+        return left + batch.only([claim for claim in held if claim.id != error.job_id])
 
     async def _give_up(self, batch: Batch, error: Exception) -> list[Batch]:
         """End a mutation that cannot be committed as failed. Nothing of it is written but that."""
