@@ -79,6 +79,8 @@ class Fleet:
         self._ports = {f"server{n}": free_port() for n in range(servers)}
         self.roles = [*self._ports, *(f"worker{n}" for n in range(workers))]
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._silent: dict[str, int] = {}
+        """How long the log of each process was when it was started."""
         self.pids: dict[int, str] = {}
         """The role of every process that there ever was."""
         self._token = ""
@@ -116,6 +118,7 @@ class Fleet:
         }
         environment.pop("PGCONNECT_TIMEOUT", None)  # which a slow machine's tests may need, and a failover may not
         with (self._folder / role).open("ab") as log:
+            self._silent[role] = log.tell()
             process = subprocess.Popen(
                 [*COMMAND, *words, str(Path(fleet_app.__file__)), *port],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, cwd=self._folder,
@@ -156,7 +159,9 @@ class Fleet:
         found = []
         for role, process in self.processes.items():
             try:
-                if process.wait(END_S):
+                code = process.wait(END_S)
+                only_began = (self._folder / role).stat().st_size == self._silent[role]  # and knew no signals yet
+                if code and not (code == -signal.SIGTERM and only_began):
                     found.append(f"{role} ended with {process.returncode}")
             except subprocess.TimeoutExpired:
                 found.append(f"{role} did not end")
