@@ -1,15 +1,18 @@
 """What the routes do: jobs, schedules, backfills, workflows, pools, tenants."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
+from evertick import MutationCtx
 from evertick.base.errors import Misuse
 from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.instants import Instant
 from evertick.base.records.history import AttemptLines
 from evertick.base.records.logs import LogLine
 from evertick.engine.jobs import completion
+from evertick.server.callers import Caller
 from tests.app.engine import Engine
 from tests.server.conftest import HOME, Http
 
@@ -165,6 +168,25 @@ def test_a_schedule_from_its_creation_to_its_end(http: Http) -> None:
     assert http("DELETE", path).status_code == 204
     assert http.problem(404, "GET", path)["code"] == "schedule_not_found"
     assert http.ok("POST", f"{HOME}/schedules/delete-all", json={}) == {"count": 0, "cursor": None}
+
+
+def test_other_arguments_alone_keep_the_function_that_another_request_has_just_given(
+    http: Http, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @http.app.mutation(name="shop.offer")
+    def offer(ctx: MutationCtx, item: str) -> None: ...
+
+    http.ok("POST", f"{HOME}/schedules", json=NINE)
+    usual = Caller.change
+
+    async def after_another(self: Caller, *args: Any, **options: Any) -> Any:
+        await self.access.schedules.update("s", do=offer.args("y"))
+        return await usual(self, *args, **options)
+
+    monkeypatch.setattr(Caller, "change", after_another)
+    changed = http.ok("PATCH", f"{HOME}/schedules/s", json={"args": {"item": "z"}})
+
+    assert (changed["target"]["function"], changed["target"]["input"]) == ("shop.offer", {"item": "z"})
 
 
 def test_who_has_read_a_schedule_does_not_change_another_that_was_made_under_its_id(http: Http) -> None:

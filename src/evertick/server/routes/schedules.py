@@ -1,5 +1,6 @@
 """Schedules: made, watched and changed. Crons that code declares are among them, with the kind `cron`."""
 
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Query, Request
@@ -25,6 +26,7 @@ from evertick.base.records.access import Scope
 from evertick.server.bodies import Changed, Named, Piece
 from evertick.server.callers import Called, Caller, DryRun, Key, reply, tenant_routes, version_of
 from evertick.server.routes.choice import Choice
+from evertick.store.contract.store import Transaction
 
 routes = tenant_routes("schedules")
 
@@ -188,12 +190,16 @@ async def change_schedule(
     schedules = caller.access.schedules
     if to.when is not None:
         patch["when"] = when_of(to.when)
+    change = partial(update, schedules.operations, schedule_id, if_version=if_version)
     if to.function is not None:
         patch["do"] = caller.call(to.function, to.args or {})
-    elif to.args is not None:
-        now = await schedules.get(schedule_id)
-        patch["do"] = caller.call(now.target.function, to.args)
-    work = update(schedules.operations, schedule_id, if_version=if_version, **patch)
+
+    def work(transaction: Transaction) -> ScheduleDescription:
+        if to.function is None and to.args is not None:
+            now = change()(transaction)  # which locks it: another request may be about to change its function
+            patch["do"] = caller.call(now.target.function, to.args)
+        return change(**patch)(transaction)
+
     if dry_run:
         return await rehearse_async(schedules.write, work)
     before = schedules.operations.get(schedule_id)
