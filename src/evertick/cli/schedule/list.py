@@ -63,9 +63,7 @@ def write_list(chosen: ListFlags, db: str | None, out: OutputOptions, *, kind: s
     more, found = len(found) > chosen.limit, found[: chosen.limit]
     out.write_rows([each.to_json() for each in found], [words_of(each, moment) for each in found], fields)
     if not found and out.tells_of_nothing:
-        hint = (
-            "; those that code declares belong to the tenant 'default'" if kind == "cron" and not chosen.query else ""
-        )
+        hint = "; those that code declares are of the tenant 'default'" if kind == "cron" and not chosen.query else ""
         click.echo(f"no {kind or 'schedule'}s{' match' if chosen.query else ''}{hint}", err=True)
     if more and not out.is_none:
         click.echo(f"these are the first {chosen.limit}; there are more: --limit, or choose with --query", err=True)
