@@ -35,6 +35,10 @@ CALL = f"{HOME}/functions/shop.order/call"
         (b'{"args": {"item": "x", "n": -Infinity}}', "JSON has no -Infinity"),
         (b'{"args": {"item": "\\ud800"}}', "half of a character"),
         (b'{"args": {"item": "\xff"}}', "UTF-8"),
+        ('{"args": {"item": "x"}}'.encode("utf-16"), "UTF-8"),
+        ('{"args": {"item": "x"}}'.encode("utf-16-le"), "is not JSON"),
+        (('{"a": ["\u2200", ' + "[" * 900 + "]" * 900 + "]}").encode("utf-16-le"), "is not JSON"),
+        (('{"a": ["\u2200", ' + "[" * 900 + "]" * 900 + "]}").encode("utf-32"), "UTF-8"),
         (b"[" * 100_000, "more than 100 levels deep"),
         (b'{"a": ' * 50_000 + b"1" + b"}" * 50_000, "more than 100 levels deep"),
         (b'{"args": ', "is not JSON"),
@@ -61,6 +65,10 @@ def test_what_is_no_json_is_refused(http: Http, body: bytes, says: str) -> None:
 def test_a_body_costs_no_more_than_its_size(http: Http, body: bytes) -> None:
     """Each of these took hours: the test would not end."""
     assert http.problem(422, "POST", CALL, content=body, headers=JSON)["code"] == "invalid_json"
+
+
+def test_a_body_may_begin_with_a_mark_of_its_bytes(http: Http) -> None:
+    http.ok("POST", CALL, content=b"\xef\xbb\xbf" + b'{"args": {"item": "x"}}', headers=JSON)
 
 
 def test_brackets_inside_of_texts_are_not_deep(http: Http) -> None:

@@ -18,7 +18,7 @@ DEPTH_MAX: Final = 100
 """Lists and objects inside of each other. Arguments may be 200 deep in Python; over HTTP half of it."""
 LARGE_BYTES: Final = 65_536
 """A larger body is read in a thread, so that other requests go on."""
-_TOKENS: Final = re.compile(rb'"(?:[^"\\]++|\\.|\\\Z)*+(?:"|\Z)|[\[{]|[\]}]', re.DOTALL)
+_TOKENS: Final = re.compile(r'"(?:[^"\\]++|\\.|\\\Z)*+(?:"|\Z)|[\[{]|[\]}]', re.DOTALL)
 """Texts and brackets. Each character is read once: a text without an end goes to the end, and is not tried again."""
 
 
@@ -34,14 +34,11 @@ class StrictRequest(Request):
         return self._strict
 
 
-def strict_json(text: bytes) -> Any:
+def strict_json(body: bytes) -> Any:
     """The value of a JSON text. Raises Problem for what is none, and for what databases or other readers misread."""
-    depth = 0
-    for token in _TOKENS.finditer(text):
-        depth += {b"[": 1, b"{": 1, b"]": -1, b"}": -1}.get(token[0], 0)
-        if depth > DEPTH_MAX:
-            raise Problem(422, "invalid_json", f"the body is more than {DEPTH_MAX} levels deep")
     try:
+        text = body.decode("utf-8-sig")  # JSON is UTF-8 (RFC 8259, 8.1); the library would guess UTF-16 and UTF-32
+        _check_depth(text)
         value = json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_number)
         json.dumps(value, ensure_ascii=False).encode()  # half of a character, written as \ud800
     except UnicodeError:
@@ -49,6 +46,14 @@ def strict_json(text: bytes) -> Any:
     except (ValueError, RecursionError) as error:
         raise Problem(422, "invalid_json", f"the body is not JSON: {json_fault(error)}") from None
     return value
+
+
+def _check_depth(text: str) -> None:
+    depth = 0
+    for token in _TOKENS.finditer(text):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token[0], 0)
+        if depth > DEPTH_MAX:
+            raise Problem(422, "invalid_json", f"the body is more than {DEPTH_MAX} levels deep")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
