@@ -116,6 +116,8 @@ def test_jobs_are_found_by_their_parent_and_the_beginning_of_their_id_and_counte
     assert ids(parent=failed) == [again]
     assert ids(id_prefix=waits[1]) == [waits[1]]
     assert set(ids(id_prefix=failed[:8])) == {failed, again, *waits}
+    for none in ("\0", "job_\0", "\x1f", "\ue000", "\ud800", "job_\xe9"):
+        assert ids(id_prefix=none) == []
     assert ids(id_prefix="job_ffff") == ids(id_prefix=failed, state="pending") == []
     assert app.jobs.count().number == 5
     assert app.jobs.count(state="pending", function="note").number == 3

@@ -120,6 +120,8 @@ def test_lists_of_jobs_are_filtered_and_paged(http: Http) -> None:
     assert [each["id"] for each in http.ok("GET", f"{HOME}/jobs?key=k3")["jobs"]] == [made[3]]
     assert http.ok("GET", f"{HOME}/jobs/count?state=pending&key=k3") == {"number": 1, "more": False}
     assert [each["id"] for each in http.ok("GET", f"{HOME}/jobs?id_prefix={made[3]}")["jobs"]] == [made[3]]
+    assert http.ok("GET", f"{HOME}/jobs?id_prefix=%00")["jobs"] == []
+    assert http.ok("POST", f"{HOME}/jobs/cancel-all", json={"id_prefix": "\0"})["count"] == 0
     some = {"function": "shop.order", "expect": 4}
     for action in ("cancel-all", "run-now-all"):
         refused = http.problem(409, "POST", f"{HOME}/jobs/{action}", json=some)

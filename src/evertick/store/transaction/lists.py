@@ -210,6 +210,8 @@ def _ends_of(prefix: str | None) -> tuple[str, str]:
     """What all ids that begin with a prefix are above and below."""
     if not prefix:
         return "", _HIGHEST_ID
+    if not (prefix.isascii() and prefix.isprintable()):  # no id begins so; nor is there a letter before NUL
+        return _HIGHEST_ID, ""
     return prefix[:-1] + chr(ord(prefix[-1]) - 1) + _HIGHEST_ID, prefix + _HIGHEST_ID
 
 
