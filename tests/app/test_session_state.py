@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from evertick import App, MutationCtx
-from evertick.errors import Misuse
+from evertick.errors import Misuse, TransactionRefused
 from evertick.functions import JobState
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
@@ -73,6 +73,59 @@ def test_what_a_function_leaves_in_the_session_meets_no_other_function(app: App,
     app.call("innocent")
     if not app.database_url.startswith("sqlite"):
         app.environment.store.read(lambda tx: tx.connection.execute("select 1 from jobs").fetchone())
+
+
+@pytest.mark.parametrize("how", ["set role", "set local role"])
+def test_under_a_role_without_rights_the_job_fails_and_says_so(app: App, how: str) -> None:
+    if app.database_url.startswith("sqlite"):
+        return  # has no roles
+
+    @app.mutation(name="hostile")
+    def hostile(ctx: MutationCtx) -> None:
+        ctx.connection.execute("create role without_rights")
+        ctx.connection.execute(f"{how} without_rights")
+        ctx.scheduler.run_after(0, "innocent")
+        ctx.connection.execute("select 1")  # sees what was scheduled, so that must be written before
+
+    @app.mutation(name="resets")
+    def resets(ctx: MutationCtx) -> None:
+        ctx.connection.execute("create role without_rights")
+        ctx.connection.execute(f"{how} without_rights")
+        ctx.connection.execute("reset role")
+        ctx.scheduler.run_after(0, "innocent")
+        ctx.connection.execute("drop role without_rights")
+
+    calls = [app.functions.resolve(name).args() for name in ("innocent", "hostile", "innocent", "resets")]
+    with Engine(app) as engine:
+        jobs = [engine.wait(job_id) for job_id in app.scheduler.run_after_many(0, calls)]
+    success = JobState.SUCCESS
+    assert [job.state for job in jobs] == [success, JobState.FAILED, success, success], [job.error for job in jobs]
+    assert str(jobs[1].error).startswith("TransactionRefused: PostgreSQL does not allow it: permission denied")
+    with pytest.raises(TransactionRefused, match="reset it before"):
+        app.call(hostile)
+
+
+@pytest.mark.parametrize("catches", [False, True])
+@pytest.mark.parametrize("statement", ["copy (select 1) to stdout", "copy notes_of_mine from stdin"])
+def test_a_copy_by_execute_fails_its_job_alone(app: App, statement: str, catches: bool) -> None:
+    if app.database_url.startswith("sqlite"):
+        return  # has no COPY
+
+    @app.mutation(name="hostile")
+    def hostile(ctx: MutationCtx) -> None:
+        ctx.connection.execute("create table notes_of_mine (n int)")
+        try:
+            ctx.connection.execute(statement)
+        except Exception:
+            if not catches:
+                raise
+
+    calls = [app.functions.resolve(name).args() for name in ("innocent", "hostile", "innocent")]
+    with Engine(app) as engine:
+        jobs = [engine.wait(job_id) for job_id in app.scheduler.run_after_many(0, calls)]
+    success = JobState.SUCCESS
+    assert [job.state for job in jobs] == [success, JobState.FAILED, success], [job.error for job in jobs]
+    assert "in the middle of a COPY" in str(jobs[1].error)
 
 
 @pytest.mark.parametrize("what", REFUSED)

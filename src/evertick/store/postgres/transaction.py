@@ -157,6 +157,14 @@ class PostgresTransaction(SqlTransaction):
                 )
             if isinstance(self._conflict, TransactionEnded):  # the driver would begin another one
                 raise self._failed(self._conflict)
+        if self._is_handed_out and self._connection.info.transaction_status is TransactionStatus.ACTIVE:
+            # A COPY that is under way: no statement can follow, and nothing ends it but the end of the connection.
+            psycopg.Connection.close(self._connection)
+            self._conflict = TransactionRefused(
+                "a statement of the function's own has left the connection in the middle of a COPY; "
+                "use `with ctx.connection.cursor().copy(...)`"
+            )
+            raise self._failed(self._conflict)
 
     def see(self, statement: object) -> None:
         """A statement of the user's own is about to run."""
@@ -206,6 +214,11 @@ class PostgresTransaction(SqlTransaction):
             return self._hidden()
         if self._made_read_only(error):
             return TransactionRefused(f"a function has made its transaction read-only: {str(error).strip()}")
+        if isinstance(error, pg_errors.InsufficientPrivilege) and self._is_used:
+            return TransactionRefused(
+                f"PostgreSQL does not allow it: {str(error).strip()}; a function that has changed the role (SET ROLE) "
+                "must reset it before ctx.db, ctx.scheduler and whatever else Evertick writes or reads for it"
+            )
         meant = ours(error)
         if isinstance(error, pg_errors.SerializationFailure | pg_errors.DeadlockDetected):
             self._conflict = self._conflict or meant
