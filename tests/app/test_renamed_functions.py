@@ -68,6 +68,15 @@ def test_a_worker_says_that_it_serves_the_old_names(world: OpenWorld) -> None:
     assert served["old.write"] == served["new.write"] == "(text: str)"
 
 
+def test_annotations_that_are_text_are_shown_without_quotes() -> None:
+    app = App(":memory:")
+
+    @app.mutation
+    def send(ctx: MutationCtx, to: "list[str]", text: "str" = "hello") -> None: ...
+
+    assert send.served.signature == "(to: list[str], text: str = 'hello')"
+
+
 def test_an_alias_is_a_name_like_any_other() -> None:
     with pytest.raises(RegistrationError, match=r"'new\.write' is registered twice"):
         release("new.write", "new.act", **{"new.act": {"aliases": ["new.write"]}})

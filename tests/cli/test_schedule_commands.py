@@ -410,6 +410,7 @@ def test_a_trigger_without_a_worker_says_what_the_run_needs(shop: App, command: 
 
     needed = "it has not begun: it needs `evertick dev` or `evertick worker` on this database"
     assert done.err.count(f"{needed}; Ctrl-C leaves it alone\n") == 1
+    assert "if this command ends" not in done.err
     assert f"{needed}\n" in command("schedule", "trigger", "s", "--overlap-policy", "AllowAll").err
 
 
@@ -431,6 +432,7 @@ def test_waiting_for_a_run_of_an_unknown_function_says_that_no_worker_knows_it(
 
     needed = "it needs code that defines shop.not_written_yet; no worker knows that function"
     assert said[0].count(needed) == 1
+    assert "it goes on if this command ends\n" in said[0]
     assert "evertick worker" not in said[0]
 
 

@@ -32,6 +32,19 @@ def test_a_function_that_is_probably_misspelt_is_refused_unless_forced(ids: dict
     assert (forced.code, "nothing in this database has called shop.bil yet" in forced.err) == (0, True)
 
 
+def test_a_schedule_that_is_probably_misspelt_is_found_in_its_tenant(ids: dict[str, str], command: Command) -> None:
+    made = ("schedule", "create", *HOURLY, "--function", "shop.bill", "--tenant", "acme")
+    assert [command(*made, "-s", name).code for name in ("daily", "weekly")] == [0, 0]
+    cure = "list them with `evertick schedule list --tenant acme`"
+    meant = f"error: no schedule 'daly'; did you mean 'daily'? {cure}\n"
+    for words in (("get", "daly"), ("pause", "daly"), ("export", "daly"), ("history", "daly")):
+        assert command("schedule", *words, "--tenant", "acme").err == meant
+    assert command("job", "list", "--schedule", "daly", "--tenant", "acme").err == meant
+    elsewhere = command("schedule", "get", "daly").err
+    assert elsewhere == "error: no schedule 'daly'; list them with `evertick schedule list`\n"
+    assert command("cron", "get", "x", "--tenant", "acme").err.endswith("`evertick cron list --tenant acme`\n")
+
+
 def test_a_function_unlike_all_others_is_taken_with_a_note(ids: dict[str, str], command: Command) -> None:
     done = command("schedule", "create", "a", *HOURLY, "--function", "reports.weekly_summary")
     assert done.code == 0

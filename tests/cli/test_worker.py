@@ -152,7 +152,7 @@ def test_a_database_that_is_not_migrated_is_refused_with_the_cure(folder: Path, 
 
     assert done.code == 7
     assert done.err.startswith("error: ")
-    assert done.err.endswith("run `evertick migrate`\n")
+    assert "run `evertick migrate --db postgresql://" in done.err.replace("'", "")
 
 
 def test_a_refusal_is_json_where_logs_are(folder: Path, postgres_url: str) -> None:

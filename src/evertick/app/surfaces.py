@@ -13,6 +13,7 @@ from inspect import Parameter, formatannotation, signature
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, get_args, overload
 
 from evertick.app.transacting import Page, Transact, TransactAsync, Work, in_pages, in_pages_async
+from evertick.base.escaping import Verbatim
 
 O = TypeVar("O")
 P = ParamSpec("P")
@@ -133,21 +134,14 @@ def writes_pages(operation: Callable[Concatenate[O, str, P], Work[Page]]) -> Ope
     return Operation(operation, "write_pages")
 
 
-class _Shown(str):
-    """Text as `help()` shows it in a signature, without quotes."""
-
-    __slots__ = ()
-    __repr__ = str.__str__
-
-
 def spread(parameter: Parameter) -> list[Parameter]:
     """A parameter as `help()` shows it; `**options` as the names of the options, which their docstring explains."""
     if parameter.kind is not Parameter.VAR_KEYWORD:
         return [parameter.replace(annotation=shown_kind(parameter.annotation))]
     names = get_args(parameter.annotation)[0].__annotations__
-    return [Parameter(name, Parameter.KEYWORD_ONLY, default=_Shown("...")) for name in names]
+    return [Parameter(name, Parameter.KEYWORD_ONLY, default=Verbatim("...")) for name in names]
 
 
-def shown_kind(annotation: Any) -> _Shown:
+def shown_kind(annotation: Any) -> Verbatim:
     """A type without its modules: `datetime | None`."""
-    return _Shown(re.sub(r"\b[a-z_]+\.", "", formatannotation(annotation)))
+    return Verbatim(re.sub(r"\b[a-z_]+\.", "", formatannotation(annotation)))

@@ -1,7 +1,9 @@
-"""Cures: the lines for a terminal in what `explain` and `doctor` suggest, with the tenant that they are about."""
+"""Cures: the lines for a terminal in what `explain`, `doctor` and errors suggest, with the tenant they are about."""
 
+from collections.abc import Iterable
 from typing import Final
 
+from evertick.base.errors import ScheduleNotFound
 from evertick.base.escaping import shell_word
 from evertick.base.ids import DEFAULT_TENANT, TenantId
 
@@ -19,3 +21,14 @@ def tenant_option(tenant: TenantId) -> str:
 def commands_of(fix: str, option: str) -> list[str]:
     """The commands of a cure, each with `option` at its end if it takes one."""
     return [part if part.endswith(WORKER) else f"{part}{option}" for part in fix.split(THEN)]
+
+
+def no_schedule(schedule_id: str, tenant: TenantId, ids: Iterable[str] = ()) -> ScheduleNotFound:
+    """The error for a schedule that a tenant does not have; `ids` are those among which it may have been meant."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(schedule_id, ids, n=3, cutoff=0.6)
+    meant = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+    return ScheduleNotFound(
+        f"no schedule {schedule_id!r}; {meant}list them with `evertick schedule list{tenant_option(tenant)}`"
+    )

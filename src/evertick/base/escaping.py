@@ -39,6 +39,13 @@ def json_text(value: Any, *, indent: int | None = None) -> str:
     return "".join(char if char == "\n" or _harmless(char) else _json_escape(char) for char in text)
 
 
+class Verbatim(str):
+    """Text that `repr` leaves without quotes: an annotation or a default as a signature shows it."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
 def shell_word(text: str) -> str:
     """The text as one word of a line for a shell.
 

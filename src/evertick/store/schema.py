@@ -22,6 +22,8 @@ from importlib.resources import files
 from typing import Final, NamedTuple
 
 from evertick.base.errors import SchemaMismatch
+from evertick.base.escaping import shell_word
+from evertick.store.addresses import shown
 
 MIGRATE_CURE: Final = "run `evertick migrate`"
 MISMATCH_CURE: Final = f"{MIGRATE_CURE}, or upgrade this installation if a newer release has migrated it"
@@ -147,16 +149,20 @@ def _too_new(version: str, code: int, place: str) -> SchemaMismatch:
     )
 
 
-def require_usable(dialect: str, state: SchemaState, *, place: str) -> None:
+def require_usable(dialect: str, state: SchemaState, *, place: str, url: str) -> None:
     """Raise SchemaMismatch if this code cannot use the database: too old for it, or too new."""
     missing = pending(dialect, state, place=place)
     if missing and state.version == 0:
-        raise SchemaMismatch(f"{place} has no schema of evertick yet; {MIGRATE_CURE}")
+        raise SchemaMismatch(f"{place} has no schema of evertick yet; {_migrate(url)}")
     if missing:
         raise SchemaMismatch(
             f"the schema of {place} is version {state.version}, this evertick needs version {missing[-1].number}; "
-            f"{MIGRATE_CURE}"
+            f"{_migrate(url)}"
         )
+
+
+def _migrate(url: str) -> str:
+    return f"run `evertick migrate --db {shell_word(shown(url))}`"
 
 
 def migrate(dialect: str, state: SchemaState, apply: Callable[[Step], bool], *, place: str) -> list[str]:

@@ -13,7 +13,7 @@ import pytest
 from evertick.base.errors import DatabaseUnavailable, InvalidDatabaseUrl, SchemaMismatch, StorageFailed
 from evertick.store.open import open_store
 from evertick.store.postgres.address import PostgresAddress
-from evertick.store.postgres.connections import shown, tables_in
+from evertick.store.postgres.connections import refusal, shown, tables_in
 from tests.store.rows import ANN
 
 OTHERS = "create table jobs (title text)"
@@ -66,9 +66,11 @@ def test_an_empty_database_and_an_older_one_say_what_to_run(file: Path, tmp_path
         connection.execute("pragma user_version = 1")
     empty, older = (open_store(f"sqlite:///{path}") for path in (tmp_path / "empty.db", file))
 
-    with pytest.raises(SchemaMismatch, match=r"empty\.db has no schema of evertick yet; run `evertick migrate`"):
+    with pytest.raises(
+        SchemaMismatch, match=r"empty\.db has no schema .* yet; run `evertick migrate --db sqlite:.*empty\.db`"
+    ):
         empty.check_schema()
-    with pytest.raises(SchemaMismatch, match=rf"{file} is version 1, this evertick needs .*; run `evertick migrate`"):
+    with pytest.raises(SchemaMismatch, match=rf"{file} is version 1, this .* needs .*; run `evertick migrate --db .*`"):
         older.check_schema()
     empty.close()
     older.close()
@@ -134,6 +136,14 @@ def test_a_database_that_is_not_there_is_named(postgres_url: str) -> None:
     missing = postgres_url.rpartition("/")[0] + "/not_here"
 
     refused(missing, DatabaseUnavailable, r"has no such database: .*\"not_here\" does not exist; create it")
+
+
+@pytest.mark.postgres
+def test_a_user_that_is_not_there_is_not_taken_for_a_server_that_is_away(postgres_url: str) -> None:
+    missing = postgres_url.replace(f"//{urlsplit(postgres_url).username}", "//not_here", 1)
+
+    refused(missing, DatabaseUnavailable, r"(does not let this user in|has no such user): .*(create it|check user)")
+    assert refusal("here", 'FATAL:  role "not_here" does not exist').startswith("PostgreSQL at here has no such user")
 
 
 @pytest.mark.postgres

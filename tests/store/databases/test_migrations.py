@@ -65,7 +65,7 @@ def test_a_new_database_gets_every_step_and_a_second_call_does_nothing(bare_stor
 
 
 def test_a_database_without_a_schema_is_refused_with_its_cure(bare_store: Store) -> None:
-    with pytest.raises(SchemaMismatch, match=r"has no schema of evertick yet; run `evertick migrate`"):
+    with pytest.raises(SchemaMismatch, match=r"has no schema of evertick yet; run `evertick migrate --db .*`"):
         bare_store.check_schema()
 
 
@@ -91,7 +91,7 @@ def test_an_older_database_is_refused_until_it_is_migrated(bare_store: Store, mo
     more = extended(bare_store.dialect, "create table added (a integer);\ninsert into added values (1);")
     monkeypatch.setattr(schema, "steps", lambda _: more)
 
-    with pytest.raises(SchemaMismatch, match=f"needs version {len(more)}; run `evertick migrate`"):
+    with pytest.raises(SchemaMismatch, match=rf"needs version {len(more)}; run `evertick migrate --db .*`"):
         bare_store.check_schema()
     assert bare_store.migrate() == [more[-1].name]
     bare_store.check_schema()

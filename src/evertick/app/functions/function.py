@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, NotRequired, ParamSpec, TypeVar, cast, get_type_hints
 
 from evertick.base.errors import InvalidArguments, RegistrationError, ValueTooLarge
+from evertick.base.escaping import Verbatim
 from evertick.base.ids import DEFAULT_POOL
 from evertick.base.records.jobs import FunctionKind, ServedFunction
 from evertick.base.records.journal import CallKind
@@ -226,7 +227,12 @@ class Function(Generic[P, R]):
     @cached_property
     def served(self) -> ServedFunction:
         """What a worker says of this function to others."""
-        signature = storable(str(inspect.Signature(self._parameters)))
+        # Under `from __future__ import annotations` they are text, which would stand in quotes.
+        shown = [
+            each.replace(annotation=Verbatim(each.annotation)) if isinstance(each.annotation, str) else each
+            for each in self._parameters
+        ]
+        signature = storable(str(inspect.Signature(shown)))
         return ServedFunction(self.name, self.kind, self.pool, signature[:SIGNATURE_CHARS_MAX], self.retry)
 
     @cached_property

@@ -17,12 +17,12 @@ from evertick.app.schedules.views import occurrence_view
 from evertick.app.transacting import Work
 from evertick.base.cures import THEN, WORKER
 from evertick.base.durations import full_length
-from evertick.base.errors import ScheduleNotFound
 from evertick.base.escaping import schedule_word
 from evertick.base.ids import ScheduleId
 from evertick.base.instants import SECOND_MS, Instant, from_datetime, to_datetime, to_iso
 from evertick.base.records.jobs import Job, JobState
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow
+from evertick.engine.schedules.persistence import not_found
 from evertick.engine.schedules.times import ScheduleTimes, times_of
 from evertick.recurrence.explain import ReasonKind
 from evertick.recurrence.explain import explain as explain_spec
@@ -127,7 +127,7 @@ def _of_deleted(chain: _Chain) -> Explanation:
     """The schedule was deleted."""
     history = chain.transaction.list_history(chain.schedule, tenant=chain.operations.tenant, limit=1_000)
     if not history and not chain.rows:
-        raise ScheduleNotFound(f"no schedule {chain.schedule!r}; list them with `evertick schedule list`")
+        raise not_found(chain.transaction, chain.schedule, chain.operations.tenant)
     end = next((line for line in history if line.action == "deleted"), None)
     gone = f"deleted by {end.actor} at {to_iso(end.at)}" if end is not None else "deleted"
     if chain.rows:

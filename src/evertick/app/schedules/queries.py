@@ -23,11 +23,12 @@ from evertick.app.schedules.blocked_runs import blocked_runs
 from evertick.app.schedules.specs import When, union
 from evertick.app.schedules.views import RECENT, description, history_line, occurrence_view, summary, time_view
 from evertick.app.transacting import Work
-from evertick.base.errors import InvalidArguments, LimitExceeded, Misuse, ScheduleNotFound
+from evertick.base.errors import InvalidArguments, LimitExceeded, Misuse
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import DAY_MS, Instant, from_datetime, to_iso
 from evertick.base.paging import PAGE_MAX
 from evertick.base.records.schedules import OccurrenceFilter, OccurrenceRow, ScheduleFilter, ScheduleOrder
+from evertick.engine.schedules.persistence import not_found
 from evertick.engine.schedules.times import ScheduleTimes, times_of
 from evertick.recurrence.search.compiler import compile_spec
 from evertick.rules.schedules.fates import Fate, Reason
@@ -222,7 +223,7 @@ class ScheduleQueries:
         """The schedule's row. Raises ScheduleNotFound."""
         row = transaction.get_schedule(ScheduleId(schedule_id), tenant=self.tenant)
         if row is None:
-            raise ScheduleNotFound(f"no schedule {schedule_id!r}; list them with `evertick schedule list`")
+            raise not_found(transaction, ScheduleId(schedule_id), self.tenant)
         return row
 
     def check_known(self, transaction: Transaction, schedule_id: str) -> None:

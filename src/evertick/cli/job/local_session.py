@@ -17,7 +17,6 @@ from evertick.app.scheduling.choice import JobsWhere, jobs_where
 from evertick.app.scheduling.quotas import Quotas
 from evertick.app.simulation import clock_of
 from evertick.app.transacting import Page, Work, in_pages
-from evertick.base.errors import ScheduleNotFound
 from evertick.base.ids import IdMaker, JobId, system_entropy
 from evertick.base.instants import Instant
 from evertick.base.paging import PAGE_MAX
@@ -27,6 +26,7 @@ from evertick.cli.job.found import FoundJobs, JobFinished, Logged
 from evertick.engine.jobs.completion import cancel, cancel_page
 from evertick.engine.jobs.repair import job_found, retried_as
 from evertick.engine.runtime.executors import retry_conflicts
+from evertick.engine.schedules.persistence import not_found
 from evertick.store.contract.store import Store, Transaction
 
 T = TypeVar("T")
@@ -182,4 +182,4 @@ def _require_schedule(transaction: Transaction, where: JobFilter) -> None:
     wanted, whole = where.schedule_id, JobFilter(tenant=where.tenant, schedule_id=where.schedule_id)
     assert wanted is not None  # noqa: S101
     if transaction.get_schedule(wanted, tenant=where.tenant) is None and not transaction.list_jobs(whole, limit=1):
-        raise ScheduleNotFound(f"no schedule {wanted!r}; list them with `evertick schedule list`")
+        raise not_found(transaction, wanted, where.tenant)

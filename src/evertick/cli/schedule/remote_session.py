@@ -15,10 +15,12 @@ from evertick.app.functions.function import Function
 from evertick.app.functions_by_name import NamedFunction
 from evertick.app.scheduling.job_builder import Functions, Target
 from evertick.base.clock import SystemClock
+from evertick.base.cures import tenant_option
 from evertick.base.errors import JobNotFound, Misuse, ScheduleNotFound
 from evertick.base.ids import JobId, pool_name
 from evertick.base.instants import SECOND_MS, Instant, to_datetime
 from evertick.base.records.jobs import FunctionKind
+from evertick.cli.core.databases import chosen_tenant
 from evertick.cli.schedule.changes import Definition, Update
 from evertick.cli.schedule.spec_flags import parse_when
 from evertick.recurrence.search.compiler import compile_spec
@@ -154,4 +156,4 @@ def check_kind(schedule_id: str, found: str | None, kind: str | None) -> None:
     if kind is None or found == kind:
         return
     what = f"no {kind} {schedule_id!r}" if found is None else f"{schedule_id!r} is not a {kind}"
-    raise ScheduleNotFound(f"{what}; list them with `evertick {kind} list`")
+    raise ScheduleNotFound(f"{what}; list them with `evertick {kind} list{tenant_option(chosen_tenant())}`")

@@ -8,10 +8,11 @@ import click
 
 from evertick.api.reports import PreviewedTime, Remark, TimePreview
 from evertick.api.schedules import ScheduleDescription, TimeView
+from evertick.base.cures import no_schedule
 from evertick.base.durations import distance
-from evertick.base.errors import ScheduleNotFound
 from evertick.base.escaping import printable
 from evertick.base.instants import Instant, from_datetime, to_iso
+from evertick.cli.core.databases import chosen_tenant
 from evertick.cli.core.output import on_terminal
 from evertick.recurrence.english.describe import describe
 from evertick.recurrence.parse.moments import format_instant
@@ -67,7 +68,7 @@ def times_of_schedule(session: "Session", sid: str, start: str, end: str | None,
     obstacle, function = session.obstacle(sid), session.function(sid)
     recurrence = session.recurrence(sid)
     if recurrence is None:
-        raise ScheduleNotFound(f"no schedule {sid!r}; list them with `evertick schedule list`")
+        raise no_schedule(sid, chosen_tenant())
     skipped = () if obstacle is None else (f"as things stand these times are skipped: {obstacle}",)
     begin = session.moment(start, "--after" if end is None else "--from", sid)
     if end is None:

@@ -78,8 +78,9 @@ def trigger_one(session: Session, sid: str, how: TriggerFlags, out: OutputOption
     session.status(sid, kind=kind)
     args = None if how.input_text is None else json_object(how.input_text, "--input", "arguments by name")
     found = session.schedules.trigger(sid, overlap=how.overlap, args=args, request_id=how.request_id)
-    click.echo(printable(said(found)), err=True)
     is_alone = session.has_no_worker()
+    is_awaited = wait_s is not None and not is_alone and found.fate in (Fate.STARTED, Fate.BUFFERED)
+    click.echo(f"{printable(said(found))}{'; it goes on if this command ends' if is_awaited else ''}", err=True)
     if is_alone:
         _hint(session, found, waits=wait_s is not None)
     if wait_s is not None:

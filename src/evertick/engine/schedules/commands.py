@@ -25,7 +25,7 @@ from evertick.engine.runtime.tracing import Tracing
 from evertick.engine.schedules.eligibility import ELIGIBLE, WORKFLOWS, Targets
 from evertick.engine.schedules.evaluation import Inputs, evaluate
 from evertick.engine.schedules.outcome import COMPLETED_RETENTION_MS, Evaluated, Evaluation
-from evertick.engine.schedules.persistence import add_history, write
+from evertick.engine.schedules.persistence import add_history, not_found, write
 from evertick.engine.schedules.times import times_of
 from evertick.rules.schedules.events import Deleted, Event, Updated
 from evertick.rules.schedules.fates import FATE_OF, Fate, Origin, Reason
@@ -178,7 +178,7 @@ def locked(
     """
     row = transaction.lock_schedule(schedule_id, tenant=tenant)
     if row is None:
-        raise ScheduleNotFound(f"no schedule {schedule_id!r}; list them with `evertick schedule list`")
+        raise not_found(transaction, schedule_id, tenant)
     if if_version is not None and row.version != if_version:
         raise VersionConflict(
             f"schedule {schedule_id!r} is at version {row.version}, not {if_version}: it was changed meanwhile; "

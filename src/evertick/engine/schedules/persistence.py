@@ -7,10 +7,11 @@ takes a handful of statements, however many there are.
 from collections.abc import Sequence
 from typing import Final
 
-from evertick.base.errors import WriteConflict
-from evertick.base.ids import HISTORY_PREFIX
+from evertick.base.cures import no_schedule
+from evertick.base.errors import ScheduleNotFound, WriteConflict
+from evertick.base.ids import HISTORY_PREFIX, ScheduleId, TenantId
 from evertick.base.records.jobs import Stop
-from evertick.base.records.schedules import HistoryRow
+from evertick.base.records.schedules import HistoryRow, ScheduleFilter
 from evertick.engine.jobs.completion import cancel
 from evertick.engine.runtime.spans import started
 from evertick.engine.schedules.outcome import Evaluated, Evaluation
@@ -20,6 +21,14 @@ from evertick.store.records.schedule import Schedule
 
 EVALUATOR: Final = "evaluator"
 """Who did it, where a schedule was changed without a request."""
+LOOKED_AT: Final = 200
+"""Schedules among which one may have been meant that is not there."""
+
+
+def not_found(transaction: Transaction, schedule_id: ScheduleId, tenant: TenantId) -> ScheduleNotFound:
+    """The error for a schedule that is not there; it names those of the tenant that begin alike and may be meant."""
+    rows = transaction.list_schedules(ScheduleFilter(tenant=tenant), limit=LOOKED_AT, after=(None, schedule_id[:1]))
+    return no_schedule(schedule_id, tenant, [row.id for row in rows])
 
 
 def write(transaction: Transaction, items: Sequence[Evaluated], evaluation: Evaluation) -> None:

@@ -100,7 +100,7 @@ class Connections:
             self._accept(connection)
             connection.autocommit = kind.autocommit
         except psycopg.OperationalError as error:
-            raise DatabaseUnavailable(_refusal(shown(self.url), str(error).strip())) from error
+            raise DatabaseUnavailable(refusal(shown(self.url), str(error).strip())) from error
         except psycopg.ProgrammingError as error:
             raise InvalidDatabaseUrl(f"{shown(self.url)} is no PostgreSQL address: {str(error).strip()}") from error
         return connection
@@ -119,7 +119,7 @@ class Connections:
         try:
             return GuardedConnection.connect(self.address.conninfo_to_listen(), autocommit=True)
         except psycopg.OperationalError as error:
-            raise DatabaseUnavailable(_refusal(self.address.listens_at, str(error).strip())) from error
+            raise DatabaseUnavailable(refusal(self.address.listens_at, str(error).strip())) from error
 
     def _opened(self, *, relaxed: bool) -> GuardedConnection:
         """A new connection to the server that was the primary last, else to the next one that accepts writes."""
@@ -325,10 +325,12 @@ def _is_through_pooler(connection: "psycopg.Connection[Any]") -> bool:
     return row != (connection.info.backend_pid,)
 
 
-def _refusal(place: str, text: str) -> str:
+def refusal(place: str, text: str) -> str:
     """Why there is no connection. The driver keeps no code of such an error, so the words must do."""
     if "authentication failed" in text or "no password supplied" in text or "no pg_hba.conf entry" in text:
         return f"PostgreSQL at {place} does not let this user in: {text}; check user and password in the address"
+    if re.search(r'role ".*" does not exist', text):
+        return f"PostgreSQL at {place} has no such user: {text}; create it, or name another one in the address"
     if "database" in text and "does not exist" in text:
         return f"PostgreSQL at {place} has no such database: {text}; create it, or name another one in the address"
     if "too many" in text or "remaining connection slots" in text:

@@ -156,7 +156,7 @@ class PostgresStore:
         state = self._migration.state()
         if state.version == 0:
             self._migration.require_right()
-        schema.require_usable(self.dialect, state, place=shown(self.url))
+        schema.require_usable(self.dialect, state, place=shown(self.url), url=self.url)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Through pgbouncer there is no LISTEN: without `listen=` only this process's own commits call."""

@@ -207,7 +207,7 @@ class SqliteStore:
         return steps
 
     def check_schema(self) -> None:
-        schema.require_usable(self.dialect, self._state(), place=self._place)
+        schema.require_usable(self.dialect, self._state(), place=self._place, url=self.url)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Commits of this process call at once, those of others when they are noticed."""

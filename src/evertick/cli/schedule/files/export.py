@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evertick.base.errors import Misuse, ScheduleNotFound
+from evertick.base.cures import no_schedule
+from evertick.base.errors import Misuse
 from evertick.base.escaping import printable
-from evertick.cli.core.databases import data_options
+from evertick.cli.core.databases import chosen_tenant, data_options
 from evertick.cli.core.flags import flag, flags
 from evertick.cli.schedule.files.json_form import json_of
 from evertick.cli.schedule.files.parsed import CRONS, SCHEDULES
@@ -78,5 +79,5 @@ def _chosen(session: Session, names: tuple[str, ...], scope: Scope, query: str) 
     known: dict[str, ScheduleSummary] = {each.id: each for each in found}
     for name in names:
         if name not in known:
-            raise ScheduleNotFound(f"no schedule {name!r}; list them with `evertick schedule list`")
+            raise no_schedule(name, chosen_tenant(), known)
     return [known[name] for name in sorted(set(names))]
