@@ -70,6 +70,20 @@ def test_requests_are_sent_as_they_are(remote: Remote) -> None:
     assert remote("api", "GET", "jobs").json == {"jobs": [], "cursor": None}
 
 
+def test_the_address_of_a_page_is_not_that_of_a_server(command: Command) -> None:
+    for place, alone in (
+        ("http://localhost:4731/t/default", "http://localhost:4731"),
+        ("https://example.org/jobs/t/acme/schedules/daily?tab=runs", "https://example.org/jobs"),
+    ):
+        done = command("job", "list", "--url", place)
+        assert done.code == 2
+        assert done.err.endswith(f"the server's address alone, not that of a page of its dashboard: {alone}\n")
+
+
+def test_an_unknown_method_is_refused_by_its_name(command: Command) -> None:
+    assert "Invalid value for 'METHOD': 'FOO' is not one of 'get'," in command("api", "FOO", "jobs").err
+
+
 def test_a_body_may_be_given_whole_and_sent_once(remote: Remote) -> None:
     body = '{"function": "shop.bill", "args": {}, "after": "1h"}'
     words = ("api", "POST", "jobs", "--json", body, "--idempotency-key", "k")

@@ -55,6 +55,10 @@ def plain_action(ctx, n: int) -> int:
 @app.action
 async def async_action(ctx, n: int) -> int:
     return await ctx.run_mutation(count) + n
+
+
+@app.workflow
+async def onboard(step, text: str) -> None: ...
 """
 
 
@@ -166,6 +170,7 @@ def test_times_are_read_as_everywhere_on_the_command_line(types: Path) -> None:
         (["app.echo", "--at", "some day"], 2, "is not a date or time"),
         (["app.echo", "--at", "2026-12-24T09:00:00Z", "--after", "1s"], 2, "name two times"),
         (["app.echo", "--key", "k"], 2, "--key names a scheduled job"),
+        (["app.onboard", "text=a b"], 2, "a workflow; start it: evertick workflow start app.onboard 'text=a b'\n"),
         (["app.strange", "--after", "1s"], 2, "is a query, which has no effect"),
         (["app.strange", "--idempotency-key", "k"], 2, "is not a mutation"),
         (

@@ -123,13 +123,14 @@ def test_a_complaint_stands_beside_its_field() -> None:
         ("s", "2"), ("s.2.kind", "interval"), ("s.2.every", "5x"),
         ("s", "3"), ("s.3.kind", "rrule"), ("s.3.dtstart", "2026-01-05"), ("s.3.month_days", "77"),
         ("s", "4"), ("s.4.kind", "calendar"), ("s.4.minute", "77"),
+        ("s", "5"), ("s.5.kind", "rrule"), ("s.5.freq", "DAILY"),
         ("x", "0"), ("x.0.kind", "dates"), ("x.0.dates", "2026-02-30"),
         zone="Europe/Berlim", jitter="45x", start="tomorow", concurrency_limit="many", args="[1]", memo="{",
     )  # fmt: skip
     read(form, NOW_S)
     assert set(form.errors) == {
-        "s.0.cron", "s.1.sentence", "s.2.every", "s.3.month_days", "s.4.minute", "x.0.dates", "zone", "jitter", "start",
-        "concurrency_limit", "args", "memo",
+        "s.0.cron", "s.1.sentence", "s.2.every", "s.3.month_days", "s.4.minute", "s.5.dtstart", "x.0.dates", "zone",
+        "jitter", "start", "concurrency_limit", "args", "memo",
     }  # fmt: skip
     assert "did you mean Europe/Berlin" in form.errors["zone"]
     assert "45x" in form.errors["jitter"]

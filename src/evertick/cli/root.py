@@ -22,7 +22,7 @@ COMMANDS: Final = {
     "run": Lazy("evertick.cli.run:run", "Call a function, or schedule it with --after or --at"),
     "job": Lazy("evertick.cli.job.commands:job", "Scheduled functions: list, get, cancel, logs"),
     "schedule": Lazy("evertick.cli.schedule.group:schedule", "Schedules: create, list, pause, backfill, explain"),
-    "backfill": Lazy("evertick.cli.backfill.commands:backfills", "Backfills under way: list, get, watch, stop"),
+    "backfill": Lazy("evertick.cli.backfill.commands:backfills", "Backfills of a schedule: list, get, watch, stop"),
     "cron": Lazy("evertick.cli.cron:cron", "Crons declared in code: list, get, trigger, pause, resume"),
     "logs": Lazy("evertick.cli.logs:logs", "What functions logged, across all jobs; -f follows"),
     "workflow": Lazy("evertick.cli.workflow.group:workflow", "Runs of workflows: start, signal, cancel, history"),

@@ -18,9 +18,10 @@ import click
 
 from evertick.base.clock import SystemClock
 from evertick.base.errors import EvertickError, FunctionFailed, Misuse
-from evertick.base.escaping import finite, json_text, printable, printable_lines, reason
+from evertick.base.escaping import finite, json_text, printable, printable_lines, reason, shell_word
 from evertick.base.ids import JobId
 from evertick.base.instants import SECOND_MS, Instant, to_datetime
+from evertick.base.records.jobs import FunctionKind
 from evertick.cli.core.connections import Server, chosen_server, open_client
 from evertick.cli.core.databases import chosen_tenant, data_options, named_tenant, require_file
 from evertick.cli.core.exits import FunctionRaised
@@ -108,6 +109,9 @@ def run(function: str, flags: RunFlags) -> None:
         return
     with opened(function, flags.app_file, flags.db) as (app, _):
         resolved = app.functions.resolve(function)
+        if resolved.kind is FunctionKind.WORKFLOW and not flags.is_scheduled:
+            line = " ".join(map(shell_word, (resolved.name, *flags.words)))
+            raise Misuse(f"{resolved.name} is a workflow; start it: evertick workflow start {line}")
         call = resolved.decode_args(encoded(resolved, given, flags.words))
         if flags.is_scheduled:
             _print_job(app, _schedule(app, resolved, call, flags), flags.output)

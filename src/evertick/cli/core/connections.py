@@ -13,6 +13,7 @@ must be readable by its owner alone. A token is never printed: records of it hav
 """
 
 import os
+import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -34,6 +35,8 @@ PROFILES_FILE: Final = "profiles.toml"
 TOKEN_BYTES_MAX: Final = 4_096
 KEY: Final = "evertick.server"
 """Under which a command's context keeps the options that name a server."""
+_PAGE: Final = re.compile(r"(.+?://.+?)/t/[^/]+(?:/.*)?")
+"""The address of a page of the dashboard, and of its server in that."""
 FIELDS: Final = frozenset({"url", "tenant", "token_file"})
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -152,6 +155,8 @@ def checked_url(url: str, what: str) -> str:
         raise Misuse(f"{what} takes the address of a server that begins with http:// or https://, not {url!r}")
     if "@" in url.partition("://")[2].partition("/")[0]:
         raise Misuse(f"{what}: no password belongs into the address; a token opens the server, see --token-file")
+    if page := _PAGE.fullmatch(url):
+        raise Misuse(f"{what} takes the server's address alone, not that of a page of its dashboard: {page[1]}")
     return url
 
 

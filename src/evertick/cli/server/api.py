@@ -44,7 +44,7 @@ class ApiFlags:
 
 
 @click.command()
-@click.argument("method", type=click.Choice(METHODS, case_sensitive=False))
+@click.argument("method", type=click.Choice(METHODS, case_sensitive=False), metavar="METHOD")
 @click.argument("path")
 @click.argument("fields", metavar="[NAME=VALUE]...", nargs=-1)
 @flags(ApiFlags, "given")

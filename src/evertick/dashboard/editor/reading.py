@@ -215,6 +215,8 @@ def _field(name: str, fields: Mapping[str, str] | None, why: str) -> str:
     if kind == "rrule":
         if fields.get("mode") == "text":
             return f"{name}.lines"
+        if not fields.get("dtstart", "").strip():
+            return f"{name}.dtstart"
         longest_first = sorted(NAMED, key=len, reverse=True)  # BYMONTHDAY holds BYMONTH
         part = next((NAMED[word] for word in longest_first if word in why[:200]), "freq")
         return f"{name}.{part}"

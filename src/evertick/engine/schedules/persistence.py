@@ -27,6 +27,8 @@ LOOKED_AT: Final = 200
 
 def not_found(transaction: Transaction, schedule_id: ScheduleId, tenant: TenantId) -> ScheduleNotFound:
     """The error for a schedule that is not there; it names those of the tenant that begin alike and may be meant."""
+    if not schedule_id.isprintable():  # no schedule has such an id, and PostgreSQL takes no NUL
+        return no_schedule(schedule_id, tenant)
     rows = transaction.list_schedules(ScheduleFilter(tenant=tenant), limit=LOOKED_AT, after=(None, schedule_id[:1]))
     return no_schedule(schedule_id, tenant, [row.id for row in rows])
 
