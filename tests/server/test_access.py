@@ -47,6 +47,19 @@ def test_a_token_ends_when_it_is_revoked_rotated_or_over(http: Http) -> None:
     user.problem(401, "GET", f"{HOME}/jobs")
 
 
+def test_the_views_of_a_token_go_on_with_the_one_that_replaces_it(http: Http) -> None:
+    token = http.ok("POST", f"{HOME}/tokens", json={"name": "board", "scope": "operate"})
+    user = Http(http.app, http.server, token["secret"])
+    view = {"page": "jobs", "name": "failing", "params": {"q": "failed"}}
+    other = http.ok("POST", f"{HOME}/views", json=view)
+    made = user.ok("POST", f"{HOME}/views", json=view)
+
+    user.secret = http.ok("POST", f"{HOME}/tokens/{token['id']}/rotate")["secret"]
+    assert user.ok("GET", f"{HOME}/views?page=jobs") == [made]
+    assert http.ok("GET", f"{HOME}/views?page=jobs") == [other]
+    user.ok("DELETE", f"{HOME}/views/{made['id']}")
+
+
 def test_a_request_without_a_token_is_told_from_one_whose_token_has_ended(http: Http) -> None:
     made = http.app.tokens.create("a")
     http.app.tokens.revoke(made.id)

@@ -102,7 +102,7 @@ class TokenOperations:
     def rotate(self, token_id: str) -> Work[NewToken]:
         """Replace a token by a new one of the same name, scope, tenant and lifetime; the old one ends at once.
 
-        Raises NotFound, Misuse for one that was revoked.
+        The saved views of the old one become those of the new one. Raises NotFound, Misuse for one that was revoked.
         """
 
         def work(transaction: Transaction) -> NewToken:
@@ -117,7 +117,9 @@ class TokenOperations:
                 revoked_at=None,
                 last_used_at=None,
             )
-            return self._make(transaction, fresh)
+            made = self._make(transaction, fresh)
+            transaction.hand_on_views(token_id, to=made.id)
+            return made
 
         return work
 

@@ -28,3 +28,7 @@ class SavedViews(Protocol):
     def delete_view(self, view_id: str, *, tenant: TenantId) -> None:
         """Remove a view."""
         ...
+
+    def hand_on_views(self, owner: str, *, to: str) -> None:
+        """Make all views of an owner, in every tenant, those of one that has none yet."""
+        ...

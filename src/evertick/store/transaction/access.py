@@ -69,6 +69,9 @@ class SqlViews(Driver):
     def delete_view(self, view_id: str, *, tenant: TenantId) -> None:
         self._run("delete_view", {"id": view_id, "tenant": tenant})
 
+    def hand_on_views(self, owner: str, *, to: str) -> None:
+        self._run("hand_on_views", {"owner": owner, "to": to})
+
 
 def _token(row: Row) -> AccessToken:
     return AccessToken._make((*row[:3], Scope(row[3]), *row[4:]))
