@@ -273,6 +273,21 @@ def test_addresses_that_do_not_exist(http: Http) -> None:
     assert http.problem(404, "GET", "/docs")["code"] == "not_found"
 
 
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        ("/health", "GET, HEAD"),
+        (f"{HOME}/schedules", "GET, HEAD, POST"),
+        (f"{HOME}/schedules/x", "DELETE, GET, HEAD, PATCH, PUT"),
+        (CALL, "POST"),
+    ],
+)
+def test_a_refused_method_is_told_all_that_its_address_takes(http: Http, path: str, methods: str) -> None:
+    reply = http("PROPFIND", path)
+    assert (reply.status_code, reply.headers["allow"]) == (405, methods)
+    assert (http("HEAD", path).status_code == 405) is ("HEAD" not in methods)
+
+
 def test_unknown_members_and_wrong_types_are_named(http: Http) -> None:
     found = http.problem(422, "POST", f"{HOME}/jobs", json={"function": "shop.order", "fater": 5})
     assert found["code"] == "invalid_request"

@@ -16,6 +16,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Match
 
 from evertick.base import errors
 from evertick.base.error_text import message_of
@@ -131,4 +132,14 @@ async def _of_validation(request: Request, error: Exception) -> Response:
 async def _of_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101
     code, words = OTHERS.get(error.status_code, ("bad_request", str(error.detail)))
-    return _reply(request, Problem(error.status_code, code, words), error.headers)
+    headers = {"Allow": _methods_at(request)} if error.status_code == 405 else error.headers
+    return _reply(request, Problem(error.status_code, code, words), headers)
+
+
+def _methods_at(request: Request) -> str:
+    """All methods of an address (RFC 9110, 10.2.1): they are several routes, and the framework names those of one."""
+    found: set[str] = set()
+    for route in request.app.routes:
+        if route.matches(request.scope)[0] is not Match.NONE:
+            found |= getattr(route, "methods", None) or set()
+    return ", ".join(sorted(found | {"HEAD"} if "GET" in found else found))
