@@ -9,6 +9,11 @@ from pathlib import Path
 import pytest
 from mypy import api
 
+from evertick.cli.init import command as init
+from evertick.cli.init.command import KINDS
+
+TEMPLATES = Path(init.__file__).parent / "templates"
+
 PROGRAM = """
 import sqlite3
 from datetime import UTC, datetime, timedelta
@@ -153,14 +158,26 @@ def program(tmp_path: Path) -> Path:
     return path
 
 
+OPTIONS = ["--strict", "--no-error-summary", "--hide-error-context", "--no-pretty"]
+
+
 def test_mypy_accepts_right_calls_and_refuses_wrong_ones(program: Path) -> None:
     # In the cache of `make types`, which has looked at all that the program imports.
-    options = ["--strict", "--no-error-summary", "--hide-error-context", "--no-pretty"]
-    output, errors, _ = api.run([*options, str(program)])
+    output, errors, _ = api.run([*OPTIONS, str(program)])
 
     assert errors == ""
     complaints = re.findall(r"program\.py:(\d+): error: .*\[([a-z-]+)\]", output)
     assert {int(number): code for number, code in complaints} == WANTED, output
+
+
+@pytest.mark.parametrize("template", KINDS)
+def test_mypy_accepts_new_projects(tmp_path: Path, template: str) -> None:
+    for name in ("app.py", "test_app.py"):
+        text = (TEMPLATES / template / f"{name}.txt").read_text()
+        (tmp_path / name).write_text(text.replace("$name", "shop"))
+    output, errors, code = api.run([*OPTIONS, str(tmp_path / "app.py"), str(tmp_path / "test_app.py")])
+
+    assert (output, errors, code) == ("", "", 0)
 
 
 def test_so_does_pyright(program: Path) -> None:

@@ -69,7 +69,7 @@ class Misuse(EvertickError):
 
 
 class InvalidSpec(Misuse):
-    """A rule of times that does not parse or that can never fire."""
+    """A rule of times that does not parse or that can never fire, or an id that no schedule can have."""
 
     code = "invalid_spec"
 

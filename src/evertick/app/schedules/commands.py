@@ -127,9 +127,9 @@ class ScheduleOperations(ScheduleQueries):
 
         Called again with the same request id, or with the same definition, it returns the existing schedule.
 
-        Raises AlreadyExists if another schedule has the id, InvalidSpec if no time ever comes, FunctionNotFound,
-        InvalidArguments, LimitExceeded, QuotaExceeded where the tenant may have no more, and Misuse for an unknown
-        option or a value that is not valid.
+        Raises AlreadyExists if another schedule has the id, InvalidSpec if no time ever comes or no schedule can have
+        the id, FunctionNotFound, InvalidArguments, LimitExceeded, QuotaExceeded where the tenant may have no more, and
+        Misuse for an unknown option or a value that is not valid.
         """
         name = schedule_id_of(schedule_id)
         paused, trigger = options.pop("paused", False), options.pop("trigger", False)

@@ -12,7 +12,7 @@ from evertick.app.functions.limits import check_args_size
 from evertick.app.schedules.options import BOUNDS, policies_with, value_of
 from evertick.app.schedules.specs import When, bounded, union
 from evertick.app.scheduling.job_builder import Functions
-from evertick.base.errors import InvalidArguments, LimitExceeded, Misuse, SchemaMismatch
+from evertick.base.errors import InvalidArguments, InvalidSpec, LimitExceeded, Misuse, SchemaMismatch
 from evertick.base.ids import DOTS, ScheduleId
 from evertick.base.records.jobs import FunctionKind
 from evertick.base.records.stored import json_of
@@ -95,11 +95,11 @@ def changed(old: Definition, schedule_id: ScheduleId, options: dict[str, Any]) -
 
 
 def schedule_id_of(text: str) -> ScheduleId:
-    """An id that a schedule may have. Raises Misuse."""
+    """An id that a schedule may have. Raises InvalidSpec, LimitExceeded."""
     if not isinstance(text, str) or not text.strip() or not text.isprintable():
-        raise Misuse(f"a schedule's id is printable text, not {text!r}")
+        raise InvalidSpec(f"a schedule's id is printable text, not {text!r}")
     if text in DOTS:
-        raise Misuse(f"a schedule cannot have the id {text!r}: addresses of the HTTP API cannot hold it")
+        raise InvalidSpec(f"a schedule cannot have the id {text!r}: addresses of the HTTP API cannot hold it")
     if len(text) > ID_CHARS_MAX:
         raise LimitExceeded(f"a schedule's id has at most {ID_CHARS_MAX} characters, not {len(text)}")
     return ScheduleId(text)
