@@ -187,10 +187,6 @@ def test_a_disk_that_takes_no_more_is_told_and_forgotten_when_it_does(folder: Pa
     address = address_of(server)
     secret = re.search(r"evt_\w+", server.text)
     assert secret is not None
-    assert ask(f"{address}/ready") == (200, {"ok": True})
-    [log] = folder.glob(".evertick/*.db-wal")
-    whole = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
-    resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (log.stat().st_size, whole[1]))
 
     def until(status: int) -> dict[str, Any]:
         deadline = time.monotonic() + 60
@@ -199,6 +195,11 @@ def test_a_disk_that_takes_no_more_is_told_and_forgotten_when_it_does(folder: Pa
             time.sleep(0.1)
         found: dict[str, Any] = reply[1]
         return found
+
+    assert until(200) == {"ok": True}  # its worker has a lease
+    [log] = folder.glob(".evertick/*.db-wal")
+    whole = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (log.stat().st_size, whole[1]))
 
     assert re.search(r"cannot be written since 20\S+Z: its disk is full or fails", until(503)["detail"])
     assert ask(f"{address}/api/v1/status", secret[0])[1]["unwritable"]["reason"] == "its disk is full or fails"
