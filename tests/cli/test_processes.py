@@ -94,18 +94,21 @@ def test_health_says_whether_a_worker_takes_jobs(folder: Path, start: Start) -> 
     assert worker.end() == 0
 
 
-def test_a_loop_that_does_not_turn_is_not_live(folder: Path, start: Start) -> None:
+def test_a_loop_that_does_not_turn_is_not_live_and_its_process_ends_when_it_must(folder: Path, start: Start) -> None:
     code = "\n@app.action\nasync def block(ctx) -> None:\n    import time\n    ctx.log.info('blocking')\n"
     code += "    time.sleep(600)\n"
     (folder / "app.py").write_text((folder / "app.py").read_text() + code)
     evertick(folder, "migrate", "app.py")
     port = free_port()
-    worker = start("worker", "--health-port", f"127.0.0.1:{port}")
+    worker = start("worker", "--health-port", f"127.0.0.1:{port}", "--drain", "0")
     worker.wait_for(READY)
     evertick(folder, "run", "app.block", "--after", "0s")
     worker.wait_for("blocking")
 
     assert ask(port, "/live") == (503, {"ok": False, "reason": "the event loop has not turned for 2 s"})
+    worker.send(signal.SIGTERM)
+    worker.wait_for("the event loop is held by the action app.block")
+    assert worker.end() == 130
 
 
 @pytest.mark.postgres

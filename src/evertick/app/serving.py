@@ -34,6 +34,8 @@ AT_ONCE_S: Final = 0.25
 """Signals that come within this time of each other are one request to stop."""
 GRACE_S: Final = 5.0
 """Time for the last writes after the deadline, or after a request to stop at once."""
+BACKSTOP_S: Final = 1.0
+"""How much later a process is left whose event loop has not done it: a function holds it."""
 
 
 class Stopper:
@@ -44,6 +46,7 @@ class Stopper:
         """The worker that runs; another one after a function has cancelled its tasks."""
         self._drain_ms = drain_ms
         self._requests = 0
+        self._is_over = threading.Event()
 
     @property
     def asked(self) -> bool:
@@ -75,13 +78,32 @@ class Stopper:
         else:
             abandon()
 
+    def stand_by(self, loop: asyncio.AbstractEventLoop) -> None:
+        """A signal has come. Leave the process in time also if a function holds the loop, where `ask` is never called.
+
+        Call it in a handler of `signal`, which Python runs in the middle of such a function.
+        """
+        within_s = (0 if self.at_once else self._drain_ms / 1000) + GRACE_S + BACKSTOP_S
+        threading.Thread(target=self._leave_after, args=(within_s, loop), daemon=True).start()
+
+    def over(self) -> None:
+        """The worker has ended: the process goes on without it."""
+        self._is_over.set()
+
+    def _leave_after(self, within_s: float, loop: asyncio.AbstractEventLoop) -> None:
+        if not self._is_over.wait(within_s):
+            task = asyncio.current_task(loop)
+            if task is not None:
+                _logger.error("the event loop is held by the %s", task.get_name())
+            abandon()
+
     def _stop(self, *, now: bool) -> None:
         if self.worker is not None:
             self.worker.stop(now=now)
 
 
-def on_stop_signals(ask: Callable[[], None]) -> None:
-    """Call `ask` at SIGTERM and SIGINT, in the loop of this thread.
+def on_stop_signals(ask: Callable[[], None], *, at_once: Callable[[], None] | None = None) -> None:
+    """Call `ask` at SIGTERM and SIGINT, in the loop of this thread; and `at_once` where the signal finds the program.
 
     Signals within a moment are one request: launchers and `timeout` pass on what the whole process group has got.
     """
@@ -96,6 +118,8 @@ def on_stop_signals(ask: Callable[[], None]) -> None:
 
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, handler)
+        if at_once is not None:  # in place of asyncio's, which does nothing: the loop hears of signals in another way
+            signal.signal(each, lambda *_: at_once())
 
 
 class Served(Protocol):
@@ -132,7 +156,10 @@ def serve(app: Served, drain_ms: int, *, pools: Iterable[str] = (), started: Cal
             worker.stop(now=stopper.at_once)
         await worker.run()
 
-    run_to_end(work)
+    try:
+        run_to_end(work)
+    finally:
+        stopper.over()
     return stopper.at_once
 
 
@@ -147,7 +174,8 @@ def run_until_stopped(app: Served, *, pools: Iterable[str] = ()) -> None:
 
 def stop_on_signals(stopper: Stopper) -> None:
     """Let SIGTERM and SIGINT stop the worker that runs on this thread's loop."""
-    on_stop_signals(stopper.ask)
+    loop = asyncio.get_running_loop()
+    on_stop_signals(stopper.ask, at_once=lambda: stopper.stand_by(loop))
 
 
 def abandon() -> None:
