@@ -341,6 +341,7 @@ def test_a_schedule_is_paused_until_a_time_in_the_pages_zone(site: Site) -> None
     assert (pause.note, pause.until, pause.by) == ("vendor outage", until, "token root")
 
     text = text_of(site.page("schedules/s"))
+    assert "none since the last success" not in text  # it has not run yet
     assert "by token root, until" in text and "“vendor outage”" in text
     assert commands_in(site.page("schedules/s/resume")) == ["evertick schedule resume s"]
     assert site.send("schedules/s/resume", note="fixed").headers["location"] == "/t/default/schedules/s"
