@@ -297,6 +297,24 @@ def test_unknown_members_and_wrong_types_are_named(http: Http) -> None:
     http.problem(422, "POST", f"{HOME}/jobs", json={"function": "shop.order", "at": "2026-01-01T00:00:00"})
 
 
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("jobs?limit=1&limit=2", "limit"),
+        ("workflows/none/result?wait=1&wait=1", "wait"),
+        ("schedules?limit=2&limit=2", "limit"),
+    ],
+)
+def test_a_parameter_of_one_value_given_twice_is_named(http: Http, path: str, name: str) -> None:
+    found = http.problem(422, "GET", f"{HOME}/{path}")
+    assert [each["at"] for each in found["errors"]] == [f"query.{name}"]
+    assert "more than once" in found["detail"]
+
+
+def test_a_parameter_that_takes_a_list_may_be_given_twice(http: Http) -> None:
+    assert http("GET", f"{HOME}/jobs?state=failed&state=pending").status_code == 200
+
+
 def test_many_requests_at_once_are_served(http: Http) -> None:
     async def all_of_them() -> list[int]:
         import httpx2

@@ -9,9 +9,11 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Protocol, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Protocol, TypeVar, get_args, get_origin
 
 from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request
+from fastapi.dependencies.utils import get_flat_params
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
 from pydantic_core import PydanticSerializationError, from_json, to_json
@@ -173,6 +175,9 @@ DryRun = Annotated[bool, Query(description="Check everything and return what wou
 class ScopedRoute(APIRoute):
     """A route that knows the scope it needs. The caller is checked before anything of the body is read."""
 
+    refuses_repeats: ClassVar[bool] = True
+    """Whether a parameter of the query that takes one value may be there only once; else the last one counts."""
+
     async def check(self, request: Request) -> None:
         """Find out who sends the request. Raises Problem if that may not use this route."""
         scope = (self.openapi_extra or {})[SCOPE_KEY]
@@ -182,10 +187,16 @@ class ScopedRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The handler."""
         handler = super().get_route_handler()
+        once = frozenset(
+            each.alias
+            for each in (get_flat_params(self.dependant) if self.refuses_repeats else ())
+            if not _takes_list(each.field_info.annotation)
+        )
 
         async def checked(request: Request) -> Response:
             async with in_time(changes=False):
                 await self.check(request)
+            _refuse_repeats(request, once)
             strict = StrictRequest(request.scope, request.receive)
             await _read(strict)  # which has a time limit of its own
             try:
@@ -201,6 +212,20 @@ class ScopedRoute(APIRoute):
     def failed(self, request: Request, error: Exception) -> Response:
         """The reply after an error of the server's own."""
         return of_bug(request, error)
+
+
+def _takes_list(annotation: Any) -> bool:
+    """Whether a parameter takes a list of values, maybe among other things."""
+    return get_origin(annotation) is list or any(map(_takes_list, get_args(annotation)))
+
+
+def _refuse_repeats(request: Request, once: frozenset[str]) -> None:
+    """Raise RequestValidationError for a parameter that is there twice and takes one value."""
+    given = [name for name, _ in request.query_params.multi_items() if name in once]
+    twice = [name for name in dict.fromkeys(given) if given.count(name) > 1]
+    if twice:
+        words = "it is there more than once, and takes one value"
+        raise RequestValidationError([{"type": "repeated", "loc": ("query", name), "msg": words} for name in twice])
 
 
 async def _read(request: Request) -> None:
