@@ -358,6 +358,10 @@ def test_the_demonstration_has_a_week_behind_it(tmp_path: Path, start: Start) ->
     assert address is not None
     with urllib.request.urlopen(f"{address[1]}/t/default/schedules", timeout=DEADLINE_S) as reply:
         assert b"billing.reconcile" in reply.read()
+    with urllib.request.urlopen(f"{address[1]}/t/default/audit?of=all", timeout=DEADLINE_S) as reply:
+        audit = reply.read().decode()
+    for action in ("token.create", "schedule.pause", "schedule.resume", "schedule.update", "pool.set", "job.retry"):
+        assert f'<span class="mute">{action}</span>' in audit
     listed = evertick(
         tmp_path, "schedule", "occurrences", "billing.reconcile", "--db",
         "sqlite:///.evertick/evertick-demo.simulated.db", "-o", "json",

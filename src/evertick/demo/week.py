@@ -16,6 +16,7 @@ from evertick.app.simulation import Simulation, write_simulation
 from evertick.base.clock import SystemClock
 from evertick.base.instants import from_datetime
 from evertick.demo import shop
+from evertick.demo.people import Person
 
 if TYPE_CHECKING:
     from evertick.testing.world import World
@@ -32,30 +33,34 @@ def simulate(app: App, path: Path, *, speed: float, tell: Callable[[str], object
     """Simulate the week into a new database, whose clock stands at its end. `tell` hears of each day."""
     from evertick.testing.world import World
 
+    ana, ben = Person(app, "ana"), Person(app, "ben")
     with World(app, at=BEGIN, seed=7) as world:
         _customers(app)
         _until(world, BEGIN + timedelta(hours=16, minutes=30), tell)
         app.workflows.using(key="onboard-grace", attributes={"customer": "grace"}).start(shop.onboard, "grace")
-        app.workflows.using(key="onboard-hugo", attributes={"customer": "hugo"}).start(shop.onboard, "hugo")
+        hugo = app.workflows.using(key="onboard-hugo", attributes={"customer": "hugo"}).start(shop.onboard, "hugo")
+        _until(world, datetime(2026, 3, 24, 13, 20, tzinfo=UTC), tell)
+        ben.does("schedule.pause", "prices south", "their list has yesterday's prices in it")
         _until(world, datetime(2026, 3, 25, 9, 12, tzinfo=UTC), tell)
-        app.actor = "ana"
-        app.schedules.pause("crm.sync", "the supplier moves to a new API")
-        app.workflows.cancel("onboard-hugo")
+        ben.does("schedule.resume", "prices south", "they say that it is right again")
+        ana.does("schedule.pause", "crm.sync", "the supplier moves to a new API")
+        ana.does("workflow.cancel", hugo)
         _deliver(world)
         _until(world, datetime(2026, 3, 27, 10, 41, tzinfo=UTC), tell)
-        app.actor = "ben"
-        app.schedules.update("tenant-1042/export", note="asked for by the customer on the phone")
+        ben.edits("tenant-1042/export", note="asked for by the customer on the phone")
+        ana.does("pool.set", "mail", running=8)
         _until(world, datetime(2026, 3, 28, 10, 0, tzinfo=UTC), tell)
         _deliver(world)
-        app.schedules.trigger("report.daily")
-        app.actor = "ana"
+        ben.does("schedule.trigger", "report.daily")
+        [failed] = app.jobs.list(function=shop.fetch_prices, state="failed", limit=1).jobs
+        ben.does("job.retry", failed.id)
         _until(world, OUTAGE, tell)
         world.outage(OUTAGE_LASTS)
         _until(world, END - timedelta(minutes=8), tell)
         for number, customer in enumerate(shop.CUSTOMERS):
             later = timedelta(hours=3 + 7 * number)
             app.scheduler.run_after(later, shop.remind, customer, invoice=f"2026-{311 + number}")
-        app.jobs.cancel(app.scheduler.run_after(timedelta(days=2), shop.remind, "nobody", invoice="2026-300"))
+        ana.does("job.cancel", app.scheduler.run_after(timedelta(days=2), shop.remind, "nobody", invoice="2026-300"))
         world.advance_to(END)
         world.kill()
         _copy(world.database_url, path)
@@ -66,28 +71,23 @@ def simulate(app: App, path: Path, *, speed: float, tell: Callable[[str], object
 
 def _customers(app: App) -> None:
     """Schedules that customers and people have made, beside those of the code."""
-    app.actor = "customer 1042"
-    app.schedules.create(
-        "tenant-1042/export", when=cron("30 2 * * *", tz="Asia/Kathmandu"), do=shop.export.args("tenant-1042")
-    )
-    app.actor = "customer 88"
-    app.schedules.create(
-        "tenant-88/export", when=cron("0 18 * * 1-5", tz="America/New_York"), do=shop.export.args("tenant-88")
-    )
-    app.actor = "ana"
-    app.tokens.create("metrics of the shop", scope="read", tenant="default", expires_after=None)
+    for tenant, when in (
+        ("1042", cron("30 2 * * *", tz="Asia/Kathmandu")),
+        ("88", cron("0 18 * * 1-5", tz="America/New_York")),
+    ):
+        export = shop.export.args(f"tenant-{tenant}")
+        Person(app, f"customer {tenant}").does("schedule.create", f"tenant-{tenant}/export", when=when, do=export)
+    ana = Person(app, "ana")
+    ana.makes_token("metrics of the shop", scope="read")
+    ana.does("tenant.set", "wholesale", jobs=10_000, running=20)
     app.views.create("schedules", "Crons that fail", {"kind": "cron", "health": "failing"}, shared=True)
-    app.tenants.set("wholesale", jobs=10_000, running=20)
     sync_times = [every(hours=5, offset=timedelta(minutes=15)), cron("3 11 * * 5")]
-    app.schedules.create("crm.sync", when=sync_times, do=shop.fetch_prices.args("crm"))
-    app.schedules.create(
-        "spring-sale.open",
-        when=at(datetime(2026, 3, 24, 8, 0, tzinfo=UTC)),
-        do=shop.remind.args("all", invoice="spring sale"),
-    )
-    app.schedules.create(
-        "welcome finn", when="every Monday at 10am, Berlin time", do=shop.onboard.args("finn"), pause_on_failure=True
-    )
+    ana.does("schedule.create", "crm.sync", when=sync_times, do=shop.fetch_prices.args("crm"))
+    sale = at(datetime(2026, 3, 24, 8, 0, tzinfo=UTC))
+    remind = shop.remind.args("all", invoice="spring sale")
+    ana.does("schedule.create", "spring-sale.open", when=sale, do=remind)
+    monday, welcome = "every Monday at 10am, Berlin time", shop.onboard.args("finn")
+    ana.does("schedule.create", "welcome finn", when=monday, do=welcome, pause_on_failure=True)
 
 
 def _until(world: "World", moment: datetime, tell: Callable[[str], object]) -> None:
