@@ -1,6 +1,7 @@
 """When a request is sent again: never if it might happen twice."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import httpx2
@@ -50,7 +51,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return made
 
 
-def send(call: Call[Any], *replies: Reply, retries: int = 3) -> tuple[Any, int]:
+def send(call: Call[Any], *replies: Reply, retries: int = 3, timeout_s: float = 1) -> tuple[Any, int]:
     """What a call returns where the server replies so, one after the other; and how many replies are left."""
     left = list(replies)
 
@@ -59,7 +60,7 @@ def send(call: Call[Any], *replies: Reply, retries: int = 3) -> tuple[Any, int]:
         return reply if isinstance(reply, httpx2.Response) else reply(request)
 
     http = httpx2.Client(transport=httpx2.MockTransport(handle), base_url="http://server")
-    found = sending.Blocking(http, sending.Policy(timeout_s=1, retries=retries)).send(call)
+    found = sending.Blocking(http, sending.Policy(timeout_s=timeout_s, retries=retries)).send(call)
     return found, len(left)
 
 
@@ -154,3 +155,94 @@ def test_a_client_is_not_used_after_a_fork(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("os.getpid", lambda: -1)
     with pytest.raises(Misuse, match="fork"):
         http.send(Call(**READ))
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The client's clock, in seconds: pauses go by at once."""
+    passed = [0.0]
+
+    def wait(seconds: float) -> None:
+        passed[0] += seconds
+
+    monkeypatch.setattr(sending, "sleep", wait)
+    monkeypatch.setattr(sending, "monotonic", lambda: passed[0])
+    return passed
+
+
+class Pieces(httpx2.SyncByteStream, httpx2.AsyncByteStream):
+    """A reply without end: a piece each so many seconds of the clock."""
+
+    def __init__(self, clock: list[float], piece: bytes, each_s: float) -> None:
+        self._clock, self._piece, self._each_s = clock, piece, each_s
+        self.sent = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        while True:
+            self._clock[0] += self._each_s
+            self.sent += 1
+            yield self._piece
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self:
+            yield piece
+
+
+def never(clock: list[float]) -> Reply:
+    """No reply, until the client has had enough."""
+
+    def handle(request: httpx2.Request) -> httpx2.Response:
+        clock[0] += request.extensions["timeout"]["read"]
+        raise httpx2.ReadTimeout("timed out", request=request)
+
+    return handle
+
+
+def kept_off(clock: list[float], seconds: str) -> Reply:
+    """A server that wants to be left alone."""
+    return problem(503, "not_ready", **{"retry-after": seconds})
+
+
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        (never, DatabaseUnavailable),
+        (lambda clock: lambda _: httpx2.Response(200, stream=Pieces(clock, b" ", 0.5)), DatabaseUnavailable),
+        (lambda clock: kept_off(clock, "86400"), Unavailable),
+        (lambda clock: kept_off(clock, "30"), Unavailable),
+    ],
+    ids=["never replies", "drips", "wants a day", "wants half a minute"],
+)
+def test_whatever_the_server_does_a_call_ends(reply: Any, error: type[Exception], clock: list[float]) -> None:
+    for policy_s in (1, 30):
+        clock[0] = 0.0
+        with pytest.raises(error):
+            send(Call(**READ), *[reply(clock)] * 10, retries=9, timeout_s=policy_s)
+        assert clock[0] <= 2 * policy_s + sending.WAIT_MAX_S + 1
+
+
+def test_a_reply_that_takes_long_because_it_was_asked_to_wait_is_waited_for(clock: list[float]) -> None:
+    def late(request: httpx2.Request) -> httpx2.Response:
+        clock[0] += 20.5
+        return httpx2.Response(200, json=5)
+
+    assert send(Call(**READ, wait_s=20), late) == (5, 0)
+
+
+@pytest.mark.parametrize(("call", "error"), [(READ, Unavailable), (WRITE, OutcomeUnknown), (KEYED, OutcomeUnknown)])
+def test_a_reply_without_end_is_not_kept(
+    call: Any, error: type[Exception], clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending, "REPLY_BYTES_MAX", 10_000)
+    stream = Pieces(clock, b"x" * 1_000, 0.0)
+    with pytest.raises(error, match="larger than 10,000 bytes"):
+        send(Call(**call), httpx2.Response(200, stream=stream), OK)
+    assert stream.sent == 11
+
+    async def awaited() -> None:
+        transport = httpx2.MockTransport(lambda _: httpx2.Response(200, stream=Pieces(clock, b"x" * 1_000, 0.0)))
+        async with httpx2.AsyncClient(transport=transport, base_url="http://server") as http:
+            await sending.Awaited(http, sending.Policy(timeout_s=1, retries=0)).send(Call(**call))
+
+    with pytest.raises(error, match="larger than 10,000 bytes"):
+        asyncio.run(awaited())

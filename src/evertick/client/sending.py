@@ -2,15 +2,19 @@
 
 Nothing is sent again that might happen twice: only what reads, what has a key, and what the server says, or the network
 shows, that nothing was done of.
+
+A call ends some time, whatever the server does: a reply has a limit of time from its first byte to its last and one of
+size, and no try begins later than `WAIT_MAX_S` after a reply should have been there.
 """
 
 import asyncio
 import json
+import math
 import os
 import random
 import sys
-from dataclasses import dataclass
-from time import sleep
+from dataclasses import dataclass, field
+from time import monotonic, sleep
 from typing import Any, Final, TypeVar
 
 import httpx2
@@ -22,6 +26,9 @@ T = TypeVar("T")
 
 FIRST_WAIT_S: Final = 0.1
 WAIT_MAX_S: Final = 30.0
+CONNECT_S: Final = 10.0
+"""How long connecting may take, if that is less than a reply may take."""
+REPLY_BYTES_MAX: Final = 256 * 1024 * 1024
 NOT_DONE: Final = frozenset(
     {"database_unavailable", "database_locked", "not_ready", "too_many_requests", "write_conflict"}
 )
@@ -35,9 +42,14 @@ class Policy:
     timeout_s: float
     retries: int
 
-    def waits(self) -> "_Waits":
+    def reply_s(self, call: Call[Any]) -> float:
+        """How long the reply to a call may take."""
+        return self.timeout_s + call.wait_s
+
+    def waits(self, call: Call[Any]) -> "_Waits":
         """The waits before the next tries."""
-        return _Waits([FIRST_WAIT_S * 2**number * (0.5 + random.random()) for number in range(self.retries)])
+        waits_s = [FIRST_WAIT_S * 2**number * (0.5 + random.random()) for number in range(self.retries)]
+        return _Waits(waits_s, monotonic() + self.reply_s(call) + WAIT_MAX_S)
 
 
 @dataclass(slots=True)
@@ -45,12 +57,42 @@ class _Waits:
     """The waits that are left."""
 
     left_s: list[float]
+    ends_at: float
+    """No try begins later, by the monotonic clock."""
     in_doubt: bool = False
     """Whether an earlier try may have done what was asked."""
 
-    def next(self) -> float | None:
+    def next(self, at_least_s: float = 0.0) -> float | None:
         """The next wait; None if no further try is allowed."""
-        return self.left_s.pop(0) if self.left_s else None
+        wait_s = max(self.left_s.pop(0), at_least_s) if self.left_s else math.inf
+        return None if monotonic() + wait_s > self.ends_at else wait_s
+
+
+@dataclass(slots=True)
+class _Reply:
+    """A reply, as far as it is here."""
+
+    call: Call[Any]
+    begun: httpx2.Response
+    ends_at: float
+    body: bytearray = field(default_factory=bytearray)
+
+    @property
+    def status(self) -> int:
+        return self.begun.status_code
+
+    @property
+    def headers(self) -> httpx2.Headers:
+        return self.begun.headers
+
+    def add(self, piece: bytes) -> None:
+        """Keep a piece of the body. Raises ReadTimeout; for too many Unavailable, or OutcomeUnknown after a change."""
+        self.body += piece
+        if len(self.body) > REPLY_BYTES_MAX:
+            words = f"{self.call.method} {self.call.path}: the reply is larger than {REPLY_BYTES_MAX:,} bytes"
+            raise (Unavailable if self.call.method == "GET" else OutcomeUnknown)(words)
+        if monotonic() > self.ends_at:
+            raise httpx2.ReadTimeout("the reply was not complete in time", request=self.begun.request)
 
 
 class Blocking:
@@ -64,10 +106,10 @@ class Blocking:
     def send(self, call: Call[T], /) -> T:
         """Send a call; returns its result. Raises the error that its problem names."""
         _require_own(self._pid)
-        waits = self._policy.waits()
+        waits = self._policy.waits(call)
         while True:
             try:
-                reply = self._http.request(call.method, call.path, **_options(call, self._policy))
+                reply = self._reply(call)
             except httpx2.RequestError as error:
                 pause = _after_failure(call, error, waits)
             else:
@@ -76,6 +118,14 @@ class Blocking:
                     return found
                 pause = found.pause_s
             sleep(pause)
+
+    def _reply(self, call: Call[Any]) -> _Reply:
+        ends_at = monotonic() + self._policy.reply_s(call)
+        with self._http.stream(call.method, call.path, **_options(call, self._policy)) as begun:
+            reply = _Reply(call, begun, ends_at)
+            for piece in begun.iter_bytes():
+                reply.add(piece)
+            return reply
 
 
 class Awaited:
@@ -89,10 +139,10 @@ class Awaited:
     async def send(self, call: Call[T], /) -> T:
         """As `Blocking.send`."""
         _require_own(self._pid)
-        waits = self._policy.waits()
+        waits = self._policy.waits(call)
         while True:
             try:
-                reply = await self._http.request(call.method, call.path, **_options(call, self._policy))
+                reply = await self._reply(call)
             except httpx2.RequestError as error:
                 pause = _after_failure(call, error, waits)
             else:
@@ -101,6 +151,14 @@ class Awaited:
                     return found
                 pause = found.pause_s
             await asyncio.sleep(pause)
+
+    async def _reply(self, call: Call[Any]) -> _Reply:
+        ends_at = monotonic() + self._policy.reply_s(call)
+        async with self._http.stream(call.method, call.path, **_options(call, self._policy)) as begun:
+            reply = _Reply(call, begun, ends_at)
+            async for piece in begun.aiter_bytes():
+                reply.add(piece)
+            return reply
 
 
 def _require_own(pid: int) -> None:
@@ -117,7 +175,8 @@ class _Again:
 
 
 def _options(call: Call[Any], policy: Policy) -> dict[str, Any]:
-    options: dict[str, Any] = {"headers": call.headers | _trace_headers(), "timeout": policy.timeout_s + call.wait_s}
+    timeout = httpx2.Timeout(policy.reply_s(call), connect=min(CONNECT_S, policy.reply_s(call)))
+    options: dict[str, Any] = {"headers": call.headers | _trace_headers(), "timeout": timeout}
     if call.query:
         options["params"] = [
             (name, _word(each))
@@ -157,29 +216,28 @@ def _after_failure(call: Call[Any], error: httpx2.RequestError, waits: _Waits) -
     raise OutcomeUnknown(f"the connection broke, so it may have happened or not: {words}") from error
 
 
-def _result(call: Call[T], reply: httpx2.Response, waits: _Waits) -> T | _Again:
-    if reply.is_success:
+def _result(call: Call[T], reply: _Reply, waits: _Waits) -> T | _Again:
+    if 200 <= reply.status < 300:
         return _read(call, reply)
     try:
-        problem = reply.json()
-    except ValueError:
+        problem = json.loads(reply.body)
+    except (ValueError, RecursionError):
         problem = {}
     if not isinstance(problem, dict) or "code" not in problem:  # of something between here and the server
-        words = f"{call.method} {call.path}: status {reply.status_code} without a problem; is this an Evertick server?"
-        if call.is_safe and reply.status_code >= 500 and (pause := waits.next()) is not None:
+        words = f"{call.method} {call.path}: status {reply.status} without a problem; is this an Evertick server?"
+        if call.is_safe and reply.status >= 500 and (pause := waits.next()) is not None:
             return _Again(pause)
-        if call.method != "GET" and reply.status_code in (500, 502, 504):
+        if call.method != "GET" and reply.status in (500, 502, 504):
             raise OutcomeUnknown(f"it may have happened or not: {words}")
-        raise Unavailable(words) if reply.status_code >= 500 else error_of(reply.status_code, {"detail": words})
+        raise Unavailable(words) if reply.status >= 500 else error_of(reply.status, {"detail": words})
     code = str(problem["code"])
-    if code in NOT_DONE or (call.is_safe and reply.status_code >= 500 and code != "not_installed"):
-        pause = waits.next()
-        if pause is not None:
-            return _Again(max(pause, _retry_after(reply)))
-    raise error_of(reply.status_code, problem)
+    may_again = code in NOT_DONE or (call.is_safe and reply.status >= 500 and code != "not_installed")
+    if may_again and (pause := waits.next(_retry_after(reply))) is not None:
+        return _Again(pause)
+    raise error_of(reply.status, problem)
 
 
-def _read(call: Call[T], reply: httpx2.Response) -> T:
+def _read(call: Call[T], reply: _Reply) -> T:
     """The result of a call. Raises Unavailable, or OutcomeUnknown after a change, for what is no reply of a server."""
     try:
         return call.read(_content(reply))
@@ -190,13 +248,16 @@ def _read(call: Call[T], reply: httpx2.Response) -> T:
         raise (Unavailable if call.method == "GET" else OutcomeUnknown)(words) from error
 
 
-def _content(reply: httpx2.Response) -> Any:
+def _content(reply: _Reply) -> Any:
     """What a reply brings: JSON, text, or None for nothing."""
-    if not reply.content:
+    if not reply.body:
         return None
-    return reply.text if reply.headers.get("content-type", "").startswith("text/") else reply.json()
+    if reply.headers.get("content-type", "").startswith("text/"):
+        return reply.body.decode()
+    return json.loads(reply.body)
 
 
-def _retry_after(reply: httpx2.Response) -> float:
+def _retry_after(reply: _Reply) -> float:
+    """How long the server wants to be left alone, `WAIT_MAX_S` at most."""
     text = reply.headers.get("retry-after", "")
     return min(float(text), WAIT_MAX_S) if text.isdecimal() else 0.0
