@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from evertick.base.escaping import printable
 from evertick.cli.schedule.files.json_form import json_of, read_json
 from evertick.cli.schedule.files.parsed import Unreadable
 from evertick.cli.schedule.files.yaml_form import read_yaml, yaml_of
@@ -30,6 +31,13 @@ def test_what_is_written_is_read_back(value: Any) -> None:
     assert found == value
     assert yaml_of(found) == yaml_of(value)
     assert read_json(json_of(value), "f").value == value
+
+
+@given(VALUES)
+@example(["\u202e", {"\u2066": "a\nb\u200f"}, "\x1b", "\U000e0001", "\ufeff"])
+def test_a_terminal_obeys_nothing_of_what_is_written(value: Any) -> None:
+    lines = yaml_of(value).split("\n")
+    assert [printable(line) for line in lines] == lines
 
 
 @given(VALUES)

@@ -39,6 +39,13 @@ def json_text(value: Any, *, indent: int | None = None) -> str:
     return "".join(char if char == "\n" or _harmless(char) else _json_escape(char) for char in text)
 
 
+def yaml_text(text: str) -> str:
+    """YAML that is safe on a terminal: of it, all that a terminal would obey must stand between double quotes."""
+    if text.isprintable():
+        return text
+    return "".join(char if char == "\n" or _harmless(char) else _yaml_escape(char) for char in text)
+
+
 class Verbatim(str):
     """Text that `repr` leaves without quotes: an annotation or a default as a signature shows it."""
 
@@ -89,6 +96,11 @@ def _escape(char: str) -> str:
 def _shell_escape(char: str) -> str:
     code = ord(char)
     return f"\\u{code:04x}" if 0x80 <= code <= 0xFF else _escape(char)  # \x80 is a byte there, not a character
+
+
+def _yaml_escape(char: str) -> str:
+    code = ord(char)
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
 def _json_escape(char: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import yaml
 
+from evertick.base.escaping import yaml_text
 from evertick.cli.schedule.files.parsed import Parsed, Place, Unreadable
 
 NODES_MAX: Final = 1_000_000
@@ -63,7 +64,7 @@ _Dumper.add_representer(str, _text)
 
 def yaml_of(value: Any) -> str:
     """A value as YAML, keys in their order."""
-    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+    return yaml_text(yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120))
 
 
 def read_yaml(text: str, name: str) -> Parsed:
