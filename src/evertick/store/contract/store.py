@@ -20,7 +20,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Final, Protocol, TypeVar
 
-from evertick.base.errors import LimitExceeded
+from evertick.base.errors import DatabaseUnavailable, LimitExceeded
 from evertick.base.instants import Instant
 from evertick.store.contract.access import AccessTokens
 from evertick.store.contract.calls import Calls
@@ -42,6 +42,10 @@ from evertick.store.contract.workflows import Workflows
 from evertick.store.write_health import WriteFailure
 
 T = TypeVar("T")
+
+
+class LostInFunction(DatabaseUnavailable):
+    """The connection was lost in a statement of a function's own, which may have been the cause."""
 
 
 class Isolation(StrEnum):

@@ -22,6 +22,7 @@ from evertick.base.instants import Instant
 from evertick.base.records.jobs import JobEnd, JobState
 from evertick.base.records.stored import text_of
 from evertick.store.contract.claims import Head, Share
+from evertick.store.contract.store import LostInFunction
 from evertick.store.place import tables_at
 from evertick.store.postgres.connections import at_commit, in_statement, is_read_only, ours, tables_in
 from evertick.store.postgres.notifier import CHANNEL, PostgresNotifier
@@ -81,6 +82,8 @@ class PostgresTransaction(SqlTransaction):
         """Whether a function was given the connection since the session was reset."""
         self._conflicts: list[psycopg.Error] = []
         """Which of the errors that statements of the user's own met are conflicts."""
+        self._lost: LostInFunction | None = None
+        """That a statement of the user's own has lost the connection."""
         self._users_error: psycopg.Error | None = None
         """What a statement of the user's own met last, apart from the complaint that one had failed before."""
 
@@ -104,6 +107,8 @@ class PostgresTransaction(SqlTransaction):
         if not issubclass(type(cause), psycopg.Error):
             return None
         gone = isinstance(cause, psycopg.OperationalError) and self._connection.broken
+        if gone and self._lost is not None:
+            return self._lost
         return ours(cause) if isinstance(cause, psycopg.Error) and (gone or cause in self._conflicts) else None
 
     def reset_session(self) -> None:
@@ -176,6 +181,8 @@ class PostgresTransaction(SqlTransaction):
         """A statement of the user's own has failed, which the function may hide."""
         if not isinstance(error, pg_errors.InFailedSqlTransaction):
             self._users_error = error
+        if self._connection.broken and self._lost is None:
+            self._lost = LostInFunction(f"the connection was lost in a statement of the function's own: {error}")
         of_the_server = is_read_only(error) and not self._made_read_only(error)
         if of_the_server or isinstance(error, pg_errors.SerializationFailure | pg_errors.DeadlockDetected):
             self._conflicts.append(error)
@@ -204,6 +211,8 @@ class PostgresTransaction(SqlTransaction):
         )
 
     def _ours(self, error: psycopg.Error) -> EvertickError:
+        if self._lost is not None:
+            return self._lost
         if isinstance(error, pg_errors.InvalidSavepointSpecification) and self._is_handed_out:
             return TransactionEnded(
                 "a statement of the function's own has ended the transaction or a savepoint of Evertick's; if the "

@@ -29,6 +29,15 @@ class FenceLost(WriteConflict):
     """One of the batch's jobs is not held any more."""
 
 
+class Losses(NamedTuple):
+    """How often in a row a statement of a mutation's own has lost the connection, and nothing else did."""
+
+    times: int
+    since: Instant
+    outages: int
+    """The outages that its runner had counted at the first."""
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Claimed mutations that are to share a commit."""
@@ -39,6 +48,8 @@ class Batch:
     """How often a single mutation could not be committed, although it was alone."""
     refusals: int = 0
     """How often in a row the database has refused the batch, although it replied to other questions."""
+    losses: Losses | None = None
+    """Of a single mutation."""
 
     @property
     def is_single(self) -> bool:

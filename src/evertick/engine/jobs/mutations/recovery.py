@@ -7,6 +7,8 @@
   does not know: the same halves find the one mutation. That one ends failed, and delays no other.
 * A function has ended the transaction of the batch, which may have committed some of it: that mutation ends failed and
   never runs again; of the others those do whose ends were not committed.
+* A statement of a function's own loses the connection again and again (it ends its own session, say), while all else of
+  the database works: that mutation ends failed. In an outage other statements fail as well, and it is run again.
 * The connection broke during the commit: the rows, read under a lock, tell whether it was applied. What is still held
   was not, and is run again.
 * The time of a batch was over before all had run: the others are the next batch.
@@ -28,12 +30,22 @@ from evertick.base.errors import (
     Unavailable,
 )
 from evertick.base.ids import JobId, WorkerId
+from evertick.base.instants import SECOND_MS
 from evertick.base.outcomes import TIMED_OUT, Raised
 from evertick.base.records.jobs import Claim
 from evertick.base.records.retry import RetryPolicy
 from evertick.base.records.runs import RunRecord
 from evertick.base.time_limit import FunctionTimeout
-from evertick.engine.jobs.mutations.batch import Batch, FenceLost, OpenBatch, Result, is_parked, run_batch, still_held
+from evertick.engine.jobs.mutations.batch import (
+    Batch,
+    FenceLost,
+    Losses,
+    OpenBatch,
+    Result,
+    is_parked,
+    run_batch,
+    still_held,
+)
 from evertick.engine.jobs.workflows.memory import RunsInMemory
 from evertick.engine.jobs.workflows.open_runs import OpenRuns
 from evertick.engine.runtime.deps import EngineDeps
@@ -41,13 +53,17 @@ from evertick.engine.runtime.executors import Work
 from evertick.engine.runtime.metrics import JobEnded
 from evertick.rules.jobs.lifecycle import ended
 from evertick.rules.jobs.retry import retry_delay_ms
-from evertick.store.contract.store import Isolation, Transaction
+from evertick.store.contract.store import Isolation, LostInFunction, Transaction
 from evertick.store.transaction.unit_of_work import UnitOfWork
 
 _logger: Final = logging.getLogger("evertick.engine")
 
 REFUSALS_MAX: Final = 3
 """A batch that the database has refused this often in a row is run again in halves."""
+LOSSES_MAX: Final = 5
+"""Connections that a mutation may lose in a row by a statement of its own, without an outage between."""
+LOST_FOR_MS: Final = 30 * SECOND_MS
+"""A mutation that has lost them in less time is run again: it may be a failover."""
 READ_WITHIN_MAX: Final = 16
 """A batch of no more runs is soon run again. Its transaction reads their records itself, which saves a round trip."""
 CONFLICT_BACKOFF: Final = RetryPolicy(attempts_max=1_000, first_ms=5, factor=2.0, cap_ms=1_000, jitter=0.5)
@@ -61,6 +77,8 @@ class BatchRunner:
         self._deps = deps
         self.memory = RunsInMemory(deps.settings.runs_in_memory, deps.runner.within_limit, deps.counters)
         self._unavailable = 0
+        self._outages = 0
+        """Failures of the database that no statement of a function can have caused."""
         self.last_batch_complete = False
         """Whether the last commit held every mutation of its batch: none was left for want of time."""
 
@@ -134,16 +152,7 @@ class BatchRunner:
         except TransactionRefused as error:
             return batch.halves() if not batch.is_single else await self._give_up(batch, error)
         except Unavailable as error:
-            counters.add("outcomes_unknown" if isinstance(error, OutcomeUnknown) else "database_unavailable")
-            _logger.warning("mutations: %s; looking up what became of %d jobs", error, len(batch.claims))
-            # A database that can be read but not written (its disk is full, say) must not keep us busy.
-            self._unavailable += 1
-            await self._back_off(self._unavailable)
-            held = await self._still_held(batch)
-            refusals = batch.refusals + (not isinstance(error, StorageFailed | OutcomeUnknown))
-            left = replace(batch, claims=held, refusals=refusals)
-            # The database replies, and refuses this batch again and again: a function may have brought it to that.
-            return left.halves() if refusals % REFUSALS_MAX == 0 and len(held) > 1 else left.only(held)
+            return await self._after_outage(batch, error)
         except Exception as error:
             _logger.exception("running %d mutations failed unexpectedly", len(batch.claims))
             return batch.halves() if not batch.is_single else await self._give_up(batch, error)
@@ -153,6 +162,37 @@ class BatchRunner:
         done = {result.claim.id for result in results}
         self.last_batch_complete = len(done) == len(batch.claims)
         return batch.only([claim for claim in batch.claims if claim.id not in done])
+
+    async def _after_outage(self, batch: Batch, error: Unavailable) -> list[Batch]:
+        """Look up what became of a batch when the database replies again; returns what must be run again."""
+        unknown = isinstance(error, OutcomeUnknown)
+        self._deps.counters.add("outcomes_unknown" if unknown else "database_unavailable")
+        _logger.warning("mutations: %s; looking up what became of %d jobs", error, len(batch.claims))
+        losses = self._losses(batch, error)
+        if losses and losses.times >= LOSSES_MAX and self._deps.clock.now() - losses.since >= LOST_FOR_MS:
+            words = (
+                f"its own statement lost the connection {losses.times} times, while other statements worked: {error}"
+            )
+            return await self._give_up(batch, TransactionRefused(words))
+        # A database that can be read but not written (its disk is full, say) must not keep us busy.
+        self._unavailable += 1
+        await self._back_off(max(self._unavailable, losses.times if losses else 0))
+        held = await self._still_held(batch)
+        refusals = batch.refusals + (not isinstance(error, StorageFailed | OutcomeUnknown))
+        left = replace(batch, claims=held, refusals=refusals, losses=losses)
+        # The database replies, and refuses this batch again and again: a function may have brought it to that.
+        return left.halves() if refusals % REFUSALS_MAX == 0 and len(held) > 1 else left.only(held)
+
+    def _losses(self, batch: Batch, error: Unavailable) -> Losses | None:
+        """The losses of a batch with this one; they are counted anew if the database has failed at something else."""
+        if not isinstance(error, LostInFunction):
+            self._outages += 1
+            return None
+        if not batch.is_single:
+            return None
+        if batch.losses is None or batch.losses.outages != self._outages:
+            return Losses(1, self._deps.clock.now(), self._outages)
+        return batch.losses._replace(times=batch.losses.times + 1)
 
     async def _in_memory(self, batch: Batch, running: Awaitable[list[Result]]) -> list[Result]:
         """As `running`; its runs stay in memory only if it is committed."""
@@ -199,7 +239,8 @@ class BatchRunner:
                 return await self._deps.executors.write(
                     lambda transaction: still_held(transaction, batch), isolation=Isolation.READ_COMMITTED
                 )
-            except (Unavailable, Conflict):
+            except (Unavailable, Conflict) as error:
+                self._outages += isinstance(error, Unavailable)
                 failures += 1
                 await self._back_off(failures)
 
