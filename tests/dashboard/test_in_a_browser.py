@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from evertick import every
 from tests.dashboard.browser import Window
@@ -30,8 +30,22 @@ def test_a_form_opens_over_the_page_and_keeps_what_was_typed(site: Site, window:
 def test_a_list_follows_what_happens_by_itself(site: Site, window: Window) -> None:
     page = window.go("schedules")
     expect(page.locator("tbody tr")).to_have_count(0)
-    expect(page.get_by_role("button", name="live")).to_be_visible()
+    expect(page.locator("html[data-live]")).to_be_attached()
     schedule(site, "new one")
+    expect(page.get_by_role("link", name="new one")).to_be_visible()
+
+
+def test_what_changed_before_a_slow_page_could_follow_is_shown(site: Site, window: Window) -> None:
+    schedule(site, "old one")
+    window.page.add_init_script("const now = performance.now.bind(performance); performance.now = () => now() + 5000")
+
+    def change_first(route: Route) -> None:
+        schedule(site, "new one")
+        route.continue_()
+
+    window.page.route("**/events*", change_first, times=1)
+    page = window.go("schedules")
+
     expect(page.get_by_role("link", name="new one")).to_be_visible()
 
 
@@ -52,7 +66,7 @@ def test_a_page_is_read_again_no_sooner_than_the_server_says(
     window.page.add_init_script(NOTES_WAITS)
     schedule(site, "old one")  # with its first row a page is another one, and is loaded again
     page = window.go("schedules")
-    expect(page.get_by_role("button", name="live")).to_be_visible()
+    expect(page.locator("html[data-live]")).to_be_attached()
     schedule(site, "new one")
     expect(page.locator("html")).to_have_attribute("data-waits", re.compile(r"\b25000\b"), timeout=20_000)
 
@@ -68,7 +82,7 @@ def test_the_zone_of_the_browser_is_used(site: Site, window: Window) -> None:
 
 def test_a_page_whose_token_has_ended_asks_for_another_one(site: Site, window: Window) -> None:
     page = window.go("schedules")
-    expect(page.get_by_role("button", name="live")).to_be_visible()
+    expect(page.locator("html[data-live]")).to_be_attached()
     [root] = site.app.tokens.list().tokens
     site.app.tokens.revoke(root.id)
     page.keyboard.press("r")

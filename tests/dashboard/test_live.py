@@ -28,7 +28,7 @@ def live(window: Window) -> Page:
     """The list of schedules, once it follows what happens."""
     with window.page.expect_request("**/events"):
         page = window.go("schedules")
-    expect(page.get_by_role("button", name="live")).to_be_visible()
+    expect(page.locator("html[data-live]")).to_be_attached()
     return page
 
 

@@ -118,7 +118,7 @@ def test_lines_come_by_themselves_until_they_are_held(site: Site, window: Window
     run(site, "bread")
     page = window.go("logs")
     assert not window.axe()
-    expect(page.get_by_role("button", name="live")).to_be_visible()
+    expect(page.locator("html[data-live]")).to_be_attached()
     run(site, "salt")
     expect(page.get_by_text("bill for salt")).to_be_visible()
     page.get_by_label("A part of the line").focus()

@@ -157,7 +157,7 @@ document.addEventListener("keydown", event => {
 //    half-typed text survive. While pointer or focus is in a table its rows stay where they are, and the news are counted.
 const regions = () => $$("[data-follow]");
 const liveButton = $("[data-live]"), stale = $("#stale");
-const READ_FIRST_MS = 500, READ_MAX_MS = 10_000, LOST_AFTER_MS = 10_000, FOLLOW_AGAIN_MS = 5_000;
+const READ_FIRST_MS = 500, READ_MAX_MS = 10_000, LOST_AFTER_MS = 10_000, FOLLOW_AGAIN_MS = 5_000, LOOKED_AT_EVERY_MS = 1_000;
 let held = kept.get("live") === "off", source = null, wanted = new Set(), reading = false, leaveAlone = 0, lastRead = Date.now(), lostTimer = 0;
 
 function hold(on) {
@@ -179,7 +179,13 @@ function follow() {
   if (source || held || document.hidden || !document.body.dataset.events || !regions().length) return;
   source = new EventSource(document.body.dataset.events);
   const alive = () => { clearTimeout(lostTimer); lostTimer = 0; stale.hidden = true };
-  source.addEventListener("ready", () => { const wasLost = !stale.hidden || lostTimer; alive(); if (wasLost) want("jobs", "schedules", "logs") });
+  source.addEventListener("ready", () => {
+    // What changes from now on is told. What changed before, since the page was made, is not: a page that took long reads again.
+    const mayHaveMissed = !stale.hidden || lostTimer || (!root.dataset.live && performance.now() > LOOKED_AT_EVERY_MS);
+    alive();
+    root.dataset.live = "yes";
+    if (mayHaveMissed) want("jobs", "schedules", "logs");
+  });
   for (const kind of ["jobs", "schedules", "logs"]) source.addEventListener(kind, () => want(kind));
   source.onerror = () => {
     lostTimer ||= setTimeout(() => { $("span", stale).textContent = clock(lastRead); stale.hidden = false }, LOST_AFTER_MS);
