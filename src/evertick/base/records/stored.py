@@ -19,6 +19,8 @@ from evertick.base.errors import InvalidArguments, SchemaMismatch
 T = TypeVar("T")
 
 VERSION: Final = 1
+DEPTH_MAX: Final = 200
+"""Lists and objects inside of each other: as deep as arguments. The writer of replies gives up at about 250."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +135,26 @@ class Same(Generic[T]):
 def json_of(value: Any, what: str) -> str:
     """The JSON text of a value of the user's; `what` names it in the error.
 
-    Raises InvalidArguments for what JSON has no word for (NaN, sets, keys that are no text), and for what is nested too
-    deeply.
+    Raises InvalidArguments for what JSON has no word for (NaN, sets, keys that are no text), and for what is nested
+    more than `DEPTH_MAX` deep.
     """
     try:
-        return json.dumps(value, allow_nan=False)
+        text = json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidArguments(f"{what} cannot be stored as JSON: {error}") from error
+    if text.count("[") + text.count("{") > DEPTH_MAX and _is_too_deep(value):
+        raise InvalidArguments(f"{what} cannot be stored as JSON: it is more than {DEPTH_MAX} levels deep")
+    return text
+
+
+def _is_too_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(DEPTH_MAX):
+        within = (each.values() if isinstance(each, dict) else each for each in level)
+        level = [inner for values in within for inner in values if isinstance(inner, dict | list | tuple)]
+        if not level:
+            return False
+    return True
 
 
 def storable(text: str) -> str:
