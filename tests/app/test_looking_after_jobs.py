@@ -315,6 +315,11 @@ def test_arguments_of_a_function_that_this_app_lacks_are_taken_as_they_are(app: 
     assert (other.jobs.get(job_id).state, other.jobs.get(again).args) == ("canceled", {"words": ["hello"]})
     with pytest.raises(InvalidArguments, match="arguments for note"):
         other.jobs.retry(again, args={"words": math.nan})
+    deep: Any = []
+    for _ in range(200):
+        deep = [deep]
+    with pytest.raises(InvalidArguments, match=r"what note is called with .* more than 200 levels deep"):
+        other.jobs.retry(again, args={"words": deep})
 
 
 def test_wrong_words_are_errors(app: App) -> None:

@@ -32,6 +32,7 @@ from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.paging import PAGE_MAX
 from evertick.base.records.jobs import UNFINISHED, Job, JobState, Stop
+from evertick.base.records.stored import check_depth
 from evertick.engine.jobs import repair
 from evertick.engine.jobs.completion import MakeId, cancel, cancel_page
 from evertick.engine.runtime.tracing import Tracing
@@ -376,5 +377,6 @@ def as_they_are(name: str, args: Mapping[str, Any]) -> str:
         size = len(text.encode())
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidArguments(f"arguments for {name}: {error}") from None
+    check_depth(text, args, f"what {name} is called with")
     check_args_size(size)
     return text

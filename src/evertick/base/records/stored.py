@@ -142,9 +142,14 @@ def json_of(value: Any, what: str) -> str:
         text = json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidArguments(f"{what} cannot be stored as JSON: {error}") from error
-    if text.count("[") + text.count("{") > DEPTH_MAX and _is_too_deep(value):
-        raise InvalidArguments(f"{what} cannot be stored as JSON: it is more than {DEPTH_MAX} levels deep")
+    check_depth(text, value, what)
     return text
+
+
+def check_depth(text: str, value: Any, what: str) -> None:
+    """Raise InvalidArguments if a value, of which the text is the JSON, is nested more than `DEPTH_MAX` deep."""
+    if text.count("[") + text.count("{") > DEPTH_MAX and _is_too_deep(value):
+        raise InvalidArguments(f"{what} cannot be stored as JSON: more than {DEPTH_MAX} levels deep")
 
 
 def _is_too_deep(value: Any) -> bool:
