@@ -74,6 +74,9 @@ def test_minutes_are_written_when_they_are_over(world: OpenWorld, shop_app: App)
     assert first.late_p99_ms is not None
     assert first.late_p99_ms < 1_000
     assert [each.ended for each in shop_app.insight.activity(span=60).minutes] == [1]
+    [tens] = shop_app.insight.activity(span=3_600, function="shop.order").minutes
+    assert (tens.at, tens.ended, tens.failed, tens.late_p99_ms) == (START, 3, 1, None)
+    assert shop_app.insight.activity(function="shop.none").minutes == ()
     with pytest.raises(LimitExceeded, match="two days"):
         shop_app.insight.activity(span=timedelta(days=3))
 

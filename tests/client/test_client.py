@@ -29,6 +29,7 @@ from evertick.errors import (
 from tests.app.engine import Engine
 from tests.app.workflows.test_on_both_databases import until
 from tests.client.conftest import Served
+from tests.server.conftest import add_activity
 
 SOON = datetime.now(UTC) + timedelta(hours=1)
 
@@ -216,6 +217,10 @@ def test_how_a_tenant_does_is_told_as_the_app_tells_it(served: Served) -> None:
         assert client.insight.search(job_id) == served.app.insight.search(job_id)
         assert client.insight.changes() == served.app.insight.changes()
         assert client.insight.activity(span=60).minutes == ()
+        add_activity(served.app, order.name, ended=4, failed=1)
+        [tens] = client.insight.activity(function=order.name).minutes
+        assert tens == served.app.insight.activity(function=order.name).minutes[0]
+        assert (tens.ended, tens.failed) == (4, 1)
         assert client.insight.overview().attention == served.app.insight.overview().attention
 
 

@@ -1,5 +1,6 @@
 """Pages of jobs: the list by state, one job, what is done to one and to many."""
 
+import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -18,6 +19,7 @@ from tests.app.engine import Engine
 from tests.dashboard.browser import Window
 from tests.dashboard.commands import commands_in, soup_of
 from tests.dashboard.conftest import Site, site_of, text_of
+from tests.server.conftest import add_activity
 
 LATER = timedelta(days=1)
 
@@ -287,6 +289,20 @@ def test_functions_are_listed_by_name(site: Site) -> None:
     assert any("mail.send action, up to 2 attempts" in each for each in rows(page))
 
 
+def test_the_page_of_a_function_draws_its_day(site: Site) -> None:
+    later(site)
+    assert site.page("functions/shop.tally").select("[data-chart]") == [], "there is nothing to draw"
+    add_activity(site.app, "shop.tally", ended=40, failed=5)
+    page = site.page("functions/shop.tally")
+    [drawn] = page.select("[data-chart=activity]")
+    series = json.loads(str(drawn["data-series"]))
+    assert (sum(series["ended"]), sum(series["failed"])) == (4, 0.5), "a minute, in a point of ten"
+    assert drawn["aria-label"] == "Runs that ended a minute in the last 24 hours: 40 in all, 5 failed"
+    [row] = [text_of(each) for each in page.select(".twin tbody tr")]
+    assert row.endswith("4.0 0.5")
+    assert site.page("functions/mail.send").select("[data-chart]") == []
+
+
 def test_a_function_shows_its_signature_and_jobs(site: Site) -> None:
     site.app.schedules.create("each day", when="0 12 * * *", do=site.app.functions.resolve("shop.tally").args(n=1))
     [job] = later(site)
@@ -336,5 +352,11 @@ def test_jobs_by_keyboard(site: Site, window: Window) -> None:
     page.keyboard.press("Enter")
     expect(page.get_by_text("Canceled 3 jobs.")).to_be_visible()
     assert all(site.app.jobs.get(each).state == "canceled" for each in jobs)
+    add_activity(site.app, "shop.tally", ended=40, failed=5)
     window.go("functions-by-name")
     assert not window.axe()
+    window.go("functions/shop.tally")
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)
+        expect(page.locator("[data-chart] canvas")).to_have_count(1)
+        assert not window.axe()

@@ -14,7 +14,7 @@ from evertick.base.records.logs import LogLine
 from evertick.engine.jobs import completion
 from evertick.server.callers import Caller
 from tests.app.engine import Engine
-from tests.server.conftest import HOME, Http
+from tests.server.conftest import HOME, Http, add_activity
 
 ORDER = {"function": "shop.order", "args": {"item": "x"}}
 NINE = {"id": "s", "when": "0 9 * * *", **ORDER}
@@ -372,6 +372,10 @@ def test_how_a_tenant_does(http: Http) -> None:
     assert [(each["name"], each["why"]) for each in overview["attention"]] == [("shop.order", "no worker is alive")]
     assert (overview["queued"][0]["jobs"], overview["alive"]) == ({"number": 1, "more": False}, 0)
     assert http.ok("GET", f"{HOME}/activity?span=1h")["minutes"] == []
+    add_activity(http.app, "shop.order", ended=4, failed=1)
+    [tens] = http.ok("GET", f"{HOME}/activity?span=1h&function=shop.order")["minutes"]
+    assert (tens["ended"], tens["failed"]) == (4, 1)
+    assert http.ok("GET", f"{HOME}/activity?function=shop.none")["minutes"] == []
     assert sum(http.ok("GET", f"{HOME}/coming?span=24h")["starts"]) == 1
     assert [each["action"] for each in http.ok("GET", f"{HOME}/changes")] == ["schedule.created"]
     stats = http.ok("GET", f"{HOME}/function-stats")["functions"]

@@ -22,7 +22,7 @@ STATES: Final = json.dumps(["success", "failed", "canceled"])
 NAMES: Final = json.dumps(["app.destruct", "app.notify"])
 
 ASKED: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
-    "activity_by_minute": ({"tenant": "default", "since": at(-60_000)}, {"activity_pkey"}),
+    "activity_by_minute": ({"tenant": "default", "name": "app.notify", "since": at(-60_000)}, {"activity_pkey"}),
     "activity_by_function": (
         {"tenant": "default", "hour_ago": at(-60_000), "day_ago": at(-600_000)},
         {"activity_pkey"},

@@ -133,7 +133,7 @@ class OverviewView(Schema):
 
 
 class MinuteView(Schema):
-    """A minute: attempts that ended, those that failed for good or will be retried, how late they began."""
+    """A minute, or ten of one function: attempts that ended, failed for good or will be retried, how late they were."""
 
     at: Moment
     ended: int
@@ -145,7 +145,10 @@ class MinuteView(Schema):
 
 
 class ActivityView(Schema):
-    """The minutes of a span in which anything ended, in order. Workers write a minute down when it is over."""
+    """The minutes of a span in which anything ended, in order; of one function, each ten minutes.
+
+    Workers write a minute down when it is over.
+    """
 
     start: Moment
     end: Moment

@@ -29,9 +29,11 @@ class InsightRequests:
         """What is late, failed, missed and queued, who works, and what needs attention."""
         return Call(method="GET", path=f"{self.home}/overview", read=OverviewView.model_validate)
 
-    def activity(self, *, span: float | timedelta = timedelta(days=1)) -> Call[ActivityView]:
-        """What ended in each minute of the last `span`, and how late it began."""
-        query = {"span": format_milliseconds(duration_ms(span, name="span"))}
+    def activity(
+        self, *, span: float | timedelta = timedelta(days=1), function: str | None = None
+    ) -> Call[ActivityView]:
+        """What ended in each minute of the last `span`, and how late it began; of a function, in each ten minutes."""
+        query = given({"span": format_milliseconds(duration_ms(span, name="span")), "function": function})
         return Call(method="GET", path=f"{self.home}/activity", query=query, read=ActivityView.model_validate)
 
     def coming(self, *, span: float | timedelta = timedelta(hours=2)) -> Call[ComingView]:

@@ -26,6 +26,7 @@ from evertick.base.ids import ScheduleId, TenantId, pool_name
 from evertick.base.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant, duration_ms, to_datetime
 from evertick.base.records.insight import DueGroup, MinuteRow
 from evertick.base.records.schedules import ScheduleFilter
+from evertick.engine.maintenance.activity import SLOT_MS
 from evertick.engine.schedules.times import ScheduleTimes
 from evertick.rules.jobs.serving import served
 from evertick.rules.jobs.spread import Spread, quantile_ms, spread_of_texts
@@ -61,7 +62,7 @@ def overview_and_day(operations: InsightOperations) -> Work[tuple[OverviewView, 
 
     def work(transaction: Transaction) -> tuple[OverviewView, ActivityView]:
         now = operations.now()
-        start = _whole_minute(now - DAY_MS)
+        start = Instant((now - DAY_MS) // MINUTE_MS * MINUTE_MS)
         rows = transaction.activity_by_minute(operations.tenant, since=start)
         lately = [row for row in rows if row.at >= now - HOUR_MS]
         return _overview(transaction, operations, now, lately), _activity(rows, start, now)
@@ -120,10 +121,13 @@ def _paused_pools(transaction: Transaction) -> set[str]:
     return {pool for pool, limits in transaction.pool_limits().items() if limits.paused}
 
 
-def activity(operations: InsightOperations, *, span: float | timedelta = timedelta(days=1)) -> Work[ActivityView]:
+def activity(
+    operations: InsightOperations, *, span: float | timedelta = timedelta(days=1), function: str | None = None
+) -> Work[ActivityView]:
     """What ended in each minute of the last `span` (seconds or a timedelta, at most two days), and how late it began.
 
-    Raises LimitExceeded.
+    `function`: only the attempts of this one, added up by ten minutes, and without how late they began. The span then
+    begins with a whole ten minutes. Raises LimitExceeded.
     """
     span_ms = duration_ms(span, name="span")
     if span_ms > ACTIVITY_MAX_MS:
@@ -131,14 +135,12 @@ def activity(operations: InsightOperations, *, span: float | timedelta = timedel
 
     def work(transaction: Transaction) -> ActivityView:
         now = operations.now()
-        start = _whole_minute(now - span_ms)
-        return _activity(transaction.activity_by_minute(operations.tenant, since=start), start, now)
+        slot_ms = SLOT_MS if function else MINUTE_MS
+        start = Instant((now - span_ms) // slot_ms * slot_ms)
+        rows = transaction.activity_by_minute(operations.tenant, since=start, name=function or "")
+        return _activity(rows, start, now)
 
     return work
-
-
-def _whole_minute(at: int) -> Instant:
-    return Instant(at // MINUTE_MS * MINUTE_MS)
 
 
 def _activity(rows: Iterable[MinuteRow], start: Instant, now: Instant) -> ActivityView:

@@ -26,7 +26,7 @@ class ActivityRow(NamedTuple):
 
 
 class MinuteRow(NamedTuple):
-    """A part of what happened in the minute from `at` on; as `ActivityRow`."""
+    """A part of what happened in the minute, or of one function in the ten minutes, from `at` on; as `ActivityRow`."""
 
     at: Instant
     ended: int

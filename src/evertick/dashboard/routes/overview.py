@@ -1,20 +1,18 @@
 """The overview: whether it is healthy, what went wrong, and what comes next."""
 
-from collections.abc import Iterable
 from typing import Any, Final
 
 from starlette.responses import Response
 
-from evertick.api.insight import ActivityView, ComingView, MinuteView, OverviewView
+from evertick.api.insight import ComingView, OverviewView
 from evertick.base.instants import MINUTE_MS, Instant, from_datetime
 from evertick.base.records.access import Scope
+from evertick.dashboard.markup.activity import charted
 from evertick.dashboard.markup.density import crowd, density
 from evertick.dashboard.page import Page, Shown, page_routes
 
 routes = page_routes()
 
-POINT_MS: Final = 10 * MINUTE_MS
-"""Of the charts of a day."""
 SMALL: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
 
@@ -30,9 +28,7 @@ async def show_overview(page: Shown) -> Response:
         "overview.html",
         now=now,
         heading=heading(now),
-        series=series(activity),
-        ended=sum(each.ended for each in activity.minutes),
-        failed=sum(each.failed for each in activity.minutes),
+        day=charted(activity),
         coming=coming,
         bars=_bars(page, coming),
         crowded=_crowded(page, coming),
@@ -69,30 +65,6 @@ def _verb(count: int, word: str) -> str:
 
 def _number(count: int, more: bool) -> str:
     return f"{count:,}+" if more else SMALL[count] if count < len(SMALL) else f"{count:,}"
-
-
-def series(activity: ActivityView) -> dict[str, list[Any]]:
-    """What happened, as charts draw it: for each ten minutes the seconds since the epoch, what ended and failed in a
-    minute, and how late it began (seconds; None where nothing began).
-    """
-    first = from_datetime(activity.start) // POINT_MS * POINT_MS
-    points: dict[int, list[MinuteView]] = {at: [] for at in range(first, from_datetime(activity.end) + 1, POINT_MS)}
-    for minute in activity.minutes:
-        points.setdefault(from_datetime(minute.at) // POINT_MS * POINT_MS, []).append(minute)
-    minutes = POINT_MS // MINUTE_MS
-    chosen = sorted(points.items())
-    return {
-        "at": [at // 1000 for at, _ in chosen],
-        "ended": [round(sum(each.ended for each in found) / minutes, 2) for _, found in chosen],
-        "failed": [round(sum(each.failed for each in found) / minutes, 2) for _, found in chosen],
-        "p50": [_most(each.late_p50_ms for each in found) for _, found in chosen],
-        "p99": [_most(each.late_p99_ms for each in found) for _, found in chosen],
-    }
-
-
-def _most(values: Iterable[int | None]) -> float | None:
-    known = [each for each in values if each is not None]
-    return max(known) / 1000 if known else None
 
 
 def _bars(page: Page, coming: ComingView) -> Any:

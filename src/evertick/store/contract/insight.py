@@ -28,8 +28,11 @@ class Insight(Protocol):
         """Remove rows of spans that began before `before`; returns how many."""
         ...
 
-    def activity_by_minute(self, tenant: TenantId, *, since: Instant) -> list[MinuteRow]:
-        """What happened in each minute since then, in order; of each minute a row for each worker."""
+    def activity_by_minute(self, tenant: TenantId, *, since: Instant, name: str = "") -> list[MinuteRow]:
+        """What happened in each minute since then, in order; of each minute a row for each worker.
+
+        `name`: only what the function of this name did, in each ten minutes, without how late it was.
+        """
         ...
 
     def activity_by_function(

@@ -32,8 +32,9 @@ class SqlInsight(Driver):
     def prune_activity(self, *, before: Instant, limit: int) -> int:
         return self._run("prune_activity", {"before": before, "limit": limit})
 
-    def activity_by_minute(self, tenant: TenantId, *, since: Instant) -> list[MinuteRow]:
-        return [MinuteRow(*row) for row in self._fetch("activity_by_minute", {"tenant": tenant, "since": since})]
+    def activity_by_minute(self, tenant: TenantId, *, since: Instant, name: str = "") -> list[MinuteRow]:
+        rows = self._fetch("activity_by_minute", {"tenant": tenant, "name": name, "since": since})
+        return [MinuteRow(*row) for row in rows]
 
     def activity_by_function(
         self, tenant: TenantId, *, hour_ago: Instant, day_ago: Instant

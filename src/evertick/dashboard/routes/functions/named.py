@@ -15,6 +15,7 @@ from evertick.base.records.access import Scope
 from evertick.base.records.jobs import FunctionKind
 from evertick.dashboard.forms.signature import signature_of
 from evertick.dashboard.job_lists import Listed, parents_of
+from evertick.dashboard.markup.activity import charted
 from evertick.dashboard.markup.functions import PROMISES, kind_words
 from evertick.dashboard.page import Page, Shown, page_routes
 from evertick.server.bodies import Named
@@ -63,6 +64,7 @@ async def show_function(page: Shown, name: Named) -> Response:
         function=function,
         kind=kind_of(page, name, stats.kind if stats else ""),
         stats=stats,
+        day=charted(await page.access.insight.activity(function=name)),
         listed=Listed(jobs, await parents_of(page.access, jobs.jobs)),
         schedules=schedules.schedules,
         all_schedules=page.url("schedules", q=f"function:{shlex.quote(name)}"),
