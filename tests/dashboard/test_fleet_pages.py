@@ -300,3 +300,13 @@ def test_pending_jobs_are_listed_by_the_time_at_which_they_are_due(site: Site) -
     assert [
         len(pool.select(f"table[aria-label='{name}'] tbody tr")) for name in ("Queued", "Waiting for their time")
     ] == [1, 3]
+
+
+def test_a_change_without_a_before_says_why_and_only_what_was_created_is_made(site: Site) -> None:
+    made = {"id": "s", "when": "every hour", "function": "shop.order", "args": {"item": "x"}}
+    bearer = {"Authorization": f"Bearer {site.secret}"}
+    for path, body in (("schedules", made), ("schedules/s/pause", {"note": "the vendor moves"})):
+        site.request("POST", f"/api/v1/tenants/default/{path}", json=body, headers=bearer).raise_for_status()
+    pause, create = (text_of(each) for each in site.page("audit").select(".aud .c-diff"))
+    assert pause.startswith("the vendor moves") and "made" not in pause.split()
+    assert create.startswith("made")
