@@ -50,8 +50,6 @@ class Batch:
     """How often in a row the database has refused the batch, although it replied to other questions."""
     losses: Losses | None = None
     """Of a single mutation."""
-    given_up: Exception | None = None
-    """Why a single mutation can never be committed. It is not run again, only its end is to be written."""
 
     @property
     def is_single(self) -> bool:

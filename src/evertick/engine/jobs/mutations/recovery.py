@@ -121,8 +121,7 @@ class BatchRunner:
             batch = batches.pop(0)
             if batch.failures > 1:
                 await self._back_off(batch.failures - 1)
-            writing = self._write(batch) if batch.given_up is None else self._write_failure(batch, batch.given_up)
-            batches[:0] = await self._left_over(batch, writing)
+            batches[:0] = await self._left_over(batch, self._write(batch))
 
     async def _write(self, batch: Batch) -> list[Result]:
         """One attempt at a batch."""
@@ -147,16 +146,16 @@ class BatchRunner:
             claim = batch.claims[0]
             _logger.info("%s met a conflict and will be retried: %s", claim.name, error,
                          extra={"job_id": claim.id, "will_retry": True})  # fmt: skip
-            return [replace(batch, failures=batch.failures + 1, refusals=0, losses=None)]
+            return [Batch(batch.claims, batch.worker_id, batch.failures + 1)]
         except TransactionEnded as error:
             return await self._end_alone(batch, error)
         except TransactionRefused as error:
-            return batch.halves() if not batch.is_single else _given_up(batch, error)
+            return batch.halves() if not batch.is_single else await self._give_up(batch, error)
         except Unavailable as error:
             return await self._after_outage(batch, error)
         except Exception as error:
             _logger.exception("running %d mutations failed unexpectedly", len(batch.claims))
-            return batch.halves() if not batch.is_single else _given_up(batch, error)
+            return batch.halves() if not batch.is_single else await self._give_up(batch, error)
         self._unavailable = 0
         now = self._deps.clock.now()
         counters.jobs_ended([JobEnded(*each, now) for each in results if not is_parked(each.claim, each.end)])
@@ -174,7 +173,7 @@ class BatchRunner:
             words = (
                 f"its own statement lost the connection {losses.times} times, while other statements worked: {error}"
             )
-            return _given_up(batch, TransactionRefused(words))
+            return await self._give_up(batch, TransactionRefused(words))
         # A database that can be read but not written (its disk is full, say) must not keep us busy.
         self._unavailable += 1
         await self._back_off(max(self._unavailable, losses.times if losses else 0))
@@ -211,10 +210,11 @@ class BatchRunner:
         Those before it in the batch are committed with their ends, or not at all.
         """
         (culprit,) = batch.only([claim for claim in batch.claims if claim.id == error.job_id])
+        left = await self._give_up(culprit, error)
         held = await self._still_held(batch)
-        return _given_up(culprit, error) + batch.only([claim for claim in held if claim.id != error.job_id])
+        return left + batch.only([claim for claim in held if claim.id != error.job_id])
 
-    async def _write_failure(self, batch: Batch, error: Exception) -> list[Result]:
+    async def _give_up(self, batch: Batch, error: Exception) -> list[Batch]:
         """End a mutation that cannot be committed as failed. Nothing of it is written but that."""
         deps = self._deps
         claim = batch.claims[0]
@@ -229,7 +229,7 @@ class BatchRunner:
             opened.results.append(failed)
             return opened.finish()
 
-        return await deps.executors.write(work)
+        return await self._left_over(batch, deps.executors.write(work))
 
     async def _still_held(self, batch: Batch) -> list[Claim]:
         """Which claims are still held, so must be run again; asks until the database replies."""
@@ -246,11 +246,6 @@ class BatchRunner:
 
     async def _back_off(self, failures: int) -> None:
         await asyncio.sleep(retry_delay_ms(failures, CONFLICT_BACKOFF, self._deps.entropy) / 1000)
-
-
-def _given_up(batch: Batch, error: Exception) -> list[Batch]:
-    """The batch of a mutation that is to end failed; more slowly each time that its end cannot be written."""
-    return [replace(batch, given_up=batch.given_up or error, failures=batch.failures + 1)]
 
 
 def _was_timed_out(error: BaseException | None) -> bool:
