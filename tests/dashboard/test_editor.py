@@ -13,6 +13,7 @@ from evertick.base.json_errors import json_fault
 from evertick.cli.root import run
 from evertick.dashboard.editor.drafts import Draft, differing
 from tests.dashboard.conftest import Site, text_of
+from tests.dashboard.fields import fields_sent
 from tests.server.conftest import order_of
 
 
@@ -20,18 +21,7 @@ def fields_of(page: BeautifulSoup, **changes: Any) -> dict[str, list[str]]:
     """What a browser would send of the editor's form; `changes` are typed before, by the name with `__` for dots."""
     form = page.find("form", id="editor")
     assert isinstance(form, Tag)
-    found: dict[str, list[str]] = {}
-    for each in form.find_all(["input", "select", "textarea"]):
-        name, kind = each.get("name"), each.get("type")
-        if not name or (kind in ("checkbox", "radio") and not each.has_attr("checked")):
-            continue
-        if each.name == "select":
-            options = each.find_all("option")
-            chosen = next((one for one in options if one.has_attr("selected")), options[0])
-            value = chosen.get("value", chosen.get_text())
-        else:
-            value = each.get_text() if each.name == "textarea" else each.get("value", "on")
-        found.setdefault(str(name), []).append(str(value).removeprefix("\n"))
+    found = fields_sent(form)
     for name, value in changes.items():
         found[name.replace("__", ".")] = value if isinstance(value, list) else [value]
     return found

@@ -12,6 +12,7 @@ from evertick import every
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
 from tests.dashboard.conftest import Site, site_of, text_of
+from tests.dashboard.fields import fields_sent
 from tests.dashboard.test_pages import TABLE
 from tests.server.conftest import order_of, shop_on
 
@@ -133,19 +134,7 @@ def form_of(site: Site, path: str) -> Tag:
 
 def sent_of(form: Tag) -> dict[str, list[str]]:
     """What a browser would send of a form with its main button."""
-    found: dict[str, list[str]] = {}
-    for each in form.find_all(["input", "select", "textarea"]):
-        name, kind = each.get("name"), each.get("type")
-        if not name or (kind in ("checkbox", "radio") and not each.has_attr("checked")):
-            continue
-        if each.name == "select":
-            options = each.find_all("option")
-            chosen = next((one for one in options if one.has_attr("selected")), options[0] if options else None)
-            value = "" if chosen is None else chosen.get("value", chosen.get_text())
-        else:
-            usual = "on" if kind in ("checkbox", "radio") else ""
-            value = each.get_text() if each.name == "textarea" else each.get("value", usual)
-        found.setdefault(str(name), []).append(str(value).removeprefix("\n"))
+    found = fields_sent(form)
     button = form.select_one("button.go[name]")
     return found if button is None else found | {str(button["name"]): [str(button["value"])]}
 

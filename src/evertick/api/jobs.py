@@ -76,7 +76,7 @@ class JobView(Schema):
             failures=job.failures,
             args=reading.object("args", job.args),
             result=reading.any("result", job.result),
-            error=reading.error("error", job.error),
+            error=reading.error_json("error", job.error),
             key=job.key,
             parent_id=job.parent_id,
             worker_id=job.worker_id,
@@ -125,7 +125,7 @@ class AttemptView(Schema):
             ended_at=to_datetime_or_none(attempt.ended_at),
             duration_ms=_lasted(attempt.started_at, attempt.ended_at),
             outcome=attempt.outcome,
-            error=RowReading().error("error", attempt.error),
+            error=RowReading().error_json("error", attempt.error),
         )
 
 

@@ -54,12 +54,17 @@ class RowReading:
             self._note(column, str(error))
             return None
 
-    def error(self, column: str, stored: Stored[JobError] | None) -> dict[str, Any] | None:
+    def error(self, column: str, stored: Stored[JobError] | None) -> JobError | None:
         """An error; one that says so if it cannot be read, because what has failed must not look as if it had not."""
         found = self.value(column, stored)
         if stored is None or found is not None:
-            return None if found is None else found.to_json()
-        return JobError("Unreadable", self._problems[-1]).to_json()
+            return found
+        return JobError("Unreadable", self._problems[-1])
+
+    def error_json(self, column: str, stored: Stored[JobError] | None) -> dict[str, Any] | None:
+        """As `error`, as the API shows it."""
+        found = self.error(column, stored)
+        return None if found is None else found.to_json()
 
     def _note(self, column: str, why: str) -> None:
         self._problems.append(f"{column}: {why}"[:TOLD_MAX])

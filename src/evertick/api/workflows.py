@@ -72,7 +72,7 @@ class RunView(Schema):
             state=shown,
             args=reading.object("args", job.args),
             result=reading.any("result", job.result),
-            error=reading.error("error", job.error),
+            error=reading.error_json("error", job.error),
             progress=None if record is None else reading.any("progress", record.progress),
             attributes={} if record is None else reading.object("attributes", record.attributes),
             generation=0 if record is None else record.generation,

@@ -12,7 +12,7 @@ from evertick.app.paging import looked_at
 from evertick.base.ids import TenantId, app_of, pool_name
 from evertick.base.instants import HOUR_MS, Instant, to_datetime, to_datetime_or_none
 from evertick.base.records.history import FailedJob, JobGroup
-from evertick.base.records.jobs import NO_ERROR
+from evertick.base.records.jobs import NO_ERROR, Serves, Worker
 from evertick.base.records.workflow_types import WorkflowStatus
 from evertick.rules.jobs.serving import served
 from evertick.store.contract.store import Transaction
@@ -25,8 +25,12 @@ JOBS_MAX: Final = 10_000
 def workers_of(transaction: Transaction, now: Instant) -> tuple[WorkerView, ...]:
     """Every worker that has a row, the oldest first."""
     workers = transaction.list_workers()
-    alive = {worker.id for worker in transaction.workers_alive(now, among=workers)}
-    return tuple(WorkerView.of(worker, alive=worker.id in alive, now=now) for worker in workers)
+    return _worker_views(workers, transaction.workers_alive(now, among=workers), now)
+
+
+def _worker_views(workers: Sequence[Worker], alive: Sequence[Worker], now: Instant) -> tuple[WorkerView, ...]:
+    living = {worker.id for worker in alive}
+    return tuple(WorkerView.of(worker, alive=worker.id in living, now=now) for worker in workers)
 
 
 def unwritable_view(failure: WriteFailure | None, now: Instant) -> UnwritableView | None:
@@ -42,12 +46,14 @@ def status_of(
     `failure` is what the store says of its writes (`Store.write_failure`).
     """
     tenants, complete = looked_at(transaction, tenant)
-    queues, count = _queues(transaction, tenants, now)
+    workers = transaction.list_workers()
+    alive = transaction.workers_alive(now, among=workers)
+    queues, count = _queues(transaction, tenants, now, served(alive))
     failures, failed = _failures(transaction, tenants, now)
     return StatusView(
         tenants=tenants,
         at=to_datetime(now),
-        workers=workers_of(transaction, now),
+        workers=_worker_views(workers, alive, now),
         lag_ms=max((queue.lag_ms for queue in queues.values()), default=0),
         queues=tuple(queue.view(*name) for name, queue in sorted(queues.items())),
         failures=tuple(sorted(failures, key=lambda each: each.last, reverse=True)),
@@ -62,10 +68,9 @@ def status_of(
 
 
 def _queues(
-    transaction: Transaction, tenants: Sequence[TenantId], now: Instant
+    transaction: Transaction, tenants: Sequence[TenantId], now: Instant, serves: Sequence[Serves]
 ) -> tuple[dict[tuple[TenantId, str, str], "_Queue"], int]:
     """Unfinished jobs by tenant, function and pool, and how many there are."""
-    serves = served(transaction.workers_alive(now))
     queues: dict[tuple[TenantId, str, str], _Queue] = {}
     groups = transaction.job_groups(tenants, now=now, limit=JOBS_MAX)
     for group in groups:
@@ -124,8 +129,8 @@ class _Queue:
 def _failure(transaction: Transaction, last: FailedJob, count: int) -> FailureView:
     """The failures of a function."""
     job = transaction.get_job(last.id, tenant=last.tenant)
-    error = (None if job is None else RowReading().error("error", job.error)) or NO_ERROR.to_json()
+    error = (None if job is None else RowReading().error("error", job.error)) or NO_ERROR
     return FailureView(
         tenant=last.tenant, function=last.name, count=count, last=to_datetime(last.completed_at), job_id=last.id,
-        error=f"{error['type']}: {error['message']}",
+        error=error.text,
     )  # fmt: skip

@@ -9,6 +9,8 @@ from evertick.base.ids import DEFAULT_TENANT, TenantId
 
 THEN: Final = "; then "
 """Between the commands of a cure of several."""
+DJANGO_SETTINGS: Final = "set DJANGO_SETTINGS_MODULE, for example DJANGO_SETTINGS_MODULE=shop.settings evertick ..."
+"""The cure where Django has no settings."""
 WORKER: Final = "evertick worker"
 """The cure where no worker runs; workers serve all tenants."""
 

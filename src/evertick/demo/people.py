@@ -16,7 +16,7 @@ UNREAD_BEFORE: Final = frozenset({"schedule.create", "schedule.pause", "schedule
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody whom a server of the shop knows by name."""
+    """A person whom a server of the shop knows by name."""
 
     app: App
     name: str

@@ -9,7 +9,8 @@ from itertools import islice
 from typing import Final, Self
 
 from evertick.api.fleet import FleetCheck, FleetFinding, FleetReport
-from evertick.api.status import StatusView, WorkerView
+from evertick.api.reading import RowReading
+from evertick.api.status import StatusView
 from evertick.app.paging import all_schedules
 from evertick.app.status import status_of
 from evertick.base.clock import SystemClock, difference
@@ -128,8 +129,10 @@ def _workers(
         yield _finding(FleetCheck.WORKERS, "workers", detail, "start one: evertick worker")
     living = {worker.id for worker in alive}
     for worker in known:
-        if unreadable := WorkerView.of(worker, alive=True, now=worker.leased_until).unreadable:
-            detail = f"what the worker {worker.host}:{worker.pid} serves cannot be read ({unreadable[0]})"
+        reading = RowReading()
+        reading.value("serves", worker.serves)
+        if reading.problems:
+            detail = f"what the worker {worker.host}:{worker.pid} serves cannot be read ({reading.problems[0]})"
             fix = "update this release to that of the worker, or start the worker again, which writes its row anew"
             yield _finding(FleetCheck.ROWS, worker.id, detail, fix)
         if worker.id not in living:

@@ -62,7 +62,7 @@ def overview_and_day(operations: InsightOperations) -> Work[tuple[OverviewView, 
 
     def work(transaction: Transaction) -> tuple[OverviewView, ActivityView]:
         now = operations.now()
-        start = Instant((now - DAY_MS) // MINUTE_MS * MINUTE_MS)
+        start = _slot_of(now - DAY_MS, MINUTE_MS)
         rows = transaction.activity_by_minute(operations.tenant, since=start)
         lately = [row for row in rows if row.at >= now - HOUR_MS]
         return _overview(transaction, operations, now, lately), _activity(rows, start, now)
@@ -135,12 +135,16 @@ def activity(
 
     def work(transaction: Transaction) -> ActivityView:
         now = operations.now()
-        slot_ms = SLOT_MS if function else MINUTE_MS
-        start = Instant((now - span_ms) // slot_ms * slot_ms)
+        start = _slot_of(now - span_ms, SLOT_MS if function else MINUTE_MS)
         rows = transaction.activity_by_minute(operations.tenant, since=start, name=function or "")
         return _activity(rows, start, now)
 
     return work
+
+
+def _slot_of(at: int, slot_ms: int) -> Instant:
+    """Where the whole minute, or the ten, begins that a moment is in."""
+    return Instant(at // slot_ms * slot_ms)
 
 
 def _activity(rows: Iterable[MinuteRow], start: Instant, now: Instant) -> ActivityView:

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from evertick.app.app import App
 
 VARIABLE: Final = "DJANGO_SETTINGS_MODULE"
-CURE: Final = f"set {VARIABLE}, for example {VARIABLE}=shop.settings evertick ..."
 
 
 def set_up() -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
+from evertick.base.cures import DJANGO_SETTINGS
 from evertick.base.errors import Misuse, RegistrationError
 from evertick.cli.core import django_settings
 from evertick.cli.core.exits import AppImportFailed
@@ -187,7 +188,7 @@ def _failure(error: BaseException, target: Target) -> str:
     what = error.msg if isinstance(error, SyntaxError) else str(error)
     name = type(error).__name__
     if name == "ImproperlyConfigured" and not django_settings.is_named():
-        what = f"Django has no settings; {django_settings.CURE}"
+        what = f"Django has no settings; {DJANGO_SETTINGS}"
     return f"{place_of(error) or target.text}: {name}: {what}" if what else f"{place_of(error) or target.text}: {name}"
 
 

@@ -35,6 +35,7 @@ from evertick.cli.schedule.remote_session import check_kind, moment_of
 from evertick.engine.runtime.executors import retry_conflicts
 from evertick.engine.runtime.settings import Settings
 from evertick.recurrence.search.recurrence import Recurrence
+from evertick.rules.jobs.serving import served
 from evertick.rules.schedules.state import OccurrenceKey
 from evertick.store.contract.store import Store, Transaction
 from evertick.store.records.schedule import Schedule
@@ -82,8 +83,7 @@ class ScheduleSession:
         """The pool of a function: as its code says, if that is here, else as workers have it; None if none does."""
         if not isinstance(function, NamedFunction):
             return pool_name(function.pool)
-        workers = self.read(lambda transaction: transaction.list_workers())
-        serves = [worker.serves.value for worker in workers if worker.serves is not None]
+        serves = served(self.read(lambda transaction: transaction.list_workers()))
         pools = [each.pool for one in serves for each in one.functions if each.name == function.name]
         return pool_name(pools[0]) if pools else None
 

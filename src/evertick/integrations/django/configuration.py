@@ -10,6 +10,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from evertick.app.app import App
+from evertick.base.cures import DJANGO_SETTINGS
 from evertick.base.errors import Misuse
 from evertick.store.open import open_settled
 from evertick.store.place import PREFIX, USUAL_PLACES
@@ -23,10 +24,7 @@ SETTINGS: Final[Mapping[str, Any]] = {"APP": None, "DATABASE": "default", "MIGRA
 """
 _DJANGOS_OWN: Final = frozenset({"isolation_level", "server_side_binding", "assume_role", "pool", "options"})
 """Options of a PostgreSQL database that mean something to Django alone, or to each of its own sessions."""
-_NO_SETTINGS: Final = (
-    "the database of this app is Django's, and Django has no settings: set DJANGO_SETTINGS_MODULE, for example "
-    "DJANGO_SETTINGS_MODULE=shop.settings evertick ..."
-)
+_NO_SETTINGS: Final = f"the database of this app is Django's, and Django has no settings: {DJANGO_SETTINGS}"
 _IN_MEMORY: Final = (
     "Django's database {alias!r} is in memory, where only Django's own connection sees it: app.bind(connection) works; "
     "for everything else give DATABASES[{alias!r}]['TEST'] a file as 'NAME', or use evertick.testing.World"

@@ -117,7 +117,7 @@ class MutationLoop(Loop):
         """Claim a batch and run it in the same thread, unless the next is to be claimed while it runs.
 
         Returns the claim and whether the batch has run. It is put into `heard` when the batch begins: one that is set
-        aside earlier would be run by nobody.
+        aside earlier would never run.
         """
 
         def begin(claimed: Claimed) -> Work[list[Result]] | None:
