@@ -16,7 +16,8 @@ def replay(workflow: Workflow[..., Any], history: RunHistory | Mapping[str, Any]
 
     Returns what the run returned, as plain JSON; None if the history ends before. So a test can hold new code against
     histories that old code has written: `replay(onboard, app.workflows.history(run_id))`, or one that was saved, as the
-    object that `history.to_json()` returns or as the text that `evertick workflow history ID -o json` prints.
+    object that `history.to_json()` returns or as the text that `evertick workflow history ID -o json` prints (NaN
+    and infinities, which JSON does not have, are null there). It needs no world.
 
     Raises ReplayMismatch where the code makes other calls, AssertionError with the error of a run that failed, Misuse
     for what is no history.

@@ -8,16 +8,15 @@ from evertick.app.environment import Environment
 from evertick.app.functions.function import Function
 from evertick.app.run.run import Run as FunctionRun
 from evertick.app.run.run import as_current
+from evertick.app.workflows.code import run_code
 from evertick.base.errors import Misuse
 from evertick.base.instants import Instant
 from evertick.base.outcomes import TIMED_OUT, Outcome, Raised
 from evertick.base.records.jobs import Claim, NewJob
-from evertick.base.scheduled_run import scheduled_run
 from evertick.base.time_limit import is_interrupt
 from evertick.engine.runtime.runner import Ran
 from evertick.rules.workflows.calls import Call, timed_out
 from evertick.rules.workflows.run import Body, Run
-from evertick.rules.workflows.step import Step
 from evertick.store.transaction.unit_of_work import UnitOfWork
 
 if TYPE_CHECKING:
@@ -33,16 +32,13 @@ class WorkflowRuns:
         function = self._e.functions.resolve(claim.name)
 
         async def body(run: Run) -> str:
-            args, kwargs = function.decode_args(arguments)
-            ref = claim.schedule
-            occurrence = None if ref is None else scheduled_run(ref.value, function.decode_result)
-            step = Step(run, function, schedule=occurrence)
             now, attempt = self._e.clock.now(), claim.failures + 1
             logged_as = FunctionRun(
                 clock=self._e.clock, name=claim.name, tenant=claim.tenant, now=now, job_id=claim.id, attempt=attempt
             )
             with as_current(logged_as):
-                return function.encode_result(await function.handler(step, *args, **kwargs))
+                ref = None if claim.schedule is None else claim.schedule.value
+                return await run_code(function, run, arguments, ref)
 
         return body
 

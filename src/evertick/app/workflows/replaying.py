@@ -1,15 +1,15 @@
 """Replaying: whether the code of a workflow fits what a run has done."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 from evertick.api.workflows import RunHistory
 from evertick.app.functions.function import Workflow
-from evertick.base.scheduled_run import scheduled_run
+from evertick.app.workflows.code import run_code
 from evertick.rules.workflows.endings import RunEnd
 from evertick.rules.workflows.replay import replay
 from evertick.rules.workflows.run import Run, new_run
-from evertick.rules.workflows.step import Step
 
 
 def replayed_end(
@@ -22,9 +22,7 @@ def replayed_end(
 
     async def body(run: Run) -> str:
         ref = None if history.schedule is None else history.schedule.ref()
-        occurrence = None if ref is None else scheduled_run(ref, workflow.decode_result)
-        step = Step(run, workflow, schedule=occurrence)
-        return workflow.encode_result(await workflow.handler(step, **history.args))
+        return await run_code(workflow, run, json.dumps(history.args), ref)
 
     run = new_run(history.id, body, seed=history.seed)
     rows = [event.row() for event in history.events]
