@@ -8,6 +8,7 @@ from evertick.app.insight.asked import InsightOperations
 from evertick.app.insight.functions import served_functions
 from evertick.app.transacting import Work
 from evertick.base.errors import Misuse
+from evertick.base.records.history import JobCounts
 from evertick.base.records.insight import FoundJob
 from evertick.base.records.jobs import FunctionKind, JobState
 from evertick.base.records.schedules import ScheduleFilter
@@ -49,7 +50,7 @@ def search(operations: InsightOperations, text: str) -> Work[tuple[FoundView, ..
                 FoundView(kind="schedule", id=row.id, label=f"{row.kind} of {row.function}, {row.status}")
                 for row in schedules
             ),
-            *(FoundView(kind="function", id=name, label="") for name in functions[:EACH_MAX]),
+            *(FoundView(kind="function", id=name, label=_jobs_of(counts.get(name))) for name in functions[:EACH_MAX]),
             *_found("job", [job for job in jobs if job.kind != FunctionKind.WORKFLOW]),
             *_found("run", runs),
         )
@@ -70,3 +71,12 @@ def _state(job: FoundJob) -> str:
     """The state others see, as `JobSummary.visible_state`."""
     is_hidden = job.state == JobState.IN_PROGRESS and job.kind != FunctionKind.ACTION
     return JobState.PENDING if is_hidden else job.state
+
+
+def _jobs_of(counts: JobCounts | None) -> str:
+    """`33 pending, 2 failed`: the jobs of a function, by state."""
+    numbers = {} if counts is None else {
+        "pending": counts.pending, "running": counts.in_progress, "failed": counts.failed, "done": counts.success,
+        "canceled": counts.canceled,
+    }  # fmt: skip
+    return ", ".join(f"{number:,} {word}" for word, number in numbers.items() if number) or "no jobs"

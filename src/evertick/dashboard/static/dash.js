@@ -30,17 +30,21 @@ async function openDialog(href, from) {
   try {
     const reply = await fetch(href, { headers: { "X-Evertick-Dialog": "1" } });
     if (reply.redirected) return void (location.href = href);
-    fill(await reply.text());
+    show(await reply.text());
   } catch {
-    fill('<header><h2 id="dialog-title">The server cannot be reached</h2></header><div class="body"><p class="err st failed">Nothing was done. Try again.</p></div><footer><span class="right"><button class="b" type="button" data-close>Close</button></span></footer>');
+    show('<header><h2 id="dialog-title">The server cannot be reached</h2></header><div class="body"><p class="err st failed">Nothing was done. Try again.</p></div><footer><span class="right"><button class="b" type="button" data-close>Close</button></span></footer>');
   }
-  if (!dialog.open) dialog.showModal();
+}
+
+function show(html) {
+  if (!dialog.open) dialog.showModal(); // before it is filled: it gives the focus to what comes first
+  fill(html);
 }
 
 function fill(html) {
   dialog.innerHTML = html;
-  const first = $("[aria-invalid=true], [autofocus], form :is(input:not([type=hidden]), textarea, select), button", dialog);
-  first?.focus();
+  const first = ["[aria-invalid=true]", "[autofocus]", "form :is(input:not([type=hidden]), textarea, select)", "[data-close]", "button"];
+  first.map(each => $(each, dialog)).find(Boolean)?.focus();
   arm(dialog);
   document.dispatchEvent(new CustomEvent("evertick:filled", { detail: dialog }));
 }
@@ -106,7 +110,9 @@ function arm(node) {
   for (const input of $$("[data-arm]", node)) armOne(input);
 }
 function armOne(input) {
-  document.getElementById(input.dataset.for).ariaDisabled = String(input.value.trim() !== input.dataset.arm);
+  const go = document.getElementById(input.dataset.for), isArmed = input.value.trim() === input.dataset.arm;
+  go.ariaDisabled = String(!isArmed);
+  go.title = isArmed ? "" : `Type “${input.dataset.arm}” first`;
 }
 function countRows() {
   const bar = $(".bulk");
@@ -158,7 +164,7 @@ document.addEventListener("keydown", event => {
 const regions = () => $$("[data-follow]");
 const liveButton = $("[data-live]"), stale = $("#stale");
 const READ_FIRST_MS = 500, READ_MAX_MS = 10_000, LOST_AFTER_MS = 10_000, FOLLOW_AGAIN_MS = 5_000, LOOKED_AT_EVERY_MS = 1_000;
-let held = kept.get("live") === "off", source = null, wanted = new Set(), reading = false, leaveAlone = 0, lastRead = Date.now(), lostTimer = 0;
+let held = kept.get("live") === "off", source = null, wanted = new Set(), reading = false, leaveAlone = 0, lastRead = Date.parse(root.dataset.now), lostTimer = 0;
 
 function hold(on) {
   held = on;
@@ -227,8 +233,8 @@ async function refresh(forced) {
     if (!reply.ok) return;
     text = await reply.text();
   } catch { return }
-  lastRead = Date.now();
   const fresh = new DOMParser().parseFromString(text, "text/html");
+  lastRead = Date.parse(fresh.documentElement.dataset.now); // the clock of the times on the page, which may be a simulated one
   const known = new Set(regions().map(region => region.id));
   if ($$("[data-follow]", fresh).some(region => !known.has(region.id)) && !document.activeElement?.matches("input, textarea, select")) {
     return void location.reload(); // the first row of a list has come: the page is another one
@@ -291,6 +297,12 @@ async function followClock() {
   } catch { /* the server is away: the banner of the page says so */ }
 }
 if (root.dataset.clock && $("[data-now-shown]")) setInterval(followClock, 1_000);
+
+// -- where rail and tabs are strips that scroll, the current place is in sight
+for (const place of $$(".rail [aria-current], .tabs [aria-current]")) {
+  const strip = place.closest(".rail > div, .tabs"), at = place.getBoundingClientRect(), box = strip.getBoundingClientRect();
+  strip.scrollLeft += at.left - box.left - (box.width - at.width) / 2;
+}
 
 showLive();
 follow();

@@ -39,8 +39,7 @@ document.addEventListener("submit", async event => {
   const asks = button.formMethod === "get" ? [`${button.formAction}?${data}`, {}] : [button.formAction, { method: "POST", body: data }];
   const reply = await fetch(asks[0], { ...asks[1], headers: { "X-Evertick-Dialog": "1" } });
   opener = button;
-  fill(await reply.text());
-  if (!dialog.open) dialog.showModal();
+  show(await reply.text());
 });
 
 // -- the next portion follows by itself, unless the dialog was closed

@@ -1,0 +1,132 @@
+"""Pages on a telephone, 400 px wide: what is there can be seen, is named, and does not push the page sideways."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Final
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from evertick import Step, every
+from tests.app.conftest import OpenApp
+from tests.app.engine import Engine
+from tests.app.workflows.test_on_both_databases import until
+from tests.dashboard.browser import Window, open_window
+from tests.dashboard.conftest import Site, site_of
+from tests.server.conftest import order_of, shop_on
+
+WIDTH: Final = 400
+SIDEWAYS: Final = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+UNNAMED: Final = """cells => cells.filter(each => each.textContent.trim()
+  && (!each.offsetParent || !each.dataset.l || !getComputedStyle(each, '::before').content.includes(each.dataset.l)))
+  .map(each => each.outerHTML)"""
+
+
+@pytest.fixture
+def site(open_app: OpenApp) -> Iterator[Site]:
+    """The shop, with a workflow that waits."""
+    app = shop_on(open_app)
+
+    @app.workflow(name="shop.onboard")
+    async def onboard(step: Step, user: str) -> str:
+        return str(await step.wait_for("verified", timeout=timedelta(days=3)))
+
+    yield site_of(app)
+
+
+@pytest.fixture
+def narrow(browser: Browser, site: Site) -> Iterator[Window]:
+    """A tab as wide as a telephone."""
+    with open_window(browser, site.server, site.secret, viewport={"width": WIDTH, "height": 800}) as opened:
+        yield opened
+
+
+def waiting_run(site: Site) -> str:
+    """A run without a key: it is called by its long id."""
+    run_id = site.app.workflows.start(site.app.functions.resolve("shop.onboard"), user="ada" * 30)  # type: ignore[arg-type]
+    with Engine(site.app):
+        until(lambda: bool(site.app.workflows.timeline(run_id).waits_for))
+    return run_id
+
+
+def sideways(page: Page) -> int:
+    return int(page.evaluate(SIDEWAYS))
+
+
+def test_a_run_that_has_only_its_id_fits(site: Site, narrow: Window) -> None:
+    run = f"workflows/{waiting_run(site)}"
+    for path in (
+        "",
+        "?view=events",
+        "?view=io",
+        "?view=json",
+        "/signal",
+        "/restart",
+        "/pause",
+        "/cancel",
+        "/terminate",
+    ):
+        page = narrow.go(run + path)
+        assert sideways(page) == 0, path
+        assert narrow.axe() == "", path
+
+
+@pytest.mark.parametrize("path", ["workflow-types", "settings?view=tenants"])
+def test_every_number_has_its_name_beside_it(site: Site, narrow: Window, path: str) -> None:
+    site.app.tenants.set("default", running=3)
+    waiting_run(site)
+    page = narrow.go(path)
+    expect(page.locator(".cards td.num").first).to_be_visible()
+    assert page.eval_on_selector_all(".cards td.num", UNNAMED) == []
+    assert sideways(page) == 0
+
+
+def test_where_one_is_and_the_search_are_in_sight(narrow: Window) -> None:
+    page = narrow.go("settings?view=about")
+    expect(page.locator(".rail [aria-current]")).to_be_in_viewport(ratio=1)
+    page.get_by_role("banner").get_by_role("link", name="Search").click()
+    expect(page.get_by_role("heading", name="Search")).to_be_visible()
+
+
+def test_a_menu_opens_inside_of_the_page(site: Site, narrow: Window) -> None:
+    site.app.schedules.create("s", when=every(hours=1), do=order_of(site.app))
+    page = narrow.go("schedules/s")
+    page.locator(".menu summary").click()
+    for name in ("Duplicate", "JSON", "Delete…"):
+        expect(page.get_by_role("link", name=name)).to_be_in_viewport(ratio=1)
+    assert sideways(page) == 0
+
+
+def test_labels_and_hints_stand_above_and_below_their_fields(narrow: Window) -> None:
+    page = narrow.go("settings/tokens/new")
+    label, choice = page.locator("label[for=f-scope]").bounding_box(), page.locator(".radio").bounding_box()
+    assert label is not None and choice is not None
+    assert label["y"] + label["height"] <= choice["y"]
+
+    hint = narrow.go("settings?view=display").locator(".hint").first.bounding_box()
+    assert hint is not None and hint["width"] > WIDTH * 0.8
+
+
+def test_a_question_without_fields_begins_at_the_harmless_answer(site: Site, window: Window) -> None:
+    page = window.go(f"workflows/{waiting_run(site)}")
+    page.get_by_role("link", name="Terminate…").click()
+    expect(page.get_by_role("link", name="Keep it")).to_be_focused()
+
+
+def test_a_button_that_waits_for_a_typed_word_says_so(site: Site, window: Window) -> None:
+    site.app.schedules.create("s", when=every(hours=1), do=order_of(site.app))
+    page = window.go("schedules/s/delete")
+    go = page.get_by_role("button", name="Delete")
+    expect(go).to_have_attribute("title", "Type “s” first")
+    page.get_by_label("Type s").fill("s")
+    expect(go).to_have_attribute("title", "")
+
+
+def test_the_age_of_the_data_is_told_by_the_clock_of_the_page(site: Site, window: Window) -> None:
+    site.app.schedules.create("s", when=every(hours=1), do=order_of(site.app))
+    window.page.add_init_script("Date.now = () => 0")
+    page = window.go("schedules")
+    shown = page.evaluate(
+        "new Date(document.documentElement.dataset.now).toLocaleTimeString('en-GB', { timeZone: 'UTC' })"
+    )
+    expect(page.locator("button[data-live] i")).to_have_text(f"as of {shown}")
