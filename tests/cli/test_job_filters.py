@@ -163,3 +163,36 @@ def test_wrong_input_is_one_line_and_an_exit_code(
 
     assert (done.code, done.out) == (code, "")
     assert message in done.err.splitlines()[-1]
+
+
+def test_jobs_that_wait_are_listed_by_their_time(shop: App, command: Command) -> None:
+    late, soon, later = (shop.scheduler.run_after(seconds, "shop.bill", "ann") for seconds in (0, 60, 3600))
+    sooner = shop.scheduler.run_after(30, "shop.bill", "ann")
+
+    assert ids(command) == [sooner, later, soon, late]
+    assert ids(command, "--upcoming") == [sooner, soon, later]
+    assert ids(command, "--upcoming", "--until", "now+5m") == [sooner, soon]
+    first = command("job", "list", "--upcoming", "--limit", "2", "-o", "json")
+    assert [row["id"] for row in first.json] == [sooner, soon]
+
+
+def test_the_list_by_time_goes_on_where_a_page_has_ended(
+    shop: App, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evertick.cli.job.commands.LIMIT_DEFAULT", 2)
+    waiting = [shop.scheduler.run_after(60 * n, "shop.bill", "ann") for n in (1, 2, 3)]
+    full = command("job", "list", "--upcoming", "--limit", "2", "--fields", "id")
+    assert "these are the 2 due soonest; there are more: --limit, or --cursor " in full.err
+    cursor = full.err.split()[-1]
+    assert ids(command, "--upcoming", "--cursor", cursor) == waiting[2:]
+    wrong = command("job", "list", "--upcoming", "--cursor", waiting[0])
+    assert (wrong.code, wrong.err) == (
+        2, f"error: '{waiting[0]}' is not the cursor of a list of upcoming jobs\n"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("flag", [("--state", "failed"), ("--blocked",)])
+def test_what_does_not_wait_has_no_list_by_time(shop: App, command: Command, flag: tuple[str, ...]) -> None:
+    refused = command("job", "list", "--upcoming", *flag)
+    assert refused.code == 2
+    assert f"leave out {flag[0]}" in refused.err

@@ -2,7 +2,7 @@
 
 import sys
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -56,41 +56,64 @@ def job() -> None:
     "--state", "states", multiple=True, type=click.Choice([state.value for state in JobState]), help="Repeatable."
 )
 @flags(JobFilters, "filters")
+@click.option("--upcoming", is_flag=True, help="Those that wait for their time, the soonest due first.")
 @click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=LIMIT_DEFAULT, show_default=True)
-@click.option("--cursor", metavar="ID", help="Go on after this job: where a page has ended.")
+@click.option("--cursor", metavar="PLACE", help="Go on where a page has ended.")
 @watch_option
 @data_options
 @row_options
 def list_jobs(
-    states: tuple[str, ...], filters: JobFilters, limit: int, cursor: str | None, db: str | None, out: OutputOptions
+    states: tuple[str, ...],
+    filters: JobFilters,
+    upcoming: bool,
+    limit: int,
+    cursor: str | None,
+    db: str | None,
+    out: OutputOptions,
 ) -> int:
     """List jobs, the newest first."""
     from evertick.api.jobs import JobView
 
+    if upcoming and (states or filters.blocked):
+        leave_out = "--state" if states else "--blocked"
+        raise click.UsageError(f"--upcoming: such jobs are pending and not due yet; leave out {leave_out}")
     chosen = out.columns(JobView.names(), LIST_FIELDS)
-    after = None if cursor is None else job_id_of(cursor)
+    after = cursor if cursor is None or upcoming else job_id_of(cursor)
     with open_jobs(db) as session:
         where = filters.chosen_at(session.now, tuple(JobState(state) for state in states))
-        return refreshed(session.store, out, lambda: _write_list(session, where, limit, after, chosen, out))
+        asked = _Asked(where, limit, after, upcoming)
+        return refreshed(session.store, out, lambda: _write_list(session, asked, chosen, out))
 
 
-def _write_list(
-    session: AnyJobSession, where: "JobsWhere", limit: int, after: JobId | None, chosen: list[str], out: OutputOptions
-) -> None:
+class _Asked(NamedTuple):
+    """A page of a list of jobs."""
+
+    where: "JobsWhere"
+    limit: int
+    cursor: str | None
+    is_upcoming: bool
+
+    def of(self, session: AnyJobSession) -> FoundJobs:
+        read = session.upcoming if self.is_upcoming else session.page
+        return read(self.where, self.limit, self.cursor)
+
+
+def _write_list(session: AnyJobSession, asked: _Asked, chosen: list[str], out: OutputOptions) -> None:
     now = session.now
-    found = session.page(where, limit, after)
+    found = asked.of(session)
     jobs, more = found.jobs, found.cursor
     if not jobs and more is None:
-        session.require_known(where)
+        session.require_known(asked.where)
     _write_rows(found, now, chosen, out)
     if not jobs and more is None and out.tells_of_nothing:
         click.echo("no jobs", err=True)
     if more is None or out.is_none:
         return
-    if len(jobs) < limit:
+    if len(jobs) < asked.limit:
         click.echo(f"only some of the jobs were looked through; go on with --cursor {more}", err=True)
-    elif limit == LIMIT_DEFAULT:
-        click.echo(f"these are the newest {limit}; there are more: --limit, or --cursor {more}", err=True)
+    elif asked.limit == LIMIT_DEFAULT:
+        first = "the {} due soonest" if asked.is_upcoming else "the newest {}"
+        click.echo(f"these are {first.format(asked.limit)}; there are more: --limit, or --cursor {more}", err=True)
 
 
 def _write_rows(found: FoundJobs, now: Instant, chosen: list[str], out: OutputOptions) -> None:

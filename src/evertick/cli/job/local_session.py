@@ -10,6 +10,7 @@ from evertick.api.jobs import AttemptView, JobLogs, JobView, LogPage
 from evertick.app.functions_by_name import require_seen
 from evertick.app.jobs.log_lines import LinesWhere, log_lines
 from evertick.app.jobs.operations import JobOperations
+from evertick.app.jobs.upcoming import upcoming
 from evertick.app.jobs.views import job_views
 from evertick.app.paging import page_of_jobs, whole_jobs
 from evertick.app.registry import Registry
@@ -53,6 +54,13 @@ class JobSession:
             return self._seen(transaction, jobs, more, now)
 
         return self.store.view(work)
+
+    def upcoming(self, where: JobsWhere, limit: int, after: str | None) -> FoundJobs:
+        """The jobs that are chosen and wait for their time, the soonest due first, from the cursor `after` on."""
+        now = self.now
+        views = partial(job_views, now=now)
+        found = self.store.view(upcoming(chosen_tenant(), views, now, limit=limit, cursor=after, **where))
+        return FoundJobs(found.jobs, found.cursor)
 
     def get(self, job_id: JobId) -> FoundJobs:
         """One job. Raises JobNotFound."""

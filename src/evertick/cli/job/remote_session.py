@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from evertick.api.jobs import AttemptView, JobLogs, JobView, LogPage
+from evertick.api.jobs import AttemptView, JobLogs, JobPage, JobView, LogPage
 from evertick.app.functions_by_name import unknown_function
 from evertick.app.jobs.log_lines import LinesWhere
 from evertick.app.scheduling.choice import JobsWhere
@@ -38,14 +39,13 @@ class RemoteJobSession:
 
     def page(self, where: JobsWhere, limit: int, after: str | None) -> FoundJobs:
         """See `JobSession.page`."""
-        found: list[JobView] = []
-        while True:
-            asked = min(PAGE_MAX, limit - len(found))
-            page = self.client.jobs.list(limit=asked, cursor=after, newest_first=True, **where)
-            found += page.jobs
-            after = page.cursor
-            if after is None or len(found) >= limit or len(page.jobs) < asked:
-                return _found(found, after)
+        newest = partial(self.client.jobs.list, newest_first=True, **where)
+        return _pages(lambda size, cursor: newest(limit=size, cursor=cursor), limit, after)
+
+    def upcoming(self, where: JobsWhere, limit: int, after: str | None) -> FoundJobs:
+        """See `JobSession.upcoming`."""
+        soonest = partial(self.client.jobs.upcoming, **where)
+        return _pages(lambda size, cursor: soonest(limit=size, cursor=cursor), limit, after)
 
     def get(self, job_id: JobId) -> FoundJobs:
         """See `JobSession.get`."""
@@ -128,3 +128,15 @@ class RemoteJobSession:
 
 def _found(jobs: Sequence[JobView], cursor: str | None = None) -> FoundJobs:
     return FoundJobs(jobs, cursor)
+
+
+def _pages(read: Callable[[int, str | None], JobPage], limit: int, after: str | None) -> FoundJobs:
+    """At most `limit` jobs, page by page, until a page is the last or could look through some jobs only."""
+    found: list[JobView] = []
+    while True:
+        asked = min(PAGE_MAX, limit - len(found))
+        page = read(asked, after)
+        found += page.jobs
+        after = page.cursor
+        if after is None or len(found) >= limit or len(page.jobs) < asked:
+            return _found(found, after)
