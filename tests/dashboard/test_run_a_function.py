@@ -5,7 +5,9 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from playwright.sync_api import expect
+from pydantic import BaseModel
 
+from evertick import MutationCtx
 from tests.dashboard.browser import Window
 from tests.dashboard.commands import commands_in, soup_of
 from tests.dashboard.conftest import Site, text_of
@@ -106,3 +108,22 @@ def test_a_function_is_run_by_keyboard(site: Site, window: Window) -> None:
     page.get_by_role("button", name="Run", exact=True).press("Enter")
     expect(page.get_by_role("heading", name="returned")).to_be_visible()
     assert site.app.call("shop.count") == 1
+
+
+def test_a_model_that_may_be_none_is_chosen_and_typed(site: Site) -> None:
+    class Address(BaseModel):
+        street: str
+
+    @site.app.mutation(name="shop.send")
+    def send(ctx: MutationCtx, to: Address | None = None) -> str:
+        return "nowhere" if to is None else to.street
+
+    send_to = "functions/shop.send/run"
+    choice = site.page(send_to).select_one("select[name='a.to?']")
+    assert choice is not None
+    assert text_of(choice) == "None, unless a field below is filled in None the fields below"
+    assert "nowhere" in text_of(site.send(send_to, status=200, when="now").text)
+    assert "Main St" in text_of(site.send(send_to, status=200, when="now", **{"a.to.street": "Main St"}).text)
+    both = site.refused(send_to, when="now", **{"a.to?": "none", "a.to.street": "Main St"})
+    assert "leave them empty" in text_of(both.select_one("[id='f-a.to?-e']"))  # type: ignore[arg-type]
+    assert both.select_one("option[value=none]").has_attr("selected")  # type: ignore[union-attr]

@@ -3,6 +3,7 @@
 import enum
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Annotated, Any, Literal
@@ -30,6 +31,12 @@ class Address(BaseModel):
     street: str
     city: str = "Berlin"
     floor: int | None = None
+
+
+@dataclass
+class Parcel:
+    weight: float
+    to: Address | None = None
 
 
 class Node(BaseModel):
@@ -72,7 +79,7 @@ def test_each_type_has_its_field(app: App) -> None:
     assert {name: each.kind for name, each in fields.items()} == {
         "text": "text", "n": "integer", "x": "number", "yes": "bool", "size": "choice", "word": "choice",
         "day": "date", "at": "datetime", "wait": "duration", "price": "number", "tags": "list", "facts": "json",
-        "either": "value", "to": "group", "maybe": "json", "node": "group", "odd": "value", "anything": "value",
+        "either": "value", "to": "group", "maybe": "group", "node": "group", "odd": "value", "anything": "value",
         "note": "text",
     }  # fmt: skip
     assert fields["size"].choices == ('"small"', '"large"')
@@ -103,6 +110,62 @@ def test_what_was_typed_becomes_arguments(app: App) -> None:
     assert args is not None
     _, values = made.function.decode_args(made.function.encode_args((), args))
     assert (values["price"], values["wait"], values["to"].city) == (Decimal("1.10"), timedelta(minutes=90), "Berlin")
+
+
+@pytest.mark.parametrize(
+    ("texts", "args"),
+    [
+        ({}, {"must": None}),
+        ({"must__street": "s"}, {"must": {"street": "s"}}),
+        ({"may?": "none"}, {"must": None, "may": None}),
+        ({"may?": "model", "may__weight": "1.5"}, {"must": None, "may": {"weight": 1.5}}),
+        ({"may__weight": "1.5", "may__to__city": "Rome", "may__to__street": "s"},
+         {"must": None, "may": {"weight": 1.5, "to": {"street": "s", "city": "Rome"}}}),
+        ({"may__weight": "1.5", "may__to?": "none"}, {"must": None, "may": {"weight": 1.5, "to": None}}),
+    ],
+)  # fmt: skip
+def test_a_model_that_may_be_none_has_its_fields_and_a_choice(
+    app: App, texts: dict[str, str], args: dict[str, Any]
+) -> None:
+    def order(ctx: MutationCtx, must: Address | None, may: Parcel | None = Parcel(1.0)) -> None: ...
+
+    made = signature(app, order)
+    assert {each.name: (each.kind, each.nullable) for each in made.fields} == {
+        "must": ("group", True), "may": ("group", True),
+    }  # fmt: skip
+    assert typed(made, **texts) == (args, {})
+    again = made.form(args)
+    assert again["args_as"] == "fields"
+    assert made.read(again, TIMES) == args
+
+
+def test_a_model_whose_fields_are_all_empty_is_another_thing_than_none(app: App) -> None:
+    def order(ctx: MutationCtx, node: Node | None = None) -> None: ...
+
+    made = signature(app, order)
+    assert typed(made) == ({}, {})
+    assert typed(made, **{"node?": "model"}) == ({"node": {}}, {})
+    args, errors = typed(made, **{"node?": "none", "node__children": "[]"})
+    assert args is None
+    assert "leave them empty" in errors["a.node?"]
+    missing = typed(signature(app, lambda_of(Address)), **{"to?": "model"})
+    assert missing[1].keys() == {"a.to.street"}
+
+
+def lambda_of(model: Any) -> Any:
+    def order(ctx: MutationCtx, to: Any) -> None: ...
+
+    order.__annotations__["to"] = model | None
+    order.__name__ = "another_order"
+    return order
+
+
+def test_models_that_may_be_none_and_are_very_many_are_json_each(app: App) -> None:
+    parameters = ", ".join(f"p{n}: Address | None = None" for n in range(30))
+    space: dict[str, Any] = {"MutationCtx": MutationCtx, "Address": Address}
+    exec(f"def many(ctx: MutationCtx, {parameters}) -> None: ...", space)
+    space["many"].__module__ = "m"
+    assert {each.kind for each in signature(app, space["many"]).fields} == {"json"}
 
 
 def test_complaints_stand_beside_their_fields(app: App) -> None:

@@ -47,7 +47,10 @@ LIMITS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """A field, or with the kind `group` the fields of a model. `path` leads to its value in the arguments."""
+    """A field, or with the kind `group` the fields of a model. `path` leads to its value in the arguments.
+
+    A nullable group has a choice, too: the model with these fields, or none.
+    """
 
     path: tuple[str, ...]
     kind: str
@@ -70,6 +73,11 @@ class Field:
         """Its name in the form."""
         return "a." + ".".join(self.path)
 
+    @property
+    def choice_id(self) -> str:
+        """The name of a nullable group's choice in the form."""
+        return f"{self.id}?"
+
     def text_of(self, value: Any) -> str:
         """A value of an argument as it would be typed."""
         is_json = self.kind in ("choice", "bool", "json", "list")
@@ -80,8 +88,12 @@ class Field:
 
 def fields_of(schema: Mapping[str, Any]) -> tuple[Field, ...]:
     """The fields for an object with this schema."""
-    made = _Maker(schema.get("$defs", {})).group(schema, ())
-    return made if sum(1 for _ in leaves(made)) <= FIELDS_MAX else ()
+    definitions = schema.get("$defs", {})
+    for opens_nullable in (True, False):
+        made = _Maker(definitions, opens_nullable).group(schema, ())
+        if sum(1 for _ in leaves(made)) <= FIELDS_MAX:
+            return made
+    return ()
 
 
 def leaves(fields: Sequence[Field]) -> Iterator[Field]:
@@ -93,17 +105,11 @@ def leaves(fields: Sequence[Field]) -> Iterator[Field]:
             yield field
 
 
-def groups(fields: Sequence[Field]) -> Iterator[Field]:
-    """The groups, outer ones first."""
-    for field in fields:
-        if field.kind == "group":
-            yield field
-            yield from groups(field.fields)
-
-
 @dataclass(frozen=True, slots=True)
 class _Maker:
     definitions: Mapping[str, Any]
+    opens_nullable: bool
+    """Whether a model that may be missing has its fields; else it is typed as JSON."""
 
     def group(self, schema: Mapping[str, Any], path: tuple[str, ...]) -> tuple[Field, ...]:
         required = schema.get("required", ())
@@ -119,7 +125,7 @@ class _Maker:
         kind, choices = _kind(schema), tuple(json.dumps(each, ensure_ascii=False) for each in schema.get("enum", ()))
         if "const" in schema:
             kind, choices = "choice", (json.dumps(schema["const"], ensure_ascii=False),)
-        if kind == "group" and (nullable or len(path) >= DEPTH_MAX):
+        if kind == "group" and ((nullable and not self.opens_nullable) or len(path) >= DEPTH_MAX):
             kind = "json"
         return Field(
             path=path,

@@ -10,12 +10,12 @@
 
 `signature.form(args)` is a form that has these arguments already. Whether arguments fit is decided by the function's
 own model alone (`Function.encode_args`). A field that is left empty is not given: a default applies, or the model says
-that it is missing. What fields cannot say (an empty text, `null` in place of a default) is said in the other mode, in
-which all arguments are one JSON object.
+that it is missing. Of a model that may be None a choice says which it is. What fields cannot say (an empty text, `null`
+in place of a default) is said in the other mode, in which all arguments are one JSON object.
 """
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -26,12 +26,15 @@ from evertick.base.errors import InvalidArguments, InvalidSpec
 from evertick.base.escaping import json_text
 from evertick.dashboard.forms.form import Form
 from evertick.dashboard.forms.moments import moment_of
-from evertick.dashboard.forms.parameters import WORDS, Field, fields_of, groups, leaves
+from evertick.dashboard.forms.parameters import WORDS, Field, fields_of, leaves
 from evertick.dashboard.markup.times import Times
 from evertick.recurrence.parse.duration import parse_milliseconds
 from evertick.server.bodies import strict_json
 from evertick.server.problems import Problem
 
+NONE: Final = "none"
+MODEL: Final = "model"
+"""What the choice of a nullable group says: None, or the model, also if all its fields are empty."""
 JSON_FIELD: Final = "args"
 MODE_FIELD: Final = "args_as"
 SWITCH_FIELD: Final = "args_switch"
@@ -58,14 +61,8 @@ class Signature:
 
     def fill(self, args: Mapping[str, Any], *, as_json: bool = False) -> list[tuple[str, str]]:
         """Arguments as fields: as one JSON object where fields cannot say them."""
-        found = [(field, _at(args, field.path)) for field in leaves(self.fields)]
-        pairs = [(field.id, field.text_of(value)) for field, value in found if value is not _ABSENT]
-        rebuilt: dict[str, Any] = {}
-        for field, value in found:
-            if value is not _ABSENT:
-                _put(rebuilt, field.path, value)
-        is_said = rebuilt == dict(args) and all(_is_typable(value) for _, value in found)
-        if as_json or not is_said:
+        pairs, told = _told(self.fields, args)
+        if as_json or told != dict(args):
             text = json_text(dict(args), indent=2)
             return [(MODE_FIELD, "json"), (JSON_FIELD, text)]
         return [(MODE_FIELD, "fields"), *pairs]
@@ -108,17 +105,7 @@ class Signature:
         return None if len(form.errors) > errors else given
 
     def _typed(self, form: Form, times: Times | None) -> dict[str, Any]:
-        given: dict[str, Any] = {}
-        for field in leaves(self.fields):
-            text = next(iter(form.all(field.id)), "").replace("\r\n", "\n")
-            if text.strip():
-                _put(given, field.path, _value(form, field, text, times))
-            elif field.required and field.nullable and field.kind != "text":
-                _put(given, field.path, None)
-        for group in groups(self.fields):
-            if group.required and _at(given, group.path) is _ABSENT:
-                _put(given, group.path, {})
-        return given
+        return _gathered(form, self.fields, times)[0]
 
     def _complain(self, form: Form, error: InvalidArguments) -> None:
         """Put what the model says beside the fields that it is about."""
@@ -189,15 +176,51 @@ def _is_typable(value: Any) -> bool:
     return value is not None
 
 
-def _at(args: Any, path: tuple[str, ...]) -> Any:
-    for step in path:
-        if not isinstance(args, dict) or step not in args:
-            return _ABSENT
-        args = args[step]
-    return args
+def _gathered(form: Form, fields: Sequence[Field], times: Times | None) -> tuple[dict[str, Any], bool]:
+    """What was typed into fields, by name; and whether anything was."""
+    values: dict[str, Any] = {}
+    is_typed = False
+    for field in fields:
+        if field.kind == "group":
+            value, is_given = _of_group(form, field, times)
+        else:
+            text = next(iter(form.all(field.id)), "").replace("\r\n", "\n")
+            is_given = bool(text.strip())
+            value = _value(form, field, text, times) if is_given else None if field.kind != "text" else _ABSENT
+        if is_given or (field.required and (field.nullable or field.kind == "group") and value is not _ABSENT):
+            values[field.name] = value
+        is_typed = is_typed or is_given
+    return values, is_typed
 
 
-def _put(args: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
-    for step in path[:-1]:
-        args = args.setdefault(step, {})
-    args[path[-1]] = value
+def _of_group(form: Form, group: Field, times: Times | None) -> tuple[Any, bool]:
+    """The model that was typed, or None; and whether it was given. One that nothing says is not: a default applies."""
+    values, is_typed = _gathered(form, group.fields, times)
+    choice = next(iter(form.all(group.choice_id)), "") if group.nullable else ""
+    if choice == NONE and is_typed:
+        form.fail(group.choice_id, "There is something in its fields: leave them empty, or choose them.")
+    if choice == NONE:
+        return None, True
+    is_given = is_typed or choice == MODEL
+    return None if group.nullable and not is_given else values, is_given
+
+
+def _told(fields: Sequence[Field], args: Mapping[str, Any]) -> tuple[list[tuple[str, str]], dict[str, Any]]:
+    """Arguments as fields; and what these fields say, which is less where they cannot say it."""
+    pairs: list[tuple[str, str]] = []
+    told: dict[str, Any] = {}
+    for field in fields:
+        value = args.get(field.name, _ABSENT)
+        if field.kind != "group":
+            if value is not _ABSENT and _is_typable(value):
+                pairs.append((field.id, field.text_of(value)))
+                told[field.name] = value
+        elif value is None and field.nullable:
+            pairs.append((field.choice_id, "" if field.required else NONE))
+            told[field.name] = None
+        elif isinstance(value, dict):
+            inner, said = _told(field.fields, value)
+            pairs += [*([(field.choice_id, MODEL)] if field.nullable else []), *inner]
+            if said or field.nullable:
+                told[field.name] = said
+    return pairs, told
