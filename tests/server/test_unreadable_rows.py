@@ -12,7 +12,7 @@ from evertick.base.records.jobs import JobState
 from evertick.dashboard.application import Dashboard
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
-from tests.dashboard.conftest import Site
+from tests.dashboard.conftest import Site, text_of
 from tests.server.conftest import HOME, Http, http_of, shop_on
 from tests.server.test_scopes import TABLE
 
@@ -107,3 +107,25 @@ def test_what_cannot_be_read_is_named_with_its_column() -> None:
     assert reading.any("result", "[" * 100_000) is None
     assert [each.partition(":")[0] for each in reading.problems] == ["progress", "attributes", "result"]
     assert max(map(len, reading.problems)) <= 200
+
+
+def test_the_pages_of_a_job_and_of_a_run_say_what_cannot_be_read(shop: Http) -> None:
+    assert all(damage(shop, column, "{oops") for column in ("jobs.args", "history.args", "history.result"))
+    pages = Site(shop.app, shop.server, shop.secret)
+    jobs = shop("GET", f"{HOME}/jobs").json()["jobs"]
+    places = {
+        kind: next(f"{path}/{each['id']}" for each in jobs if each["kind"] == kind and each["state"] in states)
+        for kind, path, states in (
+            ("workflow", "workflows", ("pending",)), ("mutation", "jobs", ("success",)), ("action", "jobs", ("failed",))
+        )
+    }  # fmt: skip
+    for kind, place in places.items():
+        said = text_of(pages.page(place))
+        assert "Not all of its row can be read: args: " in said, kind
+    history = shop("GET", f"{HOME}/{places['workflow']}/history")
+    assert (history.status_code, "cannot be read: args: " in history.json()["detail"]) == (503, True)
+    job = pages.page(places["mutation"])
+    assert "They cannot be read" in text_of(job) and "It cannot be read" in text_of(job)
+    assert not job.select("pre[aria-label='Arguments as JSON'], pre[aria-label='Result as JSON']")
+    assert "With the same arguments which cannot be read here" in text_of(pages.page(f"{places['action']}/retry"))
+    assert "cannot be read: args: " in text_of(pages.page("functions?state=failed"))

@@ -7,6 +7,7 @@ from typing import Any, Final, Self
 
 from evertick.api.reading import RowReading
 from evertick.api.schema import Moment, Schema
+from evertick.base.errors import SchemaMismatch
 from evertick.base.ids import JobId, ScheduleId, TenantId
 from evertick.base.instants import from_datetime, to_datetime, to_datetime_or_none
 from evertick.base.outcomes import Raised, Returned
@@ -239,34 +240,47 @@ class RunHistory(Schema):
 
     @classmethod
     def of(cls, job: Job, record: RunRecord | None, rows: Iterable[Row]) -> Self:
-        """The history of a run's job; `record` is None if it has not begun."""
-        events = tuple(RunEvent.of(row) for row in rows)
+        """The history of a run's job; `record` is None if it has not begun.
+
+        Raises SchemaMismatch for arguments that this release cannot read: others would make another run of it.
+        """
+        events, reading = tuple(RunEvent.of(row) for row in rows), RowReading()
+        args = events[0].result if events and events[0].ended else reading.object("args", job.args)
+        if reading.problems:
+            error = SchemaMismatch(f"the run {job.id} cannot be read: {reading.problems[0]}")
+            error.of_one_row = True
+            raise error
         return cls(
             id=job.id,
             workflow=job.name,
             generation=0 if record is None else record.generation,
             seed=job.id if record is None else record.seed_of_generation,
-            args=events[0].result if events and events[0].ended else json.loads(job.args),
+            args=args,
             events=events,
             schedule=None if job.schedule is None else RunOccurrence.of(job.schedule.value),
         )
 
     def steps(self) -> list[RunStep]:
         """What the run's code has called, in the order of the calls."""
-        calls: dict[int, RunStep] = {}
-        before: datetime | None = None
-        for event in self.events:
-            if event.call is not None:
-                begun = before if event.kind is RowKind.STEP and before is not None else event.at
-                calls[event.step] = RunStep(
-                    step=event.step, name=event.name, kind=event.call, outcome="running", started_at=begun,
-                    ended_at=None, duration_ms=None, job_id=event.job_id, error=None,
-                )  # fmt: skip
-            if event.kind in _ENDS and event.step in calls:
-                calls[event.step] = _ended(calls[event.step], event)
-            if event.kind in DELIVERED:
-                before = event.at
-        return [calls[step] for step in sorted(calls)]
+        return steps_of(self.events)
+
+
+def steps_of(events: Iterable[RunEvent]) -> list[RunStep]:
+    """What a run's code has called, in the order of the calls, from its events."""
+    calls: dict[int, RunStep] = {}
+    before: datetime | None = None
+    for event in events:
+        if event.call is not None:
+            begun = before if event.kind is RowKind.STEP and before is not None else event.at
+            calls[event.step] = RunStep(
+                step=event.step, name=event.name, kind=event.call, outcome="running", started_at=begun,
+                ended_at=None, duration_ms=None, job_id=event.job_id, error=None,
+            )  # fmt: skip
+        if event.kind in _ENDS and event.step in calls:
+            calls[event.step] = _ended(calls[event.step], event)
+        if event.kind in DELIVERED:
+            before = event.at
+    return [calls[step] for step in sorted(calls)]
 
 
 _ENDS: Final = (RowKind.STEP, RowKind.END, RowKind.DROP)

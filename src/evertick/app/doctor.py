@@ -152,8 +152,8 @@ def _of_runs(app: "App", transaction: Transaction, jobs: Sequence[Job]) -> Itera
         workflow = app.functions.resolve(job.name)
         if job.id not in records or not isinstance(workflow, Workflow):
             continue
-        history = RunHistory.of(job, records[job.id], journals.get(job.id, []))
         try:
+            history = RunHistory.of(job, records[job.id], journals.get(job.id, []))
             replayed_end(workflow, history, partial(TimeLimits().call, CODE_LIMIT_MS))
         except ReplayMismatch as error:
             # Without the run and the row, so that runs with the same difference are one finding.

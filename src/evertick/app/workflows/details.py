@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 from evertick.api.jobs import AttemptView
 from evertick.api.reading import RowReading
 from evertick.api.run_details import DetailedRun, DetailedRunPage, RunTimeline, RunWait, TimedStep
-from evertick.api.workflows import RunEvent, RunHistory, RunStep
+from evertick.api.workflows import RunEvent, RunOccurrence, RunStep, steps_of
 from evertick.app.documents.tables import require_job_id
 from evertick.app.limits.waiting import pool_waits
 from evertick.app.paging import page_of_jobs
@@ -76,9 +76,9 @@ def timeline(
 
     def work(transaction: Transaction) -> RunTimeline:
         job = operations.job(transaction, run_id)
-        record, rows = operations.journal(transaction, job)
-        history = RunHistory.of(job, record, rows)
-        every = history.steps()
+        _, rows = operations.journal(transaction, job)
+        occurrence = RowReading().value("schedule", job.schedule)
+        every = steps_of(RunEvent.of(row) for row in rows)
         steps = [step for step in every if before is None or step.step < before][-limit:]
         waits = () if job.state not in UNFINISHED else _open_calls(rows)
         called = (*(each.job_id for each in steps), *(each.job_id for each in waits))
@@ -91,7 +91,7 @@ def timeline(
         run, *others = operations.views(transaction, [job, *children])
         return RunTimeline(
             run=run,
-            schedule=history.schedule,
+            schedule=None if occurrence is None else RunOccurrence.of(occurrence),
             steps=_timed(steps, rows, jobs, attempts, held),
             step_count=len(every),
             events=len(rows),

@@ -33,11 +33,18 @@ def job_state(job: JobView, now: Instant) -> tuple[str, str]:
 
 def job_note(job: JobView) -> str:
     """What is to be said of a job beside its state, in a line; nothing of one that goes as it should."""
+    if job.unreadable:
+        return f"cannot be read: {one_line('; '.join(job.unreadable))}"
     if job.blocked:
         return f"no live worker serves {job.function} in pool {job.pool}"
     if job.held is not None:
         return job.held
     return error_line(job.error) if job.error is not None else ""
+
+
+def unread(row: Any, column: str) -> bool:
+    """Whether this column of a row cannot be read: what a view has in its place is not what is stored."""
+    return any(each.partition(":")[0] == column for each in row.unreadable)
 
 
 def error_line(error: dict[str, Any]) -> str:

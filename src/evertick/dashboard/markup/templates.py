@@ -18,7 +18,7 @@ from evertick.base.instants import from_datetime, to_iso
 from evertick.dashboard.assets import asset
 from evertick.dashboard.markup.commands import command, command_line
 from evertick.dashboard.markup.functions import kind_words
-from evertick.dashboard.markup.jobs import job_note, job_state
+from evertick.dashboard.markup.jobs import job_note, job_state, unread
 from evertick.dashboard.markup.reasons import last_why, why_of
 from evertick.dashboard.markup.states import REASONS, glyph, outcome_of, state
 from evertick.dashboard.markup.strips import strip
@@ -47,13 +47,23 @@ def environment() -> jinja2.Environment:
     made.globals.update(
         asset=asset, st=state, g=glyph, strip=strip, cli=command_line, command=command, outcome_of=outcome_of,
         reasons=REASONS, lasted=lasted, seconds=seconds, json_lines=json_lines, json_line=json_line,
-        last_why=last_why, why_of=why_of, iso=iso, job_state=job_state, job_note=job_note,
+        last_why=last_why, why_of=why_of, iso=iso, job_state=job_state, job_note=job_note, unread=unread,
     )  # fmt: skip
     made.filters.update(
         part=part, many=many, typed=typed, kind=kind_words, unquoted=unquoted, clipped=clipped, capitalise=capitalise,
         action_words=action_words,
     )  # fmt: skip
     return made
+
+
+DONE: Final = {
+    "backfill": "backfilled", "cancel": "canceled", "create": "created", "delete": "deleted",
+    "deprecate": "deprecated", "pause": "paused", "replace": "replaced", "reschedule": "rescheduled",
+    "restart": "restarted", "resume": "resumed", "retry": "retried", "revoke": "revoked", "rotate": "rotated",
+    "run_now": "ran", "set": "changed", "signal": "signaled", "stop": "stopped", "terminate": "terminated",
+    "trigger": "triggered", "update": "updated",
+}  # fmt: skip
+"""What somebody has done, of the verb of an action that is audited."""
 
 
 def visible(value: Any) -> Any:
@@ -82,9 +92,13 @@ def part(name: str) -> str:
 
 
 def action_words(action: str) -> str:
-    """What was done, after who did it: `paused` for a schedule's history, else `job cancel`."""
+    """What was done, after who did it: `paused` for a schedule, else with what it was, `canceled the job`."""
     thing, _, done = action.partition(".")
-    return (done if thing == "schedule" else f"{thing} {done}").replace("_", " ")
+    verb = done.removesuffix("_all")
+    past = DONE.get(verb, verb).replace("_", " ")
+    if thing == "schedule":
+        return past
+    return f"{past} many {thing}s" if verb != done else f"{past} the {thing.replace('_', ' ')}"
 
 
 def clipped(text: str, chars: int = CLIPPED_CHARS) -> str:
