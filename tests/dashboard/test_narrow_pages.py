@@ -130,3 +130,13 @@ def test_the_age_of_the_data_is_told_by_the_clock_of_the_page(site: Site, window
         "new Date(document.documentElement.dataset.now).toLocaleTimeString('en-GB', { timeZone: 'UTC' })"
     )
     expect(page.locator("button[data-live] i")).to_have_text(f"as of {shown}")
+
+
+def test_what_a_token_of_one_tenant_does_not_reach_is_said_within_the_page(site: Site, browser: Browser) -> None:
+    waiting_run(site)
+    reader = site.by("read", "default")
+    with open_window(browser, site.server, reader.secret, viewport={"width": WIDTH, "height": 800}) as window:
+        for path in ("pools", "workflow-types", "workers"):
+            page = window.go(path)
+            expect(page.locator(".st.locked").first).to_be_in_viewport(ratio=1)
+            assert sideways(page) == 0, path

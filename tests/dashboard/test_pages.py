@@ -165,3 +165,24 @@ def test_vendored_files_are_those_that_were_released() -> None:
 def test_a_slow_page_says_so(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evertick.dashboard.page.SLOW_S", 0.0)
     assert "too slow" in text_of(site.page("schedules", status=503))
+
+
+def test_who_may_not_do_something_finds_the_way_out(site: Site) -> None:
+    site.app.schedules.create("s", when=every(hours=1), do=order_of(site.app))
+    refused = site.by("read").page("schedules/s/pause", status=403)
+    assert "this needs a token with the scope operate; this one has read" in text_of(refused)
+    out = refused.select_one("main a[href='/']")
+    assert out is not None and text_of(out) == "To the first page"
+    assert site.by("read").request("GET", "/").headers["location"] == "/t/default"
+
+
+def test_a_zone_and_a_tenant_that_cannot_be_stay_in_their_fields_with_the_reason(site: Site) -> None:
+    for path, name, value, reason in (
+        ("zone", "tz", "Mars/Olympus", "Mars/Olympus"),
+        ("tenants", "tenant", "x" * 2_000, "a tenant"),
+    ):
+        page = site.refused(path, **{name: value})
+        field = page.select_one(f"main input[name={name}]")
+        assert field is not None
+        assert (field["value"], field["aria-invalid"]) == (value, "true")
+        assert reason in text_of(page.select_one(f"#{field['aria-describedby']}"))  # type: ignore[arg-type]

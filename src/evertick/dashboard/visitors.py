@@ -17,6 +17,8 @@ from evertick.server.limits import SLASH
 from evertick.server.problems import Problem
 
 COOKIE: Final = "evertick_token"
+KEPT_S: Final = 30 * 24 * 3600
+"""How long a browser keeps a token or a zone, unless the token ends earlier."""
 SAFE: Final = ("GET", "HEAD")
 
 

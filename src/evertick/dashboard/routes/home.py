@@ -1,4 +1,4 @@
-"""Where visitors arrive: the first page, the login, the choice of a tenant and of a zone."""
+"""Where visitors arrive: the first page, the login, the choice of a tenant."""
 
 from typing import Annotated
 from urllib.parse import quote
@@ -10,17 +10,12 @@ from evertick.base.errors import EvertickError
 from evertick.base.ids import DEFAULT_TENANT, tenant_named
 from evertick.base.records.access import Scope
 from evertick.dashboard.page import Form, Page, Public, Shown, page_routes
-from evertick.dashboard.visitors import COOKIE, keep, secret_in, token_of
-from evertick.dashboard.zones import COOKIE as ZONE_COOKIE
-from evertick.recurrence.zones.names import zone_named
+from evertick.dashboard.visitors import COOKIE, KEPT_S, keep, secret_in, token_of
 from evertick.server.callers import token_in
 from evertick.server.limits import client_of
 from evertick.server.problems import Problem
 
 routes = page_routes(prefix="")
-
-KEPT_S = 30 * 24 * 3600
-"""How long a browser keeps a token or a zone, unless the token ends earlier."""
 
 
 @routes.page("/", None)
@@ -60,25 +55,10 @@ async def log_out(page: Public) -> Response:
     return response
 
 
-@routes.form("/t/{tenant}/zone", Scope.READ)
-async def choose_zone(page: Shown) -> Response:
-    """Show times in another zone from now on. Raises InvalidSpec."""
-    form = await page.form()
-    zone = zone_named(form["tz"])
-    response = page.done(page.back_to(form["next"]), f"Times are shown in {zone.name}.")
-    keep(response, page.request, ZONE_COOKIE, zone.name, max_age=KEPT_S)
-    return response
-
-
 @routes.page("/t/{tenant}/tenants", Scope.READ)
 async def list_tenants(page: Shown) -> Response:
     """The tenants that the visitor's token reaches."""
-    caller = page.known
-    if caller.token.tenant is not None:
-        return page.render("tenants.html", tenants=[caller.token.tenant], error=None)
-    found = await caller.app.aio.tenants.list()
-    names = {page.tenant, DEFAULT_TENANT, *(each.tenant for each in found)}
-    return page.render("tenants.html", tenants=sorted(names), error=None)
+    return await _tenants(page)
 
 
 @routes.form("/t/{tenant}/tenants", Scope.READ)
@@ -88,8 +68,17 @@ async def choose_tenant(page: Shown) -> Response:
     try:
         chosen = tenant_named(form["tenant"])
     except EvertickError as error:
-        return page.render("tenants.html", status=422, tenants=[page.tenant], error=str(error))
+        form.fail("tenant", str(error))
+        return await _tenants(page, form, status=422)
     return page.done(_home_of(page, chosen))
+
+
+async def _tenants(page: Page, form: Form | None = None, *, status: int = 200) -> Response:
+    own = page.known.token.tenant
+    names = {page.tenant}
+    if own is None:
+        names |= {DEFAULT_TENANT, *(each.tenant for each in await page.known.app.aio.tenants.list())}
+    return page.render("tenants.html", status=status, tenants=sorted(names), form=form or Form())
 
 
 def _home_of(page: Page, tenant: str) -> str:

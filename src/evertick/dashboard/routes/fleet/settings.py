@@ -18,8 +18,10 @@ from evertick.base.records.access import Scope
 from evertick.dashboard.forms.values import changed_numbers, flags_of, whole_numbers
 from evertick.dashboard.markup.commands import command
 from evertick.dashboard.page import Form, Page, Shown, page_routes
+from evertick.dashboard.visitors import KEPT_S, keep
+from evertick.dashboard.zones import COOKIE as ZONE_COOKIE
 from evertick.recurrence.parse.duration import parse_milliseconds
-from evertick.recurrence.zones.names import zone_data_source
+from evertick.recurrence.zones.names import zone_data_source, zone_named
 from evertick.server.bodies import Named
 from evertick.server.routes import access as api
 from evertick.server.routes import fleet as fleet_api
@@ -66,7 +68,23 @@ async def show_settings(page: Shown, asked: Annotated[Asked, Query()]) -> Respon
         values |= await _tenants(page, asked.first)
     elif asked.view == "about":
         values["about"] = _about(page)
+    elif asked.view == "display":
+        values["form"] = Form([("tz", page.zone.name)])
     return page.render(f"settings/{asked.view}.html", **values)
+
+
+@routes.form("/zone", Scope.READ)
+async def choose_zone(page: Shown) -> Response:
+    """Show times in another zone from now on."""
+    form = await page.form()
+    try:
+        zone = zone_named(form["tz"])
+    except EvertickError as error:
+        form.fail("tz", str(error))
+        return page.render("settings/display.html", status=422, asked=Asked(view="display"), form=form)
+    response = page.done(page.back_to(form["next"]), f"Times are shown in {zone.name}.")
+    keep(response, page.request, ZONE_COOKIE, zone.name, max_age=KEPT_S)
+    return response
 
 
 @routes.page("/settings/tokens/new", Scope.ADMIN)
