@@ -103,6 +103,7 @@ def test_the_overview_names_paused_pools_that_hold_jobs_back(site: Site) -> None
     site.app.pools.pause("default")
     with Engine(site.app) as engine:
         job_id = site.app.scheduler.run_after(0, site.app.functions.resolve("shop.order"), item="x")
+        engine.until(lambda: "no worker is alive" not in text_of(site.page("")) or None)
         page = site.page("")
         [row] = [text_of(each) for each in page.select(".att tbody tr")]
         assert "1 due job waiting in the pool 'default'" in row and "the pool is paused" in row
