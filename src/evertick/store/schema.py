@@ -15,7 +15,7 @@ process that dies between them leaves off where the next `migrate` goes on.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -163,11 +163,6 @@ def require_usable(dialect: str, state: SchemaState, *, place: str, url: str) ->
 
 def _migrate(url: str) -> str:
     return f"run `evertick migrate --db {shell_word(shown(url))}`"
-
-
-def migrate(dialect: str, state: SchemaState, apply: Callable[[Step], bool], *, place: str) -> list[str]:
-    """Apply every missing step; returns the names of those that `apply` did and no other process had done meanwhile."""
-    return [step.name for step in pending(dialect, state, place=place) if apply(step)]
 
 
 def shuts_out(step: Step, state: SchemaState) -> bool:

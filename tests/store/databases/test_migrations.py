@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +23,8 @@ print(json.dumps(store.migrate()), flush=True)
 store.check_schema()
 store.close()
 """
+
+BEGUN = "create table begun (a integer);"
 
 
 @pytest.fixture
@@ -100,17 +103,36 @@ def test_an_older_database_is_refused_until_it_is_migrated(bare_store: Store, mo
 
 
 def test_a_step_that_fails_leaves_nothing_of_itself(bare_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = extended(bare_store.dialect, "create table begun (a integer);\ninsert into no_such_table values (1);")
-    monkeypatch.setattr(schema, "steps", lambda _: broken)
+    bare_store.migrate()
+    done, broken, mended = "create table done (a integer);", f"{BEGUN}\ninsert into no_such_table values (1);", BEGUN
+    first, second = (extended(bare_store.dialect, done, text) for text in (broken, mended))
+    monkeypatch.setattr(schema, "steps", lambda _: first)
 
     with pytest.raises(Exception, match="no_such_table"):
         bare_store.migrate()
 
-    monkeypatch.undo()
+    monkeypatch.setattr(schema, "steps", lambda _: second[:-1])
     bare_store.check_schema()
-    again = extended(bare_store.dialect, "create table begun (a integer);")
-    monkeypatch.setattr(schema, "steps", lambda _: again)
-    assert bare_store.migrate() == [again[-1].name]
+    assert bare_store.migrate() == [], "the step before it has been done"
+    monkeypatch.setattr(schema, "steps", lambda _: second)
+    assert bare_store.migrate() == [second[-1].name]
+
+
+@pytest.mark.parametrize("prefix", ["", "?prefix=ours_"])
+def test_a_new_file_gets_all_steps_or_none(prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are one transaction, so a program that is killed in its first second leaves the file as it was."""
+    broken = extended("sqlite", f"{BEGUN}\ninsert into no_such_table values (1);")
+    monkeypatch.setattr(schema, "steps", lambda _: broken)
+    store = open_store(f"sqlite:///{tmp_path}/evertick.db{prefix}")
+
+    with pytest.raises(SchemaMismatch, match="no_such_table"):
+        store.migrate()
+
+    assert store.read(lambda tx: tx.connection.execute("select name from sqlite_master").fetchall()) == []
+    monkeypatch.undo()
+    assert store.migrate() == [step.name for step in schema.steps("sqlite")]
+    store.check_schema()
+    store.close()
 
 
 @pytest.mark.processes

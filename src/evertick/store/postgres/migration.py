@@ -85,7 +85,8 @@ class PostgresMigration:
         if not schema.pending("postgres", self.state(), place=self._place):
             return []
         with self._alone():
-            return schema.migrate("postgres", self.state(), self._apply, place=self._place)
+            missing = schema.pending("postgres", self.state(), place=self._place)
+            return [step.name for step in missing if self._apply(step)]
 
     def require_right(self) -> None:
         """Raise DatabaseUnavailable if tables are not seen because this role has no right to use their schema."""
@@ -131,6 +132,7 @@ class PostgresMigration:
             yield
 
     def _apply(self, step: Step) -> bool:
+        """Returns whether no other process had done it meanwhile."""
         for attempt in range(1, ATTEMPTS_MAX + 1):
             try:
                 with self._connections.taken(WHOLE) as connection:

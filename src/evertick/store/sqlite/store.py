@@ -12,7 +12,7 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, TypeVar
 
@@ -31,13 +31,13 @@ from evertick.store.place import USUAL_PLACES, place_of
 from evertick.store.sqlite.address import path_of
 from evertick.store.sqlite.change_poller import ForeignCommits
 from evertick.store.sqlite.connecting import Connection, connect, patient, turn_on_wal
-from evertick.store.sqlite.engine_lock import EngineLock, engine_runs
+from evertick.store.sqlite.engine_lock import EngineLock
 from evertick.store.sqlite.errors import at_commit, opened_for_reading, ours
 from evertick.store.sqlite.memory import migrate_in_memory
-from evertick.store.sqlite.ownership import is_ours, meta_at, state_of
+from evertick.store.sqlite.migration import take, transactions
+from evertick.store.sqlite.ownership import is_ours, state_of
 from evertick.store.sqlite.probing import probe
 from evertick.store.sqlite.same_file import SameFile
-from evertick.store.sqlite.script import take
 from evertick.store.sqlite.transaction import SqliteTransaction
 from evertick.store.sqlite.viewing import within_limit
 from evertick.store.sqlite.writer_queue import PATIENCE_MS, WriterQueue
@@ -200,11 +200,13 @@ class SqliteStore:
     def _migrate(self) -> list[str]:
         self._check_usable()
         with patient(self._writer):
-            steps = schema.migrate(self.dialect, self._state(), self._apply, place=self._place)
+            state = self._state()
+            missing = schema.pending(self.dialect, state, place=self._place)
+            names = [name for steps in transactions(state, missing) for name in self._apply(steps)]
         if self.path is not None:
             with self._writing() as connection, self._in_our_words():
                 turn_on_wal(connection, self._busy_timeout_ms)  # the file is Evertick's now, if it was not before
-        return steps
+        return names
 
     def check_schema(self) -> None:
         schema.require_usable(self.dialect, self._state(), place=self._place, url=self.url)
@@ -364,34 +366,17 @@ class SqliteStore:
         with self._writing() as connection, self._in_our_words():
             return state_of(connection, self.place, place=self._place)
 
-    def _apply(self, step: schema.Step) -> bool:
+    def _apply(self, steps: Sequence[schema.Step]) -> list[str]:
         with self._writing() as connection, self._in_our_words():
             self._begin(connection)
             try:
-                state = state_of(connection, self.place, place=self._place)
-                missing = state.version < step.number
-                if missing:
-                    if schema.shuts_out(step, state) and self.path is not None and engine_runs(self.path):
-                        asked = f"select id, host, pid, code from {self.place}workers where code < ?"  # noqa: S608
-                        older = [schema.OlderWorker(*row) for row in connection.execute(asked, (step.oldest_code,))]
-                        schema.refuse_while_running(step, older, place=self._place)
-                    take(step, connection, self.place, place=self._place)
-                    oldest = schema.oldest_text(max(step.oldest_code, state.oldest_code), step.number)
-                    kept = {schema.OLDEST_KEY: oldest}
-                    if self.place:
-                        kept[schema.VERSION_KEY] = str(step.number)
-                    else:
-                        connection.execute(f"pragma user_version = {step.number}")
-                    connection.execute(
-                        f"create table if not exists {meta_at(self.place)} (key text primary key, value text)"
-                    )
-                    connection.executemany(f"insert or replace into {meta_at(self.place)} values (?, ?)", kept.items())  # noqa: S608
+                names = take(steps, connection, self.place, path=self.path, place=self._place)
                 self._commit(connection)
             except BaseException:
                 if connection.in_transaction:
                     connection.execute("rollback")
                 raise
-        return missing
+        return names
 
     def _tell_listeners(self, hints: Notifications) -> None:
         for listener in tuple(self._listeners):
