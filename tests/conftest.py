@@ -24,7 +24,7 @@ import pytest
 
 from evertick.store.open import open_store
 from tests.postgres import Databases, PostgresServer, emptied
-from tests.postgres_programs import KEPT_CLUSTER, hold_lock, unprivileged_account
+from tests.postgres_programs import KEPT_CLUSTER, folder_for_files, hold_lock, unprivileged_account
 
 EXTERNAL = "EVERTICK_TEST_DATABASE_URL"
 RUN_DIRECTORY = "EVERTICK_TEST_RUN_DIRECTORY"  # set by the first process for the workers that it starts
@@ -38,7 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """In the first process: make the run's directory and hold its lock."""
     if hasattr(config, "workerinput"):
         return
-    directory = Path(tempfile.mkdtemp(prefix="evertick-tests-"))
+    directory = Path(tempfile.mkdtemp(prefix="evertick-tests-", dir=folder_for_files(in_memory=True)))
     directory.chmod(0o755)  # the server may run as another user, below this directory
     os.environ[RUN_DIRECTORY] = str(directory)
     os.environ[KEPT_CLUSTER] = str(directory / "clusters" / "empty")

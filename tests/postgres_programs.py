@@ -15,6 +15,9 @@ from pathlib import Path
 from typing import Final, TypedDict
 
 UNPRIVILEGED: Final = "nobody"
+MEMORY: Final = Path("/dev/shm")
+MEMORY_BYTES: Final = 2 << 30
+"""What has to be free there: several servers share it, each with some hundred megabytes."""
 KEPT_CLUSTER: Final = "EVERTICK_TEST_CLUSTER"
 """The data directory that this run keeps; the first server makes it, in a folder that is the unprivileged user's."""
 
@@ -36,6 +39,17 @@ def hold_lock(path: Path) -> io.BufferedWriter:
     file = path.open("wb")
     fcntl.flock(file, fcntl.LOCK_EX)
     return file
+
+
+def folder_for_files(*, in_memory: bool) -> str | None:
+    """Where a server's folder is made: in memory if it may be and there is room, else (None) where the system puts
+    temporary files. A database has 300 files, and to make and remove them on a disk takes three times as much work.
+    """
+    if not in_memory or not os.access(MEMORY, os.W_OK):
+        return None
+    found = os.statvfs(MEMORY)
+    can_run = not found.f_flag & os.ST_NOEXEC  # the programs may have to be copied beside the data
+    return str(MEMORY) if can_run and found.f_bavail * found.f_frsize >= MEMORY_BYTES else None
 
 
 def wheel_programs() -> Path:
