@@ -118,12 +118,11 @@ def test_a_step_that_fails_leaves_nothing_of_itself(bare_store: Store, monkeypat
     assert bare_store.migrate() == [second[-1].name]
 
 
-@pytest.mark.parametrize("prefix", ["", "?prefix=ours_"])
-def test_a_new_file_gets_all_steps_or_none(prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_file_gets_all_steps_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are one transaction, so a program that is killed in its first second leaves the file as it was."""
     broken = extended("sqlite", f"{BEGUN}\ninsert into no_such_table values (1);")
     monkeypatch.setattr(schema, "steps", lambda _: broken)
-    store = open_store(f"sqlite:///{tmp_path}/evertick.db{prefix}")
+    store = open_store(f"sqlite:///{tmp_path}/evertick.db")
 
     with pytest.raises(SchemaMismatch, match="no_such_table"):
         store.migrate()
