@@ -20,16 +20,32 @@ __all__ = ["ids", "shop_file"]
 pytestmark = pytest.mark.processes
 
 
+def asked(line: str) -> dict[str, str]:
+    """The variables by which bash asks for the last word of a line."""
+    return {
+        "_EVERTICK_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)
+    }  # fmt: skip
+
+
+def offers(printed: str) -> list[str]:
+    """The words among what was printed."""
+    return [text.partition(",")[2] for text in printed.splitlines() if text]
+
+
 def completed(folder: Path, line: str, **more: str) -> list[str]:
     """What bash is offered for the last word of a line."""
-    words = line.split(" ")
-    variables = {"_EVERTICK_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1), **more}
+    done = evertick(folder, **asked(line), **more)
+    assert done.err == ""
+    return offers(done.out)
+
+
+def test_the_program_completes_as_the_shell_starts_it(tmp_path: Path) -> None:
     done = subprocess.run(
-        COMMAND, cwd=folder, env=environment(**variables), capture_output=True, text=True, timeout=DEADLINE_S,
-        check=False,
+        COMMAND, cwd=tmp_path, env=environment(**asked("evertick sta")), capture_output=True, text=True,
+        timeout=DEADLINE_S, check=False,
     )  # fmt: skip
-    assert done.stderr == ""
-    return [text.partition(",")[2] for text in done.stdout.splitlines() if text]
+
+    assert (offers(done.stdout), done.stderr) == (["status"], "")
 
 
 @pytest.fixture
