@@ -45,11 +45,15 @@ ALEMBIC = (
 """What their commands import, for `run_python`."""
 
 
-def environment(**changes: str) -> dict[str, str]:
-    """This process's environment, without what would tell a command which database or colors to use."""
+def environment(**changes: str | None) -> dict[str, str]:
+    """This process's environment, without what would tell a command which database or colors to use.
+
+    A change to None removes a variable.
+    """
     dropped = ("EVERTICK_DATABASE_URL", "FORCE_COLOR", "PYTHONPATH")
     kept = {name: value for name, value in os.environ.items() if name not in dropped}
-    return kept | {"PYTHONPATH": str(Path(__file__).parents[2] / "src"), "NO_COLOR": "1"} | changes
+    changed = kept | {"PYTHONPATH": str(Path(__file__).parents[2] / "src"), "NO_COLOR": "1"} | changes
+    return {name: value for name, value in changed.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -61,10 +65,10 @@ class Done:
     err: str
 
 
-def evertick(folder: Path, *words: str, stdin: str = "", **changes: str) -> Done:
-    """Run a command to its end, in a process of its own (see `tests.cli.prefork`)."""
+def evertick(folder: Path, *words: str, stdin: str = "", modules: tuple[str, ...] = (), **changes: str | None) -> Done:
+    """Run a command to its end, in a process of its own (see `tests.cli.prefork`) that begins with `modules`."""
     request = {"folder": str(folder), "is_python": False, "words": words, "environment": environment(**changes)}
-    return _run(_prefork(()), request, stdin)
+    return _run(_prefork(modules), request, stdin)
 
 
 def run_python(folder: Path, *words: str, modules: tuple[str, ...] = (), **changes: str) -> Done:

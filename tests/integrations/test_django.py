@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,7 +14,7 @@ import pytest
 
 from evertick import App
 from evertick.integrations.django.configuration import _postgres_url
-from tests.cli.programs import DJANGO, Start, environment, programs_in, run_python
+from tests.cli.programs import DJANGO, Done, Start, evertick, programs_in, run_python
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "with-django"
 
@@ -242,7 +241,7 @@ def test_a_wrong_setting_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 COMMANDS = [
-    ["doctor", "shop.jobs"], ["serve", "shop.jobs"], ["worker", "shop.jobs"], ["dev", "shop.jobs"],
+    ["doctor", "shop.jobs"], ["serve", "shop.jobs", "--port", "0"], ["worker", "shop.jobs"], ["dev", "shop.jobs"],
     ["run", "shop.jobs.ship", "order_id=1"],
 ]  # fmt: skip
 
@@ -254,10 +253,10 @@ def test_a_command_without_djangos_settings_says_what_to_set(tmp_path: Path, wor
 
     done = command(tmp_path / "project", *words, DJANGO_SETTINGS_MODULE=None)
 
-    assert done.returncode == 2
-    [line] = [each for each in done.stderr.splitlines() if "error" in each]
+    assert done.code == 2
+    [line] = [each for each in done.err.splitlines() if "error" in each]
     assert "Django has no settings: set DJANGO_SETTINGS_MODULE, for example" in line
-    assert "Traceback" not in done.stderr
+    assert "Traceback" not in done.err
 
 
 @pytest.mark.processes
@@ -270,12 +269,12 @@ def test_an_app_that_imports_models_says_so_too(tmp_path: Path) -> None:
     assert re.fullmatch(
         r"error: shop/models.py:\d+: ImproperlyConfigured: Django has no settings; set DJANGO_SETTINGS_MODULE, for "
         r"example DJANGO_SETTINGS_MODULE=shop.settings evertick ...\n",
-        done.stderr,
+        done.err,
     )
 
     done = command(tmp_path / "project", "doctor", "shop.jobs", DJANGO_SETTINGS_MODULE="shop.nowhere")
-    assert "Django cannot be set up with DJANGO_SETTINGS_MODULE=shop.nowhere: ModuleNotFoundError" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert "Django cannot be set up with DJANGO_SETTINGS_MODULE=shop.nowhere: ModuleNotFoundError" in done.err
+    assert "Traceback" not in done.err
 
 
 @pytest.mark.processes
@@ -290,18 +289,14 @@ def test_with_djangos_settings_in_the_environment_commands_work(project: Path) -
 
     done = command(project, "run", "shop.jobs.ship", "order_id=1")
 
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err
     assert state_of_orders(project) == ["shipped"]
-    assert "fit the code of shop" in command(project, "doctor", "shop.jobs").stderr
+    assert "fit the code of shop" in command(project, "doctor", "shop.jobs").err
 
 
-def command(folder: Path, *words: str, **changes: str | None) -> subprocess.CompletedProcess[str]:
+def command(folder: Path, *words: str, **changes: str | None) -> Done:
     """Runs `evertick`, with the changes to the environment; None removes a variable."""
-    variables = {name: value for name, value in (environment() | changes).items() if value is not None}
-    return subprocess.run(
-        [sys.executable, "-m", "evertick.cli.main", *words], cwd=folder, env=variables,
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    return evertick(folder, *words, modules=DJANGO, **changes)
 
 
 @pytest.mark.parametrize(
