@@ -114,11 +114,14 @@ def test_a_question_without_fields_begins_at_the_harmless_answer(site: Site, win
 
 
 def test_a_button_that_waits_for_a_typed_word_says_so(site: Site, window: Window) -> None:
-    site.app.schedules.create("s", when=every(hours=1), do=order_of(site.app))
-    page = window.go("schedules/s/delete")
+    name = "spring-sale.open.in-all-shops"
+    site.app.schedules.create(name, when=every(hours=1), do=order_of(site.app))
+    page = window.go(f"schedules/{name}/delete")
+    label = page.locator("label[for=f-typed]").bounding_box()
+    assert label is not None and label["height"] < 30, "the word is not torn"
     go = page.get_by_role("button", name="Delete")
-    expect(go).to_have_attribute("title", "Type “s” first")
-    page.get_by_label("Type s").fill("s")
+    expect(go).to_have_attribute("title", f"Type “{name}” first")
+    page.get_by_label(f"Type {name}").fill(name)
     expect(go).to_have_attribute("title", "")
 
 

@@ -295,7 +295,9 @@ def test_what_was_skipped_and_missed_says_why(open_app: OpenApp) -> None:
     app.schedules.using(actor="ana").pause("s", "vendor outage")
     clock.advance(timedelta(hours=1))
     app.schedules.resume("s")
+    assert "Next run 09:30" in text_of(site.page("schedules/s?tz=UTC"))
     clock.advance(timedelta(hours=23))
+    assert "No worker has taken it up yet: it was due Sat 31 Oct 09:30" in text_of(site.page("schedules/s?tz=UTC"))
     app.schedules.pause("s", "stop")  # what has passed is judged before
     soup = site.page("schedules/s?tz=UTC")
     rows = [text_of(each) for each in soup.select(".occ tbody tr")]
