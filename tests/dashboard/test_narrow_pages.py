@@ -143,3 +143,14 @@ def test_what_a_token_of_one_tenant_does_not_reach_is_said_within_the_page(site:
             page = window.go(path)
             expect(page.locator(".st.locked").first).to_be_in_viewport(ratio=1)
             assert sideways(page) == 0, path
+
+
+def test_the_line_of_many_runs_does_not_push_the_buttons_out_of_sight(site: Site, window: Window) -> None:
+    workflow = site.app.functions.resolve("shop.onboard")
+    for n in range(30):
+        site.app.workflows.start(workflow, user=str(n))  # type: ignore[arg-type]
+    page = window.go("workflows")
+    page.get_by_role("link", name="Cancel all…").click()
+    expect(page.get_by_text("All open runs. If there are others")).to_be_visible()
+    for name in ("Keep them", "Cancel 30 runs"):
+        expect(page.get_by_role("dialog").get_by_text(name, exact=True)).to_be_in_viewport(ratio=1)
