@@ -249,7 +249,7 @@ def test_the_settings_tell_versions_and_how_pages_look(site: Site) -> None:
     assert ("SQLite" if site.app.environment.store.single_engine else "PostgreSQL") in about
     assert "Schema step" in about and "token root, admin, all tenants" in about
     display = site.page("settings?view=display&tz=Asia/Kathmandu")
-    assert display.find(id="f-zone")["value"] == "Asia/Kathmandu"  # type: ignore[index]
+    assert display.find(id="f-tz")["value"] == "Asia/Kathmandu"  # type: ignore[index]
     reader = site.by("read")
     assert "Tokens are shown to those with the scope admin" in text_of(reader.page("settings"))
     for path in ("pools", "pools/mail", "settings?view=tenants"):
