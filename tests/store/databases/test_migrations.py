@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -118,20 +117,22 @@ def test_a_step_that_fails_leaves_nothing_of_itself(bare_store: Store, monkeypat
     assert bare_store.migrate() == [second[-1].name]
 
 
-def test_a_new_file_gets_all_steps_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are one transaction, so a program that is killed in its first second leaves the file as it was."""
-    broken = extended("sqlite", f"{BEGUN}\ninsert into no_such_table values (1);")
+def test_a_new_database_gets_all_steps_or_none(bare_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are one transaction, so a program that is killed in its first second leaves the database as it was."""
+    broken = extended(bare_store.dialect, f"{BEGUN}\ninsert into no_such_table values (1);")
     monkeypatch.setattr(schema, "steps", lambda _: broken)
-    store = open_store(f"sqlite:///{tmp_path}/evertick.db")
 
     with pytest.raises(SchemaMismatch, match="no_such_table"):
-        store.migrate()
+        bare_store.migrate()
 
-    assert store.read(lambda tx: tx.connection.execute("select name from sqlite_master").fetchall()) == []
+    tables = {
+        "sqlite": "select name from sqlite_master",
+        "postgres": "select tablename from pg_tables where schemaname = current_schema()",
+    }[bare_store.dialect]
+    assert bare_store.read(lambda tx: tx.connection.execute(tables).fetchall()) == []
     monkeypatch.undo()
-    assert store.migrate() == [step.name for step in schema.steps("sqlite")]
-    store.check_schema()
-    store.close()
+    assert bare_store.migrate() == [step.name for step in schema.steps(bare_store.dialect)]
+    bare_store.check_schema()
 
 
 @pytest.mark.processes

@@ -1,16 +1,17 @@
 """Migrating on PostgreSQL, beside workers that go on.
 
-A step's transaction waits for each lock at most LOCK_WAIT_MS, because everything that comes after a waiting lock waits
-as well, and then tries again. Indexes are built and dropped afterwards, outside of any transaction; one that a process
-left invalid when it died is built anew.
+A new database gets all steps in one transaction. Later each step has its own, and waits for each lock at most
+LOCK_WAIT_MS, because everything that comes after a waiting lock waits as well, and then tries again. Indexes are
+built and dropped afterwards, outside of any transaction; one that a process left invalid when it died is built anew.
 
 One process migrates at a time. The lock is held by a transaction of its own that keeps no snapshot: an index is built
 only when older snapshots are gone, so neither who holds the lock nor who waits for it may have one.
 """
 
 import random
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -48,6 +49,7 @@ _FORBIDDEN: Final = """
              from unnest(string_to_array(current_setting('search_path'), ',')) each)
 """
 """Schemas of the search path with a table `meta`, which this role cannot see because it has no right to use them."""
+_CONCURRENTLY: Final = re.compile(r"\bconcurrently\s+", re.IGNORECASE)
 _SAVE: Final = "insert into meta (key, value) values (%s, %s) on conflict (key) do update set value = excluded.value"
 
 
@@ -85,7 +87,10 @@ class PostgresMigration:
         if not schema.pending("postgres", self.state(), place=self._place):
             return []
         with self._alone():
-            missing = schema.pending("postgres", self.state(), place=self._place)
+            state = self.state()
+            missing = schema.pending("postgres", state, place=self._place)
+            if state.version == 0:
+                return [step.name for step in missing] if self._make(missing) else []
             return [step.name for step in missing if self._apply(step)]
 
     def require_right(self) -> None:
@@ -131,6 +136,26 @@ class PostgresMigration:
                 time.sleep(TURN_S)
             yield
 
+    def _make(self, steps: Sequence[Step]) -> bool:
+        """All steps of a new database in one transaction: nobody uses its tables, so no index needs to be built beside
+        others. Returns whether they were missing.
+        """
+        try:
+            with self._connections.taken(WHOLE) as connection:
+                self._begin(connection)
+                if self._state(connection).version:
+                    connection.rollback()
+                    return False
+                for step in steps:
+                    self._run(connection, step)
+                    for _, statement in step.afterwards:
+                        connection.execute(_CONCURRENTLY.sub("", statement, count=1).encode())
+                self._reach(connection, steps[-1].number, max(step.oldest_code for step in steps))
+                connection.commit()
+        except psycopg.Error as error:
+            raise ours(error) from error
+        return True
+
     def _apply(self, step: Step) -> bool:
         """Returns whether no other process had done it meanwhile."""
         for attempt in range(1, ATTEMPTS_MAX + 1):
@@ -152,7 +177,7 @@ class PostgresMigration:
             self._change_index(index, statement)
         if step.afterwards:
             with self._connections.asking() as connection:
-                self._reach(connection, step)
+                self._reach(connection, step.number, step.oldest_code)
                 connection.commit()
         return True
 
@@ -160,12 +185,7 @@ class PostgresMigration:
         """The step's transaction, unless a process that died afterwards has committed it. Returns whether the step was
         missing.
         """
-        connection.read_only = None
-        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
-        connection.execute(f"set local lock_timeout = {LOCK_WAIT_MS}".encode())
-        connection.execute("set local statement_timeout = 0")
-        self._make_schema(connection)
-        connection.execute("create table if not exists meta (key text not null primary key, value text not null)")
+        self._begin(connection)
         state = self._state(connection)
         if state.version >= step.number or state.begun == step.number:
             connection.rollback()
@@ -175,16 +195,29 @@ class PostgresMigration:
             connection.execute("lock table workers in share row exclusive mode")
             older = connection.execute(_OLDER, (step.oldest_code,)).fetchall()
             schema.refuse_while_running(step, [schema.OlderWorker(*row) for row in older], place=self._place)
+        self._run(connection, step)
+        if step.afterwards:
+            connection.execute(_SAVE, (BEGUN_KEY, str(step.number)))
+        else:
+            self._reach(connection, step.number, step.oldest_code)
+        connection.commit()
+        return True
+
+    def _begin(self, connection: "psycopg.Connection[Any]") -> None:
+        """Begin a transaction that changes the schema; there is a table `meta` in it."""
+        connection.read_only = None
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        connection.execute(f"set local lock_timeout = {LOCK_WAIT_MS}".encode())
+        connection.execute("set local statement_timeout = 0")
+        self._make_schema(connection)
+        connection.execute("create table if not exists meta (key text not null primary key, value text not null)")
+
+    def _run(self, connection: "psycopg.Connection[Any]", step: Step) -> None:
+        """The statements of a step's transaction. Raises SchemaMismatch if tables of others are in their way."""
         try:
             connection.execute(step.body.encode())
         except (pg_errors.DuplicateTable, pg_errors.DuplicateColumn, pg_errors.DuplicateObject) as error:
             raise schema.not_ours(self._place, step, str(error).strip()) from error
-        if step.afterwards:
-            connection.execute(_SAVE, (BEGUN_KEY, str(step.number)))
-        else:
-            self._reach(connection, step)
-        connection.commit()
-        return True
 
     def _make_schema(self, connection: "psycopg.Connection[Any]") -> None:
         """Where it is there already, this user need not be allowed to make one."""
@@ -194,11 +227,11 @@ class PostgresMigration:
                 connection.execute(f'create schema if not exists "{self._schema}"'.encode())
             self._enter(connection)
 
-    def _reach(self, connection: "psycopg.Connection[Any]", step: Step) -> None:
-        """Write down that the step is done."""
-        oldest = max(step.oldest_code, self._state(connection).oldest_code)
-        connection.execute(_SAVE, (VERSION_KEY, str(step.number)))
-        connection.execute(_SAVE, (OLDEST_KEY, schema.oldest_text(oldest, step.number)))
+    def _reach(self, connection: "psycopg.Connection[Any]", version: int, oldest_code: int) -> None:
+        """Write down that a step is done, and the oldest code that may use the database if none was newer before."""
+        oldest = max(oldest_code, self._state(connection).oldest_code)
+        connection.execute(_SAVE, (VERSION_KEY, str(version)))
+        connection.execute(_SAVE, (OLDEST_KEY, schema.oldest_text(oldest, version)))
         connection.execute("delete from meta where key = %s", (BEGUN_KEY,))
 
     def _change_index(self, index: str, statement: str) -> None:
