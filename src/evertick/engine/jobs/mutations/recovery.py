@@ -18,7 +18,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from evertick.base.error_text import context_of, message_of
 from evertick.base.errors import (
@@ -51,6 +51,7 @@ from evertick.engine.jobs.workflows.open_runs import OpenRuns
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.executors import Work
 from evertick.engine.runtime.metrics import JobEnded
+from evertick.engine.runtime.repeated_log import RepeatedLog
 from evertick.rules.jobs.lifecycle import ended
 from evertick.rules.jobs.retry import retry_delay_ms
 from evertick.store.contract.store import Isolation, LostInFunction, Transaction
@@ -70,6 +71,12 @@ CONFLICT_BACKOFF: Final = RetryPolicy(attempts_max=1_000, first_ms=5, factor=2.0
 """Waits between runs of a mutation that meets conflicts. There is no last one: internal errors are always retried."""
 
 
+class _GivenUp(NamedTuple):
+    """A single mutation can never be committed: it ends failed."""
+
+    error: Exception
+
+
 class BatchRunner:
     """Runs claimed mutations to their end. While the database is away, it waits."""
 
@@ -79,6 +86,7 @@ class BatchRunner:
         self._unavailable = 0
         self._outages = 0
         """Failures of the database that no statement of a function can have caused."""
+        self._unexpected = RepeatedLog(_logger, deps.clock)
         self.last_batch_complete = False
         """Whether the last commit held every mutation of its batch: none was left for want of time."""
 
@@ -133,6 +141,14 @@ class BatchRunner:
 
     async def _left_over(self, batch: Batch, running: Awaitable[list[Result]]) -> list[Batch]:
         """Wait for a run of a batch; returns what must be run after it."""
+        while True:
+            left = await self._attempt(batch, running)
+            if not isinstance(left, _GivenUp):
+                return left
+            running = self._end_failed(batch, left.error)
+
+    async def _attempt(self, batch: Batch, running: Awaitable[list[Result]]) -> "list[Batch] | _GivenUp":
+        """As `_left_over`, without the end of a single mutation that is given up."""
         counters = self._deps.counters
         try:
             results = await (self._in_memory(batch, running) if batch.has_runs else running)
@@ -150,12 +166,12 @@ class BatchRunner:
         except TransactionEnded as error:
             return await self._end_alone(batch, error)
         except TransactionRefused as error:
-            return batch.halves() if not batch.is_single else await self._give_up(batch, error)
+            return batch.halves() if not batch.is_single else _GivenUp(error)
         except Unavailable as error:
             return await self._after_outage(batch, error)
         except Exception as error:
-            _logger.exception("running %d mutations failed unexpectedly", len(batch.claims))
-            return batch.halves() if not batch.is_single else await self._give_up(batch, error)
+            self._unexpected.error(error, "running %d mutations failed unexpectedly", len(batch.claims))
+            return batch.halves() if not batch.is_single else _GivenUp(error)
         self._unavailable = 0
         now = self._deps.clock.now()
         counters.jobs_ended([JobEnded(*each, now) for each in results if not is_parked(each.claim, each.end)])
@@ -163,7 +179,7 @@ class BatchRunner:
         self.last_batch_complete = len(done) == len(batch.claims)
         return batch.only([claim for claim in batch.claims if claim.id not in done])
 
-    async def _after_outage(self, batch: Batch, error: Unavailable) -> list[Batch]:
+    async def _after_outage(self, batch: Batch, error: Unavailable) -> "list[Batch] | _GivenUp":
         """Look up what became of a batch when the database replies again; returns what must be run again."""
         unknown = isinstance(error, OutcomeUnknown)
         self._deps.counters.add("outcomes_unknown" if unknown else "database_unavailable")
@@ -173,7 +189,7 @@ class BatchRunner:
             words = (
                 f"its own statement lost the connection {losses.times} times, while other statements worked: {error}"
             )
-            return await self._give_up(batch, TransactionRefused(words))
+            return _GivenUp(TransactionRefused(words))
         # A database that can be read but not written (its disk is full, say) must not keep us busy.
         self._unavailable += 1
         await self._back_off(max(self._unavailable, losses.times if losses else 0))
@@ -210,11 +226,11 @@ class BatchRunner:
         Those before it in the batch are committed with their ends, or not at all.
         """
         (culprit,) = batch.only([claim for claim in batch.claims if claim.id == error.job_id])
-        left = await self._give_up(culprit, error)
+        left = await self._left_over(culprit, self._end_failed(culprit, error))
         held = await self._still_held(batch)
         return left + batch.only([claim for claim in held if claim.id != error.job_id])
 
-    async def _give_up(self, batch: Batch, error: Exception) -> list[Batch]:
+    async def _end_failed(self, batch: Batch, error: Exception) -> list[Result]:
         """End a mutation that cannot be committed as failed. Nothing of it is written but that."""
         deps = self._deps
         claim = batch.claims[0]
@@ -229,7 +245,7 @@ class BatchRunner:
             opened.results.append(failed)
             return opened.finish()
 
-        return await self._left_over(batch, deps.executors.write(work))
+        return await deps.executors.write(work)
 
     async def _still_held(self, batch: Batch) -> list[Claim]:
         """Which claims are still held, so must be run again; asks until the database replies."""
