@@ -58,6 +58,7 @@ class NoTimeLimits:
     """Calls at once: the limit of a function's time needs a thread and a real clock."""
 
     is_limiting = False
+    limits_steps = False
 
     def call(self, limit_ms: int, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """As `TimeLimits.call`, without a limit."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from evertick.base.errors import Misuse
 from evertick.base.ids import WorkerId
+from evertick.base.step_limit import holder_of
 from evertick.engine.runtime.event_loop import a_loop_runs_here, run_to_end
 from evertick.engine.runtime.settings import Settings
 from evertick.store.contract.store import Store
@@ -92,9 +93,9 @@ class Stopper:
 
     def _leave_after(self, within_s: float, loop: asyncio.AbstractEventLoop) -> None:
         if not self._is_over.wait(within_s):
-            task = asyncio.current_task(loop)
-            if task is not None:
-                _logger.error("the event loop is held by the %s", task.get_name())
+            holder = holder_of(loop)
+            if holder is not None:
+                _logger.error("the event loop is held by the %s", holder)
             abandon()
 
     def _stop(self, *, now: bool) -> None:

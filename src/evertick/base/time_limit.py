@@ -27,7 +27,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, NoReturn, Protocol, TypeVar
 
 from evertick.base.async_exceptions import exceptions_in_threads, lower_flag
 from evertick.base.forks import end_if_forked
@@ -79,6 +79,18 @@ class StopFlag:
         self.is_set = True
 
 
+class Step(Protocol):
+    """A step of a coroutine, which holds its event loop (`evertick.base.step_limit`)."""
+
+    def look(self, now: float) -> Callable[[], object] | None:
+        """The watcher's part: what to call, in a thread of its own, if there is something to be told."""
+        ...
+
+    def may_be_struck(self, now: float) -> bool:
+        """Whether the code that runs just now can be struck without harm to others."""
+        ...
+
+
 class Guard:
     """One thread's limit. Only the thread writes `inside` and `deadline`, only the watcher `fired` and `busy`."""
 
@@ -89,6 +101,7 @@ class Guard:
         "inside",
         "interrupt",
         "interrupting",
+        "step",
         "stop",
         "strike_at",
         "thread",
@@ -103,6 +116,8 @@ class Guard:
         self.strike_at = 0.0
         self.interrupt: Callable[[], object] | None = None
         self.interrupting: threading.Thread | None = None
+        self.step: Step | None = None
+        """The step of a coroutine that runs in this thread."""
         self.stop: StopFlag | None = None
         """Ends the function that runs before its time is over. Set before the call, by this thread."""
 
@@ -148,7 +163,7 @@ class Guard:
         self.fired = False
         self.deadline = function_time() + limit_s
         try:
-            _start_watching()
+            start_watching()
             self.inside = False
             result = function(*args, **kwargs)
             self.inside = True  # a slot's store: the interpreter delivers no exception between the call and it
@@ -259,19 +274,24 @@ class Guard:
         """The watcher's part; returns whether a limit runs. `now` was read before the deadline is."""
         strike = exceptions_in_threads()[0]
         self.busy = True
-        deadline, stop = self.deadline, self.stop
+        deadline, stop, step = self.deadline, self.stop, self.step
+        telling = step.look(now) if deadline > 0 and step is not None else None
         is_over = deadline > 0 and (deadline <= now or (stop is not None and stop.is_set))
         if is_over and (not self.fired or now >= self.strike_at):
             self.fired = True
-            self.strike_at = now + STRIKE_AGAIN_S
+            may_strike = step is None or step.may_be_struck(now)
+            self.strike_at = now + STRIKE_AGAIN_S if may_strike else now
             # Nothing between the look and the strike may give the interpreter to the thread, as the end of a call does.
             if not self.inside:
-                strike(self.thread, FunctionTimeout)
+                if may_strike:
+                    strike(self.thread, FunctionTimeout)
             elif self.interrupt is not None and self.interrupting is None:
                 # In a thread of its own: a driver asks its server through a second connection, which may take long.
                 self.interrupting = threading.Thread(target=self.interrupt, name="evertick-interrupt", daemon=True)
                 self.interrupting.start()
         self.busy = False
+        if telling is not None:
+            threading.Thread(target=telling, name="evertick-telling", daemon=True).start()
         return deadline > 0
 
 
@@ -304,6 +324,9 @@ def current_guard() -> Guard:
 class TimeLimits:
     """Limits the functions of an environment, each in whatever thread it runs. A simulation has limits of its own."""
 
+    limits_steps = True
+    """Whether the steps of coroutines have limits, too."""
+
     @property
     def is_limiting(self) -> bool:
         """Whether this thread is inside a function that is limited."""
@@ -314,7 +337,7 @@ class TimeLimits:
         return current_guard().call(limit_ms / 1000, function, *args, **kwargs)
 
 
-def _start_watching() -> None:
+def start_watching() -> None:
     """Start the watching thread, unless it runs: it ends by itself while nothing is limited."""
     global _watcher  # noqa: PLW0603
     if _watcher is None:

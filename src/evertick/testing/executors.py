@@ -27,6 +27,8 @@ class WorldExecutors(InlineExecutors):
 class NoTimeLimits(TimeLimits):
     """Functions in transactions, as in a thread too. They take no simulated time, so none takes too long."""
 
+    limits_steps = False
+
     def call(self, limit_ms: int, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
         """Call `function`."""
         return as_in_a_thread(function, *args, **kwargs)

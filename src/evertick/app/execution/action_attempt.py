@@ -2,23 +2,29 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from evertick.app.environment import Environment
 from evertick.app.execution.contexts import ActionCtx, Caller, SyncActionCtx
-from evertick.app.execution.supervision import supervise_task, supervise_thread
+from evertick.app.execution.supervision import Supervision, supervise_task, supervise_thread
 from evertick.app.functions.function import Function
 from evertick.app.run.run import Run, as_current
 from evertick.base.forks import end_if_forked
 from evertick.base.outcomes import Canceled, Outcome, Raised, Returned
 from evertick.base.records.jobs import Claim, Stop
+from evertick.base.step_limit import StepLimit
 from evertick.base.time_limit import FunctionTimeout, StopFlag, current_guard, is_interrupt
 from evertick.engine.runtime.runner import RunningAction
 
 T = TypeVar("T")
+
+DID_NOT_AWAIT: Final = (
+    "and held the event loop of its worker, so it was interrupted; make it a plain `def`, which has a thread of its "
+    "own, or `await asyncio.to_thread(...)` what takes long"
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -46,23 +52,49 @@ class ActionAttempt:
             args, kwargs = self.function.decode_args(self.claim.args)
             ctx = ActionCtx(self.environment, self.run, self.caller)
             with as_current(self.run):
-                result = await _in_this_process(self.function.handler(ctx, *args, **kwargs))
+                result = await self._within_steps(
+                    _in_this_process(self.function.handler(ctx, *args, **kwargs)), supervision
+                )
             if not supervision.is_over:
                 return Returned(self.encoded(result))
-            error: BaseException = FunctionTimeout()
+            error: BaseException = self._time_is_over(supervision)
         except asyncio.CancelledError as canceled:
             if not supervision.is_over:
                 return Canceled()
-            error = FunctionTimeout()
-            error.__cause__ = canceled
+            error = self._time_is_over(supervision, canceled)
         except BaseException as raised:
             if is_interrupt(raised) or (type(raised) is GeneratorExit and not _is_current(task)):
                 raise
-            error = FunctionTimeout() if supervision.is_over else raised
+            error = self._time_is_over(supervision, raised) if supervision.is_over else raised
         finally:
             supervision.end()
         # In a thread: the error's class is the user's, and saying what it is may take long.
         return await self.environment.executors.run_job(partial(self.raised, error))
+
+    def _within_steps(self, coroutine: Coroutine[Any, Any, T], supervision: Supervision) -> Awaitable[T]:
+        """The coroutine, which is interrupted if one of its steps takes too long."""
+        if not self.environment.time_limits.limits_steps:
+            return coroutine
+        limit = StepLimit(
+            f"action {self.claim.name} {self.claim.id}",
+            self.environment.settings.await_within_ms / 1000,
+            self.limit_ms / 1000,
+            on_over=supervision.step_took_too_long,
+            on_held=self.running.report_held,
+        )
+        return limit.around(coroutine)
+
+    def _time_is_over(self, supervision: Supervision, cause: BaseException | None = None) -> FunctionTimeout:
+        """What ends it now that its time is over; with a text of its own if it did not await."""
+        if not supervision.did_not_await:
+            error = FunctionTimeout()
+        elif supervision.own_time_is_over:
+            error = FunctionTimeout(f"took longer than {self.limit_ms / 1000:g} s, {DID_NOT_AWAIT}")
+        else:
+            limit_s = self.environment.settings.await_within_ms / 1000
+            error = FunctionTimeout(f"ran for {limit_s:g} s without an await, {DID_NOT_AWAIT}")
+        error.__cause__ = cause
+        return error
 
     async def _in_thread(self) -> Outcome:
         """Run a plain `def` in a thread of its own."""

@@ -14,9 +14,9 @@ from evertick.app.functions.function import ARGUMENTS_INVALID
 from evertick.app.functions.options import ApplicationError, NonRetryable, json_of_data
 from evertick.base.error_text import TEXT_CHARS_MAX, TEXT_TIME_S, message_of
 from evertick.base.errors import InvalidArguments
-from evertick.base.outcomes import Raised
+from evertick.base.outcomes import TIMED_OUT, Raised
 from evertick.base.records.stored import storable
-from evertick.base.time_limit import current_guard
+from evertick.base.time_limit import FunctionTimeout, current_guard
 
 _CARRIERS: Final = (
     str(Path(__file__).parents[1]),
@@ -42,6 +42,13 @@ def raised_by(error: BaseException) -> Raised:
         retryable=not hopeless,
         data=_data_of(error),
     )
+
+
+def held_the_loop(error: FunctionTimeout, name: str) -> Raised:
+    """The outcome of a function that did not await: `error` says so, and its cause where it was interrupted."""
+    cause = error.__cause__
+    where = _traceback_of(cause) if type(cause) is FunctionTimeout else ""
+    return Raised(TIMED_OUT, f"{name} {message_of(error)}", where)
 
 
 def _traceback_of(error: BaseException) -> str:

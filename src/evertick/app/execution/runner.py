@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from evertick.app.environment import Environment
 from evertick.app.execution.action_attempt import ActionAttempt
 from evertick.app.execution.contexts import ActionCtx, MutationCtx, QueryCtx, SyncActionCtx, run_in_frame, run_reading
-from evertick.app.execution.failures import raised_by
+from evertick.app.execution.failures import held_the_loop, raised_by
 from evertick.app.execution.keyed_calls import KeyedCall
 from evertick.app.execution.workflow_runs import WorkflowRuns, not_called
 from evertick.app.functions.function import Action, Function, Mutation, Query
@@ -370,7 +370,7 @@ class Execution(WorkflowRuns):
 
     def _raised(self, error: BaseException, function: Function[..., Any]) -> Raised:
         if type(error) is FunctionTimeout:
-            return self._timed_out(function)
+            return held_the_loop(error, function.name) if error.args else self._timed_out(function)
         return raised_by(error)
 
 

@@ -1,7 +1,8 @@
 """Supervision: ends an action at its limit or when it is stopped by force, and reports one that cannot be ended.
 
 An `async def` action is interrupted by `CancelledError`, a plain `def` by an exception in its thread (the guard of
-`evertick.base.time_limit`). Either may be caught, and neither reaches a function that waits inside C code. So it is
+`evertick.base.time_limit`), and so is a step of an `async def` that holds the event loop
+(`evertick.base.step_limit`). Either may be caught, and neither reaches a function that waits inside C code. So it is
 interrupted again after each grace period until it has ended. It keeps its slot as long as it runs.
 """
 
@@ -21,12 +22,26 @@ GRACE_S: Final = 1.0
 class Supervision:
     """Watches one run of an action. Everything happens in the event loop's thread."""
 
-    __slots__ = ("_due", "_interrupt", "_limit_s", "_loop", "_running", "_timer", "_was_late", "is_over")
+    __slots__ = (
+        "_due",
+        "_has_ended",
+        "_interrupt",
+        "_limit_s",
+        "_loop",
+        "_running",
+        "_timer",
+        "_was_late",
+        "did_not_await",
+        "is_over",
+    )
 
     def __init__(self, running: RunningAction, limit_s: float, interrupt: Callable[[], object]) -> None:
         """`interrupt` raises inside the function, as far as that is possible."""
         self.is_over = False
         """Whether its time is over. Then it has failed, whatever it catches or returns afterwards."""
+        self.did_not_await = False
+        """Whether its time was over because a step of it took too long."""
+        self._has_ended = False
         self._was_late = False
         self._running = running
         self._limit_s = limit_s
@@ -37,8 +52,23 @@ class Supervision:
 
     def end(self) -> None:
         """The function has ended."""
+        self._has_ended = True
         self._timer.cancel()
         self._running.on_asked = _ignore
+
+    @property
+    def own_time_is_over(self) -> bool:
+        """Whether the time is over that the whole function may take."""
+        return self._loop.time() >= self._due
+
+    def step_took_too_long(self, has_ended: bool) -> None:
+        """A step of the function, or of a task that it has made, was interrupted; perhaps the function ended by it."""
+        if self._has_ended:
+            return
+        self.is_over = self.did_not_await = True
+        if not has_ended:
+            self._timer.cancel()
+            self._insist()
 
     def force(self) -> None:
         """Interrupt the function until it has ended, with no time to clean up."""

@@ -17,6 +17,7 @@ from typing import Final
 from evertick.app.app import App
 from evertick.app.serving import Stopper
 from evertick.base.errors import EvertickError, Misuse
+from evertick.base.step_limit import holder_of
 from evertick.cli.core.databases import now_of
 from evertick.store.contract.store import Store
 
@@ -112,7 +113,10 @@ class WorkerHealth:
             self._loop.call_soon_threadsafe(turned.set)
         except RuntimeError:
             return "the worker has ended"
-        return None if turned.wait(LOOP_S) else f"the event loop has not turned for {LOOP_S:g} s"
+        if turned.wait(LOOP_S):
+            return None
+        reason, holder = f"the event loop has not turned for {LOOP_S:g} s", holder_of(self._loop)
+        return reason if holder is None else f"{reason}; it is held by the {holder}"
 
     def ready(self) -> str | None:
         """Why the worker takes no jobs."""

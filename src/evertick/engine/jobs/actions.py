@@ -28,6 +28,7 @@ from evertick.base.records.stored import size_of, storable
 from evertick.engine.jobs.claims import BYTES_MAX, JOB_BYTES_MAX, Attempt, Claimed, Claims, Room
 from evertick.engine.jobs.completion import finish
 from evertick.engine.jobs.giving_back import give_back
+from evertick.engine.jobs.held_loops import say_held
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
 from evertick.engine.runtime.metrics import JobEnded
@@ -313,6 +314,7 @@ class ActionLoop(Loop):
             task = asyncio.create_task(self._run(claim), name=f"action {claim.name} {claim.id}")
             running = _Running(claim, worker_id, now, control, task)
             control.on_stuck = partial(self._note_stuck, running)
+            control.on_held = partial(say_held, self._deps, claim, worker_id)
             self._tasks[claim.id, claim.attempt] = running
 
     async def _run(self, claim: Claim) -> None:

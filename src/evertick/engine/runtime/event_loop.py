@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from evertick.base.step_limit import tasks_within_limits
 from evertick.base.time_limit import is_interrupt
 
 T = TypeVar("T")
@@ -26,6 +27,7 @@ def run_to_end(main: Callable[..., Coroutine[Any, Any, T]], /, *args: Any, **kwa
     with asyncio.Runner() as runner:
         loop = runner.get_loop()
         asyncio.set_event_loop(loop)
+        loop.set_task_factory(tasks_within_limits)
         left = False
         work = begun_anew(partial(main, *args, **kwargs), lambda: left)
         task = loop.create_task(work, name="evertick worker")

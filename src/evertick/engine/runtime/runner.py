@@ -10,6 +10,7 @@ from evertick.base.instants import Instant
 from evertick.base.outcomes import Outcome
 from evertick.base.records.jobs import Claim, NewJob, ServedFunction, Stop
 from evertick.base.records.logs import AttemptLog, LogLine
+from evertick.base.step_limit import Held
 from evertick.rules.workflows.calls import Call
 from evertick.rules.workflows.run import Body
 from evertick.store.transaction.unit_of_work import UnitOfWork
@@ -25,7 +26,7 @@ class Ran(NamedTuple):
 class RunningAction:
     """What the engine asks of an action that runs, and what it is told of it. All of it in the loop's thread."""
 
-    __slots__ = ("asked", "is_stuck", "log", "on_asked", "on_stuck")
+    __slots__ = ("asked", "is_stuck", "log", "on_asked", "on_held", "on_stuck")
 
     def __init__(self, on_stuck: Callable[[], object] = lambda: None) -> None:
         self.asked = Stop.NONE
@@ -33,6 +34,7 @@ class RunningAction:
         """Called by `ask`; the runner sets it."""
         self.is_stuck = False
         self.on_stuck = on_stuck
+        self.on_held: Callable[[Held], object] = lambda held: None
         self.log = AttemptLog()
         """What the function logs, at once."""
 
@@ -47,6 +49,11 @@ class RunningAction:
         if not self.is_stuck:
             self.is_stuck = True
             self.on_stuck()
+
+    def report_held(self, held: Held) -> None:
+        """The function holds the event loop. Unlike all else, this is called in a thread of its own."""
+        self.is_stuck = self.is_stuck or held.is_stuck
+        self.on_held(held)
 
 
 class Runner(Protocol):

@@ -6,7 +6,7 @@ from typing import Final
 from evertick.base.errors import Misuse
 from evertick.base.instants import DAY_MS, MINUTE_MS, SECOND_MS
 
-AT_LEAST_ONE: Final = frozenset({"batch", "action_threads", "poll_ms", "prune_batch", "tenants"})
+AT_LEAST_ONE: Final = frozenset({"await_within_ms", "batch", "action_threads", "poll_ms", "prune_batch", "tenants"})
 """Settings that may not be 0, because nothing would run."""
 
 
@@ -35,6 +35,9 @@ class Settings:
     - `action_threads` (16): threads for queries, mutations and plain `def` actions that `async` code awaits. Raise it
       if such calls wait for a free thread. Plain `def` actions that are jobs need none of them: each has its own.
     - `action_timeout_ms` (600,000): time one action may take, unless its decorator has `timeout=`.
+    - `await_within_ms` (10,000): time that an `async def` action may run until its next `await`. Until then it holds
+      the event loop, and its worker starts and ends no other action. One that takes longer is interrupted and ends
+      timed out. Raise it only if no health check restarts a worker whose event loop stands still for so long.
     - `drain_ms` (30,000): time that running actions have to end when the worker is told to stop. Keep it below the time
       after which your service manager kills the process.
 
@@ -64,8 +67,8 @@ class Settings:
     - `prune_batch` (1,000): rows removed in one transaction.
     - `prune_every_ms` (60,000): time between two rounds that remove what is past its retention.
 
-    Raises Misuse for a value that is not a whole number, below 0, or 0 where nothing would run (`batch`,
-    `action_threads`, `poll_ms`, `prune_batch`, `tenants`).
+    Raises Misuse for a value that is not a whole number, below 0, or 0 where nothing would run (`await_within_ms`,
+    `batch`, `action_threads`, `poll_ms`, `prune_batch`, `tenants`).
     """
 
     batch: int = 256
@@ -77,6 +80,7 @@ class Settings:
     lease_ms: int = 10 * SECOND_MS
     mutation_timeout_ms: int = 1 * SECOND_MS
     action_timeout_ms: int = 10 * MINUTE_MS
+    await_within_ms: int = 10 * SECOND_MS
     drain_ms: int = 30 * SECOND_MS
     retention_ms: int = 7 * DAY_MS
     ledger_retention_ms: int = 90 * DAY_MS
