@@ -3,6 +3,7 @@
 * Every job ends, and none before its function has ended.
 * A job that was canceled while its function ran ends as canceled, whatever the function did then.
 * What is scheduled after that is born canceled.
+* One that holds the event loop ends timed out, soon, and the others go on: those that only wait return.
 """
 
 import asyncio
@@ -19,7 +20,12 @@ from evertick.base.records.jobs import Job, JobState
 SLACK_S: Final = 0.005
 """Ends are told in milliseconds."""
 PATIENCE_S: Final = 60.0
-HOW: Final = ("returns", "raises", "cleans up", "swallows", "schedules", "spins", "waits in C")
+HOLDING: Final = ("holds", "holds in a task", "holds in a group", "holds and swallows", "holds and logs")
+"""How an action holds the event loop."""
+HOW: Final = ("returns", "raises", "cleans up", "swallows", "schedules", "spins", "waits in C", *HOLDING)
+HELD_S: Final = 0.05
+CALM_S: Final = 30.0
+"""More than a busy machine ever takes."""
 
 
 @dataclass(slots=True)
@@ -38,7 +44,7 @@ def run_stops(url: str, count: int, base: int) -> list[str]:
     ran: dict[int, Ran] = {number: Ran() for number in range(count)}
     _register(app, ran)
     ids = {
-        number: app.scheduler.run_after(0, f"{'plain' if number % 2 else 'awaited'}", number, _how(number, base))
+        number: app.scheduler.run_after(0, _function(number, base), number, _how(number, base))
         for number in range(count)
     }
     chance = random.Random(f"stops {base}")
@@ -51,7 +57,8 @@ def run_stops(url: str, count: int, base: int) -> list[str]:
         faults = _wait(app, ids)
     for number, job_id in ids.items():
         job, fact = _job(app, job_id), ran[number]
-        faults += [f"action {number} ({_how(number, base)}): {fault}" for fault in _faults(app, job, fact)]
+        how = _how(number, base)
+        faults += [f"action {number} ({how}): {fault}" for fault in (*_faults(app, job, fact), *_held(job, fact, how))]
     app.close()
     return faults
 
@@ -60,12 +67,27 @@ def _how(number: int, base: int) -> str:
     return random.Random(f"{base}-{number}").choice(HOW)
 
 
+def _function(number: int, base: int) -> str:
+    if _how(number, base) in HOLDING:
+        return "holding"
+    return "plain" if number % 2 else "awaited"
+
+
 def _register(app: App, ran: dict[int, Ran]) -> None:
     @app.mutation(name="child of an action")
     def child(ctx: MutationCtx) -> None:
         """Nothing."""
 
-    @app.action(name="awaited", timeout=5)
+    @app.action(name="holding", timeout=HELD_S)
+    async def holding(ctx: ActionCtx, number: int, how: str) -> None:
+        ran[number].began = time.time()
+        try:
+            await asyncio.sleep(0)
+            await _hold(ctx, how)
+        finally:
+            ran[number].ended = time.time()
+
+    @app.action(name="awaited", timeout=CALM_S)
     async def awaited(ctx: ActionCtx, number: int, how: str) -> str:
         ran[number].began = time.time()
         try:
@@ -89,7 +111,7 @@ def _register(app: App, ran: dict[int, Ran]) -> None:
                 ran[number].ended = time.time()
         return how
 
-    @app.action(name="plain", timeout=5)
+    @app.action(name="plain", timeout=CALM_S)
     def plain(ctx: SyncActionCtx, number: int, how: str) -> str:
         ran[number].began = time.time()
         try:
@@ -106,6 +128,46 @@ def _register(app: App, ran: dict[int, Ran]) -> None:
         finally:
             ran[number].ended = time.time()
         return how
+
+
+async def _hold(ctx: ActionCtx, how: str) -> None:
+    """Run without an await for as long as one can."""
+
+    async def part() -> None:
+        _spin(ctx, how)
+
+    if how == "holds in a task":
+        await asyncio.gather(asyncio.sleep(CALM_S), part())
+    elif how == "holds in a group":
+        async with asyncio.TaskGroup() as group:
+            group.create_task(part())
+            group.create_task(asyncio.sleep(CALM_S))
+    elif how == "holds and swallows":
+        try:
+            _spin(ctx, how)
+        except BaseException:
+            _spin(ctx, how)
+    else:
+        _spin(ctx, how)
+
+
+def _spin(ctx: ActionCtx, how: str) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end:
+        if how == "holds and logs":
+            ctx.log.debug("on and on")
+
+
+def _held(job: Job, fact: Ran, how: str) -> list[str]:
+    """What is wrong with how an action ended that holds the loop, or with one beside it."""
+    if fact.canceled or job.state is JobState.CANCELED:
+        return []
+    if how in HOLDING:
+        error = "" if job.error is None else str(job.error.value)
+        is_told = job.state is JobState.FAILED and error.startswith("TimedOut: holding took longer than")
+        return [] if is_told else [f"it held the loop and ended {job.state.value}: {error}"]
+    wanted = JobState.FAILED if how == "raises" else JobState.SUCCESS
+    return [] if job.state is wanted else [f"it ended {job.state.value}: {job.error}"]
 
 
 def _wait(app: App, ids: dict[int, JobId]) -> list[str]:

@@ -48,7 +48,7 @@ class Held(NamedTuple):
 class StepLimit:
     """The limit of the steps of one coroutine, and of the tasks that it makes."""
 
-    __slots__ = ("_ends_at", "_fired_at", "_guard", "_limit_s", "_on_held", "_on_over", "_told", "began_at", "name")
+    __slots__ = ("_began_at", "_ends_at", "_fired_at", "_guard", "_limit_s", "_on_held", "_on_over", "_told", "name")
 
     def __init__(
         self,
@@ -66,18 +66,17 @@ class StepLimit:
         called in a thread of its own while a step takes long.
         """
         self.name = name
-        self.began_at = 0.0
         self._guard = current_guard()
         self._limit_s = limit_s
         self._ends_at = function_time() + within_s
         self._on_over = on_over
         self._on_held = on_held
+        self._began_at = self._fired_at = 0.0
         self._told = 0
-        self._fired_at = 0.0
 
     def around(self, coroutine: Awaitable[T]) -> Awaitable[T]:
         """The coroutine with its steps within the limit. When one has taken too long, it raises FunctionTimeout."""
-        return _Limited(self, coroutine.__await__())
+        return _Limited(self.step, coroutine.__await__())
 
     def step(self, is_main: bool, function: Callable[..., T], *args: Any) -> T:
         """Run a step of the coroutine (`is_main`) or of a task that it has made."""
@@ -88,7 +87,7 @@ class StepLimit:
         guard.fired = False
         guard.step = self
         self._told = 0
-        self.began_at = now = function_time()
+        self._began_at = now = function_time()
         deadline = now + self._limit_s
         guard.deadline = deadline if deadline < self._ends_at else max(self._ends_at, now + LEAST_S)
         try:
@@ -124,11 +123,11 @@ class StepLimit:
         if not fired:
             self._fired_at = now
         is_stuck = fired and now - self._fired_at >= STUCK_AFTER_S
-        stage = 2 if is_stuck else 1 if now - self.began_at >= SAY_AFTER_S else 0
+        stage = 2 if is_stuck else 1 if now - self._began_at >= SAY_AFTER_S else 0
         if stage <= self._told:
             return None
         self._told = stage
-        held = Held(now - self.began_at, _where(self._guard.thread), is_stuck)
+        held = Held(now - self._began_at, _where(self._guard.thread), is_stuck)
         return lambda: self._on_held(held)
 
     def may_be_struck(self, now: float) -> bool:
@@ -141,23 +140,23 @@ class StepLimit:
 class _Limited(Generic[T]):
     """An awaitable whose steps run within a limit."""
 
-    __slots__ = ("_limit", "_steps")
+    __slots__ = ("_step", "_steps")
 
-    def __init__(self, limit: StepLimit, steps: Generator[Any, Any, T]) -> None:
-        self._limit = limit
+    def __init__(self, step: Callable[..., Any], steps: Generator[Any, Any, T]) -> None:
+        self._step = step
         self._steps = steps
 
     def __await__(self) -> Any:
         return self
 
     def __next__(self) -> Any:
-        return self._limit.step(True, self._steps.__next__)
+        return self._step(True, self._steps.__next__)
 
     def send(self, value: Any) -> Any:
-        return self._limit.step(True, self._steps.send, value)
+        return self._step(True, self._steps.send, value)
 
     def throw(self, *error: Any) -> Any:
-        return self._limit.step(True, self._steps.throw, *error)
+        return self._step(True, self._steps.throw, *error)
 
     def close(self) -> None:
         self._steps.close()

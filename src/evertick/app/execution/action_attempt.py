@@ -47,14 +47,15 @@ class ActionAttempt:
 
     async def _in_task(self) -> Outcome:
         """Run an `async def` in the current task."""
-        supervision, task = supervise_task(self.running, self.limit_ms / 1000), asyncio.current_task()
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101
+        supervision = supervise_task(self.running, task, self.limit_ms / 1000)
         try:
             args, kwargs = self.function.decode_args(self.claim.args)
             ctx = ActionCtx(self.environment, self.run, self.caller)
             with as_current(self.run):
-                result = await self._within_steps(
-                    _in_this_process(self.function.handler(ctx, *args, **kwargs)), supervision
-                )
+                function = _in_this_process(self.function.handler(ctx, *args, **kwargs))
+                result = await self._within_steps(function, supervision, task)
             if not supervision.is_over:
                 return Returned(self.encoded(result))
             error: BaseException = self._time_is_over(supervision)
@@ -71,13 +72,16 @@ class ActionAttempt:
         # In a thread: the error's class is the user's, and saying what it is may take long.
         return await self.environment.executors.run_job(partial(self.raised, error))
 
-    def _within_steps(self, coroutine: Coroutine[Any, Any, T], supervision: Supervision) -> Awaitable[T]:
+    def _within_steps(
+        self, coroutine: Coroutine[Any, Any, T], supervision: Supervision, task: "asyncio.Task[Any]"
+    ) -> Awaitable[T]:
         """The coroutine, which is interrupted if one of its steps takes too long."""
-        if not self.environment.time_limits.limits_steps:
+        environment = self.environment
+        if not environment.time_limits.limits_steps:
             return coroutine
         limit = StepLimit(
-            f"action {self.claim.name} {self.claim.id}",
-            self.environment.settings.await_within_ms / 1000,
+            task.get_name(),
+            environment.settings.await_within_ms / 1000,
             self.limit_ms / 1000,
             on_over=supervision.step_took_too_long,
             on_held=self.running.report_held,
@@ -124,7 +128,7 @@ class ActionAttempt:
             supervision.end()
 
 
-def _is_current(task: "asyncio.Task[Any] | None") -> bool:
+def _is_current(task: "asyncio.Task[Any]") -> bool:
     """Whether a task runs now; else it is thrown away together with its event loop."""
     try:
         return asyncio.current_task() is task

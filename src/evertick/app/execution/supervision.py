@@ -8,7 +8,7 @@ interrupted again after each grace period until it has ended. It keeps its slot 
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from evertick.base.records.jobs import Stop
 from evertick.engine.runtime.runner import RunningAction
@@ -102,10 +102,8 @@ class Supervision:
         self._insist()
 
 
-def supervise_task(running: RunningAction, limit_s: float) -> Supervision:
-    """Supervise an `async def` action that runs in the current task. A request to stop cancels it once."""
-    task = asyncio.current_task()
-    assert task is not None  # noqa: S101
+def supervise_task(running: RunningAction, task: "asyncio.Task[Any]", limit_s: float) -> Supervision:
+    """Supervise an `async def` action that runs in a task. A request to stop cancels it once."""
     supervision = Supervision(running, limit_s, task.cancel)
 
     def asked() -> None:
