@@ -109,6 +109,8 @@ def test_what_does_not_await_is_interrupted_and_the_others_go_on(open_app: OpenA
     assert [job.state for job in jobs] == [JobState.FAILED, JobState.SUCCESS] * 2
     for job in (jobs[0], jobs[2]):
         assert str(job.error).startswith("TimedOut: limited took longer than 0.1 s, and held the event loop")
+    if body not in (caught, returned):
+        assert "in spin" in app.jobs.get(ids[0]).error["traceback"]
 
 
 def test_it_must_await_within_a_time_of_its_own_and_is_told_where_it_did_not(open_app: OpenApp) -> None:

@@ -45,7 +45,9 @@ class Limited:
 
     def limit(self, name: str, limit_s: float, within_s: float = LONG_S) -> StepLimit:
         """A limit whose calls are kept."""
-        return StepLimit(name, limit_s, within_s, on_over=self.over.append, on_held=self.held.append)
+        return StepLimit(
+            name, limit_s, within_s, on_over=lambda has_ended, _: self.over.append(has_ended), on_held=self.held.append
+        )
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from evertick import ActionCtx, App, MutationCtx, SyncActionCtx
 from evertick.base.ids import DEFAULT_TENANT, JobId
+from evertick.base.outcomes import TIMED_OUT
 from evertick.base.records.jobs import Job, JobState
 
 SLACK_S: Final = 0.005
@@ -163,9 +164,11 @@ def _held(job: Job, fact: Ran, how: str) -> list[str]:
     if fact.canceled or job.state is JobState.CANCELED:
         return []
     if how in HOLDING:
-        error = "" if job.error is None else str(job.error.value)
-        is_told = job.state is JobState.FAILED and error.startswith("TimedOut: holding took longer than")
-        return [] if is_told else [f"it held the loop and ended {job.state.value}: {error}"]
+        error = None if job.error is None else job.error.value
+        is_told = error is not None and error.message.startswith("holding took longer than") and "held" in error.message
+        if is_told and job.state is JobState.FAILED and error.type == TIMED_OUT and "in _spin" in error.traceback:
+            return []
+        return [f"it held the loop and ended {job.state.value}: {error}"]
     wanted = JobState.FAILED if how == "raises" else JobState.SUCCESS
     return [] if job.state is wanted else [f"it ended {job.state.value}: {job.error}"]
 

@@ -56,14 +56,14 @@ class StepLimit:
         limit_s: float,
         within_s: float,
         *,
-        on_over: Callable[[bool], object],
+        on_over: Callable[[bool, BaseException | None], object],
         on_held: Callable[[Held], object],
     ) -> None:
         """A step may take `limit_s`, and all of them together `within_s` from now on. Make it in the loop's thread.
 
-        `on_over(True)` is called there when a step took too long, before it ends the coroutine by FunctionTimeout, and
-        `on_over(False)` if that goes on: it has caught the exception, or it was a task that it has made. `on_held` is
-        called in a thread of its own while a step takes long.
+        `on_over` is called there when a step took too long: with True before it ends the coroutine by FunctionTimeout,
+        and with False if that goes on: it has caught the exception, or it was a task that it has made. Its second
+        argument is what the step raised. `on_held` is called in a thread of its own while a step takes long.
         """
         self.name = name
         self._guard = current_guard()
@@ -108,7 +108,7 @@ class StepLimit:
         try:
             if guard.fired:
                 guard.fired = False
-                self._on_over(is_main and error is not None)
+                self._on_over(is_main and error is not None, error)
                 if error is not None and type(error) is not FunctionTimeout:
                     raise FunctionTimeout from error
             if error is not None:

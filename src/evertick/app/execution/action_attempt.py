@@ -97,7 +97,7 @@ class ActionAttempt:
         else:
             limit_s = self.environment.settings.await_within_ms / 1000
             error = FunctionTimeout(f"ran for {limit_s:g} s without an await, {DID_NOT_AWAIT}")
-        error.__cause__ = cause
+        error.__cause__ = supervision.interrupted_at or cause
         return error
 
     async def _in_thread(self) -> Outcome:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from evertick.base.records.jobs import Stop
+from evertick.base.time_limit import FunctionTimeout
 from evertick.engine.runtime.runner import RunningAction
 
 AT_ONCE: Final = 10
@@ -32,6 +33,7 @@ class Supervision:
         "_timer",
         "_was_late",
         "did_not_await",
+        "interrupted_at",
         "is_over",
     )
 
@@ -41,6 +43,8 @@ class Supervision:
         """Whether its time is over. Then it has failed, whatever it catches or returns afterwards."""
         self.did_not_await = False
         """Whether its time was over because a step of it took too long."""
+        self.interrupted_at: BaseException | None = None
+        """The exception that has interrupted the first such step."""
         self._has_ended = False
         self._was_late = False
         self._running = running
@@ -61,11 +65,13 @@ class Supervision:
         """Whether the time is over that the whole function may take."""
         return self._loop.time() >= self._due
 
-    def step_took_too_long(self, has_ended: bool) -> None:
+    def step_took_too_long(self, has_ended: bool, error: BaseException | None) -> None:
         """A step of the function, or of a task that it has made, was interrupted; perhaps the function ended by it."""
         if self._has_ended:
             return
         self.is_over = self.did_not_await = True
+        if type(error) is FunctionTimeout and self.interrupted_at is None:
+            self.interrupted_at = error
         if not has_ended:
             self._timer.cancel()
             self._insist()
