@@ -11,6 +11,10 @@ import pytest
 
 from evertick import ActionCtx, App, MutationCtx, Settings
 from evertick.base import step_limit
+from evertick.base.ids import WorkerId
+from evertick.engine.runtime import heartbeat
+from evertick.engine.runtime.deps import EngineDeps
+from evertick.engine.runtime.heartbeat import renew
 from evertick.functions import JobState
 from tests.app.conftest import OpenApp
 from tests.app.engine import PATIENCE_S, Watched, job_of
@@ -182,12 +186,19 @@ def test_what_waits_inside_c_code_is_told_of_while_it_does(
 
 
 def test_the_lease_of_a_worker_whose_loop_is_held_is_renewed_and_nobody_else_runs_its_action(
-    open_postgres_app: OpenApp, soon: None, gate: threading.Event
+    open_postgres_app: OpenApp, soon: None, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     began: list[str] = []
+    renewed: list[WorkerId] = []
+
+    def counted(deps: EngineDeps, worker_id: WorkerId) -> bool:
+        renewed.append(worker_id)
+        return renew(deps, worker_id)
+
+    monkeypatch.setattr(heartbeat, "renew", counted)
 
     def with_action(name: str) -> App:
-        app = open_postgres_app(settings=Settings(await_within_ms=100, lease_ms=300, poll_ms=50))
+        app = open_postgres_app(settings=Settings(await_within_ms=100, lease_ms=2_000, poll_ms=50))
 
         @app.action(name="holds")
         async def holds(ctx: ActionCtx) -> None:
@@ -204,9 +215,10 @@ def test_the_lease_of_a_worker_whose_loop_is_held_is_renewed_and_nobody_else_run
     with Watched(first) as watched:
         job_id = first.scheduler.run_after(0, "holds")
         eventually(lambda: job_of(first, job_id).error is not None)
+        eventually(lambda: bool(renewed))
+        holder = renewed[0]
         with Watched(second) as other:
-            until = time.monotonic() + 1.0
-            while time.monotonic() < until:  # longer than three leases
+            while renewed.count(holder) < 5:  # for longer than a lease
                 other.wait(second.scheduler.run_after(0, "beat"))
             assert job_of(second, job_id).state is JobState.IN_PROGRESS
         gate.set()
