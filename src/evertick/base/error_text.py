@@ -3,6 +3,9 @@
 Their class is the user's, so asking one for its text can fail, take long or raise what no `except Exception` catches.
 """
 
+import os
+from pathlib import Path
+from types import TracebackType
 from typing import Any, Final
 
 from evertick.base.time_limit import current_guard
@@ -11,6 +14,8 @@ TEXT_TIME_S: Final = 1.0
 """How long an error may take to say what it is."""
 TEXT_CHARS_MAX: Final = 1_000_000
 
+_PACKAGE: Final = f"{Path(__file__).parents[1]}{os.sep}"
+_TRACEBACK: Final[Any] = vars(BaseException)["__traceback__"]
 _CAUSE: Final[Any] = vars(BaseException)["__cause__"]
 _CONTEXT: Final[Any] = vars(BaseException)["__context__"]
 
@@ -21,6 +26,22 @@ def message_of(error: BaseException) -> str:
         return current_guard().call(TEXT_TIME_S, str, error)[:TEXT_CHARS_MAX]
     except BaseException as failure:
         return f"<its text cannot be read: {type(failure).__name__}>"
+
+
+def place_of(error: BaseException) -> str:
+    """Where the error comes from: `app.py:41`, the last line that is none of Evertick's; empty if there is none."""
+    place, frame = "", _traceback_of(error)
+    while frame is not None:
+        file = frame.tb_frame.f_code.co_filename
+        if not file.startswith(_PACKAGE):
+            place = f"{Path(file).name}:{frame.tb_lineno}"
+        frame = frame.tb_next
+    return place
+
+
+def _traceback_of(error: BaseException) -> TracebackType | None:
+    traceback: TracebackType | None = _TRACEBACK.__get__(error)
+    return traceback
 
 
 def context_of(error: BaseException) -> BaseException | None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import re
 import zlib
 from collections.abc import Sequence
 from typing import Any
@@ -155,8 +156,58 @@ def test_a_patch_takes_the_new_path_only_where_the_old_one_is_not_recorded() -> 
     again.end("second")
     assert again.result == "new"
     assert again.replayed(new).end == again.run.end
-    with pytest.raises(ReplayMismatch, match=r"the journal has patched\('second'\), the code calls step 2"):
+    with pytest.raises(ReplayMismatch) as caught:
         again.replayed(old)
+    assert "the journal has step 2 (action 'second'), the code calls step 2 (action 'two') here, and asks" in str(
+        caught.value
+    )
+    assert "no longer for patched('second'), whose new path the run has taken; deploy" in str(caught.value)
+
+
+def test_code_that_no_longer_asks_for_a_patch_goes_on_with_the_runs_that_took_its_path() -> None:
+    async def asks(step: Step) -> list[bool]:
+        answers = [step.patched("a"), step.patched("b")]
+        await step.using(name="one").run(ACTION)
+        answers.append(step.patched("a"))
+        await step.using(name="two").run(ACTION)
+        return answers
+
+    async def asks_late(step: Step) -> list[bool]:
+        await step.using(name="one").run(ACTION)
+        answers = [step.patched("a"), step.patched("a")]
+        await step.using(name="two").run(ACTION)
+        return [*answers, True]
+
+    async def asks_for_none(step: Step) -> list[bool]:
+        await step.using(name="one").run(ACTION)
+        await step.using(name="two").run(ACTION)
+        return [True] * 3
+
+    driver = Driver.started(asks)
+    assert [row.name for row in driver.rows] == ["", "a", "b", "one"]
+    driver.end("one")
+    for code in (asks_late, asks_for_none):
+        again = Driver(driver.replayed(code), list(driver.rows), driver.now)
+        again.end("two")
+        assert again.result == [True] * 3
+        assert [row.kind for row in again.rows].count(RowKind.PATCH) == 2
+        assert again.replayed(code).end == again.run.end
+
+
+@pytest.mark.parametrize("steps", [0, 1])
+def test_code_that_raises_where_the_journal_goes_on_says_what_it_raised_and_where(steps: int) -> None:
+    async def fails(step: Step) -> None:
+        for _ in range(steps):
+            await step.using(name="reserve").run(MUTATION, 1)
+        raise ValueError("oops " + 2_000 * "x")
+
+    with pytest.raises(ReplayMismatch) as caught:
+        shipped().replayed(fails)
+    line = fails.__code__.co_firstlineno + 3
+    assert re.search(
+        rf"the code (has ended|ends) with ValueError: oops x{{995}} \(test_replay\.py:{line}\)", str(caught.value)
+    )
+    assert str(caught.value.__cause__).startswith("oops")
 
 
 def test_what_was_given_up_is_compared() -> None:

@@ -4,6 +4,9 @@ Every call that the code makes is compared with the row that the journal has of 
 fingerprint of the arguments. The first difference ends the replay with ReplayMismatch, which names the row and both
 sides. Calls beyond the last row are new, so code may be changed ahead of where a run is.
 
+Code may stop asking for a patch: it then has the new path alone, which the runs that have the patch in their journal
+took, too. Where it has kept the old one, it makes other calls.
+
 A journal may be cut only before a row that is delivered: the rows between two of them tell what the code did in one go,
 and `patched` relies on having all of them or none.
 """
@@ -12,7 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, NoReturn
 
-from evertick.base.error_text import message_of
+from evertick.base.error_text import message_of, place_of
 from evertick.base.errors import ReplayMismatch
 from evertick.base.records.journal import DELIVERED, IN_TRANSACTION, Row, RowKind
 from evertick.rules.workflows.calls import Call, describe
@@ -20,6 +23,8 @@ from evertick.rules.workflows.run import Run
 
 ARGUMENTS_SHOWN_MAX: Final = 200
 """Characters of arguments that a message shows."""
+ERROR_SHOWN_MAX: Final = 1_000
+"""Characters of what the code has raised that a message shows."""
 
 
 def _at_once(deliver: Callable[[], None]) -> None:
@@ -37,6 +42,8 @@ def replay(run: Run, rows: Sequence[Row], within_limit: Callable[[Callable[[], N
         if row.kind in DELIVERED:
             _compare_delivered(run, row)
             within_limit(partial(run.deliver, row, recorded_patches=_patches_after(rows, index)))
+        elif row.kind is RowKind.PATCH and not _asks_for(run, row):
+            run.pass_over_patch(row)
         else:
             _compare_request(run, row)
             run.confirm(row)
@@ -61,6 +68,12 @@ def _patches_after(rows: Sequence[Row], index: int) -> frozenset[str] | None:
     return frozenset(patches)
 
 
+def _asks_for(run: Run, row: Row) -> bool:
+    """Whether the code asks next for the patch of a row."""
+    request = run.next_request
+    return request is not None and (request.kind, request.name) == (RowKind.PATCH, row.name)
+
+
 def _compare_request(run: Run, row: Row) -> None:
     """Is the row (call, drop, patch) what the code has asked for next?"""
     request = run.next_request
@@ -81,7 +94,7 @@ def _compare_delivered(run: Run, row: Row) -> None:
     if run.next_request is not None:
         _mismatch(run, row, f"calls {_numbered(run.next_request.seq, repr(run.next_request))} here")
     if run.position == 0 or run.has_ended:
-        _mismatch(run, row, "has ended" if run.has_ended else "has not begun")
+        _mismatch(run, row, f"has ended{_with_error(run)}" if run.has_ended else "has not begun")
     if row.kind is RowKind.STEP:
         step = run.next_step
         if step is None:
@@ -105,10 +118,18 @@ def _compare_call(run: Run, row: Row, call: Call) -> None:
 
 def _instead_of_a_call(run: Run) -> str:
     if run.has_ended:
-        error = run.error
-        return "ends without it" if error is None else f"ends with {type(error).__name__}: {message_of(error)}"
+        return f"ends{_with_error(run) or ' without it'}"
     waits = ", ".join(_numbered(call.seq, repr(call)) for call in list(run.open_calls.values())[:3])
     return f"waits for {waits or 'nothing'} and does not call it"
+
+
+def _with_error(run: Run) -> str:
+    """What the code has raised, and where; empty if it has not."""
+    error = run.error
+    if error is None:
+        return ""
+    place = place_of(error)
+    return f" with {type(error).__name__}: {message_of(error)[:ERROR_SHOWN_MAX]}{f' ({place})' if place else ''}"
 
 
 def _numbered(seq: int, what: str) -> str:
@@ -117,8 +138,10 @@ def _numbered(seq: int, what: str) -> str:
 
 def _mismatch(run: Run, row: Row, code: str) -> NoReturn:
     journal = _numbered(row.seq, describe(row.kind, row.call, row.name))
-    raise ReplayMismatch(
+    if run.patches_passed_over:
+        code += f", and asks no longer for patched({run.patches_passed_over[-1]!r}), whose new path the run has taken"
+    message = (
         f"run {run.id}, row {row.position}: the journal has {journal}, the code {code}; "
-        "deploy code that fits, keep the old path with step.patched(...), or restart the run before this step",
-        row.position,
+        "deploy code that fits, keep the old path with step.patched(...), or restart the run before this step"
     )
+    raise ReplayMismatch(message, row.position) from run.error

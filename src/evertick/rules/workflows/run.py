@@ -59,6 +59,8 @@ class Run(DeterministicLoop):
         """What the code last reported of its progress, as JSON text."""
         self.attributes: dict[str, Value] = {}
         """The attributes of the run. The first row has those with which its generation began."""
+        self.patches_passed_over: list[str] = []
+        """Patches of the journal that the code did not ask for."""
         self.random = random.Random(seed)
         self._body = body
         self._seq = 0
@@ -167,6 +169,12 @@ class Run(DeterministicLoop):
             request.call.due_at, request.call.attempt = row.due_at, row.attempt
             if isinstance(row.outcome, Returned):
                 request.call.job_id = JobId(row.outcome.result)
+        self._count(row)
+
+    def pass_over_patch(self, row: Row) -> None:
+        """The next row is a patch that the code does not ask for here. It may ask later, and has the new path then."""
+        self._patches[row.name] = True
+        self.patches_passed_over.append(row.name)
         self._count(row)
 
     def deliver(self, row: Row, *, recorded_patches: frozenset[str] | None = None) -> None:

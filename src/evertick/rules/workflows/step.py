@@ -201,7 +201,8 @@ class Step:
             if step.patched("two mails"):
                 await step.run(send_second_mail, user)
 
-        When no run of the old code is left, the `if` can go.
+        When no run is left that needs the old path, the call and that path can go together: runs that have the patch in
+        their journal go on.
         """
         _check_name(patch_id, "a patch")
         return self._run.patched(patch_id)
