@@ -347,3 +347,21 @@ def test_a_run_in_a_browser(browser: Browser, site: Site) -> None:
         with Engine(site.app):
             expect(page.get_by_text("Done after")).to_be_visible()
         assert site.app.workflows.get(run_id).result == "yes"
+
+
+def test_runs_that_cannot_go_on_need_attention(site: Site) -> None:
+    run_id = site.app.workflows.start(site.app.functions.resolve("shop.onboard"), user="ada")  # type: ignore[arg-type]
+    for _ in range(2):
+        site.app.scheduler.run_after(3_600, site.app.functions.resolve("shop.order"), item="x")
+    site.app.tenants.set("default", jobs=2)
+    with Engine(site.app):
+        until(lambda: site.app.workflows.get(run_id).error is not None)
+        until(lambda: site.app.insight.overview().attention != ())
+        page = site.page("")
+    [row] = page.select(".att tbody tr")
+    assert "1 run cannot go on" in text_of(row) and "QuotaExceeded: " in text_of(row)
+    assert [str(link["href"]) for link in row.select("a")] == [
+        "/t/default/workflows?workflow=shop.onboard",
+        f"/t/default/workflows/{run_id}",
+    ]
+    assert "every run of a workflow can go on" not in text_of(page)

@@ -29,8 +29,12 @@ ASKED: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     ),
     "prune_activity": ({"before": at(-600_000), "limit": 10}, {"activity_at", "activity_pkey"}),
     "due_jobs": (
-        {"tenant": "default", "now": NOW, "late_at": at(-10_000), "limit": 100},
+        {"tenant": "default", "now": NOW, "late_at": at(-10_000), "limit": 100, "stuck_until": at(60_000)},
         {"jobs_ready", "jobs_by_limit_key", "jobs_waiting", "jobs_suspect"},
+    ),
+    "stuck_runs": (
+        {"tenants": json.dumps(["default", "acme"]), "until": at(60_000), "look": 100, "limit": 10},
+        {"jobs_waiting"},
     ),
     "next_due": ({"tenant": "default", "limit": 100}, {"jobs_waiting"}),
     "trouble_counts": (

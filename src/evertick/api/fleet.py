@@ -29,6 +29,8 @@ class FleetCheck(StrEnum):
     """Whether commits wait for a standby, if the address names several servers."""
     ROWS = "rows"
     """Whether this release can read the rows of active schedules and of workers."""
+    RUNS = "runs"
+    """Whether runs of workflows can go on."""
     TIMES = "times"
     """Whether active schedules have a time to come."""
 

@@ -72,10 +72,11 @@ class AttentionView(Schema):
     """Something that needs attention.
 
     `problem` is `missed`, `unserved` (jobs are due, and no live worker runs their function in their pool), `held` (jobs
-    are due, and their pool is paused), `failing` or `paused`. `kind` says what `name` is: a `schedule`, a `function` or
-    a `pool`. `what` says what happened and `why` the
-    reason, both in words. `count` is how many times, jobs or runs it concerns; `more` is set if there are more than
-    that. `since` is the earliest moment of it that is known.
+    are due, and their pool is paused), `stuck` (runs of a workflow cannot go on; `job_id` is the oldest of them),
+    `failing` or `paused`. `kind` says what `name` is: a `schedule`, a `function`, a `workflow` or a `pool`. `what` says
+    what happened and `why` the reason, both in words. `count` is how many times, jobs or runs it concerns; `more` is
+    set if there are more than that. `since` is the earliest moment of it that is known; of runs that cannot go on, when
+    one was tried last.
     """
 
     problem: str

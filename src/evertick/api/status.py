@@ -86,11 +86,25 @@ class FailureView(Schema):
     error: str
 
 
+class StuckView(Schema):
+    """A tenant's runs of a workflow that cannot go on for the same reason: how many, when one was tried last, and the
+    oldest of them.
+    """
+
+    tenant: TenantId
+    workflow: str
+    count: int
+    tried: Moment
+    job_id: JobId
+    error: str
+
+
 class StatusView(Schema):
     """The state of the jobs of some tenants, and of all workers of the database.
 
     `lag_ms` is how long the oldest due job waits that a live worker could run, 0 if none waits. `inactive` are
-    the paused and deprecated workflows: no run of them starts. `complete` is False if there were more jobs or tenants
+    the paused and deprecated workflows: no run of them starts. `stuck` are runs that cannot go on, such as those whose
+    code does not fit their journal. `complete` is False if there were more jobs or tenants
     than are looked at. `unwritable` is None while the database can be written.
     """
 
@@ -103,3 +117,4 @@ class StatusView(Schema):
     inactive: tuple[WorkflowTypeView, ...]
     complete: bool
     unwritable: UnwritableView | None = None
+    stuck: tuple[StuckView, ...] = ()

@@ -9,6 +9,7 @@ from evertick.api.reading import RowReading
 from evertick.api.status import FailureView, QueueView, StatusView, UnwritableView, WorkerView
 from evertick.api.workflows import WorkflowTypeView
 from evertick.app.paging import looked_at
+from evertick.app.workflows.stuck import stuck_views
 from evertick.base.ids import TenantId, app_of, pool_name
 from evertick.base.instants import HOUR_MS, Instant, to_datetime, to_datetime_or_none
 from evertick.base.records.history import FailedJob, JobGroup
@@ -64,6 +65,7 @@ def status_of(
         ),
         complete=complete and count < JOBS_MAX and failed < JOBS_MAX,
         unwritable=unwritable_view(failure, now),
+        stuck=stuck_views(transaction, tenants, now),
     )
 
 

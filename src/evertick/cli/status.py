@@ -30,7 +30,7 @@ def status(db: str | None, out: OutputOptions) -> int:
 
 
 def _write_status(fleet: AnyFleet, out: OutputOptions) -> None:
-    from evertick.api.status import FailureView, QueueView
+    from evertick.api.status import FailureView, QueueView, StuckView
     from evertick.api.workflows import WorkflowTypeView
 
     now = fleet.now
@@ -43,6 +43,7 @@ def _write_status(fleet: AnyFleet, out: OutputOptions) -> None:
     _section(out, "workers", live, WORKER_LIST, moment)
     _section(out, "queues", found.queues, QueueView.names(), moment)
     _section(out, "failures", found.failures, FailureView.names(), moment)
+    _section(out, "stuck", found.stuck, StuckView.names(), moment)
     _section(out, "workflows", found.inactive, WorkflowTypeView.names(), moment)
     if found.unwritable is not None:
         since = moment(found.unwritable.since)
@@ -99,10 +100,12 @@ def _summary(found: "StatusView", live: int | None) -> str:
         sum(getattr(queue, name) for queue in found.queues) for name in ("due", "later", "running", "blocked")
     )
     failed = sum(each.count for each in found.failures)
+    runs = sum(each.count for each in found.stuck)
+    stuck = f"; {runs:,} run{'' if runs == 1 else 's'} of workflows cannot go on" if runs else ""
     lag = f", the oldest for {length(found.lag_ms)}" if found.lag_ms else ""
     held = f", {blocked:,} blocked" if blocked else ""
     cut = "" if found.complete else "; there are more jobs or tenants than were looked at"
     workers = "" if live is None else f"{live:,} live worker{'' if live == 1 else 's'}; "
-    jobs = f"{due:,} due{lag}{held}; {running:,} running; {later:,} later"
+    jobs = f"{due:,} due{lag}{held}; {running:,} running; {later:,} later{stuck}"
     of_tenants = f" of {len(found.tenants):,} tenants" if len(found.tenants) > 1 else ""
     return f"{workers}{jobs}; {failed:,} failed in the last hour{of_tenants}{cut}"

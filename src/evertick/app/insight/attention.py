@@ -1,5 +1,5 @@
-"""What needs attention: missed times, jobs that no worker serves or a paused pool holds back, schedules that fail or
-are paused for long.
+"""What needs attention: missed times, jobs that no worker serves or a paused pool holds back, runs of workflows that
+cannot go on, schedules that fail or are paused for long.
 
 Each has its reason in words. The look is bounded: the newest missed times, the schedules that ran last among the
 failing ones, and some of the paused ones.
@@ -12,6 +12,7 @@ from typing import Final
 from evertick.api.insight import AttentionView
 from evertick.app.insight.outages import MISSED_MAX
 from evertick.app.schedules.views import pause_of
+from evertick.app.workflows.stuck import STUCK_MAX, stuck_views
 from evertick.base.ids import ScheduleId, TenantId, pool_name
 from evertick.base.instants import DAY_MS, Instant, to_datetime
 from evertick.base.records.insight import DueGroup, MissedTime
@@ -48,6 +49,8 @@ class Seen:
     missed: Sequence[MissedTime]
     schedules: ScheduleCounts
     """What is not there need not be looked for."""
+    stuck: bool
+    """Whether runs of workflows cannot go on."""
 
 
 def attention(transaction: Transaction, tenant: TenantId, now: Instant, seen: Seen) -> tuple[AttentionView, ...]:
@@ -55,6 +58,7 @@ def attention(transaction: Transaction, tenant: TenantId, now: Instant, seen: Se
     return (
         *_missed([time for time in seen.missed if time.nominal_at >= now - DAY_MS and not time.made_up]),
         *_unserved(seen.due, seen.serves),
+        *(_stuck(transaction, tenant, now) if seen.stuck else ()),
         *_held([group for group in seen.due if is_served(group, seen.serves)], seen.paused),
         *(_failing(transaction, tenant) if seen.schedules.failing else ()),
         *(_paused(transaction, tenant, now) if seen.schedules.paused else ()),
@@ -106,6 +110,21 @@ def _unserved(due: Sequence[DueGroup], serves: Sequence[Serves]) -> Iterator[Att
             count=group.jobs,
             more=False,
             since=to_datetime(group.oldest),
+        )
+
+
+def _stuck(transaction: Transaction, tenant: TenantId, now: Instant) -> Iterator[AttentionView]:
+    for group in stuck_views(transaction, [tenant], now)[:SHOWN_MAX]:
+        yield AttentionView(
+            problem="stuck",
+            kind="workflow",
+            name=group.workflow,
+            what=f"{group.count:,} run{'' if group.count == 1 else 's'} cannot go on",
+            why=group.error,
+            count=group.count,
+            more=group.count >= STUCK_MAX,
+            since=group.tried,
+            job_id=group.job_id,
         )
 
 

@@ -70,6 +70,7 @@ def examine_fleet(transaction: Transaction, tenant: TenantId | None, now: Instan
         *_workers(alive, known, status, schedules),
         *_lag(status),
         *_unserved(status, serves),
+        *_stuck(status),
         *_schedules(schedules[:SCHEDULES_MAX], serves),
     ]
     return FleetReport(
@@ -168,6 +169,19 @@ def _unserved(status: StatusView, serves: Sequence[Serves]) -> Iterator[FleetFin
             cancel = f"evertick job cancel-all --function {shell_word(queue.function)}{tenant_option(queue.tenant)}"
             fix = f"deploy code that has it, or: {cancel}"
             yield _finding(FleetCheck.FUNCTIONS, queue.function, detail, fix, queue.tenant)
+
+
+def _stuck(status: StatusView) -> Iterator[FleetFinding]:
+    """Runs that cannot go on."""
+    for each in status.stuck:
+        runs = "1 run cannot" if each.count == 1 else f"{each.count:,} runs cannot"
+        whose = tenant_option(each.tenant)
+        fix = f"look at the oldest: evertick workflow get {each.job_id}{whose}; deploy code that fits, or restart it"
+        if each.error.startswith("QuotaExceeded"):
+            fix = (
+                f"wait until other jobs have ended, or raise the limits: evertick tenant set {shell_word(each.tenant)}"
+            )
+        yield _finding(FleetCheck.RUNS, each.workflow, f"{runs} go on: {each.error}", fix, each.tenant)
 
 
 def _schedules(rows: Sequence[Schedule], serves: Sequence[Serves]) -> Iterator[FleetFinding]:

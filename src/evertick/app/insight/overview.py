@@ -21,6 +21,7 @@ from evertick.app.insight.functions import DUE_MAX
 from evertick.app.insight.outages import MISSED_REASONS, outages
 from evertick.app.status import unwritable_view
 from evertick.app.transacting import Work
+from evertick.app.workflows.stuck import stuck_until
 from evertick.base.errors import InvalidSpec, LimitExceeded
 from evertick.base.ids import ScheduleId, TenantId, pool_name
 from evertick.base.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant, duration_ms, to_datetime
@@ -74,7 +75,9 @@ def _overview(
     transaction: Transaction, operations: InsightOperations, now: Instant, lately: Sequence[MinuteRow]
 ) -> OverviewView:
     tenant = operations.tenant
-    due = transaction.due_jobs(tenant, now=now, late_at=Instant(now - LATE_AFTER_MS), limit=DUE_MAX)
+    late_at = Instant(now - LATE_AFTER_MS)
+    found = transaction.due_jobs(tenant, now=now, late_at=late_at, limit=DUE_MAX, stuck_until=stuck_until(now))
+    due = [group for group in found if not group.stuck]
     workers = transaction.list_workers()
     alive = transaction.workers_alive(now, among=workers)
     living = {worker.id for worker in alive}
@@ -111,7 +114,14 @@ def _overview(
             transaction,
             tenant,
             now,
-            Seen(due=due, serves=serves, paused=paused, missed=times, schedules=schedules),
+            Seen(
+                due=due,
+                serves=serves,
+                paused=paused,
+                missed=times,
+                schedules=schedules,
+                stuck=len(due) < len(found),
+            ),
         ),
         unwritable=unwritable_view(operations.write_failure(), now),
     )

@@ -23,6 +23,7 @@ class RunsWhere(TypedDict, total=False):
     attributes: Mapping[str, Value] | None
     started_from: datetime | float | None
     started_until: datetime | float | None
+    error: str | None
 
 
 def runs_where(tenant: TenantId, workflow: Any = None, **where: Unpack[RunsWhere]) -> JobFilter:
@@ -37,11 +38,15 @@ def runs_where(tenant: TenantId, workflow: Any = None, **where: Unpack[RunsWhere
     prefix = where.get("prefix")
     if prefix is not None and (not isinstance(prefix, str) or not prefix):
         raise Misuse(f"prefix= takes a text, not {prefix!r}")
+    error = where.get("error")
+    if error is not None and (not isinstance(error, str) or not error):
+        raise Misuse(f"error= takes a text, not {error!r}")
     asked = tuple(state for state in OPEN if state in states)
     return JobFilter(
         tenant=tenant,
         states=tuple(sorted({JobState.PENDING if state in OPEN else JobState(state) for state in states})),
         name=name_of(workflow),
+        error=error,
         runs=RunFilter(
             open_states=() if asked == OPEN else asked,
             prefix=prefix,

@@ -85,6 +85,7 @@ class WorkflowOperations:
         - `prefix`: how a run's key begins, or its id.
         - `attributes`: names with values; a run has all of them.
         - `started_from`, `started_until`: started at this time or later, and before.
+        - `error`: a part of the error's type and message, such as "ReplayMismatch": also of runs that cannot go on.
         - `cursor` continues after the page that returned it. A page that chooses running or pending runs, a prefix of
           keys, or attributes, looks through 2,000 runs, so it may hold few, or none, and go on all the same.
 

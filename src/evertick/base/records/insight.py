@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 from evertick.base.ids import JobId, ScheduleId, TenantId
 from evertick.base.instants import Instant
+from evertick.base.records.jobs import JobError
+from evertick.base.records.stored import Stored
 
 
 class ActivityRow(NamedTuple):
@@ -59,13 +61,27 @@ class ChangeRow(NamedTuple):
 
 
 class DueGroup(NamedTuple):
-    """Due jobs of a function in a pool (its full name): how many, since when, and how many of them are late."""
+    """Due jobs of a function in a pool (its full name): how many, since when, and how many of them are late.
+
+    `stuck`: these are runs of a workflow that cannot go on, whether they are due or tried again soon.
+    """
 
     name: str
     pool: str
     jobs: int
     oldest: Instant
     late: int
+    stuck: bool = False
+
+
+class StuckRun(NamedTuple):
+    """A run of a workflow that cannot go on: why, and when it was tried last."""
+
+    tenant: TenantId
+    id: JobId
+    name: str
+    error: Stored[JobError] | None
+    tried_at: Instant
 
 
 class MissedTime(NamedTuple):

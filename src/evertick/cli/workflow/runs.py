@@ -51,6 +51,7 @@ class RunFilters:
     )
     prefix: str | None = flag("--prefix", metavar="TEXT", help="Runs whose key or id begins with this.")
     attributes: tuple[str, ...] = flag("--attribute", default=(), metavar="NAME=VALUE", help=ATTRIBUTE_HELP)
+    error: str | None = flag("--error", metavar="TEXT", help="Runs whose error says this, such as ReplayMismatch.")
     since: str | None = flag("--since", metavar="TIME", help="Runs started at this time or later, such as now-1h.")
     until: str | None = flag("--until", metavar="TIME", help="Runs started before this time.")
     limit: int = flag("--limit", type=click.IntRange(1, PAGE_MAX), default=LIMIT_DEFAULT, show_default=True)
@@ -59,6 +60,8 @@ class RunFilters:
     def where(self, now: Instant) -> "RunsWhere":
         """The filters as `app.workflows.list` takes them. Raises InvalidSpec."""
         where: RunsWhere = {"prefix": self.prefix, "attributes": attributes_of(self.attributes)}
+        if self.error is not None:
+            where["error"] = self.error
         if self.states:
             where["state"] = self.states
         if (since := moment_at(now, self.since, "--since")) is not None:

@@ -64,6 +64,7 @@ class RunsAsked(Body):
     prefix: str | None = None
     started_from: Time | None = None
     started_until: Time | None = None
+    error: str | None = Field(None, min_length=1, max_length=1_000)
     attribute: Items[str] = Field(
         default_factory=list,
         description='`name=value`; 7 is a number, true a boolean, "7" in quotes a text. May be repeated.',
@@ -77,7 +78,7 @@ class RunsAsked(Body):
         if self.attribute:
             pairs = [each.partition("=") for each in self.attribute]
             where["attributes"] = {name: from_word(value) for name, _, value in pairs}
-        for name in ("prefix", "started_from", "started_until"):
+        for name in ("prefix", "started_from", "started_until", "error"):
             if (value := getattr(self, name)) is not None:
                 where[name] = value
         return where

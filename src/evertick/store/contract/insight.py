@@ -1,7 +1,7 @@
 """The contract for what dashboards show beside lists: what happened lately, what is due, what was missed."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import Instant
@@ -14,7 +14,11 @@ from evertick.base.records.insight import (
     MinuteRow,
     MissedTime,
     Sample,
+    StuckRun,
 )
+
+NEVER_STUCK: Final = Instant(-1)
+"""Before all that waits: no run is asked for."""
 
 
 class Insight(Protocol):
@@ -45,8 +49,20 @@ class Insight(Protocol):
         """The newest `count` successful and `count` failed jobs of each of these functions."""
         ...
 
-    def due_jobs(self, tenant: TenantId, *, now: Instant, late_at: Instant, limit: int) -> list[DueGroup]:
-        """Due jobs that no worker has begun; those due before `late_at` are late. Looks at `limit` of each kind."""
+    def due_jobs(
+        self, tenant: TenantId, *, now: Instant, late_at: Instant, limit: int, stuck_until: Instant = NEVER_STUCK
+    ) -> list[DueGroup]:
+        """Due jobs that no worker has begun; those due before `late_at` are late. Looks at `limit` of each kind.
+
+        With `stuck_until`: also runs that cannot go on and are tried again until then, as groups of their own.
+        """
+        ...
+
+    def stuck_runs(self, tenants: Sequence[TenantId], *, until: Instant, look: int, limit: int) -> list[StuckRun]:
+        """Runs that cannot go on and are tried again until a moment, in the order in which they were started.
+
+        They are looked for among the first `look` jobs of all tenants that wait until then.
+        """
         ...
 
     def next_due(self, tenant: TenantId, *, limit: int) -> dict[str, Instant]:

@@ -15,7 +15,10 @@ from evertick.base.records.insight import (
     MinuteRow,
     MissedTime,
     Sample,
+    StuckRun,
 )
+from evertick.base.records.jobs import JOB_ERROR
+from evertick.store.contract.insight import NEVER_STUCK
 from evertick.store.transaction.driver import Driver
 from evertick.store.transaction.jobs import FINISHED
 
@@ -46,12 +49,19 @@ class SqlInsight(Driver):
         params = {"tenant": tenant, "names": json.dumps(list(names)), "beside": count - 1}
         return [Sample(*row) for row in self._fetch("samples", params)]
 
-    def due_jobs(self, tenant: TenantId, *, now: Instant, late_at: Instant, limit: int) -> list[DueGroup]:
-        params = {"tenant": tenant, "now": now, "late_at": late_at, "limit": limit}
+    def due_jobs(
+        self, tenant: TenantId, *, now: Instant, late_at: Instant, limit: int, stuck_until: Instant = NEVER_STUCK
+    ) -> list[DueGroup]:
+        params = {"tenant": tenant, "now": now, "late_at": late_at, "limit": limit, "stuck_until": stuck_until}
         return [
-            DueGroup(row[0], row[1] or DEFAULT_POOL, row[2], row[3], int(row[4]))
+            DueGroup(row[0], row[1] or DEFAULT_POOL, row[2], row[3], int(row[4]), bool(row[5]))
             for row in self._fetch("due_jobs", params)
         ]
+
+    def stuck_runs(self, tenants: Sequence[TenantId], *, until: Instant, look: int, limit: int) -> list[StuckRun]:
+        params = {"tenants": json.dumps(list(tenants)), "until": until, "look": look, "limit": limit}
+        rows = self._fetch("stuck_runs", params) if tenants else ()
+        return [StuckRun(row[0], row[1], row[2], JOB_ERROR.optional(row[3]), row[4]) for row in rows]
 
     def next_due(self, tenant: TenantId, *, limit: int) -> dict[str, Instant]:
         return {row[0]: row[1] for row in self._fetch("next_due", {"tenant": tenant, "limit": limit})}

@@ -1,0 +1,110 @@
+"""Runs that cannot go on are seen by everyone who looks whether all is well, on both databases."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from evertick import App, Step
+from evertick.app.insight.fleet_doctor import Surroundings, examine_fleet
+from evertick.app.status import status_of
+from evertick.app.workflows.stuck import stuck_until
+from evertick.base.ids import DEFAULT_TENANT, TenantId
+from evertick.base.records.insight import StuckRun
+from evertick.errors import Misuse
+from evertick.store.contract.store import Transaction
+from tests.app.conftest import OpenApp
+from tests.app.engine import Engine
+from tests.app.workflows.test_on_both_databases import until
+
+MISMATCH = "ReplayMismatch: the journal has step 1 (event 'packed'), the code calls step 1 (sleep 'sleep') here"
+
+
+def old(app: App) -> App:
+    """The code with which runs begin."""
+
+    @app.workflow(name="order")
+    async def order(step: Step) -> str:
+        return str(await step.wait_for("packed"))
+
+    return app
+
+
+def new(app: App) -> App:
+    """Code that does not fit them."""
+
+    @app.workflow(name="order")
+    async def order(step: Step) -> str:
+        await step.sleep(timedelta(days=1))
+        return str(await step.wait_for("packed"))
+
+    return app
+
+
+def found(app: App, tenant: str | None = None) -> tuple[Any, Any]:
+    """What the status and the doctor of the fleet say."""
+
+    def look(tx: Transaction) -> tuple[Any, Any]:
+        now, whose = app.environment.clock.now(), None if tenant is None else TenantId(tenant)
+        stuck = status_of(tx, whose, now).stuck
+        findings = examine_fleet(tx, whose, now, Surroundings()).findings
+        return stuck, [each for each in findings if each.check == "runs"]
+
+    return app.environment.store.view(look)
+
+
+def test_runs_whose_code_does_not_fit_are_told_of_until_it_does(open_app: OpenApp) -> None:
+    before, after = old(open_app("shop")), new(open_app("shop"))
+    runs = [before.workflows.using(key=f"order-{n}").start(before.functions.resolve("order")) for n in (1, 2)]  # type: ignore[arg-type]
+    with Engine(before):
+        until(lambda: all(len(before.workflows.history(run).events) == 2 for run in runs))  # they wait
+    assert found(before) == ((), [])
+    assert before.insight.overview().attention == ()
+
+    for run in runs:
+        before.workflows.signal(run, "packed", "yes")
+    with Engine(after):
+        until(lambda: all(after.workflows.get(run).error for run in runs))
+        until(lambda: len(after.insight.overview().attention) == 1)  # not while they are tried
+        [seen] = after.insight.overview().attention
+    stuck, findings = found(after)
+
+    assert [(each.workflow, each.count, each.job_id, each.error.partition(";")[0]) for each in stuck] == [
+        ("order", 2, runs[0], MISMATCH)
+    ]
+    assert [(each.name, each.detail.partition(";")[0]) for each in findings] == [
+        ("order", f"2 runs cannot go on: {MISMATCH}")
+    ]
+    assert f"evertick workflow get {runs[0]}; deploy code that fits" in findings[0].fix
+    assert (seen.problem, seen.kind, seen.name, seen.what, seen.job_id) == (
+        "stuck", "workflow", "order", "2 runs cannot go on", runs[0]
+    )  # fmt: skip
+    assert found(after, "acme") == ((), [])
+    assert [run.key for run in after.workflows.list(error="replaymismatch").runs] == ["order-2", "order-1"]
+    assert after.workflows.list(error="QuotaExceeded").runs == ()
+    with pytest.raises(Misuse, match="error= takes a text"):
+        after.workflows.list(error="")
+
+    for run in runs:
+        before.workflows.signal(run, "packed")
+    with Engine(before):
+        until(lambda: all(before.workflows.get(run).has_ended for run in runs))
+    assert found(before) == ((), [])
+
+
+def test_the_look_for_them_is_bounded(open_app: OpenApp) -> None:
+    before, after = old(open_app("shop")), new(open_app("shop"))
+    run_id = before.workflows.start(before.functions.resolve("order"))  # type: ignore[arg-type]
+    with Engine(before):
+        until(lambda: len(before.workflows.history(run_id).events) == 2)
+    before.workflows.signal(run_id, "packed", "yes")
+
+    def looked(*tenants: str, look: int = 10) -> list[StuckRun]:
+        until = stuck_until(after.environment.clock.now())
+        whose = [TenantId(each) for each in tenants]
+        return after.environment.store.view(lambda tx: tx.stuck_runs(whose, until=until, look=look, limit=10))
+
+    with Engine(after):
+        until(lambda: [each.id for each in looked(DEFAULT_TENANT)] == [run_id])
+    assert [each.id for each in looked("acme", DEFAULT_TENANT)] == [run_id]
+    assert looked("acme") == looked() == looked(DEFAULT_TENANT, look=0) == []
