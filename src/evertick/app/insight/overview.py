@@ -75,9 +75,7 @@ def _overview(
     transaction: Transaction, operations: InsightOperations, now: Instant, lately: Sequence[MinuteRow]
 ) -> OverviewView:
     tenant = operations.tenant
-    late_at = Instant(now - LATE_AFTER_MS)
-    found = transaction.due_jobs(tenant, now=now, late_at=late_at, limit=DUE_MAX, stuck_until=stuck_until(now))
-    due = [group for group in found if not group.stuck]
+    due, stuck = _due(transaction, tenant, now)
     workers = transaction.list_workers()
     alive = transaction.workers_alive(now, among=workers)
     living = {worker.id for worker in alive}
@@ -114,17 +112,18 @@ def _overview(
             transaction,
             tenant,
             now,
-            Seen(
-                due=due,
-                serves=serves,
-                paused=paused,
-                missed=times,
-                schedules=schedules,
-                stuck=len(due) < len(found),
-            ),
+            Seen(due=due, serves=serves, paused=paused, missed=times, schedules=schedules, stuck=stuck),
         ),
         unwritable=unwritable_view(operations.write_failure(), now),
     )
+
+
+def _due(transaction: Transaction, tenant: TenantId, now: Instant) -> tuple[list[DueGroup], bool]:
+    """Due jobs, and whether there are runs that cannot go on."""
+    late_at = Instant(now - LATE_AFTER_MS)
+    found = transaction.due_jobs(tenant, now=now, late_at=late_at, limit=DUE_MAX, stuck_until=stuck_until(now))
+    due = [group for group in found if not group.stuck]
+    return due, len(due) < len(found)
 
 
 def _paused_pools(transaction: Transaction) -> set[str]:

@@ -12,7 +12,7 @@ from evertick.base.ids import TenantId
 from evertick.base.instants import Instant, to_datetime
 from evertick.base.records.insight import StuckRun
 from evertick.base.records.jobs import NO_ERROR
-from evertick.engine.jobs.workflows.open_runs import LOOK_AGAIN_MS
+from evertick.base.records.runs import TRY_AGAIN_MS
 from evertick.store.contract.store import Transaction
 
 LOOK: Final = 10_000
@@ -23,7 +23,7 @@ STUCK_MAX: Final = 1_000
 
 def stuck_until(now: Instant) -> Instant:
     """Until when runs that cannot go on are tried again."""
-    return Instant(now + LOOK_AGAIN_MS)
+    return Instant(now + TRY_AGAIN_MS)
 
 
 def stuck_views(transaction: Transaction, tenants: Sequence[TenantId], now: Instant) -> tuple[StuckView, ...]:

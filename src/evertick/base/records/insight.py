@@ -1,10 +1,9 @@
 """Rows about how jobs and schedules do: what dashboards and reports show."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from evertick.base.ids import JobId, ScheduleId, TenantId
 from evertick.base.instants import Instant
-from evertick.base.records.jobs import JobError
 from evertick.base.records.stored import Stored
 
 
@@ -80,7 +79,8 @@ class StuckRun(NamedTuple):
     tenant: TenantId
     id: JobId
     name: str
-    error: Stored[JobError] | None
+    error: Stored[Any] | None
+    """A `JobError`."""
     tried_at: Instant
 
 

@@ -4,11 +4,17 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from evertick.base.ids import JobId
+from evertick.base.instants import MINUTE_MS
 from evertick.base.outcomes import Raised, Returned
 
 STEP: Final = "step"
 """The kind of a completion that tells a run: `name` is the run's id, `context` the number of the call that has
 ended.
+"""
+
+TRY_AGAIN_MS: Final = MINUTE_MS
+"""A run whose code does not fit its journal is tried again after this time: the code may have been mended. So is one
+whose tenant has no room for the jobs of its steps: others may have ended.
 """
 
 

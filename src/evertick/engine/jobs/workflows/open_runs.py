@@ -16,14 +16,14 @@ from typing import Final
 
 from evertick.base.errors import QuotaExceeded, ReplayMismatch
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId, full_pool
-from evertick.base.instants import MINUTE_MS, Instant
+from evertick.base.instants import Instant
 from evertick.base.outcomes import Outcome, Raised, Returned
 from evertick.base.records.attributes import from_text, to_text
 from evertick.base.records.jobs import COMPLETION, JOB_ERROR, Claim, Completion, JobEnd, JobError, JobState, NewJob
 from evertick.base.records.journal import Row
 from evertick.base.records.logs import LogLine
 from evertick.base.records.retry import RETRY
-from evertick.base.records.runs import STEP, Message, RunRecord
+from evertick.base.records.runs import STEP, TRY_AGAIN_MS, Message, RunRecord
 from evertick.engine.jobs.completion import cancel
 from evertick.engine.jobs.workflows.memory import RunsInMemory
 from evertick.engine.runtime import spans
@@ -38,11 +38,6 @@ from evertick.store.contract.workflows import Entry, Parked
 from evertick.store.transaction.unit_of_work import UnitOfWork
 
 _logger: Final = logging.getLogger("evertick.engine")
-
-LOOK_AGAIN_MS: Final = MINUTE_MS
-"""A run whose code does not fit its journal is tried again after this time: the code may have been mended. So is one
-whose tenant has no room for the jobs of its steps: others may have ended.
-"""
 
 
 class OpenRuns:
@@ -130,7 +125,7 @@ class OpenRuns:
             self._unit.undo_to(depth)
             level = logging.ERROR if isinstance(error, ReplayMismatch) else logging.WARNING
             _logger.log(level, "%s cannot go on: %s", claim.name, error, extra={"job_id": claim.id})
-            return _parked(claim, Instant(now + LOOK_AGAIN_MS), error)
+            return _parked(claim, Instant(now + TRY_AGAIN_MS), error)
         except BaseException as error:
             outcome = self._deps.runner.raised(self._unit, claim, error)  # raises what is no error of the run's
             self._unit.undo_to(depth)
