@@ -81,6 +81,18 @@ def test_every_number_has_its_name_beside_it(site: Site, narrow: Window, path: s
     assert sideways(page) == 0
 
 
+@pytest.mark.parametrize(("path", "names"), [("pools", {"running ", "queued "}), ("functions-by-name", {"ended / h "})])
+def test_the_numbers_that_are_left_of_many_have_their_names(
+    site: Site, narrow: Window, path: str, names: set[str]
+) -> None:
+    waiting_run(site)
+    shown = narrow.go(path).eval_on_selector_all(
+        ".cards td.num",
+        "cells => cells.filter(each => each.offsetParent).map(each => getComputedStyle(each, '::before').content)",
+    )
+    assert {str(each).strip('"') for each in shown} == names
+
+
 def test_where_one_is_and_the_search_are_in_sight(narrow: Window) -> None:
     page = narrow.go("settings?view=about")
     expect(page.locator(".rail [aria-current]")).to_be_in_viewport(ratio=1)

@@ -296,6 +296,7 @@ def test_what_was_skipped_and_missed_says_why(open_app: OpenApp) -> None:
     clock.advance(timedelta(hours=1))
     app.schedules.resume("s")
     assert "Next run 09:30" in text_of(site.page("schedules/s?tz=UTC"))
+    assert site.page("schedules/s/pause").find(id="f-until")["placeholder"] == "2026-11-01 09:00"  # type: ignore[index]
     clock.advance(timedelta(hours=23))
     assert "No worker has taken it up yet: it was due Sat 31 Oct 09:30" in text_of(site.page("schedules/s?tz=UTC"))
     app.schedules.pause("s", "stop")  # what has passed is judged before
