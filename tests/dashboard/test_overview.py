@@ -10,7 +10,7 @@ from evertick.api.insight import OverviewView
 from evertick.api.schema import Count
 from evertick.api.status import UnwritableView
 from evertick.dashboard.markup.density import crowd, density
-from evertick.dashboard.markup.templates import capitalise
+from evertick.dashboard.markup.templates import action_words, capitalise
 from evertick.dashboard.routes.overview import heading
 from evertick.store.postgres.transaction import PostgresTransaction
 from evertick.store.sqlite.transaction import SqliteTransaction
@@ -143,3 +143,17 @@ def test_charts_are_drawn_and_drawn_again(site: Site, window: Window) -> None:
     expect(page.get_by_text("created daily")).to_be_visible()
     expect(page.locator("[data-chart] canvas")).to_have_count(2)
     assert not window.axe()
+
+
+@pytest.mark.parametrize(
+    ("action", "words"),
+    [
+        ("schedule.paused", "paused"),
+        ("schedule.trigger", "triggered"),
+        ("job.cancel", "canceled the job"),
+        ("job.retry_all", "retried many jobs"),
+        ("workflow_type.deprecate", "deprecated the workflow type"),
+    ],
+)
+def test_a_change_is_told_after_who_made_it(action: str, words: str) -> None:
+    assert action_words(action) == words
