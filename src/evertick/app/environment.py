@@ -33,7 +33,9 @@ class Environment(Surroundings):
     """None if the app has no failure hooks."""
     time_limits: TimeLimits = field(default_factory=TimeLimits)
     sleep: Callable[[float], None] = time.sleep
-    """How a caller waits before it runs a mutation again that met a conflict."""
+    """How a caller waits before it runs a mutation again that met a conflict, and for the end of a run."""
+    waiting_passes_time: bool = True
+    """Whether time passes while a caller waits. In a test's world it does not."""
     await_action: Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]] = _as_it_is
     """How an action is awaited that a program has called: on the program's event loop, or on that of a test's world."""
 

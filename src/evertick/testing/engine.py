@@ -186,6 +186,7 @@ class SimulatedEngine:
             failures=app.failures,
             time_limits=NoTimeLimits(),
             sleep=_no_sleep,
+            waiting_passes_time=False,
             await_action=self._await_action,
         )
         leave = app.enter(self._environment)

@@ -20,7 +20,7 @@ from evertick.app.transacting import Transact, Work
 from evertick.app.workflows.details import list_detailed, timeline
 from evertick.app.workflows.operations import RunId, WorkflowOperations
 from evertick.app.workflows.types import AsyncWorkflowTypes, TypeOperations, WorkflowTypes
-from evertick.base.errors import WorkflowFailed
+from evertick.base.errors import Misuse, WorkflowFailed
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import duration_ms
 from evertick.base.records.attributes import Value
@@ -100,21 +100,36 @@ class AwaitableWorkflows(Workflows):
     """`app.workflows` outside of transactions: it can wait for results."""
 
     sleep: Callable[[float], None]
+    waiting_passes_time: bool
 
     def result(self, run_id: RunId, *, timeout: float | timedelta | None = None) -> Any:
         """Wait until a run has ended and return its result, as plain JSON.
 
         Raises TimeoutError if it has not ended within `timeout` (seconds or a timedelta), WorkflowFailed if it failed
-        or was canceled, JobNotFound.
+        or was canceled, JobNotFound. In a test's world, where waiting passes no time: Misuse if it has not ended and
+        there is no `timeout`, TimeoutError at once if there is one.
         """
         left_s = None if timeout is None else duration_ms(timeout, name="timeout") / 1000
         run, pause_s = self.get(run_id), LOOK_FIRST_S
         while not run.has_ended:
+            if left_s is None and not self.waiting_passes_time:
+                raise Misuse(self._never_ends(run))
             pause_s = _pause(run, pause_s, left_s)
             self.sleep(pause_s)
             left_s = None if left_s is None else left_s - pause_s
             run, pause_s = self.get(run.id), pause_s * 2
         return result_of(run)
+
+    def _never_ends(self, run: RunView) -> str:
+        """What to say of a run that does not end while a test waits for it."""
+        waits = [f"{each.kind} {each.name!r}" for each in self.timeline(run.id, limit=1).waits_for]
+        waits_for = f"waits for {', '.join(waits)}" if waits else "is to go on"
+        told = "" if run.error is None else f"; it cannot go on: {run.error['type']}: {run.error['message']}"
+        return (
+            f"run {run.id} of {run.workflow} has not ended, and waiting for it passes no time in a world: "
+            f"it {waits_for}{told}; "
+            "let time pass with world.advance(...), or send what it waits for with app.workflows.signal(...)"
+        )
 
 
 class AsyncWorkflows(Awaited[WorkflowOperations], _Surface):
@@ -153,7 +168,7 @@ def blocking_workflows(
 ) -> AwaitableWorkflows:
     """The runs as a program sees them."""
     surface = AwaitableWorkflows(operations, read, write)
-    surface.sleep = environment.sleep
+    surface.sleep, surface.waiting_passes_time = environment.sleep, environment.waiting_passes_time
     return surface
 
 
