@@ -13,7 +13,9 @@ from inspect import Parameter, formatannotation, signature
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, get_args, overload
 
 from evertick.app.transacting import Page, Transact, TransactAsync, Work, in_pages, in_pages_async
+from evertick.base.errors import NotDeterministic
 from evertick.base.escaping import Verbatim
+from evertick.rules.workflows.event_loop import DeterministicLoop, running_loop
 
 O = TypeVar("O")
 P = ParamSpec("P")
@@ -113,6 +115,11 @@ class Operation(Generic[P, T]):
         return call
 
     def _call(self, surface: Surface[Any], /, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(running_loop(), DeterministicLoop):
+            raise NotDeterministic(
+                f"{self._name}() asks the database, which has another answer in every replay: put the call into a query, "
+                "a mutation or an action, and call step.run(...)"
+            )
         run, operations = getattr(surface, self._run), surface.operations
         if self._run == "write_pages":
             return run(lambda after: self._operation(operations, after, *args, **kwargs))

@@ -92,6 +92,8 @@ class DeterministicLoop(asyncio.AbstractEventLoop):
         """
         outer = running_loop()
         left = None if outer is None else _leave_current_task(outer)
+        hooks = sys.get_asyncgen_hooks()
+        sys.set_asyncgen_hooks(firstiter=None, finalizer=_leave_unfinished)
         events._set_running_loop(self)
         try:
             first()
@@ -114,6 +116,7 @@ class DeterministicLoop(asyncio.AbstractEventLoop):
                         raise
         finally:
             events._set_running_loop(outer)
+            sys.set_asyncgen_hooks(*hooks)
             if left is not None and outer is not None:
                 asyncio.tasks._enter_task(outer, left)
 
@@ -193,6 +196,14 @@ class DeterministicLoop(asyncio.AbstractEventLoop):
 
 running_loop: Final[Callable[[], asyncio.AbstractEventLoop | None]] = events._get_running_loop
 """The loop whose code runs in this thread, if one does."""
+
+
+def _leave_unfinished(_generator: Any) -> None:
+    """What becomes of an async generator that is collected before its end: its `finally` does not run.
+
+    Python would run it inside whatever code happens to drop it, the garbage collector included, which comes at another
+    moment in every replay.
+    """
 
 
 _refused_to_close: "list[CoroutineType[Any, Any, Any]]" = []
