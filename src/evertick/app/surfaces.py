@@ -117,8 +117,8 @@ class Operation(Generic[P, T]):
     def _call(self, surface: Surface[Any], /, *args: Any, **kwargs: Any) -> Any:
         if isinstance(running_loop(), DeterministicLoop):
             raise NotDeterministic(
-                f"{self._name}() asks the database, which has another answer in every replay: put the call into a query, "
-                "a mutation or an action, and call step.run(...)"
+                f"{self._name}() asks the database, which has another answer in every replay: put the call into a "
+                "query, a mutation or an action, and call step.run(...)"
             )
         run, operations = getattr(surface, self._run), surface.operations
         if self._run == "write_pages":
