@@ -1,7 +1,13 @@
 """Runs that are restarted keep what they were started for."""
 
-from evertick import App, MutationCtx, Step, every
-from evertick.testing import World, hours
+import hashlib
+from typing import Any
+
+import pytest
+
+from evertick import ActionCtx, App, MutationCtx, Step, every
+from evertick.errors import Misuse
+from evertick.testing import World, hours, replay
 
 app = App("restarted")
 
@@ -39,3 +45,63 @@ def test_a_restarted_run_of_a_schedule_is_for_the_same_time_and_the_schedule_doe
         assert (after.job_id, after.ended, after.outcome) == (first.id, before.ended, "success")
         world.advance(hours(1))
         assert app.workflows.result(app.workflows.list(close).runs[0].id) == "02:00 after 01:00 after None: 2: 7"
+
+
+@app.action
+async def ask(ctx: ActionCtx, text: str) -> str:
+    return text
+
+
+@app.workflow
+async def callback(step: Step) -> list[str]:
+    key = hashlib.sha256(step.id.encode()).hexdigest()
+    await step.run(count, f"begun by {step.id}")
+    asked = await step.run(ask, key)
+    await step.run(count, f"asked {key}")
+    return [asked, await step.run(ask, step.id)]
+
+
+def test_steps_that_were_called_with_the_id_of_the_run_are_kept_by_the_runs_that_restart_it() -> None:
+    with World(app) as world:
+        first = app.workflows.start(callback)
+        world.drain()
+        second = app.workflows.restart(first, step=3)
+        world.drain()
+        third = app.workflows.restart(second, step=4)
+        world.drain()
+
+        key = hashlib.sha256(first.encode()).hexdigest()
+        assert app.workflows.result(second) == [key, second]
+        assert app.workflows.result(third) == [key, third]
+        assert [line["text"] for line in app.db.query("lines").collect()][-3:] == [
+            f"begun by {first}", f"asked {key}", f"asked {hashlib.sha256(second.encode()).hexdigest()}",
+        ]  # fmt: skip
+        assert replay(callback, app.workflows.history(third)) == [key, third]
+
+
+@pytest.mark.parametrize("step", [True, 1.0, b"ask", ["ask"]])
+def test_a_step_is_a_number_or_a_name(step: Any) -> None:
+    with World(app) as world:
+        run_id = app.workflows.start(callback)
+        world.drain()
+        with pytest.raises(Misuse, match="step= is the number of a step or its name"):
+            app.workflows.restart(run_id, step=step)
+
+
+def test_a_run_that_is_retried_has_its_attributes() -> None:
+    with World(app) as world:
+        run_id = app.workflows.using(attributes={"customer": "c7"}).start(failing)
+        world.drain()
+
+        again = app.jobs.retry(run_id)
+        assert [run.id for run in app.workflows.list(attributes={"customer": "c7"}).runs] == [again, run_id]
+        world.drain()
+        assert app.workflows.get(again).attributes == {"customer": "c7", "stage": "begun"}
+        assert app.workflows.cancel(app.jobs.retry(again))  # it has not begun: it is canceled at once
+        assert [run.state for run in app.workflows.list(failing).runs] == ["canceled", "failed", "failed"]
+
+
+@app.workflow
+async def failing(step: Step) -> None:
+    step.set_attributes(stage="begun")
+    raise ValueError("no use")

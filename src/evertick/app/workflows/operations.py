@@ -25,6 +25,7 @@ from evertick.base.records.run_states import RunFilter
 from evertick.base.records.runs import STEP, MessageKind, NewMessage, RunRecord
 from evertick.base.records.stored import json_of, size_of
 from evertick.engine.jobs.completion import cancel
+from evertick.engine.jobs.repair import keep_attributes
 from evertick.rules.workflows.step import NAME_CHARS_MAX
 from evertick.store.contract.store import Transaction
 from evertick.store.contract.workflows import Entry
@@ -217,6 +218,9 @@ class WorkflowOperations:
         `using(on_conflict="replace")` cancels that one.
         """
 
+        if step is not None and type(step) is not int and not isinstance(step, str):
+            raise Misuse(f"step= is the number of a step or its name, not {step!r}")
+
         def work(transaction: Transaction) -> JobId:
             job = self.job(transaction, run_id)
             check_active(transaction, {job.name})
@@ -282,9 +286,8 @@ class WorkflowOperations:
         """Write the record of a run that has not begun: with attributes, or what is kept of the run `of`."""
         if of is not None or attributes:
             seed, progress = (run_id, None) if of is None else (of.seed_of_generation, of.progress)
-            transaction.insert_runs([RunRecord(run_id, seed, progress=progress, attributes=attributes)])
-        if attributes:
-            transaction.save_attributes({run_id: (self.tenant, attributes)})
+            record = RunRecord(run_id, seed, progress=progress, attributes=attributes)
+            keep_attributes(transaction, record, tenant=self.tenant)
 
     def _again(self, transaction: Transaction, job: Job, rows: Sequence[Row], now: Instant) -> Sequence[JobId]:
         """Write the job of a run that is restarted."""

@@ -11,6 +11,7 @@ from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.instants import Instant, to_iso
 from evertick.base.records.calls import Call
 from evertick.base.records.jobs import FunctionKind, Job, JobState, NewJob
+from evertick.base.records.runs import RunRecord
 from evertick.base.records.workflow_types import WorkflowStatus
 from evertick.engine.jobs.completion import MakeId
 from evertick.store.contract.store import Transaction
@@ -56,9 +57,9 @@ def retry(
     """Run a failed or canceled job again, now; returns the id of the new job.
 
     With `args`, with these arguments; then a pending job can be replaced too, by one that is due when it was. The new
-    job has the retry policy, the on_complete function, the keys, the pool and the priority of the old one, but it is no
-    run of a schedule: the ledger keeps how that ended. A job is retried once; when it fails again, it is the new one
-    that can be retried.
+    job has the retry policy, the on_complete function, the keys, the pool and the priority of the old one, that of a
+    workflow its attributes, too. But it is no run of a schedule: the ledger keeps how that ended. A job is retried
+    once; when it fails again, it is the new one that can be retried.
 
     `check` is asked whether there is room for it, and may raise. `trace` is the trace context of the request. Raises
     JobNotRetryable for another state and for a job that was retried, AlreadyExists if a job holds the key meanwhile,
@@ -107,9 +108,18 @@ def retry(
     )
     check(transaction, [again], now=now)
     transaction.insert_jobs([again])
+    if job.kind is FunctionKind.WORKFLOW and (record := transaction.get_runs([job.id]).get(job.id)) is not None:
+        keep_attributes(transaction, RunRecord(again.id, again.id, attributes=record.attributes), tenant=job.tenant)
     # Two people who retry one job at the same moment meet at this key: one of them conflicts, and is told.
     transaction.save_call(_key(job), Call(job.name, "retry", again.id), tenant=job.tenant, now=now)
     return again.id
+
+
+def keep_attributes(transaction: Transaction, record: RunRecord, *, tenant: TenantId) -> None:
+    """Write what a run has before it begins, with attributes by which lists find it."""
+    transaction.insert_runs([record])
+    if record.attributes:
+        transaction.save_attributes({record.id: (tenant, record.attributes)})
 
 
 def retried_as(transaction: Transaction, job: Job) -> JobId | None:

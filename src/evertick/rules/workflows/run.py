@@ -63,6 +63,9 @@ class Run(DeterministicLoop):
         """Patches of the journal that the code did not ask for."""
         self.random = random.Random(seed)
         self._body = body
+        self._keeps_steps_of_another = seed.partition("/")[0] != run_id
+        """Whether it was restarted from a step: it has the seed of the run that made the steps before."""
+        self._id_was_read = False
         self._seq = 0
         self._requests: deque[Request] = deque()
         self._steps: deque[Call] = deque()
@@ -225,7 +228,19 @@ class Run(DeterministicLoop):
         except ContinueAsNew as again:
             return ContinuedAsNew(again.arguments)
 
+    @property
+    def may_call_otherwise(self) -> bool:
+        """Whether arguments may differ from those in the journal, because the code has read the id of its run: that of
+        a run that was restarted is not the one with which the steps before were called.
+        """
+        return self._keeps_steps_of_another and self._id_was_read
+
     # -- what the code calls
+
+    def read_id(self) -> str:
+        """The id of the run, for its code."""
+        self._id_was_read = True
+        return self.id
 
     def call(self, call: Call) -> CallFuture:
         """Make a call. The future has the JSON text of its result, or the error of a step.

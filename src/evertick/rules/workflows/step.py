@@ -91,8 +91,9 @@ class Step:
 
     @property
     def id(self) -> str:
-        """The id of the run."""
-        return self._run.id
+        """The id of the run. A run that is restarted has another one, also while its code goes through the steps that
+        it keeps."""
+        return self._run.read_id()
 
     @property
     def schedule(self) -> ScheduledRun | None:
