@@ -102,7 +102,11 @@ def test_tenants_get_equal_shares_of_a_pool_and_no_more_than_each_may(open_app: 
 def test_a_paused_pool_starts_nothing_until_it_is_resumed(open_app: OpenApp) -> None:
     app, mail, others = mailing(open_app)
     app.pools.set("mail", running=5)
-    assert app.pools.pause("mail").limits == PoolLimits(running=5, paused=True)
+    assert app.pools.pause("mail", "away").limits == PoolLimits(running=5, paused=True, note="away")
+    assert app.pools.pause("mail").limits.note == "away"
+    assert app.pools.set("mail", running=5).limits.note == "away"
+    with pytest.raises(Misuse, match="a note is text"):
+        app.pools.pause("mail", 7)  # type: ignore[arg-type]
     app.scheduler.run_after(0, "send")
     app.scheduler.run_after(0, "work")
 

@@ -28,7 +28,7 @@ def test_limits_are_changed_and_removed_and_the_others_stay(shop: App, command: 
     command("pool", "set", "mail", "--running", "5", "--starts-per-minute", "60")
     done = command("pool", "set", "mail", "--running", "none", "--per-tenant", "2", "-o", "json")
 
-    limits = {"running": None, "per_tenant": 2, "per_key": None, "starts_per_minute": 60, "paused": False}
+    limits = {"running": None, "per_tenant": 2, "per_key": None, "starts_per_minute": 60, "paused": False, "note": ""}
     assert done.json["limits"] == limits
     assert (done.json["pool"], done.json["running"], done.json["ready"]) == ("mail", 0, 2)
     assert command("pool", "get", "mail", "-o", "json").json == done.json
@@ -56,7 +56,9 @@ def test_a_limit_by_key_is_set_shown_and_removed(shop: App, command: Command) ->
 
 def test_a_paused_pool_keeps_its_limits_and_goes_on(shop: App, command: Command) -> None:
     command("pool", "set", "mail", "--running", "3")
-    assert command("pool", "pause", "mail", "-o", "json").json["limits"]["paused"] is True
+    paused = command("pool", "pause", "mail", "--reason", "the server is down", "-o", "json").json["limits"]
+    assert (paused["paused"], paused["note"]) == (True, "the server is down")
+    assert command("pool", "pause", "mail", "--fields", "state,note").out == "state\tpaused\nnote\tthe server is down\n"
     resumed = command("pool", "resume", "mail", "-o", "json").json
 
     assert resumed["limits"] == {
@@ -65,6 +67,7 @@ def test_a_paused_pool_keeps_its_limits_and_goes_on(shop: App, command: Command)
         "per_key": None,
         "starts_per_minute": None,
         "paused": False,
+        "note": "",
     }
     work_off(shop, 2)
 
@@ -90,8 +93,12 @@ def test_jobs_that_wait_say_what_their_pool_holds_back(shop: App, command: Comma
     assert errors() == {"waits: pool 'mail' runs 0 of 0 for the tenant 'default'"}
     command("pool", "pause", "mail")
     assert errors() == {"waits: pool 'mail' is paused"}
+    command("pool", "pause", "mail", "--note", "the server is down")
+    assert errors() == {"waits: pool 'mail' is paused: the server is down"}
     waiting = shop.jobs.list(state="pending").jobs[0]
-    assert command("job", "get", waiting.id, "--fields", "error").out == "error\twaits: pool 'mail' is paused\n"
+    assert command("job", "get", waiting.id, "--fields", "error").out == (
+        "error\twaits: pool 'mail' is paused: the server is down\n"
+    )
     assert command("job", "get", waiting.id, "-o", "json").json["error"] is None
     command("pool", "resume", "mail")
     command("pool", "set", "mail", "--per-tenant", "none")

@@ -253,6 +253,7 @@ def test_runs_are_started_signaled_and_waited_for(served: Served) -> None:
 def test_what_belongs_to_all_tenants(served: Served) -> None:
     with served.client("acme") as client:
         assert client.pools.set("mail", running=3, per_tenant=None).limits.running == 3
+        assert client.pools.pause("mail", "the server is down").limits.note == "the server is down"
         assert client.pools.pause("mail").limits.paused
         assert not client.pools.resume("mail").limits.paused
         assert client.pools.get("mail").pool == "mail"

@@ -60,10 +60,14 @@ def test_pools_show_their_limits_what_waits_and_what_failed(site: Site) -> None:
 
 
 def test_a_pool_is_paused_from_a_form_and_says_by_whom(site: Site) -> None:
-    assert commands_in(site.page("pools/mail/pause")) == ["evertick pool pause mail"]
-    site.send("pools/mail/pause")
+    assert commands_in(site.page("pools/mail/pause")) == ["evertick pool pause mail --reason ..."]
+    assert "Say why, in a few words" in text_of(site.refused("pools/mail/pause"))
+    assert not site.app.pools.get("mail").limits.paused
+    site.send("pools/mail/pause", note="the server is down")
     assert site.app.pools.get("mail").limits.paused
-    assert "token root has paused it" in text_of(site.page("pools/mail"))
+    words = text_of(site.page("pools/mail"))
+    assert "token root has paused it" in words and "the server is down" in words
+    assert "the server is down" in text_of(site.page("audit?of=all"))
     [line] = site.app.audit_log.list(action="pool.pause").changes
     assert line.tenant is None
     site.send("pools/mail/resume")
@@ -174,7 +178,7 @@ def test_changes_are_listed_with_what_is_different(site: Site) -> None:
 
 
 def test_changes_are_downloaded_as_lines(site: Site) -> None:
-    site.send("pools/mail/pause")
+    site.send("pools/mail/pause", note="the server is down")
     site.send("pools/mail/resume")
     reply = site.request("GET", "audit.jsonl?of=all&action=pool.pause")
     assert [json.loads(line)["action"] for line in reply.text.splitlines()] == ["pool.pause"]
@@ -262,6 +266,7 @@ def test_pools_and_settings_in_a_browser(browser: Browser, site: Site) -> None:
     with Engine(site.app), open_window(browser, site.server, site.secret) as window:
         page = window.go("pools")
         page.get_by_role("row", name="mail").get_by_role("link", name="Pause…").press("Enter")
+        page.get_by_label("Reason").fill("the server is down")
         page.get_by_role("button", name="Pause").press("Enter")
         expect(page.get_by_text("Paused mail.")).to_be_visible()
         assert window.axe() == ""

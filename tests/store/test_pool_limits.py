@@ -23,10 +23,11 @@ def test_limits_are_kept_replaced_and_removed(store: Store) -> None:
     assert store.read(lambda tx: tx.any_limits()) == (False, False, False)
     mail = PoolLimits(running=5, per_tenant=2, starts_per_minute=60)
     save(store, "mail", mail)
-    save(store, DEFAULT_POOL, PoolLimits(paused=True))
+    paused = PoolLimits(paused=True, note="the disk is full")
+    save(store, DEFAULT_POOL, paused)
 
     assert store.read(lambda tx: tx.any_limits()) == (False, True, False)
-    assert store.read(lambda tx: tx.pool_limits()) == {DEFAULT_POOL: PoolLimits(paused=True), "mail": mail}
+    assert store.read(lambda tx: tx.pool_limits()) == {DEFAULT_POOL: paused, "mail": mail}
 
     save(store, "mail", PoolLimits(paused=False))
     save(store, DEFAULT_POOL, PoolLimits())

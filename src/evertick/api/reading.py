@@ -8,10 +8,12 @@ from typing import Any, Final, TypeVar
 
 from evertick.base.errors import SchemaMismatch
 from evertick.base.records.jobs import JobError
-from evertick.base.records.stored import Stored
+from evertick.base.records.stored import DEPTH_MAX, Stored, is_deeper
 
 T = TypeVar("T")
 
+SHOWN_DEPTH_MAX: Final = DEPTH_MAX + 20
+"""Levels of a value that is shown, with those of what it stands in. What holds one of 255 cannot be written."""
 TOLD_MAX: Final = 200
 """Characters of what is said about a column."""
 
@@ -32,10 +34,14 @@ class RowReading:
         if text is None:
             return None
         try:
-            return json.loads(text)
+            value = json.loads(text)
         except (ValueError, RecursionError) as error:
             self._note(column, f"it is no JSON: {error}")
             return None
+        if is_deeper(text, value, than=SHOWN_DEPTH_MAX):
+            self._note(column, f"it is more than {SHOWN_DEPTH_MAX} levels deep")
+            return None
+        return value
 
     def object(self, column: str, text: str | None) -> dict[str, Any]:
         """The JSON object of a column; an empty one if there is none, or if it cannot be read."""

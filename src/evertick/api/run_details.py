@@ -46,7 +46,8 @@ class TimedStep(RunStep):
 
     `due_at` is when it ends by itself, as a sleep does. Of a step that runs as a job, `args` are its arguments, `pool`
     its pool, `attempts` all of its attempts and `held` says why it is not started; they are None or empty for others,
-    and when the job is not kept any more. `result` is what the step returned.
+    and when the job is not kept any more. `result` is what the step returned. `unreadable` says why what it was called
+    with, or has returned, cannot be read.
     """
 
     due_at: Moment | None
@@ -55,6 +56,7 @@ class TimedStep(RunStep):
     pool: str | None
     attempts: tuple[AttemptView, ...]
     held: str | None
+    unreadable: tuple[str, ...] = ()
 
 
 class RunTimeline(Schema):

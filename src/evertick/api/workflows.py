@@ -120,7 +120,8 @@ class RunEvent(Schema):
 
     `kind` is start, step (a query or mutation, with its outcome), call (something else has begun), end (of such a
     call), drop (a call was given up), patch or cancel. `step` is the number of the call. `job_id` is the job as which
-    a call runs. `error` has the keys `type`, `message` and `data`.
+    a call runs. `error` has the keys `type`, `message` and `data`. `unreadable` says why a result or the data of an
+    error cannot be read.
     """
 
     position: int
@@ -135,15 +136,17 @@ class RunEvent(Schema):
     ended: bool
     result: Any
     error: dict[str, Any] | None
+    unreadable: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, row: Row) -> Self:
         """The view of a row."""
+        reading = RowReading()
         outcome, is_call = row.outcome, row.kind is RowKind.CALL
         returned = outcome.result if isinstance(outcome, Returned) else None
         error = None
         if isinstance(outcome, Raised):
-            data = None if outcome.data is None else json.loads(outcome.data)
+            data = reading.any("error", outcome.data)
             error = {"type": outcome.type, "message": outcome.message, "data": data}
         return cls(
             position=row.position,
@@ -156,12 +159,15 @@ class RunEvent(Schema):
             arguments=row.arguments,
             job_id=JobId(returned) if is_call and returned is not None else None,
             ended=outcome is not None and not is_call,
-            result=None if returned is None or is_call else json.loads(returned),
+            result=None if is_call else reading.any("result", returned),
             error=error,
+            unreadable=reading.problems,
         )
 
     def row(self) -> Row:
-        """The row of which this is the view."""
+        """The row of which this is the view. Raises SchemaMismatch if not all of it could be read."""
+        if self.unreadable:
+            raise SchemaMismatch(f"event {self.position} of the history ({self.name}) has no {self.unreadable[0]}")
         outcome: Returned | Raised | None = None
         if self.error is not None:
             data = self.error["data"]
@@ -213,7 +219,7 @@ class RunOccurrence(Schema):
             nominal_time=to_datetime(ref.nominal_at),
             run_id=ref.run_id,
             origin=ref.origin,
-            last_result=None if ref.last_result is None else json.loads(ref.last_result),
+            last_result=RowReading().any("last_result", ref.last_result),
             last_failure=ref.last_failure,
         )
 

@@ -9,6 +9,7 @@ from evertick.cli.core.databases import source_options
 from evertick.cli.core.fleet import AnyFleet, open_fleet
 from evertick.cli.core.lazy import LazyGroup
 from evertick.cli.core.output import MomentWriter, OutputOptions, row_options, words_of
+from evertick.cli.core.reasons import asked_for, reason_option
 from evertick.cli.tenant import changes_of, limit_options
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ FIELDS: Final = (
     "limits_from",
     "ready",
     "oldest",
+    "note",
 )
 LIMITS: Final = {
     "running": "Jobs that run at a time on all workers; more wait.",
@@ -74,7 +76,17 @@ def set_pool(name: str, db: str | None, out: OutputOptions, **limits: int | str 
     _write(lambda fleet: fleet.pools.set(name, **changes), db, out)
 
 
-_add("pause", "Let no job of a pool start; what runs goes on.")
+@pool.command("pause")
+@click.argument("name")
+@reason_option
+@source_options
+@row_options
+def pause_pool(name: str, reason: str | None, db: str | None, out: OutputOptions) -> None:
+    """Let no job of a pool start, and say why; what runs goes on."""
+    note = asked_for(reason)
+    _write(lambda fleet: fleet.pools.pause(name, note), db, out)
+
+
 _add("resume", "Let the jobs of a paused pool start again.")
 
 
@@ -111,6 +123,7 @@ def _words(view: "PoolView", moment: MomentWriter) -> Mapping[str, str]:
     """A pool as text; where a number is limited, `3 of 5`."""
     limits = view.limits
     words = words_of(view, moment) | {"state": "paused" if limits.paused else "active", "ready": f"{view.ready:,}"}
+    words["note"] = limits.note
     words["running"] = f"{view.running:,}" + ("" if limits.running is None else f" of {limits.running:,}")
     for name in ("per_tenant", "per_key", "starts_per_minute"):
         words[name] = "" if getattr(limits, name) is None else f"{getattr(limits, name):,}"

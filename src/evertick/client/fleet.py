@@ -37,9 +37,10 @@ class PoolRequests:
         path = f"{ROOT}/pools/{part(name)}"
         return Call(method="PATCH", path=path, body=dict(limits), read=PoolView.model_validate)
 
-    def pause(self, name: str) -> Call[PoolView]:
-        """Let no job of a pool start."""
-        return Call(method="POST", path=f"{ROOT}/pools/{part(name)}/pause", body={}, read=PoolView.model_validate)
+    def pause(self, name: str, note: str = "") -> Call[PoolView]:
+        """Let no job of a pool start, and say why."""
+        body, path = {"note": note}, f"{ROOT}/pools/{part(name)}/pause"
+        return Call(method="POST", path=path, body=body, read=PoolView.model_validate)
 
     def resume(self, name: str) -> Call[PoolView]:
         """Let the jobs of a paused pool start again."""

@@ -5,7 +5,7 @@ Each has its reason in words. The look is bounded: the newest missed times, the 
 failing ones, and some of the paused ones.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -45,7 +45,8 @@ class Seen:
 
     due: Sequence[DueGroup]
     serves: Sequence[Serves]
-    paused: Collection[str]
+    paused: Mapping[str, str]
+    """Why each is paused."""
     missed: Sequence[MissedTime]
     schedules: ScheduleCounts
     """What is not there need not be looked for."""
@@ -128,7 +129,7 @@ def _stuck(transaction: Transaction, tenant: TenantId, now: Instant) -> Iterator
         )
 
 
-def _held(due: Sequence[DueGroup], paused: Collection[str]) -> Iterator[AttentionView]:
+def _held(due: Sequence[DueGroup], paused: Mapping[str, str]) -> Iterator[AttentionView]:
     """Pools that are paused while jobs of theirs are due; the one that holds a job back for longest first."""
     pools: dict[str, list[DueGroup]] = {}
     for group in sorted(due, key=lambda each: each.oldest):
@@ -141,7 +142,7 @@ def _held(due: Sequence[DueGroup], paused: Collection[str]) -> Iterator[Attentio
             kind="pool",
             name=pool,
             what=f"{count:,} due job{'' if count == 1 else 's'} waiting in the pool {pool!r}",
-            why="the pool is paused",
+            why="the pool is paused" + (f": {paused[pool]}" if paused[pool] else ""),
             count=count,
             more=False,
             since=to_datetime(groups[0].oldest),

@@ -91,7 +91,7 @@ def _overview(
         ScheduleFilter(tenant=tenant), now=now, limit=COUNT_MAX + 1, with_chosen=False
     )
     times, out = outages(transaction, tenant, now) if missed or schedules.missed else ([], ())
-    paused = _paused_pools(transaction) if due and serves else set()
+    paused = _paused_pools(transaction) if due and serves else {}
     waiting = [
         group for group in due if pool_name(group.pool) not in paused and (not serves or is_served(group, serves))
     ]
@@ -126,8 +126,9 @@ def _due(transaction: Transaction, tenant: TenantId, now: Instant) -> tuple[list
     return due, len(due) < len(found)
 
 
-def _paused_pools(transaction: Transaction) -> set[str]:
-    return {pool for pool, limits in transaction.pool_limits().items() if limits.paused}
+def _paused_pools(transaction: Transaction) -> dict[str, str]:
+    """Why each is paused."""
+    return {pool: limits.note for pool, limits in transaction.pool_limits().items() if limits.paused}
 
 
 def activity(

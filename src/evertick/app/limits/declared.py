@@ -95,8 +95,8 @@ class DeclaredPools:
             declaration = _declaration(pool.limits)
             if declared.get(pool) == declaration:
                 continue
-            paused = limits.get(pool, NO_LIMITS).paused
-            written[str(pool)] = replace(pool.limits, paused=paused)
+            known = limits.get(pool, NO_LIMITS)
+            written[str(pool)] = replace(pool.limits, paused=known.paused, note=known.note)
             transaction.declare_pool(str(pool), written[str(pool)], declaration)
         return written
 

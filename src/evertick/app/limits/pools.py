@@ -1,7 +1,7 @@
 """`app.pools`: what each pool may run, and what it has to do.
 
     app.pools.set("mail", running=5, starts_per_minute=600)
-    app.pools.pause("mail")
+    app.pools.pause("mail", "the mail server is down")
     app.pools.delete("old-mail")
     print(app.pools.get("mail").ready)
 
@@ -18,13 +18,16 @@ from evertick.api.pools import PoolView
 from evertick.app.functions.options import check_pool
 from evertick.app.limits.declared import origin_of
 from evertick.app.limits.values import Limits, limits_of
+from evertick.app.schedules.options import check_note
 from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes
 from evertick.app.transacting import Work
 from evertick.base.errors import Conflict, LimitExceeded, NotFound
 from evertick.base.ids import DEFAULT_POOL, pool_name
 from evertick.base.instants import Instant, to_datetime_or_none
 from evertick.base.records.pools import NO_LIMITS
+from evertick.base.records.stored import storable
 from evertick.rules.jobs.serving import served
+from evertick.rules.schedules.lifecycle import cut
 from evertick.store.contract.claims import START
 from evertick.store.contract.store import Transaction
 
@@ -72,13 +75,20 @@ class PoolOperations:
         limits_of(limits)
         return _changed(name, changes)
 
-    def pause(self, name: str) -> Work[PoolView]:
-        """Let no job of a pool start; what runs goes on. Its limits stay. Raises as `set`."""
-        return _changed(name, {"paused": True})
+    def pause(self, name: str, note: str = "") -> Work[PoolView]:
+        """Let no job of a pool start, and say why; what runs goes on. Its limits stay.
+
+            app.pools.pause("mail", "the mail server is down")
+
+        One that is paused already keeps its reason unless another is given. Raises as `set`, and Misuse for a note
+        that is no text.
+        """
+        check_note(note)
+        return _changed(name, {"paused": True, **({"note": cut(storable(note))} if note else {})})
 
     def resume(self, name: str) -> Work[PoolView]:
         """Let the jobs of a paused pool start again. Raises as `set`."""
-        return _changed(name, {"paused": False})
+        return _changed(name, {"paused": False, "note": ""})
 
     def delete(self, name: str, *, force: bool = False) -> Work[PoolView]:
         """Delete a pool's settings: its limits, its pause, and what code has declared for it; returns it as it is then.

@@ -12,7 +12,7 @@ from evertick.store.contract.store import Transaction
 
 
 def pool_waits(transaction: Transaction, jobs: Iterable[Job], now: Instant) -> dict[JobId, str]:
-    """Which of the jobs are due and held back by their pools, and by what: "waits: pool 'mail' is paused".
+    """Which of the jobs are due and held back by their pools, and by what: "waits: pool 'mail' is paused: why".
 
     A rate of starts is left out: it holds a job back for moments only. What runs is only counted if a pool of the jobs
     is limited.
@@ -20,9 +20,8 @@ def pool_waits(transaction: Transaction, jobs: Iterable[Job], now: Instant) -> d
     due = [job for job in jobs if job.state is JobState.PENDING and job.due_at <= now]
     limits = transaction.pool_limits() if due else {}
     pools = {job.id: pool_name(job.pool) for job in due}
-    waits = {
-        each: f"waits: pool {pool!r} is paused" for each, pool in pools.items() if limits.get(pool, NO_LIMITS).paused
-    }
+    paused = {pool: each.note for pool, each in limits.items() if each.paused}
+    waits = {each: _paused(pool, paused[pool]) for each, pool in pools.items() if pool in paused}
     limited = [job for job in due if job.id not in waits and not limits.get(pools[job.id], NO_LIMITS).is_empty]
     if not limited:
         return waits
@@ -48,3 +47,7 @@ def pool_waits(transaction: Transaction, jobs: Iterable[Job], now: Instant) -> d
                 waits[job.id] = f"waits: pool {pool!r} runs {running:,} of {most:,}{whose}"
                 break
     return waits
+
+
+def _paused(pool: str, note: str) -> str:
+    return f"waits: pool {pool!r} is paused{f': {note}' if note else ''}"

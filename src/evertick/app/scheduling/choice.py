@@ -60,7 +60,7 @@ def jobs_where(
         tenant=tenant,
         states=chosen,
         name=name_of(where.get("function")),
-        schedule_id=_schedule_of(where.get("schedule")),
+        schedule_id=schedule_of(where.get("schedule")),
         parent_id=_parent_of(where.get("parent")),
         id_prefix=_text("id_prefix", where.get("id_prefix")),
         key=_text("key", where.get("key")),
@@ -92,7 +92,7 @@ def _pool(given: Any) -> str | None:
     return given  # type: ignore[no-any-return]
 
 
-def _schedule_of(given: Any) -> ScheduleId | None:
+def schedule_of(given: Any) -> ScheduleId | None:
     """The id of a schedule that may be gone. Raises Misuse for what is none."""
     if given is None or isinstance(given, str):
         return None if given is None else ScheduleId(given)

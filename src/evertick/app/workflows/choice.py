@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final, TypedDict, Unpack
 
-from evertick.app.scheduling.choice import name_of
+from evertick.app.scheduling.choice import name_of, schedule_of
 from evertick.app.scheduling.job_builder import moment
 from evertick.base.errors import Misuse
 from evertick.base.ids import TenantId
@@ -20,6 +20,7 @@ class RunsWhere(TypedDict, total=False):
 
     state: str | Iterable[str]
     prefix: str | None
+    schedule: str | None
     attributes: Mapping[str, Value] | None
     started_from: datetime | float | None
     started_until: datetime | float | None
@@ -47,6 +48,7 @@ def runs_where(tenant: TenantId, workflow: Any = None, **where: Unpack[RunsWhere
         states=tuple(sorted({JobState.PENDING if state in OPEN else JobState(state) for state in states})),
         name=name_of(workflow),
         error=error,
+        schedule_id=schedule_of(where.get("schedule")),
         runs=RunFilter(
             open_states=() if asked == OPEN else asked,
             prefix=prefix,

@@ -125,19 +125,21 @@ def _timed(
 ) -> tuple[TimedStep, ...]:
     """Steps with what their rows and jobs say."""
     begun = {row.seq: row for row in rows if row.call is not None}
-    ends = {row.seq: RunEvent.of(row).result for row in rows if row.kind in (RowKind.STEP, RowKind.END)}
+    ends = {row.seq: RunEvent.of(row) for row in rows if row.kind in (RowKind.STEP, RowKind.END)}
     found = []
     for step in steps:
         job = None if step.job_id is None else jobs.get(step.job_id)
+        reading, end = RowReading(), ends.get(step.step)
         found.append(
             TimedStep(
                 **dict(step),
                 due_at=RunEvent.of(begun[step.step]).due_at,
-                args=None if job is None else RowReading().object("args", job.args),
-                result=ends.get(step.step),
+                args=None if job is None else reading.object("args", job.args),
+                result=None if end is None else end.result,
                 pool=None if job is None else pool_name(job.pool),
                 attempts=tuple(map(AttemptView.of, () if job is None else attempts.get(job.id, ()))),
                 held=_of(held, step.job_id),
+                unreadable=(*reading.problems, *(() if end is None else end.unreadable)),
             )
         )
     return tuple(found)

@@ -84,6 +84,7 @@ class WorkflowOperations:
 
         - `state`: pending (not begun), running, paused, success, failed or canceled, or several of them.
         - `prefix`: how a run's key begins, or its id.
+        - `schedule`: the id of the schedule or cron that has started them.
         - `attributes`: names with values; a run has all of them.
         - `started_from`, `started_until`: started at this time or later, and before.
         - `error`: a part of the error's type and message, such as "ReplayMismatch": also of runs that cannot go on.

@@ -25,6 +25,8 @@ class PoolLimits:
     """Attempts of jobs that start in a minute, evenly spread: at most a tenth of them at once."""
     paused: bool = False
     """No job of the pool starts; what runs goes on."""
+    note: str = ""
+    """Why it is paused."""
 
     def __post_init__(self) -> None:
         for name in NUMBERS:

@@ -148,13 +148,16 @@ def json_of(value: Any, what: str) -> str:
 
 def check_depth(text: str, value: Any, what: str) -> None:
     """Raise InvalidArguments if a value, of which the text is the JSON, is nested more than `DEPTH_MAX` deep."""
-    if text.count("[") + text.count("{") > DEPTH_MAX and _is_too_deep(value):
+    if is_deeper(text, value, than=DEPTH_MAX):
         raise InvalidArguments(f"{what} cannot be stored as JSON: more than {DEPTH_MAX} levels deep")
 
 
-def _is_too_deep(value: Any) -> bool:
+def is_deeper(text: str, value: Any, *, than: int) -> bool:
+    """Whether a value, of which the text is the JSON, is nested more than so many levels deep."""
+    if text.count("[") + text.count("{") <= than:
+        return False
     level = [value]
-    for _ in range(DEPTH_MAX):
+    for _ in range(than):
         within = (each.values() if isinstance(each, dict) else each for each in level)
         level = [inner for values in within for inner in values if isinstance(inner, dict | list | tuple)]
         if not level:

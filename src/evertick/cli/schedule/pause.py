@@ -1,8 +1,6 @@
 """`evertick schedule pause`, `resume` and `toggle`: pause a schedule, and let it go on."""
 
-import sys
 from dataclasses import dataclass
-from typing import Final
 
 import click
 
@@ -10,19 +8,17 @@ from evertick.base.escaping import printable
 from evertick.base.instants import from_datetime, to_iso
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.flags import flag, flags, shared
-from evertick.cli.core.output import is_terminal
 from evertick.cli.core.progress import counting
+from evertick.cli.core.reasons import asked_for, reason_option
 from evertick.cli.schedule.selection import Selection, counted, if_version_option, named, selection_options, sid_option
 from evertick.cli.schedule.session import Session, open_session
-
-_reason: Final = click.option("--reason", "--note", "reason", metavar="TEXT", help="Why; asked for at a terminal.")
 
 
 @dataclass(frozen=True, slots=True)
 class PauseFlags:
     """Why a schedule is paused, and until when."""
 
-    reason: str | None = shared(_reason)
+    reason: str | None = shared(reason_option)
     until: str | None = flag(
         "--until", metavar="TIME", help="When it goes on by itself, such as 2026-12-24T09:00 or now+2h."
     )
@@ -32,7 +28,7 @@ class PauseFlags:
 class ResumeFlags:
     """Why a schedule goes on, and from which time on its times count."""
 
-    reason: str | None = shared(_reason)
+    reason: str | None = shared(reason_option)
     from_now: bool = flag(
         "--from-now", default=False, help="Count all times from now on, also those judged while the clock was ahead."
     )
@@ -130,11 +126,3 @@ def resume_one(
     words = f"resumed {sid}" if was == "paused" else f"{sid} was not paused"
     following = "no further time" if found.next is None else f"next {to_iso(from_datetime(found.next))}"
     click.echo(printable(f"{words}; {following}"), err=True)
-
-
-def asked_for(reason: str | None) -> str:
-    """The reason; asked for at a terminal if it was not given."""
-    if reason is None and is_terminal(sys.stdin):
-        answer: str = click.prompt("Why", default="", show_default=False, err=True)
-        return answer
-    return reason or ""

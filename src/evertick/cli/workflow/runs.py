@@ -50,6 +50,7 @@ class RunFilters:
         "--state", default=(), type=click.Choice([state.value for state in RunState]), help="Repeatable."
     )
     prefix: str | None = flag("--prefix", metavar="TEXT", help="Runs whose key or id begins with this.")
+    schedule: str | None = flag("--schedule", metavar="ID", help="Runs that this schedule or cron has started.")
     attributes: tuple[str, ...] = flag("--attribute", default=(), metavar="NAME=VALUE", help=ATTRIBUTE_HELP)
     error: str | None = flag("--error", metavar="TEXT", help="Runs whose error says this, such as ReplayMismatch.")
     since: str | None = flag("--since", metavar="TIME", help="Runs started at this time or later, such as now-1h.")
@@ -59,7 +60,8 @@ class RunFilters:
 
     def where(self, now: Instant) -> "RunsWhere":
         """The filters as `app.workflows.list` takes them. Raises InvalidSpec."""
-        where: RunsWhere = {"prefix": self.prefix, "attributes": attributes_of(self.attributes)}
+        where: RunsWhere = {"prefix": self.prefix, "schedule": self.schedule}
+        where["attributes"] = attributes_of(self.attributes)
         if self.error is not None:
             where["error"] = self.error
         if self.states:

@@ -8,6 +8,7 @@ from evertick.server.bodies import strict_json
 from evertick.server.problems import Problem
 
 DIGITS_MAX: Final = 12
+NO_REASON: Final = "Say why, in a few words: it is what others read who find it paused."
 
 
 def whole_numbers(form: Form, names: Iterable[str]) -> dict[str, int | None]:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from evertick.base.ids import DEFAULT_POOL, JOB_PREFIX, JobId, full_pool
 from evertick.base.instants import DAY_MS, Instant
-from evertick.base.records.jobs import OCCURRENCE, NewJob, OccurrenceRef, ServedFunction
+from evertick.base.records.jobs import OCCURRENCE, FunctionKind, NewJob, OccurrenceRef, ServedFunction
 from evertick.base.records.retry import RETRY
 from evertick.base.records.schedules import OccurrenceRow, RunReport
 from evertick.engine.jobs.completion import MakeId
@@ -104,7 +104,10 @@ def outcome(schedule: Schedule, plan: Plan, happened: Happened, evaluation: Eval
 
 
 def _job(schedule: Schedule, start: Start, happened: Happened, evaluation: Evaluation) -> NewJob:
-    """The job that runs an occurrence, with the arguments of the target or those that its trigger brought."""
+    """The job that runs an occurrence, with the arguments of the target or those that its trigger brought.
+
+    The run of a workflow has its name as its key: it is found, sent events and ended by it.
+    """
     occurrence, target, now = start.occurrence, schedule.target, evaluation.now
     ref = OccurrenceRef(
         id=schedule.id,
@@ -126,6 +129,7 @@ def _job(schedule: Schedule, start: Start, happened: Happened, evaluation: Evalu
         requested_at=occurrence.nominal_at,
         due_at=now,
         created_at=now,
+        key=start.run_id if target.kind is FunctionKind.WORKFLOW else None,
         retry=None if retry is None else RETRY.value(retry),
         schedule=OCCURRENCE.value(ref),
         pool=function.pool,

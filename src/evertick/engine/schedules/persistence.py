@@ -10,7 +10,7 @@ from typing import Final
 from evertick.base.cures import no_schedule
 from evertick.base.errors import ScheduleNotFound, WriteConflict
 from evertick.base.ids import HISTORY_PREFIX, ScheduleId, TenantId
-from evertick.base.records.jobs import Stop
+from evertick.base.records.jobs import NewJob, Stop
 from evertick.base.records.schedules import HistoryRow, ScheduleFilter
 from evertick.engine.jobs.completion import cancel
 from evertick.engine.runtime.spans import started
@@ -41,7 +41,7 @@ def write(transaction: Transaction, items: Sequence[Evaluated], evaluation: Eval
     reports = [report for item in items for report in item.reports]
     tracing = evaluation.tracing
     jobs = [job if tracing is None else started(tracing, item.row, job) for item in items for job in item.jobs]
-    transaction.insert_jobs(jobs)
+    transaction.insert_jobs(_with_free_keys(transaction, jobs))
     transaction.record_occurrences([row for item in items for row in item.occurrences])
     transaction.end_occurrences(reports)
     transaction.delete_run_reports(reports)
@@ -57,6 +57,19 @@ def write(transaction: Transaction, items: Sequence[Evaluated], evaluation: Eval
     rows = [item.row for item in items if not (item.retired or item.gone)]
     if transaction.save_schedules(rows) != len(rows):
         raise WriteConflict("a schedule was changed since it was read; evaluating it again is safe")
+
+
+def _with_free_keys(transaction: Transaction, jobs: Sequence[NewJob]) -> list[NewJob]:
+    """The jobs, without the keys that unfinished ones hold: a schedule runs all the same."""
+    found, taken = [], set[tuple[TenantId, str]]()
+    for job in jobs:
+        if job.key is not None:
+            named = job.tenant, job.key
+            if named in taken or transaction.find_unfinished_key(job.key, tenant=job.tenant) is not None:
+                job = job._replace(key=None)
+            taken.add(named)
+        found.append(job)
+    return found
 
 
 def add_history(

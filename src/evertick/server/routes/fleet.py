@@ -33,6 +33,12 @@ class PoolChange(Body):
     starts_per_minute: int | None = None
 
 
+class PoolPause(Body):
+    """Why a pool is paused."""
+
+    note: str = ""
+
+
 class TenantChange(Body):
     """Limits of a tenant; null removes one, and what is left out stays."""
 
@@ -91,9 +97,9 @@ async def change_pool(caller: Called, name: Named, to: PoolChange) -> Response:
 
 
 @routes.at("POST", "/pools/{name}/pause", Scope.ADMIN, returns=PoolView)
-async def pause_pool(caller: Called, name: Named) -> Response:
-    """Let no job of a pool start."""
-    return await _pool(caller, "pause", name)
+async def pause_pool(caller: Called, name: Named, how: PoolPause | None = None) -> Response:
+    """Let no job of a pool start, and say why."""
+    return await _pool(caller, "pause", name, note="" if how is None else how.note)
 
 
 @routes.at("POST", "/pools/{name}/resume", Scope.ADMIN, returns=PoolView)

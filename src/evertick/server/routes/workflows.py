@@ -62,6 +62,7 @@ class RunsAsked(Body):
     workflow: str | None = None
     state: Items[str] = Field(default_factory=list)
     prefix: str | None = None
+    schedule: str | None = None
     started_from: Time | None = None
     started_until: Time | None = None
     error: str | None = Field(None, min_length=1, max_length=1_000)
@@ -78,7 +79,7 @@ class RunsAsked(Body):
         if self.attribute:
             pairs = [each.partition("=") for each in self.attribute]
             where["attributes"] = {name: from_word(value) for name, _, value in pairs}
-        for name in ("prefix", "started_from", "started_until", "error"):
+        for name in ("prefix", "schedule", "started_from", "started_until", "error"):
             if (value := getattr(self, name)) is not None:
                 where[name] = value
         return where

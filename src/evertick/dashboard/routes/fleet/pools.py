@@ -16,7 +16,7 @@ from evertick.base.errors import Conflict, EvertickError
 from evertick.base.instants import to_datetime
 from evertick.base.records.access import Scope
 from evertick.base.records.jobs import JobState
-from evertick.dashboard.forms.values import changed_numbers, flags_of, whole_numbers
+from evertick.dashboard.forms.values import NO_REASON, changed_numbers, flags_of, whole_numbers
 from evertick.dashboard.markup.commands import command
 from evertick.dashboard.page import Form, Page, Shown, page_routes
 from evertick.server.bodies import Named
@@ -119,10 +119,16 @@ async def show_change(page: Shown, name: Named, action: Action) -> Response:
 @routes.form("/pools/{name}/{action}", Scope.ADMIN)
 async def change(page: Shown, name: Named, action: Action) -> Response:
     """Pause, resume or delete a pool."""
-    if action != "delete":
-        await {"pause": api.pause_pool, "resume": api.resume_pool}[action](page.fleet, name)
-        return page.done(page.url("pools", name), f"{action.capitalize()}d {name}.")
     form = await page.form()
+    if action == "resume":
+        await api.resume_pool(page.fleet, name)
+        return page.done(page.url("pools", name), f"Resumed {name}.")
+    if action == "pause":
+        if not form["note"]:
+            form.fail("note", NO_REASON)
+            return await _change(page, name, action, form, status=422)
+        await api.pause_pool(page.fleet, name, api.PoolPause(note=form["note"]))
+        return page.done(page.url("pools", name), f"Paused {name}.")
     try:
         await api.delete_pool(page.fleet, name, force=bool(form["force"]))
     except Conflict as error:
@@ -133,9 +139,10 @@ async def change(page: Shown, name: Named, action: Action) -> Response:
 
 async def _change(page: Page, name: str, action: Action, form: Form, *, status: int = 200) -> Response:
     view = await page.fleet.app.aio.pools.get(name)
+    how = {"reason": form["note"] or "..."} if action == "pause" else {}
     return page.render(
         "pools/change.html", status=status, form=form, view=view, action=action, means=MEANS[action],
-        line=command("pool", action, name),
+        line=command("pool", action, name, **how),
     )  # fmt: skip
 
 

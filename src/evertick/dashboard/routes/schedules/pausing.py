@@ -5,6 +5,7 @@ from starlette.responses import Response
 from evertick.base.errors import EvertickError, NotFound
 from evertick.base.records.access import Scope
 from evertick.dashboard.forms.moments import moment_in
+from evertick.dashboard.forms.values import NO_REASON
 from evertick.dashboard.page import Form, Page, Shown, page_routes
 from evertick.server.bodies import Named
 from evertick.server.routes import schedules as api
@@ -23,7 +24,7 @@ async def pause(page: Shown, schedule_id: Named) -> Response:
     """Pause a schedule."""
     form = await page.form()
     if not form["note"]:
-        form.fail("note", "Say why, in a few words: it is what others read who find it paused.")
+        form.fail("note", NO_REASON)
     until = moment_in(form, "until", page.times)
     if not form.errors:
         try:

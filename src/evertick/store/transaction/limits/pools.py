@@ -24,12 +24,13 @@ class SqlPools(Driver):
         return AnyLimits(bool(tenants), bool(pools), bool(held))
 
     def pool_limits(self) -> dict[str, PoolLimits]:
-        return {
-            row[0]: PoolLimits(
-                running=row[1], per_tenant=row[2], per_key=row[5], starts_per_minute=row[3], paused=bool(row[4])
-            )
-            for row in self._fetch("pool_limits", {})
-        }
+        found = {}
+        for pool, running, per_tenant, starts_per_minute, paused, per_key, note in self._fetch("pool_limits", {}):
+            found[pool] = PoolLimits(
+                running=running, per_tenant=per_tenant, per_key=per_key, starts_per_minute=starts_per_minute,
+                paused=bool(paused), note=note if paused else "",
+            )  # fmt: skip
+        return found
 
     def save_pool_limits(self, pool: str, limits: PoolLimits) -> None:
         self._run("save_pool_limits", {"pool": pool, **asdict(limits), "paused": int(limits.paused)})
