@@ -109,6 +109,7 @@ def program(world: World) -> None:
     app.crons.add("by name", every(minutes=1), "app.send", "hello")
     app.crons.add("by reference", every(minutes=1), send, 5)  # E: call-overload
     answer: float = world.call(act, 1)
+    assert world.query("t")[0]["answer"] == answer
     world.call(act, "x")  # E: arg-type
     print(again, answer)
 
@@ -138,7 +139,7 @@ async def awaited_remote(client: AsyncClient) -> None:
     text: str = await client.call(send, "hello")
     await client.call(send, 5)  # E: call-overload
     await client.workflows.start("app.onboard", user="ada")
-    print(job_id, number, text)
+    print(job_id, number, text, len(await client.call(send, "hello")), len(await app.aio.call(send, "hello")))
 """
 
 

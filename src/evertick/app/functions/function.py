@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from evertick.app.functions.codec import Codec, ListCodec
 
 P = ParamSpec("P")
-R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 RESULT_BYTES_MAX: Final = 1024 * 1024
 SIGNATURE_CHARS_MAX: Final = 1_000
@@ -48,7 +48,7 @@ class FunctionCall:
     args: str
 
 
-class Function(Generic[P, R]):
+class Function(Generic[P, R_co]):
     """A registered function. Calling it calls the plain function underneath, with a context of the caller's."""
 
     kind: FunctionKind
@@ -213,11 +213,11 @@ class Function(Generic[P, R]):
             raise ValueTooLarge(f"{self.name}: it returned {size} bytes; the limit is {RESULT_BYTES_MAX}")
         return text
 
-    def decode_result(self, text: str) -> R:
+    def decode_result(self, text: str) -> R_co:
         """What the function returned, from its JSON text."""
         if text == _NULL:
-            return cast("R", None)
-        return cast("R", self._result_codec.read_one(text))
+            return cast("R_co", None)
+        return cast("R_co", self._result_codec.read_one(text))
 
     @property
     def parameter_names(self) -> list[str]:
@@ -295,25 +295,25 @@ class Function(Generic[P, R]):
         return f"{call}: {problems}"
 
 
-class Query(Function[P, R]):
+class Query(Function[P, R_co]):
     """Reads, and changes nothing."""
 
     kind = FunctionKind.QUERY
 
 
-class Mutation(Function[P, R]):
+class Mutation(Function[P, R_co]):
     """One transaction: all of its writes and scheduled jobs, or none."""
 
     kind = FunctionKind.MUTATION
 
 
-class Action(Function[P, R]):
+class Action(Function[P, R_co]):
     """Side effects: starts at most once unless its retry policy says otherwise."""
 
     kind = FunctionKind.ACTION
 
 
-class Workflow(Function[P, R]):
+class Workflow(Function[P, R_co]):
     """Goes on step by step, also over restarts and weeks of waiting."""
 
     kind = FunctionKind.WORKFLOW
