@@ -120,3 +120,19 @@ def test_a_function_that_a_worker_has_is_known_with_its_kind(ids: dict[str, str]
     assert (found.kind, found.seen, found.meant) == (FunctionKind.ACTION, True, ())
     app.close()
     assert "note:" not in command("schedule", "create", "a", *HOURLY, "--function", "shop.ring").err
+
+
+def test_the_row_of_a_worker_that_cannot_be_read_hides_no_pool_of_the_others(
+    ids: dict[str, str], command: Command
+) -> None:
+    app: App = shop()
+    serves = Serves((ServedFunction("shop.ring", FunctionKind.ACTION, "shop/bells", "()"),))
+    rows = (SERVES.text('{"v": 99}'), SERVES.value(serves))
+    for number, row in enumerate(rows):
+        worker = Worker(WorkerId(f"worker_9{number}"), Instant(number), Instant(0), "host", 1, serves=row)
+        app.environment.store.write(lambda transaction, worker=worker: transaction.register_worker(worker))  # type: ignore[misc]
+    app.close()
+
+    made = ("schedule", "create", "a", *HOURLY, "--function", "shop.ring")
+    assert "shop.ring is in the pool 'bells' and not in 'mail'" in command(*made, "--pool", "mail").err
+    assert command(*made, "--pool", "bells").code == 0
