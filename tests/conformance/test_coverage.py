@@ -9,7 +9,6 @@ from tests.conformance.facts import COVERED
 FACTS = Path(__file__).parent.parent / "vectors" / "convex_scheduling.jsonl"
 
 LATER = {
-    "workflow": "workflows are built from jobs: the tests of workflows cover them",
     "protocol.": "values, HTTP and WebSocket belong to the server",
     "scheduled.reactive": "a subscription needs the server; what it would push is tested in test_running",
 }
