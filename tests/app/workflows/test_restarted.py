@@ -1,12 +1,13 @@
 """Runs that are restarted keep what they were started for."""
 
+import asyncio
 import hashlib
 from typing import Any
 
 import pytest
 
 from evertick import ActionCtx, App, MutationCtx, Step, every
-from evertick.errors import Misuse
+from evertick.errors import Misuse, StepFailed, StepStillRuns
 from evertick.testing import World, hours, replay
 
 app = App("restarted")
@@ -105,3 +106,74 @@ def test_a_run_that_is_retried_has_its_attributes() -> None:
 async def failing(step: Step) -> None:
     step.set_attributes(stage="begun")
     raise ValueError("no use")
+
+
+@app.action
+async def slow(ctx: ActionCtx, seconds: float) -> str:
+    await asyncio.sleep(seconds)
+    return "slow"
+
+
+@app.workflow
+async def given_up(step: Step) -> list[str]:
+    """Gives a step up, then makes another one."""
+    steps = [asyncio.create_task(step.run(slow, seconds)) for seconds in (500, 1)]
+    _, pending = await asyncio.wait(steps, return_when=asyncio.FIRST_COMPLETED)
+    for each in pending:
+        each.cancel()
+    return [steps[1].result(), await step.run(ask, "asked")]
+
+
+@app.workflow
+async def left_behind(step: Step) -> list[str]:
+    """Fails before it has awaited a step, which is canceled then."""
+    left = asyncio.create_task(step.run(slow, 500))
+    await step.sleep(1)
+    asked = await step.run(ask, "asked")
+    if asked != "asked again":
+        raise ValueError("ask again")
+    try:
+        return [await left]
+    except StepFailed as error:
+        return [error.type, asked]
+
+
+@app.workflow
+async def two_at_once(step: Step) -> list[str]:
+    begun = asyncio.create_task(step.run(slow, 60))
+    await step.sleep(1)
+    return [await step.run(slow, 300), await begun]
+
+
+def test_a_run_is_restarted_behind_a_step_that_it_had_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    with World(app) as world:
+        first, second = app.workflows.start(given_up), app.workflows.start(left_behind)
+        world.drain()
+        again = app.workflows.restart(first, step=ask.name)
+        world.drain()
+        assert app.workflows.get(again).result == ["slow", "asked"]
+        assert len(world.jobs(slow)) == 3  # none of them has run again
+
+        monkeypatch.setattr(ask, "handler", asked_again)
+        again = app.workflows.restart(second, step=ask.name)
+        world.drain()
+        assert app.workflows.get(again).result == ["Canceled", "asked again"]
+
+
+async def asked_again(ctx: ActionCtx, text: str) -> str:
+    return f"{text} again"
+
+
+def test_a_run_is_restarted_behind_a_step_whose_end_it_had_not_seen() -> None:
+    with World(app) as world:
+        run_id = app.workflows.start(two_at_once)
+        world.advance(30)
+        with pytest.raises(StepStillRuns, match="still waits for"):
+            app.workflows.restart(run_id, step=3)
+        app.workflows.pause(run_id)
+        world.advance(60)
+
+        again = app.workflows.restart(run_id, step=3)
+        world.advance(400)
+        assert app.workflows.get(again).result == ["slow", "slow"]
+        assert len(world.jobs(slow)) == 3

@@ -13,14 +13,15 @@ from evertick.app.scheduling.inactive_workflows import check_active
 from evertick.app.scheduling.job_builder import JobBuilder, Options, Request
 from evertick.app.transacting import Work
 from evertick.app.workflows.choice import RunsWhere, runs_where
-from evertick.base.errors import JobNotFound, LimitExceeded, Misuse, RunNotOpen, StepStillRuns
+from evertick.app.workflows.restarting import ends_after, position_before
+from evertick.base.errors import JobNotFound, LimitExceeded, Misuse, RunNotOpen
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.instants import Instant
-from evertick.base.outcomes import Raised, Returned
+from evertick.base.outcomes import Returned
 from evertick.base.paging import PAGE_MAX
 from evertick.base.records.attributes import changed, checked, to_text
 from evertick.base.records.jobs import UNFINISHED, FunctionKind, Job, JobFilter, NewJob, Stop
-from evertick.base.records.journal import DELIVERED, Row, RowKind
+from evertick.base.records.journal import Row
 from evertick.base.records.run_states import RunFilter
 from evertick.base.records.runs import STEP, MessageKind, NewMessage, RunRecord
 from evertick.base.records.stored import json_of, size_of
@@ -226,9 +227,9 @@ class WorkflowOperations:
             job = self.job(transaction, run_id)
             check_active(transaction, {job.name})
             record, rows = self.journal(transaction, job)
-            kept = [] if step is None else rows[: _position_before(rows, step)]
+            kept = [] if step is None else rows[: position_before(rows, step)]
             now = self.job_builder.now()
-            missing = _ends_after(rows, kept, job.id)
+            missing = ends_after(transaction, rows, kept, job)
             self._end(job.id, Stop.FORCE)(transaction)
             [again] = self._again(transaction, job, rows, now)
             transaction.move_events(job.id, again)
@@ -328,40 +329,3 @@ class WorkflowOperations:
 
     def _view(self, transaction: Transaction, job: Job) -> RunView:
         return self.views(transaction, [job])[0]
-
-
-def _position_before(rows: Sequence[Row], step: int | str) -> int:
-    """How many rows are kept so that `step` runs again: up to the last one that was delivered before its call."""
-    called = [row for row in rows if row.kind in (RowKind.STEP, RowKind.CALL) and step in (row.seq, row.name)]
-    if not called:
-        names = ", ".join(dict.fromkeys(row.name for row in rows if row.seq and row.name)) or "none yet"
-        raise Misuse(f"the run has made no step {step!r}; its steps: {names}")
-    position = called[-1].position
-    if called[-1].kind is RowKind.STEP:
-        return position
-    while rows[position].kind not in DELIVERED:
-        position -= 1
-    return position + 1  # what the code called in the same go is called again
-
-
-def _ends_after(rows: Sequence[Row], kept: Sequence[Row], run_id: JobId) -> list[NewMessage]:
-    """The ends of calls that were begun in the rows that are kept and have ended later.
-
-    Raises StepStillRuns if one has not ended.
-    """
-    ended = {row.seq for row in kept if row.kind in (RowKind.END, RowKind.DROP)}
-    later = {row.seq: row for row in rows[len(kept) :] if row.kind is RowKind.END}
-    messages = []
-    for row in kept:
-        if (
-            row.kind is not RowKind.CALL
-            or row.seq in ended
-            or row.call is None
-            or not isinstance(row.outcome, Returned)
-        ):
-            continue
-        end = later.get(row.seq)
-        if end is None or not isinstance(end.outcome, Returned | Raised):
-            raise StepStillRuns(run_id, row.name)
-        messages.append(NewMessage(run_id, MessageKind.ENDED, seq=row.seq, outcome=end.outcome))
-    return messages

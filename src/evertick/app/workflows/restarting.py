@@ -1,0 +1,63 @@
+"""Restarting from a step: which rows of the journal are kept, and how the calls have ended that they began."""
+
+from collections.abc import Sequence
+
+from evertick.base.errors import Misuse, StepStillRuns
+from evertick.base.ids import JobId
+from evertick.base.outcomes import Raised, Returned
+from evertick.base.records.jobs import NO_ERROR, UNFINISHED, Job, JobState
+from evertick.base.records.journal import DELIVERED, Row, RowKind
+from evertick.base.records.runs import MessageKind, NewMessage
+from evertick.engine.jobs.completion import STEP_CANCELED
+from evertick.store.contract.store import Transaction
+
+
+def position_before(rows: Sequence[Row], step: int | str) -> int:
+    """How many rows are kept so that `step` runs again: up to the last one that was delivered before its call."""
+    called = [row for row in rows if row.kind in (RowKind.STEP, RowKind.CALL) and step in (row.seq, row.name)]
+    if not called:
+        names = ", ".join(dict.fromkeys(row.name for row in rows if row.seq and row.name)) or "none yet"
+        raise Misuse(f"the run has made no step {step!r}; its steps: {names}")
+    position = called[-1].position
+    if called[-1].kind is RowKind.STEP:
+        return position
+    while rows[position].kind not in DELIVERED:
+        position -= 1
+    return position + 1  # what the code called in the same go is called again
+
+
+def ends_after(transaction: Transaction, rows: Sequence[Row], kept: Sequence[Row], run: Job) -> list[NewMessage]:
+    """The ends of calls that were begun in the rows that are kept and have ended later.
+
+    Of a call that the code had given up by then, or that ended when the run took no more, the job says how it ended.
+    Raises StepStillRuns if one has not ended.
+    """
+    ended = {row.seq for row in kept if row.kind in (RowKind.END, RowKind.DROP)}
+    later = {row.seq: row.outcome for row in rows[len(kept) :] if row.kind is RowKind.END}
+    begun = {
+        row.seq: (row.name, JobId(row.outcome.result))
+        for row in kept
+        if row.kind is RowKind.CALL and row.seq not in ended and isinstance(row.outcome, Returned)
+    }
+    asked = [job_id for seq, (_, job_id) in begun.items() if later.get(seq) is None]
+    jobs = {job.id: job for job in transaction.get_jobs(asked, tenant=run.tenant)} if asked else {}
+    messages = []
+    for seq, (name, job_id) in begun.items():
+        outcome = later.get(seq)
+        if outcome is None:
+            job = jobs.get(job_id)
+            if job is not None and job.state in UNFINISHED:
+                raise StepStillRuns(run.id, name)
+            outcome = _outcome_of(job)
+        messages.append(NewMessage(run.id, MessageKind.ENDED, seq=seq, outcome=outcome))
+    return messages
+
+
+def _outcome_of(job: Job | None) -> Returned | Raised:
+    """How a job has ended; one that is not kept any more was canceled, as the run took no end of it."""
+    if job is not None and job.state is JobState.SUCCESS:
+        return Returned(job.result or "null")
+    if job is not None and job.state is JobState.FAILED:
+        error = NO_ERROR if job.error is None else job.error.value
+        return Raised(error.type, error.message, data=error.data)
+    return STEP_CANCELED
