@@ -252,8 +252,8 @@ class RunHistory(Schema):
         """
         events, reading = tuple(RunEvent.of(row) for row in rows), RowReading()
         args = events[0].result if events and events[0].ended else reading.object("args", job.args)
-        if reading.problems:
-            error = SchemaMismatch(f"the run {job.id} cannot be read: {reading.problems[0]}")
+        if problems := reading.problems or (events[0].unreadable if events else ()):
+            error = SchemaMismatch(f"the run {job.id} cannot be read: {problems[0]}")
             error.of_one_row = True
             raise error
         return cls(
