@@ -23,7 +23,7 @@ WITHOUT_FIELDS: Final = {"logout", "zone", "tenants", "clock", "preview", "query
 """The last part of addresses that have a form on other pages; tests of their own send these."""
 
 
-TAKES_ANYTHING: Final = {"schedules/s/resume", "bulk/schedules/resume"}
+TAKES_ANYTHING: Final = {"schedules/s/resume", "bulk/schedules/resume", "pools/default/pause"}
 """A note, which is any text."""
 
 
