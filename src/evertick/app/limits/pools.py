@@ -18,10 +18,9 @@ from evertick.api.pools import PoolView
 from evertick.app.functions.options import check_pool
 from evertick.app.limits.declared import origin_of
 from evertick.app.limits.values import Limits, limits_of
-from evertick.app.schedules.options import check_note
 from evertick.app.surfaces import Awaited, Blocking, Surface, reads, writes
 from evertick.app.transacting import Work
-from evertick.base.errors import Conflict, LimitExceeded, NotFound
+from evertick.base.errors import Conflict, LimitExceeded, Misuse, NotFound
 from evertick.base.ids import DEFAULT_POOL, pool_name
 from evertick.base.instants import Instant, to_datetime_or_none
 from evertick.base.records.pools import NO_LIMITS
@@ -83,7 +82,8 @@ class PoolOperations:
         One that is paused already keeps its reason unless another is given. Raises as `set`, and Misuse for a note
         that is no text.
         """
-        check_note(note)
+        if not isinstance(note, str):
+            raise Misuse(f"a note is text, not {note!r}")
         return _changed(name, {"paused": True, **({"note": cut(storable(note))} if note else {})})
 
     def resume(self, name: str) -> Work[PoolView]:
