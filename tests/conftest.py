@@ -24,10 +24,11 @@ import pytest
 
 from evertick.store.open import open_store
 from tests.postgres import Databases, PostgresServer, emptied
-from tests.postgres_programs import KEPT_CLUSTER, folder_for_files, hold_lock, unprivileged_account
+from tests.postgres_programs import KEPT_CLUSTER, hold_lock, unprivileged_account
 
 EXTERNAL = "EVERTICK_TEST_DATABASE_URL"
 RUN_DIRECTORY = "EVERTICK_TEST_RUN_DIRECTORY"  # set by the first process for the workers that it starts
+SERVER_FOLDER = "postgres.folder"  # names the server's folder, which its guard removes
 CLEANUP_SECONDS = 60.0
 CONNECT_SECONDS = "60"  # the server and a thousand databases share the machine with the tests; 5 s were once too few
 TESTS = Path(__file__).parent
@@ -38,7 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """In the first process: make the run's directory and hold its lock."""
     if hasattr(config, "workerinput"):
         return
-    directory = Path(tempfile.mkdtemp(prefix="evertick-tests-", dir=folder_for_files(in_memory=True)))
+    directory = Path(tempfile.mkdtemp(prefix="evertick-tests-"))
     directory.chmod(0o755)  # the server may run as another user, below this directory
     os.environ[RUN_DIRECTORY] = str(directory)
     os.environ[KEPT_CLUSTER] = str(directory / "clusters" / "empty")
@@ -51,7 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
     def leave_nothing() -> None:
         lock.close()  # the guard takes over
         deadline = time.monotonic() + CLEANUP_SECONDS
-        while (directory / "postgres").exists() and time.monotonic() < deadline:
+        while any(Path(folder).exists() for folder in server_folders(directory)) and time.monotonic() < deadline:
             time.sleep(0.01)
         shutil.rmtree(directory, ignore_errors=True)
         os.environ.pop(RUN_DIRECTORY, None)
@@ -77,6 +78,12 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
         sys.dont_write_bytecode = True
 
 
+def server_folders(directory: Path) -> list[str]:
+    """Where the run's server is, if it has one."""
+    file = directory / SERVER_FOLDER
+    return [file.read_text()] if file.exists() else []
+
+
 def shared_server_url(config: pytest.Config) -> str:
     """The URL of the run's server, which is started here if nobody has started it yet."""
     directory = Path(os.environ[RUN_DIRECTORY])
@@ -85,7 +92,8 @@ def shared_server_url(config: pytest.Config) -> str:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with contextlib.suppress(FileNotFoundError):
             return url_file.read_text()
-        server = PostgresServer(directory / "postgres", owner=directory / "owner.lock")
+        server = PostgresServer(owner=directory / "owner.lock")
+        (directory / SERVER_FOLDER).write_text(str(server.directory))
         server.start()
         config.stash[STARTED] = server  # kept, so that nobody mistakes its process for a forgotten one
         url_file.touch(mode=0o600)
