@@ -10,12 +10,13 @@ import pytest
 from bs4 import BeautifulSoup
 from playwright.sync_api import expect
 
-from evertick import ActionCtx, MutationCtx, Retry, Settings
+from evertick import ActionCtx, MutationCtx, Retry, Settings, Step
 from evertick.base.ids import JobId
 from evertick.store.postgres.transaction import PostgresTransaction
 from evertick.store.sqlite.transaction import SqliteTransaction
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
+from tests.app.workflows.test_on_both_databases import until
 from tests.dashboard.browser import Window
 from tests.dashboard.commands import commands_in, soup_of
 from tests.dashboard.conftest import Site, site_of, text_of
@@ -279,6 +280,26 @@ def test_ticked_jobs_are_changed_and_what_was_refused_is_said(site: Site) -> Non
     site.page("jobs/cancel-all?state=done", status=422)
     site.page("jobs/cancel-all?q=job_01", status=422)
     site.page("jobs/explode-all", status=404)
+
+
+def test_runs_that_have_begun_are_not_offered_another_time_and_are_counted(site: Site) -> None:
+    @site.app.workflow(name="shop.waits")
+    async def waits(step: Step) -> None:
+        await step.wait_for("paid")
+
+    run = site.app.workflows.start(waits)
+    with Engine(site.app):
+        until(lambda: bool(site.app.workflows.timeline(run).waits_for))
+
+    alone = site.page("functions")
+    assert "have begun" in alone.find("a", string=re.compile("Run 1 now"))["title"]  # type: ignore[index,operator]
+    assert [text_of(each) for each in alone.select("#rows .ondemand a")] == ["Cancel…"]
+
+    one, two = later(site), ended(site, "shop.tally", n=-1)
+    assert two and "Run now" in text_of(site.page("functions").select_one(f"#{one[0]}"))  # type: ignore[arg-type]
+    assert site.page("functions").find("a", string=re.compile("Run 2 now")).get("title") is None  # type: ignore[union-attr]
+    sent = site.send("jobs/run-now-all?state=pending", typed="run-now 2", shown="2")
+    assert "1%20job.%201%20passed%20over%3A%20due%20already%2C%20or%20runs" in sent.headers["set-cookie"]
 
 
 def test_functions_are_listed_by_name(site: Site) -> None:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -39,7 +40,7 @@ def site(open_app: OpenApp) -> Iterator[Site]:
 
     @app.workflow(name="shop.onboard")
     async def onboard(step: Step, user: str) -> str:
-        step.set_attributes(plan="pro", seats=3)
+        step.set_attributes(plan="pro", seats=3, paid=True)
         await step.run(note, user)
         await step.using(retry=Retry(3, first=timedelta(milliseconds=1), jitter=0.0)).run(mail, to=user)
         return str(await step.wait_for("verified", timeout=timedelta(days=3)))
@@ -74,7 +75,7 @@ def test_the_list_says_what_each_run_waits_for(site: Site) -> None:
     [row] = page.select("tbody tr")
     assert row.select_one("th a")["href"] == f"/t/default/workflows/{run_id}"  # type: ignore[index]
     assert "the event “verified” until" in text_of(row)
-    assert "plan=pro, seats=3" in text_of(row)
+    assert "paid=true, plan=pro, seats=3" in text_of(row)
     assert "Running 1 Failed 1 Done 0 Canceled 0" in text_of(page.select_one(".tabs"))  # type: ignore[arg-type]
     failed = site.page("workflows?tab=failed")
     assert "ValueError: <b>no</b> stock" in text_of(failed)
@@ -90,6 +91,7 @@ def test_the_list_says_what_each_run_waits_for(site: Site) -> None:
         ("workflow=shop.fulfil", 0),
         ("attribute=seats%3D3", 1),
         ("attribute=seats%3D4", 0),
+        ("attribute=paid%3Dtrue", 1),
         ("since=1h", 1),
         ("state=paused", 0),
         ("tab=canceled", 0),
@@ -132,7 +134,7 @@ def test_a_run_shows_its_steps_and_what_it_waits_for(site: Site) -> None:
     words = text_of(page.find(id="main"))  # type: ignore[arg-type]
     assert "onboarding/ada running" in words
     assert "Waiting for the event “verified” until" in words
-    assert "plan: pro" in words
+    assert "paid=true" in words and "plan=pro" in words
     rows = [text_of(row) for row in page.select("table.tl tbody tr")]
     assert [row.split(" ")[:2] for row in rows] == [["1", "shop.note"], ["2", "shop.mail"], ["3", "verified"]]
     assert rows[1].endswith("2 ok, try 2")
@@ -172,7 +174,10 @@ def test_an_event_is_sent_from_a_form(site: Site) -> None:
     assert "Name the event" in text_of(site.refused(f"workflows/{run_id}/signal", event="", value=""))
     assert commands_in(wrong)
 
-    assert site.send(f"workflows/{run_id}/signal", event="verified", value='"yes"').headers["location"].endswith(run_id)
+    unasked = site.send(f"workflows/{run_id}/signal", event="verifeid", value="")
+    assert "Sent verifeid. Its code does not wait for that now" in unquote(unasked.headers["set-cookie"])
+    sent = site.send(f"workflows/{run_id}/signal", event="verified", value='"yes"')
+    assert sent.headers["location"].endswith(run_id) and "kept" not in unquote(sent.headers["set-cookie"])
     with Engine(site.app):
         until(lambda: site.app.workflows.get(run_id).state == "success")
     done = site.page(f"workflows/{run_id}")
@@ -217,7 +222,7 @@ def test_a_run_is_started_from_a_form_or_like_another_one(site: Site) -> None:
     run_id = start(site, "shop.onboard", "ada", user="ada")
     like = site.page(f"workflow-start?like={run_id}")
     assert like.find(id="f-a.user").get_text().strip() == "ada"  # type: ignore[union-attr]
-    assert text_of(like.find(id="f-attributes")) == "plan=pro seats=3"  # type: ignore[arg-type]
+    assert text_of(like.find(id="f-attributes")) == "paid=true plan=pro seats=3"  # type: ignore[arg-type]
     assert commands_in(like)
 
     for field, value, why in (

@@ -42,6 +42,11 @@ def job_note(job: JobView) -> str:
     return error_line(job.error) if job.error is not None else ""
 
 
+def has_begun(job: JobView) -> bool:
+    """Whether this is a run of a workflow that waits for what its code waits for, and takes no other time."""
+    return job.kind is FunctionKind.WORKFLOW and job.attempt > 0
+
+
 def unread(row: Any, column: str) -> bool:
     """Whether this column of a row cannot be read: what a view has in its place is not what is stored."""
     return any(each.partition(":")[0] == column for each in row.unreadable)

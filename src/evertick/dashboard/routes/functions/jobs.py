@@ -12,6 +12,7 @@ from evertick.base.ids import JOB_PREFIX
 from evertick.base.records.access import Scope
 from evertick.base.records.jobs import JobState
 from evertick.dashboard.job_lists import ID_CHARS, TABS, Filters, Listed, parents_of
+from evertick.dashboard.markup.jobs import has_begun
 from evertick.dashboard.page import Page, Shown, page_routes
 from evertick.dashboard.saved_views import saved_tabs
 from evertick.server.routes.views import views_of
@@ -58,6 +59,7 @@ async def list_jobs(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
         "functions/list.html",
         listed=Listed(found, await parents_of(page.access, found.jobs)),
         asked=asked,
+        all_begun=found.cursor is None and all(has_begun(each) for each in found.jobs),
         tabs={name: _counted(counts, asked.fn, state) for name, (_, state) in TABS.items()} if has_counts else {},
         functions=_names(page, counts),
         pools=sorted({each.served.pool.rpartition("/")[2] for each in page.known.app.functions}),

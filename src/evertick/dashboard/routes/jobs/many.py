@@ -32,14 +32,32 @@ class Action:
     done: str
     all_of: Callable[[Caller, api.Bulk], Awaitable[Response]]
     states: tuple[str, ...]
+    passes: str
+    """Which of the chosen jobs are passed over when all are meant."""
 
 
 ACTIONS: Final = {
     each.name: each
     for each in (
-        Action("cancel", "Cancel", "Canceled", api.cancel_jobs, ("pending", "running")),
-        Action("retry", "Retry", "Runs again:", api.retry_jobs, ("failed", "canceled")),
-        Action("run-now", "Run", "Runs now:", api.run_jobs_now, ("pending",)),
+        Action(
+            "cancel", "Cancel", "Canceled", api.cancel_jobs, ("pending", "running"), "ended or asked to stop before"
+        ),
+        Action(
+            "retry",
+            "Retry",
+            "Runs again:",
+            api.retry_jobs,
+            ("failed", "canceled"),
+            "run again before, or their key is held",
+        ),
+        Action(
+            "run-now",
+            "Run",
+            "Runs now:",
+            api.run_jobs_now,
+            ("pending",),
+            "due already, or runs of workflows that have begun and go on when what their code waits for has come",
+        ),
     )
 }
 
@@ -114,7 +132,9 @@ async def change_all(page: Shown, action: str, asked: Annotated[Asked, Query()])
         form.fail("typed", str(problem.detail))
         return _shown(page, await _bulk(page, action, asked, form), status=422)
     count = json.loads(bytes(reply.body))["count"]
-    return page.done(back, f"{bulk.action.done} {count:,} job{'s' if count != 1 else ''}.")
+    said = f"{bulk.action.done} {count:,} job{'s' if count != 1 else ''}."
+    passed = 0 if bulk.count.more else bulk.count.number - count
+    return page.done(back, f"{said} {passed:,} passed over: {bulk.action.passes}." if passed > 0 else said)
 
 
 async def _each(page: Page, bulk: Bulk) -> str:

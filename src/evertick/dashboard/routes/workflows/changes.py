@@ -79,7 +79,10 @@ async def signal(page: Shown, run_id: Named) -> Response:
     value = json_field(form, "value")
     if not form["event"]:
         form.fail("event", "Name the event that the code waits for.")
+    waits = False
     if not form.errors:
+        found = await page.access.workflows.timeline(run_id, limit=1)
+        waits = any(each.kind is CallKind.EVENT and each.name == form["event"] for each in found.waits_for)
         try:
             await api.signal_run(
                 page.known, run_id, api.Signal(event=form["event"], value=value, key=form.given("key"))
@@ -88,7 +91,8 @@ async def signal(page: Shown, run_id: Named) -> Response:
             form.field_of(error, {"cannot name an event": "event", "a key": "key", "the value of": "value"})
     if form.errors:
         return await _signal(page, run_id, form, status=422)
-    return page.done(page.url("workflows", run_id), f"Sent {form['event']}.")
+    kept = "" if waits else " Its code does not wait for that now; the event is kept."
+    return page.done(page.url("workflows", run_id), f"Sent {form['event']}.{kept}")
 
 
 @routes.page("/workflows/{run_id}/restart", Scope.OPERATE)

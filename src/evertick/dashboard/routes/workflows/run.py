@@ -9,7 +9,6 @@ from starlette.responses import Response
 from evertick.api.run_details import RunTimeline, TimedStep
 from evertick.app.bodies import Body
 from evertick.base.records.access import Scope
-from evertick.base.records.attributes import word_of
 from evertick.base.records.run_states import OPEN, RunState
 from evertick.dashboard.markup.runs import run_state, run_took, step_state, step_took, waiting
 from evertick.dashboard.markup.timelines import lanes, together
@@ -41,7 +40,7 @@ async def show_run(page: Shown, run_id: Named, asked: Annotated[Asked, Query()])
     """A run."""
     found = await page.access.workflows.timeline(run_id, limit=STEPS, before=_before(asked))
     values: dict[str, Any] = {"asked": asked, "found": found, "run": found.run, "is_open": found.run.state in OPEN}
-    values |= {"word_of": word_of, "state_of": run_state, "took": run_took(found.run, page.times)}
+    values |= {"state_of": run_state, "took": run_took(found.run, page.times)}
     values["lead"] = waiting(found.waits_for, page.times)
     values["waits_for_worker"] = await _waits_for_worker(page, found)
     if asked.view == "timeline":
