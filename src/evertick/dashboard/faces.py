@@ -35,13 +35,19 @@ WORDS: Final = {
 }
 
 
-def face_of(error: Exception) -> Face:
-    """The face of an error."""
+def face_of(error: Exception, *, is_form: bool = False) -> Face:
+    """The face of an error: of a page that was to be shown, or of a form that was sent."""
     if isinstance(error, TimeoutError):
         return Face(
             status=503, glyph="failed", word="failed to load", title="This was too slow, and was stopped after 2 s",
             detail="What you asked for is there and goes on; only this view could not be read in time. Asking for less "
             "usually helps: a filter, a shorter span.", code="too_slow", again=True,
+        )  # fmt: skip
+    if isinstance(error, Unavailable) and is_form:
+        return Face(
+            status=503, glyph="failed", word="not done", title="The database cannot be written now",
+            detail="What you sent was not carried out, or only in part if it was about several. Look before you send "
+            "it again.", code=error.code, again=True,
         )  # fmt: skip
     if isinstance(error, Unavailable):
         return Face(

@@ -248,7 +248,7 @@ class PageRoute(ScopedRoute):
             except (EvertickError, TimeoutError, RequestValidationError) as error:
                 if is_outage(error):
                     _logger.error("%s: %s", request.state.request_id, error)
-                response = _face(request, face_of(error))
+                response = _face(request, face_of(error, is_form=request.method == "POST"))
             response.headers.setdefault("content-security-policy", CSP)
             # With no-referrer browsers hide from where a form is sent, even to its own site: Origin is null then.
             response.headers["referrer-policy"] = "same-origin"

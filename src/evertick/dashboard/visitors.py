@@ -11,7 +11,7 @@ from fastapi import Request
 from starlette.responses import RedirectResponse, Response
 
 from evertick.app.access_control.tokens import verified
-from evertick.base.errors import EvertickError
+from evertick.base.errors import Unavailable
 from evertick.base.records.access import AccessToken
 from evertick.server.limits import SLASH
 from evertick.server.problems import Problem
@@ -72,5 +72,5 @@ def keep(response: Response, request: Request, name: str, value: str, **how: Any
 
 
 def is_outage(error: Exception) -> bool:
-    """Whether an error says that the database cannot be read now."""
-    return isinstance(error, EvertickError) and error.code in ("database_unavailable", "unavailable")
+    """Whether an error says that the database cannot be read or written now."""
+    return isinstance(error, Unavailable)

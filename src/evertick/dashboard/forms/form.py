@@ -2,6 +2,19 @@
 
 from collections.abc import Mapping
 
+from evertick.base.errors import Unavailable
+
+
+def reason_of(error: Exception) -> str:
+    """What an error says of what was typed.
+
+    Raises the error again if it is an outage of the database: nothing that was typed is wrong then, and its words are
+    for those who run the server, such as the path of a file.
+    """
+    if isinstance(error, Unavailable) and not getattr(error, "of_one_row", False):
+        raise error
+    return str(error)
+
 
 class Form:
     """The fields of a form, and what is wrong with them."""
@@ -32,7 +45,10 @@ class Form:
         return self.errors.get(name)
 
     def field_of(self, error: Exception, fields: Mapping[str, str], otherwise: str = "") -> None:
-        """Put an error beside the field that its message begins with or names; `fields` maps words to fields."""
-        words = str(error)
+        """Put an error beside the field that its message begins with or names; `fields` maps words to fields.
+
+        Raises an outage of the database again, as `reason_of` does.
+        """
+        words = reason_of(error)
         name = next((field for word, field in fields.items() if word in words[:120]), otherwise)
         self.fail(name, words)

@@ -63,7 +63,7 @@ async def retry(page: Shown, job_id: Named) -> Response:
     except NotFound:
         raise
     except EvertickError as error:
-        form.fail("", str(error))
+        form.field_of(error, {})
         return _shown(page, change, signature, status=422)
     new_id = json.loads(bytes(reply.body))["id"]
     return page.done(page.url("jobs", new_id), "Runs again, as this new job.")
@@ -101,7 +101,7 @@ async def change(page: Shown, job_id: Named, action: str) -> Response:
     except NotFound:
         raise
     except EvertickError as error:
-        form.fail("at" if action == "reschedule" else "", str(error))
+        form.field_of(error, {}, "at" if action == "reschedule" else "")
         return _shown(page, asked, status=422)
     return page.done(page.url("jobs", job_id), SAID[action].format(asked.job.function))
 

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from evertick.api.schema import Count
 from evertick.base.errors import EvertickError
 from evertick.base.records.access import Scope
+from evertick.dashboard.forms.form import reason_of
 from evertick.dashboard.job_lists import TABS, Filters
 from evertick.dashboard.page import Form, Page, Shown, page_routes
 from evertick.server.callers import Caller
@@ -147,7 +148,7 @@ async def _each(page: Page, bulk: Bulk) -> str:
             else:
                 await (api.cancel_job if bulk.action.name == "cancel" else api.run_job_now)(page.known, job_id)
         except EvertickError as error:
-            refused.append(str(error))
+            refused.append(reason_of(error))
     count = len(bulk.asked.row) - len(refused)
     said = f"{bulk.action.done} {count:,} job{'s' if count != 1 else ''}."
     return f"{said} {len(refused):,} not: {refused[0]}" if refused else said

@@ -12,7 +12,7 @@ from evertick.app.schedules.choosing import parse_query
 from evertick.base.errors import EvertickError
 from evertick.base.instants import from_datetime, to_iso
 from evertick.base.records.access import Scope
-from evertick.dashboard.forms.form import Form
+from evertick.dashboard.forms.form import Form, reason_of
 from evertick.dashboard.page import Page, Shown, page_routes
 from evertick.dashboard.schedules import backfills
 from evertick.dashboard.schedules.backfills import RangeAsked, Span, how_of, shown_range, span_of, usual_span
@@ -63,7 +63,7 @@ async def start_many(page: Shown) -> Response:
         try:
             await api.start_backfill(page.request, page.known, name, body)
         except EvertickError as error:
-            failed.append(f"{name}: {error}")
+            failed.append(f"{name}: {reason_of(error)}")
     started = len(tokens) - len(failed)
     said = f"Backfills of {started:,} schedule{'' if started == 1 else 's'} have begun."
     if failed:
@@ -103,7 +103,7 @@ async def _plans(page: Page, form: Form, *, status: int = 200) -> Response:
         try:
             found = await _found(page, chosen, span, options)
         except EvertickError as error:
-            form.fail("", str(error))
+            form.field_of(error, {})
     plans = () if found is None else found.plans
     is_wrong = found is None or bool(form.errors.keys() - {""})
     return page.render(

@@ -71,7 +71,7 @@ async def _many(page: Page, action: str, form: Form, do: Callable[[str], Awaitab
     try:
         extent = await bulk.extent()
     except EvertickError as error:
-        form.fail("", str(error))
+        form.field_of(error, {})
         extent = Extent(0, 0, "")
     if form["confirmed"] and not progress.seen:
         _check(action, form, chosen, extent)

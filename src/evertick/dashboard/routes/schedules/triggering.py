@@ -60,7 +60,7 @@ async def delete(page: Shown, schedule_id: Named) -> Response:
         except NotFound:
             raise
         except EvertickError as error:
-            form.fail("", str(error))
+            form.field_of(error, {})
     return await _delete(page, schedule_id, form, status=422)
 
 

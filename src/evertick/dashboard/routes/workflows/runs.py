@@ -14,6 +14,7 @@ from evertick.base.instants import to_datetime
 from evertick.base.records.access import Scope
 from evertick.base.records.attributes import from_word
 from evertick.base.records.jobs import FunctionKind
+from evertick.dashboard.forms.form import reason_of
 from evertick.dashboard.markup.runs import run_glyph, run_took, waiting
 from evertick.dashboard.page import Form, Page, Shown, page_routes
 from evertick.dashboard.saved_views import saved_tabs
@@ -135,7 +136,7 @@ async def end_batch(page: Shown, action: Literal["cancel", "terminate"]) -> Resp
             await change(page.known, each)
             ended += 1
         except EvertickError as error:
-            failed.append(str(error))
+            failed.append(reason_of(error))
     if failed:
         form.fail("", f"{ended} of {len(ids)} were reached. {'; '.join(failed[:5])}")
         return _batch(page, action, batch, form, status=422)
