@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from evertick import App, MutationCtx, Step
-from evertick.errors import AlreadyExists
+from evertick.errors import AlreadyExists, InvalidArguments, JobNotRetryable
 from evertick.functions import Mutation
 from tests.app.conftest import OpenApp
 from tests.app.engine import PATIENCE_S, Engine
@@ -98,3 +98,28 @@ def test_a_restart_leaves_the_run_alone_that_has_the_key_meanwhile(app: App, add
     assert [app.workflows.get(run).state for run in (second, third)] == ["canceled", "success"]
     assert app.workflows.get("k").id == third
     assert lines(app) == ["first began", "first ended", "first ended"]
+
+
+def test_a_run_that_cannot_be_tried_again_says_what_can_be_done(app: App) -> None:
+    @app.workflow(name="flow")
+    async def flow(step: Step) -> None:
+        await step.wait_for("go")
+
+    run = app.workflows.start(flow)
+    with Engine(app):
+        until(lambda: bool(app.workflows.timeline(run).waits_for))
+    with pytest.raises(JobNotRetryable, match=f"has begun, and goes on .* workflow signal {run} EVENT"):
+        app.jobs.retry(run)
+    app.workflows.signal(run, "go")
+    with Engine(app):
+        until(ends(app, run))
+    with pytest.raises(JobNotRetryable, match=f"`evertick workflow restart {run}` runs it again"):
+        app.jobs.retry(run)
+
+
+def test_what_is_no_text_names_no_run(app: App) -> None:
+    app.migrate()
+    for call in (app.workflows.get, app.workflows.cancel, app.workflows.history):
+        for wrong in (5, None, 2.0):
+            with pytest.raises(InvalidArguments, match=f"by its id or key, which is a text, not {wrong}"):
+                call(wrong)  # type: ignore[operator]

@@ -14,7 +14,7 @@ from evertick.app.scheduling.job_builder import JobBuilder, Options, Request
 from evertick.app.transacting import Work
 from evertick.app.workflows.choice import RunsWhere, runs_where
 from evertick.app.workflows.restarting import ends_after, position_before
-from evertick.base.errors import JobNotFound, LimitExceeded, Misuse, RunNotOpen
+from evertick.base.errors import InvalidArguments, JobNotFound, LimitExceeded, Misuse, RunNotOpen
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import Returned
@@ -244,7 +244,9 @@ class WorkflowOperations:
         return work
 
     def job(self, transaction: Transaction, run_id: RunId) -> Job:
-        """The job of a run. Raises JobNotFound, Misuse for the job of another function."""
+        """The job of a run. Raises JobNotFound, Misuse for the job of another function, InvalidArguments."""
+        if not isinstance(run_id, str):
+            raise InvalidArguments(f"a run is named by its id or key, which is a text, not {run_id!r}")
         found: JobId | None = JobId(run_id)
         if not run_id.startswith(f"{JOB_PREFIX}_"):
             found = transaction.find_unfinished_key(run_id, tenant=self.tenant)

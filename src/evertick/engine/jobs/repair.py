@@ -42,10 +42,7 @@ def reschedule(transaction: Transaction, job_id: JobId, due_at: Instant, *, tena
         job = job_found(transaction, job_id, tenant)
         state = job.state
         if state is JobState.PENDING and job.kind is FunctionKind.WORKFLOW:
-            raise JobNotPending(
-                f"run {job_id} has begun, and goes on when what its code waits for has come; send it an event "
-                f"(`evertick workflow signal {job_id} EVENT`), or restart it"
-            )
+            raise JobNotPending(_goes_on(job_id))
         raise JobNotPending(f"job {job_id} is {state.value}; only the time of a pending job can be changed")
     return job_found(transaction, job_id, tenant)
 
@@ -133,8 +130,17 @@ def _key(job: Job) -> str:
     return f"evertick retry {job.id}"
 
 
+def _goes_on(run_id: JobId) -> str:
+    return (
+        f"run {run_id} has begun, and goes on when what its code waits for has come; send it an event "
+        f"(`evertick workflow signal {run_id} EVENT`), or restart it (`evertick workflow restart {run_id}`)"
+    )
+
+
 def _why_not(job: Job) -> str:
     match job.state:
+        case JobState.PENDING if job.kind is FunctionKind.WORKFLOW and job.attempt:
+            return _goes_on(job.id)
         case JobState.PENDING:
             return (
                 f"job {job.id} is pending, due at {to_iso(job.due_at)}; `evertick job run-now {job.id}` lets it run at "
@@ -142,5 +148,7 @@ def _why_not(job: Job) -> str:
             )
         case JobState.IN_PROGRESS:
             return f"job {job.id} is running; stop it first, or wait for its end"
+        case _ if job.kind is FunctionKind.WORKFLOW:
+            return f"run {job.id} has succeeded; `evertick workflow restart {job.id}` runs it again, as a new run"
         case _:
             return f"job {job.id} has succeeded; call {job.name} again with `evertick run`"
