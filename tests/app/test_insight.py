@@ -1,5 +1,6 @@
 """What dashboards show: how a tenant does now, what happened in each minute, what comes, and where things are."""
 
+import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
@@ -9,7 +10,7 @@ from evertick import ActionCtx, App, MutationCtx, Step, cron, every
 from evertick.base.errors import LimitExceeded, Misuse
 from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.instants import MINUTE_MS, Instant
-from evertick.base.records.insight import ActivityRow
+from evertick.base.records.insight import SLOT_MS, ActivityRow, PoolActivityRow
 from evertick.base.records.jobs import NewJob
 from evertick.rules.jobs.spread import bucket_of, duration_of, quantile_ms, spread_of_texts, spread_to_text
 from evertick.store.contract.store import Transaction
@@ -79,6 +80,46 @@ def test_minutes_are_written_when_they_are_over(world: OpenWorld, shop_app: App)
     assert shop_app.insight.activity(function="shop.none").minutes == ()
     with pytest.raises(LimitExceeded, match="two days"):
         shop_app.insight.activity(span=timedelta(days=3))
+
+
+def test_pools_tell_what_ended_in_them_and_how_late_it_began(world: OpenWorld, shop_app: App) -> None:
+    """The rows of a pool are for ten minutes: each minute that is over adds to them, to how late it was as well."""
+    press = shop_app.pool("press", running=1)
+
+    @shop_app.action(name="shop.print", pool=press)
+    async def print_bill(ctx: ActionCtx) -> None:
+        await asyncio.sleep(30)
+
+    w = world(shop_app)
+    shop_app.scheduler.run_after(5, "shop.order", item="stone")
+    for _ in range(3):  # one after the other: they end in two minutes
+        shop_app.scheduler.run_after(0, "shop.print")
+    w.advance(50)
+    assert shop_app.insight.activity(pool="press").minutes == ()
+    w.advance(700)
+    shop_app.scheduler.run_after(0, "shop.print")
+    w.advance(91)
+
+    first, second = shop_app.insight.activity(span=3_600, pool="press").minutes
+    assert (first.at, first.ended, first.failed) == (START, 3, 0)
+    assert (second.at, second.ended) == (START + timedelta(minutes=10), 1)
+    assert abs((first.late_p50_ms or 0) - 30_000) <= 30_000 / 8
+    assert abs((first.late_p99_ms or 0) - 60_000) <= 60_000 / 8
+    [other] = shop_app.insight.activity(pool="default").minutes
+    assert (other.ended, other.failed) == (1, 1)
+    stats, days = shop_app.insight.pools_and_day()
+    assert [each.pool for each in stats] == list(days) == ["default", "press"]
+    assert [each.ended for each in days["press"].minutes] == [3, 1]
+    assert sum(each.ended for each in shop_app.insight.functions_and_day()[1].minutes) == 5
+
+
+def test_activity_is_asked_for_by_function_or_by_pool(shop_app: App, world: OpenWorld) -> None:
+    world(shop_app)
+    assert shop_app.insight.activity(pool="nobody").minutes == ()
+    with pytest.raises(Misuse, match="not for both"):
+        shop_app.insight.activity(function="shop.order", pool="press")
+    with pytest.raises(Misuse, match="a pool's name is"):
+        shop_app.insight.activity(pool="a/b")
 
 
 def test_functions_tell_how_often_they_ran_and_failed(world: OpenWorld, shop_app: App) -> None:
@@ -260,6 +301,27 @@ def test_activity_is_added_up_and_pruned(open_app: OpenApp) -> None:
     assert sorted((each.ended, each.failed, each.retried) for each in found) == [(5, 1, 1), (6, 2, 2)]
     assert store.write(lambda tx: tx.prune_activity(before=Instant(at + 1), limit=2)) == 2
     assert store.write(lambda tx: tx.prune_activity(before=at, limit=2)) == 0
+
+
+def test_what_pools_did_is_added_up_and_pruned(open_app: OpenApp) -> None:
+    app = open_app("shop")
+    app.migrate()
+    app.open()
+    store, at = app.environment.store, Instant(SLOT_MS)
+    row = PoolActivityRow(DEFAULT_TENANT, "mail", at, "w1", 3, 1, 0, 1, spread_to_text({0: 3}))
+    theirs = row._replace(tenant=TenantId("other"))
+    later = row._replace(late=spread_to_text({0: 6}))  # of the whole ten minutes so far
+
+    for each in ([row, theirs], [later], [row._replace(source="w2", ended=5, late=None)]):
+        store.write(lambda tx, each=each: tx.add_activity([], each))  # type: ignore[misc]
+    found = store.read(lambda tx: tx.activity_of_pool(DEFAULT_TENANT, "mail", since=at))
+
+    assert sorted((each.ended, each.retried, each.late or "") for each in found) == [(5, 1, ""), (6, 2, '{"0":6}')]
+    [summed] = store.read(lambda tx: tx.activity_by_pool(DEFAULT_TENANT, since=at))["mail"]
+    assert (summed.at, summed.ended, summed.failed, summed.retried) == (at, 11, 3, 3)
+    assert store.write(lambda tx: tx.prune_activity(before=Instant(at + 1), limit=2)) == 2
+    assert store.write(lambda tx: tx.prune_activity(before=Instant(at + 1), limit=2)) == 1
+    assert store.write(lambda tx: tx.prune_activity(before=Instant(at + 1), limit=2)) == 0
 
 
 @pytest.mark.parametrize("milliseconds", [0, 1, 2, 3, 7, 8, 100, 999, 12_345, 86_400_000])

@@ -221,6 +221,9 @@ def test_how_a_tenant_does_is_told_as_the_app_tells_it(served: Served) -> None:
         [tens] = client.insight.activity(function=order.name).minutes
         assert tens == served.app.insight.activity(function=order.name).minutes[0]
         assert (tens.ended, tens.failed) == (4, 1)
+        [of_pool] = client.insight.activity(pool="default").minutes
+        assert of_pool == served.app.insight.activity(pool="default").minutes[0]
+        assert of_pool.ended == 4
         assert client.insight.overview().attention == served.app.insight.overview().attention
 
 

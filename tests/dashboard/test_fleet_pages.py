@@ -14,7 +14,7 @@ from tests.app.workflows.test_on_both_databases import until
 from tests.dashboard.browser import open_window
 from tests.dashboard.commands import commands_in
 from tests.dashboard.conftest import Site, site_of, text_of
-from tests.server.conftest import shop_on
+from tests.server.conftest import add_activity, shop_on
 
 
 @pytest.fixture
@@ -57,6 +57,28 @@ def test_pools_show_their_limits_what_waits_and_what_failed(site: Site) -> None:
     assert "shop.mail" in words and "ValueError: no such address" in words
     assert '{"to": "ben"}' in words
     assert "as declared in code" in words
+
+
+def test_pools_draw_what_ended_in_them_in_the_last_day(site: Site) -> None:
+    with Engine(site.app):  # which makes the pool known
+        pass
+    add_activity(site.app, "shop.order", ended=40, failed=5)
+    add_activity(site.app, "shop.mail", pool="mail", ended=20, failed=0)
+    listed = site.page("pools")
+    [drawn] = listed.select("#p-default svg.spark")
+    assert drawn["aria-label"] == "40 ended in the last 24 hours, 5 of them failed; at most 40 in an hour"
+    assert [each["class"] for each in drawn.select("path")] == [["ended"], ["failed"]]
+    [drawn] = listed.select("#p-mail svg.spark")
+    assert [each["class"] for each in drawn.select("path")] == [["ended"]]
+
+    page = site.page("pools/mail")
+    ended, late = page.select("[data-chart]")
+    assert ended["aria-label"] == "Runs that ended a minute in the last 24 hours: 20 in all, 0 failed"
+    series = json.loads(str(late["data-series"]))
+    assert (sum(series["ended"]), [each for each in series["p99"] if each is not None]) == (2, [0])
+    assert site.page("pools/pdf").select("[data-chart]") == [], "there is nothing to draw"
+    of_a_tenant = site.by("read", "acme").page("pools")
+    assert of_a_tenant.select("svg.spark") == [], "what other tenants do is not shown"
 
 
 def test_a_pool_is_paused_from_a_form_and_says_by_whom(site: Site) -> None:

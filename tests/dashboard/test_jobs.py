@@ -310,6 +310,24 @@ def test_functions_are_listed_by_name(site: Site) -> None:
     assert any("mail.send action, up to 2 attempts" in each for each in rows(page))
 
 
+def test_the_list_of_functions_draws_their_day_in_no_further_statement(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for function, ended_of_it, failed_of_it in (("shop.tally", 40, 5), ("mail.send", 20, 0)):
+        add_activity(site.app, function, ended=ended_of_it, failed=failed_of_it)
+    later(site)
+    statements: list[str] = []
+    for kind in (SqliteTransaction, PostgresTransaction):
+        monkeypatch.setattr(kind, "_fetch", counted(kind._fetch, statements))
+    page = site.page("functions-by-name")
+    assert 0 < len(statements) <= 8, statements
+    [drawn] = page.select("[data-chart=activity]")
+    assert drawn["aria-label"] == "Runs that ended a minute in the last 24 hours: 60 in all, 5 failed"
+    series = json.loads(str(drawn["data-series"]))
+    assert (sum(series["ended"]), sum(series["failed"])) == (6, 0.5), "a minute, in a point of ten"
+    assert site.page("functions-by-name?cursor=m").select("[data-chart]") == [], "it is on the first page alone"
+
+
 def test_the_page_of_a_function_draws_its_day(site: Site) -> None:
     later(site)
     assert site.page("functions/shop.tally").select("[data-chart]") == [], "there is nothing to draw"

@@ -12,8 +12,7 @@ from evertick import ActionCtx, App, MutationCtx, QueryCtx, Settings, Step
 from evertick.app.functions.function import FunctionCall
 from evertick.base.ids import DEFAULT_TENANT
 from evertick.base.instants import MINUTE_MS, Instant
-from evertick.base.records.insight import ActivityRow
-from evertick.engine.maintenance.activity import SLOT_MS
+from evertick.base.records.insight import SLOT_MS, ActivityRow, PoolActivityRow
 from evertick.errors import EvertickError
 from evertick.server.application import Server
 from evertick.server.limits import Limits
@@ -68,14 +67,16 @@ def order_of(app: App) -> FunctionCall:
     return FunctionCall(order, order.encode_args((), {"item": "x"}))
 
 
-def add_activity(app: App, function: str, *, ended: int, failed: int) -> None:
-    """What a worker writes when attempts of a function have ended just now."""
+def add_activity(app: App, function: str, *, ended: int, failed: int, pool: str = "default") -> None:
+    """What a worker writes when attempts of a function in a pool have ended just now."""
     now = app.environment.clock.now()
     rows = [
         ActivityRow(DEFAULT_TENANT, name, Instant(now // span * span), "w1", ended, failed, 0, 0, None, None)
         for name, span in (("", MINUTE_MS), (function, SLOT_MS))
     ]
-    app.environment.store.write(lambda transaction: transaction.add_activity(rows))
+    slot = Instant(now // SLOT_MS * SLOT_MS)
+    in_pool = PoolActivityRow(DEFAULT_TENANT, pool, slot, "w1", ended, failed, 0, 0, '{"0":1}')
+    app.environment.store.write(lambda transaction: transaction.add_activity(rows, [in_pool]))
 
 
 @dataclass

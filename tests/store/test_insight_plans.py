@@ -8,7 +8,7 @@ import pytest
 
 from evertick.base.ids import DEFAULT_TENANT, TenantId
 from evertick.base.instants import MINUTE_MS, Instant
-from evertick.base.records.insight import ActivityRow
+from evertick.base.records.insight import SLOT_MS, ActivityRow, PoolActivityRow
 from evertick.store.contract.store import Store, Transaction
 from evertick.store.transaction.statements import load_statements
 from tests.store.rows import NOW, at, new_job
@@ -19,15 +19,19 @@ MANY: Final = 3_000
 MISS: Final[Mapping[str, Any]] = {"fate": "missed", "reason": "catch_up_window"}
 MISSED: Final = json.dumps(["catch_up_window", "buffer_full"])
 STATES: Final = json.dumps(["success", "failed", "canceled"])
+POOLS: Final = ("default", "mail", "pdf")
 NAMES: Final = json.dumps(["app.destruct", "app.notify"])
 
 ASKED: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "activity_by_minute": ({"tenant": "default", "name": "app.notify", "since": at(-60_000)}, {"activity_pkey"}),
     "activity_by_function": (
-        {"tenant": "default", "hour_ago": at(-60_000), "day_ago": at(-600_000)},
+        {"tenant": "default", "hour_ago": at(-60_000), "day_ago": at(-600_000), "slot": SLOT_MS},
         {"activity_pkey"},
     ),
+    "activity_of_pool": ({"tenant": "default", "pool": "mail", "since": at(-60_000)}, {"pool_activity_pkey"}),
+    "activity_by_pool": ({"tenant": "default", "since": at(-60_000)}, {"pool_activity_pkey"}),
     "prune_activity": ({"before": at(-600_000), "limit": 10}, {"activity_at", "activity_pkey"}),
+    "prune_pool_activity": ({"before": at(-600_000), "limit": 10}, {"pool_activity_at", "pool_activity_pkey"}),
     "due_jobs": (
         {"tenant": "default", "now": NOW, "late_at": at(-10_000), "limit": 100, "stuck_until": at(60_000)},
         {"jobs_ready", "jobs_by_limit_key", "jobs_waiting", "jobs_suspect"},
@@ -85,7 +89,9 @@ def fill(store: Store) -> None:
         for tenant in tenants:
             minutes = [Instant(NOW - n * MINUTE_MS) for n in range(MANY)]
             rows = [ActivityRow(tenant, "", each, "w", 1, 0, 0, 0, "{}", "{}") for each in minutes]
-            tx.add_activity([*rows, *(row._replace(name="app.f", late=None, took=None) for row in rows)])
+            slots = [Instant(NOW - n * SLOT_MS) for n in range(MANY)]
+            pools = [PoolActivityRow(tenant, pool, each, "w", 1, 0, 0, 0, "{}") for pool in POOLS for each in slots]
+            tx.add_activity([*rows, *(row._replace(name="app.f", late=None, took=None) for row in rows)], pools)
             for n in range(MANY):
                 tx.insert_schedule(schedule(f"s{n:05}", tenant=tenant, next_at=at(n * 1_000)))
                 tx.add_history(line(n + MANY * tenants.index(tenant), f"s{n:05}"))
@@ -130,6 +136,7 @@ def test_sqlite_reads_an_index(sqlite_store: Store, name: str) -> None:
     reads = [row[3] for row in rows if row[3].startswith(("SEARCH", "SCAN"))]
     tables = (
         "activity",
+        "pool_activity",
         "audit_log",
         "jobs",
         "history",

@@ -134,7 +134,7 @@ class OverviewView(Schema):
 
 
 class MinuteView(Schema):
-    """A minute, or ten of one function: attempts that ended, failed for good or will be retried, how late they were."""
+    """A minute, or ten of one function or pool: attempts that ended, failed for good or will be retried, how late."""
 
     at: Moment
     ended: int
@@ -146,7 +146,7 @@ class MinuteView(Schema):
 
 
 class ActivityView(Schema):
-    """The minutes of a span in which anything ended, in order; of one function, each ten minutes.
+    """The minutes of a span in which anything ended, in order; of one function or pool, each ten minutes.
 
     Workers write a minute down when it is over.
     """

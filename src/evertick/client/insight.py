@@ -30,10 +30,14 @@ class InsightRequests:
         return Call(method="GET", path=f"{self.home}/overview", read=OverviewView.model_validate)
 
     def activity(
-        self, *, span: float | timedelta = timedelta(days=1), function: str | None = None
+        self, *, span: float | timedelta = timedelta(days=1), function: str | None = None, pool: str | None = None
     ) -> Call[ActivityView]:
-        """What ended in each minute of the last `span`, and how late it began; of a function, in each ten minutes."""
-        query = given({"span": format_milliseconds(duration_ms(span, name="span")), "function": function})
+        """What ended in each minute of the last `span`, and how late it began.
+
+        Of a `function` or of the jobs in a `pool`, in each ten minutes.
+        """
+        length = format_milliseconds(duration_ms(span, name="span"))
+        query = given({"span": length, "function": function, "pool": pool})
         return Call(method="GET", path=f"{self.home}/activity", query=query, read=ActivityView.model_validate)
 
     def coming(self, *, span: float | timedelta = timedelta(hours=2)) -> Call[ComingView]:

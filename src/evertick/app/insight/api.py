@@ -9,9 +9,9 @@ Each question costs a bounded look, however many jobs and schedules there are.
 
 from evertick.app.environment import Environment
 from evertick.app.insight.asked import InsightOperations
-from evertick.app.insight.functions import function_stats
+from evertick.app.insight.functions import function_stats, functions_and_day
 from evertick.app.insight.overview import activity, changes, coming, overview, overview_and_day
-from evertick.app.insight.pools import pool_stats
+from evertick.app.insight.pools import pool_stats, pools_and_day
 from evertick.app.insight.search import search
 from evertick.app.surfaces import Awaited, Blocking, Surface, reads
 from evertick.base.ids import TenantId
@@ -26,7 +26,9 @@ class _InsightSurface(Surface[InsightOperations]):
     coming = reads(coming)
     changes = reads(changes)
     functions = reads(function_stats)
+    functions_and_day = reads(functions_and_day)
     pools = reads(pool_stats)
+    pools_and_day = reads(pools_and_day)
     search = reads(search)
 
 

@@ -4,16 +4,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from evertick.api.insight import FunctionStats, FunctionStatsPage
+from evertick.api.insight import ActivityView, FunctionStats, FunctionStatsPage
+from evertick.app.insight.activity_views import activity_view, slot_of
 from evertick.app.insight.asked import InsightOperations
 from evertick.app.transacting import Work
 from evertick.base.errors import LimitExceeded
 from evertick.base.ids import pool_name
 from evertick.base.instants import DAY_MS, HOUR_MS, Instant, to_datetime, to_datetime_or_none
 from evertick.base.records.history import JobCounts
-from evertick.base.records.insight import DueGroup, FunctionActivity, Sample
+from evertick.base.records.insight import SLOT_MS, DueGroup, FunctionActivity, Sample
 from evertick.base.records.jobs import ServedFunction
-from evertick.engine.maintenance.activity import SLOT_MS
 from evertick.rules.jobs.serving import served
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS
 from evertick.store.contract.store import Transaction
@@ -42,15 +42,27 @@ def function_stats(
     `function`: only the one of this name. `limit`: at most 100. `cursor` continues after the page that returned it.
     Raises LimitExceeded.
     """
+    work = functions_and_day(operations, function=function, limit=limit, cursor=cursor)
+    return lambda transaction: work(transaction)[0]
+
+
+def functions_and_day(
+    operations: InsightOperations,
+    *,
+    function: str | None = None,
+    limit: int = FUNCTIONS_MAX,
+    cursor: str | None = None,
+) -> Work[tuple[FunctionStatsPage, ActivityView]]:
+    """As `functions`, and what all functions did in each ten minutes of the last 24 hours, at one moment."""
     if type(limit) is not int or not 1 <= limit <= FUNCTIONS_MAX:
         raise LimitExceeded(f"a page has 1 to {FUNCTIONS_MAX} functions, not {limit!r}")
 
-    def work(transaction: Transaction) -> FunctionStatsPage:
+    def work(transaction: Transaction) -> tuple[FunctionStatsPage, ActivityView]:
         now = operations.now()
-        hour_from, day_from = (Instant((now - span) // SLOT_MS * SLOT_MS) for span in (HOUR_MS, DAY_MS))
+        hour_from, day_from = (slot_of(now - span, SLOT_MS) for span in (HOUR_MS, DAY_MS))
         tenant = operations.tenant
         counts, served = transaction.count_jobs(tenant), served_functions(transaction)
-        active = transaction.activity_by_function(tenant, hour_ago=hour_from, day_ago=day_from)
+        active, day = transaction.activity_by_function(tenant, hour_ago=hour_from, day_ago=day_from)
         known = {*counts, *served, *active}
         if function is not None:
             known &= {function}
@@ -64,12 +76,13 @@ def function_stats(
             due=_by_name(transaction.due_jobs(tenant, now=now, late_at=Instant(now - LATE_AFTER_MS), limit=DUE_MAX)),
             next_due=transaction.next_due(tenant, limit=WAITING_MAX),
         )
-        return FunctionStatsPage(
+        shown = FunctionStatsPage(
             functions=tuple(seen.stats(name) for name in page),
             hour_from=to_datetime(hour_from),
             day_from=to_datetime(day_from),
             cursor=page[-1] if len(names) > limit else None,
         )
+        return shown, activity_view(day, day_from, now)
 
     return work
 

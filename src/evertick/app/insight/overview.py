@@ -1,7 +1,7 @@
 """The overview: how a tenant is doing now, what happened in each minute, what comes, and what was changed lately."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from functools import lru_cache
 from typing import Final
@@ -10,11 +10,12 @@ from evertick.api.insight import (
     ActivityView,
     ChangeView,
     ComingView,
-    MinuteView,
     OverviewView,
     QueuedView,
 )
 from evertick.api.schema import COUNT_MAX, Count
+from evertick.app.functions.options import check_pool
+from evertick.app.insight.activity_views import activity_view, slot_of
 from evertick.app.insight.asked import InsightOperations
 from evertick.app.insight.attention import Seen, attention, is_served
 from evertick.app.insight.functions import DUE_MAX
@@ -22,15 +23,14 @@ from evertick.app.insight.outages import MISSED_REASONS, outages
 from evertick.app.status import unwritable_view
 from evertick.app.transacting import Work
 from evertick.app.workflows.stuck import stuck_until
-from evertick.base.errors import InvalidSpec, LimitExceeded
+from evertick.base.errors import InvalidSpec, LimitExceeded, Misuse
 from evertick.base.ids import ScheduleId, TenantId, pool_name
 from evertick.base.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant, duration_ms, to_datetime
-from evertick.base.records.insight import DueGroup, MinuteRow
+from evertick.base.records.insight import SLOT_MS, DueGroup, MinuteRow
 from evertick.base.records.schedules import ScheduleFilter
-from evertick.engine.maintenance.activity import SLOT_MS
 from evertick.engine.schedules.times import ScheduleTimes
 from evertick.rules.jobs.serving import served
-from evertick.rules.jobs.spread import Spread, quantile_ms, spread_of_texts
+from evertick.rules.jobs.spread import quantile_ms, spread_of_texts
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS
 from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import StoredSpec
@@ -63,10 +63,10 @@ def overview_and_day(operations: InsightOperations) -> Work[tuple[OverviewView, 
 
     def work(transaction: Transaction) -> tuple[OverviewView, ActivityView]:
         now = operations.now()
-        start = _slot_of(now - DAY_MS, MINUTE_MS)
+        start = slot_of(now - DAY_MS, MINUTE_MS)
         rows = transaction.activity_by_minute(operations.tenant, since=start)
         lately = [row for row in rows if row.at >= now - HOUR_MS]
-        return _overview(transaction, operations, now, lately), _activity(rows, start, now)
+        return _overview(transaction, operations, now, lately), activity_view(rows, start, now)
 
     return work
 
@@ -132,40 +132,37 @@ def _paused_pools(transaction: Transaction) -> dict[str, str]:
 
 
 def activity(
-    operations: InsightOperations, *, span: float | timedelta = timedelta(days=1), function: str | None = None
+    operations: InsightOperations,
+    *,
+    span: float | timedelta = timedelta(days=1),
+    function: str | None = None,
+    pool: str | None = None,
 ) -> Work[ActivityView]:
     """What ended in each minute of the last `span` (seconds or a timedelta, at most two days), and how late it began.
 
-    `function`: only the attempts of this one, added up by ten minutes, and without how late they began. The span then
-    begins with a whole ten minutes. Raises LimitExceeded.
+    `function`: only the attempts of this one, added up by ten minutes, and without how late they began. `pool`: only
+    those of jobs in this pool, by ten minutes, too. The span then begins with a whole ten minutes.
+
+    Raises LimitExceeded; Misuse for a function and a pool at once, or what cannot be the name of a pool.
     """
+    if function is not None and pool is not None:
+        raise Misuse("activity is kept by function and by pool: ask for function= or for pool=, not for both")
+    if pool is not None:
+        check_pool(pool)
     span_ms = duration_ms(span, name="span")
     if span_ms > ACTIVITY_MAX_MS:
         raise LimitExceeded("activity is kept for two days; ask for a shorter span")
 
     def work(transaction: Transaction) -> ActivityView:
         now = operations.now()
-        start = _slot_of(now - span_ms, SLOT_MS if function else MINUTE_MS)
-        rows = transaction.activity_by_minute(operations.tenant, since=start, name=function or "")
-        return _activity(rows, start, now)
+        start = slot_of(now - span_ms, SLOT_MS if function or pool else MINUTE_MS)
+        if pool is not None:
+            rows = transaction.activity_of_pool(operations.tenant, pool, since=start)
+        else:
+            rows = transaction.activity_by_minute(operations.tenant, since=start, name=function or "")
+        return activity_view(rows, start, now)
 
     return work
-
-
-def _slot_of(at: int, slot_ms: int) -> Instant:
-    """Where the whole minute, or the ten, begins that a moment is in."""
-    return Instant(at // slot_ms * slot_ms)
-
-
-def _activity(rows: Iterable[MinuteRow], start: Instant, now: Instant) -> ActivityView:
-    minutes: dict[Instant, list[MinuteRow]] = {}
-    for row in rows:
-        minutes.setdefault(row.at, []).append(row)
-    return ActivityView(
-        start=to_datetime(start),
-        end=to_datetime(now),
-        minutes=tuple(_minute(at, found) for at, found in minutes.items()),
-    )
 
 
 def coming(operations: InsightOperations, *, span: float | timedelta = timedelta(hours=2)) -> Work[ComingView]:
@@ -244,18 +241,4 @@ def _queued(due: Sequence[DueGroup]) -> tuple[QueuedView, ...]:
             late=Count.of(sum(group.late for group in groups)),
         )
         for pool, groups in sorted(pools.items())
-    )
-
-
-def _minute(at: Instant, rows: Iterable[MinuteRow]) -> MinuteView:
-    rows = list(rows)
-    late: Spread = spread_of_texts(row.late for row in rows)
-    return MinuteView(
-        at=to_datetime(at),
-        ended=sum(row.ended for row in rows),
-        failed=sum(row.failed for row in rows),
-        canceled=sum(row.canceled for row in rows),
-        retried=sum(row.retried for row in rows),
-        late_p50_ms=quantile_ms(late, 0.5),
-        late_p99_ms=quantile_ms(late, 0.99),
     )

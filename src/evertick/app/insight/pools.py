@@ -4,12 +4,14 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Final
 
-from evertick.api.insight import PoolStats
+from evertick.api.insight import ActivityView, PoolStats
+from evertick.app.insight.activity_views import activity_view, slot_of
 from evertick.app.insight.asked import InsightOperations
 from evertick.app.insight.functions import share_of
 from evertick.app.transacting import Work
 from evertick.base.ids import pool_name
-from evertick.base.instants import Instant, to_datetime
+from evertick.base.instants import DAY_MS, Instant, to_datetime
+from evertick.base.records.insight import SLOT_MS
 from evertick.base.records.jobs import UNFINISHED, FunctionKind, JobFilter, JobState, JobSummary
 from evertick.store.contract.store import Transaction
 
@@ -30,6 +32,22 @@ def pool_stats(operations: InsightOperations) -> Work[list[PoolStats]]:
             if job.started_at is not None and job.kind is not FunctionKind.WORKFLOW:
                 by_pool[pool_name(job.pool)].append(job)
         return [_stats(name, jobs, operations.now()) for name, jobs in sorted(by_pool.items())]
+
+    return work
+
+
+def pools_and_day(operations: InsightOperations) -> Work[tuple[list[PoolStats], dict[str, ActivityView]]]:
+    """As `pools`, and what jobs did in each pool in each ten minutes of the last 24 hours, without how late they were.
+
+    A pool in which nothing has ended is not there. It is one moment.
+    """
+
+    def work(transaction: Transaction) -> tuple[list[PoolStats], dict[str, ActivityView]]:
+        now = operations.now()
+        start = slot_of(now - DAY_MS, SLOT_MS)
+        days = transaction.activity_by_pool(operations.tenant, since=start)
+        shown = {pool: activity_view(rows, start, now) for pool, rows in days.items()}
+        return pool_stats(operations)(transaction), shown
 
     return work
 

@@ -1,10 +1,13 @@
 """Rows about how jobs and schedules do: what dashboards and reports show."""
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from evertick.base.ids import JobId, ScheduleId, TenantId
-from evertick.base.instants import Instant
+from evertick.base.instants import MINUTE_MS, Instant
 from evertick.base.records.stored import Stored
+
+SLOT_MS: Final = 10 * MINUTE_MS
+"""The span of the rows of one function, and of one pool."""
 
 
 class ActivityRow(NamedTuple):
@@ -26,8 +29,25 @@ class ActivityRow(NamedTuple):
     took: str | None
 
 
+class PoolActivityRow(NamedTuple):
+    """How the attempts of a pool (its name without the app's) ended in ten minutes from `at` on; as `ActivityRow`.
+
+    `late` is of all of the ten minutes that the worker has seen of them so far.
+    """
+
+    tenant: TenantId
+    pool: str
+    at: Instant
+    source: str
+    ended: int
+    failed: int
+    canceled: int
+    retried: int
+    late: str | None
+
+
 class MinuteRow(NamedTuple):
-    """A part of what happened in the minute, or of one function in the ten minutes, from `at` on; as `ActivityRow`."""
+    """A part of what happened in the minute from `at` on, or of one function or pool in ten; as `ActivityRow`."""
 
     at: Instant
     ended: int

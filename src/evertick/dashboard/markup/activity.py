@@ -3,11 +3,18 @@
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
+from markupsafe import Markup
+
 from evertick.api.insight import ActivityView, MinuteView
-from evertick.base.instants import MINUTE_MS, from_datetime
+from evertick.base.instants import HOUR_MS, MINUTE_MS, from_datetime
+from evertick.dashboard.markup.filling import filled
 
 POINT_MS: Final = 10 * MINUTE_MS
 """Of the charts of a day."""
+BAR_MS: Final = HOUR_MS
+"""Of the small ones in the rows of a list."""
+BAR_WIDTH: Final = 4
+BAR_HEIGHT: Final = 18
 
 
 class Charted(NamedTuple):
@@ -46,3 +53,32 @@ def _series(activity: ActivityView) -> dict[str, list[Any]]:
 def _most(values: Iterable[int | None]) -> float | None:
     known = [each for each in values if each is not None]
     return max(known) / 1000 if known else None
+
+
+def spark(activity: ActivityView) -> Markup:
+    """A bar for each hour of a span, as high as what ended in it, with what failed of it at its foot."""
+    first, last = (from_datetime(each) // BAR_MS for each in (activity.start, activity.end))
+    ended, failed = ([0] * (last - first + 1) for _ in range(2))
+    for minute in activity.minutes:
+        position = from_datetime(minute.at) // BAR_MS - first
+        ended[position] += minute.ended
+        failed[position] += minute.failed
+    most = max(ended) or 1
+    drawn = Markup().join(
+        filled('<path class="{}" d="{}"/>', css, "".join(_bar(at, count, most) for at, count in enumerate(counts)))
+        for css, counts in (("ended", ended), ("failed", failed))
+        if any(counts)
+    )
+    return filled(
+        '<svg class="strip spark" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>',
+        len(ended) * BAR_WIDTH,
+        BAR_HEIGHT,
+        f"{sum(ended):,} ended in the last 24 hours, {sum(failed):,} of them failed; at most {max(ended):,} in an hour",
+        drawn,
+    )
+
+
+def _bar(position: int, count: int, most: int) -> str:
+    """A bar, at least a pixel high if there is anything to show."""
+    height = max(1, round(count / most * BAR_HEIGHT)) if count else 0
+    return f"M{position * BAR_WIDTH} {BAR_HEIGHT - height}h3v{height}h-3z" if height else ""

@@ -96,13 +96,14 @@ class ServedQueues:
 
     A loop looks at every queue with ready jobs but those that it knows to be of others. The name of a queue that it
     meets for the first time is read from one of its jobs. What was learned is forgotten from time to time, because
-    functions may be registered after the worker's start.
+    functions may be registered after the worker's start. `pools` is where it notes the pool of each served queue.
     """
 
     def __init__(
         self,
         functions: Callable[[], Sequence[ServedFunction]],
         runs: Callable[[str, str], bool],
+        pools: dict[QueueId, str],
         *,
         learn_every_ms: int,
     ) -> None:
@@ -111,8 +112,7 @@ class ServedQueues:
         self._learn_every_ms = learn_every_ms
         self._served: dict[QueueId, bool] = {}
         self._learned_at = LONG_AGO
-        self.pools: dict[QueueId, str] = {}
-        """The pool of each served queue."""
+        self._pools = pools
         self.others: list[QueueId] = []
         """Queues of other apps, or of functions that are unknown here, of another kind, or in pools of others. A look
         passes them by."""
@@ -146,7 +146,7 @@ class ServedQueues:
         # A queue that is not that of its names holds jobs in a newer format, for code that computes it so.
         self._served[queue] = queue == queue_of(pool, name) and self._runs(pool, name)
         if self._served[queue]:
-            self.pools[queue] = pool
+            self._pools[queue] = pool
         else:
             self.others.append(queue)
 
@@ -158,7 +158,7 @@ class Claims:
         self._deps = deps
         self._kind = kind
         runner, every_ms = deps.runner, deps.settings.poll_ms
-        self._served = ServedQueues(runner.functions, self._runs, learn_every_ms=every_ms)
+        self._served = ServedQueues(runner.functions, self._runs, deps.pool_of_queue, learn_every_ms=every_ms)
         self._keeps_looks = kind is not FunctionKind.ACTION and not deps.store.single_engine
         self._after = START
         self._left: list[Head] = []
@@ -174,7 +174,7 @@ class Claims:
         self._asked_at = LONG_AGO
         self._claims_made = 0
         self._served_at: dict[TenantId, int] = {}
-        self._limits = StartLimits(self._served.pools, is_shared=not deps.store.single_engine)
+        self._limits = StartLimits(deps.pool_of_queue, is_shared=not deps.store.single_engine)
         self._keys = KeyLimits(self._limits)
         self.holds_back = False
         """Whether limits kept ready jobs from starting in the last claim: an end may let one start."""

@@ -7,14 +7,14 @@ it is killed: these are numbers for charts.
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
 from evertick.base.errors import Conflict, Unavailable
-from evertick.base.ids import TenantId, WorkerId
+from evertick.base.ids import QueueId, TenantId, WorkerId, pool_name
 from evertick.base.instants import DAY_MS, MINUTE_MS, Instant
-from evertick.base.records.insight import ActivityRow
+from evertick.base.records.insight import SLOT_MS, ActivityRow, PoolActivityRow
 from evertick.base.records.jobs import JobState
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.engine.runtime.loop import Loop
@@ -23,11 +23,14 @@ from evertick.engine.runtime.registration import call_in_loop
 from evertick.rules.jobs.spread import bucket_of, spread_to_text
 from evertick.store.contract.store import Isolation
 
-SLOT_MS: Final = 10 * MINUTE_MS
-"""The span of the rows of one function."""
 KEYS_MAX: Final = 5_000
 """Functions of tenants that are told apart in a minute. What further ones do is not counted."""
 END_OF_TIME: Final = Instant(2**62)
+
+Durations = dict[tuple[TenantId, QueueId], Counter[int]]
+"""How often each duration was met, in milliseconds."""
+Span = tuple[TenantId, str, Instant]
+"""When it begins, and of what of a tenant it is: of a function, with an empty name of all of them, or of a pool."""
 
 
 class ActivityWriter(Loop):
@@ -40,7 +43,7 @@ class ActivityWriter(Loop):
         super().__init__(deps, poll_ms=DAY_MS)  # the first end of a minute pokes it; idle, it costs nothing
         self._worker_id = worker_id
         self._source = ""
-        self._activity = Activity()
+        self._activity = Activity(deps.pool_of_queue)
         deps.counters.batch_observers.append(self._activity)
 
     async def round(self) -> Instant | None:
@@ -61,21 +64,24 @@ class ActivityWriter(Loop):
 
     async def _write(self, before: Instant) -> None:
         self._source = self._worker_id() or self._source
-        rows = self._activity.take(before, self._source)
+        rows, pools = self._activity.take(before, self._source)
         if rows:
             await self._deps.executors.write(
-                lambda transaction: transaction.add_activity(rows), isolation=Isolation.READ_COMMITTED
+                lambda transaction: transaction.add_activity(rows, pools), isolation=Isolation.READ_COMMITTED
             )
 
 
 class Activity:
-    """An observer of ended attempts."""
+    """An observer of ended attempts. `pool_of_queue` has the full names of pools; attempts of others have none."""
 
-    def __init__(self) -> None:
+    def __init__(self, pool_of_queue: Mapping[QueueId, str]) -> None:
+        self._pool_of_queue = pool_of_queue
         self._lock = threading.Lock()
-        self._ends: dict[Instant, Counter[tuple[TenantId, str, JobState]]] = {}
-        self._late: dict[Instant, dict[TenantId, Counter[int]]] = {}
-        self._took: dict[Instant, dict[TenantId, Counter[int]]] = {}
+        self._ends: dict[Instant, Counter[tuple[TenantId, str, QueueId, JobState]]] = {}
+        self._late: dict[Instant, Durations] = {}
+        self._took: dict[Instant, Durations] = {}
+        self._late_in_pools: dict[Span, Counter[int]] = {}
+        """The spreads of the ten minutes that go on: each is written whole again when one of their minutes is over."""
         self.on_minute: Callable[[], object] | None = None
         """Called at the first end of a minute, in any thread."""
 
@@ -93,48 +99,79 @@ class Activity:
             is_first = minute not in self._ends
             ends = self._ends.setdefault(minute, Counter())
             if len(ends) < KEYS_MAX:
-                ends.update((event.claim.tenant, event.claim.name, event.end.state) for event in events)
+                ends.update((each.claim.tenant, each.claim.name, each.claim.queue, each.end.state) for each in events)
             late, took = self._late.setdefault(minute, {}), self._took.setdefault(minute, {})
             for event in events:
                 if event.lost:
                     continue
-                tenant, begun = event.claim.tenant, event.started_at
-                if tenant not in late:
+                key, begun = (event.claim.tenant, event.claim.queue), event.started_at
+                if key not in late:
                     if len(late) >= KEYS_MAX:
                         continue
-                    late[tenant], took[tenant] = Counter(), Counter()
-                late[tenant][begun - event.claim.due_at] += 1
-                took[tenant][event.ended_at - begun] += 1
+                    late[key], took[key] = Counter(), Counter()
+                late[key][begun - event.claim.due_at] += 1
+                took[key][event.ended_at - begun] += 1
         if is_first and self.on_minute is not None:
             self.on_minute()
 
-    def take(self, before: Instant, source: str) -> list[ActivityRow]:
+    def take(self, before: Instant, source: str) -> tuple[list[ActivityRow], list[PoolActivityRow]]:
         """The rows of the minutes that began before a moment; they are forgotten here."""
         with self._lock:
             minutes = [minute for minute in self._ends if minute < before]
             taken = [(each, self._ends.pop(each), self._late.pop(each), self._took.pop(each)) for each in minutes]
-        rows: dict[tuple[TenantId, str, Instant], Counter[JobState]] = {}
-        spreads: dict[tuple[TenantId, str, Instant], tuple[str, str]] = {}
+        rows: dict[Span, Counter[JobState]] = {}
+        pools: dict[Span, Counter[JobState]] = {}
+        spreads: dict[Span, tuple[str, str]] = {}
         for minute, ends, late, took in taken:
-            slot = Instant(minute // SLOT_MS * SLOT_MS)
-            for (tenant, name, state), count in ends.items():
+            slot = _slot(minute)
+            for (tenant, name, queue, state), count in ends.items():
                 for key in ((tenant, "", minute), (tenant, name, slot)):
                     rows.setdefault(key, Counter())[state] += count
-            for tenant in late:
-                spreads[tenant, "", minute] = (_text(late[tenant]), _text(took[tenant]))
-        return [_row(key, source, ends, spreads.get(key, (None, None))) for key, ends in rows.items()]
+                if queue in self._pool_of_queue:
+                    pools.setdefault((tenant, self._pool(queue), slot), Counter())[state] += count
+            all_late, all_took = _by_tenant(late), _by_tenant(took)
+            for tenant in all_late:
+                spreads[tenant, "", minute] = (_text(all_late[tenant]), _text(all_took[tenant]))
+            self._add_late_in_pools(slot, late)
+        late_texts = {key: spread_to_text(spread) for key, spread in self._late_in_pools.items() if key in pools}
+        self._late_in_pools = {key: each for key, each in self._late_in_pools.items() if key[2] >= _slot(before)}
+        return (
+            [ActivityRow(*key, source, *_counts(each), *spreads.get(key, (None, None))) for key, each in rows.items()],
+            [PoolActivityRow(*key, source, *_counts(each), late_texts.get(key)) for key, each in pools.items()],
+        )
+
+    def _pool(self, queue: QueueId) -> str:
+        return pool_name(self._pool_of_queue[queue])
+
+    def _add_late_in_pools(self, slot: Instant, late: Durations) -> None:
+        for (tenant, queue), durations in late.items():
+            if queue in self._pool_of_queue:
+                key = (tenant, self._pool(queue), slot)
+                self._late_in_pools.setdefault(key, Counter()).update(_spread(durations))
 
 
-def _row(
-    key: tuple[TenantId, str, Instant], source: str, ends: Counter[JobState], spreads: tuple[str | None, str | None]
-) -> ActivityRow:
-    failed, canceled, retried = ends[JobState.FAILED], ends[JobState.CANCELED], ends[JobState.PENDING]
-    return ActivityRow(*key, source, ends.total(), failed, canceled, retried, *spreads)
+def _slot(at: Instant) -> Instant:
+    return Instant(at // SLOT_MS * SLOT_MS)
+
+
+def _counts(ends: Counter[JobState]) -> tuple[int, int, int, int]:
+    return ends.total(), ends[JobState.FAILED], ends[JobState.CANCELED], ends[JobState.PENDING]
+
+
+def _by_tenant(durations: Durations) -> dict[TenantId, Counter[int]]:
+    found: dict[TenantId, Counter[int]] = {}
+    for (tenant, _), each in durations.items():
+        found.setdefault(tenant, Counter()).update(each)
+    return found
 
 
 def _text(durations: Counter[int]) -> str:
+    return spread_to_text(_spread(durations))
+
+
+def _spread(durations: Counter[int]) -> Counter[int]:
     """The spread of durations in milliseconds, which were counted as they are: that is quicker, and there are few."""
     spread: Counter[int] = Counter()
     for milliseconds, count in durations.items():
         spread[bucket_of(milliseconds)] += count
-    return spread_to_text(spread)
+    return spread

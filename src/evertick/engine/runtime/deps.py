@@ -1,9 +1,9 @@
 """What the loops of one worker share."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from evertick.base.clock import Clock
-from evertick.base.ids import Entropy, IdMaker
+from evertick.base.ids import Entropy, IdMaker, QueueId
 from evertick.engine.runtime.executors import Executors
 from evertick.engine.runtime.metrics import Counters
 from evertick.engine.runtime.runner import Runner
@@ -38,3 +38,5 @@ class EngineDeps(Surroundings):
     counters: Counters
     pools: tuple[str, ...] | None = None
     """The pools that the worker serves, by their full names; None for all of the app's."""
+    pool_of_queue: dict[QueueId, str] = field(default_factory=dict)
+    """The pool, by its full name, of each queue that its loops have learned to serve."""

@@ -35,10 +35,11 @@ async def get_activity(
     caller: Called,
     span: Duration | None = None,
     function: Annotated[str | None, Query(min_length=1, max_length=500)] = None,
+    pool: Annotated[str | None, Query(min_length=1, max_length=200)] = None,
 ) -> Response:
-    """What ended in each minute of a span that ends now, a day unless it is given; or in ten minutes of a function."""
+    """What ended in each minute of a span that ends now, a day unless it is given; in ten of a function or a pool."""
     asked = {} if span is None else {"span": span}
-    return reply(await caller.access.insight.activity(function=function, **asked))
+    return reply(await caller.access.insight.activity(function=function, pool=pool, **asked))
 
 
 @routes.at("GET", "/coming", Scope.READ, returns=ComingView)

@@ -13,6 +13,7 @@ from evertick.base.records.insight import (
     FunctionActivity,
     MinuteRow,
     MissedTime,
+    PoolActivityRow,
     Sample,
     StuckRun,
 )
@@ -24,12 +25,12 @@ NEVER_STUCK: Final = Instant(-1)
 class Insight(Protocol):
     """What a transaction can tell of how jobs and schedules do. Each question costs a bounded look."""
 
-    def add_activity(self, rows: Sequence[ActivityRow]) -> None:
-        """Add to what is known of spans of time."""
+    def add_activity(self, rows: Sequence[ActivityRow], pools: Sequence[PoolActivityRow] = ()) -> None:
+        """Add to what is known of spans of time, in all and of pools."""
         ...
 
     def prune_activity(self, *, before: Instant, limit: int) -> int:
-        """Remove rows of spans that began before `before`; returns how many."""
+        """Remove rows of spans that began before `before`, at most `limit` of each kind; returns how many."""
         ...
 
     def activity_by_minute(self, tenant: TenantId, *, since: Instant, name: str = "") -> list[MinuteRow]:
@@ -41,8 +42,19 @@ class Insight(Protocol):
 
     def activity_by_function(
         self, tenant: TenantId, *, hour_ago: Instant, day_ago: Instant
-    ) -> dict[str, FunctionActivity]:
-        """How often each function was run and failed since these two moments."""
+    ) -> tuple[dict[str, FunctionActivity], list[MinuteRow]]:
+        """How often each function was run and failed since these two moments.
+
+        And what all of them did in each ten minutes since `day_ago`, in order, without how late it was.
+        """
+        ...
+
+    def activity_of_pool(self, tenant: TenantId, pool: str, *, since: Instant) -> list[MinuteRow]:
+        """What jobs of a tenant did in a pool in each ten minutes since then, in order; a row for each worker."""
+        ...
+
+    def activity_by_pool(self, tenant: TenantId, *, since: Instant) -> dict[str, list[MinuteRow]]:
+        """What jobs of a tenant did in each pool in each ten minutes since then, in order, without how late it was."""
         ...
 
     def samples(self, tenant: TenantId, names: Sequence[str], *, count: int) -> list[Sample]:

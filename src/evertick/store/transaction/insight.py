@@ -7,6 +7,7 @@ from typing import Final
 from evertick.base.ids import DEFAULT_POOL, ScheduleId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.insight import (
+    SLOT_MS,
     ActivityRow,
     ChangeRow,
     DueGroup,
@@ -14,6 +15,7 @@ from evertick.base.records.insight import (
     FunctionActivity,
     MinuteRow,
     MissedTime,
+    PoolActivityRow,
     Sample,
     StuckRun,
 )
@@ -25,15 +27,23 @@ from evertick.store.transaction.jobs import FINISHED
 LAST_CHARACTER: Final = "\U0010ffff"
 
 
+def _summed(at: Instant, counts: Sequence[int]) -> MinuteRow:
+    """Sums of the database, which PostgreSQL returns as decimals."""
+    return MinuteRow(at, *map(int, counts), late=None, took=None)
+
+
 class SqlInsight(Driver):
     """The contract `Insight`."""
 
-    def add_activity(self, rows: Sequence[ActivityRow]) -> None:
+    def add_activity(self, rows: Sequence[ActivityRow], pools: Sequence[PoolActivityRow] = ()) -> None:
         if rows:
             self._run_many("add_activity", ActivityRow._fields, rows)
+        if pools:
+            self._run_many("add_pool_activity", PoolActivityRow._fields, pools)
 
     def prune_activity(self, *, before: Instant, limit: int) -> int:
-        return self._run("prune_activity", {"before": before, "limit": limit})
+        params = {"before": before, "limit": limit}
+        return self._run("prune_activity", params) + self._run("prune_pool_activity", params)
 
     def activity_by_minute(self, tenant: TenantId, *, since: Instant, name: str = "") -> list[MinuteRow]:
         rows = self._fetch("activity_by_minute", {"tenant": tenant, "name": name, "since": since})
@@ -41,9 +51,21 @@ class SqlInsight(Driver):
 
     def activity_by_function(
         self, tenant: TenantId, *, hour_ago: Instant, day_ago: Instant
-    ) -> dict[str, FunctionActivity]:
-        rows = self._fetch("activity_by_function", {"tenant": tenant, "hour_ago": hour_ago, "day_ago": day_ago})
-        return {row[0]: FunctionActivity(row[0], *map(int, row[1:])) for row in rows}
+    ) -> tuple[dict[str, FunctionActivity], list[MinuteRow]]:
+        params = {"tenant": tenant, "hour_ago": hour_ago, "day_ago": day_ago, "slot": SLOT_MS}
+        rows = self._fetch("activity_by_function", params)
+        functions = {row[0]: FunctionActivity(row[0], *map(int, row[2:6])) for row in rows if row[0]}
+        return functions, [_summed(row[1], row[4:]) for row in rows if not row[0]]
+
+    def activity_of_pool(self, tenant: TenantId, pool: str, *, since: Instant) -> list[MinuteRow]:
+        params = {"tenant": tenant, "pool": pool, "since": since}
+        return [MinuteRow(*row) for row in self._fetch("activity_of_pool", params)]
+
+    def activity_by_pool(self, tenant: TenantId, *, since: Instant) -> dict[str, list[MinuteRow]]:
+        found: dict[str, list[MinuteRow]] = {}
+        for pool, at, *counts in self._fetch("activity_by_pool", {"tenant": tenant, "since": since}):
+            found.setdefault(pool, []).append(_summed(at, counts))
+        return found
 
     def samples(self, tenant: TenantId, names: Sequence[str], *, count: int) -> list[Sample]:
         params = {"tenant": tenant, "names": json.dumps(list(names)), "beside": count - 1}

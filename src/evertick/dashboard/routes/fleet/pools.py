@@ -7,7 +7,7 @@ from fastapi import Query
 from starlette.responses import Response
 
 from evertick.api.access import AuditView
-from evertick.api.insight import PoolStats
+from evertick.api.insight import ActivityView, PoolStats
 from evertick.api.jobs import JobView
 from evertick.api.pools import PoolView
 from evertick.app.bodies import Body
@@ -17,6 +17,7 @@ from evertick.base.instants import to_datetime
 from evertick.base.records.access import Scope
 from evertick.base.records.jobs import JobState
 from evertick.dashboard.forms.values import NO_REASON, changed_numbers, flags_of, whole_numbers
+from evertick.dashboard.markup.activity import charted
 from evertick.dashboard.markup.commands import command
 from evertick.dashboard.page import Form, Page, Shown, page_routes
 from evertick.server.bodies import Named
@@ -48,6 +49,7 @@ class Row(NamedTuple):
     name: str
     view: PoolView | None
     stats: PoolStats | None
+    day: ActivityView | None
     queued: Any
 
 
@@ -60,14 +62,16 @@ class Shows(Body):
 @routes.page("/pools", Scope.READ)
 async def list_pools(page: Shown, _asked: Annotated[Shows, Query()]) -> Response:
     """All pools."""
-    stats = {each.pool: each for each in await page.access.insight.pools()}
+    found, days = await page.access.insight.pools_and_day()
+    stats = {each.pool: each for each in found}
     if page.reaches_all:
         views = await page.known.app.aio.pools.list()
-        rows = [Row(view.pool, view, stats.get(view.pool), None) for view in views]
+        rows = [Row(view.pool, view, stats.get(view.pool), days.get(view.pool), None) for view in views]
     else:
         overview = await page.access.insight.overview()
         queued = {each.pool: each for each in overview.queued}
-        rows = [Row(name, None, stats.get(name), queued.get(name)) for name in sorted({*stats, *queued})]
+        names = sorted({*stats, *days, *queued})
+        rows = [Row(name, None, stats.get(name), days.get(name), queued.get(name)) for name in names]
     return page.render("pools/list.html", rows=rows)
 
 
@@ -81,9 +85,10 @@ async def show_pool(page: Shown, name: Named) -> Response:
     upcoming = await page.access.jobs.upcoming(pool=name, limit=JOBS)
     failed = await _jobs(page, name, JobState.FAILED, newest_first=True)
     paused = await _who_paused(page, view)
+    day = charted(await page.access.insight.activity(pool=name))
     return page.render(
         "pools/pool.html", most=JOBS, name=name, view=view, stats=stats.get(name), running=running, queued=queued,
-        upcoming=upcoming.jobs, failed=failed, paused=paused, limits=LIMITS, origins=ORIGINS,
+        upcoming=upcoming.jobs, failed=failed, paused=paused, limits=LIMITS, origins=ORIGINS, day=day,
     )  # fmt: skip
 
 

@@ -37,13 +37,14 @@ class Asked(Body):
 @routes.page("/functions-by-name", Scope.READ)
 async def list_functions(page: Shown, asked: Annotated[Asked, Query()]) -> Response:
     """A page of functions by name."""
-    found = await page.access.insight.functions(limit=100, cursor=asked.cursor)
+    found, day = await page.access.insight.functions_and_day(limit=100, cursor=asked.cursor)
     kinds = {each.name: kind_of(page, each.name, each.kind) for each in found.functions}
     is_whole = found.cursor is None and asked.cursor is None
     unseen = [each for each in page.known.app.functions if each.name not in kinds] if is_whole else []
     return page.render(
         "functions/by_name.html",
         found=found,
+        day=None if asked.cursor else charted(day),
         kinds=kinds,
         unseen=sorted((each for each in unseen if not each.internal or page.may(Scope.ADMIN)), key=_name_of),
     )
