@@ -82,6 +82,23 @@ def test_minutes_are_written_when_they_are_over(world: OpenWorld, shop_app: App)
         shop_app.insight.activity(span=timedelta(days=3))
 
 
+def test_a_failure_is_in_the_last_hour_and_in_the_last_day_at_once(world: OpenWorld, shop_app: App) -> None:
+    """The one is counted from jobs, the other from what workers write down when a minute is over."""
+    w = world(shop_app)
+    for item in ("stone", "bread", "stone"):
+        shop_app.scheduler.run_after(5, "shop.order", item=item)
+
+    for seconds, written in ((10, 0), (49, 0), (62, 2), (3_400, 2)):
+        w.advance(seconds)
+        shown, day = shop_app.insight.overview_and_day()
+        assert sum(each.failed for each in shop_app.insight.activity().minutes) == written
+        assert (shown.failed_hour.number, sum(each.failed for each in day.minutes)) == (2, 2), seconds
+        assert sum(each.ended for each in day.minutes) == (3 if written else 2), seconds
+    w.advance(200)
+    shown, day = shop_app.insight.overview_and_day()
+    assert (shown.failed_hour.number, sum(each.failed for each in day.minutes)) == (0, 2)
+
+
 def test_pools_tell_what_ended_in_them_and_how_late_it_began(world: OpenWorld, shop_app: App) -> None:
     """The rows of a pool are for ten minutes: each minute that is over adds to them, to how late it was as well."""
     press = shop_app.pool("press", running=1)

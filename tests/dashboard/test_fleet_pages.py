@@ -3,18 +3,19 @@
 import json
 from collections.abc import Iterator
 from datetime import timedelta
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Browser, expect
 
-from evertick import ActionCtx
+from evertick import ActionCtx, every
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
 from tests.app.workflows.test_on_both_databases import until
-from tests.dashboard.browser import open_window
+from tests.dashboard.browser import Window, open_window
 from tests.dashboard.commands import commands_in
 from tests.dashboard.conftest import Site, site_of, text_of
-from tests.server.conftest import add_activity, shop_on
+from tests.server.conftest import add_activity, order_of, shop_on
 
 
 @pytest.fixture
@@ -305,6 +306,20 @@ def test_pools_and_settings_in_a_browser(browser: Browser, site: Site) -> None:
             for scheme in ("light", "dark"):
                 page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
                 assert window.axe() == "", (path, scheme)
+
+
+def test_the_tenant_of_a_change_stands_on_one_line(site: Site, window: Window) -> None:
+    name = "a schedule whose name is long " * 3
+    site.app.schedules.create(name.strip(), when=every(hours=1), do=order_of(site.app))
+    site.send(f"schedules/{quote(name.strip())}/pause", note="why it is paused is a longer story " * 3)
+    page = window.go("audit?of=all")
+    lines = """cells => cells.map(cell => {
+        const all = document.createRange();
+        all.selectNodeContents(cell);
+        return all.getClientRects().length;
+    })"""
+    assert page.locator("td.c-ten").first.text_content() == "default"
+    assert set(page.eval_on_selector_all("td.c-ten", lines)) == {1}
 
 
 def test_pending_jobs_are_listed_by_the_time_at_which_they_are_due(site: Site) -> None:

@@ -27,6 +27,31 @@ def test_a_form_opens_over_the_page_and_keeps_what_was_typed(site: Site, window:
     assert site.app.schedules.get("s").note == "vendor outage"
 
 
+def test_single_letter_keys_can_be_switched_off(window: Window) -> None:
+    page = window.go("")
+    window.press("?")
+    page.get_by_role("button", name="Switch single-letter keys off").press("Enter")
+    page.get_by_role("button", name="Close").press("Enter")
+    page.evaluate("document.addEventListener('click', event => document.title = event.target.href ?? 'clicked')")
+
+    window.press("g", "s", "?", "/", "x")
+    assert page.title().startswith("Overview"), "no link was followed"
+    expect(page.locator("#keys")).to_be_hidden()
+    expect(page.locator("[data-search]")).not_to_be_focused()
+
+    page.reload()
+    window.press("?")
+    expect(page.locator("#keys")).to_be_hidden()
+    page.get_by_role("button", name="Keys").press("Enter")
+    page.get_by_role("button", name="Switch single-letter keys on").press("Enter")
+    page.get_by_role("button", name="Close").press("Enter")
+    window.press("/")
+    expect(page.locator("[data-search]")).to_be_focused()
+    page.locator("[data-search]").blur()
+    window.press("g", "s")
+    expect(page.get_by_role("heading", name="Schedules", exact=True)).to_be_visible()
+
+
 def test_a_list_follows_what_happens_by_itself(site: Site, window: Window) -> None:
     page = window.go("schedules")
     expect(page.locator("tbody tr")).to_have_count(0)

@@ -102,6 +102,7 @@ def test_the_overview_and_the_search_cost_few_statements(site: Site, monkeypatch
 def test_the_overview_names_paused_pools_that_hold_jobs_back(site: Site) -> None:
     site.app.pools.pause("default")
     with Engine(site.app) as engine:
+        engine.until(lambda: site.app.insight.overview().alive or None)  # its thread may not have run yet
         job_id = site.app.scheduler.run_after(0, site.app.functions.resolve("shop.order"), item="x")
         engine.until(lambda: "no worker is alive" not in text_of(site.page("")) or None)
         page = site.page("")

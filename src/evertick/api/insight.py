@@ -111,10 +111,10 @@ class OverviewView(Schema):
 
     `lag_ms` is how long the oldest due job waits that a live worker serves, 0 if none does; jobs of paused pools are
     left out. `lag_p99_ms` is how late 99 of 100 attempts of the last hour began, None if there was none. `late` are
-    jobs due for more than ten seconds, `failed_hour` jobs that failed in the last hour, `missed_day` occurrences that
-    were missed in the last 24 hours. `queued` is by pool. `lost` are workers whose lease is over and whose jobs are not
-    given back yet. `outages` are those that ended in the last 24 hours, the newest first. `unwritable` is None while
-    the database can be written.
+    jobs due for more than ten seconds, `failed_hour` jobs that failed in the last hour, which begins with a whole
+    minute, `missed_day` occurrences that were missed in the last 24 hours. `queued` is by pool. `lost` are workers
+    whose lease is over and whose jobs are not given back yet. `outages` are those that ended in the last 24 hours, the
+    newest first. `unwritable` is None while the database can be written.
     """
 
     at: Moment

@@ -52,23 +52,36 @@ def overview(operations: InsightOperations) -> Work[OverviewView]:
 
     def work(transaction: Transaction) -> OverviewView:
         now = operations.now()
-        lately = transaction.activity_by_minute(operations.tenant, since=Instant(now - HOUR_MS))
+        lately = transaction.activity_by_minute(operations.tenant, since=_hour_ago(now))
         return _overview(transaction, operations, now, lately)
 
     return work
 
 
 def overview_and_day(operations: InsightOperations) -> Work[tuple[OverviewView, ActivityView]]:
-    """How the tenant is doing, as `overview`, and what ended in each minute of the last 24 hours, at one moment."""
+    """How the tenant is doing, as `overview`, and what ended in each minute of the last 24 hours, at one moment.
+
+    Failures of the last hour that no worker has written down yet, or that one took along when it died, are in the
+    present minute: so a page says the same of them everywhere.
+    """
 
     def work(transaction: Transaction) -> tuple[OverviewView, ActivityView]:
         now = operations.now()
         start = slot_of(now - DAY_MS, MINUTE_MS)
         rows = transaction.activity_by_minute(operations.tenant, since=start)
-        lately = [row for row in rows if row.at >= now - HOUR_MS]
-        return _overview(transaction, operations, now, lately), activity_view(rows, start, now)
+        lately = [row for row in rows if row.at >= _hour_ago(now)]
+        shown = _overview(transaction, operations, now, lately)
+        unwritten = shown.failed_hour.number - sum(row.failed for row in lately)
+        if unwritten > 0:
+            rows.append(MinuteRow(slot_of(now, MINUTE_MS), unwritten, unwritten, 0, 0, None, None))
+        return shown, activity_view(rows, start, now)
 
     return work
+
+
+def _hour_ago(now: Instant) -> Instant:
+    """Where the last hour begins: with a whole minute, as workers write down what ended."""
+    return slot_of(now - HOUR_MS, MINUTE_MS)
 
 
 def _overview(
@@ -83,7 +96,7 @@ def _overview(
     failed, missed = transaction.trouble_counts(
         tenant,
         reasons=MISSED_REASONS,
-        hour_ago=Instant(now - HOUR_MS),
+        hour_ago=_hour_ago(now),
         day_ago=Instant(now - DAY_MS),
         limit=COUNT_MAX + 1,
     )

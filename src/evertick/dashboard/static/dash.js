@@ -92,7 +92,7 @@ document.addEventListener("click", event => {
   else if (data.open) { event.preventDefault(); opener = button; $("#" + data.open).showModal() }
   else if ("close" in data && button.closest("dialog")) { event.preventDefault(); button.closest("dialog").close() }
   else if ("themeToggle" in data) { kept.set("theme", root.dataset.theme = isDark() ? "light" : "dark"); document.dispatchEvent(new Event("evertick:theme")) }
-  else if ("keysOff" in data) { kept.set("keys", kept.get("keys") === "off" ? "on" : "off"); say(`Single-letter keys are ${kept.get("keys")}`); button.textContent = `Switch single-letter keys ${kept.get("keys") === "off" ? "on" : "off"}` }
+  else if ("keysOff" in data) { kept.set("keys", kept.get("keys") === "off" ? "on" : "off"); say(`Single-letter keys are ${kept.get("keys")}`); labelKeys() }
   else if ("live" in data) hold(!held);
   else if ("refresh" in data) { event.preventDefault(); refresh(true) }
 });
@@ -135,6 +135,8 @@ document.addEventListener("change", event => {
 
 // -- keys
 let prefix = false, row = -1;
+function labelKeys() { for (const each of $$("[data-keys-off]")) each.textContent = `Switch single-letter keys ${kept.get("keys") === "off" ? "on" : "off"}` }
+labelKeys();
 document.addEventListener("keydown", event => {
   if (event.ctrlKey || event.metaKey || event.altKey || kept.get("keys") === "off") return;
   if (event.target.closest("input:not([type=checkbox]), textarea, select, dialog, [contenteditable]")) return;
