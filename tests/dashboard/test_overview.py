@@ -1,6 +1,7 @@
 """The overview, and the search for everything."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from playwright.sync_api import expect
@@ -9,9 +10,14 @@ from evertick import every
 from evertick.api.insight import OverviewView
 from evertick.api.schema import Count
 from evertick.api.status import UnwritableView
+from evertick.base.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant
+from evertick.base.records.schedules import OccurrenceRow
 from evertick.dashboard.markup.density import crowd, density
 from evertick.dashboard.markup.templates import action_words, capitalise
 from evertick.dashboard.routes.overview import heading
+from evertick.rules.schedules.policies import Policies
+from evertick.rules.schedules.state import Pause, ScheduleState
+from evertick.store.contract.store import Transaction
 from evertick.store.postgres.transaction import PostgresTransaction
 from evertick.store.sqlite.transaction import SqliteTransaction
 from tests.app.engine import Engine
@@ -19,6 +25,8 @@ from tests.dashboard.browser import Window
 from tests.dashboard.conftest import Site, text_of
 from tests.dashboard.test_jobs import counted
 from tests.server.conftest import order_of
+from tests.store.rows import job_id
+from tests.store.schedule_rows import occurrence, report, schedule
 
 AT = datetime(2026, 3, 29, 8, tzinfo=UTC)
 
@@ -97,6 +105,65 @@ def test_the_overview_and_the_search_cost_few_statements(site: Site, monkeypatch
         statements.clear()
         site.page(path)
         assert 0 < len(statements) <= 8, statements
+
+
+def test_an_overview_with_everything_wrong_costs_nine_statements(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One more than a list, for the times that paused schedules skipped; and one for an outage of more than a day."""
+    app = site.app
+    with Engine(app) as engine:
+        engine.wait(app.scheduler.run_after(0, app.functions.resolve("shop.fail"), how="half"))
+    app.pools.pause("default")
+    app.scheduler.run_after(0, app.functions.resolve("shop.order"), item="x")
+    now = app.environment.clock.now()
+    app.environment.store.write(lambda tx: go_wrong(tx, now))
+    statements: list[str] = []
+    for kind in (SqliteTransaction, PostgresTransaction):
+        monkeypatch.setattr(kind, "_fetch", counted(kind._fetch, statements))
+    page = site.page("")
+    assert len(statements) <= 9, statements
+    app.environment.store.write(lambda tx: miss(tx, now, 23 * HOUR_MS + 30 * MINUTE_MS, 30 * HOUR_MS))
+    statements.clear()
+    assert "Outage from" in text_of(site.page(""))
+    assert len(statements) <= 10, statements
+
+    rows = [text_of(each) for each in page.select(".att tbody tr")]
+    problems = ("misses missed 2 times", "no worker is alive", "failed 2 of the last 3", "paused for 3 d by ada")
+    assert [any(words in row for row in rows) for words in problems] == [True] * 4, rows
+    assert "2 times skipped since" in next(row for row in rows if "paused for" in row)
+    assert "1 ended in the last 24 hours, 1 of them failed" in text_of(page)
+
+
+def go_wrong(tx: Transaction, now: Instant) -> None:
+    """A schedule has failed, one is paused for three days, and one has just missed two times."""
+    idle: dict[str, Any] = {"wake_at": None, "next_at": None}
+    pause = Pause(at=Instant(now - 3 * DAY_MS), by="ada", note="the supplier moves")
+    tx.insert_schedule(schedule("fails", last_failure="boom", last_at=now, **idle))
+    state = ScheduleState(Policies(), "{schedule_id}", seen_until=now, touched_at=now, pause=pause)
+    tx.insert_schedule(schedule("paused", **idle).with_state(state))
+    tx.insert_schedule(schedule("misses", **idle))
+    ended = [("failed", 1), ("failed", 2), ("success", 3)]
+    runs = [happened("fails", now, ago * MINUTE_MS, job_id=job_id(ago)) for _, ago in ended]
+    tx.record_occurrences(runs)
+    tx.end_occurrences(
+        [
+            report(ago, "fails", nominal_at=run.nominal_at, outcome=outcome)
+            for run, (outcome, ago) in zip(runs, ended, strict=True)
+        ]
+    )
+    skips = [happened("paused", now, ago * HOUR_MS, fate="skipped", reason="paused") for ago in (1, 2)]
+    tx.record_occurrences(skips)
+    miss(tx, now, HOUR_MS, 2 * HOUR_MS)
+
+
+def miss(tx: Transaction, now: Instant, *ago: int) -> None:
+    """The schedule `misses` has missed the times that are so long ago."""
+    tx.record_occurrences([happened("misses", now, each, fate="missed", reason="catch_up_window") for each in ago])
+
+
+def happened(name: str, now: Instant, ago: int, **changes: Any) -> OccurrenceRow:
+    """An occurrence of so long ago."""
+    moment = Instant(now - ago)
+    return occurrence(0, name, nominal_at=moment, actual_at=moment, decided_at=now, **changes)
 
 
 def test_the_overview_names_paused_pools_that_hold_jobs_back(site: Site) -> None:

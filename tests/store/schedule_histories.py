@@ -122,8 +122,7 @@ class ScheduleDraws:
 
     def draw_schedule_counts(self, tables: Any) -> Any:
         where = ScheduleFilter(tenant=self._pick(TENANTS), failing=self._maybe(0.3))
-        counted = {"limit": self._random.randint(1, 5), "with_chosen": self._maybe(0.5)}
-        return (where,), {"now": self._moment(), **counted}
+        return (where,), {"now": self._moment(), "limit": self._random.randint(1, 5)}
 
     # -- the ledger
 

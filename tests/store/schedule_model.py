@@ -126,15 +126,13 @@ class ScheduleModel:
         ]
         return sorted(found, key=place, reverse=order.descending)[:limit]
 
-    def schedule_counts(
-        self, where: ScheduleFilter, *, now: Instant, limit: int, with_chosen: bool = True
-    ) -> ScheduleCounts:
+    def schedule_counts(self, where: ScheduleFilter, *, now: Instant, limit: int) -> ScheduleCounts:
         def count(chosen: ScheduleFilter) -> int:
             return len(self.list_schedules(chosen, limit=limit))
 
         every = ScheduleFilter(tenant=where.tenant)
         return ScheduleCounts(
-            count(where) if with_chosen else 0,
+            count(where),
             count(replace(every, failing=True)),
             count(replace(every, late=True)),
             count(replace(every, missed_since=Instant(now - DAY_MS))),

@@ -41,16 +41,27 @@ ASKED: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
         {"jobs_waiting"},
     ),
     "next_due": ({"tenant": "default", "limit": 100}, {"jobs_waiting"}),
-    "trouble_counts": (
-        {"tenant": "default", "reasons": MISSED, "hour_ago": at(-60_000), "day_ago": at(-600_000), "limit": 101},
-        {"history_failed", "occurrences_by_reason"},
+    "trouble": (
+        {"tenant": "default", "reasons": MISSED, "hour_ago": at(-60_000), "day_ago": at(-600_000), "limit": 101}
+        | {"shown": 20, "runs": 5, "looked_at": 100},
+        {
+            "history_failed",
+            "occurrences_by_reason",
+            "occurrences_pkey",
+            "schedules_by_last",
+            "schedules_failing",
+            "schedules_missed",
+            "schedules_paused",
+            "schedules_pkey",
+            "pool_limits_pkey",
+        },
     ),
     "recent_missed": (
         {"tenant": "default", "reasons": MISSED, "since": at(-600_000), "limit": 10},
         {"occurrences_by_reason", "occurrences_pkey"},
     ),
     "first_missed": (
-        {"tenant": "default", "reason": "catch_up_window", "since": at(-600_000), "decided": at(-60_000), "limit": 10},
+        {"tenant": "default", "reasons": MISSED, "since": at(-600_000), "decided": at(-60_000), "limit": 10},
         {"occurrences_by_reason"},
     ),
     "skipped_in_pauses": (
@@ -108,8 +119,12 @@ def fill(store: Store) -> None:
     store.write(work)
 
 
-AS_GOOD: Final = {"recent_missed": {"occurrences_by_reason", "occurrences_in_order"}}
-"""Of occurrences with a time each, those of a schedule at a time are found as quickly by the time."""
+AS_GOOD: Final = {
+    "recent_missed": {"occurrences_by_reason", "occurrences_in_order"},
+    "trouble": ASKED["trouble"][1] - {"schedules_by_last"},
+}
+"""Of occurrences with a time each, those of a schedule at a time are found as quickly by the time; and PostgreSQL sorts
+failing schedules itself while it knows that they are few."""
 
 
 @pytest.mark.postgres
@@ -122,7 +137,7 @@ def test_postgresql_reads_an_index(postgres_store: Store, name: str, mode: str) 
 
     types = [node["Node Type"] for node in plan]
     read = {node["Index Name"] for node in plan if "Index Name" in node}
-    assert read in (indexes, AS_GOOD.get(name)), types
+    assert read in (indexes, AS_GOOD.get(name)), (sorted(read), types)
     assert "Seq Scan" not in types, types
 
 

@@ -5,19 +5,18 @@ Each has its reason in words. The look is bounded: the newest missed times, the 
 failing ones, and some of the paused ones.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from evertick.api.insight import AttentionView
 from evertick.app.insight.outages import MISSED_MAX
-from evertick.app.schedules.views import pause_of
+from evertick.app.schedules.views import pause_in
 from evertick.app.workflows.stuck import STUCK_MAX, stuck_views
 from evertick.base.ids import ScheduleId, TenantId, pool_name
 from evertick.base.instants import DAY_MS, Instant, to_datetime
-from evertick.base.records.insight import DueGroup, MissedTime
+from evertick.base.records.insight import DueGroup, FailingSchedule, MissedTime, PausedSchedule, Trouble
 from evertick.base.records.jobs import Serves
-from evertick.base.records.schedules import RunEnding, ScheduleCounts, ScheduleFilter, ScheduleOrder
 from evertick.rules.schedules.fates import FAILURES, Reason
 from evertick.store.contract.store import Transaction
 
@@ -41,15 +40,12 @@ WHY_MISSED: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What the overview has looked at already: due jobs, live workers, paused pools, missed times, and counts."""
+    """What the overview has looked at already: due jobs, live workers, missed times, and what else is wrong."""
 
     due: Sequence[DueGroup]
     serves: Sequence[Serves]
-    paused: Mapping[str, str]
-    """Why each is paused."""
     missed: Sequence[MissedTime]
-    schedules: ScheduleCounts
-    """What is not there need not be looked for."""
+    trouble: Trouble
     stuck: bool
     """Whether runs of workflows cannot go on."""
 
@@ -60,9 +56,9 @@ def attention(transaction: Transaction, tenant: TenantId, now: Instant, seen: Se
         *_missed([time for time in seen.missed if time.nominal_at >= now - DAY_MS and not time.made_up]),
         *_unserved(seen.due, seen.serves),
         *(_stuck(transaction, tenant, now) if seen.stuck else ()),
-        *_held([group for group in seen.due if is_served(group, seen.serves)], seen.paused),
-        *(_failing(transaction, tenant) if seen.schedules.failing else ()),
-        *(_paused(transaction, tenant, now) if seen.schedules.paused else ()),
+        *_held([group for group in seen.due if is_served(group, seen.serves)], seen.trouble.paused_pools),
+        *_failing(seen.trouble.failing_schedules),
+        *_paused(transaction, tenant, now, seen.trouble.paused_schedules),
     )
 
 
@@ -149,32 +145,26 @@ def _held(due: Sequence[DueGroup], paused: Mapping[str, str]) -> Iterator[Attent
         )
 
 
-def _failing(transaction: Transaction, tenant: TenantId) -> Iterator[AttentionView]:
-    where = ScheduleFilter(tenant=tenant, failing=True)
-    rows = transaction.list_schedules(where, limit=SHOWN_MAX, order=ScheduleOrder("last", descending=True))
-    endings: dict[str, list[RunEnding]] = {}
-    ids = [row.id for row in rows]
-    for ending in transaction.newest_endings(ids, tenant=tenant, count=RUNS_SHOWN) if ids else ():
-        if ending.outcome is not None:
-            endings.setdefault(ending.schedule_id, []).append(ending)
-    for row in rows:
-        ended = endings.get(row.id, [])[:RUNS_SHOWN]
-        failed = sum(each.outcome in FAILURES for each in ended)
+def _failing(schedules: Iterable[FailingSchedule]) -> Iterator[AttentionView]:
+    for row in schedules:
+        ended = [outcome for outcome in row.outcomes if outcome is not None]
+        failed = sum(outcome in FAILURES for outcome in ended)
         yield AttentionView(
             problem="failing",
             kind="schedule",
             name=row.id,
             what=f"failed {failed} of the last {len(ended)}" if ended else "its last run failed",
-            why=(row.last_failure or "").strip() or "it left no message",
+            why=(row.failure or "").strip() or "it left no message",
             count=failed,
             more=False,
-            since=to_datetime(row.last_at or row.updated_at),
+            since=to_datetime(row.at),
         )
 
 
-def _paused(transaction: Transaction, tenant: TenantId, now: Instant) -> Iterator[AttentionView]:
-    rows = transaction.list_schedules(ScheduleFilter(tenant=tenant, status="paused"), limit=PAUSED_MAX)
-    pauses = {row.id: pause_of(row) for row in rows}
+def _paused(
+    transaction: Transaction, tenant: TenantId, now: Instant, schedules: Iterable[PausedSchedule]
+) -> Iterator[AttentionView]:
+    pauses = {row.id: pause_in(row.state) for row in schedules}
     since = {name: pause.at for name, pause in pauses.items() if pause is not None}
     long = sorted((at, name) for name, at in since.items() if now - at >= LONG_PAUSE_MS)[:SHOWN_MAX]
     skipped = transaction.skipped_in_pauses(tenant, {name: at for at, name in long}, limit=SKIPPED_MAX)

@@ -68,13 +68,14 @@ def _begin(
 ) -> Instant:
     """When an outage began that has more missed times than are looked at: those judged after its end belong to it."""
     decided = min(time.decided_at for time in times if span[0] <= time.actual_at <= span[1])
-    firsts = (
-        transaction.first_missed(
-            tenant, reason.value, since=Instant(now - LONG_MS), decided=decided, limit=LONG_MISSED_MAX
-        )
-        for reason in sorted(SEEN_LATE)
+    first = transaction.first_missed(
+        tenant,
+        reasons=[reason.value for reason in sorted(SEEN_LATE)],
+        since=Instant(now - LONG_MS),
+        decided=decided,
+        limit=LONG_MISSED_MAX,
     )
-    return min((first for first in firsts if first is not None), default=span[0])
+    return span[0] if first is None else first
 
 
 def _outage(span: tuple[Instant, Instant], times: Sequence[MissedTime], *, more: bool) -> OutageView:

@@ -17,7 +17,7 @@ from evertick.api.schema import COUNT_MAX, Count
 from evertick.app.functions.options import check_pool
 from evertick.app.insight.activity_views import activity_view, slot_of
 from evertick.app.insight.asked import InsightOperations
-from evertick.app.insight.attention import Seen, attention, is_served
+from evertick.app.insight.attention import PAUSED_MAX, RUNS_SHOWN, SHOWN_MAX, Seen, attention, is_served
 from evertick.app.insight.functions import DUE_MAX
 from evertick.app.insight.outages import MISSED_REASONS, outages
 from evertick.app.status import unwritable_view
@@ -27,11 +27,11 @@ from evertick.base.errors import InvalidSpec, LimitExceeded, Misuse
 from evertick.base.ids import ScheduleId, TenantId, pool_name
 from evertick.base.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant, duration_ms, to_datetime
 from evertick.base.records.insight import SLOT_MS, DueGroup, MinuteRow
-from evertick.base.records.schedules import ScheduleFilter
 from evertick.engine.schedules.times import ScheduleTimes
 from evertick.rules.jobs.serving import served
 from evertick.rules.jobs.spread import quantile_ms, spread_of_texts
 from evertick.rules.schedules.catch_up import LATE_AFTER_MS
+from evertick.store.contract.insight import TroubleLook
 from evertick.store.contract.store import Transaction
 from evertick.store.records.schedule import StoredSpec
 
@@ -93,39 +93,39 @@ def _overview(
     alive = transaction.workers_alive(now, among=workers)
     living = {worker.id for worker in alive}
     serves = served(alive)
-    failed, missed = transaction.trouble_counts(
+    trouble = transaction.trouble(
         tenant,
-        reasons=MISSED_REASONS,
-        hour_ago=_hour_ago(now),
-        day_ago=Instant(now - DAY_MS),
-        limit=COUNT_MAX + 1,
+        TroubleLook(
+            reasons=MISSED_REASONS,
+            hour_ago=_hour_ago(now),
+            day_ago=Instant(now - DAY_MS),
+            limit=COUNT_MAX + 1,
+            shown=SHOWN_MAX,
+            runs=RUNS_SHOWN,
+            looked_at=PAUSED_MAX,
+        ),
     )
-    schedules = transaction.schedule_counts(
-        ScheduleFilter(tenant=tenant), now=now, limit=COUNT_MAX + 1, with_chosen=False
-    )
-    times, out = outages(transaction, tenant, now) if missed or schedules.missed else ([], ())
-    paused = _paused_pools(transaction) if due and serves else {}
+    times, out = outages(transaction, tenant, now) if trouble.missed or trouble.has_missed else ([], ())
     waiting = [
-        group for group in due if pool_name(group.pool) not in paused and (not serves or is_served(group, serves))
+        group
+        for group in due
+        if pool_name(group.pool) not in trouble.paused_pools and (not serves or is_served(group, serves))
     ]
     return OverviewView(
         at=to_datetime(now),
         lag_ms=max((now - group.oldest for group in waiting), default=0),
         lag_p99_ms=quantile_ms(spread_of_texts(row.late for row in lately), 0.99),
         late=Count.of(sum(group.late for group in due)),
-        failed_hour=Count.of(failed),
-        missed_day=Count.of(missed),
+        failed_hour=Count.of(trouble.failed),
+        missed_day=Count.of(trouble.missed),
         queued=_queued(due),
         alive=len(alive),
         lost=tuple(worker.id for worker in workers if worker.id not in living),
-        failing_schedules=Count.of(schedules.failing),
-        paused_schedules=Count.of(schedules.paused),
+        failing_schedules=Count.of(trouble.failing),
+        paused_schedules=Count.of(trouble.paused),
         outages=out,
         attention=attention(
-            transaction,
-            tenant,
-            now,
-            Seen(due=due, serves=serves, paused=paused, missed=times, schedules=schedules, stuck=stuck),
+            transaction, tenant, now, Seen(due=due, serves=serves, missed=times, trouble=trouble, stuck=stuck)
         ),
         unwritable=unwritable_view(operations.write_failure(), now),
     )
@@ -137,11 +137,6 @@ def _due(transaction: Transaction, tenant: TenantId, now: Instant) -> tuple[list
     found = transaction.due_jobs(tenant, now=now, late_at=late_at, limit=DUE_MAX, stuck_until=stuck_until(now))
     due = [group for group in found if not group.stuck]
     return due, len(due) < len(found)
-
-
-def _paused_pools(transaction: Transaction) -> dict[str, str]:
-    """Why each is paused."""
-    return {pool: limits.note for pool, limits in transaction.pool_limits().items() if limits.paused}
 
 
 def activity(

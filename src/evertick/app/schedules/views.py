@@ -29,7 +29,7 @@ from evertick.recurrence.spec.spec import Spec
 from evertick.rules.schedules.fates import Fate, Origin, Reason, RunOutcome
 from evertick.rules.schedules.metadata import RUN_TIME
 from evertick.rules.schedules.state import FireTime, Occurrence, Pause, Run, ScheduleState
-from evertick.store.records.schedule import UNREADABLE, Schedule
+from evertick.store.records.schedule import STATE, UNREADABLE, Schedule
 
 UPCOMING: Final = 10
 RECENT: Final = 10
@@ -176,6 +176,14 @@ def pause_of(row: Schedule) -> Pause | None:
     """The pause of a schedule, for lists; None also for one whose state this release cannot read."""
     try:
         return row.state.pause
+    except SchemaMismatch:
+        return None
+
+
+def pause_in(state: str) -> Pause | None:
+    """The pause of a schedule, from the text of its state; as `pause_of`."""
+    try:
+        return STATE.text(state).value.pause
     except SchemaMismatch:
         return None
 

@@ -1,5 +1,6 @@
 """Rows about how jobs and schedules do: what dashboards and reports show."""
 
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from evertick.base.ids import JobId, ScheduleId, TenantId
@@ -102,6 +103,41 @@ class StuckRun(NamedTuple):
     error: Stored[Any] | None
     """A `JobError`."""
     tried_at: Instant
+
+
+class FailingSchedule(NamedTuple):
+    """A schedule whose last run failed: with what, when it began, and the outcomes of its newest occurrences.
+
+    The newest is the first; one that has not ended has no outcome.
+    """
+
+    id: ScheduleId
+    failure: str | None
+    at: Instant
+    outcomes: list[str | None]
+
+
+class PausedSchedule(NamedTuple):
+    """A paused schedule with the text of its state."""
+
+    id: ScheduleId
+    state: str
+
+
+class Trouble(NamedTuple):
+    """What is wrong: counts of failed jobs, missed times, failing and paused schedules, and which they are.
+
+    `has_missed`: whether a schedule noted lately that a time of it was missed. `paused_pools` says why each is paused.
+    """
+
+    failed: int
+    missed: int
+    failing: int
+    paused: int
+    has_missed: bool
+    paused_pools: Mapping[str, str]
+    failing_schedules: list[FailingSchedule]
+    paused_schedules: list[PausedSchedule]
 
 
 class MissedTime(NamedTuple):

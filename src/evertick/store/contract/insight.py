@@ -1,7 +1,7 @@
 """The contract for what dashboards show beside lists: what happened lately, what is due, what was missed."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from evertick.base.ids import ScheduleId, TenantId
 from evertick.base.instants import Instant
@@ -16,10 +16,28 @@ from evertick.base.records.insight import (
     PoolActivityRow,
     Sample,
     StuckRun,
+    Trouble,
 )
 
 NEVER_STUCK: Final = Instant(-1)
 """Before all that waits: no run is asked for."""
+
+
+class TroubleLook(NamedTuple):
+    """How far is looked for what is wrong.
+
+    Jobs that failed since `hour_ago`; occurrences that were missed for one of `reasons` since `day_ago`; each counted
+    to `limit`. `shown` failing schedules, those that ran last first, with `runs` occurrences each; and the first
+    `looked_at` paused ones.
+    """
+
+    reasons: Sequence[str]
+    hour_ago: Instant
+    day_ago: Instant
+    limit: int
+    shown: int
+    runs: int
+    looked_at: int
 
 
 class Insight(Protocol):
@@ -81,10 +99,8 @@ class Insight(Protocol):
         """When the next job of each function is due, as far as it is among the first `limit` that wait."""
         ...
 
-    def trouble_counts(
-        self, tenant: TenantId, *, reasons: Sequence[str], hour_ago: Instant, day_ago: Instant, limit: int
-    ) -> tuple[int, int]:
-        """How many jobs failed since `hour_ago`, and how many occurrences were missed since `day_ago`; to `limit`."""
+    def trouble(self, tenant: TenantId, look: TroubleLook) -> Trouble:
+        """What is wrong with a tenant."""
         ...
 
     def recent_missed(
@@ -94,11 +110,11 @@ class Insight(Protocol):
         ...
 
     def first_missed(
-        self, tenant: TenantId, reason: str, *, since: Instant, decided: Instant, limit: int
+        self, tenant: TenantId, *, reasons: Sequence[str], since: Instant, decided: Instant, limit: int
     ) -> Instant | None:
-        """The first time that was missed for a reason since a moment, and judged at `decided` or later.
+        """The first time that was missed for one of these reasons since a moment, and judged at `decided` or later.
 
-        It is looked for among the first `limit` that were missed for it; None if it is none of them.
+        It is looked for among the first `limit` that were missed for each; None if it is none of them.
         """
         ...
 

@@ -11,16 +11,19 @@ from evertick.base.records.insight import (
     ActivityRow,
     ChangeRow,
     DueGroup,
+    FailingSchedule,
     FoundJob,
     FunctionActivity,
     MinuteRow,
     MissedTime,
+    PausedSchedule,
     PoolActivityRow,
     Sample,
     StuckRun,
+    Trouble,
 )
 from evertick.base.records.jobs import JOB_ERROR
-from evertick.store.contract.insight import NEVER_STUCK
+from evertick.store.contract.insight import NEVER_STUCK, TroubleLook
 from evertick.store.transaction.driver import Driver
 from evertick.store.transaction.jobs import FINISHED
 
@@ -29,7 +32,8 @@ LAST_CHARACTER: Final = "\U0010ffff"
 
 def _summed(at: Instant, counts: Sequence[int]) -> MinuteRow:
     """Sums of the database, which PostgreSQL returns as decimals."""
-    return MinuteRow(at, *map(int, counts), late=None, took=None)
+    ended, failed, canceled, retried = map(int, counts)
+    return MinuteRow(at, ended, failed, canceled, retried, late=None, took=None)
 
 
 class SqlInsight(Driver):
@@ -88,12 +92,20 @@ class SqlInsight(Driver):
     def next_due(self, tenant: TenantId, *, limit: int) -> dict[str, Instant]:
         return {row[0]: row[1] for row in self._fetch("next_due", {"tenant": tenant, "limit": limit})}
 
-    def trouble_counts(
-        self, tenant: TenantId, *, reasons: Sequence[str], hour_ago: Instant, day_ago: Instant, limit: int
-    ) -> tuple[int, int]:
-        params = {"tenant": tenant, "hour_ago": hour_ago, "day_ago": day_ago, "limit": limit}
-        [row] = self._fetch("trouble_counts", params | {"reasons": json.dumps(list(reasons))})
-        return row[0], row[1]
+    def trouble(self, tenant: TenantId, look: TroubleLook) -> Trouble:
+        params = look._asdict() | {"tenant": tenant, "reasons": json.dumps(list(look.reasons))}
+        [(failed, missed, failing, paused, has_missed, *lists)] = self._fetch("trouble", params)
+        pools, failing_schedules, paused_schedules = map(json.loads, lists)
+        return Trouble(
+            failed,
+            missed,
+            failing,
+            paused,
+            bool(has_missed),
+            dict(pools),
+            [FailingSchedule(*each) for each in failing_schedules],
+            [PausedSchedule(*each) for each in paused_schedules],
+        )
 
     def recent_missed(
         self, tenant: TenantId, *, reasons: Sequence[str], since: Instant, limit: int
@@ -102,10 +114,10 @@ class SqlInsight(Driver):
         return [MissedTime(*row)._replace(made_up=bool(row[-1])) for row in self._fetch("recent_missed", params)]
 
     def first_missed(
-        self, tenant: TenantId, reason: str, *, since: Instant, decided: Instant, limit: int
+        self, tenant: TenantId, *, reasons: Sequence[str], since: Instant, decided: Instant, limit: int
     ) -> Instant | None:
-        params = {"tenant": tenant, "reason": reason, "since": since, "decided": decided, "limit": limit}
-        [row] = self._fetch("first_missed", params)
+        params = {"tenant": tenant, "since": since, "decided": decided, "limit": limit}
+        [row] = self._fetch("first_missed", params | {"reasons": json.dumps(list(reasons))})
         return None if row[0] is None else Instant(row[0])
 
     def skipped_in_pauses(

@@ -110,12 +110,9 @@ class SqlSchedules(SqlOpenOccurrences):
             rows = [*rows, *self._fetch(f"list_schedules_by_time {order.by} {direction}", further)]
         return [_schedule(row) for row in rows]
 
-    def schedule_counts(
-        self, where: ScheduleFilter, *, now: Instant, limit: int, with_chosen: bool = True
-    ) -> ScheduleCounts:
-        limits = {"limit": limit, "chosen_limit": limit if with_chosen else 0}
-        moments = {"day_ago": now - DAY_MS, "soon": now + HOUR_MS}
-        return ScheduleCounts(*self._fetch("schedule_counts", chosen_by(where) | limits | moments)[0])
+    def schedule_counts(self, where: ScheduleFilter, *, now: Instant, limit: int) -> ScheduleCounts:
+        looks = {"limit": limit, "day_ago": now - DAY_MS, "soon": now + HOUR_MS}
+        return ScheduleCounts(*self._fetch("schedule_counts", chosen_by(where) | looks)[0])
 
     def missed_since(self, schedules: Sequence[ScheduleId], *, tenant: TenantId, since: Instant) -> set[ScheduleId]:
         params = {"ids": json.dumps(list(schedules)), "tenant": tenant, "since": since}

@@ -5,7 +5,7 @@ select (select count(*) from (select 1 from schedules {indexed by schedules_in_o
                                where tenant = :tenant and {id} > ''
                                  and {chosen}
                                order by {id}
-                               limit :chosen_limit) as chosen),
+                               limit :limit) as chosen),
        (select count(*) from (select 1 from schedules {indexed by schedules_failing}
                                where tenant = :tenant and failing = 1 limit :limit) as failing),
        (select count(*) from (select 1 from schedules {indexed by schedules_late}

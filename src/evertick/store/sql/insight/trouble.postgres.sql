@@ -1,0 +1,41 @@
+-- trouble: as SQLite's; PostgreSQL names the makers of JSON otherwise, and reads a schedule's newest occurrences by a lateral
+-- join.
+select (select count(*) from (select 1 from history
+                               where tenant = :tenant and state = 'failed' and completed_at >= :hour_ago
+                               limit :limit) as failed),
+       (select count(*) from (select 1
+                                from {each :reasons} as r
+                               cross join occurrences
+                               where tenant = :tenant and reason = r.each and nominal_at >= :day_ago
+                               limit :limit) as missed),
+       (select count(*) from (select 1 from schedules
+                               where tenant = :tenant and failing = 1 limit :limit) as failing),
+       (select count(*) from (select 1 from schedules
+                               where tenant = :tenant and status = 'paused' limit :limit) as paused),
+       exists (select 1 from schedules where tenant = :tenant and missed_at >= :day_ago),
+       (select coalesce(json_agg(json_build_array(pool, note)), '[]')::text
+          from (select pool, note from pool_limits where paused <> 0 order by pool) as paused),
+       (select coalesce(json_agg(json_build_array(f.id, s.last_failure, coalesce(s.last_at, s.updated_at), ended.outcomes)
+                                 order by f.place), '[]')::text
+          from (select id, row_number() over () as place
+                  from (select id
+                          from schedules
+                         where tenant = :tenant and failing = 1
+                           and exists (select 1 from schedules where tenant = :tenant and failing = 1)
+                         order by coalesce(last_at, -1) desc, id desc
+                         limit :shown) as newest) as f
+         cross join lateral (select last_failure, last_at, updated_at
+                               from schedules
+                              where tenant = :tenant and id = f.id) as s
+         cross join lateral (select coalesce(json_agg(outcome), '[]') as outcomes
+                               from (select outcome
+                                       from occurrences
+                                      where tenant = :tenant and schedule_id = f.id
+                                      order by nominal_at desc, origin desc, request desc
+                                      limit :runs) as newest) as ended),
+       (select coalesce(json_agg(json_build_array(id, state)), '[]')::text
+          from (select id, state
+                  from schedules
+                 where tenant = :tenant and status = 'paused'
+                 order by id
+                 limit :looked_at) as paused)

@@ -1,0 +1,41 @@
+-- trouble: what is wrong with a tenant, in one row: how many jobs failed and how many occurrences were missed since a moment
+-- each, how many schedules are failing and paused (to :limit at most), whether one has missed a time, which pools are paused and why,
+-- the :shown failing schedules that ran last with the outcomes of their :runs newest occurrences, and the state of the
+-- first :looked_at paused ones. Reads the indexes history_failed, occurrences_by_reason, schedules_failing, schedules_paused,
+-- schedules_missed and schedules_by_last, and the primary key of occurrences. Lists are JSON.
+select (select count(*) from (select 1 from history indexed by history_failed
+                               where tenant = :tenant and state = 'failed' and completed_at >= :hour_ago
+                               limit :limit)),
+       (select count(*) from (select 1
+                                from {each :reasons} as r
+                               cross join occurrences
+                               where tenant = :tenant and reason = r.each and nominal_at >= :day_ago
+                               limit :limit)),
+       (select count(*) from (select 1 from schedules indexed by schedules_failing
+                               where tenant = :tenant and failing = 1 limit :limit)),
+       (select count(*) from (select 1 from schedules indexed by schedules_paused
+                               where tenant = :tenant and status = 'paused' limit :limit)),
+       exists (select 1 from schedules indexed by schedules_missed where tenant = :tenant and missed_at >= :day_ago),
+       (select json_group_array(json_array(pool, note))
+          from (select pool, note from pool_limits where paused <> 0 order by pool)),
+       (select json_group_array(json_array(f.id, s.last_failure, coalesce(s.last_at, s.updated_at),
+                                           (select json_group_array(outcome)
+                                              from (select outcome
+                                                      from occurrences
+                                                     where tenant = :tenant and schedule_id = f.id
+                                                     order by nominal_at desc, origin desc, request desc
+                                                     limit :runs))))
+          from (select id
+                  from schedules indexed by schedules_by_last
+                 where tenant = :tenant and failing = 1
+                   and exists (select 1 from schedules indexed by schedules_failing where tenant = :tenant and failing = 1)
+                 order by coalesce(last_at, -1) desc, id desc
+                 limit :shown) as f
+         cross join schedules as s
+         where s.tenant = :tenant and s.id = f.id),
+       (select json_group_array(json_array(id, state))
+          from (select id, state
+                  from schedules indexed by schedules_paused
+                 where tenant = :tenant and status = 'paused'
+                 order by id
+                 limit :looked_at))
