@@ -42,7 +42,7 @@ from evertick.base.records.jobs import (
 from evertick.base.records.stored import Stored
 from evertick.rules.jobs.lifecycle import SUSPECT_CRASHES
 from evertick.rules.jobs.serving import blocked
-from evertick.store.contract.claims import START, Head, Share, Suspect
+from evertick.store.contract.claims import START, Head, OwnJob, Share, Suspect
 from evertick.store.contract.history import JobsFound, LinesFound
 from tests.store.limit_key_model import LimitKeyModel
 from tests.store.schedule_model import ScheduleModel, ScheduleTables
@@ -94,6 +94,7 @@ class ModelTransaction(LimitKeyModel, ScheduleModel):
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
+        self.own: OwnJob | None = None
         self._savepoints: list[tuple[str, Tables]] = []
 
     # -- jobs

@@ -17,8 +17,9 @@ from evertick.app.run.run import TransactionRun
 from evertick.app.scheduling.choice import jobs_where
 from evertick.app.scheduling.inactive_workflows import check_active, runs_among
 from evertick.app.scheduling.job_builder import JobBuilder, Options, Request, after, checked_calls, moment
+from evertick.app.scheduling.own_keys import place_under_key
 from evertick.app.transacting import Page, Transactions, Work, in_pages, in_pages_async
-from evertick.base.errors import AlreadyExists, LimitExceeded, Misuse
+from evertick.base.errors import LimitExceeded, Misuse
 from evertick.base.ids import JobId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.records.jobs import UNFINISHED, FunctionKind, JobState, NewJob, Stop
@@ -197,7 +198,7 @@ class MutationScheduler(BlockingScheduler):
 
     def _cancel(self, job_id: JobId | str, stop: Stop) -> None:
         job_id = require_job_id(job_id)
-        if job_id == self._run.job_id:
+        if job_id == self._run.job_id and not self._run.step:
             raise Misuse("a mutation cannot cancel itself; raise an exception instead")
         make_id = self._job_builder.make_id
         cancel(self._unit.flush_to_db(), job_id, tenant=self._tenant, now=self._run.now, make_id=make_id, stop=stop)
@@ -244,7 +245,7 @@ class MutationScheduler(BlockingScheduler):
         if self._origin_canceled:
             jobs = [job._replace(state=JobState.CANCELED) for job in jobs]
         if self._options.key is not None:
-            return self._write_under_key(jobs, self._options.key, request.now)
+            return place_under_key(self._job_builder, self._run, jobs, self._options, now=request.now)
         if self._job_builder.quotas.may_refuse(request.now):
             self._job_builder.quotas.check(self._unit.flush_to_db(), jobs, now=request.now)
         if any(job.kind is FunctionKind.WORKFLOW for job in jobs):
@@ -252,21 +253,6 @@ class MutationScheduler(BlockingScheduler):
         for job in jobs:
             self._unit.schedule(job)
         return [job.id for job in jobs]
-
-    def _write_under_key(self, jobs: list[NewJob], key: str, now: Instant) -> list[JobId]:
-        """A key is held by one unfinished job. The mutation that runs does not count: with this commit it has ended."""
-        transaction = self._unit.flush_to_db()
-        on_conflict = self._options.on_conflict
-        holder = transaction.find_unfinished_key(key, tenant=self._tenant)
-        if holder is None or holder != self._run.job_id or self._origin_canceled or not jobs:
-            return self._job_builder.place(transaction, jobs, on_conflict, now=now)
-        successor = self._unit.successor(key)
-        if successor is not None and on_conflict is OnConflict.KEEP:
-            return [successor.id]
-        if successor is not None and on_conflict is OnConflict.ERROR:
-            raise AlreadyExists(f"this function has scheduled {successor.id} with the key {key!r} already")
-        self._unit.schedule_successor(jobs[0])
-        return [jobs[0].id]
 
 
 class _Outside(_Scheduler[One, Many]):

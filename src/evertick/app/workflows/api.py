@@ -178,7 +178,7 @@ def workflows_in_unit(environment: "Environment", run: "TransactionRun") -> Work
     def within(work: Work[R]) -> R:
         return work(run.unit.flush_to_db())
 
-    operations = workflow_operations(environment, run.tenant, run.job_id or run.origin_id)
+    operations = WorkflowOperations(run.tenant, environment.job_builder, run.job_id or run.origin_id, run)
     return Workflows(operations, within, within)
 
 

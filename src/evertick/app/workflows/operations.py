@@ -9,12 +9,14 @@ from evertick.app.documents.tables import require_job_id
 from evertick.app.functions.function import Function, FunctionCall, Workflow
 from evertick.app.functions.options import OnConflict, check_key
 from evertick.app.paging import page_of_jobs
+from evertick.app.run.run import TransactionRun
 from evertick.app.scheduling.inactive_workflows import check_active
 from evertick.app.scheduling.job_builder import JobBuilder, Options, Request
+from evertick.app.scheduling.own_keys import place_under_key
 from evertick.app.transacting import Work
 from evertick.app.workflows.choice import RunsWhere, runs_where
 from evertick.app.workflows.restarting import ends_after, position_before
-from evertick.base.errors import InvalidArguments, JobNotFound, LimitExceeded, Misuse, RunNotOpen
+from evertick.base.errors import AlreadyExists, InvalidArguments, JobNotFound, LimitExceeded, Misuse, RunNotOpen
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId
 from evertick.base.instants import Instant
 from evertick.base.outcomes import Returned
@@ -52,6 +54,8 @@ class WorkflowOperations:
     tenant: TenantId
     job_builder: JobBuilder
     parent_id: JobId | None = None
+    within: TransactionRun | None = None
+    """The mutation to whose transaction they belong, if they belong to one."""
     options: Options = NO_OPTIONS
     attributes: str = ""
 
@@ -225,6 +229,11 @@ class WorkflowOperations:
 
         def work(transaction: Transaction) -> JobId:
             job = self.job(transaction, run_id)
+            if transaction.own is not None and transaction.own.claim.id == job.id:
+                raise Misuse(
+                    "a step cannot restart its own run: to begin anew, call step.continue_as_new(...) in the workflow; "
+                    "or restart the run from outside of it"
+                )
             check_active(transaction, {job.name})
             record, rows = self.journal(transaction, job)
             kept = [] if step is None else rows[: position_before(rows, step)]
@@ -279,10 +288,26 @@ class WorkflowOperations:
         now = self.job_builder.now()
         request = Request([call], now, now)
         jobs = self.job_builder.draft(request, tenant=self.tenant, options=self.options, parent_id=self.parent_id)
-        [placed] = self.job_builder.place(transaction, jobs, self.options.on_conflict, now=now)
+        if self.within is None:
+            [placed] = self.job_builder.place(transaction, jobs, self.options.on_conflict, now=now)
+        else:
+            [placed] = place_under_key(self.job_builder, self.within, jobs, self.options, now=now)
         if placed == jobs[0].id:
             self._keep_attributes(transaction, placed, self.attributes)
+        else:
+            self._check_holder(transaction, placed, call.function)
         return placed
+
+    def _check_holder(self, transaction: Transaction, holder: JobId, workflow: Function[..., Any]) -> None:
+        """Raise AlreadyExists if what holds the key is no run of the workflow."""
+        job: Job | NewJob | None = transaction.get_job(holder, tenant=self.tenant)
+        if job is None and self.within is not None and self.options.key is not None:
+            job = self.within.unit.successor(self.options.key)
+        if job is not None and job.name not in (workflow.name, *workflow.aliases):
+            raise AlreadyExists(
+                f"the key {self.options.key!r} is held by {holder}, which is no run of {workflow.name} but the "
+                f"{job.kind.value} {job.name}: choose another key, or replace it with on_conflict='replace'"
+            )
 
     def _keep_attributes(
         self, transaction: Transaction, run_id: JobId, attributes: str | None, of: RunRecord | None = None

@@ -1,7 +1,7 @@
 """Lines that a function logs, and the list that collects them while it runs."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from evertick.base.instants import Instant
@@ -56,6 +56,16 @@ class AttemptLog:
     def stored(self, count: int) -> None:
         """The first `count` of the lines that are not stored yet are stored now."""
         self._stored += count
+
+
+def append(lines: list[LogLine], more: Sequence[LogLine]) -> None:
+    """Add lines of another function of the same attempt; of all together at most LINES_MAX are kept."""
+    for line in more:
+        number = len(lines)
+        if number > LINES_MAX:
+            return
+        is_last = number == LINES_MAX
+        lines.append(line._replace(number=number, text="" if is_last else line.text, is_cut=is_last or line.is_cut))
 
 
 def storable_lines(logs: str) -> str | None:

@@ -109,14 +109,22 @@ def cancel(
     """Cancel an unfinished job, and what follows from it; returns whether it was unfinished.
 
     An action that runs is asked to stop, as `stop` says: it is canceled when its function has ended. A workflow that
-    has begun is resumed and sent the request, so that its code can clean up; by force it ends at once.
+    has begun is resumed and sent the request, so that its code can clean up; by force it ends at once. A mutation whose
+    function asks for its own end, as a schedule's overlap policy does, is left alone: with its commit it has ended.
     """
-    if stop is Stop.CANCEL and transaction.is_run(job_id, tenant=tenant):
+    own = transaction.own
+    if own is not None and (own.claim.id, own.claim.tenant) != (job_id, tenant):
+        own = None
+    if own is not None and own.claim.kind is FunctionKind.MUTATION:
+        return True
+    if stop is Stop.CANCEL and (own is not None or transaction.is_run(job_id, tenant=tenant)):
         transaction.resume_run(job_id, tenant=tenant, now=now)
         return bool(transaction.send_messages([NewMessage(job_id, MessageKind.CANCEL)], now=now))
     ended = transaction.cancel_job(job_id, tenant=tenant, now=now, stop=stop)
     if ended is None:
         return False
+    if own is not None:
+        own.was_ended = True
     _follow(transaction, {job_id: ended}, _Canceling(tenant, now, make_id, CANCELED_BY[stop]))
     return True
 

@@ -27,6 +27,9 @@ DELIVERIES_MAX: Final = 500
 class Surroundings(Protocol):
     """What a run needs of its caller."""
 
+    run_is_over: bool
+    """Whether a step has ended the run: none of its code runs any more."""
+
     def now(self) -> Instant:
         """The time."""
         ...
@@ -55,6 +58,8 @@ class Progress:
     """Jobs that the code waits for no longer."""
     taken: list[int] = field(default_factory=list)
     """Messages that the run has seen."""
+    run_is_over: bool = False
+    """Whether a step has ended the run."""
     due_at: Instant = NEVER
     """When it is to go on, unless it has ended."""
 
@@ -114,6 +119,10 @@ def advance(run: Run, journal: Sequence[Row], messages: Sequence[Message], aroun
         row = _next_row(run, inbox, progress, around)
         if row is None:
             break
+        if around.run_is_over:
+            progress.run_is_over = True
+            progress.rows.append(row)
+            return progress
         deliveries += 1
         _deliver(run, row, progress, around)
     if run.is_stuck:

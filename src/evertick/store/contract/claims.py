@@ -5,6 +5,7 @@ it). A job that is due when it is written is ready at once; the others are made 
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 from evertick.base.ids import JobId, QueueId, TenantId, WorkerId
@@ -44,8 +45,21 @@ class Suspect(NamedTuple):
     limit_key: str | None = None
 
 
+@dataclass(slots=True)
+class OwnJob:
+    """The job whose function works in a transaction."""
+
+    claim: Claim
+    worker_id: WorkerId
+    was_ended: bool = False
+    """Whether its function has ended it by force; that may have been undone with a part of the transaction."""
+
+
 class Claims(Protocol):
     """What a transaction can do with claims: a worker takes jobs, holds them and ends them."""
+
+    own: OwnJob | None
+    """The job whose function works in the transaction now; None where that is no job's."""
 
     def next_waiting_at(self) -> Instant | None:
         """When the earliest of the jobs that wait for their time is due."""

@@ -8,6 +8,7 @@ from abc import abstractmethod
 from typing import Any
 
 from evertick.base.errors import EvertickError
+from evertick.store.contract.claims import OwnJob
 from evertick.store.contract.notifications import Notification
 from evertick.store.transaction.access import SqlAccess, SqlViews
 from evertick.store.transaction.claims import SqlClaims
@@ -44,6 +45,8 @@ class SqlTransaction(
     def __init__(self) -> None:
         self.hints: set[Notification] = set()
         """What this transaction made worth a look, so that workers should be poked after the commit."""
+        self.own: OwnJob | None = None
+        """The job whose function works in this transaction now."""
         self.failure: EvertickError | None = None
         """Why this transaction cannot commit: a statement failed, and no savepoint before it was rolled back to."""
 

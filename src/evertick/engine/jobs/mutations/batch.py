@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Protocol
 
 from evertick.base.errors import TransactionEnded, WriteConflict
-from evertick.base.ids import JobId, WorkerId
+from evertick.base.ids import WorkerId
 from evertick.base.instants import SECOND_MS, Instant
 from evertick.base.records.jobs import Claim, FunctionKind, JobEnd, JobState
-from evertick.engine.jobs.completion import finish
+from evertick.engine.jobs.completion import finish, logged_by
 from evertick.engine.runtime.deps import EngineDeps
 from evertick.rules.jobs.lifecycle import ended
+from evertick.store.contract.claims import OwnJob
 from evertick.store.contract.store import Transaction
 from evertick.store.transaction.unit_of_work import UnitOfWork
 
@@ -77,13 +78,15 @@ class Result(NamedTuple):
     claim: Claim
     end: JobEnd
     started_at: Instant
+    is_written: bool = False
+    """Whether the end is in the transaction already: a step of the run has ended it."""
 
 
 class Runs(Protocol):
     """The runs of workflows in a batch (`engine/jobs/workflows/open_runs.py`)."""
 
-    def go_on(self, claim: Claim, *, now: Instant) -> JobEnd:
-        """Let a run go on; returns its end, or its being parked."""
+    def go_on(self, claim: Claim, *, now: Instant) -> tuple[JobEnd, bool]:
+        """Let a run go on; returns its end, or its being parked, and whether a step of its own has written that."""
         ...
 
     def write(self) -> None:
@@ -131,15 +134,19 @@ class OpenBatch:
         self._written = len(self.results)
         if self.runs is not None:
             self.runs.write()
-        parked = [end for claim, end, _ in results if is_parked(claim, end)]
         now = self._deps.clock.now()
-        held: set[JobId] = set()
+        held = {result.claim.id for result in results if result.is_written}
+        left = [result for result in results if not result.is_written]
+        parked = [end for claim, end, *_ in left if is_parked(claim, end)]
+        logged = [(claim, end) for claim, end, _, written in results if end.logs and (written or is_parked(claim, end))]
+        if logged:
+            self._transaction.add_logs([logged_by(claim, end.attempt, end.logs) for claim, end in logged], now=now)
         if parked:
             held |= self._transaction.park_runs(parked, worker_id=self._worker_id, now=now)
         held |= finish(
             self._transaction,
-            {result.claim.id: result.claim for result in results},
-            [end for claim, end, _ in results if not is_parked(claim, end)],
+            {result.claim.id: result.claim for result in left},
+            [end for claim, end, *_ in left if not is_parked(claim, end)],
             worker_id=self._worker_id,
             now=now,
             make_id=self._deps.ids.make,
@@ -175,16 +182,20 @@ def run_batch(
         _name_slow(opened, now, deps)
         if now - began_at > deps.settings.batch_ms and opened.results:
             break
+        is_written = False
+        transaction.own = OwnJob(claim, batch.worker_id)
         try:
             if opened.runs is not None:
-                end = opened.runs.go_on(claim, now=now)
+                end, is_written = opened.runs.go_on(claim, now=now)
             else:
                 ran = deps.runner.run_mutation(opened.unit, claim, now=now)
                 end = ended(claim, ran.outcome, now=clock.now(), entropy=deps.entropy)._replace(logs=ran.logs)
         except TransactionEnded as error:
             error.job_id = claim.id
             raise
-        opened.results.append(Result(claim, end._replace(started_at=now), now))
+        finally:
+            transaction.own = None
+        opened.results.append(Result(claim, end._replace(started_at=now), now, is_written))
     _name_slow(opened, clock.now(), deps)
     return opened.finish()
 
@@ -192,7 +203,7 @@ def run_batch(
 def _name_slow(opened: OpenBatch, now: Instant, deps: EngineDeps) -> None:
     """Log the mutation that ended last if it held a SQLite file for long: all other writers wait for it."""
     if deps.store.single_engine and opened.results and now - opened.results[-1].started_at > HELD_LONG_MS:
-        claim, _, started_at = opened.results[-1]
+        claim, _, started_at, _ = opened.results[-1]
         _logger.warning(
             "%s held the database file for %.1f s: nothing else could be written meanwhile; "
             "move what takes long into an action",

@@ -3,6 +3,7 @@
 * A conflict, or a job that was taken away: nothing was written. The batch is run again in halves, and these in halves,
   so the one mutation that stands in the way is found in a few commits, and the others still share theirs. A single
   mutation that meets conflicts is retried without end, ever more slowly.
+* A mutation whose own function has taken its job away, by SQL of its own say, ends failed.
 * The database will never commit it (a constraint that is checked at the commit), or the engine failed in a way that it
   does not know: the same halves find the one mutation. That one ends failed, and delays no other.
 * A function has ended the transaction of the batch, which may have committed some of it: that mutation ends failed and
@@ -154,7 +155,7 @@ class BatchRunner:
             results = await (self._in_memory(batch, running) if batch.has_runs else running)
         except FenceLost:
             counters.add("mutations_taken")
-            return [] if batch.is_single else batch.halves()
+            return batch.halves() if not batch.is_single else await self._after_loss(batch)
         except Conflict as error:
             counters.add("mutation_conflicts")
             if not batch.is_single:
@@ -174,10 +175,16 @@ class BatchRunner:
             return batch.halves() if not batch.is_single else _GivenUp(error)
         self._unavailable = 0
         now = self._deps.clock.now()
-        counters.jobs_ended([JobEnded(*each, now) for each in results if not is_parked(each.claim, each.end)])
+        counters.jobs_ended([JobEnded(*each[:3], now) for each in results if not is_parked(each.claim, each.end)])
         done = {result.claim.id for result in results}
         self.last_batch_complete = len(done) == len(batch.claims)
         return batch.only([claim for claim in batch.claims if claim.id not in done])
+
+    async def _after_loss(self, batch: Batch) -> "list[Batch] | _GivenUp":
+        """A mutation alone could not be ended. If no one has taken it, its own function did, in what is undone now."""
+        if not await self._still_held(batch):
+            return []
+        return _GivenUp(TransactionRefused("its function has ended its own job; nothing is written"))
 
     async def _after_outage(self, batch: Batch, error: Unavailable) -> "list[Batch] | _GivenUp":
         """Look up what became of a batch when the database replies again; returns what must be run again."""

@@ -17,11 +17,11 @@ from typing import Final
 from evertick.base.errors import QuotaExceeded, ReplayMismatch
 from evertick.base.ids import JOB_PREFIX, JobId, TenantId, full_pool
 from evertick.base.instants import Instant
-from evertick.base.outcomes import Outcome, Raised, Returned
+from evertick.base.outcomes import Canceled, Outcome, Raised, Returned
 from evertick.base.records.attributes import from_text, to_text
 from evertick.base.records.jobs import COMPLETION, JOB_ERROR, Claim, Completion, JobEnd, JobError, JobState, NewJob
 from evertick.base.records.journal import Row
-from evertick.base.records.logs import LogLine
+from evertick.base.records.logs import LogLine, append
 from evertick.base.records.retry import RETRY
 from evertick.base.records.runs import STEP, TRY_AGAIN_MS, Message, RunRecord
 from evertick.engine.jobs.completion import cancel
@@ -72,8 +72,8 @@ class OpenRuns:
         self._given_up: list[tuple[JobId, Claim]] = []
         self._parked: list[Parked] = []
 
-    def go_on(self, claim: Claim, *, now: Instant) -> JobEnd:
-        """Let a run go on; returns its end, or its being parked.
+    def go_on(self, claim: Claim, *, now: Instant) -> tuple[JobEnd, bool]:
+        """Let a run go on; returns its end, or its being parked, and whether a step of its own has written that.
 
         Raises what the database raises; whatever the run's code raises is its end.
         """
@@ -82,9 +82,9 @@ class OpenRuns:
             return self._go_on(claim, now=now)
         function = self._deps.runner.function(claim.name)
         with tracing.span(spans.attempt(claim, "" if function is None else function.pool)) as span:
-            end = self._go_on(claim, now=now)
+            end, is_written = self._go_on(claim, now=now)
             spans.tell_run(span, end, claim)
-        return end
+        return end, is_written
 
     def write(self) -> None:
         """Write what the runs did since the last call. Their ends are the caller's."""
@@ -109,10 +109,10 @@ class OpenRuns:
 
     # -- helpers
 
-    def _go_on(self, claim: Claim, *, now: Instant) -> JobEnd:
+    def _go_on(self, claim: Claim, *, now: Instant) -> tuple[JobEnd, bool]:
         depth = self._unit.depth
         self._unit.begin()
-        around = _Around(self._unit, claim, self._deps)
+        around = _Around(self._transaction, self._unit, claim, self._deps)
         journal = self._journals.get(claim.id, [])
         record = self._records.get(claim.id)
         run = self._memory.take(claim) or self._new_run(claim, journal, record)
@@ -120,18 +120,18 @@ class OpenRuns:
         try:
             progress = advance(run, journal, self._messages.get(claim.id, []), around)
             end = self._end_of(claim, run, progress, now=now)
-            waits_until = None if run.has_ended else progress.due_at
+            waits_until = None if run.has_ended or progress.run_is_over else progress.due_at
         except (ReplayMismatch, QuotaExceeded) as error:
             self._unit.undo_to(depth)
             level = logging.ERROR if isinstance(error, ReplayMismatch) else logging.WARNING
             _logger.log(level, "%s cannot go on: %s", claim.name, error, extra={"job_id": claim.id})
-            return _parked(claim, Instant(now + TRY_AGAIN_MS), error)
+            return _parked(claim, Instant(now + TRY_AGAIN_MS), error), False
         except BaseException as error:
             outcome = self._deps.runner.raised(self._unit, claim, error)  # raises what is no error of the run's
             self._unit.undo_to(depth)
             waited_for = [call.job_id for call in run.open_calls.values() if call.goes_on_elsewhere]
             self._given_up += [(job_id, claim) for job_id in waited_for if job_id is not None]
-            return self._ended(claim, outcome)
+            return self._ended(claim, outcome), False
         finally:
             if waits_until is None:
                 self._memory.evict(run, claim)
@@ -139,7 +139,7 @@ class OpenRuns:
                 self._memory.give(run, claim, waits_until - now)
         self._unit.keep()
         self._note(claim, record, run, progress)
-        return end._replace(logs=around.logs)
+        return end._replace(logs=around.logs), progress.run_is_over
 
     def _new_run(self, claim: Claim, journal: Sequence[Row], record: RunRecord | None) -> Run:
         first = journal[0].outcome if journal else None
@@ -156,6 +156,8 @@ class OpenRuns:
             self._deps.runner.check_quotas(self._unit, jobs, now=now)
         for job in jobs:
             self._unit.schedule(job)
+        if progress.run_is_over:
+            return self._ended(claim, Canceled())
         if end is None:
             return _parked(claim, progress.due_at)
         if isinstance(end, ContinuedAsNew):
@@ -184,7 +186,7 @@ class OpenRuns:
             again = self._changed[claim.id] = record._replace(generation=record.generation + 1)
             first = run.start_row(run.now)._replace(outcome=Returned(run.end.arguments))
             self._entries.append(Entry(claim.id, again.generation, first))
-        if run.end is None or isinstance(run.end, ContinuedAsNew):
+        if not progress.run_is_over and (run.end is None or isinstance(run.end, ContinuedAsNew)):
             seen = [message.id for message in self._messages.get(claim.id, [])]
             self._parked.append(Parked(claim.id, max(seen, default=0)))
 
@@ -214,7 +216,9 @@ class OpenRuns:
 class _Around:
     """What a run needs while it goes on."""
 
-    def __init__(self, unit: UnitOfWork, claim: Claim, deps: EngineDeps) -> None:
+    def __init__(self, transaction: Transaction, unit: UnitOfWork, claim: Claim, deps: EngineDeps) -> None:
+        self.run_is_over = False
+        self._transaction = transaction
         self._unit = unit
         self._claim = claim
         self._deps = deps
@@ -226,7 +230,12 @@ class _Around:
 
     def run_step(self, call: Call) -> Returned | Raised:
         ran = self._deps.runner.run_step(self._unit, self._claim, call, now=self._deps.clock.now())
-        self.logs += ran.logs
+        append(self.logs, ran.logs)
+        own, claim = self._transaction.own, self._claim
+        if own is not None and own.was_ended:
+            own.was_ended = False
+            held = self._transaction.is_held(claim.id, worker_id=own.worker_id, attempt=claim.attempt)
+            self.run_is_over = not held
         assert isinstance(ran.outcome, Returned | Raised)  # noqa: S101
         return ran.outcome
 
