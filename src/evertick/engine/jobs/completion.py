@@ -118,6 +118,8 @@ def cancel(
     if own is not None and own.claim.kind is FunctionKind.MUTATION:
         return True
     if stop is Stop.CANCEL and (own is not None or transaction.is_run(job_id, tenant=tenant)):
+        if own is not None:
+            own.was_canceled = True
         transaction.resume_run(job_id, tenant=tenant, now=now)
         return bool(transaction.send_messages([NewMessage(job_id, MessageKind.CANCEL)], now=now))
     ended = transaction.cancel_job(job_id, tenant=tenant, now=now, stop=stop)

@@ -29,6 +29,8 @@ class Surroundings(Protocol):
 
     run_is_over: bool
     """Whether a step has ended the run: none of its code runs any more."""
+    cancel: Message | None
+    """The request of a step to cancel the run, until that is taken."""
 
     def now(self) -> Instant:
         """The time."""
@@ -153,6 +155,11 @@ def _next_row(run: Run, inbox: Inbox, progress: Progress, around: Surroundings) 
     Messages come first, so that a request to cancel is heard between two steps.
     """
     now = around.now()
+    asked, around.cancel = around.cancel, None
+    if asked is not None:
+        progress.taken.append(asked.id)
+        if not run.cancel_requested:
+            return run.cancel_row(now)
     for message in inbox.take(run):
         progress.taken.append(message.id)
         found = _row_of(run, message, now)

@@ -53,6 +53,8 @@ class OwnJob:
     worker_id: WorkerId
     was_ended: bool = False
     """Whether its function has ended it by force; that may have been undone with a part of the transaction."""
+    was_canceled: bool = False
+    """The same of a request to cancel, if it is a run."""
 
 
 class Claims(Protocol):

@@ -23,7 +23,7 @@ from evertick.base.records.jobs import COMPLETION, JOB_ERROR, Claim, Completion,
 from evertick.base.records.journal import Row
 from evertick.base.records.logs import LogLine, append
 from evertick.base.records.retry import RETRY
-from evertick.base.records.runs import STEP, TRY_AGAIN_MS, Message, RunRecord
+from evertick.base.records.runs import STEP, TRY_AGAIN_MS, Message, MessageKind, RunRecord
 from evertick.engine.jobs.completion import cancel
 from evertick.engine.jobs.workflows.memory import RunsInMemory
 from evertick.engine.runtime import spans
@@ -218,6 +218,7 @@ class _Around:
 
     def __init__(self, transaction: Transaction, unit: UnitOfWork, claim: Claim, deps: EngineDeps) -> None:
         self.run_is_over = False
+        self.cancel: Message | None = None
         self._transaction = transaction
         self._unit = unit
         self._claim = claim
@@ -236,6 +237,10 @@ class _Around:
             own.was_ended = False
             held = self._transaction.is_held(claim.id, worker_id=own.worker_id, attempt=claim.attempt)
             self.run_is_over = not held
+        if own is not None and own.was_canceled:
+            own.was_canceled = False
+            sent = [each for each in self._transaction.waiting_messages([claim.id]) if each.kind is MessageKind.CANCEL]
+            self.cancel = sent[-1] if sent else None
         assert isinstance(ran.outcome, Returned | Raised)  # noqa: S101
         return ran.outcome
 
