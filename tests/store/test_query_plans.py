@@ -120,6 +120,10 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "unfinished_workflows": ({"tenant": "default"}, {"jobs_by_name"}),
     "find_call": ({"tenant": "default", "key": "k"}, {"calls_pkey"}),
     "get_runs": ({"runs": RUNS}, {"workflow_runs_pkey"}),
+    "drop_generations": (
+        {"runs": json.dumps([{"run_id": job_id(1), "generation": 1}]), "limit": 1000},
+        {"workflow_journal_pkey"},
+    ),
     "load_journals": ({"runs": json.dumps([{"run_id": job_id(1), "generation": 0}])}, {"workflow_journal_pkey"}),
     "journal_tails": (
         {"runs": json.dumps([{"run_id": job_id(1), "generation": 0}]), "rows": 20},

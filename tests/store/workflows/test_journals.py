@@ -71,6 +71,23 @@ def test_many_rows_are_written_at_once(store: Store) -> None:
     assert store.read(lambda tx: tx.load_journals([(job_id(1), 0)]))[job_id(1)] == rows
 
 
+def test_generations_before_are_removed_as_far_as_the_limit_goes(store: Store) -> None:
+    for generation in range(3):
+        store.write(lambda tx, g=generation: tx.append_journal([Entry(job_id(1), g, row(n)) for n in range(4)]))
+    append(store, job_id(2), [row(0)])
+
+    def left() -> list[int]:
+        found = store.read(lambda tx: [tx.load_journals([(job_id(1), g)])[job_id(1)] for g in range(3)])
+        return [len(rows) for rows in found]
+
+    store.write(lambda tx: tx.drop_generations([(job_id(1), 2), (job_id(3), 1)], limit=6))
+    assert (sum(left()), left()[2]) == (6, 4)
+    store.write(lambda tx: tx.drop_generations([(job_id(1), 2), (job_id(2), 0)], limit=6))
+
+    assert left() == [0, 0, 4]
+    assert store.read(lambda tx: tx.load_journals([(job_id(2), 0)])) == {job_id(2): [row(0)]}
+
+
 def test_the_record_of_a_run_keeps_its_generation_and_progress(store: Store) -> None:
     child = RunRecord(job_id(2), "seed", 0, 7, None)
     store.write(lambda tx: tx.insert_runs([RunRecord(job_id(1), "s"), child]))

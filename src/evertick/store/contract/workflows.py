@@ -86,6 +86,10 @@ class Workflows(Protocol):
         """Add rows to journals. Raises WriteConflict if a journal has a row of that position."""
         ...
 
+    def drop_generations(self, runs: Collection[tuple[JobId, int]], *, limit: int) -> None:
+        """Remove at most `limit` rows of the generations that runs had before these."""
+        ...
+
     def load_journals(self, runs: Collection[tuple[JobId, int]]) -> Mapping[JobId, list[Row]]:
         """The journals of runs (id and generation), in order; empty for a run that has none."""
         ...

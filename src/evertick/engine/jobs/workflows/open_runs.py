@@ -32,7 +32,7 @@ from evertick.rules.jobs.lifecycle import ended
 from evertick.rules.workflows.advance import Progress, advance
 from evertick.rules.workflows.calls import Call
 from evertick.rules.workflows.endings import ContinuedAsNew
-from evertick.rules.workflows.run import Run, new_run
+from evertick.rules.workflows.run import JOURNAL_ROWS_MAX, Run, new_run
 from evertick.store.contract.store import Transaction
 from evertick.store.contract.workflows import Entry, Parked
 from evertick.store.transaction.unit_of_work import UnitOfWork
@@ -67,6 +67,8 @@ class OpenRuns:
         self._entries: list[Entry] = []
         self._new: list[RunRecord] = []
         self._changed: dict[JobId, RunRecord] = {}
+        self._continued: list[tuple[JobId, int]] = []
+        """The new generations of runs that continue as new."""
         self._attributes: dict[JobId, tuple[TenantId, str]] = {}
         self._taken: list[int] = []
         self._given_up: list[tuple[JobId, Claim]] = []
@@ -92,9 +94,10 @@ class OpenRuns:
         transaction.insert_runs(self._new)
         transaction.append_journal(self._entries)
         transaction.save_runs(list(self._changed.values()))
+        transaction.drop_generations(self._continued, limit=JOURNAL_ROWS_MAX)
         transaction.save_attributes(self._attributes)
         transaction.take_messages(self._taken, now=now)
-        self._new, self._entries, self._taken = [], [], []
+        self._new, self._entries, self._taken, self._continued = [], [], [], []
         self._changed.clear()
         self._attributes.clear()
 
@@ -186,6 +189,7 @@ class OpenRuns:
             again = self._changed[claim.id] = record._replace(generation=record.generation + 1)
             first = run.start_row(run.now)._replace(outcome=Returned(run.end.arguments))
             self._entries.append(Entry(claim.id, again.generation, first))
+            self._continued.append((claim.id, again.generation))
         if not progress.run_is_over and (run.end is None or isinstance(run.end, ContinuedAsNew)):
             seen = [message.id for message in self._messages.get(claim.id, [])]
             self._parked.append(Parked(claim.id, max(seen, default=0)))

@@ -105,6 +105,11 @@ class SqlWorkflows(Driver):
         if entries:
             self._run_many("append_journal", JOURNAL_COLUMNS, [_journal_values(entry) for entry in entries])
 
+    def drop_generations(self, runs: Collection[tuple[JobId, int]], *, limit: int) -> None:
+        if runs:
+            given = json.dumps([{"run_id": run_id, "generation": generation} for run_id, generation in sorted(runs)])
+            self._run("drop_generations", {"runs": given, "limit": limit})
+
     def load_journals(self, runs: Collection[tuple[JobId, int]]) -> Mapping[JobId, list[JournalRow]]:
         return self._journals("load_journals", runs)
 
