@@ -78,6 +78,11 @@ class TransactionRun(Run):
     """The number of the step of a workflow's run that calls the function, if one does."""
     _budget: Budget | None = None
 
+    @property
+    def own_job(self) -> JobId | None:
+        """The job that ends with this run; a step's run of a workflow goes on."""
+        return None if self.step else self.job_id
+
     def inner(self) -> "TransactionRun":
         """The run of a function that this one calls: a unit that closes with that function, the same log and budget."""
         return replace(self, unit=FunctionUnit(self.unit.unit), _log=self.log, _budget=self.budget)

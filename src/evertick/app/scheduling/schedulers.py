@@ -245,7 +245,9 @@ class MutationScheduler(BlockingScheduler):
         if self._origin_canceled:
             jobs = [job._replace(state=JobState.CANCELED) for job in jobs]
         if self._options.key is not None:
-            return place_under_key(self._job_builder, self._run, jobs, self._options, now=request.now)
+            return place_under_key(
+                self._job_builder, self._unit, self._run.own_job, jobs, self._options, now=request.now
+            )
         if self._job_builder.quotas.may_refuse(request.now):
             self._job_builder.quotas.check(self._unit.flush_to_db(), jobs, now=request.now)
         if any(job.kind is FunctionKind.WORKFLOW for job in jobs):

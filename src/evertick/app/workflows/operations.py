@@ -291,7 +291,9 @@ class WorkflowOperations:
         if self.within is None:
             [placed] = self.job_builder.place(transaction, jobs, self.options.on_conflict, now=now)
         else:
-            [placed] = place_under_key(self.job_builder, self.within, jobs, self.options, now=now)
+            [placed] = place_under_key(
+                self.job_builder, self.within.unit, self.within.own_job, jobs, self.options, now=now
+            )
         if placed == jobs[0].id:
             self._keep_attributes(transaction, placed, self.attributes)
         else:
