@@ -295,11 +295,8 @@ async def believes_it_was_done(self: Any, work: Any, **options: Any) -> Any:
         return done[-1]
 
 
-def place_like_any_other(self: Any, drafted: Any, key: str, now: Any) -> Any:
-    transaction = self._unit.flush_to_db()
-    return job_builder.place(
-        transaction, drafted, self._options.on_conflict, now=now, make_id=self._job_builder.make_id
-    )
+def place_like_any_other(builder: Any, unit: Any, own: Any, drafted: Any, options: Any, *, now: Any) -> Any:
+    return builder.place(unit.flush_to_db(), drafted, options.on_conflict, now=now)
 
 
 def renew_whatever(self: HeartbeatTask) -> Any:
@@ -401,7 +398,7 @@ MUTANTS: Final = (
     Mutant("unsettled_batch", "real once: in a batch, earlier mutations look unfinished",
            swap(batch.OpenBatch, "__init__", batch_that_does_not_settle)),
     Mutant("own_key", "real once: a job that schedules under its own key cancels itself and never ends",
-           swap(schedulers.MutationScheduler, "_write_under_key", place_like_any_other)),
+           swap(schedulers, "place_under_key", place_like_any_other)),
     Mutant("bad_company", "real once: innocent jobs are quarantined with the one that kills",
            both(sql("retry_job", ":crashes >= 2", ":crashes >= 9"),
                 sql("release_job", "crashes >= 2", "crashes >= 9"))),
