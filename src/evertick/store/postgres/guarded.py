@@ -67,7 +67,10 @@ class GuardedConnection(psycopg.Connection[Any]):
 
 
 def _refuse_to_functions(name: str) -> None:
-    """Raise Misuse if a function calls it: the connection is its batch's, however the function has come by it."""
+    """Raise Misuse if a function calls it: the connection is its batch's, however the function has come by it.
+
+    A step of a coroutine has no batch: what it asks of the app takes a connection of its own.
+    """
     guard = current_guard()
-    if guard.is_limiting and not guard.inside:
+    if guard.is_limiting and not guard.inside and guard.step is None:
         raise Misuse(f"connection.{name}: the connection is shared with other functions; return, or raise to undo")
