@@ -1,5 +1,8 @@
 """An interrupt of the keyboard ends a test, whether Ctrl-C or a function of any kind has raised it."""
 
+import signal
+from collections.abc import Iterator
+
 import pytest
 
 from evertick import ActionCtx, App, MutationCtx, Step
@@ -30,6 +33,14 @@ async def step_of_a_workflow(step: Step) -> None:
 
 
 FUNCTIONS = (mutation, action, workflow, step_of_a_workflow)
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c() -> Iterator[None]:
+    """Python's own handler of the signal: a shell that starts the tests in the background lets them ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name.rpartition(".")[2])
