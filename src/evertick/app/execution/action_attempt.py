@@ -69,6 +69,9 @@ class ActionAttempt:
             error = self._time_is_over(supervision, raised) if supervision.is_over else raised
         finally:
             supervision.end()
+        # A TaskGroup of Python 3.13 asks once more for what it has heard; that must not end the code below.
+        while task.cancelling():
+            task.uncancel()
         # In a thread: the error's class is the user's, and saying what it is may take long.
         return await self.environment.executors.run_job(partial(self.raised, error))
 
