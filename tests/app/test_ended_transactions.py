@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 
 from evertick import App, MutationCtx, QueryCtx
+from evertick.base.time_limit import FunctionTimeout
 from evertick.errors import TransactionEnded
 from evertick.functions import JobState
 from evertick.store.postgres import watched
+from evertick.store.postgres.transaction import PostgresTransaction
 from tests.app.conftest import OpenApp
 from tests.app.engine import Engine
 
@@ -72,3 +74,36 @@ def test_its_job_alone_fails_and_nothing_is_written_twice(
 def test_who_calls_it_is_told(app: App) -> None:
     with pytest.raises(TransactionEnded, match="what it committed stays"):
         app.call(app.functions.resolve("ends"), "commit", True)
+
+
+def test_a_function_whose_time_is_over_when_it_asks_for_the_connection_leaves_it_watched_for_the_next(
+    open_postgres_app: OpenApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Real once: the next function of the batch got the connection unwatched, and its `commit` was executed."""
+    app, command = open_postgres_app(), PostgresTransaction._command
+    times = iter([True])
+
+    def struck_once(transaction: PostgresTransaction, text: str) -> None:
+        if text == "set local enable_seqscan = on" and next(times, False):
+            raise FunctionTimeout
+        command(transaction, text)
+
+    @app.mutation(name="hurried")
+    def hurried(ctx: MutationCtx) -> None:
+        ctx.connection.execute("select 1")
+
+    @app.mutation(name="ends")
+    def ends(ctx: MutationCtx) -> None:
+        ctx.db.insert("endings", {})
+        ctx.connection.execute("commit")
+
+    @app.query(name="count")
+    def count(ctx: QueryCtx, table: str) -> int:
+        return len(ctx.db.query(table).collect())
+
+    ids = app.scheduler.run_after_many(0, [hurried.args(), ends.args()])
+    monkeypatch.setattr(PostgresTransaction, "_command", struck_once)
+    with Engine(app) as engine:
+        jobs = [engine.wait(job_id) for job_id in ids]
+    assert [str(job.error).partition(":")[0] for job in jobs] == ["TimedOut", "Misuse"]
+    assert rows(app, "endings") == 0

@@ -92,9 +92,10 @@ class PostgresTransaction(SqlTransaction):
         """The connection this transaction runs on, planning as usual: only our own statements do without scans."""
         self._is_used = True
         if not self._is_handed_out:
-            self._is_handed_out = True
+            # In this order: a function whose time is over here leaves it to the next one of its batch to do all of it.
             self._command("set local enable_seqscan = on")
             self._connection.cursor_factory = partial(WatchedCursor, watch=self)  # type: ignore[assignment]
+            self._is_handed_out = True
         return self._connection
 
     def explain(self, error: BaseException) -> EvertickError | None:
