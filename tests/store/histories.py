@@ -362,6 +362,9 @@ class History(LimitKeyDraws, ScheduleDraws):
     def draw_find_unfinished_key(self, tables: Tables) -> Any:
         return (self._pick(KEYS),), {"tenant": self._pick(TENANTS)}
 
+    def draw_unfinished_keys(self, tables: Tables) -> Any:
+        return (KEYS[: self._random.randint(0, len(KEYS))],), {"tenant": self._pick(TENANTS)}
+
     def draw_prune_jobs(self, tables: Tables) -> Any:
         return (), {"before": Instant(self._now - self._random.randint(0, 100)), "limit": self._random.randint(1, 5)}
 

@@ -4,7 +4,7 @@ It answers what a store must answer; `tests/store/test_differential.py` compares
 transaction at a time, and nothing of locks, lost connections or performance.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import accumulate, zip_longest
 from typing import Any, TypeVar
@@ -332,6 +332,9 @@ class ModelTransaction(LimitKeyModel, ScheduleModel):
 
     def find_unfinished_key(self, key: str, *, tenant: TenantId) -> JobId | None:
         return self._holder(key, tenant)
+
+    def unfinished_keys(self, keys: Collection[str], *, tenant: TenantId) -> set[str]:
+        return {key for key in keys if self._holder(key, tenant) is not None}
 
     def prune_jobs(self, *, before: Instant, limit: int) -> int:
         ended = [(j.completed_at, j.id) for j in self.tables.jobs.values() if j.completed_at is not None]

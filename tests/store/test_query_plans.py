@@ -83,6 +83,7 @@ HOT: Final[Mapping[str, tuple[dict[str, Any], set[str]]]] = {
     "list_attempts": ({"jobs": RUNS}, {"attempts_pkey", "history_pkey", "jobs_pkey"}),
     "list_logs": ({"id": job_id(1)}, {"logs_pkey"}),
     "find_unfinished_key": ({"tenant": "default", "key": "k"}, {"jobs_key"}),
+    "unfinished_keys": ({"tenant": "default", "keys": json.dumps(["k", "other"])}, {"jobs_key"}),
     "lock_claim": ({"id": job_id(1), "worker_id": "w", "attempt": 1}, {"jobs_pkey"}),
     "expired_workers": ({"now": NOW, "limit": 10}, {"workers_lease"}),
     "renew_lease": ({"id": ANN, "leased_until": NOW}, {"workers_pkey"}),

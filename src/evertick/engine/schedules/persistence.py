@@ -61,13 +61,17 @@ def write(transaction: Transaction, items: Sequence[Evaluated], evaluation: Eval
 
 def _with_free_keys(transaction: Transaction, jobs: Sequence[NewJob]) -> list[NewJob]:
     """The jobs, without the keys that unfinished ones hold: a schedule runs all the same."""
-    found, taken = [], set[tuple[TenantId, str]]()
+    keys: dict[TenantId, set[str]] = {}
     for job in jobs:
         if job.key is not None:
-            named = job.tenant, job.key
-            if named in taken or transaction.find_unfinished_key(job.key, tenant=job.tenant) is not None:
-                job = job._replace(key=None)
-            taken.add(named)
+            keys.setdefault(job.tenant, set()).add(job.key)
+    taken = {(tenant, key) for tenant, of in keys.items() for key in transaction.unfinished_keys(of, tenant=tenant)}
+    found = []
+    for job in jobs:
+        if job.key is not None and (job.tenant, job.key) in taken:
+            job = job._replace(key=None)
+        elif job.key is not None:
+            taken.add((job.tenant, job.key))
         found.append(job)
     return found
 

@@ -1,6 +1,6 @@
 """The contract for jobs: to write, to read, and to stop them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from evertick.base.ids import JobId, TenantId
@@ -25,6 +25,10 @@ class Jobs(Protocol):
 
     def find_unfinished_key(self, key: str, *, tenant: TenantId) -> JobId | None:
         """The unfinished job that holds `key`."""
+        ...
+
+    def unfinished_keys(self, keys: Collection[str], *, tenant: TenantId) -> set[str]:
+        """Which of these keys unfinished jobs hold."""
         ...
 
     def cancel_job(

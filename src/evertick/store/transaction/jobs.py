@@ -3,7 +3,7 @@
 import json
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from evertick.base.errors import SchemaMismatch
@@ -117,6 +117,10 @@ class SqlJobs(Driver):
     def find_unfinished_key(self, key: str, *, tenant: TenantId) -> JobId | None:
         rows = self._fetch("find_unfinished_key", {"key": key, "tenant": tenant})
         return rows[0][0] if rows else None
+
+    def unfinished_keys(self, keys: Collection[str], *, tenant: TenantId) -> set[str]:
+        rows = self._fetch("unfinished_keys", {"keys": json.dumps(list(keys)), "tenant": tenant}) if keys else []
+        return {key for (key,) in rows}
 
     def cancel_job(
         self, job_id: JobId, *, tenant: TenantId, now: Instant, stop: Stop = Stop.CANCEL
