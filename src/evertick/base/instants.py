@@ -29,6 +29,11 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
+def span_begin(at: int, span_ms: int) -> Instant:
+    """When the whole span (a minute, say) begins that a moment is in: spans of so many milliseconds, since 1970."""
+    return Instant(at // span_ms * span_ms)
+
+
 def to_datetime(instant: Instant) -> datetime:
     """The instant as an aware `datetime` in UTC."""
     return _EPOCH + timedelta(milliseconds=instant)

@@ -8,11 +8,6 @@ from evertick.base.records.insight import MinuteRow
 from evertick.rules.jobs.spread import Spread, quantile_ms, spread_of_texts
 
 
-def slot_of(at: int, slot_ms: int) -> Instant:
-    """Where the whole minute, or the ten, begins that a moment is in."""
-    return Instant(at // slot_ms * slot_ms)
-
-
 def activity_view(rows: Iterable[MinuteRow], start: Instant, now: Instant) -> ActivityView:
     """What happened from `start` to `now`; `rows` are in order, some of one minute from each worker."""
     minutes: dict[Instant, list[MinuteRow]] = {}

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from evertick.api.insight import ActivityView, FunctionStats, FunctionStatsPage
-from evertick.app.insight.activity_views import activity_view, slot_of
+from evertick.app.insight.activity_views import activity_view
 from evertick.app.insight.asked import InsightOperations
 from evertick.app.transacting import Work
 from evertick.base.errors import LimitExceeded
 from evertick.base.ids import pool_name
-from evertick.base.instants import DAY_MS, HOUR_MS, Instant, to_datetime, to_datetime_or_none
+from evertick.base.instants import DAY_MS, HOUR_MS, Instant, span_begin, to_datetime, to_datetime_or_none
 from evertick.base.records.history import JobCounts
 from evertick.base.records.insight import SLOT_MS, DueGroup, FunctionActivity, Sample
 from evertick.base.records.jobs import ServedFunction
@@ -59,7 +59,7 @@ def functions_and_day(
 
     def work(transaction: Transaction) -> tuple[FunctionStatsPage, ActivityView]:
         now = operations.now()
-        hour_from, day_from = (slot_of(now - span, SLOT_MS) for span in (HOUR_MS, DAY_MS))
+        hour_from, day_from = (span_begin(now - span, SLOT_MS) for span in (HOUR_MS, DAY_MS))
         tenant = operations.tenant
         counts, served = transaction.count_jobs(tenant), served_functions(transaction)
         active, day = transaction.activity_by_function(tenant, hour_ago=hour_from, day_ago=day_from)

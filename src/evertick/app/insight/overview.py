@@ -15,7 +15,7 @@ from evertick.api.insight import (
 )
 from evertick.api.schema import COUNT_MAX, Count
 from evertick.app.functions.options import check_pool
-from evertick.app.insight.activity_views import activity_view, slot_of
+from evertick.app.insight.activity_views import activity_view
 from evertick.app.insight.asked import InsightOperations
 from evertick.app.insight.attention import PAUSED_MAX, RUNS_SHOWN, SHOWN_MAX, Seen, attention, is_served
 from evertick.app.insight.functions import DUE_MAX
@@ -25,7 +25,7 @@ from evertick.app.transacting import Work
 from evertick.app.workflows.stuck import stuck_until
 from evertick.base.errors import InvalidSpec, LimitExceeded, Misuse
 from evertick.base.ids import ScheduleId, TenantId, pool_name
-from evertick.base.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant, duration_ms, to_datetime
+from evertick.base.instants import DAY_MS, HOUR_MS, MINUTE_MS, Instant, duration_ms, span_begin, to_datetime
 from evertick.base.records.insight import SLOT_MS, DueGroup, MinuteRow
 from evertick.engine.schedules.times import ScheduleTimes
 from evertick.rules.jobs.serving import served
@@ -67,13 +67,13 @@ def overview_and_day(operations: InsightOperations) -> Work[tuple[OverviewView, 
 
     def work(transaction: Transaction) -> tuple[OverviewView, ActivityView]:
         now = operations.now()
-        start = slot_of(now - DAY_MS, MINUTE_MS)
+        start = span_begin(now - DAY_MS, MINUTE_MS)
         rows = transaction.activity_by_minute(operations.tenant, since=start)
         lately = [row for row in rows if row.at >= _hour_ago(now)]
         shown = _overview(transaction, operations, now, lately)
         unwritten = shown.failed_hour.number - sum(row.failed for row in lately)
         if unwritten > 0:
-            rows.append(MinuteRow(slot_of(now, MINUTE_MS), unwritten, unwritten, 0, 0, None, None))
+            rows.append(MinuteRow(span_begin(now, MINUTE_MS), unwritten, unwritten, 0, 0, None, None))
         return shown, activity_view(rows, start, now)
 
     return work
@@ -81,7 +81,7 @@ def overview_and_day(operations: InsightOperations) -> Work[tuple[OverviewView, 
 
 def _hour_ago(now: Instant) -> Instant:
     """Where the last hour begins: with a whole minute, as workers write down what ended."""
-    return slot_of(now - HOUR_MS, MINUTE_MS)
+    return span_begin(now - HOUR_MS, MINUTE_MS)
 
 
 def _overview(
@@ -163,7 +163,7 @@ def activity(
 
     def work(transaction: Transaction) -> ActivityView:
         now = operations.now()
-        start = slot_of(now - span_ms, SLOT_MS if function or pool else MINUTE_MS)
+        start = span_begin(now - span_ms, SLOT_MS if function or pool else MINUTE_MS)
         if pool is not None:
             rows = transaction.activity_of_pool(operations.tenant, pool, since=start)
         else:
@@ -184,12 +184,12 @@ def coming(operations: InsightOperations, *, span: float | timedelta = timedelta
 
     def work(transaction: Transaction) -> ComingView:
         now = operations.now()
-        start = Instant(now // BUCKET_MS * BUCKET_MS)
+        start = span_begin(now, BUCKET_MS)
         buckets = -(-(now + span_ms - start) // BUCKET_MS)
         until = Instant(start + buckets * BUCKET_MS)
         specs = transaction.coming_specs(operations.tenant, until=until, limit=COMING_SCHEDULES + 1)
         starts: Counter[int] = Counter()
-        minute = Instant(now // MINUTE_MS * MINUTE_MS)
+        minute = span_begin(now, MINUTE_MS)
         for text, schedules in specs[:COMING_SPECS]:
             for bucket, count in starts_of(text, minute, start, buckets):
                 starts[bucket] += schedules * count

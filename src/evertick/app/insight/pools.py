@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from evertick.api.insight import ActivityView, PoolStats
-from evertick.app.insight.activity_views import activity_view, slot_of
+from evertick.app.insight.activity_views import activity_view
 from evertick.app.insight.asked import InsightOperations
 from evertick.app.insight.functions import share_of
 from evertick.app.transacting import Work
 from evertick.base.ids import pool_name
-from evertick.base.instants import DAY_MS, Instant, to_datetime
+from evertick.base.instants import DAY_MS, Instant, span_begin, to_datetime
 from evertick.base.records.insight import SLOT_MS
 from evertick.base.records.jobs import UNFINISHED, FunctionKind, JobFilter, JobState, JobSummary
 from evertick.store.contract.store import Transaction
@@ -44,7 +44,7 @@ def pools_and_day(operations: InsightOperations) -> Work[tuple[list[PoolStats], 
 
     def work(transaction: Transaction) -> tuple[list[PoolStats], dict[str, ActivityView]]:
         now = operations.now()
-        start = slot_of(now - DAY_MS, SLOT_MS)
+        start = span_begin(now - DAY_MS, SLOT_MS)
         days = transaction.activity_by_pool(operations.tenant, since=start)
         shown = {pool: activity_view(rows, start, now) for pool, rows in days.items()}
         return pool_stats(operations)(transaction), shown

@@ -13,7 +13,7 @@ from typing import Final
 
 from evertick.base.errors import Conflict, Unavailable
 from evertick.base.ids import QueueId, TenantId, WorkerId, pool_name
-from evertick.base.instants import DAY_MS, MINUTE_MS, Instant
+from evertick.base.instants import DAY_MS, MINUTE_MS, Instant, span_begin
 from evertick.base.records.insight import SLOT_MS, ActivityRow, PoolActivityRow
 from evertick.base.records.jobs import JobState
 from evertick.engine.runtime.deps import EngineDeps
@@ -48,7 +48,7 @@ class ActivityWriter(Loop):
 
     async def round(self) -> Instant | None:
         """Write the minutes that are over."""
-        minute = Instant(self._deps.clock.now() // MINUTE_MS * MINUTE_MS)
+        minute = span_begin(self._deps.clock.now(), MINUTE_MS)
         await self._write(minute)
         return Instant(minute + MINUTE_MS) if self._activity.is_counting else None
 
@@ -94,7 +94,7 @@ class Activity:
         """Count ended attempts."""
         if not events:
             return
-        minute = Instant(events[0].ended_at // MINUTE_MS * MINUTE_MS)
+        minute = span_begin(events[0].ended_at, MINUTE_MS)
         with self._lock:
             is_first = minute not in self._ends
             ends = self._ends.setdefault(minute, Counter())
@@ -123,7 +123,7 @@ class Activity:
         pools: dict[Span, Counter[JobState]] = {}
         spreads: dict[Span, tuple[str, str]] = {}
         for minute, ends, late, took in taken:
-            slot = _slot(minute)
+            slot = span_begin(minute, SLOT_MS)
             for (tenant, name, queue, state), count in ends.items():
                 for key in ((tenant, "", minute), (tenant, name, slot)):
                     rows.setdefault(key, Counter())[state] += count
@@ -134,7 +134,8 @@ class Activity:
                 spreads[tenant, "", minute] = (_text(all_late[tenant]), _text(all_took[tenant]))
             self._add_late_in_pools(slot, late)
         late_texts = {key: spread_to_text(spread) for key, spread in self._late_in_pools.items() if key in pools}
-        self._late_in_pools = {key: each for key, each in self._late_in_pools.items() if key[2] >= _slot(before)}
+        kept_from = span_begin(before, SLOT_MS)
+        self._late_in_pools = {key: each for key, each in self._late_in_pools.items() if key[2] >= kept_from}
         return (
             [ActivityRow(*key, source, *_counts(each), *spreads.get(key, (None, None))) for key, each in rows.items()],
             [PoolActivityRow(*key, source, *_counts(each), late_texts.get(key)) for key, each in pools.items()],
@@ -148,10 +149,6 @@ class Activity:
             if queue in self._pool_of_queue:
                 key = (tenant, self._pool(queue), slot)
                 self._late_in_pools.setdefault(key, Counter()).update(_spread(durations))
-
-
-def _slot(at: Instant) -> Instant:
-    return Instant(at // SLOT_MS * SLOT_MS)
 
 
 def _counts(ends: Counter[JobState]) -> tuple[int, int, int, int]:
