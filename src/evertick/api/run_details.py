@@ -74,3 +74,7 @@ class RunTimeline(Schema):
     events: int
     waits_for: tuple[RunWait, ...]
     children: tuple[RunView, ...]
+
+    def waits_for_event(self, name: str) -> bool:
+        """Whether the run's code waits for an event of this name now, as far as its journal tells."""
+        return any(each.kind is CallKind.EVENT and each.name == name for each in self.waits_for)

@@ -8,7 +8,6 @@ import click
 
 from evertick.base.errors import Conflict, EvertickError
 from evertick.base.escaping import printable
-from evertick.base.records.journal import CallKind
 from evertick.cli.core.databases import data_options
 from evertick.cli.core.exits import Exit, exit_code_of
 from evertick.cli.core.output import OutputOptions
@@ -33,7 +32,7 @@ class RunEnded(Conflict):
 def signal(run_id: str, event: str, value: str | None, key: str | None, db: str | None) -> None:
     """Send EVENT to a run, which takes it with step.wait_for. VALUE is read as JSON if it is, else as text."""
     with open_runs(db) as session:
-        waits = _waits_for(session, run_id, event)
+        waits = session.runs.timeline(run_id, limit=1).waits_for_event(event)
         session.runs.signal(run_id, event, _value(value), key=key)
     kept = "" if waits else "; its code does not wait for that now, the event is kept"
     click.echo(f"sent {printable(event)} to {printable(run_id)}{kept}", err=True)
@@ -110,12 +109,6 @@ def each_run(session: AnyRunSession, run_ids: tuple[str, ...], change: Callable[
             click.echo(says.format(printable(run_id)), err=True)
     failures = [code for code in codes if code]
     return Exit.PARTLY if failures and len(failures) < len(codes) else max(failures, default=Exit.OK)
-
-
-def _waits_for(session: AnyRunSession, run_id: str, event: str) -> bool:
-    """Whether a run's code waits for an event now, as far as its journal tells."""
-    steps = session.runs.history(run_id).steps()
-    return any(step.kind is CallKind.EVENT and step.name == event and step.ended_at is None for step in steps)
 
 
 def _value(text: str | None) -> Any:

@@ -81,8 +81,7 @@ async def signal(page: Shown, run_id: Named) -> Response:
         form.fail("event", "Name the event that the code waits for.")
     waits = False
     if not form.errors:
-        found = await page.access.workflows.timeline(run_id, limit=1)
-        waits = any(each.kind is CallKind.EVENT and each.name == form["event"] for each in found.waits_for)
+        waits = (await page.access.workflows.timeline(run_id, limit=1)).waits_for_event(form["event"])
         try:
             await api.signal_run(
                 page.known, run_id, api.Signal(event=form["event"], value=value, key=form.given("key"))
