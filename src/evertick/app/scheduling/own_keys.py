@@ -22,14 +22,15 @@ def place_under_key(
     """Write jobs under a key, which one unfinished job holds; returns the ids of those that hold it.
 
     `own`: the job of the mutation that runs. It does not count: with this commit it has ended. That of a step does, so
-    it is not given: its run goes on. Raises
-    AlreadyExists, WorkflowInactive and QuotaExceeded.
+    it is not given: its run goes on.
+
+    Raises AlreadyExists, WorkflowInactive and QuotaExceeded.
     """
     transaction, key = unit.flush_to_db(), options.key
-    may_succeed = own is not None and key is not None and bool(jobs) and jobs[0].state is JobState.PENDING
-    if not may_succeed or transaction.find_unfinished_key(key or "", tenant=jobs[0].tenant) != own:
+    if own is None or key is None or not jobs or jobs[0].state is not JobState.PENDING:
         return job_builder.place(transaction, jobs, options.on_conflict, now=now)
-    assert key is not None  # noqa: S101
+    if transaction.find_unfinished_key(key, tenant=jobs[0].tenant) != own:
+        return job_builder.place(transaction, jobs, options.on_conflict, now=now)
     successor = unit.successor(key)
     if successor is not None and options.on_conflict is OnConflict.KEEP:
         return [successor.id]

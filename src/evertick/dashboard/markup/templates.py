@@ -66,7 +66,7 @@ DONE: Final = {
     "run_now": "ran", "set": "changed", "signal": "signaled", "stop": "stopped", "terminate": "terminated",
     "trigger": "triggered", "update": "updated",
 }  # fmt: skip
-"""What somebody has done, of the verb of an action that is audited."""
+"""What was done, of the verb of an action that is audited."""
 
 
 def visible(value: Any) -> Any:

@@ -2,7 +2,7 @@
 runs on the loop goes on meanwhile.
 
 An action that runs long without an await is interrupted (`evertick.base.step_limit`), unless it waits inside C code.
-Its worker is alive all the same, and renews its lease: nobody else runs the action.
+Its worker is alive all the same, and renews its lease: no other worker runs the action.
 """
 
 import logging

@@ -137,8 +137,8 @@ class PostgresMigration:
             yield
 
     def _make(self, steps: Sequence[Step]) -> bool:
-        """All steps of a new database in one transaction: nobody uses its tables, so no index needs to be built beside
-        others. Returns whether they were missing.
+        """All steps of a new database in one transaction: no one else uses its tables, so no index needs to be built
+        beside others. Returns whether they were missing.
         """
         try:
             with self._connections.taken(WHOLE) as connection:
