@@ -80,7 +80,7 @@ class Window:
         return "" if not found.violations_count else str(found.generate_report())
 
     def press(self, *keys: str) -> Locator:
-        """Press keys one after the other, each when the scripts of the page have run; returns what has the focus then."""
+        """Press keys one after the other, each when the page has loaded; returns what has the focus then."""
         for key in keys:
             self.page.wait_for_load_state()
             self.page.keyboard.press(key)
